@@ -1,0 +1,1 @@
+//! The shared-memory file: layout, segments, hash index, the read protocol, recovery.

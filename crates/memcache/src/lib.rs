@@ -1,0 +1,1 @@
+//! The memcached protocol: bytes to requests, responses to bytes, no I/O.

@@ -1,0 +1,1 @@
+//! Listeners, connections, threads, backpressure; the only crate with sockets.

@@ -1,0 +1,1 @@
+//! SQL text to effects: SQLite computes, the store applies.
