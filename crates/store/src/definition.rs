@@ -1,1 +1,514 @@
-//! definition
+//! What a table is: columns, keys, indexes and options, and the rules a definition must meet.
+//!
+//! A [`TableDef`] is written to the arena's catalogue as JSON, so fields may be added with a default but
+//! never change their meaning.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::{Affinity, Value, ValueRef};
+
+mod options;
+mod types;
+
+pub use options::{OPTIONS, OptionDef, TableOptions};
+
+/// Most columns of a table: SQLite's own default limit, which the virtual table must not exceed.
+pub const COLUMNS_MAX: usize = 2000;
+/// Most columns of a primary key or index, as in PostgreSQL.
+pub const KEY_COLUMNS_MAX: usize = 32;
+/// Most indexes of a table: each costs every write a step.
+pub const INDEXES_MAX: usize = 64;
+/// Longest name of a table, column or index, as in PostgreSQL.
+pub const NAME_BYTES_MAX: usize = 63;
+
+/// What a column's values are, after its declared type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnKind {
+    /// 64-bit integers; booleans are 0 and 1.
+    Integer,
+    /// 64-bit floats.
+    Real,
+    /// UTF-8 text.
+    Text,
+    /// Bytes.
+    Blob,
+    /// Integers or floats (`NUMERIC`, `DECIMAL`). Digits beyond a float's are lost, as in SQLite: there is no
+    /// exact decimal behind it.
+    Numeric,
+    /// Anything, kept as it comes.
+    Any,
+}
+
+impl ColumnKind {
+    /// The kind of a type as written in `CREATE TABLE`; a type we do not know is 42704.
+    ///
+    /// Names are compared whole and in any case; what stands in parentheses is ignored (`VARCHAR(20)`).
+    /// No type at all means [`ColumnKind::Any`].
+    pub fn of_declared(declared: &str) -> Result<Self, DefinitionError> {
+        types::kind_of(declared)
+    }
+
+    /// The conversion that SQLite applies for this kind.
+    pub fn affinity(self) -> Affinity {
+        match self {
+            Self::Integer => Affinity::Integer,
+            Self::Real => Affinity::Real,
+            Self::Text => Affinity::Text,
+            Self::Numeric => Affinity::Numeric,
+            Self::Blob | Self::Any => Affinity::Blob,
+        }
+    }
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnDef {
+    /// Its name; names differ by more than ASCII case.
+    pub name: String,
+    /// The declared type as the user wrote it, for clients that ask.
+    pub declared: String,
+    /// What its values are.
+    pub kind: ColumnKind,
+    /// Whether NULL is refused (23502, by whoever applies the write).
+    pub not_null: bool,
+    /// The value of a row that names none; `None` is NULL.
+    pub default: Option<Value>,
+}
+
+impl ColumnDef {
+    /// A nullable column without default, of the type as declared.
+    pub fn new(name: &str, declared: &str) -> Result<Self, DefinitionError> {
+        let kind = ColumnKind::of_declared(declared)?;
+        Ok(Self { name: name.into(), declared: declared.into(), kind, not_null: false, default: None })
+    }
+
+    /// The value as this column stores it: affinity first, then the column's kind must fit.
+    ///
+    /// NULL always fits; `NOT NULL` is checked by whoever applies the write. A BLOB column takes text as its
+    /// bytes, as PostgreSQL does for a literal, because JSON parameters cannot spell a blob.
+    pub fn accept(&self, value: Value) -> Result<Value, TypeMismatch> {
+        let converted = value.with_affinity(self.kind.affinity());
+        match (self.kind, converted) {
+            (_, Value::Null) => Ok(Value::Null),
+            (_, Value::Real(real)) if real.is_nan() => Ok(Value::Null),
+            (ColumnKind::Blob, Value::Text(text)) => Ok(Value::Blob(text.into_bytes())),
+            (kind, value) if fits(kind, &value) => Ok(value),
+            (_, value) => Err(TypeMismatch::new(self, value.as_ref())),
+        }
+    }
+}
+
+fn fits(kind: ColumnKind, value: &Value) -> bool {
+    match kind {
+        ColumnKind::Any => true,
+        ColumnKind::Integer => matches!(value, Value::Integer(_)),
+        ColumnKind::Real => matches!(value, Value::Real(_)),
+        ColumnKind::Numeric => matches!(value, Value::Integer(_) | Value::Real(_)),
+        ColumnKind::Text => matches!(value, Value::Text(_)),
+        ColumnKind::Blob => matches!(value, Value::Blob(_)),
+    }
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexDef {
+    /// Its name, unique in the catalogue.
+    pub name: String,
+    /// Positions of its columns in the table, the leading one first.
+    pub columns: Vec<usize>,
+    /// Whether two rows may not share all columns (NULLs never count as shared).
+    pub unique: bool,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableDef {
+    /// The number that rows bear; never reused while a row of it may live.
+    pub id: u16,
+    /// The version of the columns that a segment's rows were written under.
+    pub schema: u32,
+    /// Its name.
+    pub name: String,
+    /// All columns in the order declared.
+    pub columns: Vec<ColumnDef>,
+    /// Positions of the key columns in key order; empty means a hidden integer row id.
+    pub primary_key: Vec<usize>,
+    /// Secondary indexes.
+    #[serde(default)]
+    pub indexes: Vec<IndexDef>,
+    /// What stood in `WITH (...)`.
+    #[serde(default)]
+    pub options: TableOptions,
+}
+
+impl TableDef {
+    /// The position of a column; SQL names match in any ASCII case.
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        find_column(&self.columns, name)
+    }
+
+    /// Whether rows have no declared key but a number of their own.
+    pub fn has_row_id(&self) -> bool {
+        self.primary_key.is_empty()
+    }
+
+    /// Whether this column is part of the primary key.
+    pub fn is_key(&self, column: usize) -> bool {
+        self.primary_key.contains(&column)
+    }
+
+    /// Positions of the columns that a row's payload holds, in payload order.
+    pub fn payload_columns(&self) -> Vec<usize> {
+        (0..self.columns.len()).filter(|&column| !self.is_key(column)).collect()
+    }
+
+    /// Whether memcached clients can reach this table.
+    pub fn answers_to_memcached(&self) -> bool {
+        self.options.prefix.is_some()
+    }
+
+    /// As [`ColumnDef::accept`], and where memcached stores raw bytes, in the value and text key columns of a
+    /// table with a prefix, a TEXT column also takes the blob that such bytes read back as.
+    pub fn accept(&self, column: usize, value: Value) -> Result<Value, TypeMismatch> {
+        let bytes = self.options.value == Some(column) || self.is_key(column);
+        match value {
+            Value::Blob(blob) if bytes && self.takes_raw_text(column) => Ok(match String::from_utf8(blob) {
+                Ok(text) => Value::Text(text),
+                Err(not_text) => Value::Blob(not_text.into_bytes()),
+            }),
+            value => self.columns[column].accept(value),
+        }
+    }
+
+    fn takes_raw_text(&self, column: usize) -> bool {
+        self.answers_to_memcached() && self.columns[column].kind == ColumnKind::Text
+    }
+
+    /// Whether this definition makes a table that the store can hold.
+    pub fn validate(&self) -> Result<(), DefinitionError> {
+        check_name("table", &self.name)?;
+        self.validate_columns()?;
+        validate_column_list(&self.columns, &self.primary_key, "primary key")?;
+        self.validate_indexes()?;
+        self.validate_options()
+    }
+
+    fn validate_columns(&self) -> Result<(), DefinitionError> {
+        if self.columns.is_empty() {
+            return Err(DefinitionError::new("42P16", format!("table \"{}\" has no columns", self.name)));
+        }
+        if self.columns.len() > COLUMNS_MAX {
+            let count = self.columns.len();
+            return Err(DefinitionError::new(
+                "54011",
+                format!("table has {count} columns; the limit is {COLUMNS_MAX}"),
+            ));
+        }
+        let mut seen = std::collections::HashSet::new();
+        for column in &self.columns {
+            check_name("column", &column.name)?;
+            if !seen.insert(column.name.to_ascii_lowercase()) {
+                return Err(duplicate_column(&column.name));
+            }
+            if let Some(default) = &column.default {
+                check_default(column, default)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_indexes(&self) -> Result<(), DefinitionError> {
+        if self.indexes.len() > INDEXES_MAX {
+            let count = self.indexes.len();
+            let message = format!("table \"{}\" has {count} indexes; the limit is {INDEXES_MAX}", self.name);
+            return Err(DefinitionError::new("54000", message));
+        }
+        for (at, index) in self.indexes.iter().enumerate() {
+            check_name("index", &index.name)?;
+            if index.columns.is_empty() {
+                return Err(DefinitionError::new(
+                    "42P16",
+                    format!("index \"{}\" names no column", index.name),
+                ));
+            }
+            validate_column_list(&self.columns, &index.columns, &format!("index \"{}\"", index.name))?;
+            if self.indexes[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&index.name)) {
+                let message = format!("index \"{}\" exists already; choose another name", index.name);
+                return Err(DefinitionError::new("42P07", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_options(&self) -> Result<(), DefinitionError> {
+        let Some(prefix) = &self.options.prefix else {
+            return self.validate_value();
+        };
+        if self.has_row_id() {
+            let message = format!("prefix '{prefix}' needs a PRIMARY KEY: it is what follows the prefix");
+            return Err(DefinitionError::invalid(message));
+        }
+        if self.options.value.is_none() {
+            let message = format!("prefix '{prefix}' needs value = '<column>': what a memcached get answers");
+            return Err(DefinitionError::invalid(message));
+        }
+        self.validate_value()
+    }
+
+    fn validate_value(&self) -> Result<(), DefinitionError> {
+        let Some(value) = self.options.value else {
+            return Ok(());
+        };
+        let Some(column) = self.columns.get(value) else {
+            return Err(DefinitionError::new(
+                "42703",
+                format!("value names column {value}, which is not there"),
+            ));
+        };
+        if self.is_key(value) {
+            let message = format!("value column \"{}\" is part of the primary key", column.name);
+            return Err(DefinitionError::invalid(message));
+        }
+        Ok(())
+    }
+}
+
+fn find_column(columns: &[ColumnDef], name: &str) -> Option<usize> {
+    columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
+}
+
+fn duplicate_column(name: &str) -> DefinitionError {
+    DefinitionError::new("42701", format!("column \"{name}\" is named more than once"))
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), DefinitionError> {
+    if name.is_empty() {
+        return Err(DefinitionError::new("42602", format!("a {what} has an empty name")));
+    }
+    if name.contains('\0') {
+        return Err(DefinitionError::new("42602", format!("a {what} name contains a NUL byte")));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        let message =
+            format!("{what} name \"{name}\" is {} bytes long; the limit is {NAME_BYTES_MAX}", name.len());
+        return Err(DefinitionError::new("42622", message));
+    }
+    Ok(())
+}
+
+fn validate_column_list(columns: &[ColumnDef], list: &[usize], what: &str) -> Result<(), DefinitionError> {
+    if list.len() > KEY_COLUMNS_MAX {
+        let message = format!("{what} has {} columns; the limit is {KEY_COLUMNS_MAX}", list.len());
+        return Err(DefinitionError::new("54011", message));
+    }
+    for (at, &column) in list.iter().enumerate() {
+        let Some(def) = columns.get(column) else {
+            return Err(DefinitionError::new(
+                "42703",
+                format!("{what} names column {column}, which is not there"),
+            ));
+        };
+        if list[..at].contains(&column) {
+            return Err(duplicate_column(&def.name));
+        }
+    }
+    Ok(())
+}
+
+/// A default must be a value that its column would store.
+fn check_default(column: &ColumnDef, default: &Value) -> Result<(), DefinitionError> {
+    match column.accept(default.clone()) {
+        Ok(_) => Ok(()),
+        Err(mismatch) => Err(DefinitionError::new("42804", format!("default of {mismatch}"))),
+    }
+}
+
+/// Why a definition is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionError {
+    /// The SQLSTATE that PostgreSQL gives in this case.
+    pub sqlstate: &'static str,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl DefinitionError {
+    /// An error with its SQLSTATE.
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { sqlstate, message: message.into() }
+    }
+
+    /// 22023, an option's value that cannot be.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new("22023", message)
+    }
+}
+
+impl fmt::Display for DefinitionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DefinitionError {}
+
+/// A value that does not fit its column: SQLSTATE 22P02.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeMismatch {
+    /// The column.
+    pub column: String,
+    /// Its type as declared.
+    pub declared: String,
+    /// The value, shortened for a message.
+    pub value: String,
+}
+
+impl TypeMismatch {
+    /// The SQLSTATE of this error.
+    pub const SQLSTATE: &'static str = "22P02";
+    /// How much of a value a message quotes.
+    const SHOWN_CHARS: usize = 40;
+
+    fn new(column: &ColumnDef, value: ValueRef<'_>) -> Self {
+        Self { column: column.name.clone(), declared: column.declared.clone(), value: Self::shortened(value) }
+    }
+
+    fn shortened(value: ValueRef<'_>) -> String {
+        let text = match value {
+            ValueRef::Blob(bytes) => {
+                // Each byte is two characters, so this already reaches the limit.
+                bytes.iter().take(Self::SHOWN_CHARS).fold(String::from("x'"), |mut hex, byte| {
+                    hex.extend(
+                        [byte >> 4, byte & 15]
+                            .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+                    );
+                    hex
+                }) + "'"
+            }
+            ValueRef::Text(text) => format!("'{text}'"),
+            other => {
+                let mut printed = Vec::new();
+                other.write_text(&mut printed);
+                String::from_utf8_lossy(&printed).into_owned()
+            }
+        };
+        match text.char_indices().nth(Self::SHOWN_CHARS) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text,
+        }
+    }
+}
+
+impl fmt::Display for TypeMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column \"{}\" of type {} does not take {}", self.column, self.declared, self.value)
+    }
+}
+
+impl std::error::Error for TypeMismatch {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> TableDef {
+        TableDef {
+            id: 7,
+            schema: 1,
+            name: "frag".into(),
+            columns: vec![
+                ColumnDef { not_null: true, ..ColumnDef::new("key", "TEXT").unwrap() },
+                ColumnDef {
+                    default: Some(Value::Real(0.1)),
+                    ..ColumnDef::new("w", "double precision").unwrap()
+                },
+                ColumnDef::new("body", "bytea").unwrap(),
+            ],
+            primary_key: vec![0],
+            indexes: vec![IndexDef { name: "by_w".into(), columns: vec![1], unique: false }],
+            options: TableOptions { prefix: Some("frag:".into()), value: Some(2), ..TableOptions::default() },
+        }
+    }
+
+    #[test]
+    fn a_definition_survives_json() {
+        let json = serde_json::to_string(&table()).unwrap();
+        assert_eq!(serde_json::from_str::<TableDef>(&json).unwrap(), table());
+        assert_eq!(table().validate(), Ok(()));
+    }
+
+    #[test]
+    fn faulty_definitions_are_refused() {
+        type Fault = fn(&mut TableDef);
+        let faults: &[(&str, Fault)] = &[
+            ("42P16", |t| t.columns.clear()),
+            ("42701", |t| t.columns[1].name = "KEY".into()),
+            ("42703", |t| t.primary_key = vec![9]),
+            ("42701", |t| t.primary_key = vec![0, 0]),
+            ("42703", |t| t.indexes[0].columns = vec![3]),
+            ("42P16", |t| t.indexes[0].columns.clear()),
+            ("42P07", |t| t.indexes.push(IndexDef { name: "BY_W".into(), ..t.indexes[0].clone() })),
+            ("42703", |t| t.options.value = Some(3)),
+            ("22023", |t| t.options.value = Some(0)),
+            ("22023", |t| t.options.value = None),
+            ("22023", |t| t.primary_key.clear()),
+            ("42622", |t| t.name = "n".repeat(NAME_BYTES_MAX + 1)),
+            ("42602", |t| t.columns[0].name.clear()),
+            ("42602", |t| t.columns[0].name = "a\0".into()),
+            ("42804", |t| t.columns[1].default = Some(Value::from("wide"))),
+            ("54011", |t| {
+                t.columns =
+                    (0..=COLUMNS_MAX).map(|n| ColumnDef::new(&format!("c{n}"), "INT").unwrap()).collect();
+            }),
+        ];
+        for (at, (sqlstate, fault)) in faults.iter().enumerate() {
+            let mut table = table();
+            fault(&mut table);
+            let error = table.validate().expect_err(&format!("fault {at}"));
+            assert_eq!(error.sqlstate, *sqlstate, "fault {at}: {error}");
+        }
+    }
+
+    #[test]
+    fn columns_are_strict_after_affinity() {
+        let column = |declared| ColumnDef::new("c", declared).unwrap();
+        assert_eq!(column("INT").accept(Value::from("42")), Ok(Value::Integer(42)));
+        assert_eq!(column("INT").accept(Value::Real(2.0)), Ok(Value::Integer(2)));
+        assert_eq!(column("INT").accept(Value::Null), Ok(Value::Null));
+        assert_eq!(column("REAL").accept(Value::Integer(2)), Ok(Value::Real(2.0)));
+        assert_eq!(column("TEXT").accept(Value::Integer(2)), Ok(Value::from("2")));
+        assert_eq!(column("BLOB").accept(Value::from("ab")), Ok(Value::Blob(b"ab".to_vec())));
+        assert_eq!(column("NUMERIC").accept(Value::from("1.5")), Ok(Value::Real(1.5)));
+        assert_eq!(column("ANY").accept(Value::from("1.5")), Ok(Value::from("1.5")));
+        assert_eq!(column("REAL").accept(Value::Real(f64::NAN)), Ok(Value::Null));
+        for (declared, value) in [
+            ("INT", Value::Real(2.5)),
+            ("INT", Value::from("two")),
+            ("REAL", Value::from("1.5x")),
+            ("TEXT", Value::Blob(vec![0xff])),
+            ("BLOB", Value::Integer(1)),
+            ("NUMERIC", Value::from("")),
+        ] {
+            assert!(column(declared).accept(value.clone()).is_err(), "{declared} {value:?}");
+        }
+        let mismatch = column("INT").accept(Value::from("x".repeat(100))).unwrap_err();
+        assert_eq!(
+            mismatch.to_string(),
+            format!("column \"c\" of type INT does not take '{}...", "x".repeat(39))
+        );
+    }
+
+    #[test]
+    fn raw_bytes_fit_where_memcached_stores_them() {
+        let mut table = table();
+        table.columns[2].kind = ColumnKind::Text;
+        for column in [0, 2] {
+            assert_eq!(table.accept(column, Value::Blob(vec![0xff])), Ok(Value::Blob(vec![0xff])));
+            assert_eq!(table.accept(column, Value::Blob(b"a".to_vec())), Ok(Value::from("a")));
+        }
+        table.options = TableOptions::default();
+        assert!(table.accept(0, Value::Blob(vec![0xff])).is_err());
+    }
+}

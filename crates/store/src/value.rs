@@ -255,7 +255,10 @@ fn compare_integer_real(integer: i64, real: f64) -> Ordering {
 
 /// The integer that equals this real, under SQLite's rule for columns (the two extremes stay reals).
 pub(crate) fn whole(real: f64) -> Option<i64> {
-    #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates; the round trip is compared")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the conversion saturates; the round trip is compared"
+    )]
     let integer = real as i64;
     #[expect(clippy::float_cmp, reason = "equality after the round trip is the very question")]
     let same = integer as f64 == real;
@@ -324,6 +327,8 @@ fn split_digits(bytes: &[u8]) -> (usize, &[u8]) {
 
 /// The digits that SQLite keeps when it prints a real (`%!.17g`, its default since 3.52).
 const REAL_DIGITS: usize = 17;
+/// From this power of ten on, a real is printed with an exponent, for its digits end before the point.
+const EXPONENT_FROM: i32 = 17;
 
 /// Prints a real as the bundled SQLite does: 17 digits, fewer where those read back as the same number,
 /// always with a point, an exponent below 1e-4 and from 1e17.
@@ -343,7 +348,7 @@ fn write_real(real: f64, out: &mut Vec<u8>) {
         out.push(b'-');
     }
     let (digits, exponent) = real_digits(real.abs());
-    if (-4..REAL_DIGITS as i32).contains(&exponent) {
+    if (-4..EXPONENT_FROM).contains(&exponent) {
         write_plain(&digits, exponent, out);
     } else {
         write_with_exponent(&digits, exponent, out);
@@ -377,7 +382,7 @@ fn scientific(real: f64, fraction: usize) -> (Vec<u8>, i32) {
 fn shorter(digits: &[u8], exponent: i32, real: f64) -> Option<usize> {
     let (kept, up) = if digits[14..16] == *b"99" {
         (digits[..14].iter().rposition(|&digit| digit != b'9').map_or(0, |at| at + 1), true)
-    } else if digits[13..16] == *b"000" || exponent >= REAL_DIGITS as i32 {
+    } else if digits[13..16] == *b"000" || exponent >= EXPONENT_FROM {
         (digits[..13].iter().rposition(|&digit| digit != b'0').map_or(1, |at| at + 1), false)
     } else {
         return None;

@@ -1,0 +1,263 @@
+//! Table options: what may stand in `CREATE TABLE ... WITH (...)` and `ALTER TABLE ... SET (...)`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ColumnDef, DefinitionError, find_column};
+
+/// Longest prefix: memcached keys end at 250 bytes, and a row's own part needs room behind it.
+const PREFIX_BYTES_MAX: usize = 200;
+/// Longest ttl: a hundred years, well inside the 32 bits of a row's expiry word.
+const TTL_MS_MAX: u64 = 100 * 365 * DAY_MS;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The options of one table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TableOptions {
+    /// Rows expire this long after they were written; `None` is never.
+    pub ttl_ms: Option<u64>,
+    /// More rows than this evict older ones.
+    pub max_rows: Option<u64>,
+    /// memcached keys that begin with this are rows of this table.
+    pub prefix: Option<String>,
+    /// The column that memcached reads and writes.
+    pub value: Option<usize>,
+    /// Whether the primary key has an ordered index beside the hash index.
+    pub ordered: bool,
+}
+
+/// One option: all that parses, prints and documents it.
+#[derive(Debug)]
+pub struct OptionDef {
+    /// Its name in `WITH (...)`.
+    pub name: &'static str,
+    /// What it means, in one sentence.
+    pub meaning: &'static str,
+    /// Sets it from its text, which is refused with a reason.
+    parse: fn(&mut TableOptions, &str, &[ColumnDef]) -> Result<(), String>,
+    /// Puts it back to what a table without it has.
+    reset: fn(&mut TableOptions),
+    /// Its text, in a form that `parse` takes; `None` where it is unset.
+    print: fn(&TableOptions, &[ColumnDef]) -> Option<String>,
+}
+
+/// Every option, in the order shown.
+pub static OPTIONS: &[OptionDef] = &[
+    OptionDef {
+        name: "ttl",
+        meaning: "rows expire this long after they were written ('5 min', '30 s'; 0 or off: never)",
+        parse: |options, text, _| parse_ttl(text).map(|ttl_ms| options.ttl_ms = ttl_ms),
+        reset: |options| options.ttl_ms = None,
+        print: |options, _| options.ttl_ms.map(print_ttl),
+    },
+    OptionDef {
+        name: "max_rows",
+        meaning: "the table holds at most this many rows and evicts others (0 or off: no limit)",
+        parse: |options, text, _| parse_rows(text).map(|rows| options.max_rows = rows),
+        reset: |options| options.max_rows = None,
+        print: |options, _| options.max_rows.map(|rows| rows.to_string()),
+    },
+    OptionDef {
+        name: "prefix",
+        meaning: "memcached keys that begin with this text are rows of this table",
+        parse: |options, text, _| parse_prefix(text).map(|prefix| options.prefix = Some(prefix)),
+        reset: |options| options.prefix = None,
+        print: |options, _| options.prefix.clone(),
+    },
+    OptionDef {
+        name: "value",
+        meaning: "the column that memcached clients get and set",
+        parse: |options, text, columns| parse_column(text, columns).map(|value| options.value = Some(value)),
+        reset: |options| options.value = None,
+        print: |options, columns| Some(columns.get(options.value?)?.name.clone()),
+    },
+    OptionDef {
+        name: "ordered",
+        meaning: "keep the primary key in order, for ranges and ORDER BY (on or off)",
+        parse: |options, text, _| parse_switch(text).map(|on| options.ordered = on),
+        reset: |options| options.ordered = false,
+        print: |options, _| options.ordered.then(|| "on".into()),
+    },
+];
+
+/// Options that the design names and this version does not have; a promise not kept must not be silent.
+const NOT_YET: &[&str] = &["max_ops", "max_memory", "notify", "shared_memory", "compress", "snapshot"];
+
+impl TableOptions {
+    /// Sets one option from its text; `columns` are the table's, for options that name one.
+    pub fn set(&mut self, name: &str, text: &str, columns: &[ColumnDef]) -> Result<(), DefinitionError> {
+        let option = option_named(name)?;
+        (option.parse)(self, text.trim(), columns)
+            .map_err(|reason| DefinitionError::invalid(format!("{} = '{text}': {reason}", option.name)))
+    }
+
+    /// Puts one option back to what a table without it has.
+    pub fn reset(&mut self, name: &str) -> Result<(), DefinitionError> {
+        (option_named(name)?.reset)(self);
+        Ok(())
+    }
+
+    /// The options that are set, as (name, text); setting them again gives the same options.
+    pub fn list(&self, columns: &[ColumnDef]) -> Vec<(&'static str, String)> {
+        OPTIONS.iter().filter_map(|option| Some((option.name, (option.print)(self, columns)?))).collect()
+    }
+}
+
+fn option_named(name: &str) -> Result<&'static OptionDef, DefinitionError> {
+    if let Some(option) = OPTIONS.iter().find(|option| option.name.eq_ignore_ascii_case(name)) {
+        return Ok(option);
+    }
+    if NOT_YET.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+        return Err(DefinitionError::new("0A000", format!("table option \"{name}\" is not supported yet")));
+    }
+    let known: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
+    let message = format!("table option \"{name}\" is not known; there are {}", known.join(", "));
+    Err(DefinitionError::invalid(message))
+}
+
+/// Units of time with their milliseconds; the first name of each is the one printed.
+const UNITS: &[(u64, &[&str])] = &[
+    (7 * DAY_MS, &["weeks", "week", "w"]),
+    (DAY_MS, &["days", "day", "d"]),
+    (60 * 60 * 1000, &["h", "hour", "hours"]),
+    (60 * 1000, &["min", "minute", "minutes", "m"]),
+    (1000, &["s", "sec", "secs", "second", "seconds", ""]),
+    (1, &["ms", "millisecond", "milliseconds"]),
+];
+
+fn parse_ttl(text: &str) -> Result<Option<u64>, String> {
+    if is_off(text) {
+        return Ok(None);
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = (&text[..end], text[end..].trim().to_ascii_lowercase());
+    let expected =
+        || "write a whole number and a unit, as in '5 min', '1 h', '30 s', '250 ms' or '2 days'".to_owned();
+    if digits.is_empty() {
+        return Err(expected());
+    }
+    let (scale, _) = UNITS.iter().find(|(_, names)| names.contains(&unit.as_str())).ok_or_else(expected)?;
+    let ttl_ms = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(*scale));
+    match ttl_ms {
+        Some(0) => Ok(None),
+        Some(ttl_ms) if ttl_ms <= TTL_MS_MAX => Ok(Some(ttl_ms)),
+        _ => Err("the longest is 100 years".into()),
+    }
+}
+
+fn print_ttl(ttl_ms: u64) -> String {
+    let (scale, names) =
+        UNITS.iter().find(|(scale, _)| ttl_ms.is_multiple_of(*scale)).unwrap_or(&(1, &["ms"]));
+    format!("{} {}", ttl_ms / scale, names[0])
+}
+
+fn parse_rows(text: &str) -> Result<Option<u64>, String> {
+    if is_off(text) {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| "write a whole number of rows".into())
+}
+
+/// `0`, `off` and `none` switch a limit off.
+fn is_off(text: &str) -> bool {
+    ["0", "off", "none"].iter().any(|off| text.eq_ignore_ascii_case(off))
+}
+
+/// A prefix is the beginning of a memcached key, so it obeys the rules of one.
+fn parse_prefix(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("an empty prefix would take every key".into());
+    }
+    if text.len() > PREFIX_BYTES_MAX {
+        return Err(format!("it is {} bytes long; the limit is {PREFIX_BYTES_MAX}", text.len()));
+    }
+    if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err("memcached keys have no blanks or control characters".into());
+    }
+    Ok(text.into())
+}
+
+fn parse_column(text: &str, columns: &[ColumnDef]) -> Result<usize, String> {
+    find_column(columns, text).ok_or_else(|| "the table has no such column".into())
+}
+
+fn parse_switch(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err("write on or off".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> Vec<ColumnDef> {
+        ["key", "body"].iter().map(|name| ColumnDef::new(name, "TEXT").unwrap()).collect()
+    }
+
+    fn set(name: &str, text: &str) -> Result<TableOptions, DefinitionError> {
+        let mut options = TableOptions::default();
+        options.set(name, text, &columns()).map(|()| options)
+    }
+
+    #[test]
+    fn ttl_takes_units() {
+        for (text, ttl_ms) in [
+            ("5 min", Some(300_000)),
+            ("5min", Some(300_000)),
+            ("1 h", Some(3_600_000)),
+            ("30 s", Some(30_000)),
+            ("250 ms", Some(250)),
+            ("2 days", Some(2 * DAY_MS)),
+            ("90", Some(90_000)),
+            ("1 Week", Some(7 * DAY_MS)),
+            ("0", None),
+            ("off", None),
+            ("0 s", None),
+        ] {
+            assert_eq!(set("ttl", text).unwrap().ttl_ms, ttl_ms, "{text}");
+        }
+        for text in ["", "min", "-5 s", "1.5 h", "5 parsecs", "101 years", "99999999999999999999", "36501 d"]
+        {
+            assert_eq!(set("ttl", text).unwrap_err().sqlstate, "22023", "{text}");
+        }
+    }
+
+    #[test]
+    fn every_option_prints_what_it_parses() {
+        for (name, text) in
+            [("ttl", "90 s"), ("max_rows", "1000"), ("prefix", "frag:"), ("value", "body"), ("ordered", "on")]
+        {
+            let mut options = set(name, text).unwrap();
+            assert_eq!(options.list(&columns()), [(name, text.to_owned())]);
+            options.reset(name).unwrap();
+            assert_eq!(options, TableOptions::default());
+        }
+        assert_eq!(set("VALUE", "Body").unwrap().value, Some(1));
+    }
+
+    #[test]
+    fn faulty_options_are_refused() {
+        for (name, text, sqlstate) in [
+            ("frobnicate", "1", "22023"),
+            ("max_ops", "1", "0A000"),
+            ("shared_memory", "on", "0A000"),
+            ("max_rows", "-1", "22023"),
+            ("max_rows", "many", "22023"),
+            ("prefix", "", "22023"),
+            ("prefix", "a b", "22023"),
+            ("value", "nobody", "22023"),
+            ("ordered", "perhaps", "22023"),
+        ] {
+            let error = set(name, text).unwrap_err();
+            assert_eq!(error.sqlstate, sqlstate, "{name} = {text}: {error}");
+        }
+        assert!(
+            set("frobnicate", "1").unwrap_err().message.contains("ttl, max_rows, prefix, value, ordered")
+        );
+        assert!(set("prefix", &"p".repeat(PREFIX_BYTES_MAX + 1)).is_err());
+        assert!(set("prefix", &"p".repeat(PREFIX_BYTES_MAX)).is_ok());
+    }
+}
