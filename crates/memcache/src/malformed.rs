@@ -1,6 +1,8 @@
 //! What is wrong with a request, and the line that says so.
 
-/// The rule that a request broke. [`Malformed::line`] is the answer that memcached's clients expect.
+use crate::compose;
+
+/// The rule that a request broke. [`Malformed::compose`] writes the answer that memcached's clients expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -8,8 +10,8 @@ pub enum Malformed {
     UnknownCommand,
     /// Too few arguments, a key that is too long or holds control characters, a number that is none.
     CommandLine,
-    /// Arguments that are not as they should be, in commands that say only that.
-    BadCommandLine,
+    /// `stats cachedump` without class and limit.
+    TooFewArguments,
     /// The value is not followed by a line end where its length says.
     DataChunk,
     /// An expiry time that is no number.
@@ -18,41 +20,88 @@ pub enum Malformed {
     Delta,
     /// The value is longer than the limit.
     ValueTooLarge,
-    /// The statement is longer than the limit.
-    StatementTooLarge,
-    /// The parameters are longer than the limit.
-    ParametersTooLarge,
     /// A line longer than the limit; where it ends is unknown, so the connection is closed.
     LineTooLong,
-    /// A request of another protocol; the connection is closed.
-    OtherProtocol,
+    /// A request of HTTP: somebody took this for a web server. Closed without an answer, so that no page of a
+    /// browser's attacker learns anything from it.
+    Http,
     /// `delete` with arguments that it does not take.
     DeleteUsage,
     /// `stats detail` with something else than `on`, `off` or `dump`.
     StatsDetailUsage,
     /// `stats cachedump` with a class that cannot be.
     SlabClass,
+    /// `cache_memlimit` below memcached's least.
+    MemlimitTooSmall,
+    /// `cache_memlimit` with a number that can only be bytes.
+    MemlimitInBytes,
+    /// `shutdown` with something else than `graceful`.
+    ShutdownMode,
+    /// `lru_crawler sleep` with more than a second.
+    CrawlerSleep,
+    /// `sql` or `sqlp` without the lengths they need.
+    SqlUsage,
+    /// A statement or its parameters are not followed by a line end where their length says.
+    SqlDataChunk,
+    /// The statement is longer than the limit.
+    StatementTooLarge {
+        /// The declared length.
+        bytes: u64,
+        /// `sql_statement_max`.
+        limit: usize,
+    },
+    /// The parameters are longer than the limit.
+    ParametersTooLarge {
+        /// The declared length.
+        bytes: u64,
+        /// `sql_parameters_max`.
+        limit: usize,
+    },
 }
 
 impl Malformed {
-    /// The answer, with its line end; empty where memcached closes the connection without a word.
-    pub fn line(self) -> &'static [u8] {
+    /// Appends the answer with its line end; nothing where the connection is closed without a word.
+    pub fn compose(self, out: &mut Vec<u8>) {
+        match self {
+            Self::StatementTooLarge { bytes, limit } => {
+                let message = format!("statement is {bytes} bytes; the limit is {limit} (sql_statement_max)");
+                compose::sql_error("54000", &message, out);
+            }
+            Self::ParametersTooLarge { bytes, limit } => {
+                let message =
+                    format!("parameters are {bytes} bytes; the limit is {limit} (sql_parameters_max)");
+                compose::sql_error("54000", &message, out);
+            }
+            _ => out.extend_from_slice(self.fixed_line()),
+        }
+    }
+
+    /// The answers that are always the same. The words are memcached's where it has the same error: client
+    /// libraries compare them.
+    fn fixed_line(self) -> &'static [u8] {
         match self {
             Self::UnknownCommand => b"ERROR\r\n",
             Self::CommandLine => b"CLIENT_ERROR bad command line format\r\n",
-            Self::BadCommandLine => b"CLIENT_ERROR bad command line\r\n",
+            Self::TooFewArguments => b"CLIENT_ERROR bad command line\r\n",
             Self::DataChunk => b"CLIENT_ERROR bad data chunk\r\n",
             Self::Exptime => b"CLIENT_ERROR invalid exptime argument\r\n",
             Self::Delta => b"CLIENT_ERROR invalid numeric delta argument\r\n",
             Self::ValueTooLarge => b"SERVER_ERROR object too large for cache\r\n",
-            Self::StatementTooLarge => b"ERROR 54000 statement is longer than sql_statement_max\r\n",
-            Self::ParametersTooLarge => b"ERROR 54000 parameters are longer than sql_parameters_max\r\n",
-            Self::LineTooLong | Self::OtherProtocol => b"",
+            Self::LineTooLong => b"CLIENT_ERROR line too long\r\n",
             Self::DeleteUsage => {
                 b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n"
             }
             Self::StatsDetailUsage => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
             Self::SlabClass => b"CLIENT_ERROR Illegal slab id\r\n",
+            Self::MemlimitTooSmall => b"MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n",
+            Self::MemlimitInBytes => b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n",
+            Self::ShutdownMode => b"CLIENT_ERROR invalid shutdown mode\r\n",
+            Self::CrawlerSleep => b"CLIENT_ERROR sleep must be one second or less\r\n",
+            Self::SqlUsage => {
+                b"ERROR 08P01 usage: sql <bytes> or sqlp <statement bytes> <parameter bytes>, then the data\r\n"
+            }
+            Self::SqlDataChunk => b"ERROR 08P01 the data does not end where its length says\r\n",
+            Self::Http | Self::StatementTooLarge { .. } | Self::ParametersTooLarge { .. } => b"",
         }
     }
 }

@@ -1,5 +1,7 @@
-//! From bytes to requests.
+//! From bytes to requests: finding the line, and choosing the command.
 
+use crate::command;
+use crate::token::Words;
 use crate::{Limits, Malformed, Request, Then};
 
 /// Turns bytes into requests. It keeps nothing between calls: the bytes that are not consumed are its state.
@@ -21,7 +23,8 @@ pub enum Parsed<'a> {
     /// The beginning of a request.
     Incomplete {
         /// How many bytes the buffer must hold before parsing again can give anything else; always more than the
-        /// input has. It is the length of the whole request as soon as that is known, so that the buffer grows once.
+        /// input has. It is the length of the whole request once the command line is there, and never more than
+        /// the limits allow. It is what the peer claims, not what it has sent: grow the buffer as bytes arrive.
         needed: usize,
         /// How many bytes at the beginning have been searched for the end of the line in vain.
         /// [`Parser::parse_from`] takes it, so that a long line arriving slowly is not searched again and again.
@@ -31,7 +34,7 @@ pub enum Parsed<'a> {
     Malformed {
         /// The rule it broke.
         reply: Malformed,
-        /// How many bytes of the input it took; never 0 unless the connection is closed.
+        /// How many bytes of the input it took, at least one.
         consumed: usize,
         /// How many bytes after those belong to it and must be thrown away as they come.
         swallow: usize,
@@ -43,6 +46,10 @@ pub enum Parsed<'a> {
         noreply: bool,
     },
 }
+
+/// Spaces before a command that is longer than [`Limits::line_max`]; memcached's number. It keeps the question
+/// "is this a retrieval?" about such a line short.
+const LEADING_SPACES_MAX: usize = 100;
 
 impl Parser {
     /// A parser that holds its peer to these limits.
@@ -56,13 +63,154 @@ impl Parser {
     }
 
     /// The first request of `input`.
+    #[inline]
     pub fn parse<'a>(&self, input: &'a [u8]) -> Parsed<'a> {
         self.parse_from(input, 0)
     }
 
-    /// As [`Parser::parse`], where the last answer for the same bytes was `Incomplete` with this `searched`.
+    /// As [`Parser::parse`], where the last answer for the same bytes, and perhaps fewer of them, was
+    /// `Incomplete` with this `searched`.
     pub fn parse_from<'a>(&self, input: &'a [u8], searched: usize) -> Parsed<'a> {
-        let _ = searched;
-        Parsed::Incomplete { needed: input.len().saturating_add(1), searched: 0 }
+        let unsearched = input.get(searched..).unwrap_or_default();
+        let Some(found) = memchr::memchr(b'\n', unsearched) else { return self.unfinished_line(input) };
+        let end = searched.saturating_add(found);
+        let Some((line, rest)) = input.split_at_checked(end) else { return self.unfinished_line(input) };
+        let frame = Frame {
+            line: line.strip_suffix(b"\r").unwrap_or(line),
+            consumed: end.saturating_add(1),
+            data: rest.get(1..).unwrap_or_default(),
+        };
+        if frame.line.len() > self.limits.line_max && frame.line.len() > self.line_max(frame.line) {
+            return too_long(input);
+        }
+        self.command(frame)
+    }
+
+    /// The input holds no line end. It may still grow into a request, or is too long already.
+    fn unfinished_line<'a>(&self, input: &'a [u8]) -> Parsed<'a> {
+        // A carriage return at the end may be half a line end, which does not count.
+        let line = input.strip_suffix(b"\r").unwrap_or(input);
+        if line.len() > self.limits.line_max && line.len() > self.line_max(line) {
+            return too_long(input);
+        }
+        Parsed::Incomplete { needed: input.len().saturating_add(1), searched: input.len() }
+    }
+
+    /// How long this line may be: retrievals of many keys are allowed more than the others.
+    #[cold]
+    fn line_max(&self, line: &[u8]) -> usize {
+        let spaces = line.iter().take_while(|byte| **byte == b' ').count();
+        let command = line.get(spaces..).unwrap_or_default();
+        let retrieval = [&b"get "[..], b"gets ", b"gat ", b"gats "];
+        if spaces <= LEADING_SPACES_MAX && retrieval.iter().any(|verb| command.starts_with(verb)) {
+            self.limits.retrieval_line_max.max(self.limits.line_max)
+        } else {
+            self.limits.line_max
+        }
+    }
+
+    fn command<'a>(&self, frame: Frame<'a>) -> Parsed<'a> {
+        let mut words = Words::new(frame.line);
+        let verb = words.next().unwrap_or_default();
+        let rest = words.rest;
+        let limits = &self.limits;
+        // The two that come most often are compared first.
+        match verb {
+            b"get" => command::get(limits, &frame, rest, false),
+            b"set" => command::store(limits, &frame, rest, command::StoreVerb::Set),
+            b"gets" => command::get(limits, &frame, rest, true),
+            b"delete" => command::delete(limits, &frame, rest),
+            b"incr" => command::arithmetic(limits, &frame, rest, true),
+            b"decr" => command::arithmetic(limits, &frame, rest, false),
+            b"add" => command::store(limits, &frame, rest, command::StoreVerb::Add),
+            b"replace" => command::store(limits, &frame, rest, command::StoreVerb::Replace),
+            b"append" => command::store(limits, &frame, rest, command::StoreVerb::Append),
+            b"prepend" => command::store(limits, &frame, rest, command::StoreVerb::Prepend),
+            b"cas" => command::store(limits, &frame, rest, command::StoreVerb::Cas),
+            b"touch" => command::touch(limits, &frame, rest),
+            b"gat" => command::get_and_touch(limits, &frame, rest, false),
+            b"gats" => command::get_and_touch(limits, &frame, rest, true),
+            b"sql" => command::sql(limits, &frame, rest),
+            b"sqlp" => command::sql_params(limits, &frame, rest),
+            _ => command::rare(&frame, verb, rest),
+        }
+    }
+}
+
+/// A command line and what follows it.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    /// The line without its end.
+    pub(crate) line: &'a [u8],
+    /// Bytes of the line with its end.
+    pub(crate) consumed: usize,
+    /// What follows the line, as far as it has arrived.
+    pub(crate) data: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// A request that is the line alone.
+    #[inline]
+    pub(crate) fn complete(&self, request: Request<'a>) -> Parsed<'a> {
+        Parsed::Complete { request, consumed: self.consumed }
+    }
+
+    /// The line, and `after` bytes of data behind it, are not a request.
+    pub(crate) fn malformed(&self, reply: Malformed, after: usize) -> Parsed<'a> {
+        let consumed = self.consumed.saturating_add(after);
+        Parsed::Malformed {
+            reply,
+            consumed,
+            swallow: 0,
+            then: Then::Continue,
+            invalidate: None,
+            noreply: false,
+        }
+    }
+
+    /// As [`Frame::malformed`], and the peer may have asked for no answer.
+    pub(crate) fn malformed_unless(&self, reply: Malformed, noreply: bool) -> Parsed<'a> {
+        self.swallowing(reply, 0, noreply)
+    }
+
+    /// The line is not a request, and `swallow` bytes of data that come with it are thrown away.
+    pub(crate) fn swallowing(&self, reply: Malformed, swallow: usize, noreply: bool) -> Parsed<'a> {
+        Parsed::Malformed {
+            reply,
+            consumed: self.consumed,
+            swallow,
+            then: Then::Continue,
+            invalidate: None,
+            noreply,
+        }
+    }
+
+    /// Nothing after this line can be trusted.
+    pub(crate) fn closing(&self, reply: Malformed) -> Parsed<'a> {
+        Parsed::Malformed {
+            reply,
+            consumed: self.consumed,
+            swallow: 0,
+            then: Then::Close,
+            invalidate: None,
+            noreply: false,
+        }
+    }
+
+    /// The command line is there, and `data` bytes behind it are wanted.
+    pub(crate) fn incomplete(&self, data: usize) -> Parsed<'a> {
+        Parsed::Incomplete { needed: self.consumed.saturating_add(data), searched: 0 }
+    }
+}
+
+#[cold]
+fn too_long(input: &[u8]) -> Parsed<'_> {
+    Parsed::Malformed {
+        reply: Malformed::LineTooLong,
+        consumed: input.len(),
+        swallow: 0,
+        then: Then::Close,
+        invalidate: None,
+        noreply: false,
     }
 }

@@ -1,5 +1,7 @@
 //! What a peer may ask for. Each request borrows from the bytes it was parsed from.
 
+use crate::token::Words;
+
 /// One parsed request. Keys are within the limit, never empty, and hold neither spaces nor control characters;
 /// values have the length that was declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +103,8 @@ pub enum Request<'a> {
         /// Which one.
         command: Operator,
     },
-    /// `lru_crawler metadump` and `mgdump`, and `watch`: they ask for a stream that is not offered.
+    /// `lru_crawler metadump` and `mgdump`, and `watch`. A server that does not offer the stream answers
+    /// [`Reply::NotAllowed`](crate::Reply::NotAllowed), as a memcached does where it is switched off.
     Dump {
         /// Which stream.
         dump: Dump,
@@ -197,25 +200,24 @@ pub enum Dump {
     Watch,
 }
 
-/// The keys of one line, in the order they were written.
+/// The keys of one line, in the order they were written. All of them have been looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys<'a> {
-    /// What is left of the line: validated keys with one or more spaces between and around them.
-    rest: &'a [u8],
+    words: Words<'a>,
 }
 
 impl<'a> Keys<'a> {
+    /// `rest` holds keys with spaces between and around them.
     pub(crate) fn new(rest: &'a [u8]) -> Self {
-        Self { rest }
+        Self { words: Words::new(rest) }
     }
 }
 
 impl<'a> Iterator for Keys<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        let (key, rest) = crate::token::next(self.rest);
-        self.rest = rest;
-        (!key.is_empty()).then_some(key)
+        self.words.next()
     }
 }
