@@ -4,4 +4,6 @@ pub mod codec;
 pub mod definition;
 pub mod ghost;
 pub mod ordered;
+#[cfg(test)]
+mod testing;
 pub mod value;
