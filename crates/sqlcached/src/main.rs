@@ -1,3 +1,5 @@
-//! The daemon.
+//! The daemon: settings, start-up order, signals.
+
+#![forbid(unsafe_code)]
 
 fn main() {}

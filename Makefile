@@ -1,0 +1,33 @@
+# Four things to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
+
+.PHONY: run test demo bench-entry tools fmt tidy
+
+# Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
+# ARGS adds flags: make run ARGS='-p 11300 -m 256'
+run:
+	cargo build --release --package sqlcached
+	exec ./target/release/sqlcached $(ARGS)
+
+# Installs what the tests need (memcached, Python with pymemcache, ...) and runs every check.
+test: tools
+	cargo xtask ci
+
+# Installs the programs that the tests and comparisons talk to. Needs root or sudo only where one is missing.
+tools:
+	cargo xtask tools
+
+# Replays the accesses of a busy web application against a daemon of its own and shows what happens.
+demo: tools
+	cargo run --release --package bench --bin demo -- $(ARGS)
+
+# The figures of docs/benchmarks.md: sqlcached beside memcached and Redis, in one run.
+bench-entry: tools
+	cargo build --release --package sqlcached
+	cargo run --release --package bench --bin entry -- $(ARGS)
+
+fmt:
+	cargo fmt --all
+
+# The quick checks alone: seconds, no tests.
+tidy:
+	cargo xtask tidy

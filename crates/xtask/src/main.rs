@@ -1,0 +1,66 @@
+//! What `make test` runs.
+//!
+//! `cargo xtask ci` takes the steps of [`ci::STEPS`] in order, cheapest and most telling first, and prints one
+//! line for each with its count and its time; the last line is `N passed, N failed`. What a step said goes to
+//! `target/ci/<step>.log`, and to the screen when it failed.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
+#![allow(clippy::disallowed_methods, reason = "build automation reads the environment and the wall clock")]
+
+mod arrows;
+mod cargo_steps;
+mod ci;
+mod licences;
+mod links;
+mod metadata;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+/// How one step came out.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Checks that held.
+    pub(crate) passed: usize,
+    /// One paragraph for each check that did not.
+    pub(crate) failures: Vec<String>,
+    /// One reason for each check that this machine cannot make.
+    pub(crate) skipped: Vec<String>,
+}
+
+impl Outcome {
+    /// `count` checks that held, and what did not.
+    pub(crate) fn new(passed: usize, failures: Vec<String>) -> Self {
+        Self { passed, failures, skipped: Vec::new() }
+    }
+
+    /// One check that could not even be made.
+    pub(crate) fn broken(why: impl Into<String>) -> Self {
+        Self::new(0, vec![why.into()])
+    }
+}
+
+const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | tools";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let good = match names.as_slice() {
+        ["ci", only @ ..] => ci::run(only),
+        ["tidy"] => ci::run(&["fmt", "tidy", "arrows", "licences", "links"]),
+        ["tools"] => match tools::install() {
+            Ok(()) => true,
+            Err(why) => {
+                eprintln!("xtask tools: {why}");
+                false
+            }
+        },
+        _ => {
+            eprintln!("{USAGE}");
+            false
+        }
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
