@@ -1,0 +1,137 @@
+//! Names, sizes and word formats of the file: the one place that knows where a byte lies.
+//!
+//! `docs/arena-format.md` draws what this module computes. Whoever changes one changes the other and
+//! raises [`LAYOUT_VERSION`].
+
+/// Raised whenever a byte of the file changes its meaning; another version is not attached.
+pub const LAYOUT_VERSION: u64 = 1;
+/// First word of the file: `SQLCARNA` in little-endian bytes.
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SQLCARNA");
+/// A big-endian machine would read this number differently and refuse the file.
+pub(crate) const BYTE_ORDER_MARK: u64 = 0x0102_0304_0506_0708;
+
+/// Tables that one arena can hold: the 12 bits that the plan of the table words allows.
+pub const MAX_TABLES: usize = 4096;
+/// Index shards; a shard owns every bucket whose low eight bits are its number.
+pub const SHARDS: usize = 256;
+/// Commits of many rows that can be in flight at once: one word each in the superblock.
+pub const COMMIT_SLOTS: usize = 16;
+/// Bytes of one unit, the smallest segment.
+pub const UNIT_BYTES: usize = 64 * 1024;
+/// Words of one unit: what 13 bits of a location can address.
+pub(crate) const UNIT_WORDS: u64 = (UNIT_BYTES / 8) as u64;
+/// Units that share one allocation block, so that runs of 16 stay possible.
+pub const BLOCK_UNITS: u32 = 16;
+/// The largest row, header and padding included: the 32-bit fill word of a segment must hold it.
+pub const MAX_ROW_BYTES: usize = 256 << 20;
+/// The largest key, encoded: keys are copied under a lock, so they stay small.
+pub const MAX_KEY_BYTES: usize = 64 * 1024;
+/// The smallest virtual range: below it the saving is nothing, sparse pages cost nothing.
+pub(crate) const MIN_RESERVE_BYTES: u64 = 1 << 30;
+
+/// Bytes of the superblock.
+pub(crate) const SUPERBLOCK_BYTES: u64 = 4096;
+/// Bytes of one table's line.
+pub(crate) const TABLE_LINE_BYTES: u64 = 64;
+/// Levels of the log of checkpoints; level n keeps one in 16^n ticks.
+pub(crate) const CHECKPOINT_LEVELS: usize = 5;
+/// Entries of one level: 256 s at full detail, 194 days at the coarsest.
+pub(crate) const CHECKPOINT_ENTRIES: u64 = 4096;
+/// Bytes of one half of the catalogue, its two words of header included.
+pub(crate) const CATALOGUE_HALF_BYTES: u64 = 1 << 20;
+/// The largest catalogue that [`crate::Arena::set_catalogue`] takes.
+pub const MAX_CATALOGUE_BYTES: usize = (1 << 20) - 16;
+/// Bytes of one segment header.
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = 64;
+/// Bytes of one bucket: a header word and seven slots, one cache line.
+pub(crate) const BUCKET_BYTES: u64 = 64;
+/// Slots of one bucket.
+pub(crate) const BUCKET_SLOTS: u64 = 7;
+/// Buckets of a fresh index; at least [`SHARDS`], so that a split never leaves its shard.
+pub(crate) const FIRST_LEVEL: u32 = 10;
+/// Buckets that one chain may have; a reader's loop over a chain is bounded by it.
+pub(crate) const MAX_CHAIN: usize = 8;
+/// The index is committed by this many bytes at a time.
+pub(crate) const INDEX_STEP_BYTES: u64 = 64 * 1024;
+
+/// Number of a table; the low nine bits are repeated in index slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u16);
+
+/// Number of a segment: the unit in which it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SegmentId(pub u32);
+
+/// Where a row lies: the unit in which it starts, and the word in that unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Location(u64);
+
+/// Bits of a location's word part.
+const WORD_BITS: u32 = 13;
+/// Bits of a location: 26 of unit, 13 of word.
+pub(crate) const LOCATION_BITS: u32 = 39;
+/// The bits of a slot that are its location.
+pub(crate) const LOCATION_MASK: u64 = (1 << LOCATION_BITS) - 1;
+
+impl Location {
+    /// The location as one number below 2^39, for callers that keep it in their own structures.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The inverse of [`Location::bits`]; other bits are dropped. Any number is safe to look at.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits & LOCATION_MASK)
+    }
+
+    /// The unit in which the row starts; for a run this need not be the segment's head.
+    #[inline]
+    pub fn unit(self) -> u32 {
+        (self.0 >> WORD_BITS) as u32
+    }
+
+    /// The word inside its unit.
+    #[inline]
+    pub fn word(self) -> u32 {
+        (self.0 & (UNIT_WORDS - 1)) as u32
+    }
+
+    #[inline]
+    pub(crate) fn in_run(head: u32, word: u64) -> Self {
+        Self((u64::from(head) << WORD_BITS) + word)
+    }
+}
+
+/// A place in the index; valid while the shard's token is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SlotId(pub(crate) u64);
+
+/// Hash of (table, key) under the file's seed: the low bits choose shard and bucket, the top 16 are the tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(pub u64);
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queue {
+    /// New rows.
+    Small,
+    /// Rows that proved themselves.
+    Main,
+    /// Redo records of commits of many rows; no rows.
+    Redo,
+}
+
+/// What a segment was allocated for; kept in its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SegmentTag {
+    /// The table whose rows it holds.
+    pub table: TableId,
+    /// Its queue.
+    pub queue: Queue,
+    /// The caller's class of time to live.
+    pub ttl_class: u8,
+    /// The schema version under which its rows were written.
+    pub schema: u32,
+}
