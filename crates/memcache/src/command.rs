@@ -43,17 +43,17 @@ pub(crate) fn get_and_touch<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u
 /// when it comes to it and takes back what it has answered; looking first gives the client the same.
 #[inline]
 fn keys<'a>(limits: &Limits, rest: &'a [u8]) -> Option<Keys<'a>> {
-    let first = rest.strip_prefix(b" ")?;
-    if token::is_key(first, limits.key_max) {
+    let mut words = Words::new(rest);
+    let first = words.next_key().filter(|key| token::is_key(key, limits.key_max))?;
+    if words.rest.is_empty() {
         return Some(Keys::new(first));
     }
-    let mut words = Words::new(rest);
-    let mut count = 0usize;
-    let valid = words.all(|key| {
-        count = count.saturating_add(1);
-        token::is_key(key, limits.key_max)
-    });
-    (valid && count > 0).then_some(Keys::new(rest))
+    while let Some(key) = words.next_key() {
+        if !token::is_key(key, limits.key_max) {
+            return None;
+        }
+    }
+    Some(Keys::new(rest))
 }
 
 /// Which storage command a line begins with.
@@ -71,7 +71,7 @@ pub(crate) enum StoreVerb {
 #[inline]
 pub(crate) fn store<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8], verb: StoreVerb) -> Parsed<'a> {
     let mut words = Words::new(rest);
-    let (key, flags, exptime) = (words.next(), words.next(), words.next());
+    let (key, flags, exptime) = (words.next_key(), words.next(), words.next());
     // Without a length it is unknown where the data ends: what follows is taken for commands, as memcached does.
     let Some(bytes) = words.next().and_then(data_length) else {
         return frame.malformed(Malformed::CommandLine, 0);
@@ -157,7 +157,7 @@ fn client_flags(word: &[u8]) -> Option<u32> {
 /// `delete`. memcached once took a time, and old clients still send a 0; other arguments are refused.
 pub(crate) fn delete<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     let mut words = Words::new(rest);
-    let key = words.next();
+    let key = words.next_key();
     let (first, second, third) = (words.next(), words.next(), words.next());
     let noreply = match (first, second, third) {
         (None | Some(b"0"), None, None) => false,
@@ -174,7 +174,7 @@ pub(crate) fn delete<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> 
 /// `incr` and `decr`.
 pub(crate) fn arithmetic<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8], incr: bool) -> Parsed<'a> {
     let mut words = Words::new(rest);
-    let (Some(key), Some(delta)) = (words.next(), words.next()) else {
+    let (Some(key), Some(delta)) = (words.next_key(), words.next()) else {
         return frame.malformed(Malformed::CommandLine, 0);
     };
     let noreply = token::ends_in_noreply(words.rest);
@@ -190,7 +190,7 @@ pub(crate) fn arithmetic<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8],
 /// `touch`.
 pub(crate) fn touch<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     let mut words = Words::new(rest);
-    let (Some(key), Some(exptime)) = (words.next(), words.next()) else {
+    let (Some(key), Some(exptime)) = (words.next_key(), words.next()) else {
         return frame.malformed(Malformed::CommandLine, 0);
     };
     let noreply = token::ends_in_noreply(words.rest);

@@ -218,6 +218,6 @@ impl<'a> Iterator for Keys<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        self.words.next()
+        self.words.next_key()
     }
 }
