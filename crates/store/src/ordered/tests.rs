@@ -1,0 +1,273 @@
+//! The tree against a sorted set of full keys, and its own shape.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+
+use super::leaf::LEAF_ENTRIES;
+use super::{OrderedIndex, Range, Resume, SortKeys};
+use crate::codec::{prefix_end, prefix8, sort_key, text_prefix};
+use crate::testing::seeded;
+use crate::value::ValueRef;
+
+/// Rows by location. A tree that asks for a row that is not here breaks its invariant.
+#[derive(Default)]
+struct Rows(HashMap<u64, Vec<u8>>);
+
+impl SortKeys for Rows {
+    fn sort_key(&self, location: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.get(&location).expect("only rows of live entries are read"));
+    }
+}
+
+type Model = BTreeSet<(Vec<u8>, u64)>;
+
+fn key(values: &[ValueRef<'_>]) -> Vec<u8> {
+    let mut key = Vec::new();
+    sort_key(values, &mut key);
+    key
+}
+
+/// Keys of several shapes: exact, long with long common beginnings, and both with many duplicates.
+fn random_key(shape: usize, random: &mut fastrand::Rng) -> Vec<u8> {
+    let number = random.i64(0..3000);
+    match shape {
+        0 => key(&[ValueRef::Integer(number)]),
+        1 => key(&[ValueRef::Text(&format!("https://example.com/page/{number}"))]),
+        2 => key(&[ValueRef::Integer(number / 100), ValueRef::Text(&format!("user:{number}"))]),
+        3 => key(&[ValueRef::Text(["a", "tag", "long enough to tie"][random.usize(0..3)])]),
+        _ => key(&[ValueRef::Real(number as f64 / 8.0), ValueRef::Null]),
+    }
+}
+
+struct Fixture {
+    tree: OrderedIndex,
+    model: Model,
+    rows: Rows,
+    next: u64,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { tree: OrderedIndex::new(), model: Model::new(), rows: Rows::default(), next: 0 }
+    }
+
+    fn insert(&mut self, key: Vec<u8>, location: u64) {
+        self.rows.0.insert(location, key.clone());
+        assert!(self.tree.insert(&key, location, &self.rows));
+        assert!(self.model.insert((key, location)));
+    }
+
+    /// Locations in no order, as the arena gives them.
+    fn new_location(&mut self) -> u64 {
+        self.next += 1;
+        self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn remove(&mut self, key: &[u8], location: u64) {
+        assert!(self.tree.remove(key, location, &self.rows));
+        assert!(self.model.remove(&(key.to_vec(), location)));
+        self.rows.0.remove(&location);
+    }
+
+    fn some_entry(&self, random: &mut fastrand::Rng) -> Option<(Vec<u8>, u64)> {
+        let location = self.tree.location_at(random.usize(0..self.tree.len().max(1)))?;
+        Some((self.rows.0[&location].clone(), location))
+    }
+
+    fn step(&mut self, shape: usize, growing: bool, random: &mut fastrand::Rng) {
+        match random.u8(0..10) {
+            0..=6 if growing => {
+                let location = self.new_location();
+                self.insert(random_key(shape, random), location);
+            }
+            7 => {
+                let new = self.new_location();
+                if let Some((key, old)) = self.some_entry(random) {
+                    self.rows.0.insert(new, key.clone());
+                    assert!(self.tree.replace_location(&key, old, new, &self.rows));
+                    self.model.remove(&(key.clone(), old));
+                    self.rows.0.remove(&old);
+                    self.model.insert((key, new));
+                }
+            }
+            8 => {
+                let key = random_key(shape, random);
+                let nowhere = self.new_location();
+                self.rows.0.insert(nowhere, key.clone());
+                assert!(!self.tree.remove(&key, nowhere, &self.rows));
+                assert!(!self.tree.replace_location(&key, nowhere, nowhere, &self.rows));
+                self.rows.0.remove(&nowhere);
+                if let Some((key, location)) = self.some_entry(random) {
+                    assert!(!self.tree.insert(&key, location, &self.rows), "inserted twice");
+                }
+            }
+            _ => {
+                if let Some((key, location)) = self.some_entry(random) {
+                    self.remove(&key, location);
+                }
+            }
+        }
+    }
+
+    fn check(&self) {
+        assert_eq!(self.tree.len(), self.model.len());
+        let mut all = Vec::new();
+        assert_eq!(self.tree.range(&Range::ALL, &self.rows, usize::MAX, &mut all), None);
+        assert!(all.iter().eq(self.model.iter().map(|(_, location)| location)));
+        if let Some(root) = &self.tree.root {
+            let mut tally = super::Tally::default();
+            root.check(&mut tally);
+            assert_eq!(tally, self.tree.tally);
+        }
+    }
+
+    fn check_range(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, random: &mut fastrand::Rng) {
+        let inside = |key: &Vec<u8>| {
+            let key = key.as_slice();
+            (match lower {
+                Bound::Included(lower) => key >= lower,
+                Bound::Excluded(lower) => key > lower,
+                Bound::Unbounded => true,
+            }) && (match upper {
+                Bound::Included(upper) => key <= upper,
+                Bound::Excluded(upper) => key < upper,
+                Bound::Unbounded => true,
+            })
+        };
+        let mut expected: Vec<u64> =
+            self.model.iter().filter(|(key, _)| inside(key)).map(|(_, location)| *location).collect();
+        let range = Range { lower, upper, ..Range::ALL };
+        assert_eq!(self.tree.estimate(&range, &self.rows), expected.len());
+        let limit = random.usize(1..400);
+        assert_eq!(self.in_chunks(range, limit), expected);
+        expected.reverse();
+        assert_eq!(self.in_chunks(Range { reverse: true, ..range }, limit), expected);
+    }
+
+    fn in_chunks(&self, range: Range<'_>, limit: usize) -> Vec<u64> {
+        let mut found = Vec::new();
+        let mut resume: Option<Resume> = None;
+        loop {
+            let range = Range { resume_after: resume.as_ref(), ..range };
+            let before = found.len();
+            resume = self.tree.range(&range, &self.rows, limit, &mut found);
+            assert!(found.len() - before <= limit);
+            if resume.is_none() {
+                return found;
+            }
+        }
+    }
+
+    fn check_ranges(&self, shape: usize, random: &mut fastrand::Rng) {
+        for _ in 0..10 {
+            let (a, b) = (random_key(shape, random), random_key(shape, random));
+            let (a, b) = if a < b { (a, b) } else { (b, a) };
+            let a_end = prefix_end(&a).unwrap();
+            let first = crate::codec::column_ends(&a).next().unwrap();
+            let first_end = prefix_end(&a[..first]).unwrap();
+            self.check_range(Bound::Included(&a), Bound::Excluded(&b), random);
+            self.check_range(Bound::Excluded(&a), Bound::Included(&b), random);
+            self.check_range(Bound::Included(&a_end), Bound::Unbounded, random);
+            self.check_range(Bound::Unbounded, Bound::Excluded(&a), random);
+            self.check_range(Bound::Included(&a), Bound::Excluded(&a_end), random);
+            self.check_range(Bound::Included(&a[..first]), Bound::Excluded(&first_end), random);
+            self.check_range(Bound::Included(&b), Bound::Excluded(&a), random);
+            let mut text = Vec::new();
+            text_prefix("https://example.com/page/1", &mut text);
+            let text_end = prefix_end(&text).unwrap();
+            self.check_range(Bound::Included(&text), Bound::Excluded(&text_end), random);
+        }
+    }
+}
+
+#[test]
+fn agrees_with_a_sorted_set() {
+    let mut random = seeded();
+    for shape in 0..5 {
+        let mut fixture = Fixture::new();
+        for growing in [true, false, true, false] {
+            for _ in 0..6000 {
+                fixture.step(shape, growing, &mut random);
+            }
+            fixture.check();
+            fixture.check_ranges(shape, &mut random);
+        }
+    }
+}
+
+#[test]
+fn grows_deep_and_frees_every_node() {
+    let mut random = seeded();
+    let mut fixture = Fixture::new();
+    for _ in 0..60_000 {
+        let location = fixture.new_location();
+        fixture.insert(key(&[ValueRef::Integer(random.i64(..))]), location);
+    }
+    fixture.check();
+    let full = fixture.tree.memory_bytes();
+    assert!(full < 60_000 * 24, "{full} bytes for 60,000 entries");
+    let mut entries: Vec<_> = fixture.model.iter().cloned().collect();
+    random.shuffle(&mut entries);
+    for (at, (key, location)) in entries.iter().enumerate() {
+        fixture.remove(key, *location);
+        if at % 10_000 == 0 {
+            fixture.check();
+        }
+        if at == 54_000 {
+            assert!(fixture.tree.memory_bytes() < full / 3, "sparse nodes are merged");
+        }
+    }
+    assert_eq!(fixture.tree.memory_bytes(), 0);
+    assert!(fixture.tree.is_empty());
+}
+
+#[test]
+fn growing_and_shrinking_keys_fill_their_leaves() {
+    for descending in [false, true] {
+        let mut fixture = Fixture::new();
+        for number in 0..30_000 {
+            let number = if descending { -number } else { number };
+            fixture.insert(key(&[ValueRef::Integer(number)]), number.cast_unsigned());
+        }
+        fixture.check();
+        let leaves = fixture.tree.tally.leaves;
+        assert!(leaves <= 30_000 / LEAF_ENTRIES * 5 / 3, "{leaves} leaves, descending {descending}");
+    }
+}
+
+#[test]
+fn building_equals_inserting() {
+    let mut random = seeded();
+    for shape in 0..5 {
+        let mut fixture = Fixture::new();
+        for _ in 0..20_000 {
+            let location = fixture.new_location();
+            fixture.insert(random_key(shape, &mut random), location);
+        }
+        let entries = fixture.rows.0.iter().map(|(location, key)| (prefix8(key).bytes, *location)).collect();
+        fixture.tree = OrderedIndex::build(entries, &fixture.rows);
+        fixture.check();
+        for _ in 0..2000 {
+            fixture.step(shape, true, &mut random);
+        }
+        fixture.check();
+    }
+    assert!(OrderedIndex::build(Vec::new(), &Rows::default()).is_empty());
+}
+
+#[test]
+fn equal_keys_and_distinct_values() {
+    let mut fixture = Fixture::new();
+    for number in 0..12_000 {
+        let (user, page) = (number % 100, number % 4000);
+        fixture.insert(key(&[ValueRef::Integer(user), ValueRef::Integer(page)]), number.cast_unsigned());
+    }
+    let wanted = key(&[ValueRef::Integer(7), ValueRef::Integer(107)]);
+    let mut found = Vec::new();
+    fixture.tree.equal(&wanted, &fixture.rows, usize::MAX, &mut found);
+    assert_eq!(found, [107, 4107, 8107]);
+    assert_eq!(fixture.tree.first_equal(&wanted, &fixture.rows), Some(107));
+    assert_eq!(fixture.tree.first_equal(&key(&[ValueRef::Integer(7), ValueRef::Null]), &fixture.rows), None);
+    assert_eq!(fixture.tree.distinct_estimate(&fixture.rows, 2), [100, 4000]);
+    assert_eq!(OrderedIndex::new().distinct_estimate(&fixture.rows, 2), [0, 0]);
+}
