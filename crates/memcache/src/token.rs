@@ -108,14 +108,14 @@ pub(crate) fn unsigned_32(word: &[u8]) -> Option<u32> {
     u32::try_from(unsigned(word)?).ok()
 }
 
-/// An expiry time. memcached keeps it in 32 bits with a sign, and refuses what does not fit.
+/// An expiry time. memcached keeps the lowest 32 bits of a longer number, so that a time after January 2038 has
+/// passed already and the value is gone as soon as it is stored; here such a time is the time it names.
 #[inline]
 pub(crate) fn exptime(word: &[u8]) -> Option<i64> {
-    let number = match word.strip_prefix(b"-") {
-        None => i64::try_from(unsigned(word)?).ok()?,
-        Some(digits) => i64::try_from(unsigned(digits)?).ok()?.checked_neg()?,
-    };
-    (i64::from(i32::MIN)..=i64::from(i32::MAX)).contains(&number).then_some(number)
+    match word.strip_prefix(b"-") {
+        None => i64::try_from(unsigned(word)?).ok(),
+        Some(digits) => i64::try_from(unsigned(digits)?).ok()?.checked_neg(),
+    }
 }
 
 #[cfg(test)]
@@ -151,16 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn expiry_times_have_32_bits_and_a_sign() {
+    fn expiry_times_have_64_bits_and_a_sign() {
         for (word, expected) in [
             (&b"-1"[..], Some(-1)),
             (b"2592000", Some(2_592_000)),
-            (b"2147483647", Some(2_147_483_647)),
-            (b"2147483648", None),
-            (b"-2147483648", Some(-2_147_483_648)),
-            (b"-2147483649", None),
+            (b"2147483648", Some(2_147_483_648)),
+            (b"4294967296", Some(4_294_967_296)),
+            (b"9223372036854775807", Some(i64::MAX)),
+            (b"9223372036854775808", None),
+            (b"-9223372036854775807", Some(-i64::MAX)),
+            (b"-9223372036854775809", None),
             (b"-", None),
             (b"--1", None),
+            (b"1.5", None),
         ] {
             assert_eq!(exptime(word), expected, "{}", word.escape_ascii());
         }

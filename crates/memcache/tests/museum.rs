@@ -158,17 +158,13 @@ const EXHIBITS: &[Exhibit] = &[
         outcome: &["CLIENT_ERROR invalid numeric delta argument"],
     },
     Exhibit {
-        story: "The length-lie matrix for an expiry time: beyond 32 bits it is refused, never wrapped into a time \
-                that has passed or will never come.",
+        story: "An expiry time beyond 64 bits is refused, never wrapped into one that has passed or never comes.",
         packets: &[
-            b"touch k 2147483648\r\n",
-            b"touch k 4294967295\r\n",
-            b"touch k 4294967296\r\n",
             b"touch k 9223372036854775808\r\n",
-            b"touch k -2147483649\r\n",
+            b"touch k 18446744073709551616\r\n",
             b"touch k -9223372036854775809\r\n",
-            b"gat 2147483648 k\r\n",
-            b"flush_all 2147483648\r\n",
+            b"gat 9223372036854775808 k\r\n",
+            b"flush_all 9223372036854775808\r\n",
         ],
         outcome: &["CLIENT_ERROR invalid exptime argument"],
     },
@@ -256,7 +252,7 @@ const EXHIBITS: &[Exhibit] = &[
     Exhibit {
         story: "memcached's issue of mismatched answers after a bad write (2023): noreply on a request that fails \
                 gets no answer either, or every answer after it belongs to another question.",
-        packets: &[b"touch k x noreply\r\n", b"touch k 9999999999 noreply\r\n"],
+        packets: &[b"touch k x noreply\r\n", b"touch k 9999999999999999999 noreply\r\n"],
         outcome: &["CLIENT_ERROR invalid exptime argument (silent)"],
     },
 ];

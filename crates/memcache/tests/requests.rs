@@ -42,7 +42,7 @@ fn retrieval() {
         ("gat 0\r\n", &[BAD_LINE]),
         ("gats 0 \r\n", &[BAD_LINE]),
         ("gat key other\r\n", &[BAD_EXPTIME]),
-        ("gat 2147483648 a\r\n", &[BAD_EXPTIME]),
+        ("gat 9223372036854775808 a\r\n", &[BAD_EXPTIME]),
         ("get a\tb\r\n", &[BAD_LINE]),
         ("get a b\x01 c\r\n", &[BAD_LINE]),
         ("get a\0\r\n", &[BAD_LINE]),
@@ -95,7 +95,7 @@ fn storage() {
         ("set k 0 0 3 surplus\r\nabc\r\n", &["set k flags=0 exptime=0 'abc'"]),
         ("set k 4294967295 0 1\r\na\r\n", &["set k flags=4294967295 exptime=0 'a'"]),
         ("set k 4294967296 0 1\r\na\r\n", &["set k flags=0 exptime=0 'a'"]),
-        ("set k 0 2147483647 1\r\na\r\n", &["set k flags=0 exptime=2147483647 'a'"]),
+        ("set k 0 2147483648 1\r\na\r\n", &["set k flags=0 exptime=2147483648 'a'"]),
         ("set k 0 0 1\r\na\r\nget k\r\n", &["set k flags=0 exptime=0 'a'", "get [k]"]),
     ]);
 }
@@ -107,7 +107,7 @@ fn storage_that_is_refused_swallows_its_data() {
         ("set k -1 0 1\r\na\r\nget k\r\n", &[swallowed, "get [k]"]),
         ("set k x 0 1\r\na\r\nget k\r\n", &[swallowed, "get [k]"]),
         ("set k 0 x 1\r\na\r\n", &[swallowed]),
-        ("set k 0 2147483648 1\r\na\r\n", &[swallowed]),
+        ("set k 0 9223372036854775808 1\r\na\r\n", &[swallowed]),
         ("set k 18446744073709551616 0 1\r\na\r\n", &[swallowed]),
         ("set a\tb 0 0 1\r\na\r\n", &[swallowed]),
         ("cas k 0 0 1\r\na\r\n", &[swallowed]),
