@@ -1,9 +1,44 @@
 //! Tables: schema, rows as immutable versions, ordered secondary indexes, expiry, eviction, commits.
 
+#![forbid(unsafe_code)]
+
 pub mod codec;
 pub mod definition;
 pub mod ghost;
 pub mod ordered;
-#[cfg(test)]
-mod testing;
 pub mod value;
+
+mod catalog;
+mod clean;
+mod clock;
+mod commit;
+mod define;
+mod error;
+mod evict;
+mod index;
+mod item;
+mod kept;
+mod layout;
+mod queue;
+mod read;
+mod row;
+mod shard;
+mod statement;
+mod store;
+mod table;
+mod view;
+mod write;
+
+pub use catalog::{BUILT_IN, Catalog};
+pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};
+pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Write};
+pub use define::TABLES_MAX;
+pub use error::{DdlError, ReadError, WriteError};
+pub use index::{Index, KeyBounds};
+pub use item::Item;
+pub use read::{ItemMeta, ItemSink};
+pub use row::RowBuf;
+pub use store::{Opened, Start, Store, StoreError, StoreOptions, StoreUsage};
+pub use table::{Table, TableStats};
+pub use view::{IndexScan, TableScan, View};
+pub use write::{Expect, Expiry, Outcome};

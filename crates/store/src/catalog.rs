@@ -1,0 +1,75 @@
+//! All tables at one moment: found by name, by index name, and by the prefix of a memcached key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::table::Table;
+
+/// Name of the table in which memcached keys live that no other table answers to.
+pub const BUILT_IN: &str = "memcached";
+
+/// An immutable picture of all definitions.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    /// Changes with every definition; statement caches are keyed by it.
+    pub generation: u64,
+    built_in: Arc<Table>,
+    /// By name in lower case.
+    tables: BTreeMap<String, Arc<Table>>,
+    /// Prefix and table, the longest prefix first, so that the first match is the right one.
+    prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
+}
+
+impl Catalog {
+    pub(crate) fn new(
+        generation: u64,
+        built_in: Arc<Table>,
+        others: impl IntoIterator<Item = Arc<Table>>,
+    ) -> Self {
+        let mut catalog = Self {
+            generation,
+            built_in: Arc::clone(&built_in),
+            tables: BTreeMap::new(),
+            prefixes: Vec::new(),
+        };
+        for table in others.into_iter().chain([built_in]) {
+            if let Some(prefix) = table.def().options.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+                catalog.prefixes.push((prefix.as_bytes().into(), Arc::clone(&table)));
+            }
+            catalog.tables.insert(table.name().to_lowercase(), table);
+        }
+        catalog.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        catalog
+    }
+
+    /// A table by its name, in any case.
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        self.tables.get(name).or_else(|| self.tables.get(&name.to_lowercase()))
+    }
+
+    /// All tables by name.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// The table of the memcached keys that no prefix claims.
+    pub fn built_in(&self) -> &Arc<Table> {
+        &self.built_in
+    }
+
+    /// The table that answers to a memcached key, and the key without its prefix.
+    #[inline]
+    pub fn route<'k>(&self, key: &'k [u8]) -> (&Arc<Table>, &'k [u8]) {
+        for (prefix, table) in &self.prefixes {
+            if let Some(rest) = key.strip_prefix(&**prefix) {
+                return (table, rest);
+            }
+        }
+        (&self.built_in, key)
+    }
+
+    /// The table that an index belongs to.
+    pub fn index_owner(&self, index: &str) -> Option<&Arc<Table>> {
+        self.tables().find(|table| table.indexes().iter().any(|own| own.name().eq_ignore_ascii_case(index)))
+    }
+}

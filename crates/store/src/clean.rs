@@ -1,0 +1,85 @@
+//! The cleaner's work: a bounded share at every tick.
+
+use std::sync::atomic::Ordering;
+
+use crate::clock::Tick;
+use crate::evict::RESERVE_UNITS;
+use crate::store::Store;
+use crate::table::{Table, TableState};
+
+/// Segments that one tick empties at most: 16 MiB, so a tick takes a few milliseconds.
+const SEGMENTS_PER_TICK: usize = 256;
+/// Rows that one tick evicts at most from a table above its `max_rows`.
+const ROWS_PER_TICK: usize = 16_384;
+/// Units that the cleaner keeps free, as a share of the limit, so that writers seldom make room themselves.
+const FREE_SHARE: u64 = 64;
+/// And at most so many.
+const FREE_UNITS_MAX: u64 = 256;
+/// Steps of index growth in a tick; an idle daemon catches up with what writers left.
+const SPLITS_PER_TICK: usize = 1_024;
+
+impl Store {
+    /// A bounded share of the work that nobody waits for. Called sixteen times a second by one thread.
+    pub fn tick(&self) {
+        let now = self.now();
+        self.flush_due(now);
+        self.checkpoint(now);
+        self.arena.heartbeat(self.clock.now_ns());
+        self.share_memory();
+        {
+            let _cleaning = self.cleaning.lock();
+            self.expire_segments(SEGMENTS_PER_TICK, now);
+        }
+        for table in self.catalog().tables() {
+            if table.rows() > table.state.limits.rows_max.load(Ordering::Relaxed) {
+                self.evict_rows(table, ROWS_PER_TICK, now);
+            }
+        }
+        self.keep_units_free();
+        for _ in 0..SPLITS_PER_TICK {
+            if self.arena.split_due().is_none() {
+                break;
+            }
+            self.grow_index();
+        }
+        self.purge_kept();
+    }
+
+    /// Notes which stamp is the first of this tick, once a tick: so the age of every row is known.
+    #[inline]
+    pub fn checkpoint(&self, now: Tick) {
+        // Relaxed: a race only notes the tick twice, and the log ignores the second.
+        if self.checkpointed.load(Ordering::Relaxed) != u64::from(now) {
+            self.checkpointed.store(u64::from(now), Ordering::Relaxed);
+            self.arena.checkpoints().record(now, self.arena.last_stamp() + 1);
+        }
+    }
+
+    /// Divides the memory limit: what index and heap do not take is for segments.
+    pub(crate) fn share_memory(&self) {
+        let taken = self.arena.usage().index_bytes + self.heap_bytes();
+        let least = (RESERVE_UNITS + 4) * arena::UNIT_BYTES as u64;
+        self.arena.set_limit(self.memory_bytes.saturating_sub(taken).max(least));
+    }
+
+    fn keep_units_free(&self) {
+        let segments = self.memory_bytes / arena::UNIT_BYTES as u64;
+        let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + RESERVE_UNITS;
+        for _ in 0..SEGMENTS_PER_TICK {
+            if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(1) {
+                break;
+            }
+        }
+        self.arena.trim();
+    }
+
+    /// Rows of smaller stamp are dead unless they bear a deadline of their own.
+    pub(crate) fn dead_below(&self, table: &Table, now: Tick) -> u64 {
+        self.aged_below(&table.state, now).max(flushed_below(&table.state))
+    }
+}
+
+fn flushed_below(state: &TableState) -> u64 {
+    // Acquire: pairs with the Release in `flush`.
+    state.limits.flushed_below.load(Ordering::Acquire)
+}

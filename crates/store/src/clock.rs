@@ -1,0 +1,102 @@
+//! Time comes in through one door, so that a test can hold it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of one tick, the resolution of every deadline: 1/16 s.
+pub const TICK_NS: u64 = 1_000_000_000 / TICKS_PER_SECOND;
+/// Ticks in a second.
+pub const TICKS_PER_SECOND: u64 = 16;
+
+/// A moment in ticks since the arena's epoch; the first tick is 1, and 0 stands for "never".
+pub type Tick = u32;
+
+/// Where the time comes from.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    /// The coarse monotonic clock of the kernel (4 ms resolution, no system call) and the wall clock.
+    System,
+    /// A clock that stands still until a test moves it.
+    Manual(Arc<ManualClock>),
+}
+
+/// The hands of a clock that a test moves.
+#[derive(Debug)]
+pub struct ManualClock {
+    ns: AtomicU64,
+    unix_seconds_at_zero: u64,
+}
+
+impl ManualClock {
+    /// A clock at monotonic time zero and the given wall-clock time in Unix seconds.
+    pub fn new(unix_seconds: u64) -> Arc<Self> {
+        Arc::new(Self { ns: AtomicU64::new(0), unix_seconds_at_zero: unix_seconds })
+    }
+
+    /// Moves both hands forward.
+    pub fn advance(&self, by: Duration) {
+        let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        // Relaxed: the test that moves the clock orders its own steps.
+        self.ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl Clock {
+    /// Monotonic nanoseconds since an arbitrary point of this boot.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        match self {
+            Self::System => nanoseconds(ClockId::MonotonicCoarse),
+            // Relaxed: see `ManualClock::advance`.
+            Self::Manual(clock) => clock.ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Wall-clock time in Unix seconds, for absolute expiry times.
+    pub fn unix_seconds(&self) -> u64 {
+        self.unix_ms() / 1_000
+    }
+
+    /// Wall-clock time in milliseconds since 1970.
+    pub fn unix_ms(&self) -> u64 {
+        match self {
+            Self::System => nanoseconds(ClockId::RealtimeCoarse) / 1_000_000,
+            // Relaxed: see `ManualClock::advance`.
+            Self::Manual(clock) => {
+                clock.unix_seconds_at_zero * 1_000 + clock.ns.load(Ordering::Relaxed) / 1_000_000
+            }
+        }
+    }
+}
+
+#[inline]
+fn nanoseconds(id: ClockId) -> u64 {
+    let time = clock_gettime(id);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds * 1_000_000_000 + nanoseconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manual_clock_moves_both_hands() {
+        let hands = ManualClock::new(1_000);
+        let clock = Clock::Manual(Arc::clone(&hands));
+        hands.advance(Duration::from_millis(2_500));
+        assert_eq!(clock.now_ns(), 2_500_000_000);
+        assert_eq!(clock.unix_seconds(), 1_002);
+    }
+
+    #[test]
+    fn system_clock_does_not_go_back() {
+        let before = Clock::System.now_ns();
+        assert!(Clock::System.now_ns() >= before);
+        assert!(Clock::System.unix_seconds() > 1_700_000_000);
+    }
+}

@@ -1,0 +1,483 @@
+//! Definitions: tables and indexes come, change and go by one swap of the catalogue, in the arena and in memory.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arena::{Arena, ArenaError, Attach, Entry, Geometry, Hash, Location, Queue, SegmentId, TableId};
+
+use crate::catalog::{BUILT_IN, Catalog};
+use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
+use crate::error::DdlError;
+use crate::index::Index;
+use crate::queue::{Sealed, place};
+use crate::row::RowBuf;
+use crate::store::{Opened, Start, Store, StoreError, StoreOptions};
+use crate::table::{Table, TableState};
+use crate::write::EQUAL_MAX;
+
+/// Tables at most: the arena has a line of words for each.
+pub const TABLES_MAX: u16 = 4_096;
+/// Number of the built-in table.
+const BUILT_IN_ID: TableId = TableId(1);
+
+impl Store {
+    /// Opens the arena of an earlier process, or a new one.
+    pub fn open(options: &StoreOptions) -> Result<Opened, StoreError> {
+        let geometry = Geometry { memory_bytes: options.memory_bytes };
+        let (arena, start) = open_arena(options, &geometry).map_err(StoreError::Arena)?;
+        let tables = read_catalogue(&arena).unwrap_or_else(|| vec![built_in()]);
+        let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
+        let store = Arc::new(Self::assemble(arena, options, catalog_of(1, handles)));
+        store.save(&store.catalog()).map_err(StoreError::Catalogue)?;
+        store.take_over();
+        store.checkpoint(store.now());
+        store.share_memory();
+        Ok(Opened { store, start })
+    }
+
+    /// Makes a table. Rows of the built-in table whose keys it answers to are removed.
+    pub fn create_table(&self, mut def: TableDef) -> Result<Arc<Table>, DdlError> {
+        let _one = self.definitions.lock();
+        let catalog = self.catalog();
+        if catalog.table(&def.name).is_some() {
+            return Err(ddl("42P07", format!("table \"{}\" exists already", def.name)));
+        }
+        def.validate()?;
+        check_index_names(&catalog, &def)?;
+        check_prefix(&catalog, &def, None)?;
+        let id = self.free_table_id(&catalog)?;
+        def.id = id.0;
+        def.schema = 1;
+        let state = Arc::new(TableState::new(id));
+        let indexes: Vec<Arc<Index>> =
+            indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
+        state.maintained.store(Arc::new(indexes.clone()));
+        let first = self.arena.next_stamp();
+        state.limits.flushed_below.store(first, Ordering::Release);
+        self.arena.set_dead_below(id, first);
+        let table = Arc::new(Table::new(def, indexes, state));
+        self.install(catalog.tables().cloned().chain([Arc::clone(&table)]).collect())?;
+        self.claim_prefix(&table);
+        Ok(table)
+    }
+
+    /// Removes a table and its rows.
+    pub fn drop_table(&self, name: &str) -> Result<(), DdlError> {
+        let _one = self.definitions.lock();
+        let catalog = self.catalog();
+        let table = found(&catalog, name)?;
+        if table.name() == BUILT_IN {
+            return Err(ddl("42501", format!("table \"{BUILT_IN}\" is built in; use TRUNCATE to empty it")));
+        }
+        self.install(catalog.tables().filter(|other| other.id() != table.id()).cloned().collect())?;
+        // Release: pairs with the Acquire under the shard lock, where writers look.
+        table.state.gone.store(true, Ordering::Release);
+        self.flush(table);
+        self.empty_dropped(table);
+        Ok(())
+    }
+
+    /// Makes a table's rows invisible at once.
+    pub fn truncate(&self, table: &Table) {
+        self.flush(table);
+    }
+
+    /// Makes an ordered index over the rows that are there, while reads and writes go on.
+    pub fn create_index(&self, table: &str, index: IndexDef) -> Result<(), DdlError> {
+        let _one = self.definitions.lock();
+        let catalog = self.catalog();
+        let table = found(&catalog, table)?;
+        let mut def = table.def().clone();
+        def.indexes.push(index.clone());
+        def.validate()?;
+        if catalog.index_owner(&index.name).is_some() {
+            return Err(ddl("42P07", format!("index \"{}\" exists already", index.name)));
+        }
+        let index = Arc::new(Index::new(index, &def));
+        self.maintain(table, |indexes| indexes.push(Arc::clone(&index)));
+        if let Err(error) = self.fill_index(table, &index) {
+            self.maintain(table, |indexes| indexes.retain(|own| own.name() != index.name()));
+            return Err(error);
+        }
+        let mut indexes = table.indexes().to_vec();
+        indexes.push(index);
+        self.replace(&catalog, Table::new(def, indexes, Arc::clone(&table.state)))
+    }
+
+    /// Removes an ordered index.
+    pub fn drop_index(&self, name: &str) -> Result<(), DdlError> {
+        let _one = self.definitions.lock();
+        let catalog = self.catalog();
+        let owner = catalog
+            .index_owner(name)
+            .ok_or_else(|| ddl("42704", format!("index \"{name}\" does not exist")))?;
+        let mut def = owner.def().clone();
+        let before = def.indexes.len();
+        def.indexes.retain(|index| !index.name.eq_ignore_ascii_case(name));
+        if def.indexes.len() == before {
+            return Err(ddl(
+                "2BP01",
+                format!("index \"{name}\" belongs to the primary key; drop the table, or set ordered = off"),
+            ));
+        }
+        let kept = owner
+            .indexes()
+            .iter()
+            .filter(|index| !index.name().eq_ignore_ascii_case(name))
+            .cloned()
+            .collect();
+        self.replace(&catalog, Table::new(def, kept, Arc::clone(&owner.state)))?;
+        self.maintain(owner, |indexes| indexes.retain(|index| !index.name().eq_ignore_ascii_case(name)));
+        Ok(())
+    }
+
+    /// Changes a table's options.
+    pub fn set_options(
+        &self,
+        name: &str,
+        change: &mut dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Result<(), DefinitionError>,
+    ) -> Result<(), DdlError> {
+        let _one = self.definitions.lock();
+        let catalog = self.catalog();
+        let table = found(&catalog, name)?;
+        let mut def = table.def().clone();
+        change(&mut def.options, &table.def().columns)?;
+        def.validate()?;
+        if def.options.value != table.def().options.value
+            || def.options.ordered != table.def().options.ordered
+        {
+            return Err(ddl(
+                "0A000",
+                "value and ordered are fixed when the table is created; make a new table".into(),
+            ));
+        }
+        if table.name() == BUILT_IN && def.options.prefix != table.def().options.prefix {
+            return Err(ddl(
+                "42501",
+                format!("table \"{BUILT_IN}\" answers to every key that no other table claims"),
+            ));
+        }
+        check_prefix(&catalog, &def, Some(table.id()))?;
+        let changed = Table::new(def, table.indexes().to_vec(), Arc::clone(&table.state));
+        self.replace(&catalog, changed)?;
+        if let Some(table) = self.catalog().table(name) {
+            self.claim_prefix(table);
+        }
+        Ok(())
+    }
+
+    fn replace(&self, catalog: &Catalog, changed: Table) -> Result<(), DdlError> {
+        let id = changed.id();
+        let others = catalog.tables().filter(|table| table.id() != id).cloned();
+        self.install(others.chain([Arc::new(changed)]).collect())
+    }
+
+    /// Writes the definitions to the arena, then swaps the catalogue: after a crash in between the new ones hold.
+    fn install(&self, tables: Vec<Arc<Table>>) -> Result<(), DdlError> {
+        let generation = self.generation() + 1;
+        let catalog = catalog_of(generation, tables);
+        self.save(&catalog)?;
+        self.catalog.store(Arc::new(catalog));
+        // Release: pairs with the Acquire in `generation`.
+        self.generation.store(generation, Ordering::Release);
+        Ok(())
+    }
+
+    fn save(&self, catalog: &Catalog) -> Result<(), DdlError> {
+        let defs: Vec<&TableDef> = catalog.tables().map(|table| table.def()).collect();
+        let bytes = serde_json::to_vec(&defs).map_err(|error| ddl("XX000", error.to_string()))?;
+        let full = |_| {
+            ddl(
+                "53200",
+                format!("the definitions are {} bytes, more than the arena has room for", bytes.len()),
+            )
+        };
+        self.arena.set_catalogue(&bytes).map_err(full)
+    }
+
+    /// Changes the indexes that writes keep. Every writer that began before has left its shard when this returns.
+    fn maintain(&self, table: &Table, change: impl FnOnce(&mut Vec<Arc<Index>>)) {
+        let mut indexes = Vec::clone(&table.state.maintained.load());
+        change(&mut indexes);
+        table.state.maintained.store(Arc::new(indexes));
+        for shard in &self.shards {
+            drop(shard.lock());
+        }
+    }
+
+    /// Enters every row that is there into a new index, a few buckets at a time.
+    fn fill_index(&self, table: &Table, index: &Index) -> Result<(), DdlError> {
+        let mut row = RowBuf::new();
+        let mut key = Vec::new();
+        let now = self.now();
+        let mut refused = false;
+        self.each_row(table.id(), |_, location| {
+            if refused || !self.load_stable(location, &mut row) {
+                return;
+            }
+            let unique = index.sort_key(&row, &mut key);
+            let rows = index.rows(&self.arena);
+            let mut tree = index.tree.write();
+            let mut equal = Vec::new();
+            tree.equal(&key, &rows, EQUAL_MAX, &mut equal);
+            let live = |at: u64| {
+                self.arena
+                    .row(Location::from_bits(at))
+                    .is_some_and(|row| self.is_live(table, row.head(), now))
+            };
+            if unique
+                && self.is_live(table, row.head(), now)
+                && equal.iter().any(|&at| at != location.bits() && live(at))
+            {
+                refused = true;
+            } else if !equal.contains(&location.bits()) {
+                tree.insert(&key, location.bits(), &rows);
+            }
+        });
+        if refused {
+            return Err(ddl(
+                "23505",
+                format!(
+                    "could not create unique index \"{}\": a value stands in more than one row",
+                    index.name()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Visits the rows of a table under their shard's lock, each once.
+    fn each_row(&self, id: TableId, mut visit: impl FnMut(Hash, Location)) {
+        let shape = self.arena.scan_shape();
+        let mut locations = Vec::new();
+        let mut key = Vec::new();
+        for group in 0..shape.groups {
+            let shard = self.shard_at(Arena::shard_of_group(group)).lock();
+            locations.clear();
+            self.arena.scan_group(&shard.token, shape, group, id, &mut locations);
+            for &location in &locations {
+                let Some(read) = self.arena.row(location).filter(|row| row.head().table == id) else {
+                    continue;
+                };
+                key.clear();
+                read.copy_key(&mut key);
+                visit(self.arena.hash(id, &key), location);
+            }
+        }
+    }
+
+    /// Rows of the built-in table under keys that a table now answers to would be out of reach: they go.
+    fn claim_prefix(&self, table: &Table) {
+        let Some(prefix) = table.def().options.prefix.as_deref().filter(|prefix| !prefix.is_empty()) else {
+            return;
+        };
+        let catalog = self.catalog();
+        let built_in = catalog.built_in();
+        let shape = self.arena.scan_shape();
+        let (mut locations, mut key) = (Vec::new(), Vec::new());
+        for group in 0..shape.groups {
+            let mut shard = self.shard_at(Arena::shard_of_group(group)).lock();
+            locations.clear();
+            self.arena.scan_group(&shard.token, shape, group, built_in.id(), &mut locations);
+            for &location in &locations {
+                let Some(read) = self.arena.row(location).filter(|row| row.head().table == built_in.id())
+                else {
+                    continue;
+                };
+                key.clear();
+                read.copy_key(&mut key);
+                if !key.starts_with(prefix.as_bytes()) {
+                    continue;
+                }
+                let hash = self.arena.hash(built_in.id(), &key);
+                if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
+                    self.unpublish(&mut shard, built_in, Entry { slot, location });
+                }
+            }
+        }
+    }
+
+    /// A table number that no table and no row bears.
+    fn free_table_id(&self, catalog: &Catalog) -> Result<TableId, DdlError> {
+        let used: Vec<TableId> =
+            self.arena.segments().into_iter().map(|segment| self.arena.tag(segment).table).collect();
+        (BUILT_IN_ID.0 + 1..TABLES_MAX)
+            .map(TableId)
+            .find(|id| !used.contains(id) && catalog.tables().all(|table| table.id() != *id))
+            .ok_or_else(|| ddl("54000", format!("no room for another table; the limit is {TABLES_MAX}")))
+    }
+
+    /// Takes over the segments and rows of an earlier process: queues, counts, ordered indexes, row numbers.
+    fn take_over(&self) {
+        let catalog = self.catalog();
+        for segment in self.arena.segments() {
+            self.adopt(&catalog, segment);
+        }
+        for table in catalog.tables() {
+            let row_ids = table.def().has_row_id();
+            let mut row = RowBuf::new();
+            self.each_row(table.id(), |_, location| {
+                self.account_in(table, location);
+                if row_ids
+                    && self.load_stable(location, &mut row)
+                    && let Ok(crate::value::ValueRef::Integer(id)) = table.keys().column(row.key(), 0)
+                {
+                    table.state.next_row_id.fetch_max(id + 1, Ordering::Relaxed);
+                }
+            });
+            for index in table.indexes() {
+                // What was unique when it was written is entered as it is.
+                let _unique = self.fill_index(table, index);
+            }
+        }
+    }
+
+    /// Puts a segment into its table's queue; one whose table is gone is emptied and recycled.
+    fn adopt(&self, catalog: &Catalog, segment: SegmentId) {
+        let tag = self.arena.tag(segment);
+        if tag.queue == Queue::Redo {
+            return;
+        }
+        self.arena.sub_live(segment, self.arena.live(segment));
+        let owner = catalog.tables().find(|table| table.id() == tag.table);
+        let Some(table) = owner else {
+            self.purge_segment(segment);
+            return;
+        };
+        let units = u64::from(self.arena.units(segment));
+        table.state.counters.units[place(tag.queue)].fetch_add(units, Ordering::Relaxed);
+        let newest = self.arena.last_stamp();
+        table.state.queues.lock().push(tag.queue, tag.ttl_class, Sealed { segment, newest });
+    }
+
+    fn purge_segment(&self, segment: SegmentId) {
+        let mut key = Vec::new();
+        for (location, head) in self.arena.rows(segment, 0) {
+            let Some(read) = self.arena.row(location) else { continue };
+            key.clear();
+            read.copy_key(&mut key);
+            let hash = self.arena.hash(head.table, &key);
+            let mut shard = self.shard(hash).lock();
+            if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
+                self.arena.remove(&mut shard.token, slot);
+            }
+        }
+        self.arena.recycle(segment);
+    }
+}
+
+fn open_arena(options: &StoreOptions, geometry: &Geometry) -> Result<(Arena, Start), ArenaError> {
+    let now_ns = options.clock.now_ns();
+    let Some(path) = &options.path else {
+        let arena = Arena::create(None, geometry, now_ns)?;
+        return Ok((arena, Start::Cold { reason: "the arena has no file".into() }));
+    };
+    let mut reason = "there was no arena".to_owned();
+    if path.symlink_metadata().is_ok() {
+        match Arena::attach(path, geometry)? {
+            Attach::Warm(arena, _) if options.cold => {
+                drop(arena);
+                "a cold start was asked for".clone_into(&mut reason);
+            }
+            Attach::Warm(arena, recovery) => {
+                let start =
+                    Start::Warm { rows: recovery.rows, dropped: recovery.dropped, redone: recovery.redone };
+                return Ok((arena, start));
+            }
+            Attach::Unusable(why) => reason = why,
+        }
+        std::fs::remove_file(path).map_err(|source| ArenaError::Io {
+            call: "unlink",
+            path: path.clone(),
+            source,
+        })?;
+    }
+    Ok((Arena::create(Some(path), geometry, now_ns)?, Start::Cold { reason }))
+}
+
+fn read_catalogue(arena: &Arena) -> Option<Vec<TableDef>> {
+    let tables: Vec<TableDef> = serde_json::from_slice(&arena.catalogue()?).ok()?;
+    let whole =
+        tables.iter().any(|def| def.name == BUILT_IN) && tables.iter().all(|def| def.validate().is_ok());
+    whole.then_some(tables)
+}
+
+fn load(arena: &Arena, def: TableDef) -> Table {
+    let id = TableId(def.id);
+    let state = Arc::new(TableState::new(id));
+    let indexes: Vec<Arc<Index>> = indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
+    state.maintained.store(Arc::new(indexes.clone()));
+    state.limits.flushed_below.store(arena.dead_below(id), Ordering::Release);
+    Table::new(def, indexes, state)
+}
+
+/// The ordered indexes of a table: those defined, and the primary key's where it is composite or asked for.
+fn indexes_of(def: &TableDef) -> impl Iterator<Item = IndexDef> {
+    let ordered = def.primary_key.len() > 1 || (def.options.ordered && !def.has_row_id());
+    let key = ordered.then(|| IndexDef {
+        name: format!("{}_pkey", def.name),
+        columns: def.primary_key.clone(),
+        unique: false,
+    });
+    key.into_iter().chain(def.indexes.clone())
+}
+
+fn catalog_of(generation: u64, tables: Vec<Arc<Table>>) -> Catalog {
+    let (own, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(|table| table.name() == BUILT_IN);
+    let own = own.into_iter().next().unwrap_or_else(|| {
+        Arc::new(Table::new(built_in(), Vec::new(), Arc::new(TableState::new(BUILT_IN_ID))))
+    });
+    Catalog::new(generation, own, others)
+}
+
+/// The table of the memcached keys that no other table answers to.
+fn built_in() -> TableDef {
+    let column = |name: &str, not_null| ColumnDef {
+        name: name.into(),
+        declared: "TEXT".into(),
+        kind: crate::definition::ColumnKind::Text,
+        not_null,
+        default: None,
+    };
+    TableDef {
+        id: BUILT_IN_ID.0,
+        schema: 1,
+        name: BUILT_IN.into(),
+        columns: vec![column("key", true), column("value", true)],
+        primary_key: vec![0],
+        indexes: Vec::new(),
+        options: TableOptions { prefix: Some(String::new()), value: Some(1), ..TableOptions::default() },
+    }
+}
+
+fn found<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Arc<Table>, DdlError> {
+    catalog.table(name).ok_or_else(|| ddl("42P01", format!("table \"{name}\" does not exist")))
+}
+
+fn check_index_names(catalog: &Catalog, def: &TableDef) -> Result<(), DdlError> {
+    match def.indexes.iter().find(|index| catalog.index_owner(&index.name).is_some()) {
+        Some(index) => Err(ddl("42P07", format!("index \"{}\" exists already", index.name))),
+        None => Ok(()),
+    }
+}
+
+/// Two tables must not answer to the same keys.
+fn check_prefix(catalog: &Catalog, def: &TableDef, own: Option<TableId>) -> Result<(), DdlError> {
+    let Some(prefix) = &def.options.prefix else { return Ok(()) };
+    let taken =
+        |table: &&Arc<Table>| Some(table.id()) != own && table.def().options.prefix.as_ref() == Some(prefix);
+    match catalog.tables().find(taken) {
+        Some(table) => Err(ddl("42P07", format!("prefix '{prefix}' belongs to table \"{}\"", table.name()))),
+        None => Ok(()),
+    }
+}
+
+fn ddl(state: &'static str, message: String) -> DdlError {
+    DdlError { state, message }
+}
+
+impl From<DefinitionError> for DdlError {
+    fn from(error: DefinitionError) -> Self {
+        Self { state: error.sqlstate, message: error.message }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the store refuses, named by who is at fault.
+
+use std::fmt;
+
+/// Why a read could not be finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// An old version that this statement needed had to be given up (SQLSTATE 72000).
+    SnapshotTooOld,
+    /// A row's bytes do not decode: memory was damaged. The row is named by its table.
+    Corrupt(String),
+}
+
+/// Why a write was refused. Nothing of it was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// The row is larger than the limit.
+    TooLarge {
+        /// Bytes of the row.
+        bytes: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// No memory could be freed for the row.
+    Full,
+    /// A unique index holds the value for another row.
+    Unique {
+        /// The index's name.
+        index: String,
+        /// Position in the list of writes.
+        write: usize,
+    },
+    /// A row changed, came or went since it was read: positions in the list of writes.
+    Lost(Vec<usize>),
+    /// The table was dropped or redefined meanwhile.
+    TableGone,
+    /// A column that must not be NULL has no value (its name).
+    NotNull(String),
+    /// A value does not fit its column's type (the message says which).
+    Type(String),
+    /// The key cannot be a key of this table (the message says why).
+    Key(String),
+    /// More rows than one commit may hold.
+    TooManyRows {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Why a definition was not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DdlError {
+    /// SQLSTATE as PostgreSQL uses it.
+    pub state: &'static str,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SnapshotTooOld => {
+                f.write_str("snapshot too old: the rows it needs were given up; run the statement again")
+            }
+            Self::Corrupt(table) => write!(f, "a row of table \"{table}\" is damaged"),
+        }
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { bytes, limit } => {
+                write!(f, "row is {bytes} bytes; the limit is {limit} (max_row_size)")
+            }
+            Self::Full => f.write_str("out of memory storing object"),
+            Self::Unique { index, .. } => {
+                write!(f, "duplicate key value violates unique constraint \"{index}\"")
+            }
+            Self::Lost(writes) => {
+                write!(f, "could not serialize access: {} rows changed meanwhile", writes.len())
+            }
+            Self::TableGone => f.write_str("the table was dropped meanwhile"),
+            Self::NotNull(column) => {
+                write!(f, "null value in column \"{column}\" violates not-null constraint")
+            }
+            Self::Type(message) | Self::Key(message) => f.write_str(message),
+            Self::TooManyRows { limit } => write!(f, "the statement writes more than {limit} rows; split it"),
+        }
+    }
+}
+
+impl fmt::Display for DdlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+impl std::error::Error for WriteError {}
+impl std::error::Error for DdlError {}

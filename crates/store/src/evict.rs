@@ -1,0 +1,525 @@
+//! Room and time: segments that expired come back whole, sparse ones are compacted, and S3-FIFO chooses what goes.
+//!
+//! Rows enter the small queue, or the main queue when the ghost remembers their key. The oldest row of the small queue
+//! moves to the main queue if it was read twice, else it leaves and the ghost remembers it. The oldest row of the main
+//! queue goes round again while it was read since, else it leaves.
+
+use std::sync::atomic::Ordering;
+
+use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag};
+
+use crate::clock::Tick;
+use crate::error::WriteError;
+use crate::queue::{Sealed, SealedLists, SegmentSize, place};
+use crate::row::RowBuf;
+use crate::store::Store;
+use crate::table::{Cursor, Cursors, Table, TableState};
+use crate::write::{NewParts, Placed, count};
+
+/// Units that only eviction may take, so that a row worth keeping always finds a place to move to.
+pub(crate) const RESERVE_UNITS: u64 = 4;
+/// Steps of making room before a write is refused as out of memory.
+const FREE_ATTEMPTS: usize = 4_096;
+/// Rows that row-by-row eviction looks at for each row it has to evict, before the next one goes whatever its reads.
+const LOOKS_PER_EVICTION: usize = 256;
+/// Reads in the small queue that earn a row a place in the main queue.
+const PROMOTE_READS: u8 = 2;
+/// The small queue's share of a table, in per cent.
+const SMALL_PER_CENT: u64 = 10;
+/// Sparse segments remembered for compaction; beyond it they wait for the queue to reach them.
+const SPARSE_MAX: usize = 4_096;
+
+/// What happens to the live rows of a segment that is being emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// By the rules of the queue it stands in.
+    Evict,
+    /// All move to the end of the same queue.
+    Compact,
+    /// Only dead rows are expected; a live one moves.
+    Expire,
+    /// Nothing stays: the table is gone.
+    Drop,
+}
+
+/// The decision on one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Dead,
+    Leave { remember: bool },
+    Move { queue: Queue, reads: u8 },
+}
+
+impl Store {
+    /// Replaces the open segment `seen` of a group by a fresh one, unless another writer already did.
+    pub(crate) fn renew_open(
+        &self,
+        table: &Table,
+        queue: Queue,
+        class: u8,
+        size: SegmentSize,
+        seen: Option<SegmentId>,
+    ) -> Result<(), WriteError> {
+        let fresh = self.allocate(table, queue, class, size)?;
+        let queues = &table.state.queues;
+        let mut lists = queues.lock();
+        if queues.open(queue, class, size) != seen {
+            drop(lists);
+            self.give_up(&table.state, queue, fresh);
+            return Ok(());
+        }
+        queues.set_open(&mut lists, queue, class, size, Some(fresh));
+        if let Some(full) = seen {
+            self.seal(table, &mut lists, queue, class, full);
+        }
+        Ok(())
+    }
+
+    /// Closes a segment to writers and puts it at the end of its queue.
+    pub(crate) fn seal(
+        &self,
+        _table: &Table,
+        lists: &mut SealedLists,
+        queue: Queue,
+        class: u8,
+        segment: SegmentId,
+    ) {
+        self.arena.seal(segment);
+        lists.push(queue, class, Sealed { segment, newest: self.arena.last_stamp() });
+    }
+
+    /// Takes units for a table, making room where there is none.
+    pub(crate) fn allocate(
+        &self,
+        table: &Table,
+        queue: Queue,
+        class: u8,
+        size: SegmentSize,
+    ) -> Result<SegmentId, WriteError> {
+        let tag = SegmentTag { table: table.id(), queue, ttl_class: class, schema: table.def().schema };
+        let units = size.units();
+        let moving = EVICTING.get();
+        for _ in 0..FREE_ATTEMPTS {
+            let spare = if moving { 0 } else { RESERVE_UNITS };
+            if self.arena.free_bytes() >= (u64::from(units) + spare) * arena::UNIT_BYTES as u64
+                && let Some(segment) = self.arena.allocate(units, &tag)
+            {
+                table.state.counters.units[place(queue)].fetch_add(u64::from(units), Ordering::Relaxed);
+                return Ok(segment);
+            }
+            if moving || !self.free_some(units) {
+                break;
+            }
+        }
+        Err(WriteError::Full)
+    }
+
+    /// Gives a segment's units back. Nothing points into it and nobody writes to it.
+    fn give_up(&self, state: &TableState, queue: Queue, segment: SegmentId) {
+        let units = u64::from(self.arena.units(segment));
+        state.counters.units[place(queue)].fetch_sub(units, Ordering::Relaxed);
+        self.arena.recycle(segment);
+    }
+
+    /// One step of making room: the memory of one segment, or of enough neighbours for a run. False: nothing to take.
+    pub(crate) fn free_some(&self, _units: u32) -> bool {
+        let _cleaning = self.cleaning.lock();
+        let now = self.now();
+        if self.expire_segments(1, now) > 0 || self.compact_one(now) {
+            return true;
+        }
+        let catalog = self.catalog();
+        let candidates = catalog.tables().filter_map(|table| {
+            self.eviction_candidate(table).map(|(order, queue, segment)| (order, table, queue, segment))
+        });
+        let mut candidates: Vec<_> = candidates.collect();
+        candidates.sort_by_key(|&(order, ..)| order);
+        for (_, table, queue, segment) in candidates {
+            let taken = table.state.queues.lock().take(segment);
+            if taken && self.empty(table, queue, segment, Purpose::Evict, now) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The segment that S3-FIFO would empty next in a table, with its age.
+    fn eviction_candidate(&self, table: &Table) -> Option<(u64, Queue, SegmentId)> {
+        let units = &table.state.counters.units;
+        let [small, main] = [0, 1].map(|at: usize| units[at].load(Ordering::Relaxed));
+        let first = if small * 100 > (small + main) * SMALL_PER_CENT { Queue::Small } else { Queue::Main };
+        let second = if first == Queue::Small { Queue::Main } else { Queue::Small };
+        for queue in [first, second] {
+            let oldest = || table.state.queues.lock().oldest(queue, |segment| self.arena.order(segment));
+            if let Some((order, segment)) = oldest() {
+                return Some((order, queue, segment));
+            }
+            self.seal_open(table, queue);
+            if let Some((order, segment)) = oldest() {
+                return Some((order, queue, segment));
+            }
+        }
+        None
+    }
+
+    /// Seals the open segments of a queue, for there are no others to take from.
+    fn seal_open(&self, table: &Table, queue: Queue) {
+        let queues = &table.state.queues;
+        let mut lists = queues.lock();
+        let open: Vec<_> = queues
+            .open_segments()
+            .filter(|&(of, .., segment)| of == queue && self.arena.used(segment) > 0)
+            .collect();
+        for (queue, class, size, segment) in open {
+            queues.set_open(&mut lists, queue, class, size, None);
+            self.seal(table, &mut lists, queue, class, segment);
+        }
+    }
+
+    /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, and it is back
+    /// in its list.
+    fn empty(&self, table: &Table, queue: Queue, segment: SegmentId, purpose: Purpose, now: Tick) -> bool {
+        let tag = self.arena.tag(segment);
+        if self.arena.writers(segment) > 0 {
+            let newest = self.arena.last_stamp();
+            table.state.queues.lock().push(queue, tag.ttl_class, Sealed { segment, newest });
+            return false;
+        }
+        let mut row = RowBuf::new();
+        for (location, head) in self.arena.rows(segment, 0) {
+            let _left = self.settle_row(table, queue, location, &head, purpose, now, &mut row);
+        }
+        self.give_up(&table.state, queue, segment);
+        true
+    }
+
+    /// Decides on one row of a segment being emptied, and carries it out. True: a live row left the table.
+    fn settle_row(
+        &self,
+        table: &Table,
+        queue: Queue,
+        location: Location,
+        head: &RowHead,
+        purpose: Purpose,
+        now: Tick,
+        row: &mut RowBuf,
+    ) -> bool {
+        if head.table != table.id() || !self.load_stable(location, row) {
+            return false;
+        }
+        let hash = self.arena.hash(table.id(), row.key());
+        let mut shard = self.shard(hash).lock();
+        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
+        let verdict = match purpose {
+            Purpose::Drop => Verdict::Dead,
+            _ if !self.is_live(table, row.head(), now) => Verdict::Dead,
+            Purpose::Compact | Purpose::Expire => Verdict::Move { queue, reads: self.arena.frequency(slot) },
+            Purpose::Evict => s3fifo(queue, self.arena.frequency(slot)),
+        };
+        if let Verdict::Move { queue, reads } = verdict {
+            drop(shard);
+            if self.move_row(table, queue, reads, hash, location, row, now) {
+                return false;
+            }
+            shard = self.shard(hash).lock();
+        }
+        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
+        self.unpublish(&mut shard, table, Entry { slot, location });
+        match verdict {
+            Verdict::Dead => count(&table.state.counters.expired),
+            _ => count(&table.state.counters.evicted),
+        }
+        if matches!(verdict, Verdict::Leave { remember: true }) {
+            table.state.remember(hash);
+        }
+        verdict != Verdict::Dead
+    }
+
+    /// Copies a live row to the end of a queue and points its slot and index entries there. False: no room.
+    fn move_row(
+        &self,
+        table: &Table,
+        queue: Queue,
+        reads: u8,
+        hash: Hash,
+        from: Location,
+        row: &RowBuf,
+        now: Tick,
+    ) -> bool {
+        let Ok(placed) = self.copy_row(table, queue, row, now) else { return false };
+        self.arena.stamp_row(placed.location, row.stamp());
+        let mut shard = self.shard(hash).lock();
+        let Some(slot) = self.arena.find_location(&shard.token, hash, from) else {
+            // Replaced meanwhile: the copy is dead bytes.
+            return true;
+        };
+        self.arena.replace(&mut shard.token, slot, hash, table.id(), placed.location);
+        self.arena.set_frequency(slot, reads);
+        for index in table.state.maintained.load().iter() {
+            let mut key = Vec::new();
+            index.sort_key(row, &mut key);
+            index.tree.write().replace_location(
+                &key,
+                from.bits(),
+                placed.location.bits(),
+                &index.rows(&self.arena),
+            );
+        }
+        self.account_in(table, placed.location);
+        self.account_out(table, from);
+        true
+    }
+
+    fn copy_row(
+        &self,
+        table: &Table,
+        queue: Queue,
+        row: &RowBuf,
+        now: Tick,
+    ) -> Result<Placed<'_>, WriteError> {
+        let head = row.head();
+        let parts = NewParts {
+            key: row.key(),
+            payload: &[row.payload()],
+            client_flags: head.client_flags,
+            expiry: crate::write::Expiry::of_word(head.expiry),
+            cas: head.explicit_cas,
+        };
+        let outer = EVICTING.replace(true);
+        let placed = self.place(table, queue, &parts, head.is_multi(), now);
+        EVICTING.set(outer);
+        placed
+    }
+
+    /// Evicts up to `rows` rows of a table that is above its `max_rows`, oldest first.
+    pub(crate) fn evict_rows(&self, table: &Table, rows: usize, now: Tick) {
+        let Some(mut cursors) = table.state.evicting.try_lock() else { return };
+        let limit = table.state.limits.rows_max.load(Ordering::Relaxed);
+        table.state.size_ghost(limit);
+        let mut row = RowBuf::new();
+        for _ in 0..rows {
+            if table.rows() <= limit || !self.evict_row(table, &mut cursors, limit, now, &mut row) {
+                return;
+            }
+        }
+    }
+
+    fn evict_row(
+        &self,
+        table: &Table,
+        cursors: &mut Cursors,
+        limit: u64,
+        now: Tick,
+        row: &mut RowBuf,
+    ) -> bool {
+        for look in 0..LOOKS_PER_EVICTION {
+            let small = table.state.counters.rows[place(Queue::Small)].load(Ordering::Relaxed);
+            let main = table.state.counters.rows[place(Queue::Main)].load(Ordering::Relaxed);
+            let queue = if small * 100 >= limit.max(1) * SMALL_PER_CENT || main == 0 {
+                Queue::Small
+            } else {
+                Queue::Main
+            };
+            let Some((location, head)) = self.next_row(table, cursors, queue) else { return false };
+            let before = table.rows();
+            let tired = look + 1 == LOOKS_PER_EVICTION && queue == Queue::Main;
+            if tired {
+                self.forget_reads(table, location, row);
+            }
+            let left = self.settle_row(table, queue, location, &head, Purpose::Evict, now, row);
+            if left || table.rows() < before {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn forget_reads(&self, table: &Table, location: Location, row: &mut RowBuf) {
+        if self.load_stable(location, row) {
+            let hash = self.arena.hash(table.id(), row.key());
+            let shard = self.shard(hash).lock();
+            if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
+                self.arena.set_frequency(slot, 0);
+            }
+        }
+    }
+
+    /// The next row at the old end of a queue, recycling segments that were passed.
+    fn next_row(&self, table: &Table, cursors: &mut Cursors, queue: Queue) -> Option<(Location, RowHead)> {
+        for _ in 0..LOOKS_PER_EVICTION {
+            let at = &mut cursors.0[place(queue)];
+            let cursor = match at {
+                Some(cursor) => cursor,
+                None => at.insert(self.next_cursor(table, queue)?),
+            };
+            let mut rows = self.arena.rows(cursor.segment, cursor.word);
+            if let Some(row) = rows.next() {
+                cursor.word = rows.position();
+                return Some(row);
+            }
+            let segment = cursor.segment;
+            *at = None;
+            self.give_up(&table.state, queue, segment);
+        }
+        None
+    }
+
+    fn next_cursor(&self, table: &Table, queue: Queue) -> Option<Cursor> {
+        let order = |segment| self.arena.order(segment);
+        let mut oldest = table.state.queues.lock().oldest(queue, order);
+        if oldest.is_none() {
+            self.seal_open(table, queue);
+            oldest = table.state.queues.lock().oldest(queue, order);
+        }
+        let (_, segment) = oldest?;
+        if self.arena.writers(segment) > 0 || !table.state.queues.lock().take(segment) {
+            return None;
+        }
+        Some(Cursor { segment, word: 0 })
+    }
+
+    /// Recycles segments in which nothing can be live any more. Returns how many.
+    pub(crate) fn expire_segments(&self, limit: usize, now: Tick) -> usize {
+        let mut freed = 0;
+        for table in self.catalog().tables() {
+            if freed >= limit {
+                break;
+            }
+            self.seal_expired(table, now);
+            let dead_below = self.dead_below(table, now);
+            let dead = |sealed: &Sealed| {
+                self.all_due(sealed.segment, now)
+                    || (self.has_no_deadlines(sealed.segment) && sealed.newest < dead_below)
+                    || sealed.newest < table.state.limits.flushed_below.load(Ordering::Acquire)
+            };
+            let segments = table.state.queues.lock().take_if(limit - freed, dead);
+            for segment in segments {
+                let queue = self.arena.tag(segment).queue;
+                freed += usize::from(self.empty(table, queue, segment, Purpose::Expire, now));
+            }
+        }
+        freed
+    }
+
+    fn all_due(&self, segment: SegmentId, now: Tick) -> bool {
+        self.arena.max_expiry(segment).is_some_and(|last| last <= now)
+    }
+
+    fn has_no_deadlines(&self, segment: SegmentId) -> bool {
+        usize::from(self.arena.tag(segment).ttl_class) == crate::queue::TTL_CLASSES - 1
+    }
+
+    /// Seals open segments whose rows have all reached their deadline.
+    fn seal_expired(&self, table: &Table, now: Tick) {
+        let queues = &table.state.queues;
+        let expired = |segment| self.arena.used(segment) > 0 && self.all_due(segment, now);
+        if !queues.open_segments().any(|(.., segment)| expired(segment)) {
+            return;
+        }
+        let mut lists = queues.lock();
+        let open: Vec<_> = queues.open_segments().filter(|&(.., segment)| expired(segment)).collect();
+        for (queue, class, size, segment) in open {
+            queues.set_open(&mut lists, queue, class, size, None);
+            self.seal(table, &mut lists, queue, class, segment);
+        }
+    }
+
+    /// Notes a sealed segment that is less than half alive.
+    pub(crate) fn note_sparse(&self, segment: SegmentId, live: usize) {
+        if self.arena.is_sealed(segment) && live * 2 < self.arena.used(segment) {
+            let mut sparse = self.sparse.lock();
+            if sparse.len() < SPARSE_MAX && sparse.back() != Some(&segment) {
+                sparse.push_back(segment);
+            }
+        }
+    }
+
+    /// Moves the live rows of one sparse segment together with others.
+    fn compact_one(&self, now: Tick) -> bool {
+        loop {
+            let Some(segment) = self.sparse.lock().pop_front() else { return false };
+            let tag = self.arena.tag(segment);
+            let catalog = self.catalog();
+            let Some(table) = catalog.tables().find(|table| table.id() == tag.table) else { continue };
+            let sparse = self.arena.live(segment) * 2 < self.arena.used(segment);
+            // A segment that left its queue meanwhile is somebody else's already.
+            if !sparse || !table.state.queues.lock().take(segment) {
+                continue;
+            }
+            if self.empty(table, tag.queue, segment, Purpose::Compact, now) {
+                return true;
+            }
+        }
+    }
+
+    /// Recycles everything that a dropped table held.
+    pub(crate) fn empty_dropped(&self, table: &Table) {
+        let _cleaning = self.cleaning.lock();
+        let now = self.now();
+        let mut cursors = table.state.evicting.lock();
+        for queue in [Queue::Small, Queue::Main] {
+            self.seal_open(table, queue);
+            if let Some(cursor) = cursors.0[place(queue)].take() {
+                self.empty(table, queue, cursor.segment, Purpose::Drop, now);
+            }
+        }
+        for _ in 0..FREE_ATTEMPTS {
+            let segments = table.state.queues.lock().take_if(usize::MAX, |_| true);
+            if segments.is_empty() {
+                return;
+            }
+            for segment in segments {
+                let queue = self.arena.tag(segment).queue;
+                if !self.empty(table, queue, segment, Purpose::Drop, now) {
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+}
+
+/// S3-FIFO's word on a live row at the old end of a queue.
+fn s3fifo(queue: Queue, reads: u8) -> Verdict {
+    match queue {
+        Queue::Small if reads >= PROMOTE_READS => Verdict::Move { queue: Queue::Main, reads: 0 },
+        Queue::Small => Verdict::Leave { remember: true },
+        _ if reads > 0 => Verdict::Move { queue: Queue::Main, reads: reads - 1 },
+        _ => Verdict::Leave { remember: false },
+    }
+}
+
+thread_local! {
+    /// Whether this thread is moving a row: then it may use the reserve, and must not evict within evicting.
+    static EVICTING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl TableState {
+    /// Whether a key that left the small queue comes back soon.
+    pub(crate) fn ghost_holds(&self, hash: Hash) -> bool {
+        self.ghost_used.load(Ordering::Relaxed) && self.ghost.lock().contains(hash.0)
+    }
+
+    fn remember(&self, hash: Hash) {
+        let mut ghost = self.ghost.lock();
+        let rows = self.counters.rows[place(Queue::Main)].load(Ordering::Relaxed);
+        let wanted = usize::try_from(rows).unwrap_or(usize::MAX).max(GHOST_MIN);
+        if ghost.capacity() < wanted {
+            ghost.set_capacity(wanted.next_power_of_two());
+        }
+        ghost.insert(hash.0);
+        self.ghost_used.store(true, Ordering::Relaxed);
+    }
+
+    /// With a limit of rows the ghost is as long as the main queue may become.
+    fn size_ghost(&self, limit: u64) {
+        let main = limit - limit * SMALL_PER_CENT / 100;
+        let wanted = usize::try_from(main).unwrap_or(usize::MAX).max(1);
+        let mut ghost = self.ghost.lock();
+        if limit < u64::MAX && ghost.capacity() != wanted {
+            ghost.set_capacity(wanted);
+        }
+    }
+}
+
+/// Keys that the ghost of a small table remembers.
+const GHOST_MIN: usize = 1_024;

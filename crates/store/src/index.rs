@@ -1,0 +1,173 @@
+//! One ordered index of one table: the tree, the values its entries are ordered by, and unique values spoken for.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use arena::{Arena, CommitSlot, Location};
+use parking_lot::{Mutex, RwLock};
+
+use crate::codec::{prefix_end, sort_key};
+use crate::definition::{IndexDef, TableDef};
+use crate::layout::RowLayout;
+use crate::ordered::{OrderedIndex, Range, SortKeys};
+use crate::row::RowBuf;
+use crate::value::{Value, ValueRef};
+
+/// An ordered index. Its entries name rows by their place in the arena; a row stays readable while an entry names it,
+/// because a segment is recycled only after its rows left every index.
+#[derive(Debug)]
+pub struct Index {
+    def: IndexDef,
+    layout: RowLayout,
+    /// Taken after a shard lock, never before one.
+    pub(crate) tree: RwLock<OrderedIndex>,
+    /// Unique values that commits in staging are about to take, with the commit's slot in the arena. Taken after `tree`.
+    pub(crate) reserved: Mutex<HashMap<Box<[u8]>, CommitSlot>>,
+}
+
+/// A range of an index: values for its leading columns. An included bound takes in everything that starts with these
+/// values, an excluded one leaves all of that out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyBounds {
+    /// Where the range begins.
+    pub lower: Bound<Vec<Value>>,
+    /// Where it ends.
+    pub upper: Bound<Vec<Value>>,
+}
+
+impl KeyBounds {
+    /// The whole index.
+    pub const ALL: Self = Self { lower: Bound::Unbounded, upper: Bound::Unbounded };
+
+    /// All entries whose leading columns equal the values.
+    pub fn equal(values: Vec<Value>) -> Self {
+        Self { lower: Bound::Included(values.clone()), upper: Bound::Included(values) }
+    }
+
+    /// The bounds as sort keys: the lower one included or absent, the upper one excluded or absent.
+    pub(crate) fn encoded(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        let lower = match &self.lower {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Included(values) => Bound::Included(encode(values)),
+            Bound::Excluded(values) => {
+                upper_end(encode(values)).map_or(Bound::Excluded(vec![0xFF; 9]), Bound::Included)
+            }
+        };
+        let upper = match &self.upper {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Included(values) => upper_end(encode(values)).map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Excluded(values) => Bound::Excluded(encode(values)),
+        };
+        (lower, upper)
+    }
+}
+
+fn encode(values: &[Value]) -> Vec<u8> {
+    let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    let mut bytes = Vec::new();
+    sort_key(&values, &mut bytes);
+    bytes
+}
+
+fn upper_end(prefix: Vec<u8>) -> Option<Vec<u8>> {
+    prefix_end(&prefix)
+}
+
+impl Index {
+    pub(crate) fn new(def: IndexDef, table: &TableDef) -> Self {
+        Self {
+            def,
+            layout: RowLayout::new(table),
+            tree: RwLock::new(OrderedIndex::new()),
+            reserved: Mutex::default(),
+        }
+    }
+
+    /// The definition: name, columns, whether unique.
+    pub fn def(&self) -> &IndexDef {
+        &self.def
+    }
+
+    /// The index's name.
+    pub fn name(&self) -> &str {
+        &self.def.name
+    }
+
+    /// Entries, counting those of rows that expired but were not yet cleared away.
+    pub fn len(&self) -> u64 {
+        self.tree.read().len() as u64
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// About how many entries lie within the bounds.
+    pub(crate) fn estimate_in(&self, arena: &Arena, bounds: &KeyBounds) -> u64 {
+        let (lower, upper) = bounds.encoded();
+        let tree = self.tree.read();
+        tree.estimate(
+            &Range { lower: as_slice(&lower), upper: as_slice(&upper), ..Range::ALL },
+            &self.rows(arena),
+        ) as u64
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.tree.read().memory_bytes()
+    }
+
+    /// The sort key of a row; false when a unique index does not count it, for a column is NULL.
+    pub(crate) fn sort_key(&self, row: &RowBuf, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        self.append_sort_key(row, out)
+    }
+
+    fn append_sort_key(&self, row: &RowBuf, out: &mut Vec<u8>) -> bool {
+        let mut unique = self.def.unique;
+        for &column in &self.def.columns {
+            let value = self.layout.column(row, column);
+            unique &= !matches!(value, ValueRef::Null);
+            sort_key(&[value], out);
+        }
+        unique
+    }
+
+    /// Reads the sort keys of entries from the rows they name.
+    pub(crate) fn rows<'a>(&'a self, arena: &'a Arena) -> RowKeys<'a> {
+        RowKeys { index: self, arena }
+    }
+}
+
+pub(crate) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    match bound {
+        Bound::Unbounded => Bound::Unbounded,
+        Bound::Included(bytes) => Bound::Included(bytes),
+        Bound::Excluded(bytes) => Bound::Excluded(bytes),
+    }
+}
+
+/// The rows behind the entries of an index.
+#[derive(Debug)]
+pub(crate) struct RowKeys<'a> {
+    index: &'a Index,
+    arena: &'a Arena,
+}
+
+thread_local! {
+    /// Row copies for comparisons within a tree.
+    static COMPARED: RefCell<RowBuf> = RefCell::default();
+}
+
+impl SortKeys for RowKeys<'_> {
+    fn sort_key(&self, location: u64, out: &mut Vec<u8>) {
+        COMPARED.with_borrow_mut(|row| {
+            if let Some(read) = self.arena.row(Location::from_bits(location))
+                && row.load(&read)
+            {
+                self.index.append_sort_key(row, out);
+            }
+        });
+    }
+}

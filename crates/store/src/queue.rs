@@ -1,0 +1,219 @@
+//! The segments of one table: open ones that writers append to, and two FIFO queues of sealed ones.
+//!
+//! Segments are grouped by queue (small, main) and by time-to-live class, so that rows that end together lie together
+//! and expired memory comes back whole. Each group has an open segment for small rows and one for large rows; a row
+//! larger than that gets a run of its own.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arena::{Queue, SegmentId};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::row::NEVER;
+
+/// Rows up to this size share one-unit segments: at most an eighth of a unit is lost at its end.
+const SMALL_ROW_BYTES: usize = arena::UNIT_BYTES / 8;
+/// Rows up to this size share runs of a block; larger ones get a run of their own.
+const LARGE_ROW_BYTES: usize = 256 << 10;
+/// Upper bounds of the time-to-live classes in seconds; a longer life, and none at all, have classes of their own.
+const CLASS_SECONDS: [u64; 6] = [60, 300, 1_800, 7_200, 43_200, 259_200];
+/// Classes of rows by the time they have to live.
+pub(crate) const TTL_CLASSES: usize = CLASS_SECONDS.len() + 2;
+/// Sizes of open segments: one unit, and a run of sixteen.
+const SIZES: usize = 2;
+/// The S3-FIFO queues.
+pub(crate) const QUEUES: usize = 2;
+
+/// How large a segment a row goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentSize {
+    /// The open segment of this many units.
+    Shared(u32),
+    /// A run for this row alone.
+    Own(u32),
+}
+
+impl SegmentSize {
+    /// The size for a row of so many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        if bytes <= SMALL_ROW_BYTES {
+            Self::Shared(1)
+        } else if bytes <= LARGE_ROW_BYTES {
+            Self::Shared(arena::BLOCK_UNITS)
+        } else {
+            let units = bytes.div_ceil(arena::UNIT_BYTES);
+            Self::Own(u32::try_from(units).unwrap_or(u32::MAX))
+        }
+    }
+
+    pub(crate) fn units(self) -> u32 {
+        match self {
+            Self::Shared(units) | Self::Own(units) => units,
+        }
+    }
+
+    fn place(self) -> usize {
+        usize::from(self != Self::Shared(1))
+    }
+}
+
+/// The class of a row that ends at `expiry` (0 and `NEVER`: by no deadline of its own).
+pub(crate) fn ttl_class(expiry: Tick, now: Tick) -> u8 {
+    if expiry == 0 || expiry == NEVER {
+        return (TTL_CLASSES - 1) as u8;
+    }
+    let seconds = u64::from(expiry.saturating_sub(now)).div_ceil(TICKS_PER_SECOND);
+    CLASS_SECONDS.iter().filter(|&&bound| seconds > bound).count() as u8
+}
+
+/// A sealed segment and the newest stamp that can be in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sealed {
+    pub(crate) segment: SegmentId,
+    pub(crate) newest: u64,
+}
+
+/// The sealed segments of a table, oldest first, by queue and class.
+#[derive(Debug, Default)]
+pub(crate) struct SealedLists {
+    lists: [[VecDeque<Sealed>; TTL_CLASSES]; QUEUES],
+}
+
+impl SealedLists {
+    pub(crate) fn push(&mut self, queue: Queue, class: u8, sealed: Sealed) {
+        self.lists[place(queue)][usize::from(class)].push_back(sealed);
+    }
+
+    /// The oldest segment of a queue over all classes, by the order in which segments were allocated.
+    pub(crate) fn oldest(&self, queue: Queue, order: impl Fn(SegmentId) -> u64) -> Option<(u64, SegmentId)> {
+        let fronts = self.lists[place(queue)].iter().filter_map(VecDeque::front);
+        fronts.map(|sealed| (order(sealed.segment), sealed.segment)).min()
+    }
+
+    /// Takes a segment out of its list.
+    pub(crate) fn take(&mut self, segment: SegmentId) -> bool {
+        for list in self.lists.iter_mut().flatten() {
+            if let Some(at) = list.iter().position(|sealed| sealed.segment == segment) {
+                list.remove(at);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes out up to `limit` segments for which the predicate holds.
+    pub(crate) fn take_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<SegmentId> {
+        let mut taken = Vec::new();
+        for list in self.lists.iter_mut().flatten() {
+            list.retain(|sealed| {
+                let take = taken.len() < limit && dead(sealed);
+                if take {
+                    taken.push(sealed.segment);
+                }
+                !take
+            });
+        }
+        taken
+    }
+}
+
+/// The open and sealed segments of one table.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    /// Segment + 1, or 0 for none. A writer that reserved space re-reads the word: while it is unchanged the segment
+    /// is still this table's. Acquire and Release pair, so that the segment's tag is written before its number is seen.
+    open: [[[AtomicU64; SIZES]; TTL_CLASSES]; QUEUES],
+    /// Guards the sealed lists and every change of `open`. Taken after no shard or index lock.
+    sealed: Mutex<SealedLists>,
+}
+
+impl Queues {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: [const { [const { [const { AtomicU64::new(0) }; SIZES] }; TTL_CLASSES] }; QUEUES],
+            sealed: Mutex::new(SealedLists::default()),
+        }
+    }
+
+    pub(crate) fn open(&self, queue: Queue, class: u8, size: SegmentSize) -> Option<SegmentId> {
+        let word = self.word(queue, class, size).load(Ordering::Acquire);
+        u32::try_from(word).ok()?.checked_sub(1).map(SegmentId)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SealedLists> {
+        self.sealed.lock()
+    }
+
+    /// Puts `next` in the place of the open segment. The caller holds the lock, which `_lists` shows.
+    pub(crate) fn set_open(
+        &self,
+        _lists: &mut SealedLists,
+        queue: Queue,
+        class: u8,
+        size: SegmentSize,
+        next: Option<SegmentId>,
+    ) {
+        let word = next.map_or(0, |segment| u64::from(segment.0) + 1);
+        self.word(queue, class, size).store(word, Ordering::Release);
+    }
+
+    /// Every open segment with its place.
+    pub(crate) fn open_segments(&self) -> impl Iterator<Item = (Queue, u8, SegmentSize, SegmentId)> + '_ {
+        let queues = [Queue::Small, Queue::Main];
+        let sizes = [SegmentSize::Shared(1), SegmentSize::Shared(arena::BLOCK_UNITS)];
+        queues.into_iter().flat_map(move |queue| {
+            (0..TTL_CLASSES as u8).flat_map(move |class| {
+                sizes.into_iter().filter_map(move |size| {
+                    self.open(queue, class, size).map(|segment| (queue, class, size, segment))
+                })
+            })
+        })
+    }
+
+    fn word(&self, queue: Queue, class: u8, size: SegmentSize) -> &AtomicU64 {
+        &self.open[place(queue)][usize::from(class)][size.place()]
+    }
+}
+
+pub(crate) fn place(queue: Queue) -> usize {
+    usize::from(queue == Queue::Main)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_follow_the_time_left() {
+        let second = TICKS_PER_SECOND as Tick;
+        assert_eq!(ttl_class(0, 5), 7);
+        assert_eq!(ttl_class(NEVER, 5), 7);
+        assert_eq!(ttl_class(5 + 60 * second, 5), 0);
+        assert_eq!(ttl_class(6 + 60 * second, 5), 1);
+        assert_eq!(ttl_class(5 + 259_200 * second, 5), 5);
+        assert_eq!(ttl_class(6 + 259_200 * second, 5), 6);
+    }
+
+    #[test]
+    fn rows_find_their_size() {
+        assert_eq!(SegmentSize::of(100), SegmentSize::Shared(1));
+        assert_eq!(SegmentSize::of(SMALL_ROW_BYTES + 1), SegmentSize::Shared(arena::BLOCK_UNITS));
+        assert_eq!(SegmentSize::of(1 << 20).units(), 16);
+    }
+
+    #[test]
+    fn the_oldest_front_of_all_classes_wins() {
+        let mut lists = SealedLists::default();
+        for (class, id) in [(0, 9), (0, 10), (7, 4), (7, 11)] {
+            lists.push(Queue::Small, class, Sealed { segment: SegmentId(id), newest: 0 });
+        }
+        let order = |segment: SegmentId| u64::from(segment.0);
+        assert_eq!(lists.oldest(Queue::Small, order), Some((4, SegmentId(4))));
+        assert!(lists.take(SegmentId(4)) && !lists.take(SegmentId(4)));
+        assert_eq!(lists.take_if(1, |sealed| sealed.segment.0 > 9), vec![SegmentId(10)]);
+        assert_eq!(lists.oldest(Queue::Small, order), Some((9, SegmentId(9))));
+        assert!(lists.oldest(Queue::Main, order).is_none());
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads of one row by its key, without a lock: the way of the memcached door and of point queries.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+use arena::{Hash, Lookup, RowHead, RowRead};
+
+use crate::clock::Tick;
+use crate::codec::ValueSpan;
+use crate::row::{NEVER, RowBuf};
+use crate::store::Store;
+use crate::table::{Table, TableState};
+
+/// Lock-free attempts before a reader takes the shard lock; only a bucket being reorganised needs more than one.
+const LOOKUP_ATTEMPTS: usize = 8;
+/// Bytes of a payload copied to find where the value lies in it: descriptors and small columns.
+const VALUE_HEAD_BYTES: usize = 256;
+
+thread_local! {
+    /// The beginning of a payload.
+    static SPAN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a memcached client is told about an item before its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemMeta {
+    /// The client's 32 bits.
+    pub client_flags: u32,
+    /// The CAS value.
+    pub cas: u64,
+    /// Bytes of the value.
+    pub len: usize,
+    /// The row's own deadline in ticks, 0 = none.
+    pub expiry: Tick,
+}
+
+/// Takes an item in: head first, then the value straight from the arena.
+pub trait ItemSink {
+    /// Writes what precedes the value and hands out the buffer that the value is appended to.
+    fn open(&mut self, meta: &ItemMeta) -> &mut Vec<u8>;
+    /// The value is whole.
+    fn close(&mut self);
+    /// The copy was torn: undoes `open` and all that was appended. `open` is called again if the item is still there.
+    fn discard(&mut self);
+}
+
+impl Store {
+    /// Copies the live row under a key. False: there is none.
+    pub fn read(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> bool {
+        let hash = self.arena.hash(table.id(), key);
+        self.read_hashed(table, hash, key, row) && self.is_live(table, row.head(), now)
+    }
+
+    /// Copies the current version of a key, live or not.
+    pub(crate) fn read_hashed(&self, table: &Table, hash: Hash, key: &[u8], row: &mut RowBuf) -> bool {
+        for _ in 0..LOOKUP_ATTEMPTS {
+            match self.arena.lookup(hash, table.id(), key) {
+                Lookup::Hit(read) => {
+                    if row.load(&read) {
+                        read.touch();
+                        return true;
+                    }
+                }
+                Lookup::Miss => return false,
+                Lookup::Busy => {}
+            }
+        }
+        let shard = self.shard(hash).lock();
+        let found = self.arena.find(&shard.token, hash, table.id(), key);
+        found.is_some_and(|entry| self.load_stable(entry.location, row))
+    }
+
+    /// Hands the value column of the live row under a key to the sink. False: there is no such row.
+    pub fn get_item(&self, table: &Table, key: &[u8], now: Tick, sink: &mut impl ItemSink) -> bool {
+        let hash = self.arena.hash(table.id(), key);
+        for _ in 0..LOOKUP_ATTEMPTS {
+            match self.arena.lookup(hash, table.id(), key) {
+                Lookup::Hit(read) => {
+                    if !self.is_live(table, read.head(), now) {
+                        if read.is_valid() {
+                            return false;
+                        }
+                        continue;
+                    }
+                    if self.pour(table, &read, sink) {
+                        read.touch();
+                        return true;
+                    }
+                }
+                Lookup::Miss => return false,
+                Lookup::Busy => {}
+            }
+        }
+        let shard = self.shard(hash).lock();
+        let found = self.arena.find(&shard.token, hash, table.id(), key);
+        let read = found.and_then(|entry| self.arena.row(entry.location));
+        read.is_some_and(|read| self.is_live(table, read.head(), now) && self.pour(table, &read, sink))
+    }
+
+    /// Copies a row's value into the sink; false if the row was torn, and the sink is as before.
+    fn pour(&self, table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
+        let head = read.head();
+        let expiry = if head.expiry == NEVER { 0 } else { head.expiry };
+        let meta = |len| ItemMeta { client_flags: head.client_flags, cas: head.cas(), len, expiry };
+        match value_span(table, read) {
+            Some((offset, len)) => read.copy_payload(offset, len, sink.open(&meta(len))),
+            None => {
+                let mut row = RowBuf::new();
+                if !row.load(read) {
+                    return false;
+                }
+                let mut text = Vec::new();
+                table.write_item_value(&row, &mut text);
+                sink.open(&meta(text.len())).extend_from_slice(&text);
+            }
+        }
+        if read.is_valid() {
+            sink.close();
+            return true;
+        }
+        sink.discard();
+        false
+    }
+
+    /// Whether a row is within its time: not flushed, not past its own deadline or, without one, its table's.
+    #[inline]
+    pub(crate) fn is_live(&self, table: &Table, head: &RowHead, now: Tick) -> bool {
+        let limits = &table.state.limits;
+        // Acquire: pairs with the Release in `flush`, so that who saw a flush acknowledged reads its number.
+        if head.stamp < limits.flushed_below.load(Ordering::Acquire) {
+            return false;
+        }
+        if head.expiry != 0 {
+            return now < head.expiry;
+        }
+        limits.ttl_ticks.load(Ordering::Relaxed) == 0 || head.stamp >= self.aged_below(&table.state, now)
+    }
+
+    /// Rows of smaller stamp have reached their table's `ttl`. Computed once a tick.
+    pub(crate) fn aged_below(&self, state: &TableState, now: Tick) -> u64 {
+        let limits = &state.limits;
+        // Acquire: pairs with the Release below, so that the number is that of the tick.
+        if limits.aged_at.load(Ordering::Acquire) != now {
+            let ttl = limits.ttl_ticks.load(Ordering::Relaxed);
+            let below =
+                now.checked_sub(ttl).map_or(0, |moment| self.arena.checkpoints().stamp_before(moment + 1));
+            limits.aged_below.fetch_max(below, Ordering::Relaxed);
+            limits.aged_at.store(now, Ordering::Release);
+        }
+        limits.aged_below.load(Ordering::Relaxed)
+    }
+}
+
+/// Where the value's bytes lie in the payload, if they are stored as bytes and that shows in the payload's beginning.
+#[inline]
+fn value_span(table: &Table, read: &RowRead<'_>) -> Option<(usize, usize)> {
+    let payload_len = read.head().payload_len;
+    let shape = table.layout().shape();
+    // One column: its descriptor and length lie in the first eight bytes.
+    let len = if shape.columns() == 1 { 8 } else { VALUE_HEAD_BYTES };
+    SPAN.with_borrow_mut(|head| {
+        head.clear();
+        read.copy_payload(0, len, head);
+        match shape.value_span(head, payload_len) {
+            Ok(ValueSpan::Raw { offset, len }) => Some((offset, len)),
+            _ => None,
+        }
+    })
+}

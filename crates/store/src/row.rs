@@ -1,0 +1,116 @@
+//! A private copy of a row, reused from read to read so that reading allocates nothing.
+
+use arena::{Location, RowHead, RowRead, TableId};
+
+use crate::clock::Tick;
+
+/// The expiry word of a row that never expires although its table has a `ttl`.
+pub(crate) const NEVER: Tick = Tick::MAX;
+
+/// A reusable private copy of one row. Nothing in it is interpreted before it was validated.
+#[derive(Debug)]
+pub struct RowBuf {
+    head: RowHead,
+    location: Location,
+    key: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+/// The head of an empty buffer.
+const NO_ROW: RowHead = RowHead {
+    table: TableId(0),
+    stamp: 0,
+    flags: 0,
+    key_len: 0,
+    payload_len: 0,
+    expiry: 0,
+    client_flags: 0,
+    explicit_cas: None,
+    total_bytes: 0,
+};
+
+impl Default for RowBuf {
+    fn default() -> Self {
+        Self { head: NO_ROW, location: Location::from_bits(0), key: Vec::new(), payload: Vec::new() }
+    }
+}
+
+impl RowBuf {
+    /// An empty buffer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Copies a row and says whether the copy is whole; a torn copy must not be looked at.
+    pub(crate) fn load(&mut self, row: &RowRead<'_>) -> bool {
+        self.head = *row.head();
+        self.location = row.location();
+        self.key.clear();
+        self.payload.clear();
+        row.copy_key(&mut self.key);
+        row.copy_payload(0, self.head.payload_len, &mut self.payload);
+        row.is_valid()
+    }
+
+    /// Takes over the contents of another copy.
+    pub(crate) fn clone_from_row(&mut self, other: &Self) {
+        self.head = other.head;
+        self.location = other.location;
+        self.key.clone_from(&other.key);
+        self.payload.clone_from(&other.payload);
+    }
+
+    pub(crate) fn duplicate(&self) -> Self {
+        let mut copy = Self::new();
+        copy.clone_from_row(self);
+        copy
+    }
+
+    pub(crate) fn head(&self) -> &RowHead {
+        &self.head
+    }
+
+    pub(crate) fn location(&self) -> Location {
+        self.location
+    }
+
+    /// The global number of the write that made this version.
+    pub fn stamp(&self) -> u64 {
+        self.head.stamp
+    }
+
+    /// The CAS value: the stamp, unless a client set its own.
+    pub fn cas(&self) -> u64 {
+        self.head.cas()
+    }
+
+    /// The row's own deadline in ticks; 0 when only the table's rules end it.
+    pub fn expiry(&self) -> Tick {
+        if self.head.expiry == NEVER { 0 } else { self.head.expiry }
+    }
+
+    /// The 32 bits that a memcached client stored beside the value.
+    pub fn client_flags(&self) -> u32 {
+        self.head.client_flags
+    }
+
+    /// The encoded primary key.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The encoded columns outside the key.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Bytes the row takes in the arena.
+    pub fn size(&self) -> usize {
+        self.head.total_bytes
+    }
+
+    /// Bytes of the copy on the heap, for accounting.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + self.key.capacity() + self.payload.capacity()
+    }
+}

@@ -1,0 +1,209 @@
+//! Which statements run, and which commits of many rows they may see.
+//!
+//! A commit of many rows is *in flight* from the moment its stamp is drawn until all its rows are swapped. A statement
+//! that begins meanwhile notes it and goes on using the versions before it. When no statement could need the old
+//! versions, the commit does not keep them, and a statement that begins in just that time waits for its end.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use parking_lot::Mutex;
+
+/// Commits of many rows that may be in flight at once: the arena's commit slots.
+pub(crate) const COMMITS_MAX: usize = 16;
+/// Statements that may run at once; SQL threads are far fewer.
+pub(crate) const STATEMENTS_MAX: usize = 256;
+
+/// The two registers and the order between them.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    /// Stamp << 1 | kept, or 0. Stored with SeqCst, so that of a beginning statement and a beginning commit at least
+    /// one sees the other.
+    in_flight: [AtomicU64; COMMITS_MAX],
+    /// Number of commits in flight: one load tells a statement that there is nothing to note.
+    in_flight_count: AtomicUsize,
+    /// Commits published so far.
+    published: AtomicU64,
+    /// For each running statement the value of `published` when it began, plus one; 0 = free. SeqCst as above.
+    active: [AtomicU64; STATEMENTS_MAX],
+    active_count: AtomicUsize,
+    /// Commits draw their stamp and publish under this lock, so that a statement's notes can be checked by `version`.
+    writers: Mutex<()>,
+    /// Odd while `in_flight` changes; a statement re-reads its notes when it moved.
+    version: AtomicU64,
+}
+
+/// What a statement noted when it began.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    /// The newest stamp drawn when the statement began.
+    pub(crate) stamp: u64,
+    /// Stamps of commits in flight then; the first `unseen_len` count.
+    unseen: [u64; COMMITS_MAX],
+    unseen_len: usize,
+    slot: usize,
+}
+
+impl Sight {
+    /// Whether the rows of the commit with this stamp belong to what the statement sees.
+    #[inline]
+    pub(crate) fn includes(&self, commit: u64) -> bool {
+        commit <= self.stamp && !self.unseen[..self.unseen_len].contains(&commit)
+    }
+}
+
+impl Statements {
+    pub(crate) fn new() -> Self {
+        Self {
+            in_flight: [const { AtomicU64::new(0) }; COMMITS_MAX],
+            in_flight_count: AtomicUsize::new(0),
+            published: AtomicU64::new(0),
+            active: [const { AtomicU64::new(0) }; STATEMENTS_MAX],
+            active_count: AtomicUsize::new(0),
+            writers: Mutex::new(()),
+            version: AtomicU64::new(0),
+        }
+    }
+
+    /// Registers a statement. `last_stamp` reads the newest stamp drawn.
+    pub(crate) fn begin(&self, last_stamp: impl Fn() -> u64) -> Sight {
+        let slot = self.claim_slot();
+        loop {
+            // Acquire: pairs with the Release stores of `change`, so that the notes below belong to this version.
+            let version = self.version.load(Ordering::Acquire);
+            if version % 2 == 0
+                && let Some(sight) = self.note(slot, last_stamp())
+            {
+                fence(Ordering::Acquire);
+                if self.version.load(Ordering::Relaxed) == version {
+                    return sight;
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends a statement and says whether it was the last one running.
+    pub(crate) fn end(&self, sight: &Sight) -> bool {
+        self.active[sight.slot].store(0, Ordering::SeqCst);
+        self.active_count.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    /// The commits that every running statement began after: versions kept for them are of no more use.
+    pub(crate) fn oldest_begin(&self) -> u64 {
+        let begins = self.active.iter().map(|slot| slot.load(Ordering::SeqCst)).filter(|&begin| begin != 0);
+        begins.min().map_or(u64::MAX, |begin| begin - 1)
+    }
+
+    /// Puts a commit in flight. Returns its stamp and whether old versions must be kept.
+    pub(crate) fn begin_commit(
+        &self,
+        slot: usize,
+        always_keep: bool,
+        draw: impl FnOnce() -> u64,
+    ) -> (u64, bool) {
+        let stamp = self.change(|| {
+            let stamp = draw();
+            self.in_flight[slot].store(stamp << 1, Ordering::SeqCst);
+            self.in_flight_count.fetch_add(1, Ordering::SeqCst);
+            stamp
+        });
+        // A statement that registered before this scan is seen by it; one that registers after it sees the commit
+        // without the kept bit and waits.
+        let keep = always_keep || self.active_count.load(Ordering::SeqCst) > 0;
+        if keep {
+            self.in_flight[slot].store(stamp << 1 | 1, Ordering::SeqCst);
+        }
+        (stamp, keep)
+    }
+
+    /// Says that a commit had to stop keeping old versions: statements that begin from now on wait for its end.
+    pub(crate) fn stop_keeping(&self, slot: usize, stamp: u64) {
+        self.in_flight[slot].store(stamp << 1, Ordering::SeqCst);
+    }
+
+    /// Ends a commit; every statement that begins from now on sees its rows. Returns its number.
+    pub(crate) fn publish(&self, slot: usize) -> u64 {
+        self.change(|| {
+            self.in_flight[slot].store(0, Ordering::SeqCst);
+            self.in_flight_count.fetch_sub(1, Ordering::SeqCst);
+            self.published.fetch_add(1, Ordering::SeqCst) + 1
+        })
+    }
+
+    fn change<T>(&self, body: impl FnOnce() -> T) -> T {
+        let _writer = self.writers.lock();
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let result = body();
+        // Release: pairs with the Acquire in `begin`.
+        self.version.store(version + 2, Ordering::Release);
+        result
+    }
+
+    fn claim_slot(&self) -> usize {
+        self.active_count.fetch_add(1, Ordering::SeqCst);
+        loop {
+            for (slot, word) in self.active.iter().enumerate() {
+                let begin = self.published.load(Ordering::SeqCst) + 1;
+                if word.load(Ordering::Relaxed) == 0
+                    && word.compare_exchange(0, begin, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+                {
+                    return slot;
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// The notes of this moment; none while a commit that keeps nothing is in flight.
+    fn note(&self, slot: usize, stamp: u64) -> Option<Sight> {
+        let mut sight = Sight { stamp, unseen: [0; COMMITS_MAX], unseen_len: 0, slot };
+        if self.in_flight_count.load(Ordering::SeqCst) == 0 {
+            return Some(sight);
+        }
+        for word in &self.in_flight {
+            let entry = word.load(Ordering::SeqCst);
+            if entry == 0 {
+                continue;
+            }
+            if entry & 1 == 0 {
+                return None;
+            }
+            sight.unseen[sight.unseen_len] = entry >> 1;
+            sight.unseen_len += 1;
+        }
+        Some(sight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_does_not_see_what_was_in_flight() {
+        let statements = Statements::new();
+        let first = statements.begin(|| 10);
+        let (stamp, keep) = statements.begin_commit(3, false, || 11);
+        assert_eq!((stamp, keep), (11, true));
+        let second = statements.begin(|| 12);
+        assert!(!first.includes(11) && !second.includes(11) && second.includes(12));
+        let number = statements.publish(3);
+        assert!(statements.oldest_begin() < number);
+        statements.end(&first);
+        assert!(statements.end(&second));
+        assert!(statements.oldest_begin() >= number);
+        let third = statements.begin(|| 12);
+        assert!(third.includes(11));
+        statements.end(&third);
+    }
+
+    #[test]
+    fn nothing_is_kept_when_nobody_looks() {
+        let statements = Statements::new();
+        assert_eq!(statements.begin_commit(0, false, || 5), (5, false));
+        statements.publish(0);
+        assert_eq!(statements.begin_commit(0, true, || 6), (6, true));
+    }
+}

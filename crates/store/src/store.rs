@@ -1,0 +1,298 @@
+//! The store: every table over one arena, and the locks between them.
+//!
+//! Order of locks, outermost first: `definitions`, `cleaning`, a table's `evicting`, a table's queue lists, one index
+//! shard, one ordered index, its reserved values. No thread holds two shards, or two ordered indexes.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use arena::{Arena, ArenaError, Hash, SegmentId};
+use parking_lot::Mutex;
+
+use crate::catalog::Catalog;
+use crate::clock::{Clock, TICK_NS, TICKS_PER_SECOND, Tick};
+use crate::error::DdlError;
+use crate::kept::KeptAccount;
+use crate::row::NEVER;
+use crate::shard::Shard;
+use crate::statement::Statements;
+use crate::table::Table;
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// The arena's file; none for an arena that ends with the process.
+    pub path: Option<PathBuf>,
+    /// Bytes for everything that holds data: segments, hash index, ordered indexes, ghosts, kept versions.
+    pub memory_bytes: u64,
+    /// Start empty whatever the file holds.
+    pub cold: bool,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// Bytes of the largest row.
+    pub row_bytes_max: usize,
+}
+
+/// How a start found the arena.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Rows of an earlier process are served.
+    Warm {
+        /// Rows found.
+        rows: u64,
+        /// Rows dropped because they were torn.
+        dropped: u64,
+        /// Commits of many rows finished.
+        redone: u64,
+    },
+    /// Empty, for the reason given.
+    Cold {
+        /// Why nothing was taken over.
+        reason: String,
+    },
+}
+
+/// A store and how it started.
+#[derive(Debug)]
+pub struct Opened {
+    /// The store.
+    pub store: Arc<Store>,
+    /// How it started.
+    pub start: Start,
+}
+
+/// Every table over one arena.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) arena: Arena,
+    pub(crate) clock: Clock,
+    pub(crate) shards: Box<[Mutex<Shard>]>,
+    /// Changed by one swap under `definitions`.
+    pub(crate) catalog: ArcSwap<Catalog>,
+    /// The catalogue's generation, so that a cached one is checked by one load. Release/Acquire with the swap.
+    pub(crate) generation: AtomicU64,
+    /// Serialises changes of definitions.
+    pub(crate) definitions: Mutex<()>,
+    pub(crate) statements: Statements,
+    pub(crate) kept: KeptAccount,
+    /// Serialises making room.
+    pub(crate) cleaning: Mutex<()>,
+    /// Sealed segments that were seen less than half alive.
+    pub(crate) sparse: Mutex<VecDeque<SegmentId>>,
+    /// Tick and tables of a flush that lies in the future; at most one, as in memcached.
+    pub(crate) pending_flush: Mutex<Option<Tick>>,
+    pub(crate) row_bytes_max: usize,
+    pub(crate) memory_bytes: u64,
+    /// The tick whose first stamp was noted.
+    pub(crate) checkpointed: AtomicU64,
+}
+
+/// Memory and counts of the whole store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreUsage {
+    /// The limit.
+    pub memory_bytes: u64,
+    /// Segments that hold rows.
+    pub segment_bytes: u64,
+    /// The hash index with its hints.
+    pub index_bytes: u64,
+    /// Ordered indexes, ghosts and kept versions on the heap.
+    pub heap_bytes: u64,
+    /// Rows, counting those that expired but were not yet cleared away.
+    pub rows: u64,
+    /// Bytes of these rows.
+    pub row_bytes: u64,
+    /// Rows evicted.
+    pub evicted: u64,
+    /// Rows cleared away after their time came.
+    pub expired: u64,
+}
+
+impl Store {
+    pub(crate) fn assemble(mut arena: Arena, options: &StoreOptions, catalog: Catalog) -> Self {
+        let shards = arena.take_tokens().into_iter().map(|token| Mutex::new(Shard::new(token))).collect();
+        Self {
+            shards,
+            clock: options.clock.clone(),
+            generation: AtomicU64::new(catalog.generation),
+            catalog: ArcSwap::from_pointee(catalog),
+            definitions: Mutex::new(()),
+            statements: Statements::new(),
+            kept: KeptAccount::default(),
+            cleaning: Mutex::new(()),
+            sparse: Mutex::default(),
+            pending_flush: Mutex::default(),
+            row_bytes_max: options.row_bytes_max,
+            memory_bytes: options.memory_bytes,
+            checkpointed: AtomicU64::new(0),
+            arena,
+        }
+    }
+
+    /// Where this store's time comes from.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The current tick.
+    #[inline]
+    pub fn now(&self) -> Tick {
+        let ticks = self.clock.now_ns().saturating_sub(self.arena.epoch_ns()) / TICK_NS + 1;
+        Tick::try_from(ticks).unwrap_or(NEVER - 1)
+    }
+
+    /// The deadline that lies so far ahead, rounded up to a whole tick.
+    pub fn tick_after(&self, ahead: Duration) -> Tick {
+        let elapsed = u128::from(self.clock.now_ns().saturating_sub(self.arena.epoch_ns()));
+        let ticks = (elapsed + ahead.as_nanos()).div_ceil(u128::from(TICK_NS)) + 1;
+        Tick::try_from(ticks).map_or(NEVER - 1, |tick| tick.min(NEVER - 1))
+    }
+
+    /// The wall-clock time of a tick in milliseconds since 1970, as the clock stands now.
+    pub fn tick_to_unix_ms(&self, tick: Tick) -> i64 {
+        let now = i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX);
+        let ticks = i64::from(tick) - i64::from(self.now());
+        now.saturating_add(ticks * 1_000 / TICKS_PER_SECOND as i64)
+    }
+
+    /// How long ago the write with this stamp happened, in ticks, as exactly as the checkpoints say.
+    pub fn age_ticks(&self, stamp: u64) -> Tick {
+        let now = self.now();
+        // The first tick before which the stamp was issued comes right after the tick of the write.
+        let checkpoints = self.arena.checkpoints();
+        let (mut low, mut high) = (1, now + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if stamp < checkpoints.stamp_before(middle) { high = middle } else { low = middle + 1 }
+        }
+        (now + 1).saturating_sub(low)
+    }
+
+    /// All definitions of this moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// The number of the current definitions: one load tells whether a cached catalogue is still right.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        // Acquire: pairs with the Release in `install`.
+        self.generation.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn shard(&self, hash: Hash) -> &Mutex<Shard> {
+        &self.shards[Arena::shard_of(hash)]
+    }
+
+    pub(crate) fn shard_at(&self, shard: usize) -> &Mutex<Shard> {
+        &self.shards[shard]
+    }
+
+    /// Makes every row of a table invisible at once; its memory comes back later.
+    pub fn flush(&self, table: &Table) {
+        let stamp = self.arena.next_stamp();
+        // Release: pairs with the Acquire in `is_live`.
+        table.state.limits.flushed_below.fetch_max(stamp, Ordering::Release);
+        self.arena.set_dead_below(table.id(), table.state.limits.flushed_below.load(Ordering::Acquire));
+    }
+
+    /// Flushes every table that memcached can reach, now or at a tick to come.
+    pub fn flush_reachable(&self, at: Option<Tick>) {
+        let mut pending = self.pending_flush.lock();
+        match at.filter(|&at| at > self.now()) {
+            Some(at) => *pending = Some(at),
+            None => {
+                *pending = None;
+                self.flush_all();
+            }
+        }
+    }
+
+    /// Carries out a flush whose tick has come. Called before anything is read or written in a new tick.
+    pub fn flush_due(&self, now: Tick) {
+        let mut pending = self.pending_flush.lock();
+        if pending.is_some_and(|at| at <= now) {
+            *pending = None;
+            self.flush_all();
+        }
+    }
+
+    fn flush_all(&self) {
+        for table in self.catalog().tables().filter(|table| table.def().answers_to_memcached()) {
+            self.flush(table);
+        }
+    }
+
+    /// A step of index growth, if one is due.
+    pub(crate) fn grow_index(&self) {
+        if let Some(shard) = self.arena.split_due() {
+            self.arena.split(&mut self.shards[shard].lock().token);
+        }
+    }
+
+    /// A row number for a table without a primary key.
+    pub fn next_row_id(&self, table: &Table) -> i64 {
+        table.state.next_row_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Memory and counts of this moment.
+    pub fn usage(&self) -> StoreUsage {
+        let arena = self.arena.usage();
+        let mut usage = StoreUsage {
+            memory_bytes: self.memory_bytes,
+            segment_bytes: arena.segments_bytes,
+            index_bytes: arena.index_bytes,
+            heap_bytes: self.heap_bytes(),
+            ..StoreUsage::default()
+        };
+        for table in self.catalog().tables() {
+            let stats = table.stats();
+            usage.rows += stats.rows;
+            usage.row_bytes += stats.bytes;
+            usage.evicted += stats.evicted;
+            usage.expired += stats.expired;
+        }
+        usage
+    }
+
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let catalog = self.catalog();
+        let tables = catalog.tables().map(|table| {
+            let indexes: usize = table.indexes().iter().map(|index| index.heap_bytes()).sum();
+            indexes + table.state.ghost.lock().memory_bytes()
+        });
+        (tables.sum::<usize>() + self.kept.bytes()) as u64
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The arena's file cannot be made or taken over.
+    Arena(ArenaError),
+    /// The definitions cannot be written to it.
+    Catalogue(DdlError),
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Arena(error) => error.fmt(f),
+            Self::Catalogue(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Arena(error) => Some(error),
+            Self::Catalogue(error) => Some(error),
+        }
+    }
+}

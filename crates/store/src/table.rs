@@ -1,0 +1,230 @@
+//! A table as one definition describes it, and the state that lives on when the definition changes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use arena::{SegmentId, TableId};
+use parking_lot::Mutex;
+
+use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::codec::KeyCodec;
+use crate::definition::TableDef;
+use crate::error::WriteError;
+use crate::ghost::Ghost;
+use crate::index::Index;
+use crate::layout::RowLayout;
+use crate::queue::{QUEUES, Queues};
+use crate::row::RowBuf;
+use crate::value::ValueRef;
+
+/// One table under one definition; a handle of a statement or a worker. Immutable but for the shared state.
+#[derive(Debug)]
+pub struct Table {
+    def: TableDef,
+    layout: RowLayout,
+    /// A NOT NULL column without default, besides key and value, which a memcached `set` cannot fill.
+    missing_default: Option<String>,
+    indexes: Vec<Arc<Index>>,
+    pub(crate) state: Arc<TableState>,
+}
+
+/// What survives a change of definition: rows, limits, counters.
+#[derive(Debug)]
+pub(crate) struct TableState {
+    pub(crate) id: TableId,
+    /// Set by `DROP` under every shard's eyes: a writer checks it under the shard lock.
+    pub(crate) gone: AtomicBool,
+    /// Indexes that every write keeps, also those still being built.
+    pub(crate) maintained: ArcSwap<Vec<Arc<Index>>>,
+    pub(crate) queues: Queues,
+    /// Serialises eviction within the table; taken before the queue lock.
+    pub(crate) evicting: Mutex<Cursors>,
+    pub(crate) ghost: Mutex<Ghost>,
+    /// Whether the ghost ever took a key in; spares writers its lock before.
+    pub(crate) ghost_used: AtomicBool,
+    pub(crate) limits: Limits,
+    pub(crate) counters: Counters,
+    pub(crate) next_row_id: AtomicI64,
+}
+
+/// Where row-by-row eviction stands in the segment it took from each queue.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors(pub(crate) [Option<Cursor>; QUEUES]);
+
+/// A place in a sealed segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    pub(crate) segment: SegmentId,
+    pub(crate) word: u32,
+}
+
+/// The rules of the table, as numbers that a hot path compares. Relaxed: a rule that changes takes effect soon.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    /// Rows of smaller stamp are flushed. Release/Acquire: who saw the flush acknowledged sees the number.
+    pub(crate) flushed_below: AtomicU64,
+    /// Rows of smaller stamp without a deadline of their own are older than `ttl`.
+    pub(crate) aged_below: AtomicU64,
+    /// The tick for which `aged_below` was computed.
+    pub(crate) aged_at: AtomicU32,
+    /// 0 = no `ttl`.
+    pub(crate) ttl_ticks: AtomicU32,
+    /// `u64::MAX` = no limit.
+    pub(crate) rows_max: AtomicU64,
+}
+
+/// Counted as it happens. Relaxed: figures for people.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Rows by queue, counting those whose end nobody noticed yet.
+    pub(crate) rows: [AtomicU64; QUEUES],
+    /// Units of segments by queue.
+    pub(crate) units: [AtomicU64; QUEUES],
+    pub(crate) bytes: AtomicU64,
+    pub(crate) written: AtomicU64,
+    pub(crate) evicted: AtomicU64,
+    pub(crate) expired: AtomicU64,
+}
+
+/// A table's counters at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableStats {
+    /// Rows, counting those that expired but were not yet cleared away.
+    pub rows: u64,
+    /// Bytes of these rows in the arena.
+    pub bytes: u64,
+    /// Bytes of the table's segments.
+    pub segment_bytes: u64,
+    /// Writes of rows since the start.
+    pub written: u64,
+    /// Rows evicted because room was needed.
+    pub evicted: u64,
+    /// Rows cleared away after their time came.
+    pub expired: u64,
+}
+
+impl Table {
+    pub(crate) fn new(def: TableDef, indexes: Vec<Arc<Index>>, state: Arc<TableState>) -> Self {
+        state.limits.apply(&def);
+        let unfilled = |&column: &usize| {
+            let own = &def.columns[column];
+            own.not_null && own.default.is_none() && def.options.value != Some(column)
+        };
+        let missing_default = def
+            .payload_columns()
+            .iter()
+            .find(|column| unfilled(column))
+            .map(|&column| def.columns[column].name.clone());
+        Self { layout: RowLayout::new(&def), missing_default, def, indexes, state }
+    }
+
+    /// The definition.
+    pub fn def(&self) -> &TableDef {
+        &self.def
+    }
+
+    /// The table's number in the arena.
+    pub fn id(&self) -> TableId {
+        self.state.id
+    }
+
+    /// The table's name as it was declared.
+    pub fn name(&self) -> &str {
+        &self.def.name
+    }
+
+    /// How keys are encoded.
+    pub fn keys(&self) -> &KeyCodec {
+        self.layout.keys()
+    }
+
+    pub(crate) fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    pub(crate) fn missing_default(&self) -> Option<&str> {
+        self.missing_default.as_deref()
+    }
+
+    pub(crate) fn has_unique(&self) -> bool {
+        self.state.maintained.load().iter().any(|index| index.def().unique)
+    }
+
+    /// The ordered indexes a query may use, the ordered primary key among them.
+    pub fn indexes(&self) -> &[Arc<Index>] {
+        &self.indexes
+    }
+
+    /// Rows, counting those that expired but were not yet cleared away.
+    pub fn rows(&self) -> u64 {
+        self.state.counters.rows()
+    }
+
+    /// Counters of this moment.
+    pub fn stats(&self) -> TableStats {
+        let counters = &self.state.counters;
+        let units: u64 = counters.units.iter().map(|units| units.load(Ordering::Relaxed)).sum();
+        TableStats {
+            rows: counters.rows(),
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            segment_bytes: units * arena::UNIT_BYTES as u64,
+            written: counters.written.load(Ordering::Relaxed),
+            evicted: counters.evicted.load(Ordering::Relaxed),
+            expired: counters.expired.load(Ordering::Relaxed),
+        }
+    }
+
+    /// One column of a copied row; a damaged payload reads as NULL.
+    pub fn column<'a>(&self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
+        self.layout.column(row, column)
+    }
+
+    /// Encodes a whole row, values in the order of the columns, into an empty key and payload.
+    pub fn encode_row(
+        &self,
+        values: &[ValueRef<'_>],
+        key: &mut Vec<u8>,
+        payload: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        for (column, value) in self.def.columns.iter().zip(values) {
+            if column.not_null && matches!(value, ValueRef::Null) {
+                return Err(WriteError::NotNull(column.name.clone()));
+            }
+        }
+        self.layout.encode(&self.def, values, key, payload)
+    }
+}
+
+impl TableState {
+    pub(crate) fn new(id: TableId) -> Self {
+        Self {
+            id,
+            gone: AtomicBool::new(false),
+            maintained: ArcSwap::default(),
+            queues: Queues::new(),
+            evicting: Mutex::default(),
+            ghost: Mutex::new(Ghost::new(0)),
+            ghost_used: AtomicBool::new(false),
+            limits: Limits::default(),
+            counters: Counters::default(),
+            next_row_id: AtomicI64::new(1),
+        }
+    }
+}
+
+impl Limits {
+    fn apply(&self, def: &TableDef) {
+        let ticks = def.options.ttl_ms.map_or(0, |ms| (ms * TICKS_PER_SECOND).div_ceil(1_000).max(1));
+        self.ttl_ticks.store(Tick::try_from(ticks).unwrap_or(Tick::MAX), Ordering::Relaxed);
+        // `aged_below` stays: what has expired does not come back when the rule is relaxed.
+        self.aged_at.store(0, Ordering::Relaxed);
+        self.rows_max.store(def.options.max_rows.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Counters {
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.load(Ordering::Relaxed)).sum()
+    }
+}

@@ -1,0 +1,580 @@
+//! Writes of one row by its key: the way of the memcached door and of single-row SQL statements.
+//!
+//! A row is copied into its segment first, where nothing reaches it, and published under the lock of its index shard
+//! by one store of one slot word. Space once reserved is held against recycling until the `Placed` guard is dropped.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arena::{Entry, Hash, Location, Lookup, Queue, RowParts, SegmentId};
+
+use crate::clock::Tick;
+use crate::error::WriteError;
+use crate::index::Index;
+use crate::queue::{SegmentSize, place, ttl_class};
+use crate::row::{NEVER, RowBuf};
+use crate::shard::Shard;
+use crate::store::Store;
+use crate::table::Table;
+
+/// Rows that a single write evicts at most to bring a table back to `max_rows`; the rest is the cleaner's.
+const EVICTIONS_PER_WRITE: usize = 4;
+/// Rows under one value of a unique index that a check looks at: one is live, the others expired and not yet cleared.
+pub(crate) const EQUAL_MAX: usize = 64;
+/// Attempts to append to an open segment before the write is refused; each failure means that another writer
+/// filled one meanwhile.
+const RESERVE_ATTEMPTS: usize = 64;
+
+/// When a row ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// Not by time, whatever the table's `ttl` says.
+    Never,
+    /// At this tick.
+    At(Tick),
+    /// By the table's `ttl`, if it has one.
+    Table,
+    /// At once: the row is not stored, and an older one goes.
+    Now,
+}
+
+/// What a write expects to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Whatever is there.
+    Anything,
+    /// No live row.
+    Absent,
+    /// A live row.
+    Present,
+    /// The live row with this CAS value.
+    Version(u64),
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Applied, under this stamp.
+    Done(u64),
+    /// Not applied: a row is there, or another version of it.
+    Exists,
+    /// Not applied: no live row.
+    Missing,
+    /// Not applied: the caller's edit decided to leave the row.
+    Left,
+}
+
+/// How a swap treats unique indexes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unique {
+    /// A value held by another live row refuses the write.
+    Check(Tick),
+    /// A commit has spoken for the values before.
+    Reserved,
+}
+
+/// A row to be written, in its parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewParts<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) payload: &'a [&'a [u8]],
+    pub(crate) client_flags: u32,
+    pub(crate) expiry: Expiry,
+    pub(crate) cas: Option<u64>,
+}
+
+/// Space in a segment that this writer holds until it drops the guard.
+#[derive(Debug)]
+pub(crate) struct Placed<'s> {
+    store: &'s Store,
+    pub(crate) location: Location,
+    segment: SegmentId,
+}
+
+impl Drop for Placed<'_> {
+    fn drop(&mut self) {
+        self.store.arena.release(self.segment);
+    }
+}
+
+impl Expiry {
+    /// The word that the row bears.
+    pub(crate) fn word(self) -> Tick {
+        match self {
+            Self::Never => NEVER,
+            Self::At(tick) => tick.clamp(1, NEVER - 1),
+            Self::Table | Self::Now => 0,
+        }
+    }
+
+    /// The deadline that a row's expiry word says.
+    pub(crate) fn of_word(word: Tick) -> Self {
+        match word {
+            0 => Self::Table,
+            NEVER => Self::Never,
+            tick => Self::At(tick),
+        }
+    }
+
+    pub(crate) fn has_come(self, now: Tick) -> bool {
+        match self {
+            Self::Now => true,
+            Self::At(tick) => tick <= now,
+            Self::Never | Self::Table => false,
+        }
+    }
+}
+
+impl Store {
+    /// Writes one row if what is there meets the expectation.
+    pub(crate) fn put(
+        &self,
+        table: &Table,
+        new: &NewParts<'_>,
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
+        if new.expiry.has_come(now) {
+            return self.remove_for_expired(table, new.key, expect, now);
+        }
+        let hash = self.arena.hash(table.id(), new.key);
+        let queue = match self.glance(table, hash, new.key, expect, now) {
+            Ok(queue) => queue,
+            Err(outcome) => return Ok(outcome),
+        };
+        let placed = self.place(table, queue, new, false, now)?;
+        let outcome = self.publish(table, hash, new.key, Some(placed.location), expect, now);
+        drop(placed);
+        self.after_write(table, now);
+        outcome
+    }
+
+    /// Removes the row under a key if it meets the expectation.
+    pub fn delete(
+        &self,
+        table: &Table,
+        key: &[u8],
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
+        let hash = self.arena.hash(table.id(), key);
+        self.publish(table, hash, key, None, expect, now)
+    }
+
+    /// A write whose deadline has passed leaves no row behind, and answers as if it had been stored.
+    fn remove_for_expired(
+        &self,
+        table: &Table,
+        key: &[u8],
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
+        match (self.delete(table, key, expect, now)?, expect) {
+            (Outcome::Missing, Expect::Anything | Expect::Absent) => {
+                Ok(Outcome::Done(self.arena.last_stamp()))
+            }
+            (outcome, _) => Ok(outcome),
+        }
+    }
+
+    /// Looks without a lock: the queue for the new version, or the outcome when the expectation already fails.
+    fn glance(
+        &self,
+        table: &Table,
+        hash: Hash,
+        key: &[u8],
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Queue, Outcome> {
+        if let Lookup::Hit(row) = self.arena.lookup(hash, table.id(), key) {
+            let head = *row.head();
+            let queue = self.queue_of(row.location());
+            if row.is_valid() {
+                if self.is_live(table, &head, now) {
+                    check(expect, Some(head.cas()))?;
+                }
+                return Ok(queue);
+            }
+        }
+        // A doubtful answer is settled under the lock.
+        let wanted = table.state.ghost_holds(hash);
+        Ok(if wanted { Queue::Main } else { Queue::Small })
+    }
+
+    /// Copies a row into a segment of its table, unreachable so far.
+    pub(crate) fn place(
+        &self,
+        table: &Table,
+        queue: Queue,
+        new: &NewParts<'_>,
+        multi: bool,
+        now: Tick,
+    ) -> Result<Placed<'_>, WriteError> {
+        let expiry = new.expiry.word();
+        let parts = RowParts {
+            table: table.id(),
+            multi,
+            expiry,
+            client_flags: new.client_flags,
+            cas: new.cas,
+            key: new.key,
+            payload: new.payload,
+        };
+        let bytes = parts.total_bytes();
+        if bytes > self.row_bytes_max {
+            return Err(WriteError::TooLarge { bytes, limit: self.row_bytes_max });
+        }
+        let placed = self.reserve(table, queue, ttl_class(expiry, now), bytes)?;
+        self.arena.write_row(placed.location, &parts);
+        self.arena.note_expiry(placed.segment, if expiry == NEVER { 0 } else { expiry });
+        Ok(placed)
+    }
+
+    /// Reserves space in the open segment of the row's group.
+    pub(crate) fn reserve(
+        &self,
+        table: &Table,
+        queue: Queue,
+        class: u8,
+        bytes: usize,
+    ) -> Result<Placed<'_>, WriteError> {
+        let size = SegmentSize::of(bytes);
+        for _ in 0..RESERVE_ATTEMPTS {
+            if let SegmentSize::Own(_) = size {
+                return self.reserve_own(table, queue, class, size, bytes);
+            }
+            let open = table.state.queues.open(queue, class, size);
+            if let Some(segment) = open
+                && let Some(location) = self.arena.reserve(segment, bytes)
+            {
+                let placed = Placed { store: self, location, segment };
+                if table.state.queues.open(queue, class, size) == open {
+                    return Ok(placed);
+                }
+                // The segment was sealed, and perhaps given away, between the look and the reservation.
+                self.arena.write_filler(location, bytes);
+                continue;
+            }
+            self.renew_open(table, queue, class, size, open)?;
+        }
+        Err(WriteError::Full)
+    }
+
+    fn reserve_own(
+        &self,
+        table: &Table,
+        queue: Queue,
+        class: u8,
+        size: SegmentSize,
+        bytes: usize,
+    ) -> Result<Placed<'_>, WriteError> {
+        let segment = self.allocate(table, queue, class, size)?;
+        let location = self.arena.reserve(segment, bytes).ok_or(WriteError::Full)?;
+        let placed = Placed { store: self, location, segment };
+        self.seal(table, &mut table.state.queues.lock(), queue, class, segment);
+        Ok(placed)
+    }
+
+    /// Replaces, inserts or removes the row of a key in one step under its shard's lock.
+    pub(crate) fn publish(
+        &self,
+        table: &Table,
+        hash: Hash,
+        key: &[u8],
+        new: Option<Location>,
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
+        let mut shard = self.shard(hash).lock();
+        self.settle_mark(&mut shard, table, hash, key);
+        if table.state.gone.load(Ordering::Acquire) {
+            return Err(WriteError::TableGone);
+        }
+        let found = self.arena.find(&shard.token, hash, table.id(), key);
+        let live = found.and_then(|entry| self.live_cas(table, entry.location, now));
+        if let Err(outcome) = check(expect, live) {
+            return Ok(outcome);
+        }
+        if new.is_none() && live.is_none() {
+            if let Some(entry) = found {
+                self.unpublish(&mut shard, table, entry);
+                count(&table.state.counters.expired);
+            }
+            return Ok(Outcome::Missing);
+        }
+        let stamp = self.arena.next_stamp();
+        self.swap(&mut shard, table, hash, found, new, stamp, Unique::Check(now))?;
+        Ok(Outcome::Done(stamp))
+    }
+
+    /// The CAS value of the row at a location if it is live. The caller's shard lock keeps the row where it is.
+    fn live_cas(&self, table: &Table, location: Location, now: Tick) -> Option<u64> {
+        let row = self.arena.row(location)?;
+        self.is_live(table, row.head(), now).then(|| row.head().cas())
+    }
+
+    /// Puts a new version in the place of an old one, in the index slot and in every ordered index. Only a unique index
+    /// and a full hash index can refuse, and then nothing has changed.
+    pub(crate) fn swap(
+        &self,
+        shard: &mut Shard,
+        table: &Table,
+        hash: Hash,
+        found: Option<Entry>,
+        new: Option<Location>,
+        stamp: u64,
+        unique: Unique,
+    ) -> Result<(), WriteError> {
+        let maintained = table.state.maintained.load();
+        if maintained.is_empty() {
+            return self.swap_slot(shard, table, hash, found, new, stamp);
+        }
+        SWAP.with_borrow_mut(|scratch| {
+            let old = found.filter(|entry| self.load_stable(entry.location, &mut scratch.old));
+            let old = old.map(|_| &scratch.old);
+            let new_row = new.filter(|&location| self.load_stable(location, &mut scratch.new));
+            let new_row = new_row.map(|_| &scratch.new);
+            let taken = match unique {
+                Unique::Check(now) => {
+                    self.take_unique(table, &maintained, old, new_row, now, &mut scratch.keys)?
+                }
+                Unique::Reserved => 0,
+            };
+            if let Err(error) = self.swap_slot(shard, table, hash, found, new, stamp) {
+                self.give_back(&maintained[..taken], old, new_row, &mut scratch.keys);
+                return Err(error);
+            }
+            self.reorder(&maintained, old, new_row, matches!(unique, Unique::Check(_)), &mut scratch.keys);
+            Ok(())
+        })
+    }
+
+    fn swap_slot(
+        &self,
+        shard: &mut Shard,
+        table: &Table,
+        hash: Hash,
+        found: Option<Entry>,
+        new: Option<Location>,
+        stamp: u64,
+    ) -> Result<(), WriteError> {
+        if let Some(new) = new {
+            self.arena.stamp_row(new, stamp);
+            match found {
+                Some(entry) => self.arena.replace(&mut shard.token, entry.slot, hash, table.id(), new),
+                None => {
+                    self.arena
+                        .insert(&mut shard.token, hash, table.id(), new)
+                        .map_err(|_| WriteError::Full)?;
+                }
+            }
+            self.account_in(table, new);
+            count(&table.state.counters.written);
+        } else if let Some(entry) = found {
+            self.arena.remove(&mut shard.token, entry.slot);
+        }
+        if let Some(entry) = found {
+            self.account_out(table, entry.location);
+        }
+        Ok(())
+    }
+
+    /// Takes a row out of its slot and of every index.
+    pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry) {
+        let maintained = table.state.maintained.load();
+        if !maintained.is_empty() {
+            SWAP.with_borrow_mut(|scratch| {
+                if self.load_stable(entry.location, &mut scratch.old) {
+                    self.reorder(&maintained, Some(&scratch.old), None, false, &mut scratch.keys);
+                }
+            });
+        }
+        self.arena.remove(&mut shard.token, entry.slot);
+        self.account_out(table, entry.location);
+    }
+
+    /// Copies a row that a lock of the caller's keeps in its place.
+    pub(crate) fn load_stable(&self, location: Location, row: &mut RowBuf) -> bool {
+        self.arena.row(location).is_some_and(|read| row.load(&read))
+    }
+
+    /// Enters the new row into the unique indexes first, for they may refuse. Returns how many indexes were passed.
+    fn take_unique(
+        &self,
+        table: &Table,
+        maintained: &[Arc<Index>],
+        old: Option<&RowBuf>,
+        new: Option<&RowBuf>,
+        now: Tick,
+        keys: &mut [Vec<u8>; 2],
+    ) -> Result<usize, WriteError> {
+        let Some(new) = new else { return Ok(0) };
+        for (at, index) in maintained.iter().enumerate() {
+            let [old_key, new_key] = keys;
+            if !index.sort_key(new, new_key) {
+                continue;
+            }
+            if let Some(old) = old
+                && index.sort_key(old, old_key)
+                && old_key == new_key
+            {
+                continue;
+            }
+            if !self.enter_unique(table, index, new_key, old.map(RowBuf::location), new.location(), now) {
+                self.give_back(&maintained[..at], old, Some(new), keys);
+                return Err(WriteError::Unique { index: index.name().to_owned(), write: 0 });
+            }
+        }
+        Ok(maintained.len())
+    }
+
+    /// Checks and enters a unique value under one lock. `own` is the version being replaced.
+    fn enter_unique(
+        &self,
+        table: &Table,
+        index: &Index,
+        key: &[u8],
+        own: Option<Location>,
+        location: Location,
+        now: Tick,
+    ) -> bool {
+        let rows = index.rows(&self.arena);
+        let mut tree = index.tree.write();
+        let mut equal = Vec::new();
+        tree.equal(key, &rows, EQUAL_MAX, &mut equal);
+        let taken = equal.iter().map(|&other| Location::from_bits(other)).any(|other| {
+            Some(other) != own
+                && other != location
+                && self.arena.row(other).is_some_and(|row| self.is_live(table, row.head(), now))
+        });
+        if taken || !self.claim_reserved(index, key) {
+            return false;
+        }
+        tree.insert(key, location.bits(), &rows);
+        true
+    }
+
+    /// Whether no commit has spoken for the value. One still in staging loses it: a single-key write never waits.
+    fn claim_reserved(&self, index: &Index, key: &[u8]) -> bool {
+        let mut reserved = index.reserved.lock();
+        let Some(&slot) = reserved.get(key) else { return true };
+        if !self.arena.doom(slot) {
+            return false;
+        }
+        reserved.remove(key);
+        true
+    }
+
+    /// Takes the new row out of unique indexes again.
+    fn give_back(
+        &self,
+        passed: &[Arc<Index>],
+        old: Option<&RowBuf>,
+        new: Option<&RowBuf>,
+        keys: &mut [Vec<u8>; 2],
+    ) {
+        let Some(new) = new else { return };
+        let [old_key, new_key] = keys;
+        for index in passed {
+            let unique = index.sort_key(new, new_key);
+            let kept = old.is_some_and(|old| index.sort_key(old, old_key) && old_key == new_key);
+            if unique && !kept {
+                index.tree.write().remove(new_key, new.location().bits(), &index.rows(&self.arena));
+            }
+        }
+    }
+
+    /// Brings every index from the old version to the new one. `entered`: new unique values are in their index already.
+    fn reorder(
+        &self,
+        maintained: &[Arc<Index>],
+        old: Option<&RowBuf>,
+        new: Option<&RowBuf>,
+        entered: bool,
+        keys: &mut [Vec<u8>; 2],
+    ) {
+        let [old_key, new_key] = keys;
+        for index in maintained {
+            let rows = index.rows(&self.arena);
+            let entered = new.is_some_and(|new| index.sort_key(new, new_key)) && entered;
+            if let Some(old) = old {
+                index.sort_key(old, old_key);
+            }
+            let mut tree = index.tree.write();
+            match (old, new) {
+                (Some(old), Some(new)) if old_key == new_key => {
+                    tree.replace_location(old_key, old.location().bits(), new.location().bits(), &rows);
+                }
+                (old, new) => {
+                    if let Some(old) = old {
+                        tree.remove(old_key, old.location().bits(), &rows);
+                    }
+                    if let Some(new) = new.filter(|_| !entered) {
+                        tree.insert(new_key, new.location().bits(), &rows);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn queue_of(&self, location: Location) -> Queue {
+        self.arena.tag(self.arena.head_of(location)).queue
+    }
+
+    pub(crate) fn account_in(&self, table: &Table, location: Location) {
+        let bytes = self.row_bytes(location);
+        self.arena.add_live(self.arena.head_of(location), bytes);
+        let counters = &table.state.counters;
+        counters.rows[place(self.queue_of(location))].fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn account_out(&self, table: &Table, location: Location) {
+        let bytes = self.row_bytes(location);
+        let segment = self.arena.head_of(location);
+        let live = self.arena.sub_live(segment, bytes);
+        self.note_sparse(segment, live);
+        let counters = &table.state.counters;
+        counters.rows[place(self.queue_of(location))].fetch_sub(1, Ordering::Relaxed);
+        counters.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn row_bytes(&self, location: Location) -> usize {
+        self.arena.row(location).map_or(0, |row| row.head().total_bytes)
+    }
+
+    /// What a writer owes after its write, within a bound: a step of index growth, and the table's own row limit.
+    pub(crate) fn after_write(&self, table: &Table, now: Tick) {
+        self.grow_index();
+        if table.rows() > table.state.limits.rows_max.load(Ordering::Relaxed) {
+            self.evict_rows(table, EVICTIONS_PER_WRITE, now);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct SwapScratch {
+    old: RowBuf,
+    new: RowBuf,
+    keys: [Vec<u8>; 2],
+}
+
+thread_local! {
+    /// Both versions and their sort keys, kept from write to write so that a write allocates nothing.
+    static SWAP: RefCell<SwapScratch> = RefCell::default();
+}
+
+pub(crate) fn count(counter: &std::sync::atomic::AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Compares what is there, a live row's CAS value or nothing, with what is expected.
+pub(crate) fn check(expect: Expect, live: Option<u64>) -> Result<(), Outcome> {
+    match (expect, live) {
+        (Expect::Absent, Some(_)) => Err(Outcome::Exists),
+        (Expect::Present | Expect::Version(_), None) => Err(Outcome::Missing),
+        (Expect::Version(wanted), Some(cas)) if wanted != cas => Err(Outcome::Exists),
+        _ => Ok(()),
+    }
+}
