@@ -23,8 +23,9 @@ pub enum Parsed<'a> {
     /// The beginning of a request.
     Incomplete {
         /// How many bytes the buffer must hold before this can be a whole request; always more than the input has.
-        /// (That it is malformed can show earlier, and is found all the same when so many are there.) It is the length of the whole request once the command line is there, and never more than
-        /// the limits allow. It is what the peer claims, not what it has sent: grow the buffer as bytes arrive.
+        /// (That it is malformed can show earlier, and is found all the same when so many are there.) It is the
+        /// length of the whole request once the command line is there, and never more than the limits allow. It is
+        /// what the peer claims, not what it has sent: grow the buffer as bytes arrive.
         needed: usize,
         /// How many bytes at the beginning have been searched for the end of the line in vain.
         /// [`Parser::parse_from`] takes it, so that a long line arriving slowly is not searched again and again.
