@@ -150,7 +150,9 @@ fn buckets_for(capacity: u32) -> usize {
 
 /// Thirty-two bits of the hash, never 0.
 fn fingerprint(hash: u64) -> u32 {
-    ((hash >> 32) as u32 ^ hash as u32).max(1)
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half is folded into the lower")]
+    let folded = (hash ^ hash >> 32) as u32;
+    folded.max(1)
 }
 
 #[cfg(test)]
@@ -212,7 +214,9 @@ mod tests {
         let mut random = seeded();
         let hashes: Vec<u64> = (0..2000).map(|_| random.u64(..)).collect();
         let mut ghost = Ghost::new(1000);
-        hashes.iter().for_each(|hash| ghost.insert(*hash));
+        for hash in &hashes {
+            ghost.insert(*hash);
+        }
         let remembered =
             |ghost: &Ghost, hashes: &[u64]| hashes.iter().filter(|hash| ghost.contains(**hash)).count();
         ghost.set_capacity(5000);
