@@ -1,0 +1,299 @@
+//! The load program: one thread, one epoll, requests built from arithmetic and answers counted in bytes.
+//!
+//! Each connection sends a batch of `depth` requests, waits for the whole answer, and sends the next. What it
+//! costs itself is measured and reported: where it costs more than the server, the server waits for it and
+//! the throughput is the load program's.
+
+use std::io::{ErrorKind, Read, Write};
+
+use rustix::event::{Timespec, epoll};
+
+use crate::address::{Address, Stream};
+use crate::clock;
+use crate::failure::{Failure, Result};
+use crate::histogram::Histogram;
+use crate::protocol::{Operation, Protocol};
+
+/// All keys have this length.
+pub(crate) const KEY_BYTES: usize = 16;
+/// A server that is silent for so long has answered with fewer bytes than a hit has.
+const SILENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+/// One read takes what a socket buffer holds.
+const READ_BYTES: usize = 256 * 1024;
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload {
+    /// Get or set.
+    pub(crate) operation: Operation,
+    /// Bytes of every value.
+    pub(crate) value_bytes: usize,
+    /// How many keys there are.
+    pub(crate) keys: u64,
+    /// Keeps the keys of different workloads apart on one server.
+    pub(crate) space: u64,
+}
+
+/// How it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Open connections.
+    pub(crate) connections: usize,
+    /// Requests in one batch.
+    pub(crate) depth: u64,
+}
+
+/// When it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// After so many nanoseconds, with random keys.
+    Elapsed(u64),
+    /// When every key was used once, in order.
+    EveryKeyOnce,
+}
+
+/// What was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// Requests answered.
+    pub(crate) operations: u64,
+    /// From the first request to the last answer.
+    pub(crate) wall_ns: u64,
+    /// Processor time of the load program.
+    pub(crate) load_cpu_ns: u64,
+    /// From a batch's first byte out to its last byte in.
+    pub(crate) latency: Histogram,
+}
+
+/// The 16 characters of a key: a number mixed so that neighbours differ everywhere, in hexadecimal. The mix
+/// can be undone, so two numbers never share a key.
+pub(crate) fn key(space: u64, index: u64) -> [u8; KEY_BYTES] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut mixed = (space << 56) ^ index;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let mut text = [0; KEY_BYTES];
+    for (place, byte) in text.chunks_exact_mut(2).zip(mixed.to_be_bytes()) {
+        place.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+    text
+}
+
+/// The value stored under every key of one length.
+pub(crate) fn value(bytes: usize) -> Vec<u8> {
+    b"The quick brown fox jumps over the lazy dog. ".iter().copied().cycle().take(bytes).collect()
+}
+
+/// Connections to one server.
+#[derive(Debug)]
+pub(crate) struct Load {
+    protocol: Protocol,
+    poll: rustix::fd::OwnedFd,
+    peers: Vec<Peer>,
+    buffer: Vec<u8>,
+    random: fastrand::Rng,
+}
+
+/// One connection and its batch under way.
+#[derive(Debug)]
+struct Peer {
+    stream: Stream,
+    /// The batch, and how much of it the kernel has taken.
+    batch: Vec<u8>,
+    sent: usize,
+    /// Bytes of the answer still to come; 0 between batches.
+    missing: usize,
+    began: u64,
+    /// The poll also waits for room to write.
+    waits_for_room: bool,
+}
+
+/// One run: what to send and how far it is.
+struct Run<'a> {
+    workload: &'a Workload,
+    depth: u64,
+    until: Until,
+    began: u64,
+    value: Vec<u8>,
+    reply: Vec<u8>,
+    next_key: u64,
+    seen: Seen,
+}
+
+impl Load {
+    /// Opens the connections.
+    pub(crate) fn connect(address: &Address, protocol: Protocol, connections: usize) -> Result<Self> {
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut peers = Vec::with_capacity(connections);
+        for index in 0..connections {
+            let stream = address.connect()?;
+            stream.set_nonblocking(true)?;
+            epoll::add(&poll, &stream, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
+            peers.push(Peer {
+                stream,
+                batch: Vec::new(),
+                sent: 0,
+                missing: 0,
+                began: 0,
+                waits_for_room: false,
+            });
+        }
+        let random = fastrand::Rng::with_seed(0x5eed);
+        Ok(Self { protocol, poll, peers, buffer: vec![0; READ_BYTES], random })
+    }
+
+    /// Stores every key of a workload once.
+    pub(crate) fn fill(&mut self, workload: &Workload) -> Result<Seen> {
+        let fill = Workload { operation: Operation::Set, ..workload.clone() };
+        self.run(&fill, 32, Until::EveryKeyOnce)
+    }
+
+    /// Sends requests until the end and waits for the last answer.
+    pub(crate) fn run(&mut self, workload: &Workload, depth: u64, until: Until) -> Result<Seen> {
+        let value = value(workload.value_bytes);
+        let reply = self.protocol.reply(workload.operation, &key(workload.space, 0), &value);
+        let seen = Seen { operations: 0, wall_ns: 0, load_cpu_ns: 0, latency: Histogram::default() };
+        let cpu = clock::thread_cpu_ns();
+        let began = clock::now_ns();
+        let mut run = Run { workload, depth, until, began, value, reply, next_key: 0, seen };
+        let mut busy = 0;
+        for index in 0..self.peers.len() {
+            busy += usize::from(self.send_batch(index, &mut run)?);
+        }
+        let mut events = Vec::with_capacity(self.peers.len());
+        while busy > 0 {
+            events.clear();
+            epoll::wait(&self.poll, rustix::buffer::spare_capacity(&mut events), Some(&SILENCE))?;
+            if events.is_empty() {
+                return Err(Failure::new(
+                    "no answer for 5 s: a reply was shorter than a hit or a stored value has",
+                ));
+            }
+            for event in &events {
+                let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+                busy -= usize::from(self.advance(index, &mut run)?);
+            }
+        }
+        run.seen.wall_ns = clock::now_ns() - began;
+        run.seen.load_cpu_ns = clock::thread_cpu_ns() - cpu;
+        Ok(run.seen)
+    }
+
+    /// Builds and sends a connection's next batch; false when the run is over.
+    fn send_batch(&mut self, index: usize, run: &mut Run<'_>) -> Result<bool> {
+        let now = clock::now_ns();
+        let count = run.batch_size(now);
+        let Some(peer) = self.peers.get_mut(index) else { return Ok(false) };
+        if count == 0 {
+            return Ok(false);
+        }
+        peer.batch.clear();
+        for _ in 0..count {
+            let number = run.next_key(&mut self.random);
+            let key = key(run.workload.space, number);
+            self.protocol.request(run.workload.operation, &key, &run.value, &mut peer.batch);
+        }
+        run.seen.operations += count;
+        peer.missing = run.reply.len() * usize::try_from(count).unwrap_or(usize::MAX);
+        peer.sent = 0;
+        peer.began = now;
+        peer.write(&self.poll, index)?;
+        Ok(true)
+    }
+
+    /// Reads what came and sends what is due; true when the connection has no more to do.
+    fn advance(&mut self, index: usize, run: &mut Run<'_>) -> Result<bool> {
+        let Some(peer) = self.peers.get_mut(index) else { return Ok(false) };
+        if peer.waits_for_room {
+            peer.write(&self.poll, index)?;
+        }
+        let whole = match peer.stream.read(&mut self.buffer) {
+            Ok(0) => return Err(Failure::new("the server closed a connection")),
+            Ok(count) => {
+                peer.took(self.buffer.get(..count).unwrap_or_default(), run)?;
+                peer.missing == 0
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(error) => return Err(error.into()),
+        };
+        if !whole {
+            return Ok(false);
+        }
+        run.seen.latency.record(clock::now_ns() - peer.began);
+        Ok(!self.send_batch(index, run)?)
+    }
+}
+
+impl Peer {
+    /// Hands the batch to the kernel, as far as it takes it.
+    fn write(&mut self, poll: &rustix::fd::OwnedFd, index: usize) -> Result<()> {
+        while let Some(rest) = self.batch.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let waits = self.sent < self.batch.len();
+        if waits != self.waits_for_room {
+            self.waits_for_room = waits;
+            let room = if waits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+            let data = epoll::EventData::new_u64(index as u64);
+            epoll::modify(poll, &self.stream, data, epoll::EventFlags::IN | room)?;
+        }
+        Ok(())
+    }
+
+    /// Counts bytes of the answer, and looks at its last ones.
+    fn took(&mut self, bytes: &[u8], run: &Run<'_>) -> Result<()> {
+        let Some(missing) = self.missing.checked_sub(bytes.len()) else {
+            return Err(unexpected(bytes));
+        };
+        self.missing = missing;
+        let tail = run.reply.len().min(5).min(bytes.len());
+        if missing == 0 && bytes[bytes.len() - tail..] != run.reply[run.reply.len() - tail..] {
+            return Err(unexpected(bytes));
+        }
+        Ok(())
+    }
+}
+
+impl Run<'_> {
+    /// How many requests the next batch holds.
+    fn batch_size(&self, now: u64) -> u64 {
+        match self.until {
+            Until::Elapsed(duration) if now - self.began >= duration => 0,
+            Until::Elapsed(_) => self.depth,
+            Until::EveryKeyOnce => self.depth.min(self.workload.keys - self.next_key),
+        }
+    }
+
+    fn next_key(&mut self, random: &mut fastrand::Rng) -> u64 {
+        match self.until {
+            Until::Elapsed(_) => random.u64(..self.workload.keys),
+            Until::EveryKeyOnce => {
+                self.next_key += 1;
+                self.next_key - 1
+            }
+        }
+    }
+}
+
+fn unexpected(bytes: &[u8]) -> Failure {
+    let start = bytes.get(..bytes.len().min(60)).unwrap_or_default();
+    Failure::new(format!("unexpected answer: {}", start.escape_ascii()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::key;
+
+    #[test]
+    fn keys_do_not_collide() {
+        let keys: HashSet<_> = (0..4).flat_map(|space| (0..5_000).map(move |i| key(space, i))).collect();
+        assert_eq!(keys.len(), 20_000);
+    }
+}

@@ -1,0 +1,122 @@
+//! `sqlcached-bench`: experiments with sqlcached beside its neighbours, and the demo.
+//!
+//! Every experiment has the same parts. A [`server::Server`] is started on a free port and a core of its own,
+//! or one that runs already is found by its address. A load is put on it: the [`load`] program for requests,
+//! the blocking [`client`] for statements. What the server spent is read from the kernel's account of its
+//! threads, so a figure is processor time of an operation and not what the machine's other users left over.
+//! Peers are measured in turn with us, repetition by repetition, and a [`report::Report`] keeps every figure
+//! and shows medians, ratios and their spread.
+//!
+//!     sqlcached-bench entry                      # the entry figures, below five minutes
+//!     sqlcached-bench demo                       # five million accesses of an ORM cache
+//!     sqlcached-bench load --server 127.0.0.1:11211 --operation get --value-bytes 32
+//!     sqlcached-bench simulate --size 7634       # what a cache of so many objects misses
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "results and progress are this program's output")]
+
+mod address;
+mod client;
+mod clock;
+mod cores;
+mod demo;
+mod entry;
+mod failure;
+mod histogram;
+mod load;
+mod machine;
+mod pages;
+mod policy;
+mod protocol;
+mod report;
+mod server;
+mod single;
+mod summary;
+mod trace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::failure::Result;
+use crate::server::Kind;
+use crate::trace::Trace;
+
+/// Experiments with sqlcached beside its neighbours, and the demo.
+#[derive(Debug, Parser)]
+#[command(version)]
+enum Command {
+    /// Requests beside memcached and Redis, memory of a row, expiry of a page and of a user.
+    Entry(entry::Options),
+    /// Replay an ORM cache's accesses, with expiry by SQL.
+    Demo(demo::Options),
+    /// One load on one running server.
+    Load(single::Options),
+    /// Miss ratios of FIFO, LRU and S3-FIFO on a trace.
+    Simulate(Simulation),
+}
+
+/// What `simulate` is told.
+#[derive(Clone, Debug, clap::Args)]
+struct Simulation {
+    /// A trace: *.be32 or *.be64, also compressed as *.zst. Without one: the demo's.
+    #[arg(long)]
+    trace: Option<PathBuf>,
+    /// How many objects the cache holds.
+    #[arg(long)]
+    size: usize,
+}
+
+fn main() -> ExitCode {
+    let done = match Command::parse() {
+        Command::Entry(options) => entry::run(&options),
+        Command::Demo(options) => demo::run(&options),
+        Command::Load(options) => single::run(&options),
+        Command::Simulate(simulation) => simulate(&simulation),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            println!("sqlcached-bench: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn simulate(simulation: &Simulation) -> Result<()> {
+    let trace = Trace::find(simulation.trace.as_ref())?;
+    println!("{}: {} accesses, {} distinct keys", trace.origin, trace.keys.len(), trace.distinct());
+    for (name, mut policy) in policy::all(simulation.size) {
+        println!("{name:<8} {:.4}", policy::miss_ratio(policy.as_mut(), &trace.keys));
+    }
+    Ok(())
+}
+
+/// Our builds as named on the command line; without any, the one that was built beside this program.
+fn builds(named: &[String]) -> Vec<Kind> {
+    if named.is_empty() {
+        return vec![Kind::Sqlcached { program: sibling_program(), label: "sqlcached".into() }];
+    }
+    let build = |text: &String| match text.split_once('=') {
+        Some((label, path)) => Kind::Sqlcached { program: path.into(), label: label.into() },
+        None => Kind::Sqlcached { program: text.into(), label: "sqlcached".into() },
+    };
+    named.iter().map(build).collect()
+}
+
+/// `sqlcached` in the folder this program runs from.
+fn sibling_program() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.with_file_name("sqlcached")
+}
+
+/// Seconds of the command line as nanoseconds.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to a day before the cast"
+)]
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds.clamp(0.001, 86_400.0) * 1e9) as u64
+}

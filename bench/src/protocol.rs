@@ -1,0 +1,118 @@
+//! The bytes of a request, and how many bytes its answer has.
+//!
+//! The load program never parses: keys have one length and every read is a hit, so the length of a whole
+//! answer is known before it is asked for. That keeps its own cost below the server's.
+
+use std::io::Write;
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Protocol {
+    /// memcached's text protocol.
+    Memcached,
+    /// Redis' protocol.
+    Resp,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Operation {
+    /// Reads one key.
+    Get,
+    /// Writes one key.
+    Set,
+}
+
+impl Operation {
+    /// The word for tables.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Set => "set",
+        }
+    }
+}
+
+impl Protocol {
+    /// Appends one request.
+    pub(crate) fn request(self, operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        match (self, operation) {
+            (Self::Memcached, Operation::Get) => {
+                out.extend_from_slice(b"get ");
+                out.extend_from_slice(key);
+            }
+            (Self::Memcached, Operation::Set) => {
+                out.extend_from_slice(b"set ");
+                out.extend_from_slice(key);
+                out.extend_from_slice(b" 0 0 ");
+                number(value.len(), out);
+                out.extend_from_slice(value);
+            }
+            (Self::Resp, Operation::Get) => {
+                out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
+                bulk(key, out);
+            }
+            (Self::Resp, Operation::Set) => {
+                out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+                bulk(key, out);
+                out.extend_from_slice(b"\r\n");
+                bulk(value, out);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// The answer to one request that hits or stores.
+    pub(crate) fn reply(self, operation: Operation, key: &[u8], value: &[u8]) -> Vec<u8> {
+        let mut reply = Vec::new();
+        match (self, operation) {
+            (Self::Memcached, Operation::Get) => {
+                reply.extend_from_slice(b"VALUE ");
+                reply.extend_from_slice(key);
+                reply.extend_from_slice(b" 0 ");
+                number(value.len(), &mut reply);
+                reply.extend_from_slice(value);
+                reply.extend_from_slice(b"\r\nEND\r\n");
+            }
+            (Self::Memcached, Operation::Set) => reply.extend_from_slice(b"STORED\r\n"),
+            (Self::Resp, Operation::Get) => {
+                bulk(value, &mut reply);
+                reply.extend_from_slice(b"\r\n");
+            }
+            (Self::Resp, Operation::Set) => reply.extend_from_slice(b"+OK\r\n"),
+        }
+        reply
+    }
+}
+
+fn bulk(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'$');
+    number(bytes.len(), out);
+    out.extend_from_slice(bytes);
+}
+
+/// A decimal number and a line end. A write to a vector cannot fail.
+fn number(value: usize, out: &mut Vec<u8>) {
+    let _ = write!(out, "{value}\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Operation, Protocol};
+
+    #[test]
+    fn requests_and_replies() {
+        let table: [(Protocol, Operation, &[u8], &[u8]); 4] = [
+            (Protocol::Memcached, Operation::Get, b"get k\r\n", b"VALUE k 0 2\r\nvv\r\nEND\r\n"),
+            (Protocol::Memcached, Operation::Set, b"set k 0 0 2\r\nvv\r\n", b"STORED\r\n"),
+            (Protocol::Resp, Operation::Get, b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", b"$2\r\nvv\r\n"),
+            (Protocol::Resp, Operation::Set, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2\r\nvv\r\n", b"+OK\r\n"),
+        ];
+        for (protocol, operation, request, reply) in table {
+            let mut bytes = Vec::new();
+            protocol.request(operation, b"k", b"vv", &mut bytes);
+            assert_eq!(bytes, request);
+            assert_eq!(protocol.reply(operation, b"k", b"vv"), reply);
+        }
+    }
+}

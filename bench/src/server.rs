@@ -1,0 +1,316 @@
+//! Servers: started on a free port, asked for their processor time and memory, stopped at the end.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::address::Address;
+use crate::client::Client;
+use crate::clock;
+use crate::cores::Cores;
+use crate::failure::{Context, Failure, Result};
+use crate::protocol::Protocol;
+
+/// A server that is not up after so long is given up.
+const START_NS: u64 = 10_000_000_000;
+/// A server that has not stopped after so long is killed.
+const STOP_NS: u64 = 10_000_000_000;
+/// How often a start or a stop is looked at.
+const GLANCE: Duration = Duration::from_millis(10);
+/// A server that was busy goes to sleep within this time; its counters then stand still.
+const SETTLE: Duration = Duration::from_millis(5);
+
+/// What can be started.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// A build of ours.
+    Sqlcached {
+        /// Its program.
+        program: PathBuf,
+        /// What tables call it.
+        label: String,
+    },
+    /// The system's memcached.
+    Memcached,
+    /// The system's Redis.
+    Redis,
+}
+
+impl Kind {
+    /// What tables call it.
+    pub(crate) fn label(&self) -> &str {
+        match self {
+            Self::Sqlcached { label, .. } => label,
+            Self::Memcached => "memcached",
+            Self::Redis => "redis",
+        }
+    }
+
+    fn program(&self) -> &Path {
+        match self {
+            Self::Sqlcached { program, .. } => program,
+            Self::Memcached => Path::new("memcached"),
+            Self::Redis => Path::new("redis-server"),
+        }
+    }
+
+    fn protocol(&self) -> Protocol {
+        match self {
+            Self::Sqlcached { .. } | Self::Memcached => Protocol::Memcached,
+            Self::Redis => Protocol::Resp,
+        }
+    }
+
+    /// The first line of its `--version`; `None` if it cannot be run.
+    pub(crate) fn version(&self) -> Option<String> {
+        let output = Command::new(self.program()).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Some(text.lines().next().unwrap_or_default().trim().to_owned())
+    }
+}
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Its memory limit in MiB.
+    pub(crate) memory_mib: u64,
+    /// Further arguments.
+    pub(crate) extra: Vec<String>,
+    /// Where it runs.
+    pub(crate) cores: Cores,
+}
+
+impl Setup {
+    /// A memory limit, the rest as every experiment has it.
+    pub(crate) fn new(memory_mib: u64, cores: Cores) -> Self {
+        Self { memory_mib, extra: Vec::new(), cores }
+    }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// What tables call it.
+    pub(crate) label: String,
+    /// What it speaks.
+    pub(crate) protocol: Protocol,
+    /// Where it listens on TCP, or where it was said to run.
+    pub(crate) address: Address,
+    /// Its Unix socket, if it has one.
+    pub(crate) socket: Option<Address>,
+    /// The command line, for the report.
+    pub(crate) command: String,
+    pid: u32,
+    child: Option<Child>,
+    arena: Option<PathBuf>,
+    directory: Option<PathBuf>,
+}
+
+/// What a server holds of the machine's memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// Pages of its own.
+    pub(crate) private_bytes: u64,
+    /// Blocks allocated to its arena file.
+    pub(crate) arena_bytes: u64,
+}
+
+impl Memory {
+    /// All of it.
+    pub(crate) fn total(self) -> u64 {
+        self.private_bytes + self.arena_bytes
+    }
+}
+
+impl Server {
+    /// Starts a server and waits until it answers.
+    pub(crate) fn start(kind: &Kind, setup: &Setup) -> Result<Self> {
+        let port = Address::free_port()?;
+        let directory = private_directory(kind.label(), port.port())?;
+        let socket = directory.join("socket");
+        let arena = arena_directory(&directory).join(format!("sqlcached-bench-{}.arena", port.port()));
+        let mut command = Command::new(kind.program());
+        match kind {
+            Kind::Sqlcached { .. } => sqlcached_arguments(&mut command, setup, port, &socket, &arena),
+            Kind::Memcached => memcached_arguments(&mut command, setup, port),
+            Kind::Redis => redis_arguments(&mut command, setup, port, &socket, &directory),
+        }
+        command.args(&setup.extra).stdin(Stdio::null());
+        let log = fs::File::create(directory.join("log"))?;
+        command.stdout(log.try_clone()?).stderr(log);
+        let line = command_line(&command);
+        let child = setup.cores.start_server(|| command.spawn().context(|| format!("start {line}")))?;
+        let mut server = Self {
+            label: kind.label().to_owned(),
+            protocol: kind.protocol(),
+            address: Address::Tcp(port),
+            socket: (!matches!(kind, Kind::Memcached)).then_some(Address::Unix(socket)),
+            command: line,
+            pid: child.id(),
+            child: Some(child),
+            arena: matches!(kind, Kind::Sqlcached { .. }).then_some(arena),
+            directory: Some(directory),
+        };
+        server.wait_until_up()?;
+        Ok(server)
+    }
+
+    /// A server that already runs. Its process is asked for, and must be on this machine to be measured.
+    pub(crate) fn running(address: &Address, protocol: Protocol) -> Result<Self> {
+        let pid = Client::connect(address)?.server_pid(protocol == Protocol::Resp)?;
+        Ok(Self {
+            label: "running".into(),
+            protocol,
+            address: address.clone(),
+            socket: matches!(address, Address::Unix(_)).then(|| address.clone()),
+            command: format!("already running at {address}"),
+            pid: pid.ok_or_else(|| Failure::new("the server does not say its process id"))?,
+            child: None,
+            arena: None,
+            directory: None,
+        })
+    }
+
+    fn wait_until_up(&mut self) -> Result<()> {
+        let began = clock::now_ns();
+        while clock::now_ns() - began < START_NS {
+            if let Some(status) = self.child.as_mut().map(Child::try_wait).transpose()?.flatten() {
+                return Err(Failure::new(format!(
+                    "{} ended at its start ({status}): {}",
+                    self.command,
+                    self.log()
+                )));
+            }
+            if self.address.connect().is_ok() {
+                return Ok(());
+            }
+            thread::sleep(GLANCE);
+        }
+        Err(Failure::new(format!("{} does not listen: {}", self.command, self.log())))
+    }
+
+    /// The last lines the server wrote.
+    pub(crate) fn log(&self) -> String {
+        let path = self.directory.as_ref().map(|directory| directory.join("log"));
+        let text = path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+
+    /// The best way in: the Unix socket where there is one.
+    pub(crate) fn nearest(&self) -> &Address {
+        self.socket.as_ref().unwrap_or(&self.address)
+    }
+
+    /// Run time of all its threads in nanoseconds, once it has gone to sleep.
+    pub(crate) fn cpu_ns(&self) -> Result<u64> {
+        thread::sleep(SETTLE);
+        let tasks = format!("/proc/{}/task", self.pid);
+        let mut total = 0;
+        for task in fs::read_dir(&tasks).context(|| tasks.clone())? {
+            // A thread that ended between the listing and the reading is left out.
+            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+            total += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(total)
+    }
+
+    /// What it holds of the machine's memory.
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        let path = format!("/proc/{}/status", self.pid);
+        let status = fs::read_to_string(&path).context(|| path.clone())?;
+        let private_bytes = kibibytes(&status, "RssAnon:").unwrap_or(0) * 1024;
+        let arena = self.arena.as_ref().and_then(|path| fs::metadata(path).ok());
+        Ok(Memory { private_bytes, arena_bytes: arena.map_or(0, |data| data.blocks() * 512) })
+    }
+
+    fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            // A process that is gone already needs no signal.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let began = clock::now_ns();
+        while matches!(child.try_wait(), Ok(None)) && clock::now_ns() - began < STOP_NS {
+            thread::sleep(GLANCE);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+        // What cannot be removed lies in the folder for temporary files.
+        if let Some(arena) = self.arena.take() {
+            let _ = fs::remove_file(arena);
+        }
+        if let Some(directory) = self.directory.take() {
+            let _ = fs::remove_dir_all(directory);
+        }
+    }
+}
+
+fn sqlcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr, socket: &Path, arena: &Path) {
+    command.args(["-t", "1", "-c", "2048", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
+    command.arg("-m").arg(setup.memory_mib.to_string());
+    command.arg("-s").arg(socket).arg("--arena").arg(arena);
+}
+
+fn memcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr) {
+    command.args(["-t", "1", "-c", "2048", "-U", "0", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
+    command.arg("-m").arg(setup.memory_mib.to_string());
+    if rustix::process::geteuid().is_root() {
+        command.args(["-u", "root"]);
+    }
+}
+
+fn redis_arguments(command: &mut Command, setup: &Setup, port: SocketAddr, socket: &Path, directory: &Path) {
+    command.args(["--bind", "127.0.0.1", "--port"]).arg(port.port().to_string());
+    command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--maxclients", "2048"]);
+    command.arg("--maxmemory").arg(format!("{}mb", setup.memory_mib));
+    command.arg("--unixsocket").arg(socket).arg("--dir").arg(directory);
+}
+
+/// A folder only we can enter, for the socket and the log.
+fn private_directory(label: &str, port: u16) -> Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    let path = std::env::temp_dir().join(format!("sqlcached-bench-{label}-{port}"));
+    fs::DirBuilder::new().mode(0o700).create(&path).context(|| path.display().to_string())?;
+    Ok(path)
+}
+
+/// Arenas live in memory where the system has a place for that.
+fn arena_directory(otherwise: &Path) -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() { shared.to_owned() } else { otherwise.to_owned() }
+}
+
+fn command_line(command: &Command) -> String {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(if argument.is_empty() { "''" } else { argument.to_str().unwrap_or("?") });
+    }
+    line
+}
+
+fn kibibytes(status: &str, name: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kibibytes;
+
+    #[test]
+    fn memory_of_a_process() {
+        assert_eq!(kibibytes("VmRSS:\t 9 kB\nRssAnon:\t    1234 kB\n", "RssAnon:"), Some(1234));
+        assert_eq!(kibibytes("", "RssAnon:"), None);
+    }
+}
