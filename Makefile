@@ -17,13 +17,15 @@ tools:
 	cargo xtask tools
 
 # Replays the accesses of a busy web application against a daemon of its own and shows what happens.
-demo: tools
-	cargo run --release --package bench --bin demo -- $(ARGS)
+# ARGS adds flags: make demo ARGS='--no-expiry --rows 7634'
+demo:
+	cargo build --release --package sqlcached --package sqlcached-bench
+	./target/release/sqlcached-bench demo $(ARGS)
 
-# The figures of docs/benchmarks.md: sqlcached beside memcached and Redis, in one run.
+# The figures of docs/performance.md: sqlcached beside memcached and Redis, in one run.
 bench-entry: tools
-	cargo build --release --package sqlcached
-	cargo run --release --package bench --bin entry -- $(ARGS)
+	cargo build --release --package sqlcached --package sqlcached-bench
+	./target/release/sqlcached-bench entry $(ARGS)
 
 fmt:
 	cargo fmt --all

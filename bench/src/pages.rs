@@ -11,7 +11,8 @@ pub(crate) const USERS: u64 = 1_000;
 
 /// The table and both indexes.
 pub(crate) const DEFINITIONS: [&str; 3] = [
-    "CREATE TABLE fragments (key TEXT PRIMARY KEY, page_id INTEGER NOT NULL, user_id INTEGER NOT NULL, body TEXT NOT NULL)",
+    "CREATE TABLE fragments \
+     (key TEXT PRIMARY KEY, page_id INTEGER NOT NULL, user_id INTEGER NOT NULL, body TEXT NOT NULL)",
     "CREATE INDEX fragments_page ON fragments (page_id)",
     "CREATE INDEX fragments_user ON fragments (user_id)",
 ];

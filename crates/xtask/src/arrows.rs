@@ -20,7 +20,7 @@ const RULES: &[Rule] = &[
     ("engine", &["store", "sql"], false),
     ("server", &["engine", "memcache"], false),
     ("sqlcached", &["server", "engine", "store"], false),
-    ("bench", &["sqlcached", "server", "engine", "memcache", "sql", "store", "arena"], false),
+    ("sqlcached-bench", &["sqlcached", "server", "engine", "memcache", "sql", "store", "arena"], false),
     ("xtask", &[], false),
 ];
 
