@@ -17,7 +17,7 @@ use crate::row::RowBuf;
 use crate::shard::{Kept, Mark, Shard};
 use crate::store::Store;
 use crate::table::Table;
-use crate::write::{EQUAL_MAX, Expect, Expiry, NewParts, Outcome, Placed, Unique, check};
+use crate::write::{EQUAL_MAX, Expect, Expiry, NewParts, Outcome, Placed, SlotChange, Unique, check};
 
 /// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
 pub const COMMIT_ROWS_MAX: usize = 4_000_000;
@@ -401,8 +401,8 @@ impl Store {
         }
         let stamp = commit.stamp.load(Ordering::Relaxed);
         // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
-        let _evicted =
-            self.swap(shard, &staged.table, staged.hash, found, staged.new, stamp, Unique::Reserved).is_err();
+        let change = SlotChange { hash: staged.hash, found, new: staged.new, stamp };
+        let _evicted = self.swap(shard, &staged.table, &change, Unique::Reserved).is_err();
         if let Some(redo) = &*commit.redo.lock() {
             self.arena.redo_done(redo, write);
         }

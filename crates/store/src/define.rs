@@ -15,6 +15,9 @@ use crate::store::{Opened, Start, Store, StoreError, StoreOptions};
 use crate::table::{Table, TableState};
 use crate::write::EQUAL_MAX;
 
+/// Edits the options of a table; gets its columns, for an option may name one.
+pub type OptionsChange<'a> = dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Result<(), DefinitionError> + 'a;
+
 /// Tables at most: the arena has a line of words for each.
 pub const TABLES_MAX: u16 = 4_096;
 /// Number of the built-in table.
@@ -24,7 +27,7 @@ impl Store {
     /// Opens the arena of an earlier process, or a new one.
     pub fn open(options: &StoreOptions) -> Result<Opened, StoreError> {
         let geometry = Geometry { memory_bytes: options.memory_bytes };
-        let (arena, start) = open_arena(options, &geometry).map_err(StoreError::Arena)?;
+        let (arena, start) = open_arena(options, geometry).map_err(StoreError::Arena)?;
         let tables = read_catalogue(&arena).unwrap_or_else(|| vec![built_in()]);
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let store = Arc::new(Self::assemble(arena, options, catalog_of(1, handles)));
@@ -132,11 +135,7 @@ impl Store {
     }
 
     /// Changes a table's options.
-    pub fn set_options(
-        &self,
-        name: &str,
-        change: &mut dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Result<(), DefinitionError>,
-    ) -> Result<(), DdlError> {
+    pub fn set_options(&self, name: &str, change: &mut OptionsChange<'_>) -> Result<(), DdlError> {
         let _one = self.definitions.lock();
         let catalog = self.catalog();
         let table = found(&catalog, name)?;
@@ -366,15 +365,15 @@ impl Store {
     }
 }
 
-fn open_arena(options: &StoreOptions, geometry: &Geometry) -> Result<(Arena, Start), ArenaError> {
+fn open_arena(options: &StoreOptions, geometry: Geometry) -> Result<(Arena, Start), ArenaError> {
     let now_ns = options.clock.now_ns();
     let Some(path) = &options.path else {
-        let arena = Arena::create(None, geometry, now_ns)?;
+        let arena = Arena::create(None, &geometry, now_ns)?;
         return Ok((arena, Start::Cold { reason: "the arena has no file".into() }));
     };
     let mut reason = "there was no arena".to_owned();
     if path.symlink_metadata().is_ok() {
-        match Arena::attach(path, geometry)? {
+        match Arena::attach(path, &geometry)? {
             Attach::Warm(arena, _) if options.cold => {
                 drop(arena);
                 "a cold start was asked for".clone_into(&mut reason);
@@ -392,7 +391,7 @@ fn open_arena(options: &StoreOptions, geometry: &Geometry) -> Result<(Arena, Sta
             source,
         })?;
     }
-    Ok((Arena::create(Some(path), geometry, now_ns)?, Start::Cold { reason }))
+    Ok((Arena::create(Some(path), &geometry, now_ns)?, Start::Cold { reason }))
 }
 
 fn read_catalogue(arena: &Arena) -> Option<Vec<TableDef>> {

@@ -10,7 +10,7 @@ use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
-use crate::queue::{Sealed, SealedLists, SegmentSize, place};
+use crate::queue::{NO_DEADLINE_CLASS, Sealed, SealedLists, SegmentSize, place};
 use crate::row::RowBuf;
 use crate::store::Store;
 use crate::table::{Cursor, Cursors, Table, TableState};
@@ -40,6 +40,15 @@ enum Purpose {
     Expire,
     /// Nothing stays: the table is gone.
     Drop,
+}
+
+/// What is being emptied, and how.
+#[derive(Clone, Copy, Debug)]
+struct Emptying<'t> {
+    table: &'t Table,
+    queue: Queue,
+    purpose: Purpose,
+    now: Tick,
 }
 
 /// The decision on one row.
@@ -136,7 +145,7 @@ impl Store {
         candidates.sort_by_key(|&(order, ..)| order);
         for (_, table, queue, segment) in candidates {
             let taken = table.state.queues.lock().take(segment);
-            if taken && self.empty(table, queue, segment, Purpose::Evict, now) {
+            if taken && self.empty(segment, &Emptying { table, queue, purpose: Purpose::Evict, now }) {
                 return true;
             }
         }
@@ -178,47 +187,41 @@ impl Store {
 
     /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, and it is back
     /// in its list.
-    fn empty(&self, table: &Table, queue: Queue, segment: SegmentId, purpose: Purpose, now: Tick) -> bool {
+    fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let tag = self.arena.tag(segment);
+        let state = &work.table.state;
         if self.arena.writers(segment) > 0 {
             let newest = self.arena.last_stamp();
-            table.state.queues.lock().push(queue, tag.ttl_class, Sealed { segment, newest });
+            state.queues.lock().push(work.queue, tag.ttl_class, Sealed { segment, newest });
             return false;
         }
         let mut row = RowBuf::new();
         for (location, head) in self.arena.rows(segment, 0) {
-            let _left = self.settle_row(table, queue, location, &head, purpose, now, &mut row);
+            let _left = self.settle_row(work, location, &head, &mut row);
         }
-        self.give_up(&table.state, queue, segment);
+        self.give_up(state, work.queue, segment);
         true
     }
 
     /// Decides on one row of a segment being emptied, and carries it out. True: a live row left the table.
-    fn settle_row(
-        &self,
-        table: &Table,
-        queue: Queue,
-        location: Location,
-        head: &RowHead,
-        purpose: Purpose,
-        now: Tick,
-        row: &mut RowBuf,
-    ) -> bool {
+    fn settle_row(&self, work: &Emptying<'_>, location: Location, head: &RowHead, row: &mut RowBuf) -> bool {
+        let table = work.table;
         if head.table != table.id() || !self.load_stable(location, row) {
             return false;
         }
         let hash = self.arena.hash(table.id(), row.key());
         let mut shard = self.shard(hash).lock();
         let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
-        let verdict = match purpose {
+        let reads = self.arena.frequency(slot);
+        let verdict = match work.purpose {
             Purpose::Drop => Verdict::Dead,
-            _ if !self.is_live(table, row.head(), now) => Verdict::Dead,
-            Purpose::Compact | Purpose::Expire => Verdict::Move { queue, reads: self.arena.frequency(slot) },
-            Purpose::Evict => s3fifo(queue, self.arena.frequency(slot)),
+            _ if !self.is_live(table, row.head(), work.now) => Verdict::Dead,
+            Purpose::Compact | Purpose::Expire => Verdict::Move { queue: work.queue, reads },
+            Purpose::Evict => s3fifo(work.queue, reads),
         };
         if let Verdict::Move { queue, reads } = verdict {
             drop(shard);
-            if self.move_row(table, queue, reads, hash, location, row, now) {
+            if self.move_row(&Emptying { queue, ..*work }, reads, hash, row) {
                 return false;
             }
             shard = self.shard(hash).lock();
@@ -236,17 +239,9 @@ impl Store {
     }
 
     /// Copies a live row to the end of a queue and points its slot and index entries there. False: no room.
-    fn move_row(
-        &self,
-        table: &Table,
-        queue: Queue,
-        reads: u8,
-        hash: Hash,
-        from: Location,
-        row: &RowBuf,
-        now: Tick,
-    ) -> bool {
-        let Ok(placed) = self.copy_row(table, queue, row, now) else { return false };
+    fn move_row(&self, to: &Emptying<'_>, reads: u8, hash: Hash, row: &RowBuf) -> bool {
+        let (table, from) = (to.table, row.location());
+        let Ok(placed) = self.copy_row(table, to.queue, row, to.now) else { return false };
         self.arena.stamp_row(placed.location, row.stamp());
         let mut shard = self.shard(hash).lock();
         let Some(slot) = self.arena.find_location(&shard.token, hash, from) else {
@@ -326,7 +321,12 @@ impl Store {
             if tired {
                 self.forget_reads(table, location, row);
             }
-            let left = self.settle_row(table, queue, location, &head, Purpose::Evict, now, row);
+            let left = self.settle_row(
+                &Emptying { table, queue, purpose: Purpose::Evict, now },
+                location,
+                &head,
+                row,
+            );
             if left || table.rows() < before {
                 return true;
             }
@@ -395,7 +395,9 @@ impl Store {
             let segments = table.state.queues.lock().take_if(limit - freed, dead);
             for segment in segments {
                 let queue = self.arena.tag(segment).queue;
-                freed += usize::from(self.empty(table, queue, segment, Purpose::Expire, now));
+                freed += usize::from(
+                    self.empty(segment, &Emptying { table, queue, purpose: Purpose::Expire, now }),
+                );
             }
         }
         freed
@@ -406,7 +408,7 @@ impl Store {
     }
 
     fn has_no_deadlines(&self, segment: SegmentId) -> bool {
-        usize::from(self.arena.tag(segment).ttl_class) == crate::queue::TTL_CLASSES - 1
+        self.arena.tag(segment).ttl_class == NO_DEADLINE_CLASS
     }
 
     /// Seals open segments whose rows have all reached their deadline.
@@ -446,7 +448,7 @@ impl Store {
             if !sparse || !table.state.queues.lock().take(segment) {
                 continue;
             }
-            if self.empty(table, tag.queue, segment, Purpose::Compact, now) {
+            if self.empty(segment, &Emptying { table, queue: tag.queue, purpose: Purpose::Compact, now }) {
                 return true;
             }
         }
@@ -460,7 +462,7 @@ impl Store {
         for queue in [Queue::Small, Queue::Main] {
             self.seal_open(table, queue);
             if let Some(cursor) = cursors.0[place(queue)].take() {
-                self.empty(table, queue, cursor.segment, Purpose::Drop, now);
+                self.empty(cursor.segment, &Emptying { table, queue, purpose: Purpose::Drop, now });
             }
         }
         for _ in 0..FREE_ATTEMPTS {
@@ -470,7 +472,7 @@ impl Store {
             }
             for segment in segments {
                 let queue = self.arena.tag(segment).queue;
-                if !self.empty(table, queue, segment, Purpose::Drop, now) {
+                if !self.empty(segment, &Emptying { table, queue, purpose: Purpose::Drop, now }) {
                     std::thread::yield_now();
                 }
             }

@@ -51,12 +51,12 @@ impl KeyBounds {
             Bound::Unbounded => Bound::Unbounded,
             Bound::Included(values) => Bound::Included(encode(values)),
             Bound::Excluded(values) => {
-                upper_end(encode(values)).map_or(Bound::Excluded(vec![0xFF; 9]), Bound::Included)
+                prefix_end(&encode(values)).map_or_else(|| Bound::Excluded(vec![0xFF; 9]), Bound::Included)
             }
         };
         let upper = match &self.upper {
             Bound::Unbounded => Bound::Unbounded,
-            Bound::Included(values) => upper_end(encode(values)).map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Included(values) => prefix_end(&encode(values)).map_or(Bound::Unbounded, Bound::Excluded),
             Bound::Excluded(values) => Bound::Excluded(encode(values)),
         };
         (lower, upper)
@@ -68,10 +68,6 @@ fn encode(values: &[Value]) -> Vec<u8> {
     let mut bytes = Vec::new();
     sort_key(&values, &mut bytes);
     bytes
-}
-
-fn upper_end(prefix: Vec<u8>) -> Option<Vec<u8>> {
-    prefix_end(&prefix)
 }
 
 impl Index {

@@ -26,13 +26,15 @@ mod shard;
 mod statement;
 mod store;
 mod table;
+#[cfg(test)]
+mod testing;
 mod view;
 mod write;
 
 pub use catalog::{BUILT_IN, Catalog};
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};
 pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Write};
-pub use define::TABLES_MAX;
+pub use define::{OptionsChange, TABLES_MAX};
 pub use error::{DdlError, ReadError, WriteError};
 pub use index::{Index, KeyBounds};
 pub use item::Item;

@@ -21,6 +21,9 @@ const LARGE_ROW_BYTES: usize = 256 << 10;
 const CLASS_SECONDS: [u64; 6] = [60, 300, 1_800, 7_200, 43_200, 259_200];
 /// Classes of rows by the time they have to live.
 pub(crate) const TTL_CLASSES: usize = CLASS_SECONDS.len() + 2;
+/// The last class: rows without a deadline of their own.
+pub(crate) const NO_DEADLINE_CLASS: u8 = 7;
+const _: () = assert!(NO_DEADLINE_CLASS as usize + 1 == TTL_CLASSES, "the last class");
 /// Sizes of open segments: one unit, and a run of sixteen.
 const SIZES: usize = 2;
 /// The S3-FIFO queues.
@@ -62,10 +65,10 @@ impl SegmentSize {
 /// The class of a row that ends at `expiry` (0 and `NEVER`: by no deadline of its own).
 pub(crate) fn ttl_class(expiry: Tick, now: Tick) -> u8 {
     if expiry == 0 || expiry == NEVER {
-        return (TTL_CLASSES - 1) as u8;
+        return NO_DEADLINE_CLASS;
     }
     let seconds = u64::from(expiry.saturating_sub(now)).div_ceil(TICKS_PER_SECOND);
-    CLASS_SECONDS.iter().filter(|&&bound| seconds > bound).count() as u8
+    CLASS_SECONDS.iter().map(|&bound| u8::from(seconds > bound)).sum()
 }
 
 /// A sealed segment and the newest stamp that can be in it.
@@ -164,7 +167,7 @@ impl Queues {
         let queues = [Queue::Small, Queue::Main];
         let sizes = [SegmentSize::Shared(1), SegmentSize::Shared(arena::BLOCK_UNITS)];
         queues.into_iter().flat_map(move |queue| {
-            (0..TTL_CLASSES as u8).flat_map(move |class| {
+            (0..=NO_DEADLINE_CLASS).flat_map(move |class| {
                 sizes.into_iter().filter_map(move |size| {
                     self.open(queue, class, size).map(|segment| (queue, class, size, segment))
                 })
@@ -187,7 +190,7 @@ mod tests {
 
     #[test]
     fn classes_follow_the_time_left() {
-        let second = TICKS_PER_SECOND as Tick;
+        let second = Tick::try_from(TICKS_PER_SECOND).unwrap();
         assert_eq!(ttl_class(0, 5), 7);
         assert_eq!(ttl_class(NEVER, 5), 7);
         assert_eq!(ttl_class(5 + 60 * second, 5), 0);

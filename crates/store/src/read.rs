@@ -82,7 +82,7 @@ impl Store {
                         }
                         continue;
                     }
-                    if self.pour(table, &read, sink) {
+                    if pour(table, &read, sink) {
                         read.touch();
                         return true;
                     }
@@ -94,32 +94,7 @@ impl Store {
         let shard = self.shard(hash).lock();
         let found = self.arena.find(&shard.token, hash, table.id(), key);
         let read = found.and_then(|entry| self.arena.row(entry.location));
-        read.is_some_and(|read| self.is_live(table, read.head(), now) && self.pour(table, &read, sink))
-    }
-
-    /// Copies a row's value into the sink; false if the row was torn, and the sink is as before.
-    fn pour(&self, table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
-        let head = read.head();
-        let expiry = if head.expiry == NEVER { 0 } else { head.expiry };
-        let meta = |len| ItemMeta { client_flags: head.client_flags, cas: head.cas(), len, expiry };
-        match value_span(table, read) {
-            Some((offset, len)) => read.copy_payload(offset, len, sink.open(&meta(len))),
-            None => {
-                let mut row = RowBuf::new();
-                if !row.load(read) {
-                    return false;
-                }
-                let mut text = Vec::new();
-                table.write_item_value(&row, &mut text);
-                sink.open(&meta(text.len())).extend_from_slice(&text);
-            }
-        }
-        if read.is_valid() {
-            sink.close();
-            return true;
-        }
-        sink.discard();
-        false
+        read.is_some_and(|read| self.is_live(table, read.head(), now) && pour(table, &read, sink))
     }
 
     /// Whether a row is within its time: not flushed, not past its own deadline or, without one, its table's.
@@ -149,6 +124,31 @@ impl Store {
         }
         limits.aged_below.load(Ordering::Relaxed)
     }
+}
+
+/// Copies a row's value into the sink; false if the row was torn, and the sink is as before.
+#[inline]
+fn pour(table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
+    let head = read.head();
+    let expiry = if head.expiry == NEVER { 0 } else { head.expiry };
+    let meta = |len| ItemMeta { client_flags: head.client_flags, cas: head.cas(), len, expiry };
+    if let Some((offset, len)) = value_span(table, read) {
+        read.copy_payload(offset, len, sink.open(&meta(len)));
+    } else {
+        let mut row = RowBuf::new();
+        if !row.load(read) {
+            return false;
+        }
+        let mut text = Vec::new();
+        table.write_item_value(&row, &mut text);
+        sink.open(&meta(text.len())).extend_from_slice(&text);
+    }
+    if read.is_valid() {
+        sink.close();
+        return true;
+    }
+    sink.discard();
+    false
 }
 
 /// Where the value's bytes lie in the payload, if they are stored as bytes and that shows in the payload's beginning.

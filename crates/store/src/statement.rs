@@ -70,7 +70,7 @@ impl Statements {
         loop {
             // Acquire: pairs with the Release stores of `change`, so that the notes below belong to this version.
             let version = self.version.load(Ordering::Acquire);
-            if version % 2 == 0
+            if version.is_multiple_of(2)
                 && let Some(sight) = self.note(slot, last_stamp())
             {
                 fence(Ordering::Acquire);

@@ -156,7 +156,7 @@ impl Store {
     pub fn tick_to_unix_ms(&self, tick: Tick) -> i64 {
         let now = i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX);
         let ticks = i64::from(tick) - i64::from(self.now());
-        now.saturating_add(ticks * 1_000 / TICKS_PER_SECOND as i64)
+        now.saturating_add(ticks * 1_000 / TICKS_PER_SECOND.cast_signed())
     }
 
     /// How long ago the write with this stamp happened, in ticks, as exactly as the checkpoints say.
@@ -204,12 +204,9 @@ impl Store {
     /// Flushes every table that memcached can reach, now or at a tick to come.
     pub fn flush_reachable(&self, at: Option<Tick>) {
         let mut pending = self.pending_flush.lock();
-        match at.filter(|&at| at > self.now()) {
-            Some(at) => *pending = Some(at),
-            None => {
-                *pending = None;
-                self.flush_all();
-            }
+        *pending = at.filter(|&at| at > self.now());
+        if pending.is_none() {
+            self.flush_all();
         }
     }
 

@@ -73,12 +73,11 @@ impl View<'_> {
 
     fn get_kept(&self, table: &Table, hash: Hash, key: &[u8], row: &mut RowBuf) -> bool {
         let shard = self.store.shard(hash).lock();
-        let found = match shard.kept_for(&self.sight, hash, table.id(), key) {
-            Some(kept) => kept.row.as_ref().map(|old| row.clone_from_row(old)).is_some(),
-            None => {
-                let entry = self.store.arena.find(&shard.token, hash, table.id(), key);
-                entry.is_some_and(|entry| self.store.load_stable(entry.location, row)) && !self.hides(row)
-            }
+        let found = if let Some(kept) = shard.kept_for(&self.sight, hash, table.id(), key) {
+            kept.row.as_ref().map(|old| row.clone_from_row(old)).is_some()
+        } else {
+            let entry = self.store.arena.find(&shard.token, hash, table.id(), key);
+            entry.is_some_and(|entry| self.store.load_stable(entry.location, row)) && !self.hides(row)
         };
         found && self.store.is_live(table, row.head(), self.now)
     }

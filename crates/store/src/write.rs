@@ -74,6 +74,16 @@ pub(crate) enum Unique {
     Reserved,
 }
 
+/// The slot of one key: what it holds, and what it is to hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotChange {
+    pub(crate) hash: Hash,
+    pub(crate) found: Option<Entry>,
+    pub(crate) new: Option<Location>,
+    /// The stamp of the new version.
+    pub(crate) stamp: u64,
+}
+
 /// A row to be written, in its parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewParts<'a> {
@@ -304,7 +314,7 @@ impl Store {
             return Ok(Outcome::Missing);
         }
         let stamp = self.arena.next_stamp();
-        self.swap(&mut shard, table, hash, found, new, stamp, Unique::Check(now))?;
+        self.swap(&mut shard, table, &SlotChange { hash, found, new, stamp }, Unique::Check(now))?;
         Ok(Outcome::Done(stamp))
     }
 
@@ -320,15 +330,13 @@ impl Store {
         &self,
         shard: &mut Shard,
         table: &Table,
-        hash: Hash,
-        found: Option<Entry>,
-        new: Option<Location>,
-        stamp: u64,
+        change: &SlotChange,
         unique: Unique,
     ) -> Result<(), WriteError> {
+        let SlotChange { found, new, .. } = *change;
         let maintained = table.state.maintained.load();
         if maintained.is_empty() {
-            return self.swap_slot(shard, table, hash, found, new, stamp);
+            return self.swap_slot(shard, table, change);
         }
         SWAP.with_borrow_mut(|scratch| {
             let old = found.filter(|entry| self.load_stable(entry.location, &mut scratch.old));
@@ -341,7 +349,7 @@ impl Store {
                 }
                 Unique::Reserved => 0,
             };
-            if let Err(error) = self.swap_slot(shard, table, hash, found, new, stamp) {
+            if let Err(error) = self.swap_slot(shard, table, change) {
                 self.give_back(&maintained[..taken], old, new_row, &mut scratch.keys);
                 return Err(error);
             }
@@ -350,15 +358,8 @@ impl Store {
         })
     }
 
-    fn swap_slot(
-        &self,
-        shard: &mut Shard,
-        table: &Table,
-        hash: Hash,
-        found: Option<Entry>,
-        new: Option<Location>,
-        stamp: u64,
-    ) -> Result<(), WriteError> {
+    fn swap_slot(&self, shard: &mut Shard, table: &Table, change: &SlotChange) -> Result<(), WriteError> {
+        let SlotChange { hash, found, new, stamp } = *change;
         if let Some(new) = new {
             self.arena.stamp_row(new, stamp);
             match found {

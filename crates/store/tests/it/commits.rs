@@ -1,0 +1,226 @@
+//! Commits of many rows: all or nothing, seen whole by statements, never losing a single-key write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use store::value::Value;
+use store::{BUILT_IN, Expect, Expiry, Outcome, RowBuf, Store, Table, WriteError};
+
+use crate::common::{Bench, all_rows, delete, get, key_of, put, seed, set, table, values};
+
+fn accounts(bench: &Bench, count: i64) -> Arc<Table> {
+    let t = bench.store.create_table(table("acc", &[("id", "INT"), ("n", "INT")], 1, &[])).unwrap();
+    let rows: Vec<_> =
+        (0..count).map(|id| put(&t, &[Value::Integer(id), Value::Integer(100)], Expect::Absent)).collect();
+    bench.store.commit(&rows).unwrap();
+    t
+}
+
+fn balance(store: &Store, t: &Arc<Table>) -> i64 {
+    let amount = |row: &Vec<Value>| if let Value::Integer(n) = row[1] { n } else { panic!("{row:?}") };
+    all_rows(store, t).iter().map(amount).sum()
+}
+
+#[test]
+fn a_list_is_applied_whole_or_not_at_all() {
+    let bench = Bench::new(16);
+    let t = accounts(&bench, 10);
+    let write = |id: i64, expect| put(&t, &[Value::Integer(id), Value::Integer(0)], expect);
+    let lost = bench.store.commit(&[
+        write(1, Expect::Present),
+        write(99, Expect::Present),
+        write(2, Expect::Absent),
+    ]);
+    let Err(WriteError::Lost(mut lost)) = lost else { panic!("{lost:?}") };
+    lost.sort_unstable();
+    assert_eq!(lost, vec![1, 2]);
+    assert_eq!(balance(&bench.store, &t), 1_000);
+    bench
+        .store
+        .commit(&[write(1, Expect::Present), delete(&t, &[Value::Integer(2)], Expect::Present)])
+        .unwrap();
+    assert_eq!(balance(&bench.store, &t), 800);
+}
+
+#[test]
+fn a_statement_sees_the_versions_before_a_later_commit() {
+    let bench = Bench::new(16);
+    let t = accounts(&bench, 50);
+    let view = bench.store.view();
+    let changes: Vec<_> = (0..50)
+        .map(|id| match id % 3 {
+            0 => delete(&t, &[Value::Integer(id)], Expect::Present),
+            1 => put(&t, &[Value::Integer(id), Value::Integer(7)], Expect::Present),
+            _ => put(&t, &[Value::Integer(id + 1_000), Value::Integer(1)], Expect::Absent),
+        })
+        .collect();
+    bench.store.commit(&changes).unwrap();
+    let mut row = RowBuf::new();
+    let mut seen = 0;
+    let mut scan = view.scan(&t);
+    while scan.next(&view, &mut row).unwrap() {
+        assert_eq!(values(&t, &row)[1], Value::Integer(100));
+        seen += 1;
+    }
+    assert_eq!(seen, 50);
+    for id in 0..50 {
+        assert!(view.get(&t, &key_of(&t, &[Value::Integer(id)]), &mut row).unwrap(), "row {id}");
+        assert_eq!(values(&t, &row)[1], Value::Integer(100));
+    }
+    assert!(!view.get(&t, &key_of(&t, &[Value::Integer(1_002)]), &mut row).unwrap());
+    drop(view);
+    assert_eq!(all_rows(&bench.store, &t).len(), 50);
+    assert_eq!(balance(&bench.store, &t), 17 * 7 + 16 + 16 * 100);
+}
+
+/// Transfers between accounts by several threads, increments of one row by others, and readers that add everything up:
+/// no sum is ever wrong, no increment is lost.
+#[test]
+fn transfers_keep_the_sum_for_every_statement() {
+    const ACCOUNTS: i64 = 40;
+    const ROUNDS: usize = 3_000;
+    let bench = Bench::new(32);
+    let t = accounts(&bench, ACCOUNTS);
+    let store = &bench.store;
+    let seed = seed();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let t = &t;
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(seed ^ writer);
+                    let mut conflicts = 0;
+                    for _ in 0..ROUNDS {
+                        while !transfer(store, t, &mut random, ACCOUNTS) {
+                            conflicts += 1;
+                        }
+                    }
+                    conflicts
+                })
+            })
+            .collect();
+        let reader = scope.spawn(|| {
+            let mut sums = 0;
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(balance(store, &t), ACCOUNTS * 100, "after {sums} sums");
+                sums += 1;
+            }
+            sums
+        });
+        let conflicts: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+        done.store(true, Ordering::Relaxed);
+        println!("{conflicts} conflicts, {} sums", reader.join().unwrap());
+    });
+    assert_eq!(balance(store, &t), ACCOUNTS * 100);
+}
+
+fn transfer(store: &Store, t: &Arc<Table>, random: &mut fastrand::Rng, accounts: i64) -> bool {
+    let from = random.i64(0..accounts);
+    let to = (from + random.i64(1..accounts)) % accounts;
+    let read = |id: i64| {
+        let mut row = RowBuf::new();
+        let view = store.view();
+        assert!(view.get(t, &key_of(t, &[Value::Integer(id)]), &mut row).unwrap());
+        let Value::Integer(n) = values(t, &row)[1] else { panic!() };
+        (n, row.cas())
+    };
+    let ((from_n, from_cas), (to_n, to_cas)) = (read(from), read(to));
+    let write = |id, n, cas| put(t, &[Value::Integer(id), Value::Integer(n)], Expect::Version(cas));
+    match store.commit(&[write(from, from_n - 1, from_cas), write(to, to_n + 1, to_cas)]) {
+        Ok(_) => true,
+        Err(WriteError::Lost(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Single-key increments and commits of many increments meet on the same rows: every acknowledged one counts.
+#[test]
+fn no_increment_is_lost_between_doors() {
+    const KEYS: usize = 8;
+    const ROUNDS: usize = 4_000;
+    let bench = Bench::new(32);
+    let store = &bench.store;
+    let catalog = store.catalog();
+    let t = catalog.table(BUILT_IN).unwrap();
+    for key in 0..KEYS {
+        set(store, t, format!("n{key}").as_bytes(), b"0", Expiry::Table);
+    }
+    let add = |old: &[u8], new: &mut Vec<u8>| {
+        let n: u64 = std::str::from_utf8(old).unwrap().parse().unwrap();
+        new.extend_from_slice((n + 1).to_string().as_bytes());
+        true
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let key = format!("n{}", (round + thread) % KEYS);
+                    let outcome = store.rewrite_item(t, key.as_bytes(), store.now(), &mut { add }).unwrap();
+                    assert!(matches!(outcome, Outcome::Done(_)));
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..ROUNDS / 8 {
+                while !increment_all(store, t, KEYS) {}
+            }
+        });
+    });
+    let total: u64 = (0..KEYS).map(|key| parse(&get(store, t, format!("n{key}").as_bytes()).unwrap())).sum();
+    assert_eq!(total, (2 * ROUNDS + ROUNDS / 8 * KEYS) as u64);
+}
+
+fn parse(text: &[u8]) -> u64 {
+    std::str::from_utf8(text).unwrap().parse().unwrap()
+}
+
+fn increment_all(store: &Store, t: &Arc<Table>, keys: usize) -> bool {
+    let mut writes = Vec::new();
+    let mut row = RowBuf::new();
+    for key in 0..keys {
+        let name = format!("n{key}");
+        assert!(store.read(t, name.as_bytes(), store.now(), &mut row));
+        let Value::Text(text) = values(t, &row)[1].clone() else { panic!() };
+        let next = Value::Text((parse(text.as_bytes()) + 1).to_string());
+        writes.push(put(t, &[Value::Text(name), next], Expect::Version(row.cas())));
+    }
+    match store.commit(&writes) {
+        Ok(_) => true,
+        Err(WriteError::Lost(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A row that a single-key delete removed stays removed, whatever commits of many rows are about.
+#[test]
+fn no_row_is_resurrected() {
+    const ROUNDS: usize = 2_000;
+    let bench = Bench::new(32);
+    let store = &bench.store;
+    let t = accounts(&bench, 4);
+    let keys: Vec<Vec<u8>> = (0..4).map(|id| key_of(&t, &[Value::Integer(id)])).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..ROUNDS {
+                let value = Value::Integer(i64::try_from(round).unwrap());
+                let all: Vec<_> =
+                    (0..4).map(|id| put(&t, &[Value::Integer(id), value.clone()], Expect::Present)).collect();
+                // Lost when a row is away just now: then nothing may have been written.
+                let _ = store.commit(&all);
+            }
+        });
+        scope.spawn(|| {
+            let mut row = RowBuf::new();
+            for round in 0..ROUNDS {
+                let key = &keys[round % 4];
+                store.delete(&t, key, Expect::Anything, store.now()).unwrap();
+                for _ in 0..3 {
+                    assert!(!store.read(&t, key, store.now(), &mut row), "round {round}: the row came back");
+                }
+                let id = Value::Integer(i64::try_from(round % 4).unwrap());
+                store.commit(&[put(&t, &[id, Value::Integer(0)], Expect::Absent)]).unwrap();
+            }
+        });
+    });
+}

@@ -1,0 +1,12 @@
+//! The store through its public interface: against a simple model with a movable clock, and the settled cases of
+//! docs/consistency.md under real concurrency.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that fails says where")]
+
+mod commits;
+mod common;
+mod definitions;
+mod eviction;
+mod expiry;
+mod model;
+mod restart;

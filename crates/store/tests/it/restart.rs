@@ -1,0 +1,107 @@
+//! A store that ends without a word is served by the next one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use store::definition::IndexDef;
+use store::value::Value;
+use store::{BUILT_IN, Expect, Expiry, ManualClock, Start, Store};
+
+use crate::common::{all_rows, delete, get, options, put, set, table};
+
+struct TempArena(PathBuf);
+
+impl TempArena {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sqlcached-store-{}-{name}.arena", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        Self(path)
+    }
+}
+
+impl Drop for TempArena {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn rows_definitions_and_deadlines_outlive_the_process() {
+    let file = TempArena::new("warm");
+    let hands = ManualClock::new(1_700_000_000);
+    let options = options(Some(file.0.clone()), 16, &hands);
+    let expected = {
+        let store = Store::open(&options).unwrap().store;
+        let catalog = store.catalog();
+        let built_in = catalog.table(BUILT_IN).unwrap();
+        set(&store, built_in, b"stays", b"1", Expiry::Table);
+        set(&store, built_in, b"goes", b"1", Expiry::At(store.tick_after(Duration::from_secs(5))));
+        set(&store, built_in, b"deleted", b"1", Expiry::Table);
+        store.delete(built_in, b"deleted", Expect::Anything, store.now()).unwrap();
+        let mut def = table("t", &[("a", "INT"), ("b", "INT"), ("c", "TEXT")], 2, &[]);
+        def.indexes = vec![IndexDef { name: "t_c".into(), columns: vec![2], unique: false }];
+        let t = store.create_table(def).unwrap();
+        let row = |n: i64| [Value::Integer(n), Value::Integer(n * 2), Value::Text(format!("c{}", n % 7))];
+        let all: Vec<_> = (0..500).map(|n| put(&t, &row(n), Expect::Absent)).collect();
+        store.commit(&all).unwrap();
+        let some: Vec<_> = (0..100).map(|n| delete(&t, &row(n * 3)[..2], Expect::Present)).collect();
+        store.commit(&some).unwrap();
+        all_rows(&store, &t)
+    };
+    hands.advance(Duration::from_secs(6));
+    let opened = Store::open(&options).unwrap();
+    assert!(matches!(opened.start, Start::Warm { dropped: 0, .. }), "{:?}", opened.start);
+    let store = opened.store;
+    let catalog = store.catalog();
+    let built_in = catalog.table(BUILT_IN).unwrap();
+    assert_eq!(get(&store, built_in, b"stays").as_deref(), Some(&b"1"[..]));
+    assert_eq!(get(&store, built_in, b"goes"), None);
+    assert_eq!(get(&store, built_in, b"deleted"), None);
+    let t = catalog.table("t").unwrap();
+    assert_eq!(all_rows(&store, t), expected);
+    assert!(t.indexes().iter().all(|index| index.len() == expected.len() as u64));
+    set(&store, built_in, b"new", b"1", Expiry::Table);
+    assert!(get(&store, built_in, b"new").is_some());
+}
+
+#[test]
+fn a_flush_outlives_the_process() {
+    let file = TempArena::new("flush");
+    let hands = ManualClock::new(1_700_000_000);
+    let options = options(Some(file.0.clone()), 16, &hands);
+    {
+        let store = Store::open(&options).unwrap().store;
+        let catalog = store.catalog();
+        set(&store, catalog.table(BUILT_IN).unwrap(), b"a", b"1", Expiry::Table);
+        store.flush_reachable(None);
+    }
+    let store = Store::open(&options).unwrap().store;
+    let catalog = store.catalog();
+    assert_eq!(get(&store, catalog.table(BUILT_IN).unwrap(), b"a"), None);
+}
+
+#[test]
+fn a_cold_start_is_cold() {
+    let file = TempArena::new("cold");
+    let hands = ManualClock::new(1_700_000_000);
+    let mut options = options(Some(file.0.clone()), 16, &hands);
+    {
+        let store = Store::open(&options).unwrap().store;
+        let catalog = store.catalog();
+        set(&store, catalog.table(BUILT_IN).unwrap(), b"a", b"1", Expiry::Table);
+    }
+    options.cold = true;
+    let opened = Store::open(&options).unwrap();
+    assert!(matches!(opened.start, Start::Cold { .. }));
+    let catalog = opened.store.catalog();
+    assert_eq!(get(&opened.store, catalog.table(BUILT_IN).unwrap(), b"a"), None);
+}
+
+#[test]
+fn a_second_store_is_refused_while_the_first_lives() {
+    let file = TempArena::new("locked");
+    let hands = ManualClock::new(1_700_000_000);
+    let options = options(Some(file.0.clone()), 16, &hands);
+    let _first = Store::open(&options).unwrap();
+    assert!(Store::open(&options).is_err());
+}
