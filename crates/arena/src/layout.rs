@@ -135,3 +135,132 @@ pub struct SegmentTag {
     /// The schema version under which its rows were written.
     pub schema: u32,
 }
+
+/// Words of the superblock. The first twelve never change after creation and are covered by a check.
+pub(crate) mod word {
+    /// [`super::MAGIC`].
+    pub(crate) const MAGIC: u64 = 0;
+    /// [`super::LAYOUT_VERSION`].
+    pub(crate) const VERSION: u64 = 1;
+    /// [`super::BYTE_ORDER_MARK`].
+    pub(crate) const BYTE_ORDER: u64 = 2;
+    /// Bytes reserved for segments; every offset follows from it.
+    pub(crate) const RESERVE: u64 = 3;
+    /// Bytes of the file.
+    pub(crate) const TOTAL: u64 = 4;
+    /// Seed of the hash.
+    pub(crate) const SEED: u64 = 5;
+    /// A random number for this file.
+    pub(crate) const INSTANCE: u64 = 6;
+    /// The boot under which the file was made: two words.
+    pub(crate) const BOOT: u64 = 7;
+    /// Monotonic time at creation.
+    pub(crate) const EPOCH: u64 = 9;
+    /// CRC32C of the words before it.
+    pub(crate) const CHECK: u64 = 11;
+    /// 1 once everything above is written.
+    pub(crate) const STATE: u64 = 16;
+    /// Process that owns the arena.
+    pub(crate) const PID: u64 = 17;
+    /// Stamps below this one may have been issued.
+    pub(crate) const STAMP_CEILING: u64 = 18;
+    /// Units at or above this one were never used.
+    pub(crate) const UNITS_USED: u64 = 19;
+    /// Overflow buckets that are committed.
+    pub(crate) const OVERFLOW_COMMITTED: u64 = 20;
+    /// The half of the catalogue in force: 0 none, 1 first, 2 second.
+    pub(crate) const CATALOGUE: u64 = 21;
+    /// Index word: level in the top 8 bits, next bucket to split below. Alone on its line.
+    pub(crate) const INDEX: u64 = 32;
+    /// Monotonic time of the owner's last sign of life. Alone on its line.
+    pub(crate) const HEARTBEAT: u64 = 40;
+    /// The commit words.
+    pub(crate) const COMMITS: u64 = 64;
+}
+
+/// [`word::STATE`] of a complete superblock.
+pub(crate) const STATE_READY: u64 = 1;
+
+/// Where everything lies, in words from the start of the file. A function of the reserved bytes alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) reserve_bytes: u64,
+    pub(crate) total_bytes: u64,
+    pub(crate) max_units: u32,
+    pub(crate) max_buckets: u64,
+    pub(crate) max_overflow: u64,
+    pub(crate) tables: u64,
+    pub(crate) checkpoints: u64,
+    pub(crate) catalogue: u64,
+    pub(crate) generations: u64,
+    pub(crate) headers: u64,
+    pub(crate) index: u64,
+    pub(crate) segments: u64,
+}
+
+impl Layout {
+    /// The layout for `reserve_bytes`: a power of two from 1 GiB to 4 TiB, else `None`.
+    pub(crate) fn new(reserve_bytes: u64) -> Option<Self> {
+        let units = reserve_bytes / UNIT_BYTES as u64;
+        if !reserve_bytes.is_power_of_two() || reserve_bytes < MIN_RESERVE_BYTES || units > 1 << 26 {
+            return None;
+        }
+        // One bucket in 256 bytes is more than rows of 32 bytes need while memory is a quarter of the reserve.
+        let max_buckets = reserve_bytes / 256;
+        let max_overflow = max_buckets / 2;
+        let mut end = SUPERBLOCK_BYTES;
+        let mut place = |bytes: u64, align: u64| {
+            let at = end.next_multiple_of(align);
+            end = at + bytes;
+            at / 8
+        };
+        let tables = place(MAX_TABLES as u64 * TABLE_LINE_BYTES, 4096);
+        let checkpoints = place(CHECKPOINT_LEVELS as u64 * CHECKPOINT_ENTRIES * 16, 4096);
+        let catalogue = place(2 * CATALOGUE_HALF_BYTES, 4096);
+        let generations = place(units * 8, 4096);
+        let headers = place(units * SEGMENT_HEADER_BYTES, 4096);
+        let index = place((max_buckets + max_overflow) * BUCKET_BYTES, 4096);
+        let segments = place(reserve_bytes, 2 << 20);
+        Some(Self {
+            reserve_bytes,
+            total_bytes: end,
+            max_units: units as u32,
+            max_buckets,
+            max_overflow,
+            tables,
+            checkpoints,
+            catalogue,
+            generations,
+            headers,
+            index,
+            segments,
+        })
+    }
+
+    /// The reserve for an arena of `memory_bytes`: room to find contiguous runs and to grow.
+    pub(crate) fn reserve_for(memory_bytes: u64) -> Option<u64> {
+        if memory_bytes == 0 {
+            return None;
+        }
+        memory_bytes.checked_mul(4)?.max(MIN_RESERVE_BYTES).checked_next_power_of_two()
+    }
+
+    /// The word in the file of a location's first word.
+    #[inline]
+    pub(crate) fn at(&self, location: Location) -> u64 {
+        self.segments + location.bits()
+    }
+}
+
+/// Whole bytes of 8-byte words.
+#[inline]
+pub(crate) const fn padded_len(bytes: usize) -> usize {
+    bytes.next_multiple_of(8)
+}
+
+/// The slot bits above the location: tag and low bits of the table. Never zero, so an empty slot is 0.
+#[inline]
+pub(crate) fn slot_prefix(hash: Hash, table: TableId) -> u64 {
+    let tag = (hash.0 >> 48).max(1);
+    (tag << 48) | (u64::from(table.0 & 0x1ff) << LOCATION_BITS)
+}

@@ -1,0 +1,203 @@
+//! The mapping: an array of atomic words, and the calls that commit and release its pages.
+//!
+//! Everything that changes the file passes [`Map::store`] or [`Map::compare_exchange`] (or, for the bulk of a
+//! large payload, [`Map::store_bytes`]), so that tests can record each store and run recovery after every one.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use rustix::fs::FallocateFlags;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+/// The whole file, mapped once for as long as the arena lives.
+///
+/// Nobody ever sees a reference to the bytes: other processes may change them, so they are atomic words.
+pub(crate) struct Map {
+    base: NonNull<AtomicU64>,
+    words: usize,
+    file: OwnedFd,
+    #[cfg(any(test, feature = "record"))]
+    recorder: crate::record::Recorder,
+}
+
+// SAFETY: the mapping belongs to this value and is only accessed as atomic words.
+unsafe impl Send for Map {}
+// SAFETY: as above; atomic words may be shared between threads.
+unsafe impl Sync for Map {}
+
+impl std::fmt::Debug for Map {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Map").field("words", &self.words).finish_non_exhaustive()
+    }
+}
+
+impl Map {
+    /// Maps `bytes` (a multiple of the page size) of the file, readable and writable.
+    pub(crate) fn new(file: OwnedFd, bytes: u64) -> io::Result<Self> {
+        let len = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        // SAFETY: no address is asked for, so no mapping of ours is replaced.
+        let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, file.as_fd(), 0) }?;
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        Ok(Self {
+            base,
+            words: len / 8,
+            file,
+            #[cfg(any(test, feature = "record"))]
+            recorder: crate::record::Recorder::default(),
+        })
+    }
+
+    /// All words. A page that was never committed is committed by reading it; callers check bounds first.
+    #[inline]
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping holds `words` aligned words, lives as long as `self`, and atomics have interior
+        // mutability, so nothing is claimed about what other threads and processes store.
+        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.words) }
+    }
+
+    /// Loads one word.
+    #[inline]
+    pub(crate) fn load(&self, word: u64, order: Ordering) -> u64 {
+        self.words()[word as usize].load(order)
+    }
+
+    /// Stores one word.
+    #[inline]
+    pub(crate) fn store(&self, word: u64, value: u64, order: Ordering) {
+        let target = &self.words()[word as usize];
+        #[cfg(any(test, feature = "record"))]
+        if self.recorder.is_on() {
+            return self.recorder.store(word, value, || target.store(value, order));
+        }
+        target.store(value, order);
+    }
+
+    /// Replaces one word if it still is `old`; whether it was.
+    pub(crate) fn compare_exchange(&self, word: u64, old: u64, new: u64) -> bool {
+        let target = &self.words()[word as usize];
+        let swap = || target.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        #[cfg(any(test, feature = "record"))]
+        if self.recorder.is_on() {
+            return self.recorder.exchange(word, new, swap);
+        }
+        swap()
+    }
+
+    /// Stores whole words from bytes, whose number is a multiple of 8; what a row's bulk is written with.
+    #[inline]
+    pub(crate) fn store_bytes(&self, word: u64, bytes: &[u8]) {
+        let first = word as usize;
+        let target = &self.words()[first..first + bytes.len() / 8];
+        #[cfg(any(test, feature = "record"))]
+        if self.recorder.is_on() {
+            for (i, chunk) in bytes.as_chunks::<8>().0.iter().enumerate() {
+                self.store(word + i as u64, u64::from_le_bytes(*chunk), Ordering::Relaxed);
+            }
+            return;
+        }
+        crate::copy::into_words(target, bytes);
+    }
+
+    /// Makes the file system promise pages for a range, so that touching them cannot fault.
+    pub(crate) fn commit(&self, from_byte: u64, bytes: u64) -> io::Result<()> {
+        self.fallocate(FallocateFlags::empty(), from_byte, bytes)
+    }
+
+    /// Gives the pages of a range back; it reads as zeros afterwards.
+    pub(crate) fn punch(&self, from_byte: u64, bytes: u64) -> io::Result<()> {
+        self.fallocate(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, from_byte, bytes)
+    }
+
+    fn fallocate(&self, flags: FallocateFlags, from_byte: u64, bytes: u64) -> io::Result<()> {
+        loop {
+            match rustix::fs::fallocate(&self.file, flags, from_byte, bytes) {
+                // A signal interrupts tmpfs between pages; the call is idempotent.
+                Err(rustix::io::Errno::INTR) => {}
+                other => return other.map_err(io::Error::from),
+            }
+        }
+    }
+
+    #[cfg(any(test, feature = "record"))]
+    pub(crate) fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    #[cfg(any(test, feature = "record"))]
+    pub(crate) fn recorder(&self) -> &crate::record::Recorder {
+        &self.recorder
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.words * 8) };
+        debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+    }
+}
+
+/// Types of which all-zero bytes are a value.
+///
+/// # Safety
+/// The implementor is valid when zeroed, and has no destructor.
+pub(crate) unsafe trait Zeroable {}
+// SAFETY: zero is a value of every integer.
+unsafe impl Zeroable for AtomicU8 {}
+// SAFETY: zero is a value of every integer.
+unsafe impl Zeroable for AtomicU64 {}
+
+/// A large private array of zeros of which only the touched pages take memory.
+pub(crate) struct Lazy<T: Zeroable> {
+    base: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: the array belongs to this value alone.
+unsafe impl<T: Zeroable + Send> Send for Lazy<T> {}
+// SAFETY: it hands out shared references only.
+unsafe impl<T: Zeroable + Sync> Sync for Lazy<T> {}
+
+impl<T: Zeroable> std::fmt::Debug for Lazy<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lazy").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<T: Zeroable> Lazy<T> {
+    /// An array of `len` zeros.
+    pub(crate) fn new(len: usize) -> io::Result<Self> {
+        let bytes = (len * size_of::<T>()).max(1);
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: no address is asked for, so no mapping of ours is replaced.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), bytes, prot, flags) }?;
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        Ok(Self { base, len })
+    }
+}
+
+impl<T: Zeroable> std::ops::Deref for Lazy<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping is page-aligned, holds `len` zeroed values and lives as long as `self`.
+        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Zeroable> Drop for Lazy<T> {
+    fn drop(&mut self) {
+        let bytes = (self.len * size_of::<T>()).max(1);
+        // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), bytes) };
+        debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading: the lock-free lookup, and rows copied out word by word.
+//!
+//! The protocol in four steps: load the slot; load the generation of the unit it names; load the slot again
+//! (so the slot was in force under that generation); compare and copy, then see that the generation is still
+//! the same. Bytes are written once per generation, before any slot points at them, so what was copied is
+//! the row and nothing else.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::layout::{
+    BUCKET_SLOTS, Hash, LOCATION_BITS, Location, MAX_CHAIN, SlotId, TableId, UNIT_WORDS, slot_prefix, word,
+};
+use crate::row::{
+    FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, header_flags, long_lengths,
+    optional_words, short_lengths,
+};
+use crate::{Arena, copy};
+
+/// Rounds before a reader gives up on a bucket that keeps changing.
+const ROUNDS: usize = 64;
+
+/// What a lock-free lookup found.
+#[derive(Debug)]
+pub enum Lookup<'a> {
+    /// The row. Its head is whole; bytes copied from it count only if [`RowRead::is_valid`] says so afterwards.
+    Hit(RowRead<'a>),
+    /// No such row.
+    Miss,
+    /// The bucket kept changing; ask again under the shard's lock.
+    Busy,
+}
+
+/// A row found in the arena, by place and generation.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRead<'a> {
+    arena: &'a Arena,
+    head: RowHead,
+    location: Location,
+    slot: Option<SlotId>,
+    generation: u64,
+}
+
+/// What one walk along a chain of buckets came to.
+enum Round<'a> {
+    Hit(RowRead<'a>),
+    Miss,
+    Again,
+}
+
+impl Arena {
+    /// Finds a row without a lock. A hit writes nothing.
+    #[inline]
+    pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
+        for _ in 0..ROUNDS {
+            match self.lookup_round(hash, table, key) {
+                Round::Hit(row) => return Lookup::Hit(row),
+                Round::Miss => return Lookup::Miss,
+                Round::Again => std::hint::spin_loop(),
+            }
+        }
+        Lookup::Busy
+    }
+
+    #[inline]
+    fn lookup_round(&self, hash: Hash, table: TableId, key: &[u8]) -> Round<'_> {
+        let words = self.map.words();
+        let want = slot_prefix(hash, table);
+        // Acquire: pairs with the Release in `split`; the new bucket's slots are visible with the word.
+        let index_word = words[word::INDEX as usize].load(Ordering::Acquire);
+        let first = self.bucket_word(crate::index::bucket_of(index_word, hash)) as usize;
+        // Acquire: pairs with the Release store of an even version at the end of `split`.
+        let version = words[first].load(Ordering::Acquire);
+        let (mut at, mut header) = (first, version);
+        for _ in 0..MAX_CHAIN {
+            for slot in 1..=BUCKET_SLOTS as usize {
+                // Acquire: pairs with the Release store that published the row.
+                let found = words[at + slot].load(Ordering::Acquire);
+                if (found ^ want) >> LOCATION_BITS != 0 {
+                    continue;
+                }
+                let location = Location::from_bits(found);
+                if location.unit() >= self.layout.max_units {
+                    continue;
+                }
+                // Acquire: pairs with the Release in `recycle`; a raised generation comes with cleared slots.
+                let generation = self.generation(location).load(Ordering::Acquire);
+                if words[at + slot].load(Ordering::Acquire) != found {
+                    return Round::Again;
+                }
+                let head = self.parse(location).filter(|head| self.is_row_of(location, head, table, key));
+                // The fence keeps the second look at the generation behind every load above; pairs with the
+                // Release fence of `write_row`.
+                fence(Ordering::Acquire);
+                if self.generation(location).load(Ordering::Relaxed) != generation {
+                    return Round::Again;
+                }
+                if let Some(head) = head {
+                    let slot = Some(SlotId((at + slot) as u64 - self.layout.index));
+                    return Round::Hit(RowRead { arena: self, head, location, slot, generation });
+                }
+            }
+            let next = crate::index::overflow_link(header);
+            if next == 0 || next > self.layout.max_overflow {
+                break;
+            }
+            at = self.bucket_word(self.layout.max_buckets + next - 1) as usize;
+            // Acquire: pairs with the Release that linked a further overflow bucket.
+            header = words[at].load(Ordering::Acquire);
+        }
+        fence(Ordering::Acquire);
+        let still = words[first].load(Ordering::Relaxed);
+        let unchanged = crate::index::version(still) == crate::index::version(version)
+            && words[word::INDEX as usize].load(Ordering::Relaxed) == index_word;
+        if unchanged && crate::index::version(version).is_multiple_of(2) { Round::Miss } else { Round::Again }
+    }
+
+    /// The generation word of the unit in which a location lies.
+    #[inline]
+    pub(crate) fn generation(&self, location: Location) -> &AtomicU64 {
+        &self.map.words()[self.layout.generations as usize + location.unit() as usize]
+    }
+
+    /// Takes the head of a row apart. `None`: what lies there is no row within its segment. The words may be
+    /// torn by recycling; whoever holds no lock validates the generation afterwards.
+    #[inline]
+    pub(crate) fn parse(&self, location: Location) -> Option<RowHead> {
+        let words = self.map.words();
+        let at = self.layout.at(location) as usize;
+        let stamp_word = words.get(at)?.load(Ordering::Relaxed);
+        let header = words.get(at + 1)?.load(Ordering::Relaxed);
+        let flags = header_flags(header);
+        if flags & !FLAGS_KNOWN != 0 {
+            return None;
+        }
+        let mut next = at + 2;
+        let (mut key_len, mut payload_len) = short_lengths(header);
+        let (mut expiry, mut client_flags, mut explicit_cas) = (0, 0, None);
+        if flags & (FLAG_LONG | FLAG_EXPIRY | FLAG_CLIENT | FLAG_CAS) != 0 {
+            let mut take = || {
+                let word = words.get(next).map(|word| word.load(Ordering::Relaxed));
+                next += 1;
+                word
+            };
+            if flags & FLAG_LONG != 0 {
+                (key_len, payload_len) = long_lengths(take()?);
+            }
+            if flags & FLAG_EXPIRY != 0 {
+                expiry = (take()? >> 32) as u32;
+            }
+            if flags & FLAG_CLIENT != 0 {
+                client_flags = (take()? >> 32) as u32;
+            }
+            if flags & FLAG_CAS != 0 {
+                explicit_cas = Some(take()?);
+            }
+        }
+        let total_words = next - at + key_len.div_ceil(8) + payload_len.div_ceil(8);
+        let in_unit = u64::from(location.word()) + total_words as u64 <= UNIT_WORDS;
+        if !in_unit && !self.fits_run(location, total_words as u64) {
+            return None;
+        }
+        Some(RowHead {
+            table: TableId(stamp_word as u16),
+            stamp: stamp_word >> 16,
+            flags,
+            key_len,
+            payload_len,
+            expiry,
+            client_flags,
+            explicit_cas,
+            total_bytes: total_words * 8,
+        })
+    }
+
+    /// The words of the key of a row whose head was parsed.
+    #[inline]
+    fn key_words(&self, location: Location, head: &RowHead) -> &[AtomicU64] {
+        let at = self.layout.at(location) as usize + 2 + optional_words(head.flags);
+        &self.map.words()[at..at + head.key_len.div_ceil(8)]
+    }
+
+    #[inline]
+    fn payload_words(&self, location: Location, head: &RowHead) -> &[AtomicU64] {
+        let at =
+            self.layout.at(location) as usize + 2 + optional_words(head.flags) + head.key_len.div_ceil(8);
+        &self.map.words()[at..at + head.payload_len.div_ceil(8)]
+    }
+
+    #[inline]
+    pub(crate) fn is_row_of(&self, location: Location, head: &RowHead, table: TableId, key: &[u8]) -> bool {
+        head.table == table && head.key_len == key.len() && copy::equal(self.key_words(location, head), key)
+    }
+
+    /// Appends a row's key.
+    pub(crate) fn append_key(&self, location: Location, head: &RowHead, out: &mut Vec<u8>) {
+        copy::append(self.key_words(location, head), 0, head.key_len, out);
+    }
+
+    /// The row at a location, if there is one.
+    ///
+    /// The caller holds a lock that keeps the row published, or validates afterwards and compares the key.
+    #[inline]
+    pub fn row(&self, location: Location) -> Option<RowRead<'_>> {
+        if location.unit() >= self.layout.max_units {
+            return None;
+        }
+        // Acquire: pairs with the Release in `recycle`.
+        let generation = self.generation(location).load(Ordering::Acquire);
+        let head = self.parse(location)?;
+        let row = RowRead { arena: self, head, location, slot: None, generation };
+        row.is_valid().then_some(row)
+    }
+}
+
+impl RowRead<'_> {
+    /// The head of the row, private and validated.
+    #[inline]
+    pub fn head(&self) -> &RowHead {
+        &self.head
+    }
+
+    /// Where the row lies.
+    #[inline]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// The index slot through which it was found; `None` for [`Arena::row`].
+    #[inline]
+    pub fn slot(&self) -> Option<SlotId> {
+        self.slot
+    }
+
+    /// Appends the key to `out`.
+    #[inline]
+    pub fn copy_key(&self, out: &mut Vec<u8>) {
+        self.arena.append_key(self.location, &self.head, out);
+    }
+
+    /// Appends `len` bytes of the payload from byte `from` on to `out`; fewer where the payload ends.
+    #[inline]
+    pub fn copy_payload(&self, from: usize, len: usize, out: &mut Vec<u8>) {
+        let from = from.min(self.head.payload_len);
+        let len = len.min(self.head.payload_len - from);
+        copy::append(self.arena.payload_words(self.location, &self.head), from, len, out);
+    }
+
+    /// Whether the row's key is `key`.
+    #[inline]
+    pub fn key_equals(&self, key: &[u8]) -> bool {
+        self.head.key_len == key.len() && copy::equal(self.arena.key_words(self.location, &self.head), key)
+    }
+
+    /// Whether everything copied from the row so far was the row's: its memory has not been recycled.
+    #[inline]
+    pub fn is_valid(&self) -> bool {
+        // Pairs with the Release fence of `write_row`: a copy that saw later bytes sees the later generation.
+        fence(Ordering::Acquire);
+        self.arena.generation(self.location).load(Ordering::Relaxed) == self.generation
+    }
+
+    /// Counts a hit in the row's hint, which saturates at 3.
+    #[inline]
+    pub fn touch(&self) {
+        if let Some(slot) = self.slot {
+            let hint = &self.arena.hints[slot.0 as usize];
+            let count = hint.load(Ordering::Relaxed);
+            // Relaxed, and a lost update is harmless: the hint is advice. A hot row costs one load.
+            if count < crate::index::FREQUENCY_MAX {
+                hint.store(count + 1, Ordering::Relaxed);
+            }
+        }
+    }
+}

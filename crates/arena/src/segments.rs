@@ -1,0 +1,687 @@
+//! Segments: runs of 64 KiB units that rows are appended to, and the memory behind them.
+//!
+//! What the owner needs while it runs (fill, live bytes, latest expiry, a copy of the header) is private; the
+//! headers in the file are for recovery. Single units are carved out of 1 MiB blocks, so that runs of 16
+//! remain possible; longer runs take contiguous blocks.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use parking_lot::Mutex;
+
+use crate::layout::{
+    BLOCK_UNITS, Location, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId, UNIT_BYTES,
+    UNIT_WORDS, word,
+};
+use crate::map::{Lazy, Map, Zeroable};
+use crate::row::{FILLER_TABLE, RowHead};
+use crate::{Arena, Layout};
+
+/// State of a unit in its header word: free.
+pub(crate) const UNIT_FREE: u64 = 0;
+/// State of a unit: the first of a segment.
+pub(crate) const UNIT_HEAD: u64 = 1;
+/// State of a unit: a further one of the segment whose head lies `units` before it.
+pub(crate) const UNIT_TAIL: u64 = 2;
+
+/// Bit of the fill word: no more reservations.
+const SEALED: u64 = 1 << 63;
+/// One writer in the fill word; used bytes are the 32 bits below.
+const WRITER: u64 = 1 << 32;
+/// The used bytes of the fill word.
+const USED_MASK: u64 = WRITER - 1;
+/// [`SegmentState::expiry`] of a segment with a row that never expires.
+const NEVER: u64 = u64::MAX;
+/// Units committed by one call where the limit allows: 2 MiB.
+const STEP_UNITS: u32 = 32;
+/// Units whose headers are committed by one call: 36 KiB of them.
+const HEADER_STEP_UNITS: u32 = 512;
+
+/// Private state of one unit; meaningful in the head of a run. One cache line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct SegmentState {
+    /// Sealed 1 | writers 31 | used bytes 32.
+    fill: AtomicU64,
+    live: AtomicU64,
+    expiry: AtomicU64,
+    /// The header word as in the file.
+    kind: AtomicU64,
+    schema: AtomicU64,
+    order: AtomicU64,
+}
+
+// SAFETY: integers only; a zeroed state is that of a free unit.
+unsafe impl Zeroable for SegmentState {}
+
+/// Takes a header word apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) state: u64,
+    /// Units of a head; distance from the head of a tail.
+    pub(crate) units: u32,
+    table: TableId,
+    queue: u8,
+    ttl_class: u8,
+}
+
+impl Kind {
+    fn head(units: u32, tag: &SegmentTag) -> Self {
+        let queue = match tag.queue {
+            Queue::Small => 0,
+            Queue::Main => 1,
+            Queue::Redo => 2,
+        };
+        Self { state: UNIT_HEAD, units, table: tag.table, queue, ttl_class: tag.ttl_class }
+    }
+
+    fn tail(distance: u32) -> Self {
+        Self { state: UNIT_TAIL, units: distance, table: TableId(0), queue: 0, ttl_class: 0 }
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.state
+            | (u64::from(self.units) << 8)
+            | (u64::from(self.table.0) << 32)
+            | (u64::from(self.queue) << 48)
+            | (u64::from(self.ttl_class) << 56)
+    }
+
+    #[inline]
+    pub(crate) fn of(word: u64) -> Self {
+        Self {
+            state: word & 0xff,
+            units: (word >> 8) as u32 & 0xff_ffff,
+            table: TableId((word >> 32) as u16),
+            queue: (word >> 48) as u8,
+            ttl_class: (word >> 56) as u8,
+        }
+    }
+
+    pub(crate) fn queue(self) -> Queue {
+        match self.queue {
+            0 => Queue::Small,
+            1 => Queue::Main,
+            _ => Queue::Redo,
+        }
+    }
+
+    /// Whether the queue is one that exists: asked of words that nobody vouches for.
+    pub(crate) fn has_queue(self) -> bool {
+        self.queue <= 2
+    }
+}
+
+/// The segments' private side.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    pub(crate) states: Lazy<SegmentState>,
+    pub(crate) pool: Mutex<Pool>,
+}
+
+/// Which units are free and which have pages. Guarded by `Segments::pool`; taken after any lock of the caller.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// Per block, a bit for each unit in use.
+    used: Vec<u16>,
+    /// Per block, a bit for each unit that has pages.
+    committed: Vec<u16>,
+    /// Blocks that were used before and are free now.
+    free: BTreeSet<u32>,
+    /// Blocks with some units in use and some free.
+    partial: BTreeSet<u32>,
+    max_blocks: u32,
+    limit_units: u64,
+    used_units: u64,
+    committed_units: u64,
+    /// Units whose generation and header words have pages.
+    header_units: u32,
+    next_order: u64,
+}
+
+impl Pool {
+    pub(crate) fn new(max_units: u32, limit_units: u64) -> Self {
+        Self {
+            used: Vec::new(),
+            committed: Vec::new(),
+            free: BTreeSet::new(),
+            partial: BTreeSet::new(),
+            max_blocks: max_units / BLOCK_UNITS,
+            limit_units,
+            used_units: 0,
+            committed_units: 0,
+            header_units: 0,
+            next_order: 1,
+        }
+    }
+
+    /// Units below this one have been used at some time.
+    fn frontier(&self) -> u32 {
+        self.used.len() as u32
+    }
+
+    /// Extends the bookkeeping to `blocks` blocks; the new ones count as free.
+    fn extend(&mut self, blocks: u32) {
+        for block in self.frontier()..blocks {
+            self.used.push(0);
+            self.committed.push(0);
+            self.free.insert(block);
+        }
+    }
+
+    /// Finds the first unit of a free run, without taking it.
+    fn find(&mut self, units: u32) -> Option<u32> {
+        if units <= BLOCK_UNITS
+            && let Some(unit) = self.find_in_partial(units)
+        {
+            return Some(unit);
+        }
+        let blocks = units.div_ceil(BLOCK_UNITS);
+        let mut run = (0, 0);
+        for &block in &self.free {
+            run = if run.0 + run.1 == block && run.1 > 0 { (run.0, run.1 + 1) } else { (block, 1) };
+            if run.1 == blocks {
+                return Some(run.0 * BLOCK_UNITS);
+            }
+        }
+        // A free run that touches the frontier is extended by blocks that were never used.
+        let start = if run.1 > 0 && run.0 + run.1 == self.frontier() { run.0 } else { self.frontier() };
+        let end = start.checked_add(blocks)?;
+        if end > self.max_blocks {
+            return None;
+        }
+        self.extend(end);
+        Some(start * BLOCK_UNITS)
+    }
+
+    fn find_in_partial(&self, units: u32) -> Option<u32> {
+        let mask = (1u32 << units) - 1;
+        // Longer runs look at a bounded number of blocks: a free block is always as good.
+        let tries = if units == 1 { 1 } else { 64 };
+        self.partial.iter().take(tries).find_map(|&block| {
+            let used = u32::from(self.used[block as usize]) | !0xffff;
+            (0..=BLOCK_UNITS - units).find(|&at| used & (mask << at) == 0).map(|at| block * BLOCK_UNITS + at)
+        })
+    }
+
+    /// Marks a run as used or free.
+    fn mark(&mut self, first: u32, units: u32, in_use: bool) {
+        for (block, mask) in block_masks(first, units) {
+            let used = &mut self.used[block as usize];
+            *used = if in_use { *used | mask } else { *used & !mask };
+            self.free.remove(&block);
+            self.partial.remove(&block);
+            match *used {
+                0 => self.free.insert(block),
+                u16::MAX => false,
+                _ => self.partial.insert(block),
+            };
+        }
+        if in_use {
+            self.used_units += u64::from(units);
+        } else {
+            self.used_units -= u64::from(units);
+        }
+    }
+
+    /// Makes sure that a run has pages; false if the file system is full.
+    fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
+        let missing: u32 = block_masks(first, units)
+            .map(|(block, mask)| (mask & !self.committed[block as usize]).count_ones())
+            .sum();
+        if missing == 0 {
+            return true;
+        }
+        if self.commit_step(map, layout, first, units) {
+            return true;
+        }
+        let over = (self.committed_units + u64::from(missing)).saturating_sub(self.limit_units);
+        self.release_free(map, layout, over);
+        let commit = |map: &Map| map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
+        if commit(map).is_err() {
+            self.release_free(map, layout, u64::MAX);
+            if commit(map).is_err() {
+                return false;
+            }
+        }
+        self.note_committed(first, units);
+        true
+    }
+
+    /// Commits the whole 2 MiB around a run at once where the limit leaves room: fewer calls.
+    fn commit_step(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
+        let from = first / STEP_UNITS * STEP_UNITS;
+        let to = (first + units).next_multiple_of(STEP_UNITS).min(self.max_blocks * BLOCK_UNITS);
+        if self.committed_units + u64::from(to - from) > self.limit_units {
+            return false;
+        }
+        let done = map.commit(unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64).is_ok();
+        if done {
+            self.extend(to / BLOCK_UNITS);
+            self.note_committed(from, to - from);
+        }
+        done
+    }
+
+    /// Makes sure that generations and headers of the first `units` units have pages.
+    pub(crate) fn commit_headers(&mut self, map: &Map, layout: &Layout, units: u32) -> bool {
+        let from = self.header_units;
+        if units <= from {
+            return true;
+        }
+        let to = units.next_multiple_of(HEADER_STEP_UNITS).min(self.max_blocks * BLOCK_UNITS);
+        let commit = |first: u64, bytes: u64| {
+            map.commit(first * 8 + u64::from(from) * bytes, u64::from(to - from) * bytes).is_ok()
+        };
+        let done = commit(layout.generations, 8) && commit(layout.headers, SEGMENT_HEADER_BYTES);
+        if done {
+            self.header_units = to;
+        }
+        done
+    }
+
+    pub(crate) fn note_committed(&mut self, first: u32, units: u32) {
+        for (block, mask) in block_masks(first, units) {
+            let committed = &mut self.committed[block as usize];
+            self.committed_units += u64::from((mask & !*committed).count_ones());
+            *committed |= mask;
+        }
+    }
+
+    /// Gives back the pages of at least `units` free units, as far as there are so many.
+    fn release_free(&mut self, map: &Map, layout: &Layout, units: u64) {
+        let mut wanted = units;
+        for block in (0..self.frontier()).rev() {
+            if wanted == 0 {
+                return;
+            }
+            let idle = self.committed[block as usize] & !self.used[block as usize];
+            for (at, length) in bit_runs(idle) {
+                let byte = unit_byte(layout, block * BLOCK_UNITS + at);
+                if map.punch(byte, u64::from(length) * UNIT_BYTES as u64).is_err() {
+                    continue;
+                }
+                self.committed[block as usize] &= !(((1u32 << length) - 1) << at) as u16;
+                self.committed_units -= u64::from(length);
+                wanted = wanted.saturating_sub(u64::from(length));
+            }
+        }
+    }
+
+    /// Takes over a segment that recovery found, with its pages.
+    pub(crate) fn adopt(&mut self, first: u32, units: u32) {
+        self.extend((first + units).div_ceil(BLOCK_UNITS));
+        self.mark(first, units, true);
+        self.note_committed(first, units);
+    }
+
+    /// Units below `units` may have pages, used or not: what recovery says of everything below the high mark.
+    pub(crate) fn assume_committed(&mut self, units: u32) {
+        self.extend(units.div_ceil(BLOCK_UNITS));
+        self.note_committed(0, units);
+    }
+
+    pub(crate) fn set_next_order(&mut self, order: u64) {
+        self.next_order = order;
+    }
+}
+
+/// The blocks of a run, each with the bits of its units.
+fn block_masks(first: u32, units: u32) -> impl Iterator<Item = (u32, u16)> {
+    let end = first + units;
+    (first / BLOCK_UNITS..end.div_ceil(BLOCK_UNITS)).map(move |block| {
+        let from = first.max(block * BLOCK_UNITS) - block * BLOCK_UNITS;
+        let to = end.min((block + 1) * BLOCK_UNITS) - block * BLOCK_UNITS;
+        (block, (((1u32 << (to - from)) - 1) << from) as u16)
+    })
+}
+
+/// The runs of set bits, as (first, length).
+fn bit_runs(mut bits: u16) -> impl Iterator<Item = (u32, u32)> {
+    let mut base = 0;
+    std::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let skip = bits.trailing_zeros();
+        let length = (u32::from(bits) >> skip).trailing_ones();
+        let run = (base + skip, length);
+        bits = (u32::from(bits) >> (skip + length)) as u16;
+        base += skip + length;
+        Some(run)
+    })
+}
+
+fn unit_byte(layout: &Layout, unit: u32) -> u64 {
+    layout.segments * 8 + u64::from(unit) * UNIT_BYTES as u64
+}
+
+impl Arena {
+    #[inline]
+    pub(crate) fn state(&self, segment: SegmentId) -> &SegmentState {
+        &self.segments.states[segment.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self, unit: u32) -> Kind {
+        Kind::of(self.segments.states[unit as usize].kind.load(Ordering::Acquire))
+    }
+
+    fn header_word(&self, unit: u32) -> u64 {
+        self.layout.headers + u64::from(unit) * (SEGMENT_HEADER_BYTES / 8)
+    }
+
+    /// The header words of a unit in the file: kind, schema, order.
+    pub(crate) fn stored_header(&self, unit: u32) -> [u64; 3] {
+        let at = self.header_word(unit);
+        [0, 1, 2].map(|i| self.map.load(at + i, Ordering::Relaxed))
+    }
+
+    pub(crate) fn clear_stored_header(&self, unit: u32) {
+        self.map.store(self.header_word(unit), UNIT_FREE, Ordering::Release);
+    }
+
+    /// Puts a segment that recovery found in force. It is sealed, empty until rows are counted.
+    pub(crate) fn adopt_segment(&self, unit: u32, kind: Kind, schema: u64, order: u64) {
+        self.set_kinds(unit, kind);
+        let state = self.state(SegmentId(unit));
+        state.schema.store(schema, Ordering::Relaxed);
+        state.order.store(order, Ordering::Relaxed);
+        state.fill.store(SEALED, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_used(&self, segment: SegmentId, bytes: u64) {
+        self.state(segment).fill.store(SEALED | bytes, Ordering::Relaxed);
+    }
+
+    fn set_kinds(&self, unit: u32, kind: Kind) {
+        for distance in 1..kind.units {
+            let tail = &self.segments.states[(unit + distance) as usize];
+            tail.kind.store(Kind::tail(distance).word(), Ordering::Release);
+        }
+        self.segments.states[unit as usize].kind.store(kind.word(), Ordering::Release);
+    }
+
+    /// Takes a free run of units. `None`: the limit is reached, there is no contiguous run, or the file system is full.
+    pub fn allocate(&self, units: u32, tag: &SegmentTag) -> Option<SegmentId> {
+        if units == 0 || u64::from(units) > u64::from(self.layout.max_units) {
+            return None;
+        }
+        let mut pool = self.segments.pool.lock();
+        if pool.used_units + u64::from(units) > pool.limit_units {
+            return None;
+        }
+        let unit = pool.find(units)?;
+        if !pool.commit_headers(&self.map, &self.layout, unit + units)
+            || !pool.commit(&self.map, &self.layout, unit, units)
+        {
+            return None;
+        }
+        pool.mark(unit, units, true);
+        let order = pool.next_order;
+        pool.next_order += 1;
+        let kind = Kind::head(units, tag);
+        self.open_segment(unit, kind, tag.schema, order);
+        Some(SegmentId(unit))
+    }
+
+    /// Writes the headers, the head's last, and readies the private state. The pool is locked.
+    fn open_segment(&self, unit: u32, kind: Kind, schema: u32, order: u64) {
+        let end = u64::from(unit + kind.units);
+        if self.map.load(word::UNITS_USED, Ordering::Relaxed) < end {
+            self.map.store(word::UNITS_USED, end, Ordering::Relaxed);
+        }
+        let at = self.header_word(unit);
+        self.map.store(at + 1, u64::from(schema), Ordering::Relaxed);
+        self.map.store(at + 2, order, Ordering::Relaxed);
+        for distance in 1..kind.units {
+            self.map.store(self.header_word(unit + distance), Kind::tail(distance).word(), Ordering::Relaxed);
+        }
+        // Release: recovery and readers of the file find the words above behind this one.
+        self.map.store(at, kind.word(), Ordering::Release);
+        let state = self.state(SegmentId(unit));
+        state.schema.store(u64::from(schema), Ordering::Relaxed);
+        state.order.store(order, Ordering::Relaxed);
+        state.live.store(0, Ordering::Relaxed);
+        state.expiry.store(0, Ordering::Relaxed);
+        state.fill.store(0, Ordering::Relaxed);
+        self.set_kinds(unit, kind);
+    }
+
+    /// Reserves bytes (a multiple of 8) in a segment and counts the caller as a writer.
+    /// `None`: full or sealed, and the caller is not counted.
+    #[inline]
+    pub fn reserve(&self, segment: SegmentId, bytes: usize) -> Option<Location> {
+        debug_assert!(bytes.is_multiple_of(8) && bytes > 0);
+        let state = self.state(segment);
+        let kind = Kind::of(state.kind.load(Ordering::Relaxed));
+        let capacity = u64::from(kind.units) * UNIT_BYTES as u64;
+        let mut fill = state.fill.load(Ordering::Relaxed);
+        loop {
+            let used = fill & USED_MASK;
+            if fill & SEALED != 0 || used + bytes as u64 > capacity {
+                return None;
+            }
+            let next = fill + WRITER + bytes as u64;
+            // Acquire: the segment's words are ours to write after this.
+            match state.fill.compare_exchange_weak(fill, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(Location::in_run(segment.0, used / 8)),
+                Err(now) => fill = now,
+            }
+        }
+    }
+
+    /// The writer that reserved is done: the row is published, or a filler is written.
+    #[inline]
+    pub fn release(&self, segment: SegmentId) {
+        // Release: pairs with the Acquire in `writers`; who sees none sees what they wrote.
+        let before = self.state(segment).fill.fetch_sub(WRITER, Ordering::Release);
+        debug_assert!(before & !SEALED >= WRITER, "every release follows a reservation");
+    }
+
+    /// Refuses further reservations.
+    pub fn seal(&self, segment: SegmentId) {
+        self.state(segment).fill.fetch_or(SEALED, Ordering::AcqRel);
+    }
+
+    /// Whether the segment is sealed.
+    pub fn is_sealed(&self, segment: SegmentId) -> bool {
+        self.state(segment).fill.load(Ordering::Acquire) & SEALED != 0
+    }
+
+    /// Writers that reserved and have not released.
+    pub fn writers(&self, segment: SegmentId) -> u32 {
+        // Acquire: pairs with the Release in `release`.
+        ((self.state(segment).fill.load(Ordering::Acquire) & !SEALED) >> 32) as u32
+    }
+
+    /// Bytes reserved so far.
+    pub fn used(&self, segment: SegmentId) -> usize {
+        (self.state(segment).fill.load(Ordering::Acquire) & USED_MASK) as usize
+    }
+
+    /// What the segment was allocated for.
+    pub fn tag(&self, segment: SegmentId) -> SegmentTag {
+        let kind = self.kind(segment.0);
+        let schema = self.state(segment).schema.load(Ordering::Relaxed) as u32;
+        SegmentTag { table: kind.table, queue: kind.queue(), ttl_class: kind.ttl_class, schema }
+    }
+
+    /// Units of the segment; 0 if it is free.
+    pub fn units(&self, segment: SegmentId) -> u32 {
+        let kind = self.kind(segment.0);
+        if kind.state == UNIT_HEAD { kind.units } else { 0 }
+    }
+
+    /// Its place in the order of allocations.
+    pub fn order(&self, segment: SegmentId) -> u64 {
+        self.state(segment).order.load(Ordering::Relaxed)
+    }
+
+    /// The segment in which a location lies.
+    #[inline]
+    pub fn head_of(&self, location: Location) -> SegmentId {
+        let unit = location.unit();
+        let kind = self.kind(unit);
+        SegmentId(if kind.state == UNIT_TAIL { unit.saturating_sub(kind.units) } else { unit })
+    }
+
+    /// Whether so many words from a location on lie in its segment.
+    pub(crate) fn fits_run(&self, location: Location, words: u64) -> bool {
+        let head = self.head_of(location);
+        let end = u64::from(head.0 + self.units(head)) * UNIT_WORDS;
+        location.bits() + words <= end
+    }
+
+    /// Counts bytes as live; returns the live bytes.
+    #[inline]
+    pub fn add_live(&self, segment: SegmentId, bytes: usize) -> usize {
+        let bytes = bytes as u64;
+        (self.state(segment).live.fetch_add(bytes, Ordering::AcqRel) + bytes) as usize
+    }
+
+    /// Counts bytes as dead; returns the live bytes that remain.
+    #[inline]
+    pub fn sub_live(&self, segment: SegmentId, bytes: usize) -> usize {
+        let before = self.state(segment).live.fetch_sub(bytes as u64, Ordering::AcqRel);
+        debug_assert!(before >= bytes as u64, "only live bytes die");
+        before.wrapping_sub(bytes as u64) as usize
+    }
+
+    /// The live bytes.
+    pub fn live(&self, segment: SegmentId) -> usize {
+        self.state(segment).live.load(Ordering::Acquire) as usize
+    }
+
+    /// Notes the expiry of a row in the segment; 0 (never) outranks every tick.
+    #[inline]
+    pub fn note_expiry(&self, segment: SegmentId, expiry: u32) {
+        let expiry = if expiry == 0 { NEVER } else { u64::from(expiry) };
+        let latest = &self.state(segment).expiry;
+        if latest.load(Ordering::Relaxed) < expiry {
+            latest.fetch_max(expiry, Ordering::Relaxed);
+        }
+    }
+
+    /// The latest expiry noted; `None` if a row that never expires was noted, or no row at all.
+    pub fn max_expiry(&self, segment: SegmentId) -> Option<u32> {
+        u32::try_from(self.state(segment).expiry.load(Ordering::Relaxed)).ok().filter(|tick| *tick != 0)
+    }
+
+    /// The rows of a segment from a word on. It is sealed without writers, or the caller knows that what it
+    /// visits is written.
+    pub fn rows(&self, segment: SegmentId, from_word: u32) -> Rows<'_> {
+        Rows { arena: self, head: segment.0, next: u64::from(from_word), end: self.used(segment) as u64 / 8 }
+    }
+
+    /// Frees a segment. No slot points into it and it has no writer.
+    pub fn recycle(&self, segment: SegmentId) {
+        let units = self.units(segment);
+        debug_assert!(units > 0, "only a segment in use is recycled");
+        debug_assert_eq!(self.writers(segment), 0, "nobody writes into a segment that is recycled");
+        for unit in segment.0..segment.0 + units {
+            let at = self.layout.generations + u64::from(unit);
+            let generation = self.map.load(at, Ordering::Relaxed);
+            // Release: pairs with the Acquire of the first look at the generation; who sees it raised sees the
+            // slots that pointed here cleared. The owner of the segment is alone in storing it.
+            self.map.store(at, generation.wrapping_add(1), Ordering::Release);
+        }
+        // Everything that overwrites the bytes comes after the generations; pairs with a reader's Acquire fence.
+        fence(Ordering::Release);
+        for unit in segment.0..segment.0 + units {
+            self.clear_stored_header(unit);
+            self.segments.states[unit as usize].kind.store(UNIT_FREE, Ordering::Release);
+        }
+        self.segments.pool.lock().mark(segment.0, units, false);
+    }
+
+    /// Every segment in use, by order of allocation.
+    pub fn segments(&self) -> Vec<SegmentId> {
+        let frontier = self.segments.pool.lock().frontier() * BLOCK_UNITS;
+        let mut heads: Vec<_> =
+            (0..frontier).filter(|unit| self.kind(*unit).state == UNIT_HEAD).map(SegmentId).collect();
+        heads.sort_by_key(|segment| self.order(*segment));
+        heads
+    }
+
+    /// Sets the most bytes that segments may take; what is above it stays until it is recycled.
+    pub fn set_limit(&self, segment_bytes: u64) {
+        let units = (segment_bytes / UNIT_BYTES as u64).min(u64::from(self.layout.max_units));
+        self.segments.pool.lock().limit_units = units;
+    }
+
+    /// Bytes that may still be allocated.
+    pub fn free_bytes(&self) -> u64 {
+        let pool = self.segments.pool.lock();
+        pool.limit_units.saturating_sub(pool.used_units) * UNIT_BYTES as u64
+    }
+
+    /// Gives the memory of free units back to the system.
+    pub fn trim(&self) {
+        self.segments.pool.lock().release_free(&self.map, &self.layout, u64::MAX);
+    }
+
+    /// Bytes of segments in use, and bytes committed.
+    pub(crate) fn segment_usage(&self) -> (u64, u64) {
+        let pool = self.segments.pool.lock();
+        (pool.used_units * UNIT_BYTES as u64, pool.committed_units * UNIT_BYTES as u64)
+    }
+}
+
+/// The rows of a segment, in order; fillers are skipped.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    arena: &'a Arena,
+    head: u32,
+    next: u64,
+    end: u64,
+}
+
+impl Rows<'_> {
+    /// The word from the start of the segment at which the next row begins: where to resume.
+    pub fn position(&self) -> u32 {
+        self.next as u32
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = (Location, RowHead);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.next < self.end {
+            let location = Location::in_run(self.head, self.next);
+            let first = self.arena.map.load(self.arena.layout.at(location), Ordering::Relaxed);
+            if first as u16 == FILLER_TABLE {
+                // A filler of nothing would hold the loop for ever; there is none, but bytes are bytes.
+                self.next = self.next.saturating_add((first >> 16).max(1));
+                continue;
+            }
+            let Some(head) = self.arena.parse(location) else { break };
+            self.next += head.total_bytes as u64 / 8;
+            return Some((location, head));
+        }
+        self.next = self.next.min(self.end);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_cover_a_run_across_blocks() {
+        let masks: Vec<_> = block_masks(14, 20).collect();
+        assert_eq!(masks, [(0, 0xc000), (1, 0xffff), (2, 0x0003)]);
+        assert_eq!(bit_runs(0b1110_0000_0001_0110).collect::<Vec<_>>(), [(1, 2), (4, 1), (13, 3)]);
+        assert_eq!(bit_runs(u16::MAX).collect::<Vec<_>>(), [(0, 16)]);
+    }
+
+    #[test]
+    fn kinds_round_trip() {
+        let tag = SegmentTag { table: TableId(4095), queue: Queue::Main, ttl_class: 7, schema: 3 };
+        let kind = Kind::head(2048, &tag);
+        assert_eq!(Kind::of(kind.word()), kind);
+        assert_eq!(kind.queue(), Queue::Main);
+    }
+}

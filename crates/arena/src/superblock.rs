@@ -1,0 +1,282 @@
+//! The superblock and what hangs on it: creation, stamps, dead rows by table, definitions, heartbeat.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustix::fs::{FlockOperation, MemfdFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::index::index_word;
+use crate::layout::{
+    BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES,
+    MAX_TABLES, STATE_READY, TABLE_LINE_BYTES, TableId, UNIT_BYTES, word,
+};
+use crate::map::Map;
+use crate::{Arena, ArenaError, CatalogueError, Geometry};
+
+/// Stamps reserved by one store: a crash skips at most so many of 2^48.
+const STAMP_RANGE: u64 = 1 << 20;
+/// Stamps have 48 bits in a row.
+pub(crate) const STAMP_LIMIT: u64 = 1 << 48;
+/// Units that the smallest arena commits at once.
+const FIRST_UNITS: u64 = 32;
+
+/// Where the next stamp comes from. Alone on its line: every write takes one.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Stamps {
+    next: AtomicU64,
+    ceiling: AtomicU64,
+    raise: Mutex<()>,
+}
+
+impl Stamps {
+    /// Begins at `next`; the first stamp reserves a range.
+    pub(crate) fn new(next: u64) -> Self {
+        Self { next: AtomicU64::new(next), ceiling: AtomicU64::new(next), raise: Mutex::new(()) }
+    }
+}
+
+impl Arena {
+    /// Creates an arena in a file of its own, which must not exist; without a path, in anonymous memory.
+    ///
+    /// The file is sparse: it is as large as the arena may ever grow, and takes memory as it is used.
+    pub fn create(path: Option<&Path>, geometry: &Geometry, now_ns: u64) -> Result<Self, ArenaError> {
+        let layout = Layout::reserve_for(geometry.memory_bytes)
+            .and_then(Layout::new)
+            .ok_or(ArenaError::Geometry(geometry.memory_bytes))?;
+        let shown = path.unwrap_or_else(|| Path::new("anonymous memory"));
+        let file = match path {
+            Some(path) => create_file(path)?,
+            None => rustix::fs::memfd_create("arena", MemfdFlags::CLOEXEC)
+                .map_err(|errno| system("memfd_create", shown, errno))?,
+        };
+        let made = Self::fill_file(file, layout, geometry, now_ns, shown);
+        if let (Err(_), Some(path)) = (&made, path) {
+            // A file without a complete superblock is of no use to anybody; that it stays is no further error.
+            let _ = fs::remove_file(path);
+        }
+        made
+    }
+
+    fn fill_file(
+        file: OwnedFd,
+        layout: Layout,
+        geometry: &Geometry,
+        now_ns: u64,
+        shown: &Path,
+    ) -> Result<Self, ArenaError> {
+        rustix::fs::ftruncate(&file, layout.total_bytes)
+            .map_err(|errno| system("ftruncate", shown, errno))?;
+        let map = Map::new(file, layout.total_bytes).map_err(|source| ArenaError::Io {
+            call: "mmap",
+            path: shown.to_owned(),
+            source,
+        })?;
+        let units = FIRST_UNITS.min(geometry.memory_bytes.div_ceil(UNIT_BYTES as u64));
+        let first_buckets = crate::layout::BUCKET_BYTES << FIRST_LEVEL;
+        for (from, bytes) in [
+            (0, layout.catalogue * 8),
+            (layout.index * 8, first_buckets),
+            (layout.segments * 8, units * UNIT_BYTES as u64),
+        ] {
+            map.commit(from, bytes).map_err(|source| no_space(shown, bytes, source))?;
+        }
+        let seed = fastrand::u64(..);
+        write_constants(&map, &layout, seed, now_ns);
+        map.store(word::PID, u64::from(std::process::id()), Ordering::Relaxed);
+        map.store(word::STAMP_CEILING, 1, Ordering::Relaxed);
+        map.store(word::INDEX, index_word(FIRST_LEVEL, 0), Ordering::Relaxed);
+        map.store(word::HEARTBEAT, now_ns, Ordering::Relaxed);
+        // Release: whoever finds the file ready finds all of the above.
+        map.store(word::STATE, STATE_READY, Ordering::Release);
+        let arena = Self::with_map(map, layout, geometry, seed, 1).map_err(|source| ArenaError::Io {
+            call: "mmap",
+            path: shown.to_owned(),
+            source,
+        })?;
+        arena.buckets.lock().main_committed = 1 << FIRST_LEVEL;
+        arena.segments.pool.lock().assume_committed(units as u32);
+        Ok(arena)
+    }
+
+    /// Issues the next stamp; it never repeats, not even across a crash.
+    #[inline]
+    pub fn next_stamp(&self) -> u64 {
+        let stamp = self.stamps.next.fetch_add(1, Ordering::Relaxed);
+        // Acquire: pairs with the Release in `raise_ceiling`; the range is in the file before a stamp of it is used.
+        if stamp >= self.stamps.ceiling.load(Ordering::Acquire) {
+            self.raise_ceiling(stamp);
+        }
+        stamp
+    }
+
+    #[cold]
+    fn raise_ceiling(&self, stamp: u64) {
+        let _guard = self.stamps.raise.lock();
+        let ceiling = self.stamps.ceiling.load(Ordering::Relaxed);
+        if stamp >= ceiling {
+            let ceiling = stamp + STAMP_RANGE;
+            self.map.store(word::STAMP_CEILING, ceiling, Ordering::Release);
+            self.stamps.ceiling.store(ceiling, Ordering::Release);
+        }
+    }
+
+    /// The last stamp issued; 0 before the first.
+    pub fn last_stamp(&self) -> u64 {
+        self.stamps.next.load(Ordering::Acquire) - 1
+    }
+
+    fn table_word(&self, table: TableId) -> u64 {
+        debug_assert!(usize::from(table.0) < MAX_TABLES);
+        self.layout.tables + (u64::from(table.0) % MAX_TABLES as u64) * (TABLE_LINE_BYTES / 8)
+    }
+
+    /// Rows of the table with a smaller stamp are dead.
+    #[inline]
+    pub fn dead_below(&self, table: TableId) -> u64 {
+        // Acquire: pairs with the Release exchange below, so that a flush is seen by whoever is told of it.
+        self.map.load(self.table_word(table), Ordering::Acquire)
+    }
+
+    /// Raises `dead_below`; a smaller value is ignored, for what is dead stays dead.
+    pub fn set_dead_below(&self, table: TableId, stamp: u64) {
+        let at = self.table_word(table);
+        let mut now = self.map.load(at, Ordering::Acquire);
+        while now < stamp && !self.map.compare_exchange(at, now, stamp) {
+            now = self.map.load(at, Ordering::Acquire);
+        }
+    }
+
+    fn catalogue_half(&self, root: u64) -> u64 {
+        self.layout.catalogue + (root - 1) * (CATALOGUE_HALF_BYTES / 8)
+    }
+
+    /// The table definitions, if any were stored.
+    pub fn catalogue(&self) -> Option<Vec<u8>> {
+        let _guard = self.catalogue_lock.lock();
+        self.read_catalogue().ok().flatten()
+    }
+
+    /// The definitions in force; an error if the words that should hold them do not.
+    pub(crate) fn read_catalogue(&self) -> Result<Option<Vec<u8>>, &'static str> {
+        let root = self.map.load(word::CATALOGUE, Ordering::Acquire);
+        if root == 0 {
+            return Ok(None);
+        }
+        if root > 2 {
+            return Err("the root of the table definitions is neither half");
+        }
+        let half = self.catalogue_half(root);
+        let len = usize::try_from(self.map.load(half, Ordering::Relaxed)).unwrap_or(usize::MAX);
+        if len > MAX_CATALOGUE_BYTES {
+            return Err("the table definitions are longer than their place");
+        }
+        let mut bytes = Vec::new();
+        let first = half as usize + 2;
+        crate::copy::append(&self.map.words()[first..first + len.div_ceil(8)], 0, len, &mut bytes);
+        if u64::from(crc32c::crc32c(&bytes)) != self.map.load(half + 1, Ordering::Relaxed) {
+            return Err("the table definitions do not bear their check");
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Replaces the table definitions by one store.
+    pub fn set_catalogue(&self, bytes: &[u8]) -> Result<(), CatalogueError> {
+        if bytes.len() > MAX_CATALOGUE_BYTES {
+            return Err(CatalogueError::TooLarge(bytes.len()));
+        }
+        let _guard = self.catalogue_lock.lock();
+        let root = if self.map.load(word::CATALOGUE, Ordering::Relaxed) == 1 { 2 } else { 1 };
+        let half = self.catalogue_half(root);
+        self.map.commit(half * 8, 16 + bytes.len() as u64).map_err(|_| CatalogueError::NoSpace)?;
+        let (whole, tail) = bytes.split_at(bytes.len() & !7);
+        self.map.store_bytes(half + 2, whole);
+        if !tail.is_empty() {
+            self.map.store(half + 2 + whole.len() as u64 / 8, crate::copy::padded(tail), Ordering::Relaxed);
+        }
+        self.map.store(half + 1, u64::from(crc32c::crc32c(bytes)), Ordering::Relaxed);
+        self.map.store(half, bytes.len() as u64, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `read_catalogue`; the half is complete behind the root.
+        self.map.store(word::CATALOGUE, root, Ordering::Release);
+        Ok(())
+    }
+
+    /// The monotonic time at which the arena was created; ticks count from it.
+    #[inline]
+    pub fn epoch_ns(&self) -> u64 {
+        self.epoch_ns
+    }
+
+    /// Tells readers that the owner lives.
+    pub fn heartbeat(&self, now_ns: u64) {
+        self.map.store(word::HEARTBEAT, now_ns, Ordering::Release);
+    }
+}
+
+/// The words that never change, and their check.
+fn write_constants(map: &Map, layout: &Layout, seed: u64, now_ns: u64) {
+    let boot = boot_id().unwrap_or_default();
+    let constants = [
+        (word::MAGIC, MAGIC),
+        (word::VERSION, LAYOUT_VERSION),
+        (word::BYTE_ORDER, BYTE_ORDER_MARK),
+        (word::RESERVE, layout.reserve_bytes),
+        (word::TOTAL, layout.total_bytes),
+        (word::SEED, seed),
+        (word::INSTANCE, fastrand::u64(..)),
+        (word::BOOT, boot[0]),
+        (word::BOOT + 1, boot[1]),
+        (word::EPOCH, now_ns),
+    ];
+    for (at, value) in constants {
+        map.store(at, value, Ordering::Relaxed);
+    }
+    map.store(word::CHECK, constants_check(|at| map.load(at, Ordering::Relaxed)), Ordering::Relaxed);
+}
+
+/// The check over the words that never change.
+pub(crate) fn constants_check(load: impl Fn(u64) -> u64) -> u64 {
+    u64::from((0..word::CHECK).fold(0, |crc, at| crc32c::crc32c_append(crc, &load(at).to_le_bytes())))
+}
+
+/// The identity of this boot of the machine: monotonic time means nothing across two of them.
+pub(crate) fn boot_id() -> Option<[u64; 2]> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let number = u128::from_str_radix(&digits, 16).ok()?;
+    Some([(number >> 64) as u64, number as u64])
+}
+
+fn create_file(path: &Path) -> Result<OwnedFd, ArenaError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| match errno {
+        Errno::EXIST => ArenaError::Exists(path.to_owned()),
+        errno => system("open", path, errno),
+    })?;
+    lock(&file, path)?;
+    Ok(file)
+}
+
+/// Takes the lock that says who owns the arena; the kernel drops it with the process.
+pub(crate) fn lock(file: &OwnedFd, path: &Path) -> Result<(), ArenaError> {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
+        Errno::WOULDBLOCK => ArenaError::Locked(path.to_owned()),
+        errno => system("flock", path, errno),
+    })
+}
+
+pub(crate) fn system(call: &'static str, path: &Path, errno: Errno) -> ArenaError {
+    ArenaError::Io { call, path: path.to_owned(), source: errno.into() }
+}
+
+fn no_space(path: &Path, bytes: u64, source: std::io::Error) -> ArenaError {
+    if source.kind() == std::io::ErrorKind::StorageFull {
+        ArenaError::NoSpace { path: path.to_owned(), bytes }
+    } else {
+        ArenaError::Io { call: "fallocate", path: path.to_owned(), source }
+    }
+}
