@@ -1,9 +1,10 @@
 //! The ordered secondary index: a B+tree from sort keys to row locations.
 //!
-//! An entry is sixteen bytes: the first eight bytes of the row's sort key, and the row's location. The rest of
-//! a longer key is not kept, for the row has it: where two entries tie in their first eight bytes and those
-//! were not all, the tree asks for the full key through [`SortKeys`]. Rows with equal keys are ordered by
-//! location, so every entry has one place.
+//! An entry is sixteen bytes: eight bytes of the row's sort key, and the row's location. The rest of a longer
+//! key is not kept, for the row has it: where two entries tie in their eight bytes and those were not all, the
+//! tree asks for the full key through [`SortKeys`]. That is seldom, because each node takes its eight bytes
+//! from behind what all its keys share. Rows with equal keys are ordered by location, so every entry has one
+//! place.
 //!
 //! The tree knows nothing of columns beyond this: keys are what [`crate::codec::sort_key`] makes, and no key
 //! of one index is the beginning of another. Bounds of a range are a key, the encoding of a key's first
@@ -22,16 +23,15 @@ use std::ops::Bound;
 
 use crate::codec::{column_ends, prefix_end, prefix8};
 
+mod block;
 mod inner;
-mod leaf;
 mod node;
 mod target;
 #[cfg(test)]
 mod tests;
 
-use leaf::Entry;
 use node::{Node, Replaced, Tally};
-use target::{Place, Target};
+use target::{Place, RowReader, Target};
 
 /// Reads the sort key of a row that is in the index.
 pub trait SortKeys {
@@ -112,22 +112,15 @@ impl OrderedIndex {
 
     /// An index of these entries, (first eight bytes of the key, location), in any order.
     ///
-    /// Far cheaper than inserting one by one: a key is read only where eight bytes did not decide.
+    /// Far cheaper than inserting one by one: keys are read only where eight bytes did not decide.
     pub fn build<K: SortKeys + ?Sized>(mut entries: Vec<(u64, u64)>, keys: &K) -> Self {
         entries.sort_unstable();
         for group in entries.chunk_by_mut(|a, b| a.0 == b.0) {
             sort_ties(group, keys);
         }
-        Self::from_sorted(entries.into_iter())
-    }
-
-    /// An index of entries that come sorted by full key and location.
-    pub fn from_sorted(entries: impl ExactSizeIterator<Item = (u64, u64)>) -> Self {
-        let len = entries.len();
         let mut tally = Tally::default();
-        let root =
-            Node::from_sorted(entries.map(|(prefix, location)| Entry { prefix, location }), &mut tally);
-        Self { root, len, tally }
+        let root = Node::from_sorted(&entries, &mut RowReader::new(keys), &mut tally);
+        Self { root, len: entries.len(), tally }
     }
 
     /// How many entries there are.
@@ -150,20 +143,19 @@ impl OrderedIndex {
         *self = Self::new();
     }
 
-    /// Adds a row; false where this very entry is here already.
+    /// Adds a row, which is readable from now on; false where this very entry is here already.
     pub fn insert<K: SortKeys + ?Sized>(&mut self, key: &[u8], location: u64, keys: &K) -> bool {
         let mut target = Target::new(key, Place::ThroughEntry(location), keys);
-        let entry = Entry { prefix: target.prefix(), location };
         let Some(root) = &mut self.root else {
-            self.root = Some(Node::single(entry, &mut self.tally));
+            self.root = Some(Node::single(&mut target, location, &mut self.tally));
             self.len = 1;
             return true;
         };
-        let inserted = root.insert(entry, &mut target, true, &mut self.tally);
+        let inserted = root.insert(location, &mut target, true, &mut self.tally);
         if let Some(right) = inserted.split
             && let Some(left) = self.root.take()
         {
-            self.root = Some(Node::above(left, right, &mut self.tally));
+            self.root = Some(Node::above(left, right, target.rows(), &mut self.tally));
         }
         self.len += usize::from(inserted.added);
         inserted.added
@@ -198,9 +190,9 @@ impl OrderedIndex {
         };
         let mut target = Target::new(key, Place::ThroughEntry(old), keys);
         match root.replace_location(&mut target, new) {
-            Replaced::InPlace => true,
+            Replaced::Done => true,
             Replaced::Missing => false,
-            Replaced::Moves => {
+            Replaced::Elsewhere => {
                 self.remove(key, old, keys);
                 self.insert(key, new, keys);
                 true

@@ -1,21 +1,21 @@
 //! Inner nodes: children, the first entry below each, and how many entries lie below each.
 
 use super::SortKeys;
-use super::leaf::{Entry, LEAF_ENTRIES};
-use super::node::{Inserted, Node, Tally};
-use super::target::Target;
+use super::block::{BLOCK_ENTRIES, Block};
+use super::node::{FILL, Inserted, Node, Replaced, Tally};
+use super::target::{RowReader, Target};
 
-/// Children of an inner node: two levels of them index a million rows.
-pub(super) const INNER_CHILDREN: usize = 128;
 /// A leaf gives entries to a neighbour instead of splitting where that has so much room; it keeps leaves
 /// about five sixths full.
-const ROOM_TO_SHARE: usize = LEAF_ENTRIES / 4;
+const ROOM_TO_SHARE: usize = BLOCK_ENTRIES / 4;
+/// A node with less than this is joined with a neighbour...
+const SPARSE: usize = BLOCK_ENTRIES / 4;
+/// ...where the two fill no more than this of one, so that it does not split again soon.
+const JOINED_MAX: usize = BLOCK_ENTRIES / 4 * 3;
 
 pub(super) struct Inner {
-    /// The first entry below each child, as two columns that are searched like a leaf's. They are live
-    /// entries, so their rows can be read.
-    prefixes: Vec<u64>,
-    locations: Vec<u64>,
+    /// The first entry below each child, which is live, so its row can be read.
+    firsts: Block,
     /// How many entries lie below each child: positions by addition.
     counts: Vec<usize>,
     children: Vec<Node>,
@@ -24,18 +24,17 @@ pub(super) struct Inner {
 impl Inner {
     /// The heap that an inner node takes.
     pub(super) const BYTES: usize =
-        size_of::<Self>() + INNER_CHILDREN * (2 * size_of::<u64>() + size_of::<usize>() + size_of::<Node>());
+        size_of::<Self>() + BLOCK_ENTRIES * (size_of::<usize>() + size_of::<Node>());
 
     pub(super) fn new() -> Self {
         Self {
-            prefixes: Vec::with_capacity(INNER_CHILDREN),
-            locations: Vec::with_capacity(INNER_CHILDREN),
-            counts: Vec::with_capacity(INNER_CHILDREN),
-            children: Vec::with_capacity(INNER_CHILDREN),
+            firsts: Block::new(),
+            counts: Vec::with_capacity(BLOCK_ENTRIES),
+            children: Vec::with_capacity(BLOCK_ENTRIES),
         }
     }
 
-    pub(super) fn children(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.children.len()
     }
 
@@ -43,12 +42,8 @@ impl Inner {
         &self.children[at]
     }
 
-    pub(super) fn child_mut(&mut self, at: usize) -> &mut Node {
-        &mut self.children[at]
-    }
-
-    pub(super) fn first(&self) -> Entry {
-        Entry { prefix: self.prefixes[0], location: self.locations[0] }
+    pub(super) fn first(&self) -> u64 {
+        self.firsts.first()
     }
 
     pub(super) fn count(&self) -> usize {
@@ -61,7 +56,7 @@ impl Inner {
 
     /// The child below which a position lies: the last whose first entry lies before it.
     pub(super) fn child_of<K: SortKeys + ?Sized>(&self, target: &mut Target<'_, K>) -> usize {
-        target.position(&self.prefixes, &self.locations).saturating_sub(1)
+        self.firsts.position(target).saturating_sub(1)
     }
 
     /// The child below which the entry with `rank` entries before it lies, and its rank there.
@@ -75,100 +70,105 @@ impl Inner {
         None
     }
 
-    pub(super) fn push(&mut self, node: Node) {
-        self.insert_child(self.children.len(), node);
+    pub(super) fn push<K: SortKeys + ?Sized>(&mut self, node: Node, rows: &mut RowReader<'_, K>) {
+        self.insert_child(self.children.len(), node, rows);
     }
 
     pub(super) fn pop(&mut self) -> Option<Node> {
         (!self.children.is_empty()).then(|| self.remove_child(self.children.len() - 1))
     }
 
-    fn insert_child(&mut self, at: usize, node: Node) {
-        let first = node.first();
-        self.prefixes.insert(at, first.prefix);
-        self.locations.insert(at, first.location);
+    pub(super) fn tighten<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
+        self.firsts.tighten(rows);
+    }
+
+    fn insert_child<K: SortKeys + ?Sized>(&mut self, at: usize, node: Node, rows: &mut RowReader<'_, K>) {
+        self.firsts.insert_row(at, node.first(), rows);
         self.counts.insert(at, node.count());
         self.children.insert(at, node);
     }
 
     fn remove_child(&mut self, at: usize) -> Node {
-        self.prefixes.remove(at);
-        self.locations.remove(at);
+        self.firsts.remove(at);
         self.counts.remove(at);
         self.children.remove(at)
     }
 
-    /// Writes a child's first entry down again after it may have changed.
-    fn refresh_first(&mut self, at: usize) {
+    /// Names a child's first entry again where that is another one now.
+    fn refresh_first<K: SortKeys + ?Sized>(&mut self, at: usize, rows: &mut RowReader<'_, K>) {
         let first = self.children[at].first();
-        self.prefixes[at] = first.prefix;
-        self.locations[at] = first.location;
+        if self.firsts.locations()[at] != first {
+            self.firsts.set_row(at, first, rows);
+        }
     }
 
     /// The children from `at` on, as a new node.
-    fn split_off(&mut self, at: usize) -> Self {
+    fn split_off<K: SortKeys + ?Sized>(&mut self, at: usize, rows: &mut RowReader<'_, K>) -> Self {
         let mut right = Self::new();
-        right.prefixes.extend(self.prefixes.drain(at..));
-        right.locations.extend(self.locations.drain(at..));
+        right.firsts = self.firsts.split_off(at);
         right.counts.extend(self.counts.drain(at..));
         right.children.extend(self.children.drain(at..));
+        self.tighten(rows);
+        right.tighten(rows);
         right
-    }
-
-    /// Takes over all children of the node on the right.
-    fn append(&mut self, right: &mut Self) {
-        self.prefixes.append(&mut right.prefixes);
-        self.locations.append(&mut right.locations);
-        self.counts.append(&mut right.counts);
-        self.children.append(&mut right.children);
     }
 
     pub(super) fn insert<K: SortKeys + ?Sized>(
         &mut self,
-        entry: Entry,
+        location: u64,
         target: &mut Target<'_, K>,
         edge: bool,
         tally: &mut Tally,
     ) -> Inserted {
         let mut at = self.child_of(target);
-        if self.share(at) {
+        if self.share(at, target.rows()) {
             at = self.child_of(target);
         }
-        let last = at + 1 == self.children.len();
-        let below = self.children[at].insert(entry, target, edge && last, tally);
-        self.refresh_first(at);
+        let edge = edge && at + 1 == self.children.len();
+        let below = self.children[at].insert(location, target, edge, tally);
+        self.refresh_first(at, target.rows());
         let Some(right) = below.split else {
             self.counts[at] += usize::from(below.added);
             return below;
         };
         self.counts[at] = self.children[at].count();
-        let split = (self.children.len() == INNER_CHILDREN).then(|| {
-            tally.inners += 1;
-            // As with leaves: growth at the right edge leaves nearly full nodes behind.
-            self.split_off(if edge && last {
-                INNER_CHILDREN - INNER_CHILDREN / 8
-            } else {
-                INNER_CHILDREN / 2
-            })
-        });
-        let Some(mut other) = split else {
-            self.insert_child(at + 1, right);
-            return Inserted { added: true, split: None };
-        };
-        match (at + 1).checked_sub(self.children.len()) {
-            Some(at) => other.insert_child(at, right),
-            None => self.insert_child(at + 1, right),
-        }
-        Inserted { added: true, split: Some(Node::Inner(Box::new(other))) }
+        Inserted { added: true, split: self.add_child(at + 1, right, edge, target.rows(), tally) }
     }
 
-    /// Gives entries of a full leaf to a neighbour with room; true where entries moved.
-    fn share(&mut self, at: usize) -> bool {
-        if !matches!(&self.children[at], Node::Leaf(leaf) if leaf.is_full()) {
+    /// Puts a new child in; the right half of this node where it had to be split.
+    fn add_child<K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        child: Node,
+        edge: bool,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) -> Option<Node> {
+        if self.children.len() < BLOCK_ENTRIES {
+            self.insert_child(at, child, rows);
+            return None;
+        }
+        // As with leaves: growth at the right edge leaves nearly full nodes behind.
+        let middle = if edge { FILL } else { BLOCK_ENTRIES / 2 };
+        let mut right = self.split_off(middle, rows);
+        tally.inners += 1;
+        match at.checked_sub(middle) {
+            Some(at) => right.insert_child(at, child, rows),
+            None => self.insert_child(at, child, rows),
+        }
+        Some(Node::Inner(Box::new(right)))
+    }
+
+    /// Gives entries of a full leaf to a neighbour with room that skips the same; true where entries moved.
+    fn share<K: SortKeys + ?Sized>(&mut self, at: usize, rows: &mut RowReader<'_, K>) -> bool {
+        let Node::Leaf(full) = &self.children[at] else {
+            return false;
+        };
+        if !full.is_full() {
             return false;
         }
         let room = |node: Option<&Node>| match node {
-            Some(Node::Leaf(leaf)) => LEAF_ENTRIES - leaf.len(),
+            Some(Node::Leaf(leaf)) if leaf.shares_with(full) => BLOCK_ENTRIES - leaf.len(),
             _ => 0,
         };
         let right = room(self.children.get(at + 1));
@@ -176,19 +176,18 @@ impl Inner {
         if right.max(left) < ROOM_TO_SHARE {
             return false;
         }
-        let (boundary, count) =
-            if right >= left { (at, right.div_ceil(2)) } else { (at - 1, left.div_ceil(2)) };
+        let boundary = if right >= left { at } else { at - 1 };
         if let [Node::Leaf(a), Node::Leaf(b)] = &mut self.children[boundary..boundary + 2] {
             if boundary == at {
-                a.move_tail(count, b);
+                a.move_tail(right.div_ceil(2), b);
             } else {
-                a.take_front(count, b);
+                a.take_front(left.div_ceil(2), b);
             }
         }
         for child in [boundary, boundary + 1] {
             self.counts[child] = self.children[child].count();
         }
-        self.refresh_first(boundary + 1);
+        self.refresh_first(boundary + 1, rows);
         true
     }
 
@@ -206,19 +205,29 @@ impl Inner {
             forget(&self.remove_child(at), tally);
             return true;
         }
-        self.refresh_first(at);
-        self.merge(at, tally);
+        self.refresh_first(at, target.rows());
+        self.join(at, target.rows(), tally);
         true
     }
 
-    /// Joins a child that is less than a quarter full with a neighbour, where the two fill no more than three
-    /// quarters of one node, so that it does not split again soon.
-    fn merge(&mut self, at: usize, tally: &mut Tally) {
-        let (size, room) = self.children[at].fill();
-        if size >= room / 4 {
+    pub(super) fn replace_location<K: SortKeys + ?Sized>(
+        &mut self,
+        target: &mut Target<'_, K>,
+        new: u64,
+    ) -> Replaced {
+        let at = self.child_of(target);
+        let replaced = self.children[at].replace_location(target, new);
+        self.refresh_first(at, target.rows());
+        replaced
+    }
+
+    /// Joins a sparse child with a neighbour, where the two fit into one node.
+    fn join<K: SortKeys + ?Sized>(&mut self, at: usize, rows: &mut RowReader<'_, K>, tally: &mut Tally) {
+        let width = self.children[at].width();
+        if width >= SPARSE {
             return;
         }
-        let fits = |other: Option<&Node>| other.is_some_and(|other| size + other.fill().0 <= room / 4 * 3);
+        let fits = |other: Option<&Node>| other.is_some_and(|other| width + other.width() <= JOINED_MAX);
         let left = if fits(self.children.get(at + 1)) {
             at
         } else if at > 0 && fits(self.children.get(at - 1)) {
@@ -229,11 +238,13 @@ impl Inner {
         let right = self.remove_child(left + 1);
         match (&mut self.children[left], right) {
             (Node::Leaf(left), Node::Leaf(mut right)) => {
-                left.take_front(right.len(), &mut right);
+                left.append(&mut right, rows);
                 tally.leaves -= 1;
             }
             (Node::Inner(left), Node::Inner(mut right)) => {
-                left.append(&mut right);
+                left.firsts.append(&mut right.firsts, rows);
+                left.counts.append(&mut right.counts);
+                left.children.append(&mut right.children);
                 tally.inners -= 1;
             }
             // All children of a node are at one depth.
@@ -267,7 +278,7 @@ impl Inner {
     }
 }
 
-/// Uncounts an empty node: a leaf, or inner nodes whose last child was dropped before.
+/// Uncounts an empty node: a leaf, or an inner node whose last child was dropped before.
 fn forget(node: &Node, tally: &mut Tally) {
     match node {
         Node::Leaf(_) => tally.leaves -= 1,
@@ -278,11 +289,13 @@ fn forget(node: &Node, tally: &mut Tally) {
 #[cfg(test)]
 impl Inner {
     /// Proves that what is noted of each child is so.
-    pub(super) fn check(&self, tally: &mut Tally) {
-        assert!(self.children.len() <= INNER_CHILDREN);
+    pub(super) fn check<K: SortKeys + ?Sized>(&self, rows: &mut RowReader<'_, K>, tally: &mut Tally) {
+        assert!(self.children.len() <= BLOCK_ENTRIES);
+        self.firsts.check(rows);
+        assert_eq!(self.firsts.len(), self.children.len());
         for (at, child) in self.children.iter().enumerate() {
-            child.check(tally);
-            assert_eq!(child.first(), Entry { prefix: self.prefixes[at], location: self.locations[at] });
+            child.check(rows, tally);
+            assert_eq!(child.first(), self.firsts.locations()[at]);
             assert_eq!(child.count(), self.counts[at]);
         }
     }

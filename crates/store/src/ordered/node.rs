@@ -1,13 +1,13 @@
 //! Nodes of the tree, leaf or inner, and what is done the same way to both.
 
 use super::SortKeys;
-use super::inner::{INNER_CHILDREN, Inner};
-use super::leaf::{Entry, LEAF_ENTRIES, Leaf};
-use super::target::Target;
+use super::block::{BLOCK_ENTRIES, Block};
+use super::inner::Inner;
+use super::target::{RowReader, Target};
 
 /// A leaf or an inner node; neither is ever empty while it is in the tree.
 pub(super) enum Node {
-    Leaf(Box<Leaf>),
+    Leaf(Box<Block>),
     Inner(Box<Inner>),
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Tally {
 impl Tally {
     /// The heap that so many nodes take.
     pub(super) fn bytes(self) -> usize {
-        self.leaves * size_of::<Leaf>() + self.inners * Inner::BYTES
+        self.leaves * size_of::<Block>() + self.inners * Inner::BYTES
     }
 }
 
@@ -35,71 +35,78 @@ pub(super) struct Inserted {
 
 /// What became of a moved row's entry.
 pub(super) enum Replaced {
-    /// It has the new location, in the old place.
-    InPlace,
+    /// It has the new location, in the right place.
+    Done,
     /// It is not here.
     Missing,
-    /// It is here, and its new place may be another one.
-    Moves,
+    /// It is here unchanged, and may belong into another leaf.
+    Elsewhere,
 }
 
 /// Bulk building leaves an eighth of each node free for the insertions to come.
-const LEAF_FILL: usize = LEAF_ENTRIES - LEAF_ENTRIES / 8;
-const INNER_FILL: usize = INNER_CHILDREN - INNER_CHILDREN / 8;
+pub(super) const FILL: usize = BLOCK_ENTRIES - BLOCK_ENTRIES / 8;
 
 impl Node {
     /// A leaf of one entry.
-    pub(super) fn single(entry: Entry, tally: &mut Tally) -> Self {
+    pub(super) fn single<K: SortKeys + ?Sized>(
+        target: &mut Target<'_, K>,
+        location: u64,
+        tally: &mut Tally,
+    ) -> Self {
         tally.leaves += 1;
-        let mut leaf = Leaf::new();
-        leaf.push(entry);
+        let mut leaf = Block::new();
+        leaf.insert(0, target.key(), location, target.rows());
         Self::Leaf(Box::new(leaf))
     }
 
     /// The parent of two nodes.
-    pub(super) fn above(left: Self, right: Self, tally: &mut Tally) -> Self {
+    pub(super) fn above<K: SortKeys + ?Sized>(
+        left: Self,
+        right: Self,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) -> Self {
         tally.inners += 1;
         let mut inner = Inner::new();
-        inner.push(left);
-        inner.push(right);
+        inner.push(left, rows);
+        inner.push(right, rows);
         Self::Inner(Box::new(inner))
     }
 
     /// The tree of sorted entries; `None` of none.
-    pub(super) fn from_sorted(entries: impl Iterator<Item = Entry>, tally: &mut Tally) -> Option<Self> {
-        let mut leaves: Vec<Leaf> = Vec::new();
-        for entry in entries {
-            match leaves.last_mut() {
-                Some(leaf) if leaf.len() < LEAF_FILL => leaf.push(entry),
-                _ => {
-                    let mut leaf = Leaf::new();
-                    leaf.push(entry);
-                    leaves.push(leaf);
-                }
+    pub(super) fn from_sorted<K: SortKeys + ?Sized>(
+        entries: &[(u64, u64)],
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) -> Option<Self> {
+        let mut level: Vec<Self> = Vec::new();
+        for chunk in entries.chunks(FILL) {
+            let mut leaf = Block::new();
+            for &(head, location) in chunk {
+                leaf.push_whole(head, location);
             }
+            leaf.tighten(rows);
+            tally.leaves += 1;
+            level.push(Self::Leaf(Box::new(leaf)));
         }
-        tally.leaves += leaves.len();
-        let mut level: Vec<Self> = leaves.into_iter().map(|leaf| Self::Leaf(Box::new(leaf))).collect();
         while level.len() > 1 {
-            let mut above: Vec<Inner> = Vec::new();
-            for node in level {
-                match above.last_mut() {
-                    Some(inner) if inner.children() < INNER_FILL => inner.push(node),
-                    _ => {
-                        let mut inner = Inner::new();
-                        inner.push(node);
-                        above.push(inner);
-                    }
+            let mut below = level.into_iter().peekable();
+            level = Vec::new();
+            while below.peek().is_some() {
+                let mut inner = Inner::new();
+                for node in below.by_ref().take(FILL) {
+                    inner.push(node, rows);
                 }
+                inner.tighten(rows);
+                tally.inners += 1;
+                level.push(Self::Inner(Box::new(inner)));
             }
-            tally.inners += above.len();
-            level = above.into_iter().map(|inner| Self::Inner(Box::new(inner))).collect();
         }
         level.pop()
     }
 
-    /// The first entry below this node.
-    pub(super) fn first(&self) -> Entry {
+    /// The location of the first entry below this node.
+    pub(super) fn first(&self) -> u64 {
         match self {
             Self::Leaf(leaf) => leaf.first(),
             Self::Inner(inner) => inner.first(),
@@ -114,25 +121,25 @@ impl Node {
         }
     }
 
-    /// How many entries or children a node has, and for how many there is room.
-    pub(super) fn fill(&self) -> (usize, usize) {
+    /// How many entries or children this node itself has.
+    pub(super) fn width(&self) -> usize {
         match self {
-            Self::Leaf(leaf) => (leaf.len(), LEAF_ENTRIES),
-            Self::Inner(inner) => (inner.children(), INNER_CHILDREN),
+            Self::Leaf(leaf) => leaf.len(),
+            Self::Inner(inner) => inner.width(),
         }
     }
 
-    /// Adds an entry. `edge` is true along the right edge of the tree.
+    /// Adds the entry that the target names. `edge` is true along the right edge of the tree.
     pub(super) fn insert<K: SortKeys + ?Sized>(
         &mut self,
-        entry: Entry,
+        location: u64,
         target: &mut Target<'_, K>,
         edge: bool,
         tally: &mut Tally,
     ) -> Inserted {
         match self {
-            Self::Leaf(leaf) => insert_in_leaf(leaf, entry, target, edge, tally),
-            Self::Inner(inner) => inner.insert(entry, target, edge, tally),
+            Self::Leaf(leaf) => insert_in_leaf(leaf, location, target, edge, tally),
+            Self::Inner(inner) => inner.insert(location, target, edge, tally),
         }
     }
 
@@ -154,18 +161,19 @@ impl Node {
         }
     }
 
-    /// Gives the entry that the target names another location, where that keeps its place.
+    /// Gives the entry that the target names another location, where it stays in its leaf.
     pub(super) fn replace_location<K: SortKeys + ?Sized>(
         &mut self,
         target: &mut Target<'_, K>,
         new: u64,
     ) -> Replaced {
         match self {
-            Self::Leaf(leaf) => replace_in_leaf(leaf, target, new),
-            Self::Inner(inner) => {
-                let child = inner.child_of(target);
-                inner.child_mut(child).replace_location(target, new)
-            }
+            Self::Inner(inner) => inner.replace_location(target, new),
+            Self::Leaf(leaf) => match leaf.find(target) {
+                Err(_) => Replaced::Missing,
+                Ok(at) if leaf.move_entry(at, new, target) => Replaced::Done,
+                Ok(_) => Replaced::Elsewhere,
+            },
         }
     }
 
@@ -176,7 +184,7 @@ impl Node {
                 tally.leaves -= 1;
                 None
             }
-            Self::Inner(mut inner) if inner.children() <= 1 => {
+            Self::Inner(mut inner) if inner.width() <= 1 => {
                 tally.inners -= 1;
                 inner.pop()?.lowered(tally)
             }
@@ -233,8 +241,8 @@ impl Node {
 }
 
 fn insert_in_leaf<K: SortKeys + ?Sized>(
-    leaf: &mut Leaf,
-    entry: Entry,
+    leaf: &mut Block,
+    location: u64,
     target: &mut Target<'_, K>,
     edge: bool,
     tally: &mut Tally,
@@ -242,56 +250,45 @@ fn insert_in_leaf<K: SortKeys + ?Sized>(
     let Err(at) = leaf.find(target) else {
         return Inserted { added: false, split: None };
     };
+    let key = target.key();
     if !leaf.is_full() {
-        leaf.insert(at, entry);
+        leaf.insert(at, key, location, target.rows());
         return Inserted { added: true, split: None };
     }
     // Keys that only grow leave full leaves behind them, not half-full ones.
-    let middle = if edge && at == leaf.len() { at } else { leaf.len() / 2 };
+    let grows = edge && at == leaf.len();
+    let middle = if grows { at } else { leaf.len() / 2 };
+    // The halves share more than the whole did; the new key comes last, for it may share less.
+    if grows {
+        leaf.tighten(target.rows());
+    }
     let mut right = leaf.split_off(middle);
     tally.leaves += 1;
-    if at < middle || (at == middle && right.len() > 0) {
-        leaf.insert(at, entry);
+    if !grows {
+        leaf.tighten(target.rows());
+        right.tighten(target.rows());
+    }
+    if at < middle {
+        leaf.insert(at, key, location, target.rows());
     } else {
-        right.insert(at - middle, entry);
+        right.insert(at - middle, key, location, target.rows());
     }
     Inserted { added: true, split: Some(Node::Leaf(Box::new(right))) }
-}
-
-/// The neighbours in the leaf decide whether the entry may stay where it is; at the ends of the leaf, and
-/// where only full keys could tell, it is taken out and put in anew.
-fn replace_in_leaf<K: SortKeys + ?Sized>(leaf: &mut Leaf, target: &mut Target<'_, K>, new: u64) -> Replaced {
-    let Ok(at) = leaf.find(target) else {
-        return Replaced::Missing;
-    };
-    if at == 0 || at + 1 == leaf.len() {
-        return Replaced::Moves;
-    }
-    let prefix = target.prefix();
-    let (before, after) = (leaf.entry(at - 1), leaf.entry(at + 1));
-    let exact = target.is_exact();
-    let stays = (before.prefix != prefix || exact && before.location < new)
-        && (after.prefix != prefix || exact && new < after.location);
-    if stays {
-        leaf.set_location(at, new);
-        return Replaced::InPlace;
-    }
-    Replaced::Moves
 }
 
 #[cfg(test)]
 impl Node {
     /// Proves the shape below this node and counts its nodes.
-    pub(super) fn check(&self, tally: &mut Tally) {
+    pub(super) fn check<K: SortKeys + ?Sized>(&self, rows: &mut RowReader<'_, K>, tally: &mut Tally) {
         assert!(self.count() > 0, "no node is empty");
         match self {
             Self::Leaf(leaf) => {
                 tally.leaves += 1;
-                assert!(leaf.prefixes().is_sorted());
+                leaf.check(rows);
             }
             Self::Inner(inner) => {
                 tally.inners += 1;
-                inner.check(tally);
+                inner.check(rows, tally);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::{Range, SortKeys};
-use crate::codec::prefix8;
+use crate::codec::Prefix;
 
 /// Which entries lie before a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,22 +19,40 @@ pub(super) enum Place {
     ThroughEntry(u64),
 }
 
+/// Reads keys of rows into buffers that it keeps; it allocates on the first read only.
+pub(super) struct RowReader<'a, K: SortKeys + ?Sized> {
+    keys: &'a K,
+    spare: Vec<Vec<u8>>,
+}
+
+impl<'a, K: SortKeys + ?Sized> RowReader<'a, K> {
+    pub(super) fn new(keys: &'a K) -> Self {
+        Self { keys, spare: Vec::new() }
+    }
+
+    /// The key of a row, in a buffer to be given back.
+    pub(super) fn take(&mut self, location: u64) -> Vec<u8> {
+        let mut key = self.spare.pop().unwrap_or_default();
+        key.clear();
+        self.keys.sort_key(location, &mut key);
+        key
+    }
+
+    pub(super) fn give_back(&mut self, buffer: Vec<u8>) {
+        self.spare.push(buffer);
+    }
+}
+
 /// A position, and the means to compare entries with it.
 pub(super) struct Target<'a, K: SortKeys + ?Sized> {
     key: &'a [u8],
-    prefix: u64,
-    /// Whether the prefix is the whole key.
-    exact: bool,
     place: Place,
-    keys: &'a K,
-    /// Keys of rows are read into it; it allocates on the first tie only.
-    scratch: Vec<u8>,
+    rows: RowReader<'a, K>,
 }
 
 impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
     pub(super) fn new(key: &'a [u8], place: Place, keys: &'a K) -> Self {
-        let prefix = prefix8(key);
-        Self { key, prefix: prefix.bytes, exact: prefix.exact, place, keys, scratch: Vec::new() }
+        Self { key, place, rows: RowReader::new(keys) }
     }
 
     /// The positions where a range begins and ends; `None` is the end of the tree.
@@ -58,53 +76,56 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
         }
     }
 
-    /// The first eight bytes of the key.
-    pub(super) fn prefix(&self) -> u64 {
-        self.prefix
+    /// The whole key.
+    pub(super) fn key(&self) -> &'a [u8] {
+        self.key
     }
 
-    /// Whether an entry is the one that the place names.
-    pub(super) fn is(&self, prefix: u64, location: u64) -> bool {
-        prefix == self.prefix
-            && matches!(self.place, Place::BeforeEntry(own) | Place::ThroughEntry(own) if own == location)
+    pub(super) fn rows(&mut self) -> &mut RowReader<'a, K> {
+        &mut self.rows
     }
 
-    /// Whether the first eight bytes decide every comparison with this key.
-    pub(super) fn is_exact(&self) -> bool {
-        self.exact
+    /// Whether the place is this row's entry.
+    pub(super) fn names(&self, location: u64) -> bool {
+        matches!(self.place, Place::BeforeEntry(own) | Place::ThroughEntry(own) if own == location)
     }
 
-    /// How many of these sorted entries lie before the position.
-    pub(super) fn position(&mut self, prefixes: &[u64], locations: &[u64]) -> usize {
-        let prefix = self.prefix;
-        let below = prefixes.partition_point(|&other| other < prefix);
-        if prefixes.get(below) != Some(&prefix) {
+    /// Asks something of the position before another entry with the same key.
+    pub(super) fn at_entry<T>(&mut self, location: u64, ask: impl FnOnce(&mut Self) -> T) -> T {
+        let place = std::mem::replace(&mut self.place, Place::BeforeEntry(location));
+        let answer = ask(self);
+        self.place = place;
+        answer
+    }
+
+    /// How many of these sorted entries lie before the position; `head` is of the target's key what the heads
+    /// are of theirs.
+    pub(super) fn position(&mut self, head: Prefix, heads: &[u64], locations: &[u64]) -> usize {
+        let below = heads.partition_point(|&other| other < head.bytes);
+        if heads.get(below) != Some(&head.bytes) || (head.exact && self.place == Place::BeforeKey) {
             return below;
         }
-        if self.exact && self.place == Place::BeforeKey {
-            return below;
-        }
-        let ties = prefixes[below..].partition_point(|&other| other == prefix);
+        let ties = heads[below..].partition_point(|&other| other == head.bytes);
         let ties = &locations[below..below + ties];
-        below + ties.partition_point(|&location| self.tie_is_before(location))
+        below + ties.partition_point(|&location| self.tie_is_before(head.exact, location))
     }
 
-    /// Whether an entry whose first eight bytes are the target's lies before the position.
-    fn tie_is_before(&mut self, location: u64) -> bool {
+    /// Whether an entry with the same head lies before the position.
+    fn tie_is_before(&mut self, exact: bool, location: u64) -> bool {
         match self.place {
-            // A bound of up to eight bytes: an entry that ties begins with it, so it is not smaller. It
+            // The bound ends within the head, so an entry that ties begins with it and is not smaller. It
             // cannot end before the bound does, for no key is the beginning of another, and the bound is the
             // beginning of a key or ends in a byte above zero.
-            Place::BeforeKey if self.exact => false,
+            Place::BeforeKey if exact => false,
             Place::BeforeKey => self.compare_key(location).is_lt(),
             Place::AfterKey => self.compare_key(location).is_le(),
-            Place::BeforeEntry(own) => self.compare_entry(location, own).is_lt(),
-            Place::ThroughEntry(own) => self.compare_entry(location, own).is_le(),
+            Place::BeforeEntry(own) => self.compare_entry(exact, location, own).is_lt(),
+            Place::ThroughEntry(own) => self.compare_entry(exact, location, own).is_le(),
         }
     }
 
-    fn compare_entry(&mut self, location: u64, own: u64) -> Ordering {
-        if self.exact || location == own {
+    fn compare_entry(&mut self, exact: bool, location: u64, own: u64) -> Ordering {
+        if exact || location == own {
             return location.cmp(&own);
         }
         self.compare_key(location).then(location.cmp(&own))
@@ -112,8 +133,9 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
 
     /// Compares a row's key with the target's.
     fn compare_key(&mut self, location: u64) -> Ordering {
-        self.scratch.clear();
-        self.keys.sort_key(location, &mut self.scratch);
-        self.scratch.as_slice().cmp(self.key)
+        let key = self.rows.take(location);
+        let order = key.as_slice().cmp(self.key);
+        self.rows.give_back(key);
+        order
     }
 }

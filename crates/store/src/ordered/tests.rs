@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
-use super::leaf::LEAF_ENTRIES;
+use super::block::BLOCK_ENTRIES;
+use super::target::RowReader;
 use super::{OrderedIndex, Range, Resume, SortKeys};
 use crate::codec::{prefix_end, prefix8, sort_key, text_prefix};
 use crate::testing::seeded;
@@ -116,7 +117,7 @@ impl Fixture {
         assert!(all.iter().eq(self.model.iter().map(|(_, location)| location)));
         if let Some(root) = &self.tree.root {
             let mut tally = super::Tally::default();
-            root.check(&mut tally);
+            root.check(&mut RowReader::new(&self.rows), &mut tally);
             assert_eq!(tally, self.tree.tally);
         }
     }
@@ -231,7 +232,7 @@ fn growing_and_shrinking_keys_fill_their_leaves() {
         }
         fixture.check();
         let leaves = fixture.tree.tally.leaves;
-        assert!(leaves <= 30_000 / LEAF_ENTRIES * 5 / 3, "{leaves} leaves, descending {descending}");
+        assert!(leaves <= 30_000 / BLOCK_ENTRIES * 5 / 3, "{leaves} leaves, descending {descending}");
     }
 }
 
