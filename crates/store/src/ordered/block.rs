@@ -93,6 +93,10 @@ impl Block {
         self.heads[at] = head;
         self.locations[at] = location;
         self.len += 1;
+        // A block that is split looks at what its halves share; one that has not been yet looks now and then.
+        if self.len.is_power_of_two() {
+            self.tighten(rows);
+        }
     }
 
     /// As [`Block::insert`], of the key that a row has.
