@@ -64,8 +64,8 @@ impl Arena {
 }
 
 impl Checkpoints<'_> {
-    /// Notes that during `tick` every stamp below `stamp` had been issued. A tick not above the last one noted
-    /// is ignored.
+    /// Notes that every stamp below `stamp` was issued before `tick`. A tick not above the last one noted is
+    /// ignored.
     pub fn record(&self, tick: u32, stamp: u64) {
         let arena = self.arena;
         let mut rings = arena.checkpoints.lock();
@@ -88,14 +88,26 @@ impl Checkpoints<'_> {
         }
     }
 
-    /// A stamp such that every smaller one was issued before `tick`: the largest one known, 0 if none is.
-    pub fn stamp_before(&self, tick: u32) -> u64 {
+    /// A stamp such that every smaller one was issued before the first tick noted after `tick`; where every write was
+    /// preceded by a note of its tick, none of these was written later than `tick`, as far as the log still tells ticks
+    /// apart. `None`: nothing was noted since.
+    pub fn first_after(&self, tick: u32) -> Option<u64> {
         let rings = self.arena.checkpoints.lock();
         let in_ring = |ring: &Ring| {
-            let after = ring.entries.partition_point(|(noted, _)| *noted < tick);
-            after.checked_sub(1).and_then(|i| ring.entries.get(i)).map_or(0, |(_, stamp)| *stamp)
+            let after = ring.entries.partition_point(|(noted, _)| *noted <= tick);
+            ring.entries.get(after).copied()
         };
-        rings.0.iter().map(in_ring).max().unwrap_or(0)
+        rings.0.iter().filter_map(in_ring).min().map(|(_, stamp)| stamp)
+    }
+
+    /// The last tick noted before the stamp was issued; `None`: it is older than the log.
+    pub fn tick_of(&self, stamp: u64) -> Option<u32> {
+        let rings = self.arena.checkpoints.lock();
+        let in_ring = |ring: &Ring| {
+            let after = ring.entries.partition_point(|(_, first)| *first <= stamp);
+            after.checked_sub(1).and_then(|i| ring.entries.get(i)).map(|(noted, _)| *noted)
+        };
+        rings.0.iter().filter_map(in_ring).max()
     }
 }
 
@@ -107,22 +119,21 @@ mod tests {
     use crate::tests::tiny;
 
     #[test]
-    fn an_age_becomes_the_largest_stamp_issued_before_it() {
+    fn an_age_becomes_the_first_stamp_after_it() {
         let arena = tiny(1 << 20);
         let log = arena.checkpoints();
-        assert_eq!(log.stamp_before(u32::MAX), 0);
+        assert_eq!(log.first_after(0), None);
         for tick in 1..=20_000 {
             log.record(tick, u64::from(tick) * 10);
         }
-        assert_eq!(log.stamp_before(20_000), 199_990);
-        assert_eq!(log.stamp_before(20_001), 200_000);
-        // Beyond the first ring the answer is coarser, never too large.
+        assert_eq!(log.first_after(20_000), None);
+        assert_eq!(log.first_after(19_999), Some(200_000));
+        assert_eq!(log.tick_of(199_999), Some(19_999));
+        // Beyond the first ring the answer is coarser, never too small.
         for tick in [1, 2, 17, 100, 5000, 15_000, 16_000] {
-            let stamp = log.stamp_before(tick);
-            assert!(
-                stamp < u64::from(tick) * 10 && stamp + 161 >= (u64::from(tick) - 1) * 10,
-                "{tick}: {stamp}"
-            );
+            let stamp = log.first_after(tick).unwrap();
+            let exact = (u64::from(tick) + 1) * 10;
+            assert!(stamp >= exact && stamp <= exact + 160, "{tick}: {stamp}");
         }
     }
 
@@ -134,9 +145,9 @@ mod tests {
         }
         let (again, _) = crate::tests::warm(&arena.image());
         for tick in [1, 2, 3, 1000, 4999, 5000, 6000] {
-            assert_eq!(again.checkpoints().stamp_before(tick), arena.checkpoints().stamp_before(tick));
+            assert_eq!(again.checkpoints().first_after(tick), arena.checkpoints().first_after(tick));
         }
         again.checkpoints().record(5001, 99_999);
-        assert_eq!(again.checkpoints().stamp_before(5002), 99_999);
+        assert_eq!(again.checkpoints().first_after(5000), Some(99_999));
     }
 }

@@ -49,8 +49,8 @@ impl Store {
     #[inline]
     pub fn checkpoint(&self, now: Tick) {
         // Relaxed: a race only notes the tick twice, and the log ignores the second.
-        if self.checkpointed.load(Ordering::Relaxed) != u64::from(now) {
-            self.checkpointed.store(u64::from(now), Ordering::Relaxed);
+        if self.checkpointed.load(Ordering::Relaxed) < now {
+            self.checkpointed.fetch_max(now, Ordering::Relaxed);
             self.arena.checkpoints().record(now, self.arena.last_stamp() + 1);
         }
     }

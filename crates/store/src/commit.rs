@@ -107,6 +107,7 @@ impl Store {
     /// since they were read; nothing was applied then.
     pub fn commit(&self, writes: &[Write]) -> Result<u64, WriteError> {
         let now = self.now();
+        self.checkpoint(now);
         match writes {
             [] => Ok(self.arena.last_stamp()),
             [write] => self.commit_one(write, now),

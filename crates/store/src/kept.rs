@@ -57,11 +57,11 @@ impl Store {
         if self.kept.is_empty() {
             return;
         }
-        let oldest = self.statements.oldest_begin();
+        let seen = self.statements.seen_by_all();
         for shard in &self.shards {
             shard.lock().kept.retain(|kept| {
                 // Acquire: pairs with the Release at publication.
-                let needed = kept.commit.published.load(Ordering::Acquire) > oldest;
+                let needed = kept.commit.published.load(Ordering::Acquire) > seen;
                 if !needed {
                     self.kept.remove(kept.heap_bytes());
                 }

@@ -108,17 +108,16 @@ impl Store {
         if head.expiry != 0 {
             return now < head.expiry;
         }
-        limits.ttl_ticks.load(Ordering::Relaxed) == 0 || head.stamp >= self.aged_below(&table.state, now)
+        head.stamp >= self.aged_below(&table.state, now)
     }
 
     /// Rows of smaller stamp have reached their table's `ttl`. Computed once a tick.
     pub(crate) fn aged_below(&self, state: &TableState, now: Tick) -> u64 {
         let limits = &state.limits;
         // Acquire: pairs with the Release below, so that the number is that of the tick.
-        if limits.aged_at.load(Ordering::Acquire) != now {
-            let ttl = limits.ttl_ticks.load(Ordering::Relaxed);
-            let below =
-                now.checked_sub(ttl).map_or(0, |moment| self.arena.checkpoints().stamp_before(moment + 1));
+        let ttl = limits.ttl_ticks.load(Ordering::Relaxed);
+        if ttl != 0 && limits.aged_at.load(Ordering::Acquire) != now {
+            let below = now.checked_sub(ttl).map_or(0, |moment| self.first_stamp_after(moment, now));
             limits.aged_below.fetch_max(below, Ordering::Relaxed);
             limits.aged_at.store(now, Ordering::Release);
         }

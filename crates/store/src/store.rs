@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -88,7 +88,7 @@ pub struct Store {
     pub(crate) row_bytes_max: usize,
     pub(crate) memory_bytes: u64,
     /// The tick whose first stamp was noted.
-    pub(crate) checkpointed: AtomicU64,
+    pub(crate) checkpointed: AtomicU32,
 }
 
 /// Memory and counts of the whole store.
@@ -128,7 +128,7 @@ impl Store {
             pending_flush: Mutex::default(),
             row_bytes_max: options.row_bytes_max,
             memory_bytes: options.memory_bytes,
-            checkpointed: AtomicU64::new(0),
+            checkpointed: AtomicU32::new(0),
             arena,
         }
     }
@@ -162,14 +162,13 @@ impl Store {
     /// How long ago the write with this stamp happened, in ticks, as exactly as the checkpoints say.
     pub fn age_ticks(&self, stamp: u64) -> Tick {
         let now = self.now();
-        // The first tick before which the stamp was issued comes right after the tick of the write.
-        let checkpoints = self.arena.checkpoints();
-        let (mut low, mut high) = (1, now + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if stamp < checkpoints.stamp_before(middle) { high = middle } else { low = middle + 1 }
-        }
-        (now + 1).saturating_sub(low)
+        now.saturating_sub(self.arena.checkpoints().tick_of(stamp).unwrap_or(0))
+    }
+
+    /// Every smaller stamp was issued at this moment or before, as exactly as the log of checkpoints says.
+    pub(crate) fn first_stamp_after(&self, moment: Tick, now: Tick) -> u64 {
+        self.checkpoint(now);
+        self.arena.checkpoints().first_after(moment).unwrap_or(0)
     }
 
     /// All definitions of this moment.

@@ -148,6 +148,7 @@ impl Store {
         if new.expiry.has_come(now) {
             return self.remove_for_expired(table, new.key, expect, now);
         }
+        self.checkpoint(now);
         let hash = self.arena.hash(table.id(), new.key);
         let queue = match self.glance(table, hash, new.key, expect, now) {
             Ok(queue) => queue,
