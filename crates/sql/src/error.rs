@@ -1,0 +1,306 @@
+//! What a statement is answered with when it fails: a SQLSTATE as PostgreSQL has it, and words that help.
+
+use std::fmt;
+
+use libsqlite3_sys as ffi;
+use store::definition::{DefinitionError, TypeMismatch};
+use store::{DdlError, ReadError, WriteError};
+
+use crate::sqlite::Failure;
+
+/// Why a statement failed. Nothing of it was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError {
+    /// The SQLSTATE.
+    pub state: &'static str,
+    /// What is wrong and, where there is something to do, what.
+    pub message: String,
+    /// Where in the statement's text, as a character counted from 1.
+    pub position: Option<usize>,
+    /// A way out, where one is known.
+    pub hint: Option<String>,
+}
+
+/// The SQLSTATEs that this crate gives itself. SQLite's and the store's refusals are mapped below.
+pub(crate) mod state {
+    /// A feature that this version does not have.
+    pub(crate) const NOT_SUPPORTED: &str = "0A000";
+    /// The number of parameters differs from the statement's.
+    pub(crate) const PROTOCOL: &str = "08P01";
+    /// A value beyond its range.
+    pub(crate) const OUT_OF_RANGE: &str = "22003";
+    /// A value that is no value of the type.
+    pub(crate) const BAD_VALUE: &str = "22P02";
+    /// NULL where it must not be.
+    pub(crate) const NOT_NULL: &str = "23502";
+    /// A key or unique value that is taken.
+    pub(crate) const UNIQUE: &str = "23505";
+    /// A row that others kept changing.
+    pub(crate) const LOST: &str = "40001";
+    /// Forbidden here.
+    pub(crate) const FORBIDDEN: &str = "42501";
+    /// Not SQL.
+    pub(crate) const SYNTAX: &str = "42601";
+    /// A column twice.
+    pub(crate) const DUPLICATE_COLUMN: &str = "42701";
+    /// No such column.
+    pub(crate) const UNKNOWN_COLUMN: &str = "42703";
+    /// No such index.
+    pub(crate) const UNKNOWN_OBJECT: &str = "42704";
+    /// A name that the system keeps for itself.
+    pub(crate) const RESERVED_NAME: &str = "42939";
+    /// A conflict target without a unique index.
+    pub(crate) const BAD_TARGET: &str = "42P10";
+    /// No such table.
+    pub(crate) const UNKNOWN_TABLE: &str = "42P01";
+    /// A definition that makes no sense.
+    pub(crate) const BAD_DEFINITION: &str = "42P16";
+    /// No memory.
+    pub(crate) const OUT_OF_MEMORY: &str = "53200";
+    /// Over a limit.
+    pub(crate) const TOO_LARGE: &str = "54000";
+    /// A statement too deeply nested or too wide.
+    pub(crate) const TOO_COMPLEX: &str = "54001";
+    /// Stopped by its timeout or by request.
+    pub(crate) const CANCELED: &str = "57014";
+    /// The rows that a statement needs were given up.
+    pub(crate) const SNAPSHOT_TOO_OLD: &str = "72000";
+    /// A mistake of ours.
+    pub(crate) const INTERNAL: &str = "XX000";
+    /// Memory was damaged.
+    pub(crate) const CORRUPT: &str = "XX001";
+}
+
+impl SqlError {
+    /// An error with its SQLSTATE.
+    pub fn new(state: &'static str, message: impl Into<String>) -> Self {
+        Self { state, message: message.into(), position: None, hint: None }
+    }
+
+    /// The same with a way out.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with a place, given in bytes of the text.
+    #[must_use]
+    pub(crate) fn at(mut self, sql: &str, offset: usize) -> Self {
+        let before = sql.get(..offset).unwrap_or(sql);
+        self.position = Some(before.chars().count() + 1);
+        self
+    }
+
+    /// A feature that this version does not have.
+    pub(crate) fn not_supported(what: impl fmt::Display) -> Self {
+        Self::new(state::NOT_SUPPORTED, format!("{what} is not supported"))
+    }
+
+    /// No such table.
+    pub(crate) fn unknown_table(name: &str) -> Self {
+        Self::new(state::UNKNOWN_TABLE, format!("table \"{name}\" does not exist"))
+    }
+
+    /// No such column.
+    pub(crate) fn unknown_column(table: &str, column: &str) -> Self {
+        let message = format!("column \"{column}\" of table \"{table}\" does not exist");
+        Self::new(state::UNKNOWN_COLUMN, message)
+    }
+
+    /// A taken value of a unique index or primary key.
+    pub(crate) fn unique(constraint: &str) -> Self {
+        let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
+        Self::new(state::UNIQUE, message)
+    }
+
+    /// NULL in a column that does not take it.
+    pub(crate) fn null_value(table: &str, column: &str) -> Self {
+        let message =
+            format!("null value in column \"{column}\" of table \"{table}\" violates not-null constraint");
+        Self::new(state::NOT_NULL, message)
+    }
+
+    /// A failure of SQLite, with the text that it was compiled from.
+    pub(crate) fn of_sqlite(failure: Failure, sql: &str) -> Self {
+        let offset = failure.offset;
+        let error = Self::from(failure);
+        match offset {
+            Some(offset) if error.position.is_none() => error.at(sql, offset),
+            _ => error,
+        }
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.state, self.message)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+/// How a message of SQLite begins or what it contains, and the SQLSTATE it stands for; the first match counts.
+const MESSAGES: &[(&str, &str)] = &[
+    ("no such table", state::UNKNOWN_TABLE),
+    ("no such column", state::UNKNOWN_COLUMN),
+    ("has no column named", state::UNKNOWN_COLUMN),
+    ("ambiguous column name", "42702"),
+    ("no such function", "42883"),
+    ("wrong number of arguments to function", "42883"),
+    ("no such index", state::UNKNOWN_OBJECT),
+    ("no such collation", state::UNKNOWN_OBJECT),
+    ("no such window", state::UNKNOWN_OBJECT),
+    ("syntax error", state::SYNTAX),
+    ("incomplete input", state::SYNTAX),
+    ("unrecognized token", state::SYNTAX),
+    ("prohibited", state::FORBIDDEN),
+    ("not authorized", state::FORBIDDEN),
+    ("may not be dropped", state::FORBIDDEN),
+    ("Expression tree is too large", state::TOO_COMPLEX),
+    ("too many", state::TOO_COMPLEX),
+    ("stack overflow", state::TOO_COMPLEX),
+    ("at most", state::TOO_COMPLEX),
+    ("pattern too complex", state::TOO_LARGE),
+    ("integer overflow", state::OUT_OF_RANGE),
+    ("malformed JSON", "22032"),
+    ("JSON path error", "22033"),
+    ("bad JSON path", "22033"),
+    ("misuse of aggregate", "42803"),
+    ("misuse of window", "42P20"),
+    ("term out of range", "42P10"),
+    ("expected 1", state::SYNTAX),
+    ("number of result columns", state::SYNTAX),
+    ("same number of terms", state::SYNTAX),
+    ("variable number must be", state::SYNTAX),
+    ("no tables specified", state::SYNTAX),
+];
+
+impl From<Failure> for SqlError {
+    fn from(failure: Failure) -> Self {
+        let message = failure.message;
+        match failure.code {
+            ffi::SQLITE_INTERRUPT => Self::new(state::CANCELED, "the statement was stopped"),
+            ffi::SQLITE_NOMEM => {
+                Self::new(state::OUT_OF_MEMORY, "the statement needs more memory than one may have")
+                    .with_hint("sort or group fewer rows, or raise the limit")
+            }
+            ffi::SQLITE_TOOBIG => Self::new(state::TOO_LARGE, message),
+            ffi::SQLITE_AUTH => Self::new(state::FORBIDDEN, message),
+            ffi::SQLITE_RANGE => Self::new(state::PROTOCOL, message),
+            ffi::SQLITE_CORRUPT | ffi::SQLITE_INTERNAL | ffi::SQLITE_MISUSE => {
+                Self::new(state::INTERNAL, message)
+            }
+            _ => of_message(message),
+        }
+    }
+}
+
+fn of_message(message: String) -> SqlError {
+    let state = MESSAGES.iter().find(|(part, _)| message.contains(part)).map_or("42000", |(_, state)| state);
+    let message = match message.split_once(": ") {
+        Some(("no such table", name)) => format!("table \"{name}\" does not exist"),
+        Some(("no such column", name)) => format!("column \"{name}\" does not exist"),
+        Some(("no such function", name)) => format!("function {name} does not exist"),
+        _ => message,
+    };
+    SqlError::new(state, message)
+}
+
+impl From<ReadError> for SqlError {
+    fn from(error: ReadError) -> Self {
+        let state = match error {
+            ReadError::SnapshotTooOld => state::SNAPSHOT_TOO_OLD,
+            ReadError::Corrupt(_) => state::CORRUPT,
+        };
+        Self::new(state, error.to_string())
+    }
+}
+
+impl From<WriteError> for SqlError {
+    fn from(error: WriteError) -> Self {
+        let message = error.to_string();
+        let state = match error {
+            WriteError::TooLarge { .. } | WriteError::TooManyRows { .. } => state::TOO_LARGE,
+            WriteError::Full => state::OUT_OF_MEMORY,
+            WriteError::Unique { .. } => state::UNIQUE,
+            WriteError::Lost(_) => state::LOST,
+            WriteError::TableGone => state::UNKNOWN_TABLE,
+            WriteError::NotNull(_) => state::NOT_NULL,
+            WriteError::Type(_) | WriteError::Key(_) => state::BAD_VALUE,
+        };
+        Self::new(state, message)
+    }
+}
+
+impl From<DdlError> for SqlError {
+    fn from(error: DdlError) -> Self {
+        Self::new(error.state, error.message)
+    }
+}
+
+impl From<DefinitionError> for SqlError {
+    fn from(error: DefinitionError) -> Self {
+        Self::new(error.sqlstate, error.message)
+    }
+}
+
+impl From<TypeMismatch> for SqlError {
+    fn from(error: TypeMismatch) -> Self {
+        Self::new(TypeMismatch::SQLSTATE, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_the_states_of_postgresql() {
+        for (code, message, state) in [
+            (ffi::SQLITE_ERROR, "no such table: frag", "42P01"),
+            (ffi::SQLITE_ERROR, "no such column: x", "42703"),
+            (ffi::SQLITE_ERROR, "ambiguous column name: id", "42702"),
+            (ffi::SQLITE_ERROR, "no such function: now", "42883"),
+            (ffi::SQLITE_ERROR, "wrong number of arguments to function abs()", "42883"),
+            (ffi::SQLITE_ERROR, "near \"FORM\": syntax error", "42601"),
+            (ffi::SQLITE_ERROR, "incomplete input", "42601"),
+            (ffi::SQLITE_ERROR, "access to sqlite_master.sql is prohibited", "42501"),
+            (ffi::SQLITE_ERROR, "not authorized to use function: load_extension", "42501"),
+            (ffi::SQLITE_AUTH, "not authorized", "42501"),
+            (ffi::SQLITE_INTERRUPT, "interrupted", "57014"),
+            (ffi::SQLITE_NOMEM, "out of memory", "53200"),
+            (ffi::SQLITE_TOOBIG, "string or blob too big", "54000"),
+            (ffi::SQLITE_ERROR, "Expression tree is too large (maximum depth 1000)", "54001"),
+            (ffi::SQLITE_ERROR, "too many terms in compound SELECT", "54001"),
+            (ffi::SQLITE_ERROR, "integer overflow", "22003"),
+            (ffi::SQLITE_ERROR, "malformed JSON", "22032"),
+            (ffi::SQLITE_ERROR, "misuse of aggregate: count()", "42803"),
+            (ffi::SQLITE_ERROR, "something new", "42000"),
+            (ffi::SQLITE_MISUSE, "bad parameter or other API misuse", "XX000"),
+        ] {
+            let failure = Failure { code, message: message.to_owned(), offset: None };
+            assert_eq!(SqlError::from(failure).state, state, "{message}");
+        }
+        for (error, state) in [
+            (WriteError::TooLarge { bytes: 2, limit: 1 }, "54000"),
+            (WriteError::Full, "53200"),
+            (WriteError::Unique { index: "t_pkey".into(), write: 0 }, "23505"),
+            (WriteError::Lost(vec![0]), "40001"),
+            (WriteError::TableGone, "42P01"),
+            (WriteError::NotNull("a".into()), "23502"),
+            (WriteError::Type("x".into()), "22P02"),
+            (WriteError::Key("x".into()), "22P02"),
+            (WriteError::TooManyRows { limit: 1 }, "54000"),
+        ] {
+            assert_eq!(SqlError::from(error.clone()).state, state, "{error:?}");
+        }
+        assert_eq!(SqlError::from(ReadError::SnapshotTooOld).state, "72000");
+    }
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        assert_eq!(SqlError::new("42601", "x").at("sélect", 7).position, Some(7));
+        assert_eq!(SqlError::new("42601", "x").at("select", 0).position, Some(1));
+    }
+}

@@ -1,0 +1,70 @@
+//! Every bound of this crate, with its reason.
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use libsqlite3_sys as ffi;
+
+/// Longest text of a statement: SQLite's own maximum is a thousand times this, real ones are far smaller.
+pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
+/// Most parameters of a statement: SQLite's own maximum, which `INSERT` of many rows does reach.
+pub const PARAMETERS_MAX: usize = 32_766;
+/// Prepared statements kept by one executor: an application has some dozens, and each takes about 2 KiB and up.
+pub const CACHED_STATEMENTS_MAX: usize = 256;
+/// Longer texts are most likely made for one use and are not kept.
+pub const CACHED_STATEMENT_BYTES_MAX: usize = 64 << 10;
+/// Most rows that one statement writes: its new rows wait on the heap until all are computed.
+pub const ROWS_PER_STATEMENT_MAX: usize = 1_000_000;
+/// Most bytes of new rows that one statement holds until it applies them.
+pub const BYTES_PER_STATEMENT_MAX: usize = 256 << 20;
+/// How often a statement that lost a race is computed again. Each loss means that another writer won, so only
+/// a permanent storm on one row comes near.
+pub const RETRIES_MAX: usize = 10_000;
+/// Operators and parentheses that may lie within each other in a statement that writes: its tree is printed
+/// by recursion. SQLite's own limit for expressions is 1,000.
+pub const NESTING_MAX: usize = 1_000;
+/// SQLite operations between two looks at the deadline: about 10 microseconds of work.
+pub(crate) const PROGRESS_OPERATIONS: c_int = 1_000;
+
+/// SQLite's run-time limits, set on every connection.
+pub(crate) const SQLITE: &[(c_int, c_int)] = &[
+    // One value: the largest row plus room for escaping it.
+    (ffi::SQLITE_LIMIT_LENGTH, 256 << 20),
+    (ffi::SQLITE_LIMIT_SQL_LENGTH, 4 << 20),
+    (ffi::SQLITE_LIMIT_COLUMN, 2_000 + 32),
+    (ffi::SQLITE_LIMIT_EXPR_DEPTH, 1_000),
+    (ffi::SQLITE_LIMIT_COMPOUND_SELECT, 500),
+    (ffi::SQLITE_LIMIT_VDBE_OP, 25_000_000),
+    (ffi::SQLITE_LIMIT_FUNCTION_ARG, 127),
+    (ffi::SQLITE_LIMIT_ATTACHED, 0),
+    // The cost of LIKE and GLOB grows with the product of pattern and text.
+    (ffi::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
+    (ffi::SQLITE_LIMIT_VARIABLE_NUMBER, 32_766),
+    (ffi::SQLITE_LIMIT_TRIGGER_DEPTH, 0),
+    (ffi::SQLITE_LIMIT_WORKER_THREADS, 0),
+];
+
+/// Bounds that a setting may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A statement that runs longer is stopped (57014); `None` is no limit.
+    pub statement_timeout: Option<Duration>,
+    /// A statement that makes SQLite work longer than this many operations is stopped (57014); `None` is no
+    /// limit. For tests, which want to stop without a clock.
+    pub operations_max: Option<u64>,
+    /// SQLite's heap for one statement: sorts, groups, values under way (53200 beyond).
+    pub heap_bytes_max: usize,
+    /// Prepared statements kept.
+    pub cached_statements: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            statement_timeout: Some(Duration::from_secs(30)),
+            operations_max: None,
+            heap_bytes_max: 64 << 20,
+            cached_statements: CACHED_STATEMENTS_MAX,
+        }
+    }
+}

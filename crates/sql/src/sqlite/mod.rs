@@ -1,0 +1,21 @@
+//! SQLite behind a safe wall: exactly what this crate needs of its C interface, and the only `unsafe` here.
+//!
+//! A [`Connection`] is hardened when it is opened and never touches a file. A [`Statement`] is run as a whole
+//! by one call, so that nothing bound to it outlives the values it was bound to. Virtual tables are safe
+//! traits ([`Module`], [`Cursor`]); their C shims are in `vtab`, and each runs inside the panic guard.
+
+mod connection;
+mod guard;
+pub(crate) mod heap;
+mod index_info;
+mod lent;
+mod statement;
+mod vtab;
+
+pub(crate) use connection::{Action, Connection, Failure, Policy};
+pub(crate) use guard::count_panic;
+pub use guard::{FaultPoint, arm_fault, panics_caught};
+pub(crate) use index_info::{Constraint, Operator, Request};
+pub(crate) use lent::LentView;
+pub(crate) use statement::{Row, Statement};
+pub(crate) use vtab::{Arguments, Cursor, Module, Output};
