@@ -1,0 +1,150 @@
+//! Which columns SQLite sees: those of the table, and those computed from a row's head.
+
+use store::Table;
+use store::definition::ColumnKind;
+
+use crate::text::token::quoted_name;
+
+/// Where a column's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// The table's column at this position.
+    Stored(usize),
+    /// The row's head.
+    Head(Head),
+}
+
+/// What a row's head tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// Not a value: `= n` reads the rows of the executor's list `n` in place of the table's.
+    List,
+    /// Not a value: `= 1` reads the rows whose keys the executor picked.
+    Pick,
+    /// Key, version, deadline and flags: what a write needs to know of the row it replaces.
+    Row,
+    /// Seconds until the row expires, or NULL.
+    Ttl,
+    /// The Unix second at which it expires, or NULL.
+    ExpiresAt,
+    /// Seconds since it was written.
+    Age,
+    /// Bytes it takes in the arena.
+    Size,
+    /// Its CAS value.
+    Cas,
+    /// The memcached client's flags.
+    Flags,
+}
+
+/// The hidden columns of every table: name, what it is, and for those that users may ask for, what it means.
+///
+/// The first one is the argument of `table(n)`.
+pub(crate) const HIDDEN: &[(&str, Head, Option<&str>)] = &[
+    ("_list", Head::List, None),
+    ("_pick", Head::Pick, None),
+    ("_row", Head::Row, None),
+    ("_ttl", Head::Ttl, Some("seconds until the row expires; NULL: it does not")),
+    ("_expires_at", Head::ExpiresAt, Some("the Unix second at which it expires; NULL: it does not")),
+    ("_age", Head::Age, Some("seconds since it was written")),
+    ("_size", Head::Size, Some("bytes it takes in memory")),
+    ("_cas", Head::Cas, Some("its CAS value, which every write changes")),
+    ("_flags", Head::Flags, Some("the 32 bits that a memcached client stored with it")),
+];
+
+/// What the built-in table shows beside its key and value.
+const BUILT_IN: &[(&str, Head)] = &[
+    ("flags", Head::Flags),
+    ("expiry", Head::ExpiresAt),
+    ("cas", Head::Cas),
+    ("size", Head::Size),
+    ("age", Head::Age),
+];
+
+/// One column as SQLite sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) column: Column,
+    /// Left out of `*`.
+    pub(crate) hidden: bool,
+    affinity: &'static str,
+    not_null: bool,
+}
+
+impl Shown {
+    /// The column as it stands in a `CREATE TABLE` statement.
+    pub(crate) fn declaration(&self) -> String {
+        let name = quoted_name(&self.name);
+        let not_null = if self.not_null { " NOT NULL" } else { "" };
+        let hidden = if self.hidden { " HIDDEN" } else { "" };
+        format!("{name} {}{hidden}{not_null}", self.affinity)
+    }
+
+    fn head(name: &str, head: Head, hidden: bool) -> Self {
+        let affinity = match head {
+            Head::List | Head::Pick => "",
+            Head::Row => "BLOB",
+            _ => "INTEGER",
+        };
+        Self { name: name.to_owned(), column: Column::Head(head), hidden, affinity, not_null: false }
+    }
+}
+
+/// All columns of a table in SQLite's numbering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    columns: Vec<Shown>,
+    /// How many are not hidden.
+    visible: usize,
+}
+
+impl Shape {
+    pub(crate) fn of(table: &Table) -> Self {
+        let stored = table.def().columns.iter().enumerate().map(|(at, column)| Shown {
+            name: column.name.clone(),
+            column: Column::Stored(at),
+            hidden: false,
+            affinity: affinity(column.kind),
+            // The store refuses NULL in these, so the planner may rely on it.
+            not_null: column.not_null,
+        });
+        let built_in = if table.name() == store::BUILT_IN { BUILT_IN } else { &[] };
+        let built_in = built_in.iter().map(|(name, head)| Shown::head(name, *head, false));
+        let mut columns: Vec<Shown> = stored.chain(built_in).collect();
+        let visible = columns.len();
+        columns.extend(HIDDEN.iter().map(|(name, head, _)| Shown::head(name, *head, true)));
+        Self { columns, visible }
+    }
+
+    pub(crate) fn columns(&self) -> &[Shown] {
+        &self.columns
+    }
+
+    /// The columns that `*` stands for, and that `INSERT` without a list of columns fills.
+    pub(crate) fn visible(&self) -> &[Shown] {
+        &self.columns[..self.visible]
+    }
+
+    /// The column at a position in SQLite's numbering.
+    pub(crate) fn column(&self, at: usize) -> Option<Column> {
+        Some(self.columns.get(at)?.column)
+    }
+
+    /// A column by its name, in any ASCII case.
+    pub(crate) fn named(&self, name: &str) -> Option<&Shown> {
+        self.columns.iter().find(|shown| shown.name.eq_ignore_ascii_case(name))
+    }
+}
+
+/// The type that gives a column this affinity. `ANY` would mean NUMERIC to SQLite, so it is left out.
+fn affinity(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Integer => "INTEGER",
+        ColumnKind::Real => "REAL",
+        ColumnKind::Text => "TEXT",
+        ColumnKind::Blob => "BLOB",
+        ColumnKind::Numeric => "NUMERIC",
+        ColumnKind::Any => "",
+    }
+}

@@ -1,0 +1,381 @@
+//! Reads a table row by row, the way a plan says.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use store::definition::ColumnKind;
+use store::value::{Affinity, Value, ValueRef};
+use store::{Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, TableScan, View};
+
+use super::coerce::{Sought, sought};
+use super::column::{Column, Head};
+use super::identity::Identity;
+use super::plan::{Equal, IndexPlan, KeyPlan, Plan, ends, is_row_number};
+use super::{ListRow, TableModule};
+use crate::error::SqlError;
+use crate::sqlite::{Arguments, Cursor, Output};
+
+/// A cursor of one statement.
+#[derive(Debug)]
+pub(crate) struct TableCursor {
+    module: Rc<TableModule>,
+    source: Source,
+    row: RowBuf,
+    at_end: bool,
+}
+
+/// Where the rows come from.
+#[derive(Debug)]
+enum Source {
+    Empty,
+    Scan(TableScan),
+    /// One lookup for each key, last first.
+    Keys(Vec<Vec<u8>>),
+    /// One range after the other.
+    Ranges {
+        index: usize,
+        reverse: bool,
+        waiting: VecDeque<KeyBounds>,
+        current: Option<IndexScan>,
+    },
+    /// The rows of an executor's list; this is the next one's number.
+    List {
+        list: usize,
+        next: usize,
+    },
+}
+
+impl TableCursor {
+    pub(super) fn new(module: &Rc<TableModule>) -> Self {
+        Self { module: Rc::clone(module), source: Source::Empty, row: RowBuf::new(), at_end: true }
+    }
+
+    fn source(&self, plan: &Plan, arguments: &Arguments<'_>) -> Result<Source, String> {
+        let module = &self.module;
+        match plan {
+            Plan::Scan => self.scan(),
+            Plan::Key(plan) => self.keys(plan, arguments),
+            Plan::Index(plan) => self.ranges(plan, arguments),
+            Plan::List => Ok(match arguments.value(0) {
+                Value::Integer(list) => {
+                    Source::List { list: usize::try_from(list).unwrap_or(usize::MAX), next: 0 }
+                }
+                _ => Source::Empty,
+            }),
+            Plan::Pick => {
+                let mut keys = module.sight.picked();
+                keys.reverse();
+                Ok(Source::Keys(keys))
+            }
+        }
+    }
+
+    fn scan(&self) -> Result<Source, String> {
+        let table = &self.module.table;
+        self.module.sight.with_view(|view| Ok(Source::Scan(view.scan(table))))
+    }
+
+    /// Every combination of the values; only one column can have more than one.
+    fn keys(&self, plan: &KeyPlan, arguments: &Arguments<'_>) -> Result<Source, String> {
+        let table = &self.module.table;
+        let def = table.def();
+        let mut columns: Vec<Vec<Value>> = Vec::with_capacity(plan.columns.len());
+        for (at, equal) in plan.columns.iter().enumerate() {
+            let kind =
+                def.primary_key.get(at).map_or(ColumnKind::Integer, |&column| def.columns[column].kind);
+            match values(kind, *equal, arguments)? {
+                Values::These(values) => columns.push(values),
+                // SQLite checks the condition again, so every row will do.
+                Values::Unclear(_) => return self.scan(),
+            }
+        }
+        let combinations = columns.iter().map(Vec::len).max().unwrap_or(0);
+        if columns.iter().any(Vec::is_empty) {
+            return Ok(Source::Empty);
+        }
+        let mut keys = Vec::with_capacity(combinations);
+        for at in (0..combinations).rev() {
+            let value = |column: &Vec<Value>| column[if column.len() > 1 { at } else { 0 }].clone();
+            let values: Vec<Value> = columns.iter().map(value).collect();
+            let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+            let mut key = Vec::new();
+            if table.keys().encode(&values, &mut key).is_ok() {
+                keys.push(key);
+            }
+        }
+        Ok(Source::Keys(keys))
+    }
+
+    fn ranges(&self, plan: &IndexPlan, arguments: &Arguments<'_>) -> Result<Source, String> {
+        let table = &self.module.table;
+        let Some(index) = table.indexes().get(plan.index) else { return self.scan() };
+        let kind = |at: usize| table.def().columns[index.def().columns[at]].kind;
+        let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
+        for (at, equal) in plan.equal.iter().enumerate() {
+            match values(kind(at), *equal, arguments)? {
+                Values::These(values) => prefixes = extended(&prefixes, &values),
+                Values::Unclear(_) => return self.gathered(plan, index, arguments),
+            }
+        }
+        let at = |argument: usize| arguments.value(argument);
+        let bounds: VecDeque<KeyBounds> = if plan.equal.len() < index.def().columns.len() {
+            let next = kind(plan.equal.len());
+            prefixes.iter().filter_map(|prefix| ends(next, plan, prefix, &at)).collect()
+        } else {
+            prefixes.into_iter().map(KeyBounds::equal).collect()
+        };
+        Ok(Source::Ranges { index: plan.index, reverse: plan.reverse, waiting: bounds, current: None })
+    }
+
+    /// A number beside a TEXT or ANY column of an index: all texts that read as this number may match, and they
+    /// do not lie together. Reads the whole index and puts what may match in the order that the plan promised.
+    fn gathered(&self, plan: &IndexPlan, index: &Index, arguments: &Arguments<'_>) -> Result<Source, String> {
+        let table = &self.module.table;
+        let columns = &index.def().columns;
+        let mut wanted = Vec::with_capacity(plan.equal.len());
+        for (at, equal) in plan.equal.iter().enumerate() {
+            let kind = table.def().columns[columns[at]].kind;
+            wanted.push(match values(kind, *equal, arguments)? {
+                Values::These(values) | Values::Unclear(values) => values,
+            });
+        }
+        let order = columns[plan.equal.len()..].to_vec();
+        let mut found: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
+        let ranges = (plan.index, plan.reverse);
+        self.module.sight.with_view(|view| {
+            let mut rows = view.range(table, &table.indexes()[ranges.0], &KeyBounds::ALL, false);
+            let mut row = RowBuf::new();
+            while rows.next(view, &mut row)? {
+                let matches = wanted.iter().zip(columns).all(|(wanted, &column)| {
+                    let own = table.column(&row, column);
+                    wanted.iter().any(|value| may_equal(own, value))
+                });
+                if matches {
+                    let sort = order.iter().map(|&column| table.column(&row, column).to_owned()).collect();
+                    found.push((sort, row.key().to_vec()));
+                }
+            }
+            Ok(())
+        })?;
+        found.sort_by(|a, b| compare_lists(&a.0, &b.0));
+        if !ranges.1 {
+            found.reverse();
+        }
+        Ok(Source::Keys(found.into_iter().map(|(_, key)| key).collect()))
+    }
+
+    /// Goes to the next row, if there is one.
+    fn advance(&mut self) -> Result<bool, String> {
+        let Self { module, source, row, .. } = self;
+        let sight = &module.sight;
+        if let Source::List { list, next } = source {
+            *next += 1;
+            return Ok(*next <= sight.list(*list).len());
+        }
+        sight.with_view(|view| match source {
+            Source::Empty | Source::List { .. } => Ok(false),
+            Source::Scan(scan) => Ok(scan.next(view, row)?),
+            Source::Keys(keys) => {
+                while let Some(key) = keys.pop() {
+                    if view.get(&module.table, &key, row)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Source::Ranges { index, reverse, waiting, current } => {
+                next_in_ranges(module, view, *index, *reverse, waiting, current, row)
+            }
+        })
+    }
+
+    fn head(&self, head: Head, output: Output<'_>) {
+        let module = &self.module;
+        if let Source::List { list, next } = &self.source {
+            let rows = module.sight.list(*list);
+            let row = next.checked_sub(1).and_then(|at| rows.get(at));
+            return output.set(row.map_or(ValueRef::Null, |row| listed_head(module, row, head)));
+        }
+        let row = &self.row;
+        if head == Head::Row {
+            let mut blob = Vec::with_capacity(16 + row.key().len());
+            Identity::encode(row.cas(), row.expiry(), row.client_flags(), row.key(), &mut blob);
+            return output.set(ValueRef::Blob(&blob));
+        }
+        let store = module.sight.store();
+        let age = || i64::from(store.age_ticks(row.stamp()));
+        output.set(match head {
+            Head::List | Head::Pick | Head::Row => ValueRef::Null,
+            Head::Ttl => seconds_left(module, row.expiry(), age),
+            Head::ExpiresAt => expires_at(module, row.expiry(), age),
+            Head::Age => ValueRef::Integer(age() / i64::from(ticks_per_second())),
+            Head::Size => ValueRef::Integer(i64::try_from(row.size()).unwrap_or(i64::MAX)),
+            Head::Cas => ValueRef::Integer(row.cas().cast_signed()),
+            Head::Flags => ValueRef::Integer(i64::from(row.client_flags())),
+        });
+    }
+}
+
+fn next_in_ranges(
+    module: &TableModule,
+    view: &View<'_>,
+    index: usize,
+    reverse: bool,
+    waiting: &mut VecDeque<KeyBounds>,
+    current: &mut Option<IndexScan>,
+    row: &mut RowBuf,
+) -> Result<bool, SqlError> {
+    loop {
+        if let Some(scan) = current
+            && scan.next(view, row)?
+        {
+            return Ok(true);
+        }
+        let Some(bounds) = waiting.pop_front() else { return Ok(false) };
+        let table = &module.table;
+        *current = Some(view.range(table, &table.indexes()[index], &bounds, reverse));
+    }
+}
+
+impl Cursor for TableCursor {
+    fn filter(&mut self, plan: i32, arguments: &Arguments<'_>) -> Result<(), String> {
+        let plan = self.module.plan(plan).ok_or("a plan is not known")?;
+        self.source = self.source(&plan, arguments)?;
+        self.at_end = !self.advance()?;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<(), String> {
+        self.at_end = !self.advance()?;
+        Ok(())
+    }
+
+    fn at_end(&self) -> bool {
+        self.at_end
+    }
+
+    fn column(&self, column: usize, output: Output<'_>) {
+        let module = &self.module;
+        match module.shape.column(column) {
+            Some(Column::Stored(at)) => {
+                if let Source::List { list, next } = &self.source {
+                    let rows = module.sight.list(*list);
+                    let row = next.checked_sub(1).and_then(|row| rows.get(row));
+                    output.set(row.and_then(|row| row.values.get(at)).map_or(ValueRef::Null, Value::as_ref));
+                } else {
+                    output.set(module.table.column(&self.row, at));
+                }
+            }
+            Some(Column::Head(head)) => self.head(head, output),
+            None => output.set(ValueRef::Null),
+        }
+    }
+
+    fn row_number(&self) -> i64 {
+        if let Source::List { next, .. } = &self.source {
+            return i64::try_from(*next).unwrap_or(i64::MAX);
+        }
+        let (table, key) = (&self.module.table, self.row.key());
+        let def = table.def();
+        if def.primary_key.first().is_none_or(|&column| is_row_number(table, column))
+            && let Ok(ValueRef::Integer(number)) = table.keys().column(key, 0)
+        {
+            return number;
+        }
+        rapidhash::v3::rapidhash_v3(key).cast_signed()
+    }
+}
+
+/// What a column may equal.
+enum Values {
+    /// One of these stored values.
+    These(Vec<Value>),
+    /// One of these, or something that compares as equal to it.
+    Unclear(Vec<Value>),
+}
+
+fn values(kind: ColumnKind, equal: Equal, arguments: &Arguments<'_>) -> Result<Values, String> {
+    let raw =
+        if equal.in_list { arguments.list(equal.argument)? } else { vec![arguments.value(equal.argument)] };
+    let mut found = Vec::with_capacity(raw.len());
+    for value in &raw {
+        if value.is_null() && equal.null_matches {
+            found.push(Value::Null);
+            continue;
+        }
+        match sought(kind, value.clone(), equal.literal) {
+            Sought::Value(value) => found.push(value),
+            Sought::Nothing => {}
+            Sought::Unclear => return Ok(Values::Unclear(raw)),
+        }
+    }
+    if found.len() > 1 {
+        // Different values of a list may be the same one to the column, and a row must come once.
+        found.sort_by(|a, b| ValueRef::compare(a.as_ref(), b.as_ref()));
+        found.dedup_by(|a, b| ValueRef::compare(a.as_ref(), b.as_ref()) == Ordering::Equal);
+    }
+    Ok(Values::These(found))
+}
+
+fn extended(prefixes: &[Vec<Value>], values: &[Value]) -> Vec<Vec<Value>> {
+    let all = prefixes.iter().flat_map(|prefix| {
+        values.iter().map(|value| prefix.iter().cloned().chain([value.clone()]).collect())
+    });
+    all.collect()
+}
+
+/// Whether a stored value equals the sought one under some conversion that SQLite may make.
+fn may_equal(own: ValueRef<'_>, value: &Value) -> bool {
+    let same = |a: ValueRef<'_>, b: ValueRef<'_>| ValueRef::compare(a, b) == Ordering::Equal;
+    let number = |value: ValueRef<'_>| value.to_owned().with_affinity(Affinity::Numeric);
+    same(own, value.as_ref()) || same(number(own).as_ref(), number(value.as_ref()).as_ref())
+}
+
+fn compare_lists(a: &[Value], b: &[Value]) -> Ordering {
+    let pairs = a.iter().zip(b).map(|(a, b)| ValueRef::compare(a.as_ref(), b.as_ref()));
+    pairs.fold(Ordering::Equal, Ordering::then)
+}
+
+fn ticks_per_second() -> u32 {
+    u32::try_from(TICKS_PER_SECOND).unwrap_or(1)
+}
+
+/// The tick at which a row ends: its own deadline, or the table's `ttl` after it was written.
+fn deadline(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) -> Option<i64> {
+    match expiry {
+        u32::MAX => None,
+        0 => {
+            let ttl = module.table.def().options.ttl_ms?;
+            let ttl = i64::try_from(ttl.saturating_mul(TICKS_PER_SECOND).div_ceil(1_000)).unwrap_or(i64::MAX);
+            Some(i64::from(module.sight.store().now()).saturating_add(ttl.saturating_sub(age())))
+        }
+        tick => Some(i64::from(tick)),
+    }
+}
+
+fn seconds_left<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) -> ValueRef<'a> {
+    let now = i64::from(module.sight.store().now());
+    let per_second = i64::from(ticks_per_second());
+    let left = deadline(module, expiry, age).map(|tick| (tick - now).max(0));
+    left.map_or(ValueRef::Null, |ticks| ValueRef::Integer((ticks + per_second - 1) / per_second))
+}
+
+fn expires_at<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) -> ValueRef<'a> {
+    let tick = deadline(module, expiry, age).and_then(|tick| u32::try_from(tick).ok());
+    let unix_ms = tick.map(|tick| module.sight.store().tick_to_unix_ms(tick));
+    // Rounded to the nearest second: a tick is a sixteenth of one.
+    unix_ms.map_or(ValueRef::Null, |ms| ValueRef::Integer((ms + 500).div_euclid(1_000)))
+}
+
+/// The head of a row that is not stored yet.
+fn listed_head<'a>(module: &TableModule, row: &ListRow, head: Head) -> ValueRef<'a> {
+    match head {
+        Head::List | Head::Pick | Head::Row | Head::Size => ValueRef::Null,
+        Head::Ttl => seconds_left(module, row.expiry, || 0),
+        Head::ExpiresAt => expires_at(module, row.expiry, || 0),
+        Head::Age => ValueRef::Integer(0),
+        Head::Cas => row.cas.map_or(ValueRef::Null, |cas| ValueRef::Integer(cas.cast_signed())),
+        Head::Flags => ValueRef::Integer(i64::from(row.client_flags)),
+    }
+}

@@ -1,0 +1,79 @@
+//! The store's tables as SQLite sees them: read-only, with indexes it can plan by.
+
+mod coerce;
+mod column;
+mod cursor;
+mod identity;
+mod plan;
+mod sight;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use store::Table;
+
+use crate::sqlite::{Module, Request};
+use crate::text::token::quoted_name;
+
+pub(crate) use column::{Column, HIDDEN, Head, Shape, Shown};
+pub(crate) use cursor::TableCursor;
+pub(crate) use identity::{Identity, expiry_of_word, word_of_expiry};
+pub(crate) use plan::Plan;
+pub use sight::Cancel;
+pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Sight};
+
+/// One table, registered with one connection.
+#[derive(Debug)]
+pub(crate) struct TableModule {
+    table: Arc<Table>,
+    shape: Shape,
+    sight: Rc<Sight>,
+    /// Plans that SQLite was given a number for. Their number is bounded by the table's indexes, for no plan
+    /// holds a value.
+    plans: RefCell<Vec<Rc<Plan>>>,
+}
+
+impl TableModule {
+    pub(crate) fn new(table: &Arc<Table>, sight: &Rc<Sight>) -> Rc<Self> {
+        Rc::new(Self {
+            table: Arc::clone(table),
+            shape: Shape::of(table),
+            sight: Rc::clone(sight),
+            plans: RefCell::default(),
+        })
+    }
+
+    /// The number of a plan; the same plan has the same number.
+    fn number_of(&self, plan: Plan) -> i32 {
+        let mut plans = self.plans.borrow_mut();
+        let at = plans.iter().position(|known| **known == plan).unwrap_or_else(|| {
+            plans.push(Rc::new(plan));
+            plans.len() - 1
+        });
+        i32::try_from(at).unwrap_or(i32::MAX)
+    }
+
+    fn plan(&self, number: i32) -> Option<Rc<Plan>> {
+        self.plans.borrow().get(usize::try_from(number).ok()?).cloned()
+    }
+}
+
+impl Module for TableModule {
+    type Cursor = TableCursor;
+
+    fn declaration(&self) -> String {
+        let columns: Vec<String> = self.shape.columns().iter().map(Shown::declaration).collect();
+        format!("CREATE TABLE {} ({})", quoted_name(self.table.name()), columns.join(", "))
+    }
+
+    fn best_index(&self, request: &mut Request<'_>) -> bool {
+        let choice = plan::choose(self.sight.store(), &self.table, &self.shape, request);
+        choice.answer(request, |plan| self.number_of(plan));
+        true
+    }
+
+    fn open(self: &Rc<Self>) -> TableCursor {
+        TableCursor::new(self)
+    }
+}

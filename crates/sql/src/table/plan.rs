@@ -1,0 +1,565 @@
+//! How a table can be read for given conditions, and what that costs.
+
+use std::fmt::Write as _;
+
+use store::definition::ColumnKind;
+use store::value::{Value, ValueRef};
+use store::{Index, KeyBounds, Store, Table};
+
+use super::coerce::{Sought, bound, sought};
+use super::column::{Column, Head, Shape};
+use crate::sqlite::{Constraint, Operator, Request};
+
+/// What SQLite's planner counts in: reading one row of a table scan is about 1.
+mod cost {
+    /// One row through an index: the entry, then the row.
+    pub(super) const INDEXED_ROW: f64 = 2.0;
+    /// Finding one key by its hash.
+    pub(super) const LOOKUP: f64 = 2.0;
+    /// Going down an index once.
+    pub(super) const DESCENT: f64 = 4.0;
+    /// A walk through the hash index before the first row of a scan.
+    pub(super) const SCAN: f64 = 20.0;
+}
+
+/// Values in an `IN` list when SQLite does not tell: what its own planner assumes for a short one.
+const IN_VALUES: u64 = 10;
+/// The share of rows that a range with unknown ends takes, as in SQLite's own planner.
+const RANGE_SHARE: u64 = 4;
+/// The share that `LIKE` with an unknown pattern takes.
+const LIKE_SHARE: u64 = 8;
+/// What `EXPLAIN QUERY PLAN` says of a scan.
+const PLAIN_SCAN: &str = "every row";
+
+/// A way to read a table; holds no values, so that it fits every run of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// Every row, by the hash index.
+    Scan,
+    /// By the whole primary key, or the row's number.
+    Key(KeyPlan),
+    /// Along an ordered index.
+    Index(IndexPlan),
+    /// The rows of one of the executor's lists; the argument says which.
+    List,
+    /// The rows whose keys the executor picked.
+    Pick,
+}
+
+/// One key, or one for each value of an `IN`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPlan {
+    /// For each key column, the argument it equals.
+    pub(crate) columns: Vec<Equal>,
+}
+
+/// A range of an index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IndexPlan {
+    /// Position among the table's indexes.
+    pub(crate) index: usize,
+    /// The leading columns that equal a value.
+    pub(crate) equal: Vec<Equal>,
+    /// Ends of the range in the next column.
+    pub(crate) lower: Option<End>,
+    /// See `lower`.
+    pub(crate) upper: Option<End>,
+    /// The argument that is a `LIKE` pattern for the next column.
+    pub(crate) like: Option<usize>,
+    /// From the end to the beginning.
+    pub(crate) reverse: bool,
+}
+
+/// A column that equals an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Equal {
+    pub(crate) argument: usize,
+    /// `IS`: NULL equals NULL.
+    pub(crate) null_matches: bool,
+    /// The argument is a literal of the statement, so it has no type of its own.
+    pub(crate) literal: bool,
+    /// The argument is a list; any of its values will do.
+    pub(crate) in_list: bool,
+}
+
+/// One end of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) argument: usize,
+    pub(crate) included: bool,
+    pub(crate) literal: bool,
+}
+
+/// A plan with its price and the conditions it takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    plan: Plan,
+    words: String,
+    rows: u64,
+    cost: f64,
+    unique: bool,
+    ordered: bool,
+    /// In the order of the plan's arguments.
+    takes: Vec<(Constraint, bool)>,
+    /// The condition whose `IN` list is taken at once.
+    in_at_once: Option<Constraint>,
+}
+
+impl Choice {
+    /// Tells SQLite.
+    pub(crate) fn answer(self, request: &mut Request<'_>, number: impl FnOnce(Plan) -> i32) {
+        if let Some(constraint) = self.in_at_once {
+            request.take_in_at_once(constraint);
+        }
+        for (argument, (constraint, omit)) in self.takes.iter().enumerate() {
+            request.take(*constraint, argument, *omit);
+        }
+        if self.unique {
+            request.set_unique();
+        }
+        if self.ordered {
+            request.set_ordered();
+        }
+        request.answer(number(self.plan), &self.words, self.cost, self.rows);
+    }
+
+    /// The price with the sort that SQLite has to add.
+    fn total(&self, sort: bool) -> f64 {
+        let rows = self.rows.max(1) as f64;
+        if sort && !self.ordered { self.cost + rows * rows.log2().max(1.0) } else { self.cost }
+    }
+}
+
+/// A condition with what is known of its value while planning.
+struct Condition<'a> {
+    constraint: Constraint,
+    literal: Option<ValueRef<'a>>,
+    is_in: bool,
+}
+
+struct Planner<'p, 'a> {
+    store: &'p Store,
+    table: &'p Table,
+    shape: &'p Shape,
+    conditions: Vec<Condition<'a>>,
+    order: Vec<(i32, bool)>,
+    rows: u64,
+}
+
+/// The cheapest way to read the table under the conditions at hand.
+pub(crate) fn choose(store: &Store, table: &Table, shape: &Shape, request: &mut Request<'_>) -> Choice {
+    let constraints: Vec<Constraint> = request.constraints().collect();
+    if let Some(special) = special(shape, &constraints) {
+        return special;
+    }
+    let conditions = constraints.into_iter().filter(|constraint| constraint.operator != Operator::Other);
+    let conditions: Vec<Constraint> = conditions.collect();
+    let conditions = conditions.into_iter().filter_map(|constraint| {
+        // LIKE has a collation of its own; every other comparison must be by bytes.
+        let usable = constraint.operator == Operator::Like || request.is_binary(constraint);
+        usable.then(|| Condition {
+            constraint,
+            literal: request.literal(constraint),
+            is_in: constraint.operator == Operator::Equal && request.is_in(constraint),
+        })
+    });
+    let planner = Planner {
+        store,
+        table,
+        shape,
+        conditions: conditions.collect(),
+        order: request.order_by(),
+        rows: table.rows().max(1),
+    };
+    planner.cheapest()
+}
+
+/// The executor's own ways, which beat all others.
+fn special(shape: &Shape, constraints: &[Constraint]) -> Option<Choice> {
+    for (head, plan, words) in [(Head::List, Plan::List, "row list"), (Head::Pick, Plan::Pick, "picked rows")]
+    {
+        let found = constraints.iter().find(|constraint| {
+            constraint.operator == Operator::Equal
+                && usize::try_from(constraint.column).ok().and_then(|at| shape.column(at))
+                    == Some(Column::Head(head))
+        });
+        if let Some(constraint) = found {
+            return Some(Choice {
+                plan,
+                words: words.to_owned(),
+                rows: 1,
+                cost: 1.0,
+                unique: false,
+                ordered: false,
+                takes: vec![(*constraint, true)],
+                in_at_once: None,
+            });
+        }
+    }
+    None
+}
+
+impl Planner<'_, '_> {
+    fn cheapest(&self) -> Choice {
+        let sort = !self.order.is_empty();
+        let indexes = (0..self.table.indexes().len()).filter_map(|index| self.by_index(index));
+        let all = self.by_key().into_iter().chain(indexes);
+        all.fold(self.scan(), |best, other| if other.total(sort) < best.total(sort) { other } else { best })
+    }
+
+    fn scan(&self) -> Choice {
+        Choice {
+            plan: Plan::Scan,
+            words: PLAIN_SCAN.to_owned(),
+            rows: self.rows,
+            cost: cost::SCAN + self.rows as f64,
+            unique: false,
+            ordered: false,
+            takes: Vec::new(),
+            in_at_once: None,
+        }
+    }
+
+    /// The stored column that a constraint is about; the row's number is the key of a table without one, and of
+    /// one with a single INTEGER key.
+    fn is_about(&self, constraint: Constraint, stored: Option<usize>) -> bool {
+        match usize::try_from(constraint.column) {
+            Ok(at) => stored.is_some() && self.shape.column(at) == stored.map(Column::Stored),
+            Err(_) => match stored {
+                None => true,
+                Some(column) => is_row_number(self.table, column),
+            },
+        }
+    }
+
+    fn find(&self, stored: Option<usize>, operators: &[Operator]) -> Option<&Condition<'_>> {
+        let fits = |condition: &&Condition<'_>| {
+            operators.contains(&condition.constraint.operator) && self.is_about(condition.constraint, stored)
+        };
+        // One plain value is better than a list of them.
+        let mut found = self.conditions.iter().filter(fits);
+        let first = found.next()?;
+        if first.is_in {
+            Some(found.find(|condition| !condition.is_in).unwrap_or(first))
+        } else {
+            Some(first)
+        }
+    }
+
+    /// By the whole primary key.
+    fn by_key(&self) -> Option<Choice> {
+        let key = &self.table.def().primary_key;
+        let columns: Vec<Option<usize>> =
+            if key.is_empty() { vec![None] } else { key.iter().map(|&column| Some(column)).collect() };
+        let mut found = Vec::with_capacity(columns.len());
+        for column in &columns {
+            found.push(self.find(*column, &[Operator::Equal, Operator::Is])?);
+        }
+        // A key column is never NULL, so `IS NULL` finds nothing and IS is as good as =.
+        let lists = found.iter().filter(|condition| condition.is_in).count();
+        let at_once = found.iter().find(|condition| condition.is_in && lists == 1);
+        let values = if at_once.is_some() { IN_VALUES } else { 1 };
+        let equals = found.iter().enumerate().map(|(argument, condition)| Equal {
+            argument,
+            null_matches: false,
+            literal: condition.literal.is_some(),
+            in_list: condition.is_in && at_once.is_some(),
+        });
+        let names: Vec<String> =
+            columns.iter().map(|column| format!("{}=?", self.column_name(*column))).collect();
+        Some(Choice {
+            plan: Plan::Key(KeyPlan { columns: equals.collect() }),
+            words: format!("{}_pkey ({})", self.table.name(), names.join(" AND ")),
+            rows: values,
+            cost: cost::LOOKUP * values as f64,
+            unique: at_once.is_none(),
+            ordered: at_once.is_none(),
+            takes: found.iter().map(|condition| (condition.constraint, false)).collect(),
+            in_at_once: at_once.map(|condition| condition.constraint),
+        })
+    }
+
+    /// Along one index: equal leading columns, then a range or a pattern, in its order where that is asked for.
+    fn by_index(&self, position: usize) -> Option<Choice> {
+        let index = &self.table.indexes()[position];
+        let columns = &index.def().columns;
+        let mut plan = IndexPlan { index: position, ..IndexPlan::default() };
+        let mut takes: Vec<&Condition<'_>> = Vec::new();
+        let mut words = Vec::new();
+        for &column in columns {
+            let operators = [Operator::Equal, Operator::Is, Operator::IsNull];
+            let Some(condition) = self.find(Some(column), &operators) else { break };
+            plan.equal.push(Equal {
+                argument: takes.len(),
+                null_matches: condition.constraint.operator != Operator::Equal,
+                literal: condition.literal.is_some(),
+                in_list: false,
+            });
+            takes.push(condition);
+            words.push(format!("{}=?", self.column_name(Some(column))));
+        }
+        if let Some(&next) = columns.get(plan.equal.len()) {
+            self.take_range(next, &mut plan, &mut takes, &mut words);
+        }
+        let (ordered, reverse) = self.order_of(columns, plan.equal.len());
+        plan.reverse = ordered && reverse;
+        if takes.is_empty() && !ordered {
+            return None;
+        }
+        let at_once = Self::list_at_once(&mut plan, &takes, ordered);
+        let rows = self.estimate(index, &plan, &takes);
+        let values = if at_once.is_some() { IN_VALUES as f64 } else { 1.0 };
+        let mut text = index.name().to_owned();
+        if !words.is_empty() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " ({})", words.join(" AND "));
+        }
+        let unique = index.def().unique
+            && plan.equal.len() == columns.len()
+            && at_once.is_none()
+            && plan.equal.iter().all(|equal| !equal.null_matches);
+        Some(Choice {
+            plan: Plan::Index(plan),
+            words: text,
+            rows: if unique { 1 } else { rows },
+            cost: cost::DESCENT * values + cost::INDEXED_ROW * rows as f64,
+            unique,
+            ordered,
+            takes: takes.iter().map(|condition| (condition.constraint, false)).collect(),
+            in_at_once: at_once,
+        })
+    }
+
+    fn take_range<'s>(
+        &'s self,
+        column: usize,
+        plan: &mut IndexPlan,
+        takes: &mut Vec<&'s Condition<'s>>,
+        words: &mut Vec<String>,
+    ) {
+        let name = self.column_name(Some(column));
+        let mut end = |operators: &[Operator], included: Operator, sign: &str| {
+            let condition = self.find(Some(column), operators)?;
+            let included = condition.constraint.operator == included;
+            let argument = takes.len();
+            takes.push(condition);
+            words.push(format!("{name}{sign}?"));
+            Some(End { argument, included, literal: condition.literal.is_some() })
+        };
+        plan.lower = end(&[Operator::Greater, Operator::GreaterOrEqual], Operator::GreaterOrEqual, ">");
+        plan.upper = end(&[Operator::Less, Operator::LessOrEqual], Operator::LessOrEqual, "<");
+        if plan.lower.is_some()
+            || plan.upper.is_some()
+            || self.table.def().columns[column].kind != ColumnKind::Text
+        {
+            return;
+        }
+        if let Some(condition) = self.find(Some(column), &[Operator::Like]) {
+            let known = condition.literal.map(|pattern| like_range(&pattern.to_owned()).is_some());
+            if known != Some(false) {
+                plan.like = Some(takes.len());
+                takes.push(condition);
+                words.push(format!("{name} LIKE ?"));
+            }
+        }
+    }
+
+    /// Takes an `IN` list at once where it is the last condition used and no order is wanted; elsewhere SQLite
+    /// loops over it.
+    fn list_at_once(plan: &mut IndexPlan, takes: &[&Condition<'_>], ordered: bool) -> Option<Constraint> {
+        let last = takes.last()?;
+        if !last.is_in || ordered || plan.equal.len() != takes.len() {
+            return None;
+        }
+        plan.equal.last_mut()?.in_list = true;
+        Some(last.constraint)
+    }
+
+    /// Whether the index, behind so many equal columns, gives the order asked for, and if so whether backwards.
+    fn order_of(&self, columns: &[usize], equal: usize) -> (bool, bool) {
+        let Some(&(_, reverse)) = self.order.first() else { return (false, false) };
+        let mut rest = columns[equal..].iter();
+        for &(column, descending) in &self.order {
+            let Some(Column::Stored(column)) =
+                usize::try_from(column).ok().and_then(|at| self.shape.column(at))
+            else {
+                return (false, false);
+            };
+            if columns[..equal].contains(&column) {
+                continue;
+            }
+            if descending != reverse || rest.next() != Some(&column) {
+                return (false, false);
+            }
+        }
+        (true, reverse)
+    }
+
+    fn estimate(&self, index: &Index, plan: &IndexPlan, takes: &[&Condition<'_>]) -> u64 {
+        if let Some(bounds) = self.known_bounds(index, plan, takes) {
+            return self.store.view().estimate(index, &bounds);
+        }
+        let len = index.len().max(1);
+        let mut rows = len;
+        if !plan.equal.is_empty() {
+            // Each further column divides the rest.
+            rows = len / distinct(index, plan.equal.len()).max(1);
+        }
+        if plan.equal.last().is_some_and(|equal| equal.in_list) {
+            rows = rows.saturating_mul(IN_VALUES);
+        }
+        for _ in [plan.lower, plan.upper].iter().flatten() {
+            rows /= RANGE_SHARE;
+        }
+        if plan.like.is_some() {
+            rows /= LIKE_SHARE;
+        }
+        rows.clamp(1, len)
+    }
+
+    /// The range itself, where the statement spells out every value.
+    fn known_bounds(&self, index: &Index, plan: &IndexPlan, takes: &[&Condition<'_>]) -> Option<KeyBounds> {
+        if takes.is_empty() {
+            return Some(KeyBounds::ALL);
+        }
+        if takes.iter().any(|condition| condition.is_in) {
+            return None;
+        }
+        let literals: Option<Vec<Value>> =
+            takes.iter().map(|condition| Some(condition.literal?.to_owned())).collect();
+        let literals = literals?;
+        let values = |argument: usize| literals.get(argument).cloned().unwrap_or_default();
+        range(self.table, index, plan, &values)
+    }
+
+    fn column_name(&self, column: Option<usize>) -> &str {
+        column.map_or("rowid", |column| &self.table.def().columns[column].name)
+    }
+}
+
+/// How many different values the leading columns have, as a guess: the store keeps no such count, and a unique
+/// index has as many as rows.
+fn distinct(index: &Index, leading: usize) -> u64 {
+    let columns = index.def().columns.len();
+    if index.def().unique && leading == columns {
+        return index.len();
+    }
+    // About ten rows for each full value, as SQLite assumes without statistics, and fewer columns tell less.
+    let share = (leading as f64) / (columns as f64);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough positive estimate")]
+    let distinct = (index.len() as f64 / 10.0).max(1.0).powf(share) as u64;
+    distinct
+}
+
+/// Whether this column is what SQLite calls the row's number.
+pub(crate) fn is_row_number(table: &Table, column: usize) -> bool {
+    let def = table.def();
+    def.primary_key == [column] && def.columns[column].kind == ColumnKind::Integer
+}
+
+/// The bounds of an index range for given arguments; `None` where no row can match, or a value's meaning is
+/// unclear. A list's place is left to the caller.
+pub(crate) fn range(
+    table: &Table,
+    index: &Index,
+    plan: &IndexPlan,
+    values: &dyn Fn(usize) -> Value,
+) -> Option<KeyBounds> {
+    let columns = &index.def().columns;
+    let mut prefix = Vec::with_capacity(plan.equal.len() + 1);
+    for (equal, &column) in plan.equal.iter().zip(columns) {
+        prefix.push(equal_value(table.def().columns[column].kind, *equal, values(equal.argument))?);
+    }
+    let Some(&next) = columns.get(prefix.len()) else { return Some(KeyBounds::equal(prefix)) };
+    ends(table.def().columns[next].kind, plan, &prefix, values)
+}
+
+fn equal_value(kind: ColumnKind, equal: Equal, value: Value) -> Option<Value> {
+    if value.is_null() && equal.null_matches {
+        return Some(Value::Null);
+    }
+    match sought(kind, value, equal.literal) {
+        Sought::Value(value) => Some(value),
+        Sought::Nothing | Sought::Unclear => None,
+    }
+}
+
+/// The range within a prefix that the plan's ends or pattern describe; `None`: no row.
+pub(crate) fn ends(
+    kind: ColumnKind,
+    plan: &IndexPlan,
+    prefix: &[Value],
+    values: &dyn Fn(usize) -> Value,
+) -> Option<KeyBounds> {
+    use std::ops::Bound::{Excluded, Included};
+    let with = |value: Value| prefix.iter().cloned().chain([value]).collect::<Vec<Value>>();
+    if let Some(argument) = plan.like {
+        // A pattern without a fixed beginning, or one that is no text, may match anything.
+        let Some((from, to)) = like_range(&values(argument)) else { return Some(whole(prefix)) };
+        return Some(KeyBounds { lower: Included(with(from)), upper: Excluded(with(to)) });
+    }
+    let mut bounds = whole(prefix);
+    for (end, lower) in [(plan.lower, true), (plan.upper, false)] {
+        let Some(end) = end else { continue };
+        let value = values(end.argument);
+        if value.is_null() {
+            return None;
+        }
+        let Some(value) = bound(kind, value, end.literal) else { continue };
+        let edge = if end.included { Included(with(value)) } else { Excluded(with(value)) };
+        if lower {
+            bounds.lower = edge;
+        } else {
+            bounds.upper = edge;
+        }
+    }
+    if plan.lower.is_none() && plan.upper.is_some() {
+        // NULL sorts before every value and is less than none.
+        bounds.lower = Excluded(with(Value::Null));
+    }
+    Some(bounds)
+}
+
+fn whole(prefix: &[Value]) -> KeyBounds {
+    if prefix.is_empty() { KeyBounds::ALL } else { KeyBounds::equal(prefix.to_vec()) }
+}
+
+/// The texts between which everything lies that a `LIKE` pattern can match: its fixed beginning in upper case,
+/// and what follows that in lower case. (`LIKE` ignores the case of ASCII letters.) `None`: no fixed beginning.
+fn like_range(pattern: &Value) -> Option<(Value, Value)> {
+    let Value::Text(pattern) = pattern else { return None };
+    let end = pattern.find(['%', '_']).unwrap_or(pattern.len());
+    let fixed = &pattern[..end];
+    let mut last = fixed.to_ascii_lowercase();
+    let follower = loop {
+        // The next text after all that begin so: the last character raised by one.
+        let raised = char::from_u32(u32::from(last.pop()?) + 1);
+        if let Some(raised) = raised {
+            last.push(raised);
+            break last;
+        }
+    };
+    Some((Value::Text(fixed.to_ascii_uppercase()), Value::Text(follower)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_patterns_become_ranges() {
+        let range = |pattern: &str| {
+            like_range(&Value::from(pattern)).map(|(from, to)| match (from, to) {
+                (Value::Text(from), Value::Text(to)) => (from, to),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(range("Frag:17:%"), Some(("FRAG:17:".into(), "frag:17;".into())));
+        assert_eq!(range("a_"), Some(("A".into(), "b".into())));
+        assert_eq!(range("17"), Some(("17".into(), "18".into())));
+        assert_eq!(range("%a"), None);
+        assert_eq!(range(""), None);
+        assert_eq!(range("a\u{10ffff}%"), Some(("A\u{10ffff}".into(), "b".into())));
+        assert_eq!(like_range(&Value::Integer(1)), None);
+    }
+}

@@ -1,0 +1,223 @@
+//! What the tables of one connection see while a statement runs, and what the statement may do.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use store::value::Value;
+use store::{Store, View};
+
+use crate::error::{SqlError, state};
+use crate::function;
+use crate::limits::{Limits, PROGRESS_OPERATIONS};
+use crate::sqlite::{Action, LentView, Policy};
+
+/// Asks a running statement to stop; may be used from any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// A flag that nobody has raised.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops the statement that watches this flag, and those that will.
+    pub fn cancel(&self) {
+        // Relaxed: nothing else is told by it.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the request back, before the flag is used for another statement.
+    pub fn reset(&self) {
+        // Relaxed: see `cancel`.
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked.
+    pub fn is_canceled(&self) -> bool {
+        // Relaxed: see `cancel`.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A row that exists in a statement only: what a write would replace, or what it would write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ListRow {
+    /// The table's columns.
+    pub(crate) values: Vec<Value>,
+    /// The CAS value, where the row has one already.
+    pub(crate) cas: Option<u64>,
+    /// The expiry word, as in a stored row.
+    pub(crate) expiry: u32,
+    /// The memcached client's flags.
+    pub(crate) client_flags: u32,
+}
+
+/// The list of rows as they will be: `excluded`, or what `RETURNING` returns.
+pub(crate) const NEW_ROWS: usize = 0;
+/// The list of the row as it is, for `ON CONFLICT DO UPDATE`.
+pub(crate) const OLD_ROWS: usize = 1;
+
+/// Shared by a connection's tables, its authorizer and its executor, all on one thread.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    store: Arc<Store>,
+    view: LentView,
+    lists: [RefCell<Vec<ListRow>>; 2],
+    picked: RefCell<Vec<Vec<u8>>>,
+    /// Why a cursor failed, in better words than SQLite can carry.
+    failure: RefCell<Option<SqlError>>,
+    /// Tables that statements may read, in lower case.
+    known: RefCell<HashSet<String>>,
+    /// Off while this crate compiles its own statements on the connection.
+    watch: Watch,
+}
+
+/// When the running statement must stop.
+#[derive(Debug, Default)]
+struct Watch {
+    cancel: RefCell<Option<Cancel>>,
+    /// In nanoseconds of the store's clock.
+    deadline_ns: Cell<Option<u64>>,
+    operations_left: Cell<Option<u64>>,
+    stopped_by: Cell<Option<&'static str>>,
+}
+
+impl Sight {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        Self {
+            store,
+            view: LentView::new(),
+            lists: Default::default(),
+            picked: RefCell::default(),
+            failure: RefCell::default(),
+            known: RefCell::default(),
+            watch: Watch::default(),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Lets the connection's tables see the store through this view for the length of `body`.
+    pub(crate) fn lend<T>(&self, view: &View<'_>, body: impl FnOnce() -> T) -> T {
+        self.view.lend(view, body)
+    }
+
+    /// Reads the store through the statement's view.
+    pub(crate) fn with_view<T>(
+        &self,
+        body: impl FnOnce(&View<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, String> {
+        let result = self
+            .view
+            .with(body)
+            .unwrap_or_else(|| Err(SqlError::new(state::INTERNAL, "a table was read outside a statement")));
+        result.map_err(|error| {
+            let words = error.message.clone();
+            *self.failure.borrow_mut() = Some(error);
+            words
+        })
+    }
+
+    /// The error that a cursor or the watch left, if any; it says more than SQLite's own.
+    pub(crate) fn take_failure(&self) -> Option<SqlError> {
+        if let Some(reason) = self.watch.stopped_by.take() {
+            return Some(SqlError::new(state::CANCELED, format!("canceling statement due to {reason}")));
+        }
+        self.failure.take()
+    }
+
+    /// Fills a list for `table(n)`.
+    pub(crate) fn set_list(&self, list: usize, rows: Vec<ListRow>) {
+        *self.lists[list].borrow_mut() = rows;
+    }
+
+    /// Empties a list and gives its rows back.
+    pub(crate) fn take_list(&self, list: usize) -> Vec<ListRow> {
+        self.lists[list].take()
+    }
+
+    pub(crate) fn list(&self, list: usize) -> Ref<'_, Vec<ListRow>> {
+        self.lists[list.min(OLD_ROWS)].borrow()
+    }
+
+    /// Sets the keys that `_pick = 1` reads.
+    pub(crate) fn set_picked(&self, keys: Vec<Vec<u8>>) {
+        *self.picked.borrow_mut() = keys;
+    }
+
+    pub(crate) fn picked(&self) -> Vec<Vec<u8>> {
+        self.picked.borrow().clone()
+    }
+
+    /// Sets which tables statements may read.
+    pub(crate) fn set_known(&self, names: impl Iterator<Item = String>) {
+        *self.known.borrow_mut() = names.collect();
+    }
+
+    /// Starts to watch a statement: its deadline counts from now.
+    pub(crate) fn start_watch(&self, limits: &Limits, cancel: &Cancel) {
+        let timeout =
+            limits.statement_timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        self.watch
+            .deadline_ns
+            .set(timeout.map(|timeout| self.store.clock().now_ns().saturating_add(timeout)));
+        self.watch.operations_left.set(limits.operations_max);
+        self.watch.stopped_by.set(None);
+        *self.failure.borrow_mut() = None;
+        *self.watch.cancel.borrow_mut() = Some(cancel.clone());
+    }
+
+    /// Whether the statement's time is over; a loop of this crate asks before each round.
+    pub(crate) fn check_watch(&self) -> Result<(), SqlError> {
+        if self.must_stop()
+            && let Some(error) = self.take_failure()
+        {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn stop(&self, reason: &'static str) -> bool {
+        self.watch.stopped_by.set(Some(reason));
+        true
+    }
+}
+
+impl Policy for Sight {
+    fn allows(&self, action: Action<'_>) -> bool {
+        match action {
+            Action::Select | Action::Recursive => true,
+            Action::Read(table) => {
+                let known = self.known.borrow();
+                known.contains(table)
+                    || known.contains(&table.to_lowercase())
+                    || function::TABLE_FUNCTIONS.iter().any(|name| name.eq_ignore_ascii_case(table))
+            }
+            Action::Function(name) => function::is_allowed(name),
+            Action::Other => false,
+        }
+    }
+
+    fn must_stop(&self) -> bool {
+        let watch = &self.watch;
+        if watch.cancel.borrow().as_ref().is_some_and(Cancel::is_canceled) {
+            return self.stop("user request");
+        }
+        if let Some(left) = watch.operations_left.get() {
+            let every = u64::from(PROGRESS_OPERATIONS.unsigned_abs());
+            watch.operations_left.set(Some(left.saturating_sub(every)));
+            if left < every {
+                return self.stop("the limit of operations");
+            }
+        }
+        match watch.deadline_ns.get() {
+            Some(deadline) if self.store.clock().now_ns() >= deadline => self.stop("statement timeout"),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What kind of statement a text is, told by its first words.
+
+use super::token::{Kind, Token, Tokens};
+use crate::error::{SqlError, state};
+
+/// How a statement is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatementKind {
+    /// SQLite runs it as it stands.
+    Read,
+    /// `EXPLAIN` of a read: SQLite runs it as it stands.
+    ExplainRead,
+    /// `EXPLAIN QUERY PLAN` of a write, whose text begins here: the plan of the rows it computes.
+    ExplainWrite(usize),
+    /// Rows are computed, then applied.
+    Write,
+    /// A definition in SQLite's grammar.
+    Define,
+    /// `TRUNCATE`
+    Truncate,
+    /// `ALTER TABLE`
+    Alter,
+    /// Nothing but blanks, comments and semicolons.
+    Empty,
+}
+
+/// Statements that are refused by name, with the reason.
+const REFUSED: &[(&[&str], &str, &str)] = &[
+    (
+        &["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ABORT"],
+        state::NOT_SUPPORTED,
+        "transactions of several statements are not supported yet; each statement is one of its own",
+    ),
+    (
+        &["PRAGMA", "ATTACH", "DETACH", "VACUUM", "REINDEX", "ANALYZE"],
+        state::FORBIDDEN,
+        "is about database files, which a cache does not have",
+    ),
+    (
+        &[
+            "SET", "SHOW", "RESET", "DECLARE", "FETCH", "COPY", "GRANT", "REVOKE", "PREPARE", "EXECUTE",
+            "LISTEN",
+        ],
+        state::NOT_SUPPORTED,
+        "is not supported",
+    ),
+];
+
+/// Tells the kind of a statement.
+pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
+    let mut tokens = Tokens::new(sql).skip_while(|token| token.is_sign(b';'));
+    let Some(first) = tokens.next() else { return Ok(StatementKind::Empty) };
+    if first.kind != Kind::Word {
+        // `(SELECT ...)`, which SQLite does not take, and garbage: its words for it are better than ours.
+        return Ok(StatementKind::Read);
+    }
+    Ok(match first.text.to_ascii_uppercase().as_str() {
+        "WITH" if writes(&mut tokens) => StatementKind::Write,
+        "SELECT" | "VALUES" | "WITH" => StatementKind::Read,
+        "EXPLAIN" => explained(tokens)?,
+        "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
+        "CREATE" | "DROP" => StatementKind::Define,
+        "TRUNCATE" => StatementKind::Truncate,
+        "ALTER" => StatementKind::Alter,
+        word => return refused_or_unknown(sql, &first, word),
+    })
+}
+
+#[cold]
+fn refused_or_unknown(sql: &str, first: &Token<'_>, word: &str) -> Result<StatementKind, SqlError> {
+    for (words, state, reason) in REFUSED {
+        if words.contains(&word) {
+            let message =
+                if reason.starts_with("is ") { format!("{word} {reason}") } else { (*reason).to_owned() };
+            return Err(SqlError::new(state, message).at(sql, first.start));
+        }
+    }
+    Err(syntax_error(sql, first))
+}
+
+/// The error for a token that does not belong here.
+pub(crate) fn syntax_error(sql: &str, token: &Token<'_>) -> SqlError {
+    SqlError::new(state::SYNTAX, format!("syntax error at or near \"{}\"", token.text)).at(sql, token.start)
+}
+
+/// Whether the statement behind a `WITH` writes: its verb stands outside all parentheses.
+fn writes<'a>(tokens: &mut impl Iterator<Item = Token<'a>>) -> bool {
+    let mut depth = 0_usize;
+    let mut replace = false;
+    for token in tokens {
+        match token.kind {
+            Kind::Sign(b'(') => depth += 1,
+            Kind::Sign(b')') => depth = depth.saturating_sub(1),
+            Kind::Word if depth == 0 => {
+                if token.is("SELECT") || token.is("VALUES") {
+                    return false;
+                }
+                if token.is("INSERT") || token.is("UPDATE") || token.is("DELETE") {
+                    return true;
+                }
+                if replace && token.is("INTO") {
+                    return true;
+                }
+                // `replace` may also be the name of a common table expression.
+                replace = token.is("REPLACE");
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The kind of what follows `EXPLAIN`.
+fn explained<'a>(mut tokens: impl Iterator<Item = Token<'a>> + Clone) -> Result<StatementKind, SqlError> {
+    let mut probe = tokens.clone();
+    let plan = probe.next().is_some_and(|token| token.is("QUERY"));
+    if plan {
+        tokens.next();
+        tokens.next();
+    }
+    let mut rest = tokens.clone();
+    let Some(verb) = rest.next() else { return Ok(StatementKind::ExplainRead) };
+    let write = ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| verb.is(word))
+        || (verb.is("WITH") && writes(&mut rest));
+    if write && plan {
+        return Ok(StatementKind::ExplainWrite(verb.start));
+    }
+    if write {
+        return Err(SqlError::not_supported("EXPLAIN of a statement that writes")
+            .with_hint("EXPLAIN QUERY PLAN shows how its rows are found"));
+    }
+    if ["SELECT", "VALUES", "WITH"].iter().any(|word| verb.is(word)) {
+        return Ok(StatementKind::ExplainRead);
+    }
+    Err(SqlError::not_supported(format!("EXPLAIN of {}", verb.text.to_ascii_uppercase())))
+}
+
+/// Refuses a second statement behind the one that ends at `end`.
+pub(crate) fn refuse_tail(sql: &str, end: usize) -> Result<(), SqlError> {
+    let Some(tail) = sql.get(end..) else { return Ok(()) };
+    match Tokens::new(tail).find(|token| !token.is_sign(b';')) {
+        None => Ok(()),
+        Some(token) => Err(SqlError::new(
+            state::SYNTAX,
+            "only one statement may be sent at a time; send the next one by itself",
+        )
+        .at(sql, end + token.start)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_by_first_words() {
+        for (sql, kind) in [
+            ("select 1", StatementKind::Read),
+            ("  -- hi\n VALUES (1)", StatementKind::Read),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::Read),
+            ("WITH a AS (DELETE) INSERT INTO t SELECT * FROM a", StatementKind::Write),
+            ("WITH replace AS (SELECT 1) SELECT * FROM replace", StatementKind::Read),
+            ("WITH a AS (SELECT 1) REPLACE INTO t SELECT * FROM a", StatementKind::Write),
+            ("explain select 1", StatementKind::ExplainRead),
+            ("EXPLAIN QUERY PLAN SELECT 1", StatementKind::ExplainRead),
+            ("EXPLAIN QUERY PLAN DELETE FROM t", StatementKind::ExplainWrite(19)),
+            ("replace into t values (1)", StatementKind::Write),
+            ("create table t (a)", StatementKind::Define),
+            ("truncate t", StatementKind::Truncate),
+            ("alter table t set (ttl = 1)", StatementKind::Alter),
+            (" ; ;", StatementKind::Empty),
+            ("", StatementKind::Empty),
+        ] {
+            assert_eq!(kind_of(sql), Ok(kind), "{sql}");
+        }
+        for (sql, state) in [
+            ("begin", "0A000"),
+            ("ROLLBACK TO a", "0A000"),
+            ("pragma user_version", "42501"),
+            ("attach 'x' as y", "42501"),
+            ("VACUUM INTO 'x'", "42501"),
+            ("set a = 1", "0A000"),
+            ("explain delete from t", "0A000"),
+            ("explain create table t (a)", "0A000"),
+            ("selct 1", "42601"),
+        ] {
+            assert_eq!(kind_of(sql).unwrap_err().state, state, "{sql}");
+        }
+    }
+
+    #[test]
+    fn one_statement_at_a_time() {
+        assert_eq!(refuse_tail("select 1; -- done\n;", 9), Ok(()));
+        let error = refuse_tail("select 1; select 2", 9).unwrap_err();
+        assert_eq!((error.state, error.position), ("42601", Some(11)));
+    }
+}

@@ -1,0 +1,8 @@
+//! SQL text before anything runs: what kind of statement it is, its parameters, and the grammar's tree of it.
+
+pub(crate) mod kind;
+pub(crate) mod literal;
+pub(crate) mod parameter;
+pub(crate) mod parse;
+pub(crate) mod storage;
+pub(crate) mod token;
