@@ -1,1 +1,54 @@
 //! SQL text to effects: SQLite computes, the store applies.
+//!
+//! An [`Executor`] owns a private SQLite connection that holds nothing: each table of the store is a read-only
+//! virtual table there, with its indexes offered to SQLite's planner. A statement that reads runs as it stands. A
+//! statement that writes is parsed and becomes a query that finds its rows and computes their new values; the
+//! result is a list of writes that one call of `Store::commit` applies whole or not at all. Nothing is ever
+//! written through SQLite, and nothing of a session lives in the connection.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use sql::{Cancel, Executor, Limits, RowSink, SqlError};
+//! use store::value::{Value, ValueRef};
+//! use store::{Clock, Store, StoreOptions};
+//!
+//! struct Print(Vec<String>);
+//! impl RowSink for Print {
+//!     fn columns(&mut self, _: &[&str]) {}
+//!     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+//!         self.0.push(format!("{values:?}"));
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let options = StoreOptions { path: None, memory_bytes: 64 << 20, cold: true, clock: Clock::System, row_bytes_max: 1 << 20 };
+//! let store = Store::open(&options).unwrap().store;
+//! let mut executor = Executor::new(Arc::clone(&store), Limits::default()).unwrap();
+//! let (cancel, mut out) = (Cancel::new(), Print(Vec::new()));
+//! for sql in [
+//!     "CREATE TABLE frag (key TEXT PRIMARY KEY, page_id INT, body TEXT) WITH (ttl = '5 min')",
+//!     "CREATE INDEX frag_page ON frag (page_id)",
+//!     "INSERT INTO frag VALUES ('a', 17, '<p>'), ('b', 17, '<q>')",
+//! ] {
+//!     executor.execute(sql, &[], &cancel, &mut out).unwrap();
+//! }
+//! let done = executor.execute("DELETE FROM frag WHERE page_id = $1", &[Value::Integer(17)], &cancel, &mut out).unwrap();
+//! assert_eq!(done.affected, 2);
+//! ```
+
+mod cache;
+mod define;
+mod error;
+mod executor;
+mod function;
+pub mod limits;
+mod sqlite;
+mod table;
+mod text;
+mod write;
+
+pub use error::SqlError;
+pub use executor::{Done, DoneKind, Executor, RowSink};
+pub use limits::Limits;
+pub use sqlite::{FaultPoint, arm_fault, panics_caught};
+pub use table::Cancel;

@@ -1,0 +1,326 @@
+//! Runs statements: one executor for each SQL thread, with a connection and a statement cache of its own.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sqlite3_parser::ast::QualifiedName;
+use store::value::{Value, ValueRef};
+use store::{Catalog, Store, Table};
+
+use crate::cache::Cache;
+use crate::define;
+use crate::error::{SqlError, state};
+use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
+use crate::sqlite::{Connection, Row, Statement, heap};
+use crate::table::{Cancel, Sight, TableModule};
+use crate::text::kind::{StatementKind, kind_of, refuse_tail};
+use crate::text::parameter::dollars_replaced;
+use crate::text::token::unquoted;
+use crate::write::{self, WritePlan};
+
+/// Takes the rows of a statement as they come.
+pub trait RowSink {
+    /// The names of the columns, once, before the first row.
+    fn columns(&mut self, names: &[&str]);
+
+    /// One row. An error stops the statement and is what it answers.
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
+}
+
+/// How a statement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Whether it answered with rows.
+    pub kind: DoneKind,
+    /// Rows returned by a read, or written by a write.
+    pub affected: u64,
+    /// What it was: `SELECT`, `INSERT`, `CREATE TABLE`...
+    pub tag: &'static str,
+}
+
+/// What a statement answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DoneKind {
+    /// Rows, even if there are none.
+    Rows,
+    /// A count of rows written, 0 for a definition.
+    Write,
+}
+
+/// Runs SQL statements against a store. It stays on the thread that made it.
+pub struct Executor {
+    core: Core,
+    cache: Cache,
+    /// The tables that the connection knows, by their registered name in lower case.
+    registered: HashMap<String, Arc<Table>>,
+}
+
+/// What all statements of an executor share.
+pub(crate) struct Core {
+    pub(crate) store: Arc<Store>,
+    pub(crate) sight: Rc<Sight>,
+    pub(crate) catalog: Arc<Catalog>,
+    connection: Rc<Connection>,
+    limits: Limits,
+}
+
+/// A compiled statement.
+#[derive(Debug)]
+pub(crate) enum Plan {
+    /// SQLite runs it as it stands.
+    Read(ReadPlan),
+    /// Its rows are computed, then applied.
+    Write(Box<WritePlan>),
+}
+
+/// A query with the names of its columns.
+#[derive(Debug)]
+pub(crate) struct ReadPlan {
+    statement: Statement,
+    names: Vec<String>,
+    parameters: usize,
+    tag: &'static str,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").field("cached", &self.cache.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    /// An executor on this thread, with a private connection.
+    pub fn new(store: Arc<Store>, limits: Limits) -> Result<Self, SqlError> {
+        let sight = Rc::new(Sight::new(Arc::clone(&store)));
+        let connection = Connection::open(Rc::<Sight>::clone(&sight))?;
+        let catalog = store.catalog();
+        let cache = Cache::new(limits.cached_statements);
+        let core = Core { store, sight, catalog, connection, limits };
+        let mut executor = Self { core, cache, registered: HashMap::new() };
+        executor.register_tables()?;
+        Ok(executor)
+    }
+
+    /// Changes what later statements may do.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.cache.set_capacity(limits.cached_statements);
+        self.core.limits = limits;
+    }
+
+    /// Runs one statement.
+    ///
+    /// The statement sees the store as it is when it begins, and its writes are applied whole or not at all.
+    pub fn execute(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        cancel: &Cancel,
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        self.refresh()?;
+        self.core.sight.start_watch(&self.core.limits, cancel);
+        let heap_bytes = self.core.limits.heap_bytes_max;
+        let result = heap::capped(heap_bytes, || self.run(sql, parameters, out));
+        result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
+    }
+
+    fn run(&mut self, sql: &str, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
+        if let Some(plan) = self.cache.get(sql) {
+            return plan.run(&self.core, parameters, out);
+        }
+        check_size(sql)?;
+        let kind = kind_of(sql)?;
+        let mut plan = match kind {
+            StatementKind::Read | StatementKind::ExplainRead => Plan::Read(ReadPlan::new(
+                &self.core,
+                sql,
+                if kind == StatementKind::Read { "SELECT" } else { "EXPLAIN" },
+            )?),
+            StatementKind::ExplainWrite(start) => {
+                let plan = write::build(&self.core, &sql[start..])?;
+                let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
+                Plan::Read(ReadPlan::new(&self.core, &explained, "EXPLAIN")?)
+            }
+            StatementKind::Write => Plan::Write(Box::new(write::build(&self.core, sql)?)),
+            StatementKind::Define | StatementKind::Truncate | StatementKind::Alter => {
+                check_count(parameters.len(), 0)?;
+                let tag = define::run(&self.core, kind, sql)?;
+                return Ok(Done { kind: DoneKind::Write, affected: 0, tag });
+            }
+            StatementKind::Empty => {
+                return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
+            }
+        };
+        let result = plan.run(&self.core, parameters, out);
+        self.cache.put(sql, plan);
+        result
+    }
+
+    /// Takes over the store's definitions when they changed.
+    fn refresh(&mut self) -> Result<(), SqlError> {
+        if self.core.store.generation() == self.core.catalog.generation {
+            return Ok(());
+        }
+        self.core.catalog = self.core.store.catalog();
+        self.cache.clear();
+        self.register_tables()
+    }
+
+    /// Makes the connection know the catalogue's tables. No statement is compiled at this moment.
+    fn register_tables(&mut self) -> Result<(), SqlError> {
+        let core = &self.core;
+        let mut registered = HashMap::new();
+        for table in core.catalog.tables() {
+            let name = table.name().to_lowercase();
+            let known = self.registered.remove(&name);
+            if !known.is_some_and(|known| Arc::ptr_eq(&known, table)) {
+                core.connection.register(table.name(), TableModule::new(table, &core.sight))?;
+            }
+            registered.insert(name, Arc::clone(table));
+        }
+        for gone in self.registered.values() {
+            core.connection.unregister(gone.name())?;
+        }
+        self.registered = registered;
+        core.sight.set_known(self.registered.keys().cloned());
+        Ok(())
+    }
+}
+
+fn check_size(sql: &str) -> Result<(), SqlError> {
+    if sql.len() > STATEMENT_BYTES_MAX {
+        let message = format!("statement is {} bytes; the limit is {STATEMENT_BYTES_MAX}", sql.len());
+        return Err(SqlError::new(state::TOO_LARGE, message)
+            .with_hint("send values as parameters, or rows in several statements"));
+    }
+    if let Some(at) = sql.find('\0') {
+        return Err(SqlError::new(state::SYNTAX, "a statement contains no zero byte").at(sql, at));
+    }
+    Ok(())
+}
+
+fn check_count(given: usize, taken: usize) -> Result<(), SqlError> {
+    if given == taken {
+        return Ok(());
+    }
+    let message = format!("{given} parameters were given, but the statement takes {taken}");
+    Err(SqlError::new(state::PROTOCOL, message))
+}
+
+impl Plan {
+    fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
+        match self {
+            Self::Read(plan) => {
+                check_count(parameters.len(), plan.parameters)?;
+                plan.run(core, parameters, out)
+            }
+            Self::Write(plan) => {
+                check_count(parameters.len(), plan.parameters)?;
+                plan.run(core, parameters, out)
+            }
+        }
+    }
+}
+
+impl ReadPlan {
+    fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
+        let text = dollars_replaced(sql);
+        let (statement, end) = Statement::prepare(&core.connection, &text)
+            .map_err(|failure| core.failed(SqlError::of_sqlite(failure, sql)))?;
+        refuse_tail(sql, end)?;
+        let Some(statement) = statement else {
+            return Err(SqlError::new(state::SYNTAX, "a statement was expected"));
+        };
+        if !statement.is_read_only() {
+            return Err(SqlError::new(state::FORBIDDEN, "the statement would write"));
+        }
+        let names = (0..statement.columns()).map(|column| statement.column_name(column)).collect();
+        let parameters = statement.parameter_count();
+        if parameters > PARAMETERS_MAX {
+            return Err(SqlError::new(state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}")));
+        }
+        Ok(Self { statement, names, parameters, tag })
+    }
+
+    fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        out.columns(&names);
+        let mut rows = 0;
+        let mut values: Vec<ValueRef<'static>> = Vec::new();
+        let view = core.store.view();
+        core.sight.lend(&view, || {
+            core.run(&mut self.statement, parameters, &mut |row| {
+                rows += 1;
+                // The buffer is reused; its lifetime is renewed for each row.
+                let mut shown: Vec<ValueRef<'_>> = recycled(std::mem::take(&mut values));
+                shown.extend((0..row.len()).map(|column| row.value(column)));
+                let result = out.row(&shown);
+                values = recycled(shown);
+                result
+            })
+        })?;
+        Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag })
+    }
+}
+
+/// An emptied buffer for values of another lifetime, without a new allocation.
+fn recycled<'b>(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'b>> {
+    values.clear();
+    values.into_iter().map(|_| ValueRef::Null).collect()
+}
+
+impl Core {
+    /// A table by its name in a statement.
+    pub(crate) fn table(&self, name: &QualifiedName<'_>) -> Result<Arc<Table>, SqlError> {
+        check_schema(name)?;
+        let name = unquoted(name.name.0);
+        self.catalog.table(&name).cloned().ok_or_else(|| SqlError::unknown_table(&name))
+    }
+
+    /// Compiles a part of a statement, made of its own text.
+    pub(crate) fn compile(&self, sql: &str) -> Result<Statement, SqlError> {
+        let (statement, _) =
+            Statement::prepare(&self.connection, sql).map_err(|failure| self.failed(failure.into()))?;
+        let statement = statement.ok_or_else(|| SqlError::new(state::SYNTAX, "a statement was expected"))?;
+        if !statement.is_read_only() {
+            return Err(SqlError::new(state::FORBIDDEN, "a part of the statement would write"));
+        }
+        Ok(statement)
+    }
+
+    /// Runs a compiled statement with as many of the parameters as it takes.
+    pub(crate) fn run(
+        &self,
+        statement: &mut Statement,
+        parameters: &[Value],
+        row: &mut dyn FnMut(&Row<'_>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let count = statement.parameter_count();
+        let values = parameters.iter().take(count).map(Value::as_ref);
+        statement.run(values, row).map_err(|error| self.failed(error))
+    }
+
+    /// The reason that a cursor or the watch gave, if it was one of these.
+    fn failed(&self, error: SqlError) -> SqlError {
+        self.sight.take_failure().unwrap_or(error)
+    }
+}
+
+/// The only schema is `main`.
+pub(crate) fn check_schema(name: &QualifiedName<'_>) -> Result<(), SqlError> {
+    match &name.db_name {
+        Some(schema) if !unquoted(schema.0).eq_ignore_ascii_case("main") => {
+            let message = format!("schema \"{}\" does not exist", unquoted(schema.0));
+            Err(SqlError::new("3F000", message))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,428 @@
+//! The list that a writing statement makes: at most one change for each key, laid over the store.
+//!
+//! A statement that meets a row twice (an upsert of the same key, a key that moves) sees its own changes here;
+//! nobody else sees anything before the list is committed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use store::codec::sort_key;
+use store::value::{Value, ValueRef};
+use store::{Change, Expect, Expiry, KeyBounds, NewRow, RowBuf, Store, Table, View, Write};
+
+use super::target::Draft;
+use crate::error::{SqlError, state};
+use crate::limits::{BYTES_PER_STATEMENT_MAX, ROWS_PER_STATEMENT_MAX};
+use crate::table::{Identity, ListRow, expiry_of_word, word_of_expiry};
+
+/// A row of the table as the statement sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Current {
+    pub(crate) values: Vec<Value>,
+    pub(crate) identity: Identity,
+}
+
+/// What stood under a key before the statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nobody looked, and it does not matter.
+    Anything,
+    /// No row, or so the statement expects.
+    Absent,
+    /// The row with this CAS value.
+    Version(u64),
+}
+
+/// One key's change.
+#[derive(Debug)]
+struct Pending {
+    key: Vec<u8>,
+    before: Before,
+    /// `None`: the key is removed.
+    after: Option<After>,
+}
+
+/// A row that will be stored.
+#[derive(Debug)]
+struct After {
+    draft: Draft,
+    payload: Vec<u8>,
+}
+
+/// One row that the statement counts, and returns if asked to.
+#[derive(Debug)]
+struct Effect {
+    pending: usize,
+    row: Option<Box<ListRow>>,
+}
+
+/// The constraint that a row would break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Constraint {
+    /// The primary key.
+    Primary,
+    /// The unique index at this position.
+    Index(usize),
+}
+
+/// A statement's list.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    table: Arc<Table>,
+    pending: Vec<Pending>,
+    by_key: HashMap<Vec<u8>, usize>,
+    /// For each unique index, the values that rows of this list take, if the statement asks for conflicts.
+    taken: Vec<(usize, HashMap<Vec<u8>, usize>)>,
+    effects: Vec<Effect>,
+    /// Whether rows are returned.
+    returning: bool,
+    bytes: usize,
+}
+
+impl Batch {
+    /// An empty list. `overlaid` says that the statement looks for conflicts with its own rows.
+    pub(crate) fn new(table: &Arc<Table>, returning: bool, overlaid: bool) -> Self {
+        let unique = table
+            .indexes()
+            .iter()
+            .enumerate()
+            .filter(|(_, index)| overlaid && is_constraint(table, index.name()) && index.def().unique);
+        Self {
+            table: Arc::clone(table),
+            pending: Vec::new(),
+            by_key: HashMap::new(),
+            taken: unique.map(|(at, _)| (at, HashMap::new())).collect(),
+            effects: Vec::new(),
+            returning,
+            bytes: 0,
+        }
+    }
+
+    /// How many rows the statement wrote.
+    pub(crate) fn affected(&self) -> u64 {
+        self.effects.len() as u64
+    }
+
+    /// Whether the statement returns rows.
+    pub(crate) fn returns(&self) -> bool {
+        self.returning
+    }
+
+    /// Whether this statement already decided about a key.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// Whether this statement already writes a row under a key.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.by_key.get(key).is_some_and(|&at| self.pending[at].after.is_some())
+    }
+
+    /// Encodes a row's key and payload; a table without a key gets a new number.
+    pub(crate) fn encode(&self, store: &Store, draft: &Draft) -> Result<(Vec<u8>, Vec<u8>), SqlError> {
+        let table = &self.table;
+        if let Some(column) = draft.null_column(table) {
+            return Err(SqlError::null_value(table.name(), &table.def().columns[column].name));
+        }
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        let values: Vec<ValueRef<'_>> = draft.values.iter().map(Value::as_ref).collect();
+        table.encode_row(&values, &mut key, &mut payload)?;
+        if table.def().has_row_id() {
+            key.clear();
+            let number = ValueRef::Integer(store.next_row_id(table));
+            let encoded = table.keys().encode(&[number], &mut key);
+            encoded.map_err(|error| SqlError::new(state::INTERNAL, error.to_string()))?;
+        }
+        Ok((key, payload))
+    }
+
+    /// The payload of a row whose key is known.
+    pub(crate) fn encode_payload(&self, draft: &Draft, key: &mut Vec<u8>) -> Result<Vec<u8>, SqlError> {
+        let table = &self.table;
+        if let Some(column) = draft.null_column(table) {
+            return Err(SqlError::null_value(table.name(), &table.def().columns[column].name));
+        }
+        let mut payload = Vec::new();
+        let values: Vec<ValueRef<'_>> = draft.values.iter().map(Value::as_ref).collect();
+        if table.def().has_row_id() {
+            let mut none = Vec::new();
+            table.encode_row(&values, &mut none, &mut payload)?;
+        } else {
+            key.clear();
+            table.encode_row(&values, key, &mut payload)?;
+        }
+        Ok(payload)
+    }
+
+    /// Writes a row under a key, and says which change that is. `before` counts only where the statement has not met the key yet.
+    pub(crate) fn put(
+        &mut self,
+        key: Vec<u8>,
+        before: Before,
+        draft: Draft,
+        payload: Vec<u8>,
+    ) -> Result<usize, SqlError> {
+        self.charge(key.len() + payload.len())?;
+        let at = self.place(key, before);
+        self.forget_taken(at);
+        for (index, taken) in &mut self.taken {
+            if let Some(values) = unique_key(&self.table, *index, &draft.values) {
+                taken.insert(values, at);
+            }
+        }
+        self.pending[at].after = Some(After { draft, payload });
+        Ok(at)
+    }
+
+    /// Removes the row under a key, and says which change that is.
+    pub(crate) fn remove(&mut self, key: Vec<u8>, before: Before) -> Result<usize, SqlError> {
+        self.charge(key.len())?;
+        let at = self.place(key, before);
+        self.forget_taken(at);
+        self.pending[at].after = None;
+        Ok(at)
+    }
+
+    /// Counts a change, and keeps what `RETURNING` shows of it.
+    pub(crate) fn count(&mut self, change: usize, row: impl FnOnce() -> ListRow) {
+        let row = self.returning.then(|| Box::new(row()));
+        self.effects.push(Effect { pending: change, row });
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), SqlError> {
+        self.bytes += bytes;
+        if self.pending.len() >= ROWS_PER_STATEMENT_MAX {
+            let message = format!("the statement writes more than {ROWS_PER_STATEMENT_MAX} rows; split it");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        if self.bytes > BYTES_PER_STATEMENT_MAX {
+            let message = format!("the statement writes more than {BYTES_PER_STATEMENT_MAX} bytes; split it");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, key: Vec<u8>, before: Before) -> usize {
+        if let Some(&at) = self.by_key.get(&key) {
+            return at;
+        }
+        let at = self.pending.len();
+        self.by_key.insert(key.clone(), at);
+        self.pending.push(Pending { key, before, after: None });
+        at
+    }
+
+    fn forget_taken(&mut self, at: usize) {
+        let Some(after) = &self.pending[at].after else { return };
+        for (index, taken) in &mut self.taken {
+            if let Some(values) = unique_key(&self.table, *index, &after.draft.values)
+                && taken.get(&values) == Some(&at)
+            {
+                taken.remove(&values);
+            }
+        }
+    }
+
+    /// The row under a key as the statement sees it.
+    pub(crate) fn current(&self, view: &View<'_>, key: &[u8]) -> Result<Option<Current>, SqlError> {
+        if let Some(&at) = self.by_key.get(key) {
+            let pending = &self.pending[at];
+            return Ok(pending.after.as_ref().map(|after| Current {
+                values: after.draft.values.clone(),
+                identity: Identity {
+                    cas: 0,
+                    expiry: word_of_expiry(after.draft.expiry, view.now()),
+                    client_flags: after.draft.client_flags,
+                    key: key.to_vec(),
+                },
+            }));
+        }
+        let mut row = RowBuf::new();
+        if !view.get(&self.table, key, &mut row)? {
+            return Ok(None);
+        }
+        Ok(Some(current_of(&self.table, &row)))
+    }
+
+    /// The first constraint that a row under this key would break, and the key of the row in its way. A row does
+    /// not stand in the way of the one that replaces it (`own`).
+    pub(crate) fn conflict(
+        &self,
+        view: &View<'_>,
+        key: &[u8],
+        draft: &Draft,
+        own: Option<&[u8]>,
+    ) -> Result<Option<(Constraint, Vec<u8>)>, SqlError> {
+        if own != Some(key) && self.current(view, key)?.is_some() {
+            return Ok(Some((Constraint::Primary, key.to_vec())));
+        }
+        for (index, taken) in &self.taken {
+            let Some(values) = unique_key(&self.table, *index, &draft.values) else { continue };
+            if let Some(&at) = taken.get(&values)
+                && own != Some(self.pending[at].key.as_slice())
+            {
+                return Ok(Some((Constraint::Index(*index), self.pending[at].key.clone())));
+            }
+            if let Some(other) = self.stored_conflict(view, *index, draft, own)? {
+                return Ok(Some((Constraint::Index(*index), other)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A stored row that holds the same unique values and that this statement leaves as it is.
+    fn stored_conflict(
+        &self,
+        view: &View<'_>,
+        index: usize,
+        draft: &Draft,
+        own: Option<&[u8]>,
+    ) -> Result<Option<Vec<u8>>, SqlError> {
+        let index = &self.table.indexes()[index];
+        let values = index.def().columns.iter().map(|&column| draft.values[column].clone()).collect();
+        let mut rows = view.range(&self.table, index, &KeyBounds::equal(values), false);
+        let mut row = RowBuf::new();
+        while rows.next(view, &mut row)? {
+            if own != Some(row.key()) && !self.has(row.key()) {
+                return Ok(Some(row.key().to_vec()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Drops the changes at these positions of the list last committed, to be computed again; returns their keys.
+    pub(crate) fn forget(&mut self, writes: &[usize]) -> Vec<Vec<u8>> {
+        let mut lost = vec![false; self.pending.len()];
+        let written: Vec<usize> = self.written().map(|(at, _)| at).collect();
+        for at in writes.iter().filter_map(|&write| written.get(write)) {
+            lost[*at] = true;
+        }
+        let mut keys = Vec::with_capacity(writes.len());
+        let mut moved: Vec<Option<usize>> = vec![None; self.pending.len()];
+        let pending = std::mem::take(&mut self.pending);
+        self.by_key.clear();
+        for (at, pending) in pending.into_iter().enumerate() {
+            if lost[at] {
+                keys.push(pending.key);
+                continue;
+            }
+            moved[at] = Some(self.pending.len());
+            self.by_key.insert(pending.key.clone(), self.pending.len());
+            self.pending.push(pending);
+        }
+        self.effects.retain_mut(|effect| match moved[effect.pending] {
+            Some(to) => {
+                effect.pending = to;
+                true
+            }
+            None => false,
+        });
+        keys
+    }
+
+    /// The changes that reach the store: a row that came and went within the statement does not.
+    fn written(&self) -> impl Iterator<Item = (usize, &Pending)> {
+        self.pending.iter().enumerate().filter(|(_, pending)| {
+            pending.before != Before::Absent
+                || pending.after.as_ref().is_some_and(|after| after.draft.expiry != Expiry::Now)
+        })
+    }
+
+    /// The list for the store. The payloads move into it when they are not needed again.
+    pub(crate) fn writes(&mut self) -> Vec<Write> {
+        let table = Arc::clone(&self.table);
+        let places: Vec<usize> = self.written().map(|(at, _)| at).collect();
+        let write = |at: usize| {
+            let pending = &mut self.pending[at];
+            let change = match &mut pending.after {
+                Some(after) if after.draft.expiry != Expiry::Now => Change::Put(NewRow {
+                    payload: after.payload.clone(),
+                    expiry: after.draft.expiry,
+                    client_flags: after.draft.client_flags,
+                    cas: None,
+                }),
+                _ => Change::Delete,
+            };
+            let expect = match pending.before {
+                Before::Anything => Expect::Anything,
+                Before::Absent => Expect::Absent,
+                Before::Version(cas) => Expect::Version(cas),
+            };
+            Write { table: Arc::clone(&table), key: pending.key.clone(), change, expect }
+        };
+        places.into_iter().map(write).collect()
+    }
+
+    /// The rows that `RETURNING` shows.
+    pub(crate) fn take_returned(&mut self) -> Vec<ListRow> {
+        self.effects.iter_mut().filter_map(|effect| effect.row.take()).map(|row| *row).collect()
+    }
+}
+
+/// The ordered primary key is among a table's indexes, but the key itself is its constraint.
+fn is_constraint(table: &Table, index: &str) -> bool {
+    index != format!("{}_pkey", table.name())
+}
+
+/// A stored row, decoded.
+pub(crate) fn current_of(table: &Table, row: &RowBuf) -> Current {
+    let columns = 0..table.def().columns.len();
+    Current {
+        values: columns.map(|column| table.column(row, column).to_owned()).collect(),
+        identity: Identity {
+            cas: row.cas(),
+            expiry: row.expiry(),
+            client_flags: row.client_flags(),
+            key: row.key().to_vec(),
+        },
+    }
+}
+
+impl Current {
+    /// The row as a list shows it.
+    pub(crate) fn to_list_row(&self) -> ListRow {
+        ListRow {
+            values: self.values.clone(),
+            cas: Some(self.identity.cas),
+            expiry: self.identity.expiry,
+            client_flags: self.identity.client_flags,
+        }
+    }
+
+    /// The row as a draft of its replacement: what is not assigned stays.
+    pub(crate) fn to_draft(&self) -> Draft {
+        Draft {
+            values: self.values.clone(),
+            expiry: expiry_of_word(self.identity.expiry),
+            client_flags: self.identity.client_flags,
+        }
+    }
+
+    /// What the write that replaces it expects.
+    pub(crate) fn before(&self) -> Before {
+        Before::Version(self.identity.cas)
+    }
+}
+
+/// A draft as a list shows it.
+pub(crate) fn listed(draft: &Draft, now: u32) -> ListRow {
+    ListRow {
+        values: draft.values.clone(),
+        cas: None,
+        expiry: word_of_expiry(draft.expiry, now),
+        client_flags: draft.client_flags,
+    }
+}
+
+/// The values of a unique index as bytes; `None` where one is NULL, for NULL is never the same.
+fn unique_key(table: &Table, index: usize, values: &[Value]) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    for &column in &table.indexes()[index].def().columns {
+        let value = values[column].as_ref();
+        if value.is_null() {
+            return None;
+        }
+        sort_key(&[value], &mut key);
+    }
+    Some(key)
+}

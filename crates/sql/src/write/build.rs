@@ -1,0 +1,455 @@
+//! From the tree of a statement that writes to its plan: the queries that compute it, as text, compiled.
+
+use std::sync::Arc;
+
+use sqlite3_parser::ast::{
+    Expr, FromClause, InsertBody, Limit, Name, OneSelect, QualifiedName, ResolveType, ResultColumn, Select,
+    Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex, With,
+};
+use store::Table;
+
+use super::batch::Constraint;
+use super::change::{ChangeKind, ChangePlan, Picked, UpdateConflict};
+use super::insert::{InsertPlan, OnConflict, Operand, Source, UpsertClause, UpsertUpdate};
+use super::plan::{Returning, Verb, WritePlan};
+use super::target::Target;
+use crate::error::{SqlError, state};
+use crate::executor::Core;
+use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
+use crate::text::literal::{parameter_of, value_of};
+use crate::text::parameter::numbered;
+use crate::text::parse::{Sql, with_tree};
+use crate::text::token::{quoted_name, unquoted};
+
+/// Compiles a statement that writes.
+pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
+    let numbered = numbered(sql)?;
+    with_tree(&numbered.sql, |tree| build_tree(core, tree, numbered.count))
+        .map_err(|error| relocated(error, sql))
+}
+
+/// Errors speak of the text as it was sent, not of what was made of it.
+fn relocated(mut error: SqlError, sql: &str) -> SqlError {
+    if error.state == state::SYNTAX && error.position.is_some() {
+        // The text with numbered parameters may be longer; the one that was sent has the same mistake.
+        return with_tree(sql, |_| Ok(())).err().unwrap_or(error);
+    }
+    error.position = None;
+    core_position(error, sql)
+}
+
+/// Finds the name that an error is about in the statement.
+fn core_position(error: SqlError, sql: &str) -> SqlError {
+    let named = [state::UNKNOWN_COLUMN, state::UNKNOWN_TABLE].contains(&error.state);
+    let name = error.message.split('"').nth(1).filter(|_| named).map(str::to_owned);
+    let name = name.and_then(|name| name.rsplit('.').next().map(str::to_owned));
+    let token = name.and_then(|name| {
+        crate::text::token::Tokens::new(sql).find(|token| unquoted(token.text).eq_ignore_ascii_case(&name))
+    });
+    match token {
+        Some(token) => error.at(sql, token.start),
+        None => error,
+    }
+}
+
+fn build_tree(core: &Core, tree: &Stmt<'_>, parameters: usize) -> Result<WritePlan, SqlError> {
+    match tree {
+        Stmt::Insert { with, or_conflict, tbl_name, columns, body, returning } => {
+            let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
+            writer.insert(*or_conflict, columns.as_deref().map(|names| &names[..]), body, *returning)
+        }
+        Stmt::Update {
+            with,
+            or_conflict,
+            tbl_name,
+            sets,
+            from,
+            where_clause,
+            returning,
+            order_by,
+            limit,
+            ..
+        } => {
+            let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
+            let rows = Rows {
+                from: from.as_ref(),
+                condition: where_clause.as_ref(),
+                order: order_by.unwrap_or_default(),
+                limit: *limit,
+            };
+            writer.update(*or_conflict, sets, &rows, *returning)
+        }
+        Stmt::Delete { with, tbl_name, where_clause, returning, order_by, limit, .. } => {
+            let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
+            let rows = Rows {
+                from: None,
+                condition: where_clause.as_ref(),
+                order: order_by.unwrap_or_default(),
+                limit: *limit,
+            };
+            writer.delete(&rows, *returning)
+        }
+        _ => Err(SqlError::new(state::SYNTAX, "a statement that writes was expected")),
+    }
+}
+
+/// Which rows an `UPDATE` or `DELETE` is about.
+struct Rows<'t> {
+    from: Option<&'t FromClause<'t>>,
+    condition: Option<&'t Expr<'t>>,
+    order: &'t [SortedColumn<'t>],
+    limit: Option<&'t Limit<'t>>,
+}
+
+/// The table that is written and what the statement calls it.
+struct Writer<'t> {
+    core: &'t Core,
+    table: Arc<Table>,
+    shape: Shape,
+    /// As expressions name it: quoted.
+    name: String,
+    with: Option<&'t With<'t>>,
+    parameters: usize,
+}
+
+impl<'t> Writer<'t> {
+    fn new(
+        core: &'t Core,
+        name: &QualifiedName<'_>,
+        with: Option<&'t With<'t>>,
+        parameters: usize,
+    ) -> Result<Self, SqlError> {
+        let table = core.table(name)?;
+        let shape = Shape::of(&table);
+        let called = name.alias.as_ref().unwrap_or(&name.name);
+        Ok(Self { core, table, shape, name: quoted_name(&unquoted(called.0)), with, parameters })
+    }
+
+    fn plan(
+        self,
+        verb: Verb,
+        returning: Option<&[ResultColumn<'_>]>,
+        source_sql: String,
+    ) -> Result<WritePlan, SqlError> {
+        let returning = returning.map(|list| self.returning(list)).transpose()?;
+        Ok(WritePlan { table: self.table, parameters: self.parameters, verb, returning, source_sql })
+    }
+
+    /// The list of rows as a table of the statement's name for it.
+    fn rows_of_list(&self, list: usize, name: &str) -> String {
+        format!("{}({list}) AS {name}", quoted_name(self.table.name()))
+    }
+
+    fn with_clause(&self) -> String {
+        self.with.map_or_else(String::new, |with| format!("{} ", Sql(with)))
+    }
+
+    fn returning(&self, list: &[ResultColumn<'_>]) -> Result<Returning, SqlError> {
+        let columns: Vec<String> = list.iter().map(|column| Sql(column).to_string()).collect();
+        let rows = self.rows_of_list(NEW_ROWS, &self.name);
+        let sql = format!("{}SELECT {} FROM {rows}", self.with_clause(), columns.join(", "));
+        let statement = self.core.compile(&sql)?;
+        let names = (0..statement.columns()).map(|column| statement.column_name(column)).collect();
+        Ok(Returning { statement, names })
+    }
+
+    fn target(&self, name: &Name<'_>) -> Result<Target, SqlError> {
+        Target::named(&self.table, &self.shape, &unquoted(name.0))
+    }
+
+    fn insert(
+        self,
+        or_conflict: Option<ResolveType>,
+        columns: Option<&[Name<'_>]>,
+        body: &InsertBody<'_>,
+        returning: Option<&[ResultColumn<'_>]>,
+    ) -> Result<WritePlan, SqlError> {
+        let all = self.insert_targets(columns)?;
+        let (source, width, upsert, sql) = match body {
+            InsertBody::DefaultValues => (Source::Defaults, 0, None, "SELECT 1".to_owned()),
+            InsertBody::Select(select, upsert) => {
+                let (source, width, sql) = self.source(select)?;
+                (source, width, *upsert, sql)
+            }
+        };
+        if width > all.len() {
+            let message =
+                format!("INSERT has more expressions ({width}) than target columns ({})", all.len());
+            return Err(SqlError::new(state::SYNTAX, message));
+        }
+        if columns.is_some() && width < all.len() && !matches!(source, Source::Defaults) {
+            let message =
+                format!("INSERT has more target columns ({}) than expressions ({width})", all.len());
+            return Err(SqlError::new(state::SYNTAX, message));
+        }
+        let targets = all.into_iter().take(width).collect();
+        let conflict = self.on_conflict(or_conflict, upsert)?;
+        let verb = Verb::Insert(InsertPlan { targets, source, conflict });
+        self.plan(verb, returning, sql)
+    }
+
+    /// The columns named, or all that can be assigned.
+    fn insert_targets(&self, columns: Option<&[Name<'_>]>) -> Result<Vec<Target>, SqlError> {
+        let Some(names) = columns else {
+            let assignable = |shown: &Shown| Target::named(&self.table, &self.shape, &shown.name).ok();
+            return Ok(self.shape.visible().iter().filter_map(assignable).collect());
+        };
+        let mut targets = Vec::with_capacity(names.len());
+        for name in names {
+            let target = self.target(name)?;
+            check_new(&targets, target, name)?;
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+
+    /// Literals and parameters are taken as they are; anything else is a query.
+    fn source(&self, select: &Select<'_>) -> Result<(Source, usize, String), SqlError> {
+        if self.with.is_some() && select.with.is_some() {
+            return Err(SqlError::not_supported("WITH both before INSERT and before its SELECT"));
+        }
+        let sql = format!("{}{}", self.with_clause(), Sql(select));
+        if let Some(rows) = plain_values(select) {
+            let width = rows.first().map_or(0, Vec::len);
+            if rows.iter().any(|row| row.len() != width) {
+                return Err(SqlError::new(state::SYNTAX, "VALUES lists must all be the same length"));
+            }
+            return Ok((Source::Values(rows), width, sql));
+        }
+        let statement = self.core.compile(&sql)?;
+        let width = statement.columns();
+        Ok((Source::Query(statement), width, sql))
+    }
+
+    fn on_conflict(
+        &self,
+        resolve: Option<ResolveType>,
+        upsert: Option<&Upsert<'_>>,
+    ) -> Result<OnConflict, SqlError> {
+        let Some(first) = upsert else {
+            return Ok(match resolve {
+                Some(ResolveType::Ignore) => OnConflict::Ignore,
+                Some(ResolveType::Replace) => OnConflict::Replace,
+                _ => OnConflict::Abort,
+            });
+        };
+        if resolve.is_some() {
+            return Err(SqlError::not_supported("INSERT OR ... together with ON CONFLICT"));
+        }
+        let mut clauses = Vec::new();
+        let mut next = Some(first);
+        while let Some(upsert) = next {
+            clauses.push(self.upsert_clause(upsert)?);
+            next = upsert.next;
+        }
+        Ok(OnConflict::Upsert(clauses))
+    }
+
+    fn upsert_clause(&self, upsert: &Upsert<'_>) -> Result<UpsertClause, SqlError> {
+        let target = upsert.index.as_ref().map(|index| self.conflict_target(index)).transpose()?;
+        let update = match &upsert.do_clause {
+            UpsertDo::Nothing => None,
+            UpsertDo::Set { sets, where_clause } => Some(self.upsert_update(sets, where_clause.as_ref())?),
+        };
+        Ok(UpsertClause { target, update })
+    }
+
+    /// The key or unique index that has exactly these columns.
+    fn conflict_target(&self, index: &UpsertIndex<'_>) -> Result<Constraint, SqlError> {
+        if index.where_clause.is_some() {
+            return Err(SqlError::not_supported("a conflict target with WHERE (partial unique indexes)"));
+        }
+        let mut columns = Vec::with_capacity(index.targets.len());
+        for target in index.targets {
+            let name = match &target.expr {
+                Expr::Id(id) => id.0,
+                Expr::Name(name) => name.0,
+                _ => return Err(SqlError::not_supported("a conflict target that is an expression")),
+            };
+            match self.target(&Name(name))? {
+                Target::Stored(column) => columns.push(column),
+                _ => return Err(bad_target()),
+            }
+        }
+        columns.sort_unstable();
+        let same = |other: &[usize]| {
+            let mut other = other.to_vec();
+            other.sort_unstable();
+            other == columns
+        };
+        if same(&self.table.def().primary_key) {
+            return Ok(Constraint::Primary);
+        }
+        let unique =
+            self.table.indexes().iter().position(|index| index.def().unique && same(&index.def().columns));
+        unique.map(Constraint::Index).ok_or_else(bad_target)
+    }
+
+    /// Each expression is a query of the old row inside one of the new row, so that a bare name means the old
+    /// row's column without any look-up of names here.
+    fn upsert_update(
+        &self,
+        sets: &[Set<'_>],
+        condition: Option<&Expr<'_>>,
+    ) -> Result<UpsertUpdate, SqlError> {
+        let old = self.rows_of_list(OLD_ROWS, &self.name);
+        let new = self.rows_of_list(NEW_ROWS, "excluded");
+        let of_old = |expression: &str| format!("(SELECT {expression} FROM {old})");
+        let mut columns = vec![match condition {
+            Some(condition) => format!("CASE WHEN {} THEN 1 ELSE 0 END", of_old(&Sql(condition).to_string())),
+            None => "1".to_owned(),
+        }];
+        let assigned = self.assignments(sets)?;
+        columns.extend(assigned.iter().map(|(_, expression)| of_old(expression)));
+        let sql = format!("{}SELECT {} FROM {new}", self.with_clause(), columns.join(", "));
+        let targets = assigned.into_iter().map(|(target, _)| target).collect();
+        Ok(UpsertUpdate { statement: self.core.compile(&sql)?, targets })
+    }
+
+    /// `SET` as single assignments.
+    fn assignments(&self, sets: &[Set<'_>]) -> Result<Vec<(Target, String)>, SqlError> {
+        let mut assigned: Vec<(Target, String)> = Vec::new();
+        for set in sets {
+            for (name, expression) in set.col_names.iter().zip(split_assignment(set)?) {
+                let target = self.target(name)?;
+                let targets: Vec<Target> = assigned.iter().map(|(target, _)| *target).collect();
+                check_new(&targets, target, name)?;
+                assigned.push((target, expression));
+            }
+        }
+        Ok(assigned)
+    }
+
+    fn update(
+        self,
+        resolve: Option<ResolveType>,
+        sets: &[Set<'_>],
+        rows: &Rows<'_>,
+        returning: Option<&[ResultColumn<'_>]>,
+    ) -> Result<WritePlan, SqlError> {
+        let assigned = self.assignments(sets)?;
+        let mut columns = vec![format!("{}.\"_row\"", self.name)];
+        let mut is_assigned = Vec::new();
+        for (at, column) in self.table.def().columns.iter().enumerate() {
+            let own = assigned.iter().find(|(target, _)| *target == Target::Stored(at));
+            is_assigned.push(own.is_some());
+            columns.push(match own {
+                Some((_, expression)) => format!("({expression})"),
+                None => format!("{}.{}", self.name, quoted_name(&column.name)),
+            });
+        }
+        let mut heads = Vec::new();
+        for (target, expression) in assigned.iter().filter(|(target, _)| !matches!(target, Target::Stored(_)))
+        {
+            heads.push(*target);
+            columns.push(format!("({expression})"));
+        }
+        let conflict = match resolve {
+            Some(ResolveType::Ignore) => UpdateConflict::Ignore,
+            Some(ResolveType::Replace) => UpdateConflict::Replace,
+            _ => UpdateConflict::Abort,
+        };
+        // Rows that meet each other's keys or values must be computed together.
+        let moves = assigned.iter().any(|(target, _)| match target {
+            Target::Stored(at) => self.table.def().is_key(*at),
+            _ => false,
+        });
+        let alone = !moves && conflict == UpdateConflict::Abort;
+        let kind = ChangeKind::Update { assigned: is_assigned, heads, conflict };
+        self.change(kind, &columns, rows, alone, returning)
+    }
+
+    fn delete(self, rows: &Rows<'_>, returning: Option<&[ResultColumn<'_>]>) -> Result<WritePlan, SqlError> {
+        let mut columns = vec![format!("{}.\"_row\"", self.name)];
+        if returning.is_some() {
+            let all = self.table.def().columns.iter();
+            columns.extend(all.map(|column| format!("{}.{}", self.name, quoted_name(&column.name))));
+        }
+        self.change(ChangeKind::Delete { columns: returning.is_some() }, &columns, rows, true, returning)
+    }
+
+    /// `alone`: each row can be computed again by itself.
+    fn change(
+        self,
+        kind: ChangeKind,
+        columns: &[String],
+        rows: &Rows<'_>,
+        alone: bool,
+        returning: Option<&[ResultColumn<'_>]>,
+    ) -> Result<WritePlan, SqlError> {
+        let sql = self.query(columns, rows, None);
+        let statement = self.core.compile(&sql)?;
+        let pick = format!("{}.\"_pick\" = 1", self.name);
+        let picked =
+            (alone && rows.limit.is_none()).then(|| Picked::Text(self.query(columns, rows, Some(&pick))));
+        self.plan(Verb::Change(ChangePlan { statement, picked, kind }), returning, sql)
+    }
+
+    fn query(&self, columns: &[String], rows: &Rows<'_>, pick: Option<&str>) -> String {
+        let table = quoted_name(self.table.name());
+        let columns = columns.join(", ");
+        let mut parts = vec![format!("{}SELECT {columns} FROM {table} AS {}", self.with_clause(), self.name)];
+        parts.extend(rows.from.map(|from| format!(", {}", Sql(from))));
+        let condition = rows.condition.map(|condition| format!("({})", Sql(condition)));
+        let conditions: Vec<&str> = pick.into_iter().chain(condition.as_deref()).collect();
+        if !conditions.is_empty() {
+            parts.push(format!("WHERE {}", conditions.join(" AND ")));
+        }
+        if !rows.order.is_empty() {
+            let order: Vec<String> = rows.order.iter().map(|term| Sql(term).to_string()).collect();
+            parts.push(format!("ORDER BY {}", order.join(", ")));
+        }
+        parts.extend(rows.limit.map(|limit| Sql(limit).to_string()));
+        parts.join(" ")
+    }
+}
+
+fn bad_target() -> SqlError {
+    let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+    SqlError::new(state::BAD_TARGET, message)
+}
+
+fn check_new(known: &[Target], target: Target, name: &Name<'_>) -> Result<(), SqlError> {
+    if known.contains(&target) {
+        let message = format!("column \"{}\" specified more than once", unquoted(name.0));
+        return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+    }
+    Ok(())
+}
+
+/// The expression for each column of one assignment: `(a, b) = (1, 2)` and `(a, b) = (SELECT ...)` have several.
+fn split_assignment(set: &Set<'_>) -> Result<Vec<String>, SqlError> {
+    let columns = set.col_names.len();
+    if columns == 1 {
+        return Ok(vec![Sql(&set.expr).to_string()]);
+    }
+    match &set.expr {
+        Expr::Parenthesized(values) if values.len() == columns => {
+            Ok(values.iter().map(|value| Sql(value).to_string()).collect())
+        }
+        Expr::Subquery(select) => {
+            let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+            let all = names.join(", ");
+            let text = Sql(*select).to_string();
+            Ok(names.iter().map(|name| format!("(WITH v({all}) AS ({text}) SELECT {name} FROM v)")).collect())
+        }
+        _ => Err(SqlError::new(state::SYNTAX, "number of columns does not match number of values")),
+    }
+}
+
+/// `VALUES` of nothing but literals and parameters.
+fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
+    if select.with.is_some() || select.order_by.is_some() || select.limit.is_some() {
+        return None;
+    }
+    if select.body.compounds.is_some() {
+        return None;
+    }
+    let OneSelect::Values(rows) = &select.body.select else { return None };
+    rows.iter().map(|row| row.iter().map(operand).collect()).collect()
+}
+
+/// A value that needs no computing.
+pub(crate) fn operand(expression: &Expr<'_>) -> Option<Operand> {
+    parameter_of(expression).map(Operand::Parameter).or_else(|| value_of(expression).map(Operand::Literal))
+}

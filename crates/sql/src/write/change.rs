@@ -1,0 +1,271 @@
+//! `UPDATE` and `DELETE`: a query finds the rows, and for an update computes the new values.
+
+use std::collections::HashSet;
+
+use store::View;
+use store::value::ValueRef;
+
+use super::batch::{Batch, Before, listed};
+use super::insert::constraint_name;
+use super::plan::Run;
+use super::target::{Draft, Target};
+use crate::error::{SqlError, state};
+use crate::executor::Core;
+use crate::sqlite::{Row, Statement};
+use crate::table::{Identity, ListRow, expiry_of_word};
+
+/// A compiled `UPDATE` or `DELETE`.
+///
+/// The query's first column is the row's identity. All columns of the table follow, where they are needed: for
+/// an update with the new values in the place of those assigned. Last come the values for a row's head.
+#[derive(Debug)]
+pub(crate) struct ChangePlan {
+    pub(crate) statement: Statement,
+    /// The same query for picked rows only; none where the statement's rows depend on each other (`LIMIT`).
+    pub(crate) picked: Option<Picked>,
+    pub(crate) kind: ChangeKind,
+}
+
+/// A query that only a lost race needs, so it is compiled when that happens.
+#[derive(Debug)]
+pub(crate) enum Picked {
+    /// As text.
+    Text(String),
+    /// Compiled.
+    Ready(Statement),
+}
+
+impl Picked {
+    fn statement(&mut self, core: &Core) -> Result<&mut Statement, SqlError> {
+        if let Self::Text(sql) = self {
+            *self = Self::Ready(core.compile(sql)?);
+        }
+        match self {
+            Self::Ready(statement) => Ok(statement),
+            Self::Text(_) => Err(SqlError::new(state::INTERNAL, "a query was not compiled")),
+        }
+    }
+}
+
+/// What happens to the rows found.
+#[derive(Debug)]
+pub(crate) enum ChangeKind {
+    /// They are removed. `columns` says that the query has the table's columns too, for `RETURNING`.
+    Delete {
+        /// See above.
+        columns: bool,
+    },
+    /// They are replaced.
+    Update {
+        /// Which of the table's columns are assigned; the others keep their value without a conversion.
+        assigned: Vec<bool>,
+        /// What the columns after those of the table are assigned to.
+        heads: Vec<Target>,
+        conflict: UpdateConflict,
+    },
+}
+
+/// What happens to a row whose new key or unique value is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpdateConflict {
+    /// The statement fails.
+    Abort,
+    /// The row stays as it is.
+    Ignore,
+    /// The other row goes.
+    Replace,
+}
+
+/// A row that the query found.
+struct Found {
+    identity: Identity,
+    /// The new row, or for a delete that returns rows the old one.
+    draft: Option<Draft>,
+}
+
+impl ChangePlan {
+    pub(crate) fn tag(&self) -> &'static str {
+        match self.kind {
+            ChangeKind::Delete { .. } => "DELETE",
+            ChangeKind::Update { .. } => "UPDATE",
+        }
+    }
+
+    pub(crate) fn looks_for_conflicts(&self) -> bool {
+        matches!(
+            self.kind,
+            ChangeKind::Update { conflict: UpdateConflict::Ignore | UpdateConflict::Replace, .. }
+        )
+    }
+
+    /// Whether rows that were lost can be computed again by themselves.
+    pub(crate) fn can_pick(&self) -> bool {
+        self.picked.is_some()
+    }
+
+    /// Computes the list, or adds to it the rows of these keys.
+    pub(crate) fn compute(
+        &mut self,
+        run: &Run<'_>,
+        view: &View<'_>,
+        batch: &mut Batch,
+        lost: Option<&[Vec<u8>]>,
+    ) -> Result<(), SqlError> {
+        let sight = &run.core.sight;
+        let statement = match (lost, &mut self.picked) {
+            (Some(keys), Some(picked)) => {
+                sight.set_picked(keys.to_vec());
+                picked.statement(run.core)?
+            }
+            _ => &mut self.statement,
+        };
+        let kind = &self.kind;
+        let found = sight.lend(view, || found(run, statement, kind));
+        sight.set_picked(Vec::new());
+        let found = found?;
+        match kind {
+            ChangeKind::Delete { .. } => delete(batch, found),
+            ChangeKind::Update { conflict: UpdateConflict::Abort, .. } => update(run, view, batch, found),
+            ChangeKind::Update { conflict, .. } => {
+                found.into_iter().try_for_each(|found| update_one(run, view, batch, found, *conflict))
+            }
+        }
+    }
+}
+
+/// Runs the query to its end before anything is changed. A row met twice (`UPDATE ... FROM`) counts once.
+fn found(run: &Run<'_>, statement: &mut Statement, kind: &ChangeKind) -> Result<Vec<Found>, SqlError> {
+    let mut found = Vec::new();
+    let mut seen: HashSet<Vec<u8>> = HashSet::new();
+    run.query(statement, &mut |row| {
+        let ValueRef::Blob(blob) = row.value(0) else { return Ok(()) };
+        let identity =
+            Identity::decode(blob).ok_or_else(|| SqlError::new(state::INTERNAL, "a row has no identity"))?;
+        if !seen.insert(identity.key.clone()) {
+            return Ok(());
+        }
+        let draft = match kind {
+            ChangeKind::Delete { columns: false } => None,
+            ChangeKind::Delete { columns: true } => Some(draft_of(run, &identity, row, None)?),
+            ChangeKind::Update { assigned, heads, .. } => {
+                let mut draft = draft_of(run, &identity, row, Some(assigned))?;
+                for (column, target) in (1 + assigned.len()..).zip(heads) {
+                    draft.assign(&run.core.store, run.table, *target, row.value(column).to_owned())?;
+                }
+                Some(draft)
+            }
+        };
+        found.push(Found { identity, draft });
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn draft_of(
+    run: &Run<'_>,
+    identity: &Identity,
+    row: &Row<'_>,
+    assigned: Option<&[bool]>,
+) -> Result<Draft, SqlError> {
+    let columns = run.table.def().columns.len();
+    let mut draft = Draft {
+        values: vec![store::value::Value::Null; columns],
+        expiry: expiry_of_word(identity.expiry),
+        client_flags: identity.client_flags,
+    };
+    for column in 0..columns {
+        let value = row.value(1 + column).to_owned();
+        if assigned.is_some_and(|assigned| assigned[column]) {
+            draft.assign(&run.core.store, run.table, Target::Stored(column), value)?;
+        } else {
+            draft.values[column] = value;
+        }
+    }
+    Ok(draft)
+}
+
+fn delete(batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
+    for Found { identity, draft } in found {
+        let change = batch.remove(identity.key.clone(), Before::Version(identity.cas))?;
+        batch.count(change, || old_row(&identity, draft));
+    }
+    Ok(())
+}
+
+fn old_row(identity: &Identity, draft: Option<Draft>) -> ListRow {
+    ListRow {
+        values: draft.map(|draft| draft.values).unwrap_or_default(),
+        cas: Some(identity.cas),
+        expiry: identity.expiry,
+        client_flags: identity.client_flags,
+    }
+}
+
+/// Replaces all rows at once: first all old keys go, then the new ones come, so that keys may change places.
+fn update(run: &Run<'_>, view: &View<'_>, batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
+    let mut new = Vec::with_capacity(found.len());
+    for Found { identity, draft } in found {
+        let Some(draft) = draft else { continue };
+        let mut key = identity.key.clone();
+        let payload = batch.encode_payload(&draft, &mut key)?;
+        if key != identity.key {
+            batch.remove(identity.key.clone(), Before::Version(identity.cas))?;
+        }
+        new.push((identity, key, draft, payload));
+    }
+    for (identity, key, draft, payload) in new {
+        if batch.holds(&key) {
+            return Err(taken(run));
+        }
+        let before = if key == identity.key {
+            Before::Version(identity.cas)
+        } else if !batch.has(&key) && batch.current(view, &key)?.is_some() {
+            return Err(taken(run));
+        } else {
+            Before::Absent
+        };
+        let row = batch.returns().then(|| listed(&draft, view.now()));
+        let change = batch.put(key, before, draft, payload)?;
+        batch.count(change, || row.unwrap_or_default());
+    }
+    Ok(())
+}
+
+fn taken(run: &Run<'_>) -> SqlError {
+    SqlError::unique(&constraint_name(run, super::batch::Constraint::Primary))
+}
+
+/// Replaces one row after the other, each seeing those before it.
+fn update_one(
+    run: &Run<'_>,
+    view: &View<'_>,
+    batch: &mut Batch,
+    found: Found,
+    conflict: UpdateConflict,
+) -> Result<(), SqlError> {
+    let Found { identity, draft: Some(draft) } = found else { return Ok(()) };
+    // An earlier row of this statement may have replaced it.
+    if batch.has(&identity.key) && !batch.holds(&identity.key) {
+        return Ok(());
+    }
+    if draft.null_column(run.table).is_some() && conflict == UpdateConflict::Ignore {
+        return Ok(());
+    }
+    let mut key = identity.key.clone();
+    let payload = batch.encode_payload(&draft, &mut key)?;
+    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&identity.key))? {
+        if conflict == UpdateConflict::Ignore {
+            return Ok(());
+        }
+        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before());
+        batch.remove(other, before)?;
+    }
+    if key != identity.key {
+        batch.remove(identity.key.clone(), Before::Version(identity.cas))?;
+    }
+    let before = if key == identity.key { Before::Version(identity.cas) } else { Before::Absent };
+    let row = batch.returns().then(|| listed(&draft, view.now()));
+    let change = batch.put(key, before, draft, payload)?;
+    batch.count(change, || row.unwrap_or_default());
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! `INSERT` and `REPLACE`.
+
+use store::View;
+use store::value::Value;
+
+use super::batch::{Batch, Before, Constraint, Current, listed};
+use super::plan::Run;
+use super::target::{Draft, Target};
+use crate::error::{SqlError, state};
+use crate::sqlite::Statement;
+use crate::table::{ListRow, NEW_ROWS, OLD_ROWS};
+
+/// A compiled `INSERT`.
+#[derive(Debug)]
+pub(crate) struct InsertPlan {
+    /// What each value of a source row is assigned to.
+    pub(crate) targets: Vec<Target>,
+    pub(crate) source: Source,
+    pub(crate) conflict: OnConflict,
+}
+
+/// Where the rows come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// `VALUES` of literals and parameters only.
+    Values(Vec<Vec<Operand>>),
+    /// Anything else, as a query.
+    Query(Statement),
+    /// `DEFAULT VALUES`
+    Defaults,
+}
+
+/// A value that needs no computing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    Literal(Value),
+    /// Its number, from 0.
+    Parameter(usize),
+}
+
+impl Operand {
+    pub(crate) fn value<'a>(&'a self, parameters: &'a [Value]) -> &'a Value {
+        static NULL: Value = Value::Null;
+        match self {
+            Self::Literal(value) => value,
+            Self::Parameter(number) => parameters.get(*number).unwrap_or(&NULL),
+        }
+    }
+}
+
+/// What happens to a row whose key or unique value is taken.
+#[derive(Debug)]
+pub(crate) enum OnConflict {
+    /// The statement fails. FAIL and ROLLBACK mean the same here, for nothing is applied before the end.
+    Abort,
+    /// `OR IGNORE`: the row is left out.
+    Ignore,
+    /// `OR REPLACE`: the other row goes.
+    Replace,
+    /// `ON CONFLICT ...`, clause by clause.
+    Upsert(Vec<UpsertClause>),
+}
+
+/// One `ON CONFLICT` clause.
+#[derive(Debug)]
+pub(crate) struct UpsertClause {
+    /// The constraint it is for; `None`: any.
+    pub(crate) target: Option<Constraint>,
+    /// `None`: `DO NOTHING`.
+    pub(crate) update: Option<UpsertUpdate>,
+}
+
+/// `DO UPDATE SET ... WHERE ...`: one row with the condition and then the values.
+#[derive(Debug)]
+pub(crate) struct UpsertUpdate {
+    pub(crate) statement: Statement,
+    pub(crate) targets: Vec<Target>,
+}
+
+impl InsertPlan {
+    /// Whether the statement decides by what is there, its own rows included.
+    pub(crate) fn looks_for_conflicts(&self) -> bool {
+        !matches!(self.conflict, OnConflict::Abort)
+    }
+
+    /// Computes the list. `verify`: an earlier one was lost, so look at the keys that must be free.
+    pub(crate) fn compute(
+        &mut self,
+        run: &Run<'_>,
+        view: &View<'_>,
+        batch: &mut Batch,
+        verify: bool,
+    ) -> Result<(), SqlError> {
+        let Self { targets, source, conflict } = self;
+        let drafts = run.core.sight.lend(view, || drafts(run, targets, source))?;
+        for draft in drafts {
+            run.core.sight.lend(view, || insert(run, view, batch, conflict, draft, verify))?;
+        }
+        Ok(())
+    }
+}
+
+/// The source's rows. All are computed before the first is looked at, so that a source which reads the table
+/// itself sees none of them.
+fn drafts(run: &Run<'_>, targets: &[Target], source: &mut Source) -> Result<Vec<Draft>, SqlError> {
+    let store = &run.core.store;
+    let base = Draft::defaults(run.table);
+    let mut drafts = Vec::new();
+    match source {
+        Source::Defaults => drafts.push(base),
+        Source::Values(rows) => {
+            drafts.reserve(rows.len());
+            for row in rows {
+                let mut draft = base.clone();
+                for (target, operand) in targets.iter().zip(row) {
+                    draft.assign(store, run.table, *target, operand.value(run.parameters).clone())?;
+                }
+                drafts.push(draft);
+            }
+        }
+        Source::Query(statement) => {
+            let mut bytes = 0;
+            run.query(statement, &mut |row| {
+                let mut draft = base.clone();
+                for (column, target) in targets.iter().enumerate() {
+                    draft.assign(store, run.table, *target, row.value(column).to_owned())?;
+                }
+                bytes += draft_bytes(&draft);
+                check_size(drafts.len(), bytes)?;
+                drafts.push(draft);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(drafts)
+}
+
+fn draft_bytes(draft: &Draft) -> usize {
+    let bytes = draft.values.iter().map(|value| match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+        _ => 0,
+    });
+    bytes.sum::<usize>() + draft.values.len() * size_of::<Value>()
+}
+
+fn check_size(rows: usize, bytes: usize) -> Result<(), SqlError> {
+    use crate::limits::{BYTES_PER_STATEMENT_MAX, ROWS_PER_STATEMENT_MAX};
+    if rows >= ROWS_PER_STATEMENT_MAX || bytes > BYTES_PER_STATEMENT_MAX {
+        let message = format!(
+            "the statement writes more than {ROWS_PER_STATEMENT_MAX} rows or {BYTES_PER_STATEMENT_MAX} bytes; split it"
+        );
+        return Err(SqlError::new(state::TOO_LARGE, message));
+    }
+    Ok(())
+}
+
+/// Puts one row into the list, or does what the statement says about the row in its way.
+fn insert(
+    run: &Run<'_>,
+    view: &View<'_>,
+    batch: &mut Batch,
+    conflict: &mut OnConflict,
+    mut draft: Draft,
+    verify: bool,
+) -> Result<(), SqlError> {
+    if let Some(column) = draft.null_column(run.table) {
+        let def = &run.table.def().columns[column];
+        match (&conflict, &def.default) {
+            (OnConflict::Ignore, _) => return Ok(()),
+            (OnConflict::Replace, Some(default)) => draft.values[column] = default.clone(),
+            _ => {}
+        }
+    }
+    let (key, payload) = batch.encode(&run.core.store, &draft)?;
+    match conflict {
+        OnConflict::Abort => {
+            if batch.holds(&key) || (verify && batch.current(view, &key)?.is_some()) {
+                return Err(SqlError::unique(&constraint_name(run, Constraint::Primary)));
+            }
+            put(batch, view, key, Before::Absent, draft, payload)
+        }
+        OnConflict::Ignore => match batch.conflict(view, &key, &draft, None)? {
+            Some(_) => Ok(()),
+            None => put(batch, view, key, Before::Absent, draft, payload),
+        },
+        OnConflict::Replace => replace(view, batch, key, draft, payload),
+        OnConflict::Upsert(clauses) => match batch.conflict(view, &key, &draft, None)? {
+            None => put(batch, view, key, Before::Absent, draft, payload),
+            Some((constraint, other)) => upsert(run, view, batch, clauses, &draft, constraint, &other),
+        },
+    }
+}
+
+fn put(
+    batch: &mut Batch,
+    view: &View<'_>,
+    key: Vec<u8>,
+    before: Before,
+    draft: Draft,
+    payload: Vec<u8>,
+) -> Result<(), SqlError> {
+    let row = batch.returns().then(|| listed(&draft, view.now()));
+    let change = batch.put(key, before, draft, payload)?;
+    batch.count(change, || row.unwrap_or_default());
+    Ok(())
+}
+
+/// Removes the rows in the way, then puts the new one.
+fn replace(
+    view: &View<'_>,
+    batch: &mut Batch,
+    key: Vec<u8>,
+    draft: Draft,
+    payload: Vec<u8>,
+) -> Result<(), SqlError> {
+    // Its own key's row is replaced in place, whatever it is.
+    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&key))? {
+        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before());
+        batch.remove(other, before)?;
+    }
+    put(batch, view, key, Before::Anything, draft, payload)
+}
+
+/// Does what the first clause for this constraint says.
+fn upsert(
+    run: &Run<'_>,
+    view: &View<'_>,
+    batch: &mut Batch,
+    clauses: &mut [UpsertClause],
+    draft: &Draft,
+    constraint: Constraint,
+    other: &[u8],
+) -> Result<(), SqlError> {
+    let clause = clauses.iter_mut().find(|clause| clause.target.is_none_or(|target| target == constraint));
+    let Some(clause) = clause else { return Err(SqlError::unique(&constraint_name(run, constraint))) };
+    let Some(update) = &mut clause.update else { return Ok(()) };
+    let Some(current) = batch.current(view, other)? else {
+        return Err(SqlError::new(state::INTERNAL, "a conflicting row is not there"));
+    };
+    let Some(new) = update.evaluate(run, view, &current, draft)? else { return Ok(()) };
+    store_updated(run, view, batch, &current, new)
+}
+
+/// Replaces a row by its updated form, which may have another key.
+fn store_updated(
+    run: &Run<'_>,
+    view: &View<'_>,
+    batch: &mut Batch,
+    current: &Current,
+    new: Draft,
+) -> Result<(), SqlError> {
+    let mut key = current.identity.key.clone();
+    let payload = batch.encode_payload(&new, &mut key)?;
+    if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key))? {
+        return Err(SqlError::unique(&constraint_name(run, constraint)));
+    }
+    if key != current.identity.key {
+        batch.remove(current.identity.key.clone(), current.before())?;
+        return put(batch, view, key, Before::Absent, new, payload);
+    }
+    put(batch, view, key, current.before(), new, payload)
+}
+
+impl UpsertUpdate {
+    /// The updated row; `None` where the clause's condition does not hold.
+    fn evaluate(
+        &mut self,
+        run: &Run<'_>,
+        view: &View<'_>,
+        current: &Current,
+        excluded: &Draft,
+    ) -> Result<Option<Draft>, SqlError> {
+        let sight = &run.core.sight;
+        sight.set_list(NEW_ROWS, vec![listed(excluded, view.now())]);
+        sight.set_list(OLD_ROWS, vec![current.to_list_row()]);
+        let mut new: Option<Draft> = None;
+        let targets = &self.targets;
+        let result = run.query(&mut self.statement, &mut |row| {
+            if !matches!(row.value(0), store::value::ValueRef::Integer(1)) {
+                return Ok(());
+            }
+            let mut draft = current.to_draft();
+            for (column, target) in (1..).zip(targets) {
+                draft.assign(&run.core.store, run.table, *target, row.value(column).to_owned())?;
+            }
+            new = Some(draft);
+            Ok(())
+        });
+        sight.set_list(NEW_ROWS, Vec::<ListRow>::new());
+        sight.set_list(OLD_ROWS, Vec::<ListRow>::new());
+        result.map(|()| new)
+    }
+}
+
+/// The name that PostgreSQL would give.
+pub(crate) fn constraint_name(run: &Run<'_>, constraint: Constraint) -> String {
+    match constraint {
+        Constraint::Primary => format!("{}_pkey", run.table.name()),
+        Constraint::Index(at) => run.table.indexes()[at].name().to_owned(),
+    }
+}

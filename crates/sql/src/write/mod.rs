@@ -1,0 +1,15 @@
+//! Statements that write: SQLite computes which rows and with which values, the store applies the list.
+//!
+//! A statement is compiled once into a [`WritePlan`]. Running it makes a [`Batch`], at most one change for each
+//! key, which one call of `Store::commit` applies whole or not at all. A list that lost a race is computed again
+//! for the rows that were lost, so a statement is atomic by construction and nobody sees a conflict.
+
+mod batch;
+mod build;
+mod change;
+mod insert;
+mod plan;
+mod target;
+
+pub(crate) use build::build;
+pub(crate) use plan::WritePlan;

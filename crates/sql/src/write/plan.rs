@@ -1,0 +1,187 @@
+//! A compiled statement that writes, and how it is run.
+
+use std::sync::Arc;
+
+use store::value::{Value, ValueRef};
+use store::{Table, WriteError};
+
+use super::batch::Batch;
+use super::change::ChangePlan;
+use super::insert::InsertPlan;
+use crate::error::{SqlError, state};
+use crate::executor::{Core, Done, DoneKind, RowSink};
+use crate::limits::RETRIES_MAX;
+use crate::sqlite::{Row, Statement};
+use crate::table::{ListRow, NEW_ROWS};
+
+/// A compiled statement that writes one table.
+#[derive(Debug)]
+pub(crate) struct WritePlan {
+    pub(crate) table: Arc<Table>,
+    /// How many parameters it takes.
+    pub(crate) parameters: usize,
+    pub(crate) verb: Verb,
+    pub(crate) returning: Option<Returning>,
+    /// What its rows are computed by, for `EXPLAIN QUERY PLAN`.
+    pub(crate) source_sql: String,
+}
+
+/// What it does.
+#[derive(Debug)]
+pub(crate) enum Verb {
+    /// `INSERT` and `REPLACE`
+    Insert(InsertPlan),
+    /// `UPDATE` and `DELETE`
+    Change(ChangePlan),
+}
+
+/// `RETURNING`, as a query of the list of written rows.
+#[derive(Debug)]
+pub(crate) struct Returning {
+    pub(crate) statement: Statement,
+    pub(crate) names: Vec<String>,
+}
+
+/// One run of a statement.
+pub(crate) struct Run<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) table: &'a Arc<Table>,
+    pub(crate) parameters: &'a [Value],
+}
+
+impl WritePlan {
+    pub(crate) fn run(
+        &mut self,
+        core: &Core,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        let run = Run { core, table: &self.table, parameters };
+        let returning = self.returning.is_some();
+        let (batch, rows) = match &mut self.verb {
+            Verb::Insert(plan) => run.commit(&mut Again::Insert(plan), returning, self.returning.as_mut())?,
+            Verb::Change(plan) => run.commit(&mut Again::Change(plan), returning, self.returning.as_mut())?,
+        };
+        if let Some(returning) = &self.returning {
+            let names: Vec<&str> = returning.names.iter().map(String::as_str).collect();
+            out.columns(&names);
+            for row in &rows {
+                let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+                out.row(&values)?;
+            }
+        }
+        let kind = if returning { DoneKind::Rows } else { DoneKind::Write };
+        Ok(Done { kind, affected: batch.affected(), tag: self.tag() })
+    }
+
+    fn tag(&self) -> &'static str {
+        match &self.verb {
+            Verb::Insert(_) => "INSERT",
+            Verb::Change(plan) => plan.tag(),
+        }
+    }
+}
+
+/// What is computed again when rows were lost.
+enum Again<'a> {
+    Insert(&'a mut InsertPlan),
+    Change(&'a mut ChangePlan),
+}
+
+impl Again<'_> {
+    fn overlaid(&self) -> bool {
+        match self {
+            Self::Insert(plan) => plan.looks_for_conflicts(),
+            Self::Change(plan) => plan.looks_for_conflicts(),
+        }
+    }
+}
+
+/// The rows that a statement returns.
+type Returned = Vec<Vec<Value>>;
+
+impl Run<'_> {
+    /// Computes the list and applies it, again for the rows that others changed meanwhile.
+    fn commit(
+        &self,
+        again: &mut Again<'_>,
+        returning: bool,
+        mut returned: Option<&mut Returning>,
+    ) -> Result<(Batch, Returned), SqlError> {
+        let new = |again: &Again<'_>| Batch::new(self.table, returning, again.overlaid());
+        let mut batch = new(again);
+        let mut lost: Option<Vec<Vec<u8>>> = None;
+        for _ in 0..RETRIES_MAX {
+            self.core.sight.check_watch()?;
+            let rows = {
+                // The view ends before the commit, which would otherwise keep old versions for it.
+                let view = self.core.store.view();
+                match again {
+                    Again::Insert(plan) => plan.compute(self, &view, &mut batch, lost.is_some())?,
+                    Again::Change(plan) => plan.compute(self, &view, &mut batch, lost.as_deref())?,
+                }
+                match &mut returned {
+                    Some(returning) => {
+                        self.core.sight.lend(&view, || returning.evaluate(self, &mut batch))?
+                    }
+                    None => Vec::new(),
+                }
+            };
+            match self.core.store.commit(&batch.writes()) {
+                Ok(_) => return Ok((batch, rows)),
+                Err(WriteError::Lost(writes)) => {
+                    lost = Some(match again {
+                        Again::Change(plan) if plan.can_pick() && returned.is_none() => batch.forget(&writes),
+                        _ => {
+                            batch = new(again);
+                            Vec::new()
+                        }
+                    });
+                }
+                // Somebody took the value after we looked: look again.
+                Err(WriteError::Unique { .. }) if again.overlaid() => {
+                    batch = new(again);
+                    lost = Some(Vec::new());
+                }
+                Err(error) => return Err(self.refused(error)),
+            }
+            std::thread::yield_now();
+        }
+        let message =
+            format!("the rows changed each of {RETRIES_MAX} times that they were computed; try again");
+        Err(SqlError::new(state::LOST, message))
+    }
+
+    /// A refusal of the store, with what it cannot know.
+    fn refused(&self, error: WriteError) -> SqlError {
+        match error {
+            WriteError::NotNull(column) => SqlError::null_value(self.table.name(), &column),
+            WriteError::TableGone => SqlError::unknown_table(self.table.name()),
+            other => other.into(),
+        }
+    }
+
+    /// Runs a part of the statement with the parameters of the whole.
+    pub(crate) fn query(
+        &self,
+        statement: &mut Statement,
+        row: &mut dyn FnMut(&Row<'_>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        self.core.run(statement, self.parameters, row)
+    }
+}
+
+impl Returning {
+    /// What the statement returns for the rows of its list, before the list is applied: an error here refuses it.
+    fn evaluate(&mut self, run: &Run<'_>, batch: &mut Batch) -> Result<Returned, SqlError> {
+        let rows: Vec<ListRow> = batch.take_returned();
+        run.core.sight.set_list(NEW_ROWS, rows);
+        let mut returned = Vec::new();
+        let result = run.query(&mut self.statement, &mut |row| {
+            returned.push((0..row.len()).map(|column| row.value(column).to_owned()).collect());
+            Ok(())
+        });
+        run.core.sight.take_list(NEW_ROWS);
+        result.map(|()| returned)
+    }
+}

@@ -1,0 +1,131 @@
+//! What a column in `INSERT (...)` or `SET` stands for, and the row that its values make.
+
+use std::time::Duration;
+
+use store::definition::ColumnKind;
+use store::value::{Affinity, Value};
+use store::{Expiry, Store, Table};
+
+use crate::error::{SqlError, state};
+use crate::table::{Column, Head, Shape};
+
+/// Where an assigned value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The table's column at this position.
+    Stored(usize),
+    /// The memcached client's flags.
+    Flags,
+    /// The deadline, as a Unix second; NULL is none.
+    ExpiresAt,
+    /// The deadline, as seconds from now; NULL is none.
+    Ttl,
+}
+
+impl Target {
+    /// What a column's name stands for; columns that only tell are refused.
+    pub(crate) fn named(table: &Table, shape: &Shape, name: &str) -> Result<Self, SqlError> {
+        let shown = shape.named(name).ok_or_else(|| SqlError::unknown_column(table.name(), name))?;
+        match shown.column {
+            Column::Stored(at) => Ok(Self::Stored(at)),
+            Column::Head(Head::Flags) => Ok(Self::Flags),
+            Column::Head(Head::ExpiresAt) => Ok(Self::ExpiresAt),
+            Column::Head(Head::Ttl) => Ok(Self::Ttl),
+            Column::Head(_) => {
+                let message = format!("column \"{}\" can only be read: the server computes it", shown.name);
+                Err(SqlError::new("428C9", message))
+            }
+        }
+    }
+}
+
+/// A row as it will be written, before it is encoded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Draft {
+    /// One value for each column of the table.
+    pub(crate) values: Vec<Value>,
+    pub(crate) expiry: Expiry,
+    pub(crate) client_flags: u32,
+}
+
+impl Draft {
+    /// A row of defaults.
+    pub(crate) fn defaults(table: &Table) -> Self {
+        let values = table.def().columns.iter().map(|column| column.default.clone().unwrap_or_default());
+        Self { values: values.collect(), expiry: Expiry::Table, client_flags: 0 }
+    }
+
+    /// Assigns a computed value, converted to what the column stores.
+    pub(crate) fn assign(
+        &mut self,
+        store: &Store,
+        table: &Table,
+        target: Target,
+        value: Value,
+    ) -> Result<(), SqlError> {
+        match target {
+            Target::Stored(at) => self.values[at] = accept(table, at, value)?,
+            Target::Flags => self.client_flags = flags(value)?,
+            Target::ExpiresAt => self.expiry = expires_at(store, value)?,
+            Target::Ttl => self.expiry = ttl(store, value)?,
+        }
+        Ok(())
+    }
+
+    /// The first column that is NULL and must not be.
+    pub(crate) fn null_column(&self, table: &Table) -> Option<usize> {
+        let columns = table.def().columns.iter().zip(&self.values);
+        columns.into_iter().position(|(column, value)| column.not_null && value.is_null())
+    }
+}
+
+/// A value as the column stores it.
+fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
+    let column = &table.def().columns[at];
+    // The common case needs no conversion.
+    let fits = matches!(
+        (column.kind, &value),
+        (ColumnKind::Integer, Value::Integer(_)) | (ColumnKind::Text, Value::Text(_)) | (_, Value::Null)
+    );
+    if fits { Ok(value) } else { Ok(table.def().accept(at, value)?) }
+}
+
+fn flags(value: Value) -> Result<u32, SqlError> {
+    match value.with_affinity(Affinity::Integer) {
+        Value::Null => Ok(0),
+        Value::Integer(flags) => u32::try_from(flags).map_err(|_| {
+            SqlError::new(state::OUT_OF_RANGE, format!("flags {flags} are out of range: they are 32 bits"))
+        }),
+        _ => Err(SqlError::new(state::BAD_VALUE, "flags are a whole number of 32 bits")),
+    }
+}
+
+/// Seconds as a number, or `None` for NULL.
+fn seconds(value: Value, what: &str) -> Result<Option<f64>, SqlError> {
+    match value.with_affinity(Affinity::Numeric) {
+        Value::Null => Ok(None),
+        Value::Integer(integer) => Ok(Some(integer as f64)),
+        Value::Real(real) => Ok(Some(real)),
+        _ => {
+            Err(SqlError::new(state::BAD_VALUE, format!("{what} is a number of seconds, or NULL for never")))
+        }
+    }
+}
+
+fn ttl(store: &Store, value: Value) -> Result<Expiry, SqlError> {
+    let Some(seconds) = seconds(value, "ttl")? else { return Ok(Expiry::Never) };
+    Ok(after(store, seconds))
+}
+
+fn expires_at(store: &Store, value: Value) -> Result<Expiry, SqlError> {
+    let Some(moment) = seconds(value, "expiry")? else { return Ok(Expiry::Never) };
+    Ok(after(store, moment - store.clock().unix_seconds() as f64))
+}
+
+fn after(store: &Store, seconds: f64) -> Expiry {
+    if seconds <= 0.0 {
+        return Expiry::Now;
+    }
+    // The store's ticks end before this; a later moment is the last one.
+    Duration::try_from_secs_f64(seconds).map_or(Expiry::Never, |ahead| Expiry::At(store.tick_after(ahead)))
+}

@@ -1,0 +1,115 @@
+//! A store, an executor, and answers as text.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::sync::Arc;
+
+use sql::{Cancel, Done, Executor, Limits, RowSink, SqlError};
+use store::value::{Value, ValueRef};
+use store::{Clock, ManualClock, Store, StoreOptions};
+
+pub(crate) struct Db {
+    pub(crate) store: Arc<Store>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) executor: Executor,
+    pub(crate) cancel: Cancel,
+}
+
+/// Rows with the names of their columns.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Rows {
+    pub(crate) names: Vec<String>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+impl RowSink for Rows {
+    fn columns(&mut self, names: &[&str]) {
+        self.names = names.iter().map(|name| (*name).to_owned()).collect();
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.rows.push(values.iter().map(|value| Value::from(*value)).collect());
+        Ok(())
+    }
+}
+
+pub(crate) fn open_store(clock: Clock) -> Arc<Store> {
+    let options =
+        StoreOptions { path: None, memory_bytes: 64 << 20, cold: true, clock, row_bytes_max: 4 << 20 };
+    Store::open(&options).expect("a store in memory").store
+}
+
+impl Db {
+    pub(crate) fn new() -> Self {
+        Self::with_limits(Limits { statement_timeout: None, ..Limits::default() })
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        let clock = ManualClock::new(1_700_000_000);
+        let store = open_store(Clock::Manual(Arc::clone(&clock)));
+        let executor = Executor::new(Arc::clone(&store), limits).expect("an executor");
+        Self { store, clock, executor, cancel: Cancel::new() }
+    }
+
+    pub(crate) fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<(Done, Rows), SqlError> {
+        let mut rows = Rows::default();
+        let done = self.executor.execute(sql, parameters, &self.cancel, &mut rows)?;
+        Ok((done, rows))
+    }
+
+    /// Runs statements that must work, separated by semicolons at line ends.
+    pub(crate) fn run(&mut self, script: &str) {
+        for sql in script.split(";\n").map(str::trim).filter(|sql| !sql.is_empty()) {
+            self.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+    }
+
+    /// Rows written.
+    pub(crate) fn affected(&mut self, sql: &str) -> u64 {
+        self.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}")).0.affected
+    }
+
+    /// Rows as text: columns by commas, rows by semicolons.
+    pub(crate) fn query(&mut self, sql: &str) -> String {
+        self.query_with(sql, &[])
+    }
+
+    pub(crate) fn query_with(&mut self, sql: &str, parameters: &[Value]) -> String {
+        let (_, rows) = self.execute(sql, parameters).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        shown(&rows.rows)
+    }
+
+    pub(crate) fn error(&mut self, sql: &str) -> SqlError {
+        self.execute(sql, &[]).expect_err(sql)
+    }
+
+    pub(crate) fn state(&mut self, sql: &str) -> &'static str {
+        self.error(sql).state
+    }
+
+    /// The plan, one step a line.
+    pub(crate) fn plan(&mut self, sql: &str) -> String {
+        let (_, rows) = self
+            .execute(&format!("EXPLAIN QUERY PLAN {sql}"), &[])
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let detail = rows.rows.iter().map(|row| match row.last() {
+            Some(Value::Text(text)) => text.clone(),
+            other => format!("{other:?}"),
+        });
+        detail.collect::<Vec<_>>().join("\n")
+    }
+}
+
+pub(crate) fn shown(rows: &[Vec<Value>]) -> String {
+    let row = |row: &Vec<Value>| row.iter().map(show).collect::<Vec<_>>().join(",");
+    rows.iter().map(row).collect::<Vec<_>>().join(";")
+}
+
+pub(crate) fn show(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Real(real) => format!("{real:?}"),
+        Value::Text(text) => text.clone(),
+        Value::Blob(bytes) => format!("{bytes:02x?}"),
+    }
+}
