@@ -111,3 +111,17 @@ impl Image {
         Ok(file)
     }
 }
+
+#[cfg(test)]
+impl Image {
+    /// A file of zeros.
+    pub(crate) fn empty(bytes: u64) -> Self {
+        Self { pages: BTreeMap::new(), bytes }
+    }
+
+    /// Cuts the file, or makes it longer.
+    pub(crate) fn set_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes;
+        self.pages.retain(|page, _| (page + 1) * PAGE_BYTES as u64 <= bytes);
+    }
+}

@@ -107,8 +107,14 @@ impl Arena {
         }
         let arena =
             Self::with_map(map, layout, geometry, seed, ceiling).map_err(|error| format!("mmap: {error}"))?;
-        let mut work =
-            Work { arena: &arena, ceiling, units_used: 0, recovery: Recovery::default(), key: Vec::new() };
+        let mut work = Work {
+            arena: &arena,
+            ceiling,
+            units_used: 0,
+            recovery: Recovery::default(),
+            strays: Vec::new(),
+            key: Vec::new(),
+        };
         work.run()?;
         let recovery = work.recovery;
         Ok((arena, recovery))
@@ -157,6 +163,8 @@ struct Work<'a> {
     ceiling: u64,
     units_used: u32,
     recovery: Recovery,
+    /// Rows met in a bucket that is not theirs.
+    strays: Vec<(Hash, Location)>,
     /// Room for a key or a row to be checked.
     key: Vec<u8>,
 }
@@ -289,6 +297,7 @@ impl Work<'_> {
             self.mend_chain(bucket, &mut linked);
             self.prove_chain(bucket, index_word);
         }
+        self.recovery.dropped += self.lost_strays(index_word);
         let used = linked.iter().rposition(|linked| *linked).map_or(0, |last| last as u64 + 1);
         let mut state = arena.buckets.lock();
         state.main_committed = main;
@@ -336,14 +345,17 @@ impl Work<'_> {
                 continue;
             }
             let location = Location::from_bits(value);
-            let found = self.prove_row(location).filter(|(hash, head)| {
-                bucket_of(index_word, *hash) == bucket
-                    && slot_prefix(*hash, head.table) == value & !LOCATION_MASK
-            });
+            let found = self.prove_row(location);
+            let found = found.filter(|(hash, head)| slot_prefix(*hash, head.table) == value & !LOCATION_MASK);
             let Some((hash, head)) = found else {
                 self.drop_slot(slot);
                 continue;
             };
+            if bucket_of(index_word, hash) != bucket {
+                arena.set_slot(slot, 0);
+                self.strays.push((hash, location));
+                continue;
+            }
             let twin = seen.iter().position(|(_, other_hash, other, _)| {
                 *other_hash == hash && (*other == location || self.same_key(*other, location, &head))
             });
@@ -358,6 +370,16 @@ impl Work<'_> {
                 }
             }
         }
+    }
+
+    /// Rows met outside their bucket and not in it either. One that is there is what an unfinished split left.
+    fn lost_strays(&mut self, index_word: u64) -> u64 {
+        let strays = std::mem::take(&mut self.strays);
+        let is_lost = |(hash, location): &(Hash, Location)| {
+            let mut slots = self.arena.slots(bucket_of(index_word, *hash));
+            !slots.any(|(_, value)| value != 0 && value & LOCATION_MASK == location.bits())
+        };
+        strays.iter().filter(|stray| is_lost(stray)).count() as u64
     }
 
     fn drop_slot(&mut self, slot: SlotId) {
