@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use arena::{Arena, Geometry, Lookup, Queue, RowParts, SegmentId, SegmentTag, ShardToken, TableId};
+use arena::{Arena, Attach, Geometry, Lookup, Queue, RowParts, SegmentId, SegmentTag, ShardToken, TableId};
 
 const TABLE: TableId = TableId(1);
 
@@ -44,7 +44,7 @@ impl Rig {
             match arena.reserve(self.open, parts.total_bytes()) {
                 Some(location) => break location,
                 None => {
-                    self.open = arena.allocate(1, &tag()).unwrap_or_else(|| evict(arena, &mut self.tokens))
+                    self.open = arena.allocate(1, &tag()).unwrap_or_else(|| evict(arena, &mut self.tokens));
                 }
             }
         };
@@ -119,7 +119,26 @@ fn key(i: u32) -> [u8; 16] {
     key
 }
 
+/// How long the next process takes to serve a million rows.
+fn recovery() {
+    let path = std::env::temp_dir().join(format!("arena-bench-{}", std::process::id()));
+    let geometry = Geometry { memory_bytes: 300 << 20 };
+    let mut arena = Arena::create(Some(&path), &geometry, 1).unwrap();
+    let mut rig = Rig { tokens: arena.take_tokens(), open: arena.allocate(1, &tag()).unwrap(), arena };
+    for i in 0..1_000_000 {
+        rig.put(&key(i), &[b'x'; 100]);
+    }
+    drop(rig);
+    let start = Instant::now();
+    let attached = Arena::attach(&path, &geometry);
+    let seconds = start.elapsed().as_secs_f64();
+    std::fs::remove_file(&path).unwrap();
+    let Ok(Attach::Warm(_, recovery)) = attached else { panic!("usable") };
+    println!("recovery of {} rows: {:.0} ns a row", recovery.rows, seconds * 1e9 / recovery.rows as f64);
+}
+
 fn main() {
+    recovery();
     for (rows, len) in [(1000, 32), (1000, 100), (1000, 1024), (1_000_000, 100)] {
         let mut rig = Rig::new(if rows > 1000 { 300 << 20 } else { 4 << 20 });
         let payload = vec![b'x'; len];

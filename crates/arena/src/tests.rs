@@ -159,7 +159,12 @@ impl Rig {
                 self.arena.sub_live(self.arena.head_of(entry.location), dead);
             }
             None => {
-                self.arena.insert(token, hash, table, location).unwrap();
+                if self.arena.insert(token, hash, table, location).is_err() {
+                    self.arena.write_filler(location, bytes);
+                    self.arena.sub_live(segment, bytes);
+                    self.arena.release(segment);
+                    return false;
+                }
             }
         }
         self.arena.release(segment);

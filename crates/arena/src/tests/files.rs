@@ -1,9 +1,9 @@
 //! Arenas in files of their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Rig, TABLE, Value};
-use crate::{Arena, ArenaError, Attach, Geometry};
+use crate::{Arena, ArenaError, Attach, Geometry, Recovery};
 
 const GEOMETRY: Geometry = Geometry { memory_bytes: 1 << 20 };
 
@@ -24,6 +24,24 @@ impl Drop for Scratch {
     }
 }
 
+/// Attaches; a test that forks beside this one holds the lock until its child has become another program.
+fn try_attach(path: &Path, geometry: &Geometry) -> Result<Attach, ArenaError> {
+    for _ in 0..10_000 {
+        match Arena::attach(path, geometry) {
+            Err(ArenaError::Locked(_)) => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+    panic!("the lock is never free")
+}
+
+fn attach(path: &Path, geometry: &Geometry) -> (Arena, Recovery) {
+    match try_attach(path, geometry) {
+        Ok(Attach::Warm(arena, recovery)) => (arena, recovery),
+        other => panic!("usable, not {other:?}"),
+    }
+}
+
 #[test]
 fn a_file_is_created_once_held_by_one_and_attached_by_the_next() {
     let path = Scratch::new("attach");
@@ -35,11 +53,11 @@ fn a_file_is_created_once_held_by_one_and_attached_by_the_next() {
     drop(rig);
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path.0).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    let Ok(Attach::Warm(arena, recovery)) = Arena::attach(&path.0, &GEOMETRY) else { panic!("usable") };
+    let (arena, recovery) = attach(&path.0, &GEOMETRY);
     assert_eq!((recovery.rows, arena.epoch_ns()), (1, 42));
     assert_eq!(Rig::over(arena).get(TABLE, b"key"), Some(Value::plain(b"value")));
     let larger = Geometry { memory_bytes: 2 << 30 };
-    assert!(matches!(Arena::attach(&path.0, &larger), Ok(Attach::Unusable(_))));
+    assert!(matches!(try_attach(&path.0, &larger), Ok(Attach::Unusable(_))));
 }
 
 #[test]
@@ -58,5 +76,56 @@ fn a_link_is_not_followed_and_other_files_are_refused() {
 fn nonsense_sizes_are_refused() {
     for memory_bytes in [0, u64::MAX, 2 << 40] {
         assert!(matches!(Arena::create(None, &Geometry { memory_bytes }, 1), Err(ArenaError::Geometry(_))));
+    }
+}
+
+/// Runs in a process of its own, in which a file system of 6 MiB is mounted at `/mnt`.
+#[test]
+#[ignore = "run by `a_full_file_system_is_a_refusal_not_a_fault`"]
+fn inside_a_small_file_system() {
+    let path = PathBuf::from("/mnt/arena");
+    let large = Geometry { memory_bytes: 1 << 30 };
+    let mut rig = Rig::over(Arena::create(Some(&path), &large, 1).unwrap());
+    let mut evicted = 0;
+    for i in 0..200_000u32 {
+        while !rig.put(TABLE, &i.to_le_bytes(), &Value::plain(&[7; 100])) {
+            evicted += rig.evict().len();
+        }
+        // The index finds no page to grow into, so its chains grow longer.
+        while let Some(shard) = rig.arena.split_due() {
+            if !rig.arena.split(&mut rig.tokens[shard]) {
+                break;
+            }
+        }
+    }
+    assert!(evicted > 0);
+    let rows = rig.arena.usage().rows;
+    drop(rig);
+    let (arena, recovery) = attach(&path, &large);
+    assert_eq!((recovery.rows, recovery.dropped), (rows, 0));
+    drop(arena);
+    std::fs::write("/mnt/ballast", vec![1; 6 << 20]).unwrap_err();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write("/mnt/ballast", vec![1; 5 << 20]).unwrap();
+    let refused = Arena::create(Some(&path), &large, 1);
+    assert!(matches!(refused, Err(ArenaError::NoSpace { .. })), "{refused:?}");
+    assert!(refused.unwrap_err().to_string().contains("--shm-size"));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_full_file_system_is_a_refusal_not_a_fault() {
+    let own = std::env::current_exe().unwrap();
+    let script = "mount -t tmpfs -o size=6m tmpfs /mnt || exit 99; \"$0\" --ignored --exact tests::files::inside_a_small_file_system";
+    let run = std::process::Command::new("unshare").args(["-rm", "sh", "-c", script]).arg(own).output();
+    match run {
+        // A machine without user namespaces cannot mount; elsewhere this runs.
+        Err(_) => println!("skipped: no unshare"),
+        Ok(output)
+            if output.status.code() == Some(99) || !output.stderr.is_empty() && output.stdout.is_empty() =>
+        {
+            println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
     }
 }
