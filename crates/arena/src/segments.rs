@@ -224,7 +224,7 @@ impl Pool {
         }
     }
 
-    /// Makes sure that a run has pages; false if the file system is full.
+    /// Makes sure that a run, marked as used, has pages; false if the file system is full.
     fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
         let missing: u32 = block_masks(first, units)
             .map(|(block, mask)| (mask & !self.committed[block as usize]).count_ones())
@@ -412,12 +412,15 @@ impl Arena {
             return None;
         }
         let unit = pool.find(units)?;
-        if !pool.commit_headers(&self.map, &self.layout, unit + units)
-            || !pool.commit(&self.map, &self.layout, unit, units)
-        {
+        if !pool.commit_headers(&self.map, &self.layout, unit + units) {
             return None;
         }
+        // Marked first, so that making room for its pages does not take the pages that it has.
         pool.mark(unit, units, true);
+        if !pool.commit(&self.map, &self.layout, unit, units) {
+            pool.mark(unit, units, false);
+            return None;
+        }
         let order = pool.next_order;
         pool.next_order += 1;
         let kind = Kind::head(units, tag);

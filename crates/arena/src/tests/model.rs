@@ -71,7 +71,7 @@ fn random_operations_agree_with_a_map() {
             if step % 3000 == 0 {
                 check(&rig, &model);
                 assert!(rig.arena.usage().segments_bytes <= units * UNIT_BYTES as u64);
-                assert!(rig.arena.usage().committed_bytes <= units.max(32) * UNIT_BYTES as u64);
+                assert!(rig.arena.usage().committed_bytes <= units * UNIT_BYTES as u64);
             }
         }
         check(&rig, &model);
