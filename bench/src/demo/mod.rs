@@ -52,7 +52,7 @@ pub(crate) struct Options {
 /// The daemon's memory limit in the demo.
 const MEMORY_MIB: u64 = 128;
 /// One object is expired each time so many accesses have passed.
-const OBJECT_EVERY: usize = 5_000;
+const OBJECT_EVERY: usize = 2_000;
 /// One type is expired each time so many accesses have passed.
 const TYPE_EVERY: usize = 250_000;
 /// Keys in one `get`.
