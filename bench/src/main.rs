@@ -23,6 +23,7 @@ mod demo;
 mod entry;
 mod failure;
 mod histogram;
+mod inside;
 mod load;
 mod machine;
 mod pages;
@@ -53,6 +54,8 @@ enum Command {
     Demo(demo::Options),
     /// One load on one running server.
     Load(single::Options),
+    /// Reads and writes of a store inside this process, without a socket.
+    Inside(inside::Options),
     /// Miss ratios of FIFO, LRU and S3-FIFO on a trace.
     Simulate(Simulation),
 }
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Entry(options) => entry::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Load(options) => single::run(&options),
+        Command::Inside(options) => inside::run(&options),
         Command::Simulate(simulation) => simulate(&simulation),
     };
     match done {
