@@ -1,1 +1,59 @@
-//! The waist: who may do what, within which limits; every door enters here.
+//! The waist of the daemon: every door enters here, so no door can forget a check.
+//!
+//! An [`Engine`] is shared by all. Each thread that serves holds a [`Lane`]: its own counters, its copy of the
+//! catalogue, the time of its batch. Each connection is a [`Session`]: who speaks, and what they may do. A door turns
+//! bytes into calls of `Session`, and the [`Answer`] back into bytes; what a command *means* is decided here, once,
+//! whichever door it came through.
+//!
+//! ```
+//! use engine::{Answer, Engine, EngineOptions, Session, Verb};
+//! use store::{Clock, Store, StoreOptions};
+//!
+//! let opened = Store::open(&StoreOptions {
+//!     path: None,
+//!     memory_bytes: 64 << 20,
+//!     cold: true,
+//!     clock: Clock::System,
+//!     row_bytes_max: 2 << 20,
+//! })
+//! .unwrap();
+//! let engine = Engine::new(opened.store, EngineOptions::default());
+//! let mut lane = engine.lane();
+//! let session = Session::local();
+//! assert_eq!(session.store(&mut lane, Verb::Set, b"greeting", 0, 0, b"hello"), Answer::Stored);
+//! assert_eq!(session.store(&mut lane, Verb::Add, b"greeting", 0, 0, b"again"), Answer::NotStored);
+//! assert_eq!(session.delete(&mut lane, b"greeting"), Answer::Deleted);
+//! ```
+#![forbid(unsafe_code)]
+
+mod answer;
+mod command;
+mod counters;
+mod engine;
+mod exptime;
+mod json;
+mod lane;
+mod limits;
+mod number;
+mod parameters;
+mod privilege;
+mod session;
+mod statement;
+mod stats;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use answer::Answer;
+pub use command::Verb;
+pub use counters::{Counter, Totals};
+pub use engine::{Engine, EngineOptions};
+pub use lane::Lane;
+pub use limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
+pub use privilege::{Command, Privilege, Role};
+pub use session::Session;
+pub use statement::Finished;
+pub use stats::Subject;
+
+// What a door needs of the crates below, so that it depends on this one only.
+pub use sql::{Cancel, Executor, SqlError};
+pub use store::{ItemMeta, ItemSink, TICK_NS, TICKS_PER_SECOND, Tick};

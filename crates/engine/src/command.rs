@@ -1,0 +1,313 @@
+//! What the memcached commands mean.
+
+use std::time::Duration;
+
+use store::{Expect, Item, ItemSink, Outcome, WriteError};
+
+use crate::answer::Answer;
+use crate::counters::Counter;
+use crate::exptime::{expiry, seconds_ahead};
+use crate::lane::{Lane, Route};
+use crate::number;
+use crate::privilege::Command;
+use crate::session::Session;
+
+/// Under which condition a value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Always.
+    Set,
+    /// If the key is not there.
+    Add,
+    /// If the key is there.
+    Replace,
+    /// Behind the value that is there.
+    Append,
+    /// Before the value that is there.
+    Prepend,
+    /// If nobody has changed it since the peer saw this CAS.
+    Cas(u64),
+}
+
+const NOT_A_NUMBER: Answer = Answer::client_error("cannot increment or decrement non-numeric value");
+const TOO_LARGE: Answer = Answer::server_error("object too large for cache");
+const FLUSH_REFUSED: Answer = Answer::client_error("flush_all not allowed");
+
+macro_rules! fault_point {
+    ($point:literal, $key:expr) => {
+        #[cfg(feature = "testing")]
+        crate::testing::pass($point, $key);
+    };
+}
+
+impl Session {
+    /// Gives the value of `key` to `sink`; says whether there is one.
+    #[inline]
+    pub fn get(&self, lane: &mut Lane, key: &[u8], sink: &mut impl ItemSink) -> Result<bool, Answer> {
+        self.allow(Command::Get)?;
+        fault_point!("get", key);
+        let route = lane.route(key);
+        let hit = match route.key {
+            Ok(key) => route.engine.store.get_item(route.table, key, route.now, sink),
+            // Text that is no key of the table names no row.
+            Err(_) => false,
+        };
+        route.count(Counter::CmdGet);
+        route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
+        Ok(hit)
+    }
+
+    /// Gives the value of `key` to `sink` and the row a new deadline; says whether there is one.
+    pub fn get_and_touch(
+        &self,
+        lane: &mut Lane,
+        exptime: i64,
+        key: &[u8],
+        sink: &mut impl ItemSink,
+    ) -> Result<bool, Answer> {
+        self.allow(Command::GetAndTouch)?;
+        let route = lane.route(key);
+        let hit = match &route.key {
+            Ok(key) => {
+                let store = &route.engine.store;
+                // The value first: a deadline in the past takes the row away.
+                let hit = store.get_item(route.table, key, route.now, sink);
+                if hit {
+                    store.touch(route.table, key, expiry(store, exptime), route.now)?;
+                }
+                hit
+            }
+            Err(_) => false,
+        };
+        route.count(Counter::CmdGet);
+        route.count(Counter::CmdTouch);
+        route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
+        route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
+        Ok(hit)
+    }
+
+    /// The storage commands.
+    #[inline]
+    pub fn store(
+        &self,
+        lane: &mut Lane,
+        verb: Verb,
+        key: &[u8],
+        flags: u32,
+        exptime: i64,
+        value: &[u8],
+    ) -> Answer {
+        if let Err(refusal) = self.allow(Command::Store) {
+            return refusal;
+        }
+        fault_point!("store", key);
+        let route = lane.route(key);
+        route.count(Counter::CmdSet);
+        let outcome = match verb {
+            Verb::Append | Verb::Prepend => join(&route, verb, value),
+            _ => put(&route, verb, flags, exptime, value),
+        };
+        match outcome {
+            Ok(answer) => answer,
+            Err(answer) => refuse_store(&route, verb, answer),
+        }
+    }
+
+    /// Removes what a storage command would have replaced, had it not been malformed: the peer believes that the old
+    /// value is gone.
+    pub fn invalidate(&self, lane: &mut Lane, key: &[u8]) {
+        if self.allow(Command::Store).is_ok() {
+            let route = lane.route(key);
+            route.count(Counter::StoreTooLarge);
+            remove(&route);
+        }
+    }
+
+    /// `delete`.
+    #[inline]
+    pub fn delete(&self, lane: &mut Lane, key: &[u8]) -> Answer {
+        if let Err(refusal) = self.allow(Command::Delete) {
+            return refusal;
+        }
+        fault_point!("delete", key);
+        let route = lane.route(key);
+        let outcome = match route.key {
+            Ok(key) => route.engine.store.delete(route.table, key, Expect::Anything, route.now),
+            Err(_) => Ok(Outcome::Missing),
+        };
+        match outcome {
+            Ok(Outcome::Done(_)) => {
+                route.count(Counter::DeleteHits);
+                Answer::Deleted
+            }
+            Ok(_) => {
+                route.count(Counter::DeleteMisses);
+                Answer::NotFound
+            }
+            Err(error) => error.into(),
+        }
+    }
+
+    /// `incr` and `decr`: `incr` wraps at 2^64, `decr` stops at 0.
+    pub fn arithmetic(&self, lane: &mut Lane, incr: bool, key: &[u8], delta: u64) -> Answer {
+        if let Err(refusal) = self.allow(Command::Arithmetic) {
+            return refusal;
+        }
+        fault_point!("arithmetic", key);
+        let route = lane.route(key);
+        let Ok(key) = route.key else {
+            route.count(if incr { Counter::IncrMisses } else { Counter::DecrMisses });
+            return Answer::NotFound;
+        };
+        let mut result = None;
+        let outcome = route.engine.store.rewrite_item(route.table, key, route.now, &mut |old, new| {
+            result = number::parse(old)
+                .map(|value| if incr { value.wrapping_add(delta) } else { value.saturating_sub(delta) });
+            if let Some(number) = result {
+                number::write_padded(number, old.len(), new);
+            }
+            result.is_some()
+        });
+        match (outcome, result) {
+            (Ok(Outcome::Done(_)), Some(number)) => {
+                route.count(if incr { Counter::IncrHits } else { Counter::DecrHits });
+                Answer::Number(number)
+            }
+            (Ok(Outcome::Left), _) => NOT_A_NUMBER,
+            (Ok(_), _) => {
+                route.count(if incr { Counter::IncrMisses } else { Counter::DecrMisses });
+                Answer::NotFound
+            }
+            (Err(error), _) => error.into(),
+        }
+    }
+
+    /// `touch`.
+    pub fn touch(&self, lane: &mut Lane, key: &[u8], exptime: i64) -> Answer {
+        if let Err(refusal) = self.allow(Command::Touch) {
+            return refusal;
+        }
+        fault_point!("touch", key);
+        let route = lane.route(key);
+        route.count(Counter::CmdTouch);
+        let store = &route.engine.store;
+        let outcome = match route.key {
+            Ok(key) => store.touch(route.table, key, expiry(store, exptime), route.now),
+            Err(_) => Ok(Outcome::Missing),
+        };
+        match outcome {
+            Ok(Outcome::Done(_)) => {
+                route.count(Counter::TouchHits);
+                Answer::Touched
+            }
+            Ok(_) => {
+                route.count(Counter::TouchMisses);
+                Answer::NotFound
+            }
+            Err(error) => error.into(),
+        }
+    }
+
+    /// `flush_all`: what memcached can reach and was stored until now, or until a moment to come, is gone.
+    pub fn flush_all(&self, lane: &mut Lane, delay: Option<i64>) -> Answer {
+        if let Err(refusal) = self.allow(Command::FlushAll) {
+            return refusal;
+        }
+        lane.count(Counter::CmdFlush, 1);
+        let engine = lane.engine();
+        if !engine.options.flush_enabled {
+            return FLUSH_REFUSED;
+        }
+        let store = &engine.store;
+        let seconds = delay.and_then(|delay| seconds_ahead(delay, || store.clock().unix_seconds()));
+        let at = seconds
+            .filter(|&seconds| seconds > 0)
+            .map(|seconds| store.tick_after(Duration::from_secs(seconds)));
+        store.flush_reachable(at);
+        Answer::Ok
+    }
+
+    /// The version that clients compare: memcached's whose behaviour this is, and our own behind it.
+    pub fn version(&self) -> &'static str {
+        VERSION
+    }
+}
+
+/// Client libraries decide by this number what they may send, so it names memcached's version that we follow.
+pub(crate) const VERSION: &str = concat!("1.6.45-sqlcached-", env!("CARGO_PKG_VERSION"));
+
+fn put(route: &Route<'_>, verb: Verb, flags: u32, exptime: i64, value: &[u8]) -> Result<Answer, Answer> {
+    let store = &route.engine.store;
+    let key = route.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
+    if value.len() > route.engine.options.item_size_max {
+        return Err(TOO_LARGE);
+    }
+    let expect = match verb {
+        Verb::Add => Expect::Absent,
+        Verb::Replace => Expect::Present,
+        Verb::Cas(cas) => Expect::Version(cas),
+        Verb::Set | Verb::Append | Verb::Prepend => Expect::Anything,
+    };
+    let item = Item { value, client_flags: flags, expiry: expiry(store, exptime), cas: None };
+    let outcome = store.put_item(route.table, key, &item, expect, route.now)?;
+    Ok(match (verb, outcome) {
+        (Verb::Cas(_), outcome) => cas_answer(route, outcome),
+        (_, Outcome::Done(_)) => Answer::Stored,
+        _ => Answer::NotStored,
+    })
+}
+
+#[cold]
+fn cas_answer(route: &Route<'_>, outcome: Outcome) -> Answer {
+    let (counter, answer) = match outcome {
+        Outcome::Done(_) => (Counter::CasHits, Answer::Stored),
+        Outcome::Missing => (Counter::CasMisses, Answer::NotFound),
+        Outcome::Exists | Outcome::Left => (Counter::CasBadval, Answer::Exists),
+    };
+    route.count(counter);
+    answer
+}
+
+/// `append` and `prepend`; flags and deadline stay.
+fn join(route: &Route<'_>, verb: Verb, value: &[u8]) -> Result<Answer, Answer> {
+    let Ok(key) = route.key else { return Ok(Answer::NotStored) };
+    let limit = route.engine.options.item_size_max;
+    let outcome = route.engine.store.rewrite_item(route.table, key, route.now, &mut |old, new| {
+        if old.len().saturating_add(value.len()) > limit {
+            return false;
+        }
+        let (first, second) = if verb == Verb::Append { (old, value) } else { (value, old) };
+        new.extend_from_slice(first);
+        new.extend_from_slice(second);
+        true
+    })?;
+    match outcome {
+        Outcome::Done(_) => Ok(Answer::Stored),
+        Outcome::Left => Err(TOO_LARGE),
+        Outcome::Exists | Outcome::Missing => Ok(Answer::NotStored),
+    }
+}
+
+/// Counts a refused value. A `set` that found no room takes the old value away, which it was to replace.
+#[cold]
+fn refuse_store(route: &Route<'_>, verb: Verb, answer: Answer) -> Answer {
+    let no_memory = answer == Answer::from(WriteError::Full);
+    let too_large = answer == TOO_LARGE;
+    if too_large {
+        route.count(Counter::StoreTooLarge);
+    }
+    if no_memory {
+        route.count(Counter::StoreNoMemory);
+    }
+    if (too_large || no_memory) && verb == Verb::Set {
+        remove(route);
+    }
+    answer
+}
+
+fn remove(route: &Route<'_>) {
+    if let Ok(key) = route.key {
+        // A delete takes no memory, so its only failure is a table that is gone, rows and all.
+        let _gone = route.engine.store.delete(route.table, key, Expect::Anything, route.now);
+    }
+}

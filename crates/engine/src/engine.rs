@@ -1,0 +1,134 @@
+//! What all sessions share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sql::{Executor, Limits, SqlError};
+use store::Store;
+
+use crate::counters::{Counters, Totals};
+use crate::lane::Lane;
+use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
+
+/// The engine's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Bytes of the largest memcached value.
+    pub item_size_max: usize,
+    /// Bytes of the largest SQL result.
+    pub result_size_max: usize,
+    /// Whether `flush_all` is allowed.
+    pub flush_enabled: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { item_size_max: ITEM_SIZE_MAX, result_size_max: RESULT_SIZE_MAX, flush_enabled: true }
+    }
+}
+
+/// The store with everything around it that all sessions share.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) store: Arc<Store>,
+    pub(crate) options: EngineOptions,
+    /// The counters of every lane ever made. Taken for a moment, and only to make a lane or to sum up.
+    lanes: Mutex<Vec<Arc<Counters>>>,
+    /// What `stats reset` saw; sums are given from there. Taken after `lanes` was let go.
+    baseline: Mutex<Totals>,
+    /// Names and values for `stats settings`, from those who know them.
+    settings: Mutex<Vec<(&'static str, String)>>,
+    /// Connections now, kept by the server.
+    pub connections: AtomicUsize,
+    /// Connections that may be.
+    pub connections_max: AtomicUsize,
+    /// Connections ever.
+    pub connections_total: AtomicU64,
+    /// Connections refused because there were too many.
+    pub connections_rejected: AtomicU64,
+    /// Memcached worker threads.
+    pub workers: AtomicUsize,
+    started_ns: u64,
+}
+
+impl Engine {
+    /// An engine over an open store.
+    pub fn new(store: Arc<Store>, options: EngineOptions) -> Arc<Self> {
+        let started_ns = store.clock().now_ns();
+        Arc::new(Self {
+            store,
+            options,
+            lanes: Mutex::new(Vec::new()),
+            baseline: Mutex::new(Totals::zero()),
+            settings: Mutex::new(Vec::new()),
+            connections: AtomicUsize::new(0),
+            connections_max: AtomicUsize::new(0),
+            connections_total: AtomicU64::new(0),
+            connections_rejected: AtomicU64::new(0),
+            workers: AtomicUsize::new(0),
+            started_ns,
+        })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// An executor of SQL for the calling thread.
+    pub fn executor(&self, statement_timeout: Option<Duration>) -> Result<Executor, SqlError> {
+        let limits = Limits { statement_timeout, ..Limits::default() };
+        Executor::new(Arc::clone(&self.store), limits)
+    }
+
+    /// The store's housekeeping: a bounded piece of work, to be called each tick.
+    pub fn tick(&self) {
+        self.store.tick();
+    }
+
+    /// The settings it was made with.
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// A lane for the calling thread.
+    pub fn lane(self: &Arc<Self>) -> Lane {
+        let counters = Arc::new(Counters::new());
+        self.lanes.lock().push(Arc::clone(&counters));
+        Lane::new(Arc::clone(self), counters)
+    }
+
+    /// What was counted since the start or the last reset.
+    pub fn totals(&self) -> Totals {
+        self.raw_totals().since(&self.baseline.lock())
+    }
+
+    /// Says what `stats settings` shall show, beside what the engine knows itself.
+    pub fn describe(&self, settings: Vec<(&'static str, String)>) {
+        *self.settings.lock() = settings;
+    }
+
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        self.settings.lock().clone()
+    }
+
+    pub(crate) fn reset_counters(&self) {
+        *self.baseline.lock() = self.raw_totals();
+        // Relaxed: a counter, in no order with anything.
+        self.connections_rejected.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn uptime_seconds(&self) -> u64 {
+        self.store.clock().now_ns().saturating_sub(self.started_ns) / 1_000_000_000
+    }
+
+    fn raw_totals(&self) -> Totals {
+        let mut totals = Totals::zero();
+        for counters in self.lanes.lock().iter() {
+            totals.add(counters);
+        }
+        totals
+    }
+}

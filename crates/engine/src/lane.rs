@@ -1,0 +1,97 @@
+//! What one serving thread keeps for itself.
+
+use std::sync::Arc;
+
+use store::{Catalog, Table, Tick};
+
+use crate::counters::{Counter, Counters};
+use crate::engine::Engine;
+
+/// One thread's way through the engine: nothing in it is shared for writing, so a command takes no lock here.
+#[derive(Debug)]
+pub struct Lane {
+    pub(crate) engine: Arc<Engine>,
+    counters: Arc<Counters>,
+    /// The catalogue as of `generation`; looking whether it is still the newest is one load.
+    catalog: Arc<Catalog>,
+    generation: u64,
+    /// The tick of this batch: a deadline has a resolution of 1/16 s, so the clock need not be asked for each command.
+    now: Tick,
+    /// The encoded key of a table whose keys are not plain text; kept so that encoding allocates nothing.
+    key: Vec<u8>,
+}
+
+impl Lane {
+    pub(crate) fn new(engine: Arc<Engine>, counters: Arc<Counters>) -> Self {
+        let generation = engine.store.generation();
+        let catalog = engine.store.catalog();
+        let now = engine.store.now();
+        Self { engine, counters, catalog, generation, now, key: Vec::new() }
+    }
+
+    /// Reads the clock. A thread calls it once for each batch of requests.
+    #[inline]
+    pub fn begin_batch(&mut self) {
+        self.now = self.engine.store.now();
+    }
+
+    /// The tick of this batch.
+    #[inline]
+    pub fn now(&self) -> Tick {
+        self.now
+    }
+
+    /// The engine that this lane leads through.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Counts.
+    #[inline]
+    pub fn count(&self, counter: Counter, by: u64) {
+        self.counters.add(counter, by);
+    }
+
+    /// The table that answers to a memcached key, and the key in it; none when the key cannot be one of that table's.
+    #[inline]
+    pub(crate) fn route<'k>(&'k mut self, key: &'k [u8]) -> Route<'k> {
+        if self.engine.store.generation() != self.generation {
+            self.refresh();
+        }
+        let (table, rest) = self.catalog.route(key);
+        let key = if table.keys().is_raw() {
+            Ok(rest)
+        } else {
+            self.key.clear();
+            match table.keys().from_text(rest, &mut self.key) {
+                Ok(()) => Ok(&self.key[..]),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        Route { engine: &self.engine, counters: &self.counters, table, key, now: self.now }
+    }
+
+    #[cold]
+    fn refresh(&mut self) {
+        // The generation is read first: a change between the two loads is then noticed by the next command.
+        self.generation = self.engine.store.generation();
+        self.catalog = self.engine.store.catalog();
+    }
+}
+
+/// A memcached key, resolved.
+pub(crate) struct Route<'k> {
+    pub(crate) engine: &'k Engine,
+    pub(crate) counters: &'k Counters,
+    pub(crate) table: &'k Arc<Table>,
+    /// The key within the table, or why it can be none.
+    pub(crate) key: Result<&'k [u8], String>,
+    pub(crate) now: Tick,
+}
+
+impl Route<'_> {
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter) {
+        self.counters.add(counter, 1);
+    }
+}

@@ -1,0 +1,15 @@
+//! The engine's limits, each with its reason.
+
+/// Bytes of the largest memcached value: memcached's default for `-I`.
+pub const ITEM_SIZE_MAX: usize = 1 << 20;
+
+/// Bytes of the largest SQL result over the text protocol. A result is made whole before it is sent, so that a slow
+/// reader holds no row; 64 MiB is some hundred thousand rows, more than a cache's client should ask for at once.
+pub const RESULT_SIZE_MAX: usize = 64 << 20;
+
+/// The largest relative expiry time in seconds, 30 days; a larger number is a Unix time. memcached's rule.
+pub(crate) const EXPTIME_RELATIVE_MAX: i64 = 60 * 60 * 24 * 30;
+
+/// Values deeper than this in the parameters of a statement are refused; parameters are scalars, and the only object
+/// that means something has depth one.
+pub(crate) const PARAMETERS_MAX: usize = 32_766;

@@ -1,0 +1,112 @@
+//! SQL statements over a door that wants rows as JSON.
+
+use sql::{Cancel, Done, DoneKind, Executor, RowSink, SqlError};
+use store::value::ValueRef;
+
+use crate::answer::Answer;
+use crate::counters::Counter;
+use crate::json;
+use crate::lane::Lane;
+use crate::parameters::{self, refused};
+use crate::privilege::Command;
+use crate::session::Session;
+
+/// How a statement ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// It gave rows, which are in the buffer.
+    Rows,
+    /// It changed this many rows, and gave none.
+    Changed(u64),
+    /// It failed and changed nothing; the buffer is as it was.
+    Failed(SqlError),
+}
+
+impl Session {
+    /// Runs one statement on the calling thread and appends its rows to `out`, one JSON object a line. All rows are
+    /// there before the first is sent, so that a slow reader holds nothing but these bytes.
+    pub fn sql(
+        &self,
+        lane: &mut Lane,
+        executor: &mut Executor,
+        statement: &[u8],
+        parameters: Option<&[u8]>,
+        cancel: &Cancel,
+        out: &mut Vec<u8>,
+    ) -> Finished {
+        lane.count(Counter::CmdSql, 1);
+        let begin = out.len();
+        let limit = lane.engine().options().result_size_max;
+        match self.run(executor, statement, parameters, cancel, out, limit) {
+            Ok(Done { kind: DoneKind::Rows, .. }) => Finished::Rows,
+            Ok(done) => Finished::Changed(done.affected),
+            Err(error) => {
+                out.truncate(begin);
+                lane.count(Counter::SqlErrors, 1);
+                Finished::Failed(error)
+            }
+        }
+    }
+
+    fn run(
+        &self,
+        executor: &mut Executor,
+        statement: &[u8],
+        parameters: Option<&[u8]>,
+        cancel: &Cancel,
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<Done, SqlError> {
+        if let Err(Answer::ClientError(message)) = self.allow(Command::Sql) {
+            return Err(refused("42501", message.into_owned()));
+        }
+        #[cfg(feature = "testing")]
+        crate::testing::pass("sql", statement);
+        let statement = std::str::from_utf8(statement).map_err(|error| {
+            refused("22021", format!("statement is not UTF-8 at byte {}", error.valid_up_to()))
+        })?;
+        let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
+        let limit = out.len().saturating_add(limit);
+        let mut rows = JsonRows { names: Vec::new(), out, limit };
+        executor.execute(statement, &parameters, cancel, &mut rows)
+    }
+}
+
+/// Writes rows as they come.
+struct JsonRows<'o> {
+    /// Each column's name as JSON text with what stands before and after it: `{"name":` or `,"name":`.
+    names: Vec<Vec<u8>>,
+    out: &'o mut Vec<u8>,
+    /// How long `out` may become.
+    limit: usize,
+}
+
+impl RowSink for JsonRows<'_> {
+    fn columns(&mut self, names: &[&str]) {
+        self.names.clear();
+        for (column, name) in names.iter().enumerate() {
+            let mut text = vec![if column == 0 { b'{' } else { b',' }];
+            json::write_text(name, &mut text);
+            text.push(b':');
+            self.names.push(text);
+        }
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        for (name, value) in self.names.iter().zip(values) {
+            self.out.extend_from_slice(name);
+            json::write_value(*value, self.out);
+        }
+        self.out.extend_from_slice(b"}\r\n");
+        if self.out.len() > self.limit { Err(self.too_large()) } else { Ok(()) }
+    }
+}
+
+impl JsonRows<'_> {
+    #[cold]
+    fn too_large(&self) -> SqlError {
+        let message = format!("result is larger than {} bytes (max_result_size)", self.limit);
+        let hint = Some("use LIMIT, or ask for fewer columns".to_owned());
+        SqlError { state: "54000", message, position: None, hint }
+    }
+}

@@ -1,0 +1,238 @@
+//! `stats`: counters, gauges and settings under the names that memcached's clients parse.
+
+use std::sync::atomic::Ordering;
+
+use crate::answer::Answer;
+use crate::command::VERSION;
+use crate::counters::{COUNTERS, Counter, Totals};
+use crate::engine::Engine;
+use crate::lane::Lane;
+use crate::privilege::Command;
+use crate::session::Session;
+
+/// What `stats` is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The whole server.
+    General,
+    /// Settings.
+    Settings,
+    /// Rows by slab class; there is one class.
+    Items,
+    /// Memory by slab class.
+    Slabs,
+    /// Rows by size, which memcached answers only when told to at start.
+    Sizes,
+    /// Connections.
+    Connections,
+}
+
+/// The slab class under which everything is reported. Tools sum over the classes that they find.
+const CLASS: u32 = 1;
+
+/// Keys that memcached has and clients may ask for, for machinery that does not exist here: always 0.
+const ALWAYS_ZERO: &[&str] = &[
+    "get_expired",
+    "get_flushed",
+    "cmd_meta",
+    "auth_cmds",
+    "auth_errors",
+    "listen_disabled_num",
+    "time_in_listen_disabled_us",
+    "hash_is_expanding",
+    "slab_reassign_running",
+    "slabs_moved",
+    "lru_crawler_running",
+    "lru_crawler_starts",
+    "malloc_fails",
+    "log_worker_dropped",
+    "log_watcher_skipped",
+    "log_watchers",
+    "unexpected_napi_ids",
+    "round_robin_fallback",
+    "reserved_fds",
+    "read_buf_oom",
+];
+
+impl Session {
+    /// Gives each statistic of the subject as name and value.
+    pub fn stats(
+        &self,
+        lane: &mut Lane,
+        subject: Subject,
+        give: &mut dyn FnMut(&str, &str),
+    ) -> Result<(), Answer> {
+        self.allow(Command::Stats)?;
+        let engine = lane.engine();
+        match subject {
+            Subject::General => general(engine, give),
+            Subject::Settings => settings(engine, give),
+            Subject::Items => items(engine, give),
+            Subject::Slabs => slabs(engine, give),
+            Subject::Sizes => give("sizes_status", "disabled"),
+            Subject::Connections => connections(engine, give),
+        }
+        Ok(())
+    }
+
+    /// `stats reset`.
+    pub fn reset_stats(&self, lane: &mut Lane) -> Answer {
+        if let Err(refusal) = self.allow(Command::StatsReset) {
+            return refusal;
+        }
+        lane.engine().reset_counters();
+        Answer::Reset
+    }
+}
+
+type Give<'g> = &'g mut dyn FnMut(&str, &str);
+
+fn number(give: Give<'_>, name: &str, value: u64) {
+    give(name, &value.to_string());
+}
+
+fn general(engine: &Engine, give: Give<'_>) {
+    let totals = engine.totals();
+    let usage = engine.store.usage();
+    process(engine, give);
+    // Relaxed throughout: gauges for people to look at.
+    number(give, "max_connections", engine.connections_max.load(Ordering::Relaxed) as u64);
+    number(give, "curr_connections", engine.connections.load(Ordering::Relaxed) as u64);
+    number(give, "total_connections", engine.connections_total.load(Ordering::Relaxed));
+    number(give, "rejected_connections", engine.connections_rejected.load(Ordering::Relaxed));
+    number(give, "connection_structures", engine.connections.load(Ordering::Relaxed) as u64);
+    number(give, "threads", engine.workers.load(Ordering::Relaxed) as u64);
+    let below_limit =
+        engine.connections.load(Ordering::Relaxed) < engine.connections_max.load(Ordering::Relaxed);
+    number(give, "accepting_conns", u64::from(below_limit));
+    for (counter, name) in COUNTERS {
+        number(give, name, totals.of(*counter));
+    }
+    for name in ALWAYS_ZERO {
+        number(give, name, 0);
+    }
+    number(give, "limit_maxbytes", usage.memory_bytes);
+    number(give, "hash_bytes", usage.index_bytes);
+    number(give, "bytes", usage.row_bytes);
+    number(give, "curr_items", usage.rows);
+    number(give, "total_items", stored(&totals));
+    number(give, "evictions", usage.evicted);
+    number(give, "reclaimed", usage.expired);
+    number(give, "expired_unfetched", 0);
+    number(give, "evicted_unfetched", 0);
+    number(give, "evicted_active", 0);
+}
+
+/// Values that were stored: sets that were not refused. An approximation that only grows, as memcached's is.
+fn stored(totals: &Totals) -> u64 {
+    let refused = totals.of(Counter::StoreTooLarge) + totals.of(Counter::StoreNoMemory);
+    totals.of(Counter::CmdSet).saturating_sub(refused)
+}
+
+fn process(engine: &Engine, give: Give<'_>) {
+    number(give, "pid", u64::from(std::process::id()));
+    number(give, "uptime", engine.uptime_seconds());
+    number(give, "time", engine.store.clock().unix_seconds());
+    give("version", VERSION);
+    give("pointer_size", "64");
+    let (user, system) = processor_times();
+    give("rusage_user", &user);
+    give("rusage_system", &system);
+}
+
+/// Seconds of processor time in user and system mode, from the kernel's account of this process (in 1/100 s); zero
+/// where `/proc` is not mounted.
+fn processor_times() -> (String, String) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is the program's name in brackets, which may hold anything; after it come single words.
+    let words: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
+    let seconds = |field: usize| {
+        let ticks: u64 = words.get(field).and_then(|word| word.parse().ok()).unwrap_or(0);
+        format!("{}.{:02}0000", ticks / 100, ticks % 100)
+    };
+    (seconds(11), seconds(12))
+}
+
+fn settings(engine: &Engine, give: Give<'_>) {
+    number(give, "maxbytes", engine.store.usage().memory_bytes);
+    number(give, "maxconns", engine.connections_max.load(Ordering::Relaxed) as u64);
+    number(give, "num_threads", engine.workers.load(Ordering::Relaxed) as u64);
+    number(give, "item_size_max", engine.options.item_size_max as u64);
+    for (name, value) in engine.settings() {
+        give(name, &value);
+    }
+    let flush = if engine.options.flush_enabled { "yes" } else { "no" };
+    let fixed = [
+        ("udpport", "0"),
+        ("evictions", "on"),
+        ("cas_enabled", "yes"),
+        ("client_flags_size", "4"),
+        ("detail_enabled", "no"),
+        ("dump_enabled", "no"),
+        ("flush_enabled", flush),
+        ("binding_protocol", "ascii"),
+        ("auth_enabled_sasl", "no"),
+        ("auth_enabled_ascii", "no"),
+    ];
+    for (name, value) in fixed {
+        give(name, value);
+    }
+}
+
+fn items(engine: &Engine, give: Give<'_>) {
+    let usage = engine.store.usage();
+    if usage.rows == 0 {
+        return;
+    }
+    for (name, value) in [
+        ("number", usage.rows),
+        ("age", engine.uptime_seconds()),
+        ("mem_requested", usage.row_bytes),
+        ("evicted", usage.evicted),
+        ("evicted_nonzero", 0),
+        ("evicted_time", 0),
+        ("outofmemory", engine.totals().of(Counter::StoreNoMemory)),
+        ("tailrepairs", 0),
+        ("reclaimed", usage.expired),
+        ("expired_unfetched", 0),
+        ("evicted_unfetched", 0),
+    ] {
+        number(give, &format!("items:{CLASS}:{name}"), value);
+    }
+}
+
+fn slabs(engine: &Engine, give: Give<'_>) {
+    let usage = engine.store.usage();
+    let totals = engine.totals();
+    if usage.rows > 0 {
+        for (name, value) in [
+            ("chunk_size", usage.row_bytes.div_ceil(usage.rows)),
+            ("chunks_per_page", 1),
+            ("total_pages", usage.segment_bytes / SEGMENT_BYTES),
+            ("total_chunks", usage.rows),
+            ("used_chunks", usage.rows),
+            ("free_chunks", 0),
+            ("mem_requested", usage.row_bytes),
+            ("get_hits", totals.of(Counter::GetHits)),
+            ("cmd_set", totals.of(Counter::CmdSet)),
+            ("delete_hits", totals.of(Counter::DeleteHits)),
+            ("incr_hits", totals.of(Counter::IncrHits)),
+            ("decr_hits", totals.of(Counter::DecrHits)),
+            ("cas_hits", totals.of(Counter::CasHits)),
+            ("cas_badval", totals.of(Counter::CasBadval)),
+            ("touch_hits", totals.of(Counter::TouchHits)),
+        ] {
+            number(give, &format!("{CLASS}:{name}"), value);
+        }
+    }
+    number(give, "active_slabs", u64::from(usage.rows > 0));
+    number(give, "total_malloced", usage.segment_bytes);
+}
+
+/// Bytes of a segment, which memcached's tools would call a page.
+const SEGMENT_BYTES: u64 = 64 << 10;
+
+fn connections(engine: &Engine, give: Give<'_>) {
+    number(give, "curr_connections", engine.connections.load(Ordering::Relaxed) as u64);
+    number(give, "max_connections", engine.connections_max.load(Ordering::Relaxed) as u64);
+}
