@@ -1,0 +1,128 @@
+//! The acceptor: the one way in, where the limit of connections is kept.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown};
+
+use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN};
+use crate::listen::Listener;
+use crate::mailbox::{Letter, Mailbox};
+use crate::shared::Shared;
+
+/// What a peer reads who came when all places were taken; memcached's words.
+const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// Accepts connections and hands them to the workers in turn.
+#[derive(Debug)]
+pub(crate) struct Acceptor {
+    poll: Poll,
+    /// Kept so that the waker stays registered.
+    waker: Arc<Waker>,
+    listeners: Vec<Listener>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    shared: Arc<Shared>,
+    /// The worker that gets the next connection.
+    next: usize,
+}
+
+/// The most common outcomes of trying to accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepted {
+    /// Took one in, or turned it away.
+    One,
+    /// Nobody waits.
+    Nobody,
+    /// The kernel has no descriptor or memory to give.
+    Exhausted,
+}
+
+impl Acceptor {
+    pub(crate) fn new(
+        listeners: Vec<Listener>,
+        mailboxes: Vec<Arc<Mailbox>>,
+        shared: Arc<Shared>,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        for (token, listener) in listeners.iter().enumerate() {
+            let fd = listener.as_fd().as_raw_fd();
+            poll.registry().register(&mut SourceFd(&fd), Token(token), Interest::READABLE)?;
+        }
+        let waker = Arc::new(Waker::new(poll.registry(), Token(listeners.len()))?);
+        Ok(Self { poll, waker, listeners, mailboxes, shared, next: 0 })
+    }
+
+    /// Wakes the acceptor, so that it sees that the server drains.
+    pub(crate) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Accepts until the server drains; the listening sockets are closed on return.
+    pub(crate) fn run(mut self) {
+        let mut events = Events::with_capacity(self.listeners.len() + 1);
+        let mut timeout = None;
+        while !self.shared.is_draining() {
+            if let Err(error) = self.poll.poll(&mut events, timeout)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!(%error, "acceptor cannot wait for connections");
+                std::thread::sleep(ACCEPT_REST);
+            }
+            timeout = self.accept_all();
+        }
+    }
+
+    /// Accepts from each listener; says when to try again although no new connection is announced.
+    fn accept_all(&mut self) -> Option<std::time::Duration> {
+        let mut again = None;
+        for at in 0..self.listeners.len() {
+            for turn in 0..=ACCEPTS_PER_TURN {
+                match self.accept(at) {
+                    Accepted::One if turn == ACCEPTS_PER_TURN => again = Some(std::time::Duration::ZERO),
+                    Accepted::One => continue,
+                    Accepted::Nobody => {}
+                    Accepted::Exhausted => again = Some(ACCEPT_REST),
+                }
+                break;
+            }
+        }
+        again
+    }
+
+    fn accept(&mut self, listener: usize) -> Accepted {
+        match self.listeners[listener].accept() {
+            Ok(fd) => {
+                self.welcome(fd);
+                Accepted::One
+            }
+            Err(Errno::AGAIN) => Accepted::Nobody,
+            Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
+                tracing::warn!(%error, "no descriptor for a new connection; raise the limit of open files");
+                Accepted::Exhausted
+            }
+            // The peer went away while it waited.
+            Err(_) => Accepted::One,
+        }
+    }
+
+    fn welcome(&mut self, fd: OwnedFd) {
+        let Some(permit) = self.shared.admit() else {
+            turn_away(&fd);
+            return;
+        };
+        self.next = (self.next + 1) % self.mailboxes.len();
+        self.mailboxes[self.next].send(Letter::Connection(fd, permit));
+    }
+}
+
+/// Says why and closes. What the peer has sent already is read first, or the kernel would cut our words off.
+fn turn_away(fd: &OwnedFd) {
+    let mut sent_already = [0; 2048];
+    let _refused = rustix::net::recv(fd, &mut sent_already, rustix::net::RecvFlags::empty());
+    let _refused = rustix::net::send(fd, TOO_MANY, SendFlags::NOSIGNAL);
+    let _refused = rustix::net::shutdown(fd, Shutdown::Write);
+}

@@ -1,0 +1,78 @@
+//! What the server is told at its start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::limits::{
+    BACKLOG, CONNECTION_MEMORY_MAX, CONNECTIONS_MAX, SQL_QUEUE, SQL_THREADS, STATEMENT_TIMEOUT,
+};
+
+/// Where to listen and how much to allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// TCP addresses; loopback only, as long as there is no authentication. Port 0 takes any free port.
+    pub listen_addresses: Vec<SocketAddr>,
+    /// The path of a Unix socket.
+    pub unix_socket: Option<PathBuf>,
+    /// The permissions of the Unix socket; it is never wider, not for an instant.
+    pub unix_socket_mode: u32,
+    /// Worker threads.
+    pub threads: usize,
+    /// Connections at once.
+    pub max_connections: usize,
+    /// Connections that the kernel holds for the acceptor.
+    pub backlog: i32,
+    /// Threads for SQL statements.
+    pub sql_threads: usize,
+    /// Statements that wait for a SQL thread.
+    pub sql_queue: usize,
+    /// A statement that runs longer is stopped.
+    pub statement_timeout: Option<Duration>,
+    /// A connection that sends nothing for so long is closed.
+    pub idle_timeout: Option<Duration>,
+    /// Bytes of requests and replies that may wait on all connections together.
+    pub connection_memory_max: usize,
+    /// Whether a thread calls the store's housekeeping; tests that hold the clock do it themselves.
+    pub cleaner: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen_addresses: Vec::new(),
+            unix_socket: None,
+            unix_socket_mode: 0o700,
+            threads: 4,
+            max_connections: CONNECTIONS_MAX,
+            backlog: BACKLOG,
+            sql_threads: SQL_THREADS,
+            sql_queue: SQL_QUEUE,
+            statement_timeout: Some(STATEMENT_TIMEOUT),
+            idle_timeout: None,
+            connection_memory_max: CONNECTION_MEMORY_MAX,
+            cleaner: true,
+        }
+    }
+}
+
+/// What may change while the server runs. Connections that are there stay, even above a lowered limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reload {
+    /// See [`Config::max_connections`].
+    pub max_connections: usize,
+    /// See [`Config::statement_timeout`].
+    pub statement_timeout: Option<Duration>,
+    /// See [`Config::idle_timeout`].
+    pub idle_timeout: Option<Duration>,
+}
+
+impl From<&Config> for Reload {
+    fn from(config: &Config) -> Self {
+        Self {
+            max_connections: config.max_connections,
+            statement_timeout: config.statement_timeout,
+            idle_timeout: config.idle_timeout,
+        }
+    }
+}

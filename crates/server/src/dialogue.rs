@@ -1,0 +1,432 @@
+//! What a worker does with a connection's bytes: read, parse, execute, reply.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::{Counter, Lane, Subject, Verb};
+use memcache::compose::{sql_error, stat};
+use memcache::{Keys, Limits, Parsed, Parser, Reply, Request, Stats, Then, compose};
+
+use crate::connection::Connection;
+use crate::limits::{
+    COMMANDS_PER_TURN, ITEM_HEADER_BYTES, READ_BUFFER_BYTES, REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES,
+};
+use crate::mailbox::Mailbox;
+use crate::reply::{ValueSink, write_answer};
+use crate::shared::Shared;
+use crate::sql_threads::{Statement, Statements};
+
+/// A worker's tools, which it uses for one connection after the other.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) lane: Lane,
+    pub(crate) shared: Arc<Shared>,
+    parser: Parser,
+    /// Where all connections are read to. A request that is not whole at the end of a turn moves to its connection.
+    read: Vec<u8>,
+    /// The replies of this turn.
+    out: Vec<u8>,
+    /// How much of `out` are whole replies, which are sent even if the next command panics.
+    whole: usize,
+    statements: Statements,
+    /// Where SQL threads send their replies.
+    mailbox: Arc<Mailbox>,
+}
+
+/// What a connection wants after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// An event, or a letter.
+    Wait,
+    /// Another turn, after the others had theirs.
+    Again,
+    /// To be closed.
+    Close,
+}
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Executed {
+    /// Answered.
+    Whole,
+    /// A SQL thread has it; what follows waits.
+    HandedOver,
+    /// Answered in part; it comes again.
+    InPart,
+    /// The last one.
+    Last,
+}
+
+/// How far a turn came.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    consumed: usize,
+    /// It ended in the middle of a request.
+    waits_for_peer: bool,
+    /// It executed something.
+    progress: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        lane: Lane,
+        shared: Arc<Shared>,
+        statements: Statements,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
+        let item_size_max = lane.engine().options().item_size_max;
+        let value_max = item_size_max.saturating_sub(ITEM_HEADER_BYTES);
+        let parser = Parser::new(Limits { value_max, ..Limits::default() });
+        let read = vec![0; READ_BUFFER_BYTES];
+        Self { lane, shared, parser, read, out: Vec::new(), whole: 0, statements, mailbox }
+    }
+
+    /// Gives a connection its turn: sends what waits, reads once, executes what is whole, sends the replies.
+    #[inline]
+    pub(crate) fn turn(&mut self, connection: &mut Connection) -> Next {
+        if connection.output_waiting() > 0 {
+            let sent = connection.flush(self.lane.now());
+            self.lane.count(Counter::BytesWritten, sent as u64);
+        }
+        let may_execute = connection.statement.is_none()
+            && connection.has_room()
+            && !connection.closing
+            && (connection.stalled || connection.readable);
+        if may_execute {
+            let run = self.work(connection);
+            self.send(connection);
+            if !connection.note_turn(self.lane.now(), run.waits_for_peer, run.progress) {
+                self.lane.count(Counter::OutputKicks, 1);
+                connection.broken = true;
+            }
+            if self.out.capacity() > REPLY_BUFFER_KEPT_BYTES {
+                self.out = Vec::new();
+            }
+        }
+        self.next(connection)
+    }
+
+    /// The end of a statement: its reply goes out, and the connection goes on.
+    pub(crate) fn finish_statement(
+        &mut self,
+        connection: &mut Connection,
+        mut reply: Vec<u8>,
+        panicked: bool,
+    ) {
+        connection.statement = None;
+        connection.closing |= panicked;
+        let sent = connection.deliver(&mut reply, self.lane.now());
+        self.lane.count(Counter::BytesWritten, sent as u64);
+        if !connection.note_turn(self.lane.now(), false, true) {
+            self.lane.count(Counter::OutputKicks, 1);
+            connection.broken = true;
+        }
+    }
+
+    /// After a panic in `turn`: what was answered before goes out, and the peer learns that it was not its fault.
+    #[cold]
+    pub(crate) fn apologise(&mut self, connection: &mut Connection) {
+        self.lane.count(Counter::Panics, 1);
+        self.out.truncate(self.whole);
+        compose(&Reply::ServerError("internal error"), &mut self.out);
+        self.send(connection);
+        self.read.resize(READ_BUFFER_BYTES, 0);
+    }
+
+    fn next(&self, connection: &Connection) -> Next {
+        if connection.broken {
+            return Next::Close;
+        }
+        if connection.statement.is_some() || !connection.has_room() {
+            return Next::Wait;
+        }
+        if !connection.closing && (connection.stalled || connection.readable) {
+            return Next::Again;
+        }
+        let finished = connection.closing || connection.ended || self.shared.is_draining();
+        if finished && connection.output_waiting() == 0 { Next::Close } else { Next::Wait }
+    }
+
+    #[inline]
+    fn send(&mut self, connection: &mut Connection) {
+        let sent = connection.deliver(&mut self.out, self.lane.now());
+        self.lane.count(Counter::BytesWritten, sent as u64);
+        self.whole = 0;
+    }
+
+    /// Reads, unless whole requests are left from before, and executes.
+    #[inline]
+    fn work(&mut self, connection: &mut Connection) -> Run {
+        if connection.stalled || connection.wants_own_buffer() {
+            return self.work_in_own_buffer(connection);
+        }
+        let carried = connection.input.len();
+        // Taken out for the turn, because requests borrow from it while they are executed.
+        let mut read = std::mem::take(&mut self.read);
+        read[..carried].copy_from_slice(&connection.input);
+        let received = connection.receive(&mut read[carried..]);
+        self.lane.count(Counter::BytesRead, received as u64);
+        let run = self.run(connection, &read[..carried + received]);
+        connection.keep(&read[run.consumed..carried + received]);
+        self.read = read;
+        run
+    }
+
+    fn work_in_own_buffer(&mut self, connection: &mut Connection) -> Run {
+        if !connection.stalled {
+            let received = connection.receive_into_own();
+            self.lane.count(Counter::BytesRead, received as u64);
+            if connection.input.len() < connection.needed {
+                return Run { consumed: 0, waits_for_peer: true, progress: false };
+            }
+        }
+        let input = std::mem::take(&mut connection.input);
+        let run = self.run(connection, &input);
+        connection.keep_own(input, run.consumed);
+        run
+    }
+
+    /// Executes what is whole in `input`.
+    #[inline]
+    fn run(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
+        let mut run = Run { consumed: 0, waits_for_peer: false, progress: false };
+        let mut budget = COMMANDS_PER_TURN;
+        connection.stalled = false;
+        connection.needed = 0;
+        while let Some(rest) = next_request(connection, &input[run.consumed..], &mut run) {
+            if budget == 0 || !connection.has_room() {
+                self.lane.count(Counter::ConnYields, 1);
+                connection.stalled = true;
+                break;
+            }
+            match self.parser.parse_from(rest, connection.searched) {
+                Parsed::Complete { request, consumed } => {
+                    connection.searched = 0;
+                    budget -= 1;
+                    match self.execute(connection, request, &mut budget) {
+                        Executed::Whole => run.consumed += consumed,
+                        Executed::HandedOver => {
+                            run.consumed += consumed;
+                            connection.stalled = run.consumed < input.len();
+                            run.progress = true;
+                            break;
+                        }
+                        Executed::InPart => {
+                            connection.stalled = true;
+                            run.progress = true;
+                            break;
+                        }
+                        Executed::Last => {
+                            connection.closing = true;
+                            break;
+                        }
+                    }
+                    connection.keys_done = 0;
+                    run.progress = true;
+                }
+                Parsed::Incomplete { needed, searched } => {
+                    connection.needed = needed;
+                    connection.searched = searched;
+                    run.waits_for_peer = true;
+                    break;
+                }
+                Parsed::Malformed { reply, consumed, swallow, then, invalidate, noreply } => {
+                    connection.searched = 0;
+                    budget -= 1;
+                    run.consumed += consumed;
+                    run.progress = true;
+                    connection.swallow = swallow;
+                    if let Some(key) = invalidate {
+                        connection.session.invalidate(&mut self.lane, key);
+                    }
+                    if !noreply {
+                        reply.compose(&mut self.out);
+                    }
+                    if then == Then::Close {
+                        connection.closing = true;
+                        break;
+                    }
+                }
+            }
+            self.whole = self.out.len();
+            if self.out.len() >= SEND_AT_BYTES {
+                self.send(connection);
+            }
+        }
+        self.whole = self.out.len();
+        run
+    }
+
+    #[inline]
+    fn execute(&mut self, connection: &mut Connection, request: Request<'_>, budget: &mut usize) -> Executed {
+        let (answer, noreply) = match request {
+            Request::Get { keys, cas } => return self.retrieve(connection, keys, cas, None, budget),
+            Request::Store { verb, key, flags, exptime, value, noreply } => {
+                let session = &connection.session;
+                (session.store(&mut self.lane, verb_of(verb), key, flags, exptime, value), noreply)
+            }
+            Request::GetAndTouch { exptime, keys, cas } => {
+                return self.retrieve(connection, keys, cas, Some(exptime), budget);
+            }
+            Request::Delete { key, noreply } => (connection.session.delete(&mut self.lane, key), noreply),
+            Request::Arithmetic { incr, key, delta, noreply } => {
+                (connection.session.arithmetic(&mut self.lane, incr, key, delta), noreply)
+            }
+            Request::Touch { key, exptime, noreply } => {
+                (connection.session.touch(&mut self.lane, key, exptime), noreply)
+            }
+            Request::FlushAll { delay, noreply } => {
+                (connection.session.flush_all(&mut self.lane, delay), noreply)
+            }
+            Request::Sql { statement } => return self.hand_over(connection, statement, None),
+            Request::SqlParams { statement, parameters } => {
+                return self.hand_over(connection, statement, Some(parameters));
+            }
+            request => return self.execute_rare(connection, &request),
+        };
+        if !noreply {
+            write_answer(&answer, &mut self.out);
+        }
+        Executed::Whole
+    }
+
+    /// `get`, `gets`, `gat` and `gats`: key by key, so that any number of keys and any size of values leaves this
+    /// thread and the connection within their limits.
+    #[inline]
+    fn retrieve(
+        &mut self,
+        connection: &mut Connection,
+        keys: Keys<'_>,
+        cas: bool,
+        exptime: Option<i64>,
+        budget: &mut usize,
+    ) -> Executed {
+        for key in keys.skip(connection.keys_done) {
+            if self.out.len() >= SEND_AT_BYTES {
+                self.whole = self.out.len();
+                self.send(connection);
+            }
+            if *budget == 0 || !connection.has_room() {
+                return Executed::InPart;
+            }
+            *budget -= 1;
+            let mut sink = ValueSink::new(&mut self.out, key, cas);
+            let found = match exptime {
+                None => connection.session.get(&mut self.lane, key, &mut sink),
+                Some(exptime) => connection.session.get_and_touch(&mut self.lane, exptime, key, &mut sink),
+            };
+            if let Err(refusal) = found {
+                write_answer(&refusal, &mut self.out);
+                return Executed::Whole;
+            }
+            connection.keys_done += 1;
+        }
+        compose(&Reply::End, &mut self.out);
+        Executed::Whole
+    }
+
+    fn execute_rare(&mut self, connection: &mut Connection, request: &Request<'_>) -> Executed {
+        let out = &mut self.out;
+        match request {
+            Request::Version => compose(&Reply::Version(connection.session.version()), out),
+            Request::Verbosity { noreply: false } | Request::Operator { .. } => compose(&Reply::Ok, out),
+            Request::Verbosity { noreply: true } => {}
+            Request::Quit => return Executed::Last,
+            Request::MetaNoop => compose(&Reply::MetaNoop, out),
+            Request::Stats(subject) => self.stats(connection, *subject),
+            Request::CacheMemlimit { noreply, .. } => {
+                if !noreply {
+                    out.extend_from_slice(b"MEMLIMIT_ADJUST_FAILED restart with another -m\r\n");
+                }
+            }
+            Request::Shutdown { .. } => out.extend_from_slice(b"ERROR: shutdown not enabled\r\n"),
+            // Dumps and watches among them: SELECT lists keys.
+            _ => compose(&Reply::Error, out),
+        }
+        Executed::Whole
+    }
+
+    fn stats(&mut self, connection: &Connection, subject: Stats) {
+        let subject = match subject {
+            Stats::General => Subject::General,
+            Stats::Settings => Subject::Settings,
+            Stats::Items => Subject::Items,
+            Stats::Slabs => Subject::Slabs,
+            Stats::Sizes => Subject::Sizes,
+            Stats::Connections => Subject::Connections,
+            Stats::Reset => {
+                let answer = connection.session.reset_stats(&mut self.lane);
+                write_answer(&answer, &mut self.out);
+                return;
+            }
+            Stats::Detail { .. } => {
+                compose(&Reply::Ok, &mut self.out);
+                return;
+            }
+            // Counting by prefix is what tables and SQL are for, and keys are listed by SELECT.
+            _ => {
+                compose(&Reply::End, &mut self.out);
+                return;
+            }
+        };
+        let out = &mut self.out;
+        let given =
+            connection.session.stats(&mut self.lane, subject, &mut |name, value| stat(name, value, out));
+        match given {
+            Ok(()) => compose(&Reply::End, &mut self.out),
+            Err(refusal) => write_answer(&refusal, &mut self.out),
+        }
+    }
+
+    /// Gives a statement to the SQL threads.
+    fn hand_over(
+        &mut self,
+        connection: &mut Connection,
+        statement: &[u8],
+        parameters: Option<&[u8]>,
+    ) -> Executed {
+        let statement = Statement::new(
+            connection.address,
+            connection.session.clone(),
+            Arc::clone(&self.mailbox),
+            statement,
+            parameters,
+        );
+        let cancel = statement.cancel();
+        match self.statements.submit(statement) {
+            ControlFlow::Continue(()) => {
+                connection.statement = Some(cancel);
+                Executed::HandedOver
+            }
+            ControlFlow::Break(()) => {
+                sql_error("53300", "too many statements wait (sql_queue); try again later", &mut self.out);
+                Executed::Whole
+            }
+        }
+    }
+}
+
+/// What is left of the input after what must be thrown away; none when nothing is left.
+#[inline]
+fn next_request<'i>(connection: &mut Connection, mut rest: &'i [u8], run: &mut Run) -> Option<&'i [u8]> {
+    if connection.swallow > 0 {
+        let thrown_away = connection.swallow.min(rest.len());
+        connection.swallow -= thrown_away;
+        run.consumed += thrown_away;
+        run.waits_for_peer = connection.swallow > 0;
+        rest = &rest[thrown_away..];
+    }
+    (!rest.is_empty()).then_some(rest)
+}
+
+#[inline]
+fn verb_of(verb: memcache::Verb) -> Verb {
+    match verb {
+        memcache::Verb::Set => Verb::Set,
+        memcache::Verb::Add => Verb::Add,
+        memcache::Verb::Replace => Verb::Replace,
+        memcache::Verb::Append => Verb::Append,
+        memcache::Verb::Prepend => Verb::Prepend,
+        memcache::Verb::Cas(cas) => Verb::Cas(cas),
+    }
+}

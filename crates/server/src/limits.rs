@@ -1,0 +1,83 @@
+//! The server's limits, each with its reason.
+
+use std::time::Duration;
+
+/// Bytes that a worker reads at once. All connections of a worker share one such buffer, so an idle connection needs
+/// none; 64 KiB is more than what a socket usually holds between two turns, and stays in the second-level cache.
+pub const READ_BUFFER_BYTES: usize = 64 << 10;
+
+/// A request whose beginning is longer than this waits in memory of its own; below, what has come of it is copied to
+/// the front of the shared buffer with each read, which costs less than a second buffer.
+pub(crate) const CARRY_BYTES_MAX: usize = 4 << 10;
+
+/// Capacity of the input buffer that a connection keeps while it waits: with the structures around it an idle
+/// connection stays below 8 KiB.
+pub(crate) const IDLE_BUFFER_BYTES: usize = 2 << 10;
+
+/// Replies of one turn are sent when they reach this size, so that a turn's replies stay in the processor's cache.
+pub(crate) const SEND_AT_BYTES: usize = 256 << 10;
+
+/// Capacity of the shared reply buffer that a worker keeps from turn to turn; one large value more is given back.
+pub(crate) const REPLY_BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// Bytes of replies that wait for one peer to read them. Beyond, its requests are not executed and not even read;
+/// one reply may exceed it, for a value is written whole.
+pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of requests and replies that wait on all connections together. A peer that makes it overflow is closed: a
+/// thousand slow readers with a large result each would otherwise take all memory of the machine.
+pub const CONNECTION_MEMORY_MAX: usize = 512 << 20;
+
+/// Requests of one connection in one turn. Other connections of the worker wait for so long at most: about a
+/// millisecond.
+pub(crate) const COMMANDS_PER_TURN: usize = 1_024;
+
+/// Readiness events taken from the kernel at once: with 64 connections ready the call costs little each, and the
+/// replies of the first do not wait for the last.
+pub(crate) const EVENTS_PER_POLL: usize = 256;
+
+/// How often a worker looks for connections that are too slow or idle for too long. Deadlines are in seconds.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A peer that has begun a request, or has replies to read, has so long for free...
+pub const SLOW_GRACE: Duration = Duration::from_secs(30);
+
+/// ...and beyond it must move at least so many bytes a second. A mobile client does ten times that; somebody who
+/// sends a byte every ten seconds to hold a connection does not.
+pub const SLOW_BYTES_PER_SECOND: u64 = 8 << 10;
+
+/// Connections at once, by default; memcached's `-c`.
+pub const CONNECTIONS_MAX: usize = 1_024;
+
+/// Connections that the kernel holds for the acceptor, by default; memcached's `-b`.
+pub const BACKLOG: i32 = 1_024;
+
+/// Connections taken in one turn of the acceptor, so that it also hears a call to stop during a storm.
+pub(crate) const ACCEPTS_PER_TURN: usize = 256;
+
+/// How long the acceptor rests when the kernel gives it no descriptor: connections end in the meantime, and trying
+/// again at once would only burn the processor.
+pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// SQL threads, by default: one may be busy with a long statement, another goes on.
+pub const SQL_THREADS: usize = 2;
+
+/// Statements that wait for a SQL thread. A short statement takes some 10 microseconds, so a full queue is some
+/// milliseconds of work; waiting longer helps nobody.
+pub const SQL_QUEUE: usize = 1_024;
+
+/// A statement that runs longer is stopped, by default.
+pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often the cleaner lets the store work: the resolution of every deadline.
+pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS);
+
+/// Bytes read and thrown away before a connection is closed, so that the kernel does not cut off our last words
+/// because of unread input.
+pub(crate) const LINGER_BYTES_MAX: usize = 256 << 10;
+
+/// Room that the key and the row's header take of the largest value: memcached counts the item's header in `-I`.
+pub(crate) const ITEM_HEADER_BYTES: usize = 64;
+
+const _: () = assert!(CARRY_BYTES_MAX <= READ_BUFFER_BYTES / 2);
+const _: () = assert!(IDLE_BUFFER_BYTES + 1024 < 8 << 10);

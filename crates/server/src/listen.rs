@@ -1,0 +1,138 @@
+//! Listening sockets.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::process::umask;
+
+/// Why the server does not listen.
+#[derive(Debug)]
+pub enum ListenError {
+    /// An address that others than this machine can reach.
+    NotLoopback(SocketAddr),
+    /// The system refused an address.
+    Address(SocketAddr, io::Error),
+    /// The system refused the path.
+    Path(PathBuf, io::Error),
+    /// Something that is no socket lies at the path.
+    NotASocket(PathBuf),
+    /// Another process answers at the path.
+    InUse(PathBuf),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLoopback(address) => write!(
+                f,
+                "refusing to listen on {address}: without authentication only loopback addresses (127.0.0.1, ::1) \
+                 and Unix sockets are served"
+            ),
+            Self::Address(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::Path(path, error) => write!(f, "cannot listen on {}: {error}", path.display()),
+            Self::NotASocket(path) => write!(f, "{} exists and is not a socket", path.display()),
+            Self::InUse(path) => write!(f, "another server listens on {}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+/// A socket that connections are accepted from.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    fd: OwnedFd,
+    /// Where it listens, for TCP.
+    pub(crate) address: Option<SocketAddr>,
+    /// The file to remove when it stops.
+    path: Option<PathBuf>,
+}
+
+impl Listener {
+    pub(crate) fn tcp(address: SocketAddr, backlog: i32) -> Result<Self, ListenError> {
+        if !address.ip().to_canonical().is_loopback() {
+            return Err(ListenError::NotLoopback(address));
+        }
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let bound = || -> rustix::io::Result<(OwnedFd, SocketAddr)> {
+            let fd = socket(family)?;
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            rustix::net::bind(&fd, &address)?;
+            rustix::net::listen(&fd, backlog)?;
+            let address = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?;
+            Ok((fd, address))
+        };
+        let (fd, bound) = bound().map_err(|error| ListenError::Address(address, error.into()))?;
+        Ok(Self { fd, address: Some(bound), path: None })
+    }
+
+    /// The socket's file is born with its permissions: the process's mask is set around `bind`, which happens at the
+    /// start, while no other thread makes files.
+    pub(crate) fn unix(path: &Path, mode: u32, backlog: i32) -> Result<Self, ListenError> {
+        remove_stale(path)?;
+        let bound = || -> rustix::io::Result<OwnedFd> {
+            let fd = socket(AddressFamily::UNIX)?;
+            let address = SocketAddrUnix::new(path)?;
+            let before = umask(Mode::from_raw_mode(0o777 & !mode));
+            let bound = rustix::net::bind(&fd, &address);
+            umask(before);
+            bound?;
+            rustix::net::listen(&fd, backlog)?;
+            Ok(fd)
+        };
+        let fd = bound().map_err(|error| ListenError::Path(path.to_owned(), error.into()))?;
+        Ok(Self { fd, address: None, path: Some(path.to_owned()) })
+    }
+
+    /// The next connection that waits, non-blocking, or `WouldBlock`.
+    pub(crate) fn accept(&self) -> rustix::io::Result<OwnedFd> {
+        let fd = rustix::net::accept_with(&self.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+        if self.address.is_some() {
+            // A reply goes out whole with one call, so there is nothing to wait for. The connection works without.
+            let _slower = sockopt::set_tcp_nodelay(&fd, true);
+        }
+        Ok(fd)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // A file that stays is found stale at the next start.
+            let _stays = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+}
+
+/// Removes the socket file of a server that is gone. One that answers is left alone, and so is any other file.
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(ListenError::NotASocket(path.to_owned()));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|error| ListenError::Path(path.to_owned(), error))
+        }
+        Err(error) => Err(ListenError::Path(path.to_owned(), error)),
+        Ok(_) => Err(ListenError::InUse(path.to_owned())),
+    }
+}

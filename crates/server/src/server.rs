@@ -1,0 +1,250 @@
+//! Start and stop.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use engine::Engine;
+use mio::{Poll, Waker};
+
+use crate::accept::Acceptor;
+use crate::config::{Config, Reload};
+use crate::dialogue::Desk;
+use crate::listen::{ListenError, Listener};
+use crate::mailbox::Mailbox;
+use crate::shared::Shared;
+use crate::sql_threads::{self, Statements};
+use crate::worker::{MAIL, Worker};
+
+/// Why the server does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// It cannot listen.
+    Listen(ListenError),
+    /// A thread or its epoll is refused.
+    Thread(io::Error),
+    /// A setting that makes no sense.
+    Setting(&'static str),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
+            Self::Setting(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<ListenError> for StartError {
+    fn from(error: ListenError) -> Self {
+        Self::Listen(error)
+    }
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Thread(error)
+    }
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every connection got all its replies.
+    Whole,
+    /// The deadline came first; this many connections were cut.
+    Cut(usize),
+}
+
+/// A running server. Dropping it stops it without patience; [`Server::drain`] is the polite way.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    acceptor: Option<JoinHandle<()>>,
+    acceptor_waker: Arc<Waker>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    threads: Vec<JoinHandle<()>>,
+    /// Disconnected when the last worker has ended.
+    workers_end: Receiver<()>,
+    /// Kept until the end: the cleaner runs as long as it is there.
+    cleaner: Option<Sender<()>>,
+}
+
+impl Server {
+    /// Listens, starts all threads and returns.
+    pub fn start(config: &Config, engine: Arc<Engine>) -> Result<Self, StartError> {
+        check(config)?;
+        let listeners = listen(config)?;
+        let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
+        describe(config, &addresses, &engine);
+        let shared = Shared::new(engine, config);
+        let (workers_alive, workers_end) = bounded(0);
+        let mut polls = Vec::new();
+        let mut mailboxes = Vec::new();
+        for _ in 0..config.threads {
+            let poll = Poll::new()?;
+            mailboxes.push(Arc::new(Mailbox::new(Waker::new(poll.registry(), MAIL)?)));
+            polls.push(poll);
+        }
+        let acceptor = Acceptor::new(listeners, mailboxes.clone(), Arc::clone(&shared))?;
+        let mut server = Self {
+            shared,
+            addresses,
+            acceptor: None,
+            acceptor_waker: acceptor.waker(),
+            mailboxes,
+            threads: Vec::new(),
+            workers_end,
+            cleaner: None,
+        };
+        server.start_threads(config, polls, &workers_alive)?;
+        server.acceptor = Some(spawn("accept".into(), move || acceptor.run())?);
+        Ok(server)
+    }
+
+    /// The TCP addresses that it listens on, in the order of the configuration.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Changes what can change while it runs.
+    pub fn reload(&self, reload: &Reload) {
+        self.shared.reload(reload);
+    }
+
+    /// Accepts nothing new, finishes what was begun, sends the replies, and ends; after `patience` it ends anyway.
+    pub fn drain(mut self, patience: Duration) -> Drained {
+        self.close_doors();
+        self.wake_workers();
+        let outcome = match self.workers_end.recv_timeout(patience) {
+            Err(RecvTimeoutError::Timeout) => {
+                Drained::Cut(self.shared.engine.connections.load(Ordering::Relaxed))
+            }
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => Drained::Whole,
+        };
+        self.end();
+        outcome
+    }
+
+    fn start_threads(&mut self, config: &Config, polls: Vec<Poll>, alive: &Sender<()>) -> io::Result<()> {
+        let (statements, queue) = Statements::queue(config.sql_queue);
+        for number in 0..config.sql_threads {
+            let (shared, queue) = (Arc::clone(&self.shared), queue.clone());
+            let thread = spawn(format!("sql-{number}"), move || sql_threads::run(&shared, &queue))?;
+            self.threads.push(thread);
+        }
+        for (number, poll) in polls.into_iter().enumerate() {
+            let mailbox = Arc::clone(&self.mailboxes[number]);
+            let lane = self.shared.engine.lane();
+            let desk = Desk::new(lane, Arc::clone(&self.shared), statements.clone(), Arc::clone(&mailbox));
+            let worker = Worker::new(poll, desk, mailbox);
+            let alive = alive.clone();
+            let thread = spawn(format!("worker-{number}"), move || {
+                worker.run();
+                drop(alive);
+            })?;
+            self.threads.push(thread);
+        }
+        if config.cleaner {
+            let (keep, stop) = bounded(0);
+            let engine = Arc::clone(&self.shared.engine);
+            self.threads.push(spawn("cleaner".into(), move || crate::cleaner::run(&engine, &stop))?);
+            self.cleaner = Some(keep);
+        }
+        Ok(())
+    }
+
+    /// Stops accepting; the listening sockets are closed on return.
+    fn close_doors(&mut self) {
+        self.shared.drain();
+        // It can fail only when the acceptor is awake.
+        let _awake = self.acceptor_waker.wake();
+        if let Some(acceptor) = self.acceptor.take() {
+            join(acceptor);
+        }
+    }
+
+    fn wake_workers(&self) {
+        for mailbox in &self.mailboxes {
+            mailbox.wake();
+        }
+    }
+
+    fn end(&mut self) {
+        self.close_doors();
+        self.shared.stop();
+        self.wake_workers();
+        self.cleaner = None;
+        for thread in self.threads.drain(..) {
+            join(thread);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn check(config: &Config) -> Result<(), StartError> {
+    let refused = [
+        (config.threads == 0, "threads must be at least 1"),
+        (config.sql_threads == 0, "sql_threads must be at least 1"),
+        (config.sql_queue == 0, "sql_queue must be at least 1"),
+        (config.max_connections == 0, "max_connections must be at least 1"),
+        (
+            config.listen_addresses.is_empty() && config.unix_socket.is_none(),
+            "no address and no Unix socket to listen on",
+        ),
+    ];
+    match refused.iter().find(|(wrong, _)| *wrong) {
+        Some((_, message)) => Err(StartError::Setting(message)),
+        None => Ok(()),
+    }
+}
+
+fn listen(config: &Config) -> Result<Vec<Listener>, ListenError> {
+    let tcp = config.listen_addresses.iter().map(|address| Listener::tcp(*address, config.backlog));
+    let unix =
+        config.unix_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
+    tcp.chain(unix).collect()
+}
+
+/// What `stats settings` shows of the server.
+fn describe(config: &Config, addresses: &[SocketAddr], engine: &Engine) {
+    let port = addresses.first().map_or(0, SocketAddr::port);
+    let path = config.unix_socket.as_ref().map_or_else(|| "NULL".into(), |path| path.display().to_string());
+    let inter: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
+    engine.workers.store(config.threads, Ordering::Relaxed);
+    engine.describe(vec![
+        ("tcpport", port.to_string()),
+        ("inter", inter.join(",")),
+        ("domain_socket", path),
+        ("umask", format!("{:o}", 0o777 & !config.unix_socket_mode)),
+        ("tcp_backlog", config.backlog.to_string()),
+        ("idle_timeout", config.idle_timeout.map_or(0, |timeout| timeout.as_secs()).to_string()),
+        ("sql_threads", config.sql_threads.to_string()),
+        ("sql_queue", config.sql_queue.to_string()),
+    ]);
+}
+
+fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name).spawn(body)
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the server panicked");
+    }
+}

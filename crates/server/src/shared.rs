@@ -1,0 +1,117 @@
+//! What the threads of one server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use engine::Engine;
+
+use crate::config::{Config, Reload};
+
+/// Switches and gauges. Each is one word, and readers need no order between them.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    /// The server stops: nothing new is accepted, what was begun is finished.
+    draining: AtomicBool,
+    /// The deadline has come: connections are closed as they are.
+    stopping: AtomicBool,
+    /// Bytes of requests and replies that wait on all connections.
+    waiting_bytes: AtomicUsize,
+    waiting_bytes_max: usize,
+    /// Milliseconds, 0 = none.
+    statement_timeout_ms: AtomicU64,
+    /// Milliseconds, 0 = none.
+    idle_timeout_ms: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(engine: Arc<Engine>, config: &Config) -> Arc<Self> {
+        let shared = Self {
+            engine,
+            draining: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            waiting_bytes: AtomicUsize::new(0),
+            waiting_bytes_max: config.connection_memory_max,
+            statement_timeout_ms: AtomicU64::new(0),
+            idle_timeout_ms: AtomicU64::new(0),
+        };
+        shared.reload(&Reload::from(config));
+        Arc::new(shared)
+    }
+
+    pub(crate) fn reload(&self, reload: &Reload) {
+        // Relaxed throughout: settings that take effect soon.
+        self.engine.connections_max.store(reload.max_connections, Ordering::Relaxed);
+        self.statement_timeout_ms.store(milliseconds(reload.statement_timeout), Ordering::Relaxed);
+        self.idle_timeout_ms.store(milliseconds(reload.idle_timeout), Ordering::Relaxed);
+    }
+
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        duration(self.statement_timeout_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn idle_timeout(&self) -> Option<Duration> {
+        duration(self.idle_timeout_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn drain(&self) {
+        // Release: pairs with the Acquire in `is_draining`; the waker's system call orders it anyway.
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        // Release: pairs with the Acquire in `is_stopping`.
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Accounts for a connection's waiting bytes, which were `before` and are `after`. False: the limit is passed.
+    pub(crate) fn account(&self, before: usize, after: usize) -> bool {
+        // Relaxed: a sum that only this comparison reads. Wrapping: a decrease is the addition of its complement.
+        let change = after.wrapping_sub(before);
+        let total = self.waiting_bytes.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
+        after <= before || total <= self.waiting_bytes_max
+    }
+
+    /// A place for one more connection, if there is one.
+    pub(crate) fn admit(self: &Arc<Self>) -> Option<Permit> {
+        let engine = &self.engine;
+        // Relaxed: only the acceptor adds, so the limit is never passed; a place that is just being given back may
+        // be seen late.
+        let now = engine.connections.load(Ordering::Relaxed);
+        if now >= engine.connections_max.load(Ordering::Relaxed) {
+            engine.connections_rejected.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        engine.connections.fetch_add(1, Ordering::Relaxed);
+        engine.connections_total.fetch_add(1, Ordering::Relaxed);
+        Some(Permit(Arc::clone(self)))
+    }
+}
+
+/// A connection's place among `max_connections`, given back when it is dropped, however that comes about.
+#[derive(Debug)]
+pub(crate) struct Permit(Arc<Shared>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // Relaxed: see `Shared::admit`.
+        self.0.engine.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn milliseconds(duration: Option<Duration>) -> u64 {
+    duration.map_or(0, |duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1))
+}
+
+fn duration(milliseconds: u64) -> Option<Duration> {
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
+}

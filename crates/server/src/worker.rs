@@ -1,0 +1,261 @@
+//! A worker: one readiness loop over many connections. It never waits for anything else.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Counter, TICK_NS, TICKS_PER_SECOND, Tick};
+use mio::event::Event;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::connection::{Connection, Overdue};
+use crate::dialogue::{Desk, Next};
+use crate::limits::{EVENTS_PER_POLL, SWEEP_INTERVAL};
+use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
+use crate::shared::Permit;
+
+/// The token of the mailbox; connections have their place as theirs.
+pub(crate) const MAIL: Token = Token(usize::MAX);
+
+/// One worker thread's connections and tools.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    poll: Poll,
+    desk: Desk,
+    mailbox: Arc<Mailbox>,
+    /// Connections by place. Boxed: a connection moves between free places and the table, and most of a large table
+    /// of small places is empty.
+    connections: Vec<Option<Box<Connection>>>,
+    /// Places without a connection.
+    free: Vec<usize>,
+    /// Connections that have something to do without an event, in the order of their turns.
+    queue: std::collections::VecDeque<usize>,
+    /// The number of the next connection.
+    serial: u64,
+    swept: Tick,
+    /// Every connection was told to finish.
+    draining: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(poll: Poll, desk: Desk, mailbox: Arc<Mailbox>) -> Self {
+        let swept = desk.lane.now();
+        Self {
+            poll,
+            desk,
+            mailbox,
+            connections: Vec::new(),
+            free: Vec::new(),
+            queue: std::collections::VecDeque::new(),
+            serial: 0,
+            swept,
+            draining: false,
+        }
+    }
+
+    /// Serves until the server drains and the last connection is gone, or the server stops.
+    pub(crate) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS_PER_POLL);
+        loop {
+            if let Err(error) = self.poll.poll(&mut events, self.patience())
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                // Only a descriptor or an address that is wrong can cause this: our own mistake.
+                tracing::error!(%error, "worker cannot wait for events");
+                return;
+            }
+            self.desk.lane.begin_batch();
+            let mut mail = false;
+            for event in &events {
+                if event.token() == MAIL {
+                    mail = true;
+                } else {
+                    self.handle(event);
+                }
+            }
+            if mail {
+                self.read_mail();
+            }
+            self.run_queue();
+            self.sweep();
+            if self.is_finished() {
+                return;
+            }
+        }
+    }
+
+    /// How long to wait for events.
+    fn patience(&self) -> Option<Duration> {
+        if !self.queue.is_empty() {
+            Some(Duration::ZERO)
+        } else if self.free.len() == self.connections.len() {
+            None
+        } else {
+            Some(SWEEP_INTERVAL)
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, event: &Event) {
+        let place = event.token().0;
+        let Some(Some(connection)) = self.connections.get_mut(place) else { return };
+        if event.is_error() || event.is_write_closed() {
+            // Nobody is left to read a reply; without a statement under way the next call of the socket says so.
+            if connection.statement.is_some() {
+                connection.broken = true;
+                self.close(place);
+                return;
+            }
+            connection.readable = !connection.ended;
+        }
+        connection.half_closed |= event.is_read_closed();
+        if (event.is_readable() || connection.half_closed) && !connection.ended {
+            connection.readable = true;
+        }
+        self.turn(place);
+    }
+
+    /// Gives a connection its turn and sees to what it wants next.
+    #[inline]
+    fn turn(&mut self, place: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else { return };
+        let desk = &mut self.desk;
+        // What the turn leaves behind is looked at by `apologise` only, which knows what to trust, and the connection
+        // is closed.
+        let next = catch_unwind(AssertUnwindSafe(|| desk.turn(connection))).unwrap_or_else(|_| {
+            desk.apologise(connection);
+            Next::Close
+        });
+        match next {
+            Next::Close => {
+                self.close(place);
+                return;
+            }
+            Next::Again if !connection.queued => {
+                connection.queued = true;
+                self.queue.push_back(place);
+            }
+            Next::Again | Next::Wait => {}
+        }
+        let awaits_room = connection.output_waiting() > 0;
+        if awaits_room != connection.awaits_room {
+            self.watch(place, awaits_room);
+        }
+    }
+
+    /// Asks for events, for room to write only while replies wait: an event for each reply that a peer has read would
+    /// double the work.
+    fn watch(&mut self, place: usize, awaits_room: bool) {
+        let Some(Some(connection)) = self.connections.get_mut(place) else { return };
+        let interest = if awaits_room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        connection.awaits_room = awaits_room;
+        let fd = connection.raw_fd();
+        if self.poll.registry().reregister(&mut SourceFd(&fd), Token(place), interest).is_err() {
+            self.close(place);
+        }
+    }
+
+    /// One turn for each connection that was in the queue.
+    fn run_queue(&mut self) {
+        for _ in 0..self.queue.len() {
+            let Some(place) = self.queue.pop_front() else { return };
+            if let Some(Some(connection)) = self.connections.get_mut(place) {
+                connection.queued = false;
+                self.turn(place);
+            }
+        }
+    }
+
+    fn read_mail(&mut self) {
+        for letter in self.mailbox.take() {
+            match letter {
+                Letter::Connection(fd, permit) => self.open(fd, permit),
+                Letter::Reply(reply) => self.finish_statement(reply),
+            }
+        }
+        if self.desk.shared.is_draining() && !self.draining {
+            self.draining = true;
+            self.begin_drain();
+        }
+    }
+
+    fn open(&mut self, fd: OwnedFd, permit: Permit) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        let address = Address { place, serial: self.serial };
+        self.serial += 1;
+        let shared = Arc::clone(&self.desk.shared);
+        let connection = Box::new(Connection::new(fd, permit, shared, address, self.desk.lane.now()));
+        let fd = connection.raw_fd();
+        self.connections[place] = Some(connection);
+        // What the peer has sent already is announced by the registration.
+        if self.poll.registry().register(&mut SourceFd(&fd), Token(place), Interest::READABLE).is_err() {
+            self.close(place);
+        }
+    }
+
+    fn close(&mut self, place: usize) {
+        let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        self.free.push(place);
+        if connection.queued {
+            self.queue.retain(|queued| *queued != place);
+        }
+        // Closing the descriptor takes it out of the epoll.
+        connection.part();
+    }
+
+    fn finish_statement(&mut self, reply: SqlReply) {
+        let SqlReply { address, bytes, panicked } = reply;
+        if let Some(Some(connection)) = self.connections.get_mut(address.place)
+            && connection.address == address
+        {
+            self.desk.finish_statement(connection, bytes, panicked);
+            self.turn(address.place);
+        }
+    }
+
+    /// Closes what is too slow, and what has been idle for too long.
+    fn sweep(&mut self) {
+        let now = self.desk.lane.now();
+        if u64::from(now.saturating_sub(self.swept)) < ticks(SWEEP_INTERVAL) {
+            return;
+        }
+        self.swept = now;
+        let idle = self.desk.shared.idle_timeout();
+        let idle_ticks = idle.map(ticks);
+        for place in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            let counter = match connection.overdue(now, idle_ticks) {
+                None => continue,
+                Some(Overdue::Slow) => Counter::SlowKicks,
+                Some(Overdue::Idle) => Counter::IdleKicks,
+            };
+            self.desk.lane.count(counter, 1);
+            self.close(place);
+        }
+    }
+
+    /// Gives each connection a last chance to be read, after which it is closed as soon as nothing waits.
+    fn begin_drain(&mut self) {
+        for place in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[place] {
+                connection.readable = !connection.ended;
+                self.turn(place);
+            }
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        let empty = self.free.len() == self.connections.len();
+        self.desk.shared.is_stopping() || (self.draining && empty)
+    }
+}
+
+fn ticks(duration: Duration) -> u64 {
+    duration.as_secs() * TICKS_PER_SECOND + u64::from(duration.subsec_nanos()) / TICK_NS
+}

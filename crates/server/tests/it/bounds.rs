@@ -1,0 +1,174 @@
+//! Limits, slow and broken peers.
+
+use std::net::Shutdown;
+use std::time::Duration;
+
+use crate::harness::{Daemon, config, daemon, daemon_with};
+
+fn fill(daemon: &Daemon, keys: usize, bytes: usize) {
+    let mut client = daemon.connect();
+    let value = vec![b'v'; bytes];
+    for key in 0..keys {
+        let set = [format!("set k{key} 0 0 {bytes}\r\n").as_bytes(), &value, b"\r\n"].concat();
+        client.ask(&set, b"STORED\r\n");
+    }
+}
+
+#[test]
+fn one_connection_too_many() {
+    let mut config = config();
+    config.max_connections = 2;
+    let daemon = daemon_with(&config);
+    let mut first = daemon.connect();
+    let mut second = daemon.connect();
+    first.ask(b"", b"");
+    second.ask(b"", b"");
+    let mut third = daemon.connect();
+    assert_eq!(third.rest(), b"ERROR Too many open connections\r\n");
+    drop(first);
+    // The server learns of the end by an event; until then the place is taken.
+    let fourth = std::iter::repeat_with(|| {
+        let mut client = daemon.connect();
+        client.stream.set_nodelay(true).unwrap();
+        let _closed = std::io::Write::write_all(&mut client.stream, b"mn\r\n");
+        let mut reply = [0; 4];
+        let read = std::io::Read::read(&mut client.stream, &mut reply);
+        read.is_ok_and(|count| reply[..count] == *b"MN\r\n")
+    });
+    assert!(fourth.take(10_000).any(|served| served));
+    second.ask(b"", b"");
+}
+
+#[test]
+fn a_slow_reader_of_a_large_reply() {
+    let daemon = daemon();
+    fill(&daemon, 20, 1_000_000);
+    let mut slow = daemon.connect();
+    // 100 values of 1 MB, of which the server holds some megabytes.
+    let keys: Vec<String> = (0..100).map(|key| format!("k{}", key % 20)).collect();
+    let request = format!("get {}\r\nset done 0 0 1\r\nx\r\n", keys.join(" "));
+    slow.send(request.as_bytes());
+    let mut other = daemon.connect();
+    other.ask(b"set mine 0 0 1\r\nx\r\n", b"STORED\r\n");
+    other.ask(b"get done\r\n", b"END\r\n");
+    let header = |key: usize| format!("VALUE k{key} 0 1000000\r\n");
+    let value = [&vec![b'v'; 1_000_000][..], b"\r\n"].concat();
+    for turn in 0..100 {
+        slow.expect(header(turn % 20).as_bytes());
+        slow.expect(&value);
+    }
+    slow.expect(b"END\r\nSTORED\r\n");
+    other.ask(b"get done\r\n", b"VALUE done 0 1\r\nx\r\nEND\r\n");
+}
+
+#[test]
+fn a_reader_that_stops_is_cut() {
+    let daemon = daemon();
+    fill(&daemon, 1, 1_000_000);
+    let mut slow = daemon.connect();
+    slow.send(&b"get k0\r\n".repeat(50));
+    slow.expect(b"VALUE");
+    // Until the server has noticed that the socket is full, its clock does not run for this peer.
+    daemon.connect().ask(b"get k1\r\n", b"END\r\n");
+    while !slow_kicked(&daemon) {
+        daemon.advance(Duration::from_secs(31));
+        daemon.connect().ask(b"", b"");
+    }
+}
+
+#[test]
+fn a_sender_that_stops_is_cut() {
+    let daemon = daemon();
+    let mut slow = daemon.connect();
+    slow.ask(b"get a\r\n", b"END\r\n");
+    slow.send(b"set k 0 0 10\r\nab");
+    let mut quiet = daemon.connect();
+    quiet.ask(b"", b"");
+    while !slow_kicked(&daemon) {
+        daemon.advance(Duration::from_secs(31));
+        quiet.ask(b"", b"");
+    }
+    assert_eq!(slow.rest(), b"");
+    // A peer that is only quiet stays.
+    quiet.ask(b"get a\r\n", b"END\r\n");
+}
+
+fn slow_kicked(daemon: &Daemon) -> bool {
+    daemon.engine.totals().of(engine::Counter::SlowKicks) > 0
+}
+
+#[test]
+fn an_idle_connection_is_closed_when_asked() {
+    let mut config = config();
+    config.idle_timeout = Some(Duration::from_mins(1));
+    let daemon = daemon_with(&config);
+    let mut idle = daemon.connect();
+    idle.ask(b"", b"");
+    daemon.advance(Duration::from_secs(59));
+    idle.ask(b"", b"");
+    daemon.advance(Duration::from_secs(62));
+    assert_eq!(idle.rest(), b"");
+}
+
+#[test]
+fn half_closed_peers_get_their_replies() {
+    let daemon = daemon();
+    fill(&daemon, 1, 1_000_000);
+    let mut client = daemon.connect();
+    client.send(&[&b"get k0\r\n".repeat(20)[..], b"get k"].concat());
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    let reply = [b"VALUE k0 0 1000000\r\n", &vec![b'v'; 1_000_000][..], b"\r\nEND\r\n"].concat();
+    for _ in 0..20 {
+        client.expect(&reply);
+    }
+    assert_eq!(client.rest(), b"");
+}
+
+#[test]
+fn other_protocols_on_the_port() {
+    let daemon = daemon();
+    let table: &[&[u8]] = &[
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /x HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc",
+        &[b'x'; 5_000],
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
+        &[0; 3_000],
+    ];
+    for bytes in table {
+        let mut client = daemon.connect();
+        client.send(bytes);
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        let reply = client.rest();
+        assert!(reply.len() < 1_000, "{}", reply.escape_ascii());
+    }
+    daemon.connect().ask(b"get a\r\n", b"END\r\n");
+}
+
+#[test]
+fn a_line_of_many_keys() {
+    let daemon = daemon();
+    let mut client = daemon.connect();
+    client.ask(b"set last 0 0 1\r\nx\r\n", b"STORED\r\n");
+    let missing: Vec<String> = (0..50_000).map(|key| format!("missing{key}")).collect();
+    client.ask(format!("get {} last\r\n", missing.join(" ")).as_bytes(), b"VALUE last 0 1\r\nx\r\nEND\r\n");
+}
+
+#[test]
+fn many_requests_at_once() {
+    let daemon = daemon();
+    let mut client = daemon.connect();
+    let mut writer = client.stream.try_clone().unwrap();
+    // More than the sockets hold in either direction: the server must stop reading, and nobody must get stuck.
+    let sender = std::thread::spawn(move || {
+        for _ in 0..200 {
+            std::io::Write::write_all(&mut writer, &b"get nothing at all\r\n".repeat(5_000)).unwrap();
+        }
+    });
+    let replies = b"END\r\n".repeat(5_000);
+    for _ in 0..200 {
+        client.expect(&replies);
+    }
+    sender.join().unwrap();
+    client.ask(b"", b"");
+}

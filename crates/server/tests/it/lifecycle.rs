@@ -1,0 +1,155 @@
+//! Start, stop, panics, Unix sockets.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::testing::arm;
+use server::{Config, Drained, Server, StartError};
+
+use crate::harness::{Client, Daemon, config, daemon, daemon_with};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("sqlcached-test-{:016x}", fastrand::u64(..)));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _left = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn unix_config(folder: &Folder) -> Config {
+    let mut config = config();
+    config.listen_addresses.clear();
+    config.unix_socket = Some(folder.0.join("socket"));
+    config
+}
+
+#[test]
+fn a_unix_socket() {
+    let folder = Folder::new();
+    let config = unix_config(&folder);
+    let path = config.unix_socket.clone().unwrap();
+    let daemon = daemon_with(&config);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    let mut client = Client { stream: UnixStream::connect(&path).unwrap() };
+    client.ask(b"set a 0 0 1\r\nx\r\nget a\r\n", b"STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+
+    let second = Server::start(&config, Arc::clone(&daemon.engine));
+    assert!(matches!(second, Err(StartError::Listen(server::ListenError::InUse(_)))), "{second:?}");
+    client.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
+    drop(daemon);
+    assert!(!path.exists());
+}
+
+#[test]
+fn stale_sockets_go_and_other_files_stay() {
+    let folder = Folder::new();
+    let config = unix_config(&folder);
+    let path = config.unix_socket.clone().unwrap();
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let Daemon { server, engine, .. } = daemon_with(&config);
+    drop(server);
+    std::fs::write(&path, "a file").unwrap();
+    let refused = Server::start(&config, engine);
+    assert!(matches!(refused, Err(StartError::Listen(server::ListenError::NotASocket(_)))), "{refused:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"a file");
+}
+
+#[test]
+fn nothing_beyond_this_machine() {
+    let engine = daemon().engine;
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
+        let mut config = config();
+        config.listen_addresses = vec![address.parse().unwrap()];
+        let refused = Server::start(&config, Arc::clone(&engine)).unwrap_err().to_string();
+        assert!(refused.contains("loopback"), "{refused}");
+    }
+}
+
+#[test]
+fn settings_that_make_no_sense() {
+    let engine = daemon().engine;
+    let mut nowhere = config();
+    nowhere.listen_addresses.clear();
+    let mut nobody = config();
+    nobody.threads = 0;
+    for config in [nowhere, nobody] {
+        assert!(matches!(Server::start(&config, Arc::clone(&engine)), Err(StartError::Setting(_))));
+    }
+}
+
+#[test]
+fn a_panic_costs_one_connection() {
+    let daemon = daemon();
+    let mut unlucky = daemon.connect();
+    let mut other = daemon.connect();
+    other.ask(b"set before 0 0 1\r\nx\r\n", b"STORED\r\n");
+    for point in ["get", "store", "delete", "arithmetic", "touch"] {
+        arm(point, b"boom");
+        unlucky.send(b"set a 0 0 1\r\nx\r\nget before\r\n");
+        unlucky.send(match point {
+            "get" => b"get before boom\r\n".as_slice(),
+            "store" => b"set boom 0 0 1\r\nx\r\n",
+            "delete" => b"delete boom\r\n",
+            "arithmetic" => b"incr boom 1\r\n",
+            _ => b"touch boom 0\r\n",
+        });
+        let reply = unlucky.rest();
+        let expected = b"STORED\r\nVALUE before 0 1\r\nx\r\nEND\r\nSERVER_ERROR internal error\r\n";
+        assert_eq!(reply.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{point}");
+        unlucky = daemon.connect();
+        other.ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
+    }
+    assert_eq!(daemon.engine.totals().of(engine::Counter::Panics), 5);
+}
+
+#[test]
+fn a_drain_finishes_what_was_begun() {
+    let daemon = daemon();
+    let mut idle = daemon.connect();
+    idle.ask(b"", b"");
+    let mut busy = daemon.connect();
+    let value = vec![b'v'; 1_000_000];
+    busy.ask(&[b"set k 0 0 1000000\r\n", &value[..], b"\r\n"].concat(), b"STORED\r\n");
+    busy.send(&b"get k\r\n".repeat(30));
+    busy.expect(b"VALUE");
+    let address = daemon.address();
+    let drain = std::thread::spawn(move || daemon.server.drain(Duration::from_mins(1)));
+    assert_eq!(idle.rest(), b"");
+    let expected = 30 * (b"VALUE k 0 1000000\r\n".len() + 1_000_000 + b"\r\nEND\r\n".len()) - b"VALUE".len();
+    assert_eq!(busy.rest().len(), expected);
+    assert_eq!(drain.join().unwrap(), Drained::Whole);
+    assert!(std::net::TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_drain_does_not_wait_for_ever() {
+    let daemon = daemon();
+    let mut client = daemon.connect();
+    let value = vec![b'v'; 1_000_000];
+    client.ask(&[b"set k 0 0 1000000\r\n", &value[..], b"\r\n"].concat(), b"STORED\r\n");
+    client.send(&b"get k\r\n".repeat(30));
+    client.expect(b"VALUE");
+    assert_eq!(daemon.server.drain(Duration::from_millis(50)), Drained::Cut(1));
+}
+
+#[test]
+fn limits_change_while_it_runs() {
+    let daemon = daemon();
+    let mut first = daemon.connect();
+    first.ask(b"", b"");
+    daemon.server.reload(&server::Reload { max_connections: 1, statement_timeout: None, idle_timeout: None });
+    assert_eq!(daemon.connect().rest(), b"ERROR Too many open connections\r\n");
+    first.ask(b"", b"");
+}

@@ -1,0 +1,8 @@
+//! The server over real sockets: bytes in, bytes out, against a server in this process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bounds;
+mod dialogue;
+mod harness;
+mod lifecycle;
+mod statements;

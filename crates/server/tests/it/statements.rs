@@ -1,0 +1,1 @@
+//! SQL through the memcached door.
