@@ -22,6 +22,8 @@ pub(crate) enum Action<'a> {
     Select,
     /// It reads a table.
     Read(&'a str),
+    /// It counts the rows of a table, or of a common table expression, without a look at a column.
+    Rows(&'a str),
     /// It calls a function.
     Function(&'a str),
     /// It is a recursive common table expression.
@@ -215,6 +217,9 @@ unsafe extern "C" fn authorize(
         let (first, second) = (unsafe { text_of(first) }, unsafe { text_of(second) });
         let action = match code {
             ffi::SQLITE_SELECT => Action::Select,
+            ffi::SQLITE_READ if second.as_deref().is_none_or(str::is_empty) => {
+                Action::Rows(first.as_deref().unwrap_or_default())
+            }
             ffi::SQLITE_READ => Action::Read(first.as_deref().unwrap_or_default()),
             ffi::SQLITE_FUNCTION => Action::Function(second.as_deref().unwrap_or_default()),
             ffi::SQLITE_RECURSIVE => Action::Recursive,

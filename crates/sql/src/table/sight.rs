@@ -198,6 +198,14 @@ impl Policy for Sight {
                     || known.contains(&table.to_lowercase())
                     || function::TABLE_FUNCTIONS.iter().any(|name| name.eq_ignore_ascii_case(table))
             }
+            // The name of a common table expression is any name, and only SQLite's own tables and functions are
+            // anything else: tables of ours are known to the parser before.
+            Action::Rows(name) => {
+                let name = name.to_ascii_lowercase();
+                !["sqlite_", "pragma_", "dbstat", "bytecode", "tables_used"]
+                    .iter()
+                    .any(|own| name.starts_with(own))
+            }
             Action::Function(name) => function::is_allowed(name),
             Action::Other => false,
         }
