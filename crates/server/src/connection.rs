@@ -50,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) readable: bool,
     /// The kernel has announced the peer's last byte: reading goes on until that byte is reached.
     pub(crate) half_closed: bool,
+    /// Nobody is left to read a reply.
+    pub(crate) hung_up: bool,
     /// The peer has said its last word, and it was read; the peer may still listen.
     pub(crate) ended: bool,
     /// `input` begins with a whole request that was not executed yet.
@@ -114,6 +116,7 @@ impl Connection {
             statement: None,
             readable: false,
             half_closed: false,
+            hung_up: false,
             ended: false,
             stalled: false,
             closing: false,

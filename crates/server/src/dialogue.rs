@@ -134,7 +134,9 @@ impl Desk {
     }
 
     fn next(&self, connection: &Connection) -> Next {
-        if connection.broken {
+        // A statement whose client is gone is canceled by closing. Other requests are executed to the last: their
+        // effects were asked for.
+        if connection.broken || (connection.hung_up && connection.statement.is_some()) {
             return Next::Close;
         }
         if connection.statement.is_some() || !connection.has_room() {

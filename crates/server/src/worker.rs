@@ -102,17 +102,9 @@ impl Worker {
     fn handle(&mut self, event: &Event) {
         let place = event.token().0;
         let Some(Some(connection)) = self.connections.get_mut(place) else { return };
-        if event.is_error() || event.is_write_closed() {
-            // Nobody is left to read a reply; without a statement under way the next call of the socket says so.
-            if connection.statement.is_some() {
-                connection.broken = true;
-                self.close(place);
-                return;
-            }
-            connection.readable = !connection.ended;
-        }
+        connection.hung_up |= event.is_error() || event.is_write_closed();
         connection.half_closed |= event.is_read_closed();
-        if (event.is_readable() || connection.half_closed) && !connection.ended {
+        if (event.is_readable() || connection.half_closed || connection.hung_up) && !connection.ended {
             connection.readable = true;
         }
         self.turn(place);

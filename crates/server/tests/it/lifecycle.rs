@@ -11,10 +11,10 @@ use server::{Config, Drained, Server, StartError};
 
 use crate::harness::{Client, Daemon, config, daemon, daemon_with};
 
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let path = std::env::temp_dir().join(format!("sqlcached-test-{:016x}", fastrand::u64(..)));
         std::fs::create_dir(&path).unwrap();
         Self(path)
@@ -27,7 +27,7 @@ impl Drop for Folder {
     }
 }
 
-fn unix_config(folder: &Folder) -> Config {
+pub(crate) fn unix_config(folder: &Folder) -> Config {
     let mut config = config();
     config.listen_addresses.clear();
     config.unix_socket = Some(folder.0.join("socket"));
