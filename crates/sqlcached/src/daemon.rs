@@ -1,0 +1,184 @@
+//! The order of a start, and what signals do afterwards.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Engine, EngineOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use server::{Config, Drained, Reload, Server};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use store::{Clock, Opened, Start, Store, StoreOptions};
+use tracing::{error, info, warn};
+
+use crate::greeting;
+use crate::init_file;
+use crate::log::Log;
+use crate::place::Places;
+use crate::settings::{
+    COLD, Chosen, FLUSH_ENABLED, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, MAX_CONNECTIONS, MAX_ITEM_SIZE,
+    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, VERBOSITY,
+};
+
+/// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Descriptors beside the connections: arena, listeners, epolls, log, and room for `accept` to say no.
+const DESCRIPTORS_BESIDE: u64 = 64;
+
+/// Bytes of a row beyond its value: key, header, and other columns that fit beside the largest value.
+const ROW_BYTES_BESIDE: usize = 64 << 10;
+
+/// Starts with the first settings, serves until SIGTERM or SIGINT. `read_again` reads all settings anew for SIGHUP.
+pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, String>) -> Result<(), String> {
+    let log = Log::start(chosen.number(&VERBOSITY));
+    // Registered first: a SIGTERM during a long start is kept and obeyed at its end.
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| format!("cannot take signals: {error}"))?;
+    allow_descriptors(chosen)?;
+    let places = Places::prepare(chosen)?;
+    let Opened { store, start } = open_store(chosen, &places)?;
+    let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
+    let made = make_tables(chosen, &engine, &start, &places)?;
+    let config = server_config(chosen, &places);
+    let server = Server::start(&config, engine).map_err(|error| explained(&error.to_string()))?;
+    greeting::print(&greeting::Facts {
+        start: &start,
+        tables_made: made,
+        addresses: server.addresses(),
+        places: &places,
+        memory_mb: chosen.number(&MEMORY_MB),
+    });
+    serve(&server, &log, chosen.clone(), signals, read_again);
+    match server.drain(DRAIN_PATIENCE) {
+        Drained::Whole => info!("stopped; every reply was sent"),
+        Drained::Cut(connections) => warn!("stopped; {connections} connections were cut in the middle of a reply"),
+    }
+    drop(store);
+    Ok(())
+}
+
+/// Waits for signals. Returns when one asks to stop.
+fn serve(
+    server: &Server,
+    log: &Log,
+    mut chosen: Chosen,
+    mut signals: Signals,
+    read_again: impl Fn() -> Result<Chosen, String>,
+) {
+    for signal in signals.forever() {
+        if signal != SIGHUP {
+            return;
+        }
+        match read_again() {
+            Ok(new) => {
+                reload(server, log, &chosen, &new);
+                chosen = new;
+            }
+            Err(why) => error!("settings stay as they are: {why}"),
+        }
+    }
+}
+
+fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) {
+    log.set(new.number(&VERBOSITY));
+    let changed = old.changed(new);
+    for setting in &changed {
+        if setting.reloadable {
+            info!("{} changed", setting.name);
+        } else {
+            warn!("{} changes at the next start", setting.name);
+        }
+    }
+    if let Err(why) = allow_descriptors(new) {
+        error!("{why}");
+    }
+    server.reload(&Reload {
+        max_connections: new.count(&MAX_CONNECTIONS),
+        statement_timeout: new.time(&STATEMENT_TIMEOUT),
+        idle_timeout: new.time(&IDLE_TIMEOUT),
+    });
+    info!("settings were read again; {} changed", changed.len());
+}
+
+fn open_store(chosen: &Chosen, places: &Places) -> Result<Opened, String> {
+    let options = StoreOptions {
+        path: places.arena.clone(),
+        memory_bytes: chosen.number(&MEMORY_MB) << 20,
+        cold: chosen.is_on(&COLD),
+        clock: Clock::System,
+        row_bytes_max: chosen.count(&MAX_ITEM_SIZE) + ROW_BYTES_BESIDE,
+    };
+    Store::open(&options).map_err(|error| explained(&error.to_string()))
+}
+
+fn engine_options(chosen: &Chosen) -> EngineOptions {
+    EngineOptions {
+        item_size_max: chosen.count(&MAX_ITEM_SIZE),
+        result_size_max: chosen.count(&MAX_RESULT_SIZE),
+        flush_enabled: chosen.is_on(&FLUSH_ENABLED),
+    }
+}
+
+/// Runs the init file where there are no tables yet. An arena that it leaves half made would pass for a finished
+/// one at the next start, so it is taken away.
+fn make_tables(chosen: &Chosen, engine: &Arc<Engine>, start: &Start, places: &Places) -> Result<usize, String> {
+    let path = chosen.path(&INIT_FILE);
+    let has_tables = engine.store().catalog().tables().count() > 1;
+    if path.as_os_str() == "none" || (matches!(start, Start::Warm { .. }) && has_tables) {
+        return Ok(0);
+    }
+    init_file::run(path, engine).inspect_err(|_| {
+        if let (Start::Cold { .. }, Some(arena)) = (start, &places.arena) {
+            // Nothing is lost: it was made a moment ago.
+            let _absent = fs::remove_file(arena);
+        }
+    })
+}
+
+fn server_config(chosen: &Chosen, places: &Places) -> Config {
+    let port = u16::try_from(chosen.number(&PORT)).unwrap_or(0);
+    let addresses = chosen.addresses(&LISTEN_ADDRESSES).iter().map(|address| SocketAddr::new(*address, port));
+    Config {
+        listen_addresses: addresses.filter(|_| port != 0).collect(),
+        unix_socket: places.socket.as_ref().map(PathBuf::clone),
+        unix_socket_mode: u32::try_from(chosen.number(&UNIX_SOCKET_PERMISSIONS)).unwrap_or(0o700),
+        threads: chosen.count(&THREADS),
+        max_connections: chosen.count(&MAX_CONNECTIONS),
+        sql_threads: chosen.count(&SQL_THREADS),
+        statement_timeout: chosen.time(&STATEMENT_TIMEOUT),
+        idle_timeout: chosen.time(&IDLE_TIMEOUT),
+        ..Config::default()
+    }
+}
+
+/// Raises the soft limit of open files as far as the connections ask for.
+fn allow_descriptors(chosen: &Chosen) -> Result<(), String> {
+    let wanted = chosen.number(&MAX_CONNECTIONS) + DESCRIPTORS_BESIDE;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let maximum = limit.maximum.map_or(wanted, |maximum| maximum.max(wanted));
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum.map(|_| maximum) };
+    setrlimit(Resource::Nofile, raised).map_err(|error| {
+        format!(
+            "max_connections needs {wanted} open files, and the system allows {}: {error}; \
+             raise it (ulimit -n) or lower max_connections (-c)",
+            limit.maximum.unwrap_or(0)
+        )
+    })
+}
+
+/// Adds what to do to the two refusals that everybody meets once.
+fn explained(message: &str) -> String {
+    if message.contains("in use by another process") {
+        return format!("{message}; a daemon is running already, or choose another file (--arena) and port (-p)");
+    }
+    if message.contains("Address already in use") {
+        return format!("{message}; choose another port (-p), or 0 for the Unix socket alone");
+    }
+    message.to_owned()
+}

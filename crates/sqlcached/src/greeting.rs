@@ -1,0 +1,84 @@
+//! What the daemon says when it serves: how it started, how to reach it, what to try.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use store::Start;
+
+use crate::place::Places;
+
+/// What there is to say.
+#[derive(Debug)]
+pub(crate) struct Facts<'a> {
+    pub(crate) start: &'a Start,
+    pub(crate) tables_made: usize,
+    pub(crate) addresses: &'a [SocketAddr],
+    pub(crate) places: &'a Places,
+    pub(crate) memory_mb: u64,
+}
+
+/// Prints it to standard output. A closed standard output is no reason to stop serving.
+pub(crate) fn print(facts: &Facts<'_>) {
+    let mut out = std::io::stdout().lock();
+    let _closed = out.write_all(text(facts).as_bytes()).and_then(|()| out.flush());
+}
+
+fn text(facts: &Facts<'_>) -> String {
+    let mut text = format!("sqlcached {}\n", env!("CARGO_PKG_VERSION"));
+    let arena = match &facts.places.arena {
+        Some(path) => format!("{} ({} MiB)", path.display(), facts.memory_mb),
+        None => format!("memory of its own ({} MiB)", facts.memory_mb),
+    };
+    let _ = match facts.start {
+        Start::Warm { rows, dropped, redone } => writeln!(
+            text,
+            "  warm start: {rows} rows in {arena}; {dropped} torn rows dropped, {redone} commits finished"
+        ),
+        Start::Cold { reason } => writeln!(text, "  cold start: {reason}; {arena}"),
+    };
+    if facts.tables_made > 0 {
+        let _ = writeln!(text, "  init file: {} statements", facts.tables_made);
+    }
+    for address in facts.addresses {
+        let _ = writeln!(text, "  memcached and SQL on {address}");
+    }
+    if let Some(path) = &facts.places.socket {
+        let _ = writeln!(text, "  memcached and SQL on {}", path.display());
+    }
+    let door = match (facts.addresses.first(), &facts.places.socket) {
+        (Some(address), _) => format!("{} {}", address.ip(), address.port()),
+        (None, Some(path)) => format!("-U {}", path.display()),
+        (None, None) => return text,
+    };
+    let statement = "SELECT key, value FROM memcached";
+    let _ = write!(
+        text,
+        "try:\n  \
+           printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc {door}\n  \
+           printf 'sql {}\\r\\n{statement}\\r\\nquit\\r\\n' | nc {door}\n",
+        statement.len()
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Start;
+
+    use super::{Facts, text};
+    use crate::place::Places;
+
+    #[test]
+    fn it_says_how_to_reach_it() {
+        let places = Places { arena: Some("/dev/shm/a".into()), socket: Some("/tmp/s".into()) };
+        let start = Start::Warm { rows: 3, dropped: 1, redone: 2 };
+        let addresses = ["127.0.0.1:11211".parse().unwrap()];
+        let facts =
+            Facts { start: &start, tables_made: 0, addresses: &addresses, places: &places, memory_mb: 64 };
+        let text = text(&facts);
+        assert!(text.contains("warm start: 3 rows in /dev/shm/a (64 MiB); 1 torn rows dropped, 2 commits finished\n"));
+        assert!(text.contains("| nc 127.0.0.1 11211\n"));
+        assert!(text.contains("'sql 32\\r\\nSELECT"));
+    }
+}

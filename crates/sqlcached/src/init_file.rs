@@ -1,0 +1,90 @@
+//! The init file: statements that make the tables when the daemon starts with none.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::{Cancel, Engine, Finished, Session};
+
+/// Runs every statement of the file, in order; gives back how many there were. The first that fails ends it.
+pub(crate) fn run(path: &Path, engine: &Arc<Engine>) -> Result<usize, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("init_file {}: {error}", path.display()))?;
+    let session = Session::local();
+    let mut lane = engine.lane();
+    let mut executor = engine.executor(None);
+    let mut rows = Vec::new();
+    let statements = statements(&text);
+    for (line, statement) in &statements {
+        rows.clear();
+        let finished =
+            session.sql(&mut lane, &mut executor, statement.as_bytes(), None, &Cancel::default(), &mut rows);
+        if let Finished::Failed(error) = finished {
+            return Err(format!("init_file {} line {line}: {} {}", path.display(), error.state, error.message));
+        }
+    }
+    Ok(statements.len())
+}
+
+/// Cuts a text at the semicolons that stand outside quotes and comments. Each piece comes with the line on which its
+/// first word stands; pieces without a word are left out.
+fn statements(text: &str) -> Vec<(usize, &str)> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let (mut at, mut begin) = (0, None);
+    while at < bytes.len() {
+        let next = skip(bytes, at);
+        let is_comment = next > at + 1 && matches!(bytes[at], b'-' | b'/');
+        match bytes[at] {
+            b';' => {
+                if let Some(begin) = begin.take() {
+                    found.push((begin, at));
+                }
+            }
+            byte if begin.is_none() && !byte.is_ascii_whitespace() && !is_comment => begin = Some(at),
+            _ => {}
+        }
+        at = next;
+    }
+    if let Some(begin) = begin {
+        found.push((begin, bytes.len()));
+    }
+    let line = |at: usize| 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count();
+    found.into_iter().map(|(begin, end)| (line(begin), text[begin..end].trim_end())).collect()
+}
+
+/// The position after what begins at `at`: a comment, a quoted word, or one byte.
+fn skip(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    let after = |close: &[u8], from: usize| {
+        let found = rest[from..].windows(close.len()).position(|window| window == close);
+        at + found.map_or(rest.len(), |found| from + found + close.len())
+    };
+    match rest {
+        [b'-', b'-', ..] => after(b"\n", 2),
+        [b'/', b'*', ..] => after(b"*/", 2),
+        [b'[', ..] => after(b"]", 1),
+        // A doubled quote inside ends one word and begins the next, which comes to the same.
+        [quote @ (b'\'' | b'"' | b'`'), ..] => after(&[*quote], 1),
+        _ => at + 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::statements;
+
+    #[test]
+    fn semicolons_in_quotes_and_comments_do_not_count() {
+        let text = "-- first; a comment\nCREATE TABLE a (x);\n\n/* ; */ INSERT INTO a VALUES ('it''s; fine'), (\";\");;\n SELECT [;]\n";
+        assert_eq!(
+            statements(text),
+            [
+                (2, "CREATE TABLE a (x)"),
+                (4, "INSERT INTO a VALUES ('it''s; fine'), (\";\")"),
+                (5, "SELECT [;]"),
+            ]
+        );
+        assert!(statements(" ; -- nothing\n;/* open").is_empty());
+        assert_eq!(statements("SELECT 'open"), [(1, "SELECT 'open")]);
+    }
+}

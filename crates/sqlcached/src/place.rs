@@ -1,0 +1,104 @@
+//! Where the arena and the Unix socket lie when nobody says.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::settings::{ARENA, Chosen, PORT, UNIX_SOCKET_PATH};
+
+/// Files here are memory; they last until the machine restarts.
+const MEMORY_FILES: &str = "/dev/shm";
+
+/// Where this daemon keeps its two files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// The arena; none for memory of the daemon's own.
+    pub(crate) arena: Option<PathBuf>,
+    /// The Unix socket; none when it is switched off.
+    pub(crate) socket: Option<PathBuf>,
+}
+
+impl Places {
+    /// Takes the paths from the settings, and makes the private directory when one of them is `auto`.
+    pub(crate) fn prepare(chosen: &Chosen) -> Result<Self, String> {
+        let port = chosen.number(&PORT);
+        let place = |path: &Path, extension: &str| -> Result<Option<PathBuf>, String> {
+            match path.to_str() {
+                Some("none") => Ok(None),
+                Some("auto") => Ok(Some(private_directory(Path::new(MEMORY_FILES))?.join(format!("{port}.{extension}")))),
+                _ => Ok(Some(path.to_path_buf())),
+            }
+        };
+        Ok(Self {
+            arena: place(chosen.path(&ARENA), "arena")?,
+            socket: place(chosen.path(&UNIX_SOCKET_PATH), "sock")?,
+        })
+    }
+}
+
+/// `sqlcached-<uid>` in `parent`, ours alone. Anybody may write to `/dev/shm`, so a directory that somebody else put
+/// there first, a symbolic link, or one that others may enter is refused, never used.
+fn private_directory(parent: &Path) -> Result<PathBuf, String> {
+    let user = rustix::process::geteuid().as_raw();
+    let path = parent.join(format!("sqlcached-{user}"));
+    match fs::DirBuilder::new().mode(0o700).create(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            return Err(format!("cannot make {}: {error}; choose other places with --arena and -s", path.display()));
+        }
+    }
+    let found = fs::symlink_metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
+        return Err(format!(
+            "{} must be a directory of user {user} that nobody else may enter (mode 0700); \
+             remove it, or choose other places with --arena and -s",
+            path.display()
+        ));
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    use super::private_directory;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("sqlcached-place-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_directory_is_ours_alone() {
+        let folder = Folder::new("ours");
+        let path = private_directory(&folder.0).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(private_directory(&folder.0).unwrap(), path);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(private_directory(&folder.0).unwrap_err().contains("mode 0700"));
+    }
+
+    #[test]
+    fn a_symbolic_link_is_refused() {
+        let folder = Folder::new("link");
+        let path = private_directory(&folder.0).unwrap();
+        fs::remove_dir(&path).unwrap();
+        symlink(std::env::temp_dir(), &path).unwrap();
+        assert!(private_directory(&folder.0).is_err());
+    }
+}

@@ -1,0 +1,332 @@
+//! The one table of settings.
+//!
+//! Each row is a constant; [`ALL`] is the table. From it come the flags and `--help` ([`flags`]), the environment
+//! variables, the configuration file's parser ([`file`]), the commented default file and `docs/settings.md`
+//! ([`documents`]). To add a setting, add a constant and name it in [`ALL`].
+//!
+//! A setting given in several places is taken from the first of: flag, environment, file, default.
+
+pub(crate) mod chosen;
+pub(crate) mod documents;
+pub(crate) mod file;
+pub(crate) mod flags;
+pub(crate) mod value;
+
+pub(crate) use chosen::Chosen;
+pub(crate) use value::{Kind, SettingError, Value};
+
+/// One setting: how it is named, what it accepts, what it does.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// PostgreSQL's name where it has the same thing; the long flag has hyphens for underscores.
+    pub(crate) name: &'static str,
+    /// memcached's letter, where memcached has the same thing.
+    pub(crate) letter: Option<char>,
+    /// memcached's long names that differ from ours; understood, not shown.
+    pub(crate) aliases: &'static [&'static str],
+    /// What values look like.
+    pub(crate) kind: Kind,
+    /// The value when nobody gives one, written as in the file.
+    pub(crate) default: &'static str,
+    /// SIGHUP makes a new value count.
+    pub(crate) reloadable: bool,
+    /// Under which heading it stands.
+    pub(crate) section: Section,
+    /// What it is for, in one sentence.
+    pub(crate) help: &'static str,
+}
+
+/// The headings of `--help`, the file and the document, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Network,
+    Memory,
+    Sql,
+    Log,
+}
+
+impl Section {
+    pub(crate) const ALL: [Self; 4] = [Self::Network, Self::Memory, Self::Sql, Self::Log];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Network => "Connections",
+            Self::Memory => "Memory and the arena",
+            Self::Sql => "SQL",
+            Self::Log => "Log",
+        }
+    }
+}
+
+impl Setting {
+    /// The environment variable that sets it.
+    pub(crate) fn variable(&self) -> String {
+        format!("SQLCACHED_{}", self.name.to_ascii_uppercase())
+    }
+
+    /// The long flag, without its dashes.
+    pub(crate) fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// An hour; longer statements and reloads belong elsewhere.
+const HOUR_MS: u64 = 3_600_000;
+
+/// A day, for connections that may sleep.
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+pub(crate) static PORT: Setting = Setting {
+    name: "port",
+    letter: Some('p'),
+    aliases: &[],
+    kind: Kind::Number { min: 0, max: 65_535 },
+    default: "11211",
+    reloadable: false,
+    section: Section::Network,
+    help: "TCP port on which memcached clients and the sql command are served; 0 switches TCP off.",
+};
+
+pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
+    name: "listen_addresses",
+    letter: Some('l'),
+    aliases: &["listen"],
+    kind: Kind::Addresses,
+    default: "127.0.0.1",
+    reloadable: false,
+    section: Section::Network,
+    help: "Addresses to listen on, comma-separated; only loopback addresses until there is authentication.",
+};
+
+pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
+    name: "unix_socket_path",
+    letter: Some('s'),
+    aliases: &["unix-socket"],
+    kind: Kind::Path { words: &["auto", "none"] },
+    default: "auto",
+    reloadable: false,
+    section: Section::Network,
+    help: "Unix socket to listen on; auto is <port>.sock in a private directory under /dev/shm, none switches it off.",
+};
+
+pub(crate) static UNIX_SOCKET_PERMISSIONS: Setting = Setting {
+    name: "unix_socket_permissions",
+    letter: Some('a'),
+    aliases: &["unix-mask"],
+    kind: Kind::Permissions,
+    default: "0700",
+    reloadable: false,
+    section: Section::Network,
+    help: "Who may use the Unix socket, as chmod writes it in octal.",
+};
+
+pub(crate) static MAX_CONNECTIONS: Setting = Setting {
+    name: "max_connections",
+    letter: Some('c'),
+    aliases: &["conn-limit"],
+    kind: Kind::Number { min: 1, max: 1_000_000 },
+    default: "1024",
+    reloadable: true,
+    section: Section::Network,
+    help: "Connections served at once; one more is told so and closed.",
+};
+
+pub(crate) static THREADS: Setting = Setting {
+    name: "threads",
+    letter: Some('t'),
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: 256 },
+    default: "4",
+    reloadable: false,
+    section: Section::Network,
+    help: "Threads that serve memcached commands.",
+};
+
+pub(crate) static IDLE_TIMEOUT: Setting = Setting {
+    name: "idle_timeout",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Time { min: 0, max: DAY_MS },
+    default: "0",
+    reloadable: true,
+    section: Section::Network,
+    help: "Closes a connection that has sent nothing for this long; 0 lets it sleep.",
+};
+
+pub(crate) static FLUSH_ENABLED: Setting = Setting {
+    name: "flush_enabled",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Switch,
+    default: "on",
+    reloadable: false,
+    section: Section::Network,
+    help: "Whether memcached clients may use flush_all.",
+};
+
+pub(crate) static MEMORY_MB: Setting = Setting {
+    name: "memory_mb",
+    letter: Some('m'),
+    aliases: &["memory-limit"],
+    kind: Kind::Number { min: 8, max: 16 << 20 },
+    default: "64",
+    reloadable: false,
+    section: Section::Memory,
+    help: "Memory for rows and their indexes, in MiB; what does not fit is evicted.",
+};
+
+pub(crate) static MAX_ITEM_SIZE: Setting = Setting {
+    name: "max_item_size",
+    letter: Some('I'),
+    aliases: &[],
+    kind: Kind::Size { min: KIB, max: 128 * MIB },
+    default: "1m",
+    reloadable: false,
+    section: Section::Memory,
+    help: "Largest value or row that is stored.",
+};
+
+pub(crate) static ARENA: Setting = Setting {
+    name: "arena",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Path { words: &["auto", "none"] },
+    default: "auto",
+    reloadable: false,
+    section: Section::Memory,
+    help: "File that holds the rows and outlives the daemon; auto is <port>.arena in a private directory under \
+           /dev/shm, none keeps the rows in the daemon's own memory.",
+};
+
+pub(crate) static COLD: Setting = Setting {
+    name: "cold",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Switch,
+    default: "off",
+    reloadable: false,
+    section: Section::Memory,
+    help: "Starts empty even where the arena could be used again.",
+};
+
+pub(crate) static INIT_FILE: Setting = Setting {
+    name: "init_file",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: false,
+    section: Section::Memory,
+    help: "SQL statements, separated by semicolons, that are run when the daemon starts with an empty arena.",
+};
+
+pub(crate) static SQL_THREADS: Setting = Setting {
+    name: "sql_threads",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Number { min: 1, max: 256 },
+    default: "2",
+    reloadable: false,
+    section: Section::Sql,
+    help: "Threads that run SQL statements.",
+};
+
+pub(crate) static STATEMENT_TIMEOUT: Setting = Setting {
+    name: "statement_timeout",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Time { min: 0, max: HOUR_MS },
+    default: "30s",
+    reloadable: true,
+    section: Section::Sql,
+    help: "Stops a SQL statement that has run for this long; 0 lets it run.",
+};
+
+pub(crate) static MAX_RESULT_SIZE: Setting = Setting {
+    name: "max_result_size",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Size { min: KIB, max: GIB },
+    default: "64m",
+    reloadable: false,
+    section: Section::Sql,
+    help: "Largest result of a SQL statement, as sent.",
+};
+
+pub(crate) static VERBOSITY: Setting = Setting {
+    name: "verbosity",
+    letter: Some('v'),
+    aliases: &["verbose"],
+    kind: Kind::Count { max: 3 },
+    default: "0",
+    reloadable: true,
+    section: Section::Log,
+    help: "What is logged to standard error: 0 the start and warnings, 1 also reloads and refusals, 2 debugging, 3 all; \
+           as a flag, -v once for each step.",
+};
+
+/// The table.
+pub(crate) static ALL: &[&Setting] = &[
+    &PORT,
+    &LISTEN_ADDRESSES,
+    &UNIX_SOCKET_PATH,
+    &UNIX_SOCKET_PERMISSIONS,
+    &MAX_CONNECTIONS,
+    &THREADS,
+    &IDLE_TIMEOUT,
+    &FLUSH_ENABLED,
+    &MEMORY_MB,
+    &MAX_ITEM_SIZE,
+    &ARENA,
+    &COLD,
+    &INIT_FILE,
+    &SQL_THREADS,
+    &STATEMENT_TIMEOUT,
+    &MAX_RESULT_SIZE,
+    &VERBOSITY,
+];
+
+/// The rows of one heading.
+pub(crate) fn of_section(section: Section) -> impl Iterator<Item = &'static Setting> {
+    ALL.iter().copied().filter(move |setting| setting.section == section)
+}
+
+/// The row with this name.
+pub(crate) fn by_name(name: &str) -> Option<&'static Setting> {
+    ALL.iter().copied().find(|setting| setting.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{ALL, Section, of_section};
+
+    #[test]
+    fn names_and_letters_are_unique() {
+        let names: BTreeSet<_> = ALL
+            .iter()
+            .flat_map(|setting| [setting.name].into_iter().chain(setting.aliases.iter().copied()))
+            .collect();
+        assert_eq!(names.len(), ALL.iter().map(|setting| 1 + setting.aliases.len()).sum::<usize>());
+        let letters: Vec<_> = ALL.iter().filter_map(|setting| setting.letter).collect();
+        assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), letters.len());
+    }
+
+    #[test]
+    fn every_default_is_a_value_and_every_help_a_sentence() {
+        for setting in ALL {
+            setting.kind.parse(setting.default).unwrap();
+            assert!(setting.help.ends_with('.'), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn every_setting_stands_under_a_heading() {
+        assert_eq!(Section::ALL.iter().map(|section| of_section(*section).count()).sum::<usize>(), ALL.len());
+    }
+}

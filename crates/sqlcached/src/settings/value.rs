@@ -1,0 +1,272 @@
+//! What a setting's value looks like, and the message when it looks otherwise.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The form of a setting's values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// A whole number.
+    Number { min: u64, max: u64 },
+    /// A whole number that the flag counts: `-vv` is 2.
+    Count { max: u64 },
+    /// Bytes: `1048576`, `512k`, `1m`, `2g`.
+    Size { min: u64, max: u64 },
+    /// A span of time: `500ms`, `30s`, `5min`, `1h`; a plain number is milliseconds, as in PostgreSQL.
+    Time { min: u64, max: u64 },
+    /// IP addresses or `localhost`, separated by commas.
+    Addresses,
+    /// A path, or one of these words.
+    Path { words: &'static [&'static str] },
+    /// `on` or `off`; the flag alone means on.
+    Switch,
+    /// A file's permissions in octal.
+    Permissions,
+}
+
+/// A value that has the form its setting asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A number, a count, bytes, milliseconds, or permissions.
+    Number(u64),
+    /// Where to listen.
+    Addresses(Vec<IpAddr>),
+    /// A path or a word.
+    Path(PathBuf),
+    /// On is true.
+    Switch(bool),
+}
+
+/// A setting that cannot be used: its name, where its value came from, the value, and what is allowed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SettingError {
+    /// The setting, or the unknown name.
+    pub(crate) name: String,
+    /// The flag, the variable, or the file and its line.
+    pub(crate) place: String,
+    /// What was given.
+    pub(crate) given: String,
+    /// What would be accepted.
+    pub(crate) allowed: String,
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, place, given, allowed } = self;
+        write!(out, "{name}: '{given}' (from {place}) is not allowed; {allowed}")
+    }
+}
+
+impl Kind {
+    /// Reads a value; the error says what is allowed.
+    pub(crate) fn parse(&self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let parsed = match *self {
+            Self::Number { min, max } => number(text).filter(|n| (min..=max).contains(n)).map(Value::Number),
+            Self::Count { max } => number(text).filter(|n| *n <= max).map(Value::Number),
+            Self::Size { min, max } => {
+                scaled(text, SIZES).filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
+            Self::Time { min, max } => {
+                scaled(text, TIMES).filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
+            Self::Addresses => addresses(text).map(Value::Addresses),
+            Self::Path { .. } => (!text.is_empty()).then(|| Value::Path(PathBuf::from(text))),
+            Self::Switch => switch(text).map(Value::Switch),
+            Self::Permissions => permissions(text).map(Value::Number),
+        };
+        parsed.ok_or_else(|| self.allowed())
+    }
+
+    /// What is allowed, as the end of a sentence.
+    pub(crate) fn allowed(&self) -> String {
+        match self {
+            Self::Number { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Count { max } => format!("a whole number from 0 to {max}"),
+            Self::Size { min, max } => {
+                format!("a size from {} to {}, in bytes or with k, m or g", size(*min), size(*max))
+            }
+            Self::Time { max, .. } => {
+                format!("a time up to {}, in milliseconds or with ms, s, min, h or d", time(*max))
+            }
+            Self::Addresses => "loopback IP addresses or localhost, separated by commas".to_owned(),
+            Self::Path { words: [] } => "a path".to_owned(),
+            Self::Path { words } => format!("a path, or {}", words.join(" or ")),
+            Self::Switch => "on or off".to_owned(),
+            Self::Permissions => "an octal number from 0600 to 0777".to_owned(),
+        }
+    }
+
+    /// The word for a value in `--help`.
+    pub(crate) fn placeholder(&self) -> &'static str {
+        match self {
+            Self::Number { .. } | Self::Count { .. } => "NUMBER",
+            Self::Size { .. } => "SIZE",
+            Self::Time { .. } => "TIME",
+            Self::Addresses => "ADDRESSES",
+            Self::Path { .. } => "PATH",
+            Self::Switch => "SWITCH",
+            Self::Permissions => "OCTAL",
+        }
+    }
+
+    /// Whether the file writes the value without quotes.
+    pub(crate) fn is_bare(&self) -> bool {
+        matches!(self, Self::Number { .. } | Self::Count { .. } | Self::Switch)
+    }
+}
+
+impl Value {
+    /// The number of a number, count, size or time.
+    pub(crate) fn number(&self) -> u64 {
+        if let Self::Number(number) = self { *number } else { 0 }
+    }
+
+    /// The span of a time.
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_millis(self.number())
+    }
+}
+
+/// Suffixes and their factors, longest first, so that `ms` is not taken for `s`.
+type Units = &'static [(&'static str, u64)];
+
+const SIZES: Units = &[
+    ("kb", 1 << 10),
+    ("mb", 1 << 20),
+    ("gb", 1 << 30),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("b", 1),
+];
+
+const TIMES: Units = &[("min", 60_000), ("ms", 1), ("s", 1_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// Digits only: no sign, no blank, so that `-5` is never read as something large.
+fn number(text: &str) -> Option<u64> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+fn scaled(text: &str, units: Units) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
+    for (suffix, factor) in units {
+        if let Some(digits) = lower.strip_suffix(suffix) {
+            return number(digits.trim_end())?.checked_mul(*factor);
+        }
+    }
+    number(&lower)
+}
+
+fn addresses(text: &str) -> Option<Vec<IpAddr>> {
+    let mut found = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let address = match word {
+            "localhost" => IpAddr::from([127, 0, 0, 1]),
+            word => word.trim_start_matches('[').trim_end_matches(']').parse().ok()?,
+        };
+        // Beyond loopback anybody on the network could read and write everything: there is no password yet.
+        if !address.is_loopback() {
+            return None;
+        }
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    Some(found)
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// The owner can always use the socket; who else can is the setting.
+fn permissions(text: &str) -> Option<u64> {
+    let bits = number(text).and_then(|_| u64::from_str_radix(text, 8).ok())?;
+    (0o600..=0o777).contains(&bits).then_some(bits)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{}g", bytes >> 30),
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
+fn time(milliseconds: u64) -> String {
+    match milliseconds {
+        ms if ms >= 86_400_000 => format!("{}d", ms / 86_400_000),
+        ms if ms >= 3_600_000 => format!("{}h", ms / 3_600_000),
+        ms => format!("{ms}ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind;
+
+    const PORT: Kind = Kind::Number { min: 0, max: 65_535 };
+    const SIZE: Kind = Kind::Size { min: 1024, max: 128 << 20 };
+    const TIME: Kind = Kind::Time { min: 0, max: 3_600_000 };
+
+    #[test]
+    fn numbers_sizes_and_times() {
+        for (kind, text, expected) in [
+            (PORT, "11211", Some(11_211)),
+            (PORT, " 0 ", Some(0)),
+            (PORT, "65536", None),
+            (PORT, "-1", None),
+            (PORT, "+1", None),
+            (PORT, "", None),
+            (PORT, "99999999999999999999", None),
+            (SIZE, "1m", Some(1 << 20)),
+            (SIZE, "512K", Some(512 << 10)),
+            (SIZE, "2 MB", Some(2 << 20)),
+            (SIZE, "4096", Some(4096)),
+            (SIZE, "1g", None),
+            (SIZE, "17179869184g", None),
+            (SIZE, "m", None),
+            (TIME, "500", Some(500)),
+            (TIME, "500ms", Some(500)),
+            (TIME, "30s", Some(30_000)),
+            (TIME, "5 min", Some(300_000)),
+            (TIME, "1h", Some(3_600_000)),
+            (TIME, "2h", None),
+            (TIME, "1.5s", None),
+        ] {
+            assert_eq!(kind.parse(text).ok().map(|value| value.number()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_loopback_addresses() {
+        for (text, count) in [
+            ("127.0.0.1", Some(1)),
+            ("localhost", Some(1)),
+            ("127.0.0.1, ::1", Some(2)),
+            ("[::1],127.0.0.9,127.0.0.9", Some(2)),
+            ("0.0.0.0", None),
+            ("::", None),
+            ("192.168.1.1", None),
+            ("127.0.0.1,10.0.0.1", None),
+            ("*", None),
+            ("", None),
+        ] {
+            let parsed = Kind::Addresses.parse(text).ok();
+            let found =
+                parsed.map(|value| if let super::Value::Addresses(list) = value { list.len() } else { 0 });
+            assert_eq!(found, count, "{text:?}");
+        }
+    }
+}
