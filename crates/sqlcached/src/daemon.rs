@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,8 @@ use crate::log::Log;
 use crate::place::Places;
 use crate::settings::{
     COLD, Chosen, FLUSH_ENABLED, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, MAX_CONNECTIONS, MAX_ITEM_SIZE,
-    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, VERBOSITY,
+    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS,
+    VERBOSITY,
 };
 
 /// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.
@@ -36,7 +36,8 @@ const ROW_BYTES_BESIDE: usize = 64 << 10;
 pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, String>) -> Result<(), String> {
     let log = Log::start(chosen.number(&VERBOSITY));
     // Registered first: a SIGTERM during a long start is kept and obeyed at its end.
-    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| format!("cannot take signals: {error}"))?;
+    let signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| format!("cannot take signals: {error}"))?;
     allow_descriptors(chosen)?;
     let places = Places::prepare(chosen)?;
     let Opened { store, start } = open_store(chosen, &places)?;
@@ -54,7 +55,9 @@ pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, Strin
     serve(&server, &log, chosen.clone(), signals, read_again);
     match server.drain(DRAIN_PATIENCE) {
         Drained::Whole => info!("stopped; every reply was sent"),
-        Drained::Cut(connections) => warn!("stopped; {connections} connections were cut in the middle of a reply"),
+        Drained::Cut(connections) => {
+            warn!("stopped; {connections} connections were cut in the middle of a reply");
+        }
     }
     drop(store);
     Ok(())
@@ -124,7 +127,12 @@ fn engine_options(chosen: &Chosen) -> EngineOptions {
 
 /// Runs the init file where there are no tables yet. An arena that it leaves half made would pass for a finished
 /// one at the next start, so it is taken away.
-fn make_tables(chosen: &Chosen, engine: &Arc<Engine>, start: &Start, places: &Places) -> Result<usize, String> {
+fn make_tables(
+    chosen: &Chosen,
+    engine: &Arc<Engine>,
+    start: &Start,
+    places: &Places,
+) -> Result<usize, String> {
     let path = chosen.path(&INIT_FILE);
     let has_tables = engine.store().catalog().tables().count() > 1;
     if path.as_os_str() == "none" || (matches!(start, Start::Warm { .. }) && has_tables) {
@@ -143,7 +151,7 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
     let addresses = chosen.addresses(&LISTEN_ADDRESSES).iter().map(|address| SocketAddr::new(*address, port));
     Config {
         listen_addresses: addresses.filter(|_| port != 0).collect(),
-        unix_socket: places.socket.as_ref().map(PathBuf::clone),
+        unix_socket: places.socket.clone(),
         unix_socket_mode: u32::try_from(chosen.number(&UNIX_SOCKET_PERMISSIONS)).unwrap_or(0o700),
         threads: chosen.count(&THREADS),
         max_connections: chosen.count(&MAX_CONNECTIONS),
@@ -175,7 +183,9 @@ fn allow_descriptors(chosen: &Chosen) -> Result<(), String> {
 /// Adds what to do to the two refusals that everybody meets once.
 fn explained(message: &str) -> String {
     if message.contains("in use by another process") {
-        return format!("{message}; a daemon is running already, or choose another file (--arena) and port (-p)");
+        return format!(
+            "{message}; a daemon is running already, or choose another file (--arena) and port (-p)"
+        );
     }
     if message.contains("Address already in use") {
         return format!("{message}; choose another port (-p), or 0 for the Unix socket alone");

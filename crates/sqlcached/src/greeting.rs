@@ -77,7 +77,9 @@ mod tests {
         let facts =
             Facts { start: &start, tables_made: 0, addresses: &addresses, places: &places, memory_mb: 64 };
         let text = text(&facts);
-        assert!(text.contains("warm start: 3 rows in /dev/shm/a (64 MiB); 1 torn rows dropped, 2 commits finished\n"));
+        assert!(text.contains(
+            "warm start: 3 rows in /dev/shm/a (64 MiB); 1 torn rows dropped, 2 commits finished\n"
+        ));
         assert!(text.contains("| nc 127.0.0.1 11211\n"));
         assert!(text.contains("'sql 32\\r\\nSELECT"));
     }

@@ -11,7 +11,7 @@ pub(crate) fn run(path: &Path, engine: &Arc<Engine>) -> Result<usize, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("init_file {}: {error}", path.display()))?;
     let session = Session::local();
     let mut lane = engine.lane();
-    let mut executor = engine.executor(None);
+    let mut executor = engine.executor(None).map_err(|error| format!("init_file: {}", error.message))?;
     let mut rows = Vec::new();
     let statements = statements(&text);
     for (line, statement) in &statements {
@@ -19,7 +19,12 @@ pub(crate) fn run(path: &Path, engine: &Arc<Engine>) -> Result<usize, String> {
         let finished =
             session.sql(&mut lane, &mut executor, statement.as_bytes(), None, &Cancel::default(), &mut rows);
         if let Finished::Failed(error) = finished {
-            return Err(format!("init_file {} line {line}: {} {}", path.display(), error.state, error.message));
+            return Err(format!(
+                "init_file {} line {line}: {} {}",
+                path.display(),
+                error.state,
+                error.message
+            ));
         }
     }
     Ok(statements.len())
@@ -48,7 +53,7 @@ fn statements(text: &str) -> Vec<(usize, &str)> {
     if let Some(begin) = begin {
         found.push((begin, bytes.len()));
     }
-    let line = |at: usize| 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count();
+    let line = |at: usize| 1 + text[..at].matches('\n').count();
     found.into_iter().map(|(begin, end)| (line(begin), text[begin..end].trim_end())).collect()
 }
 

@@ -1,29 +1,22 @@
 //! What goes to standard error, and how much of it.
 
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::format::{DefaultFields, Format};
-use tracing_subscriber::reload::Handle;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload::{Handle, Layer};
+use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt};
 
 /// Changes the level of a running log.
 #[derive(Debug)]
 pub(crate) struct Log {
-    handle: Handle<LevelFilter, Inner>,
+    handle: Handle<LevelFilter, Registry>,
 }
-
-/// What the level is a layer upon.
-type Inner = fmt::Formatter<DefaultFields, Format, fn() -> std::io::Stderr>;
 
 impl Log {
     /// Starts the log of this process.
     pub(crate) fn start(verbosity: u64) -> Self {
-        let _ = std::marker::PhantomData::<Registry>;
-        let builder = fmt::Subscriber::builder()
-            .with_writer(std::io::stderr as fn() -> std::io::Stderr)
-            .with_max_level(level(verbosity))
-            .with_filter_reloading();
-        let handle = builder.reload_handle();
-        builder.init();
+        let (filter, handle) = Layer::new(level(verbosity));
+        tracing_subscriber::registry().with(filter).with(fmt::layer().with_writer(std::io::stderr)).init();
         Self { handle }
     }
 

@@ -78,7 +78,10 @@ fn print_config() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-#[allow(clippy::print_stderr, reason = "the log may not have started, and this is for the person who starts us")]
+#[allow(
+    clippy::print_stderr,
+    reason = "the log may not have started, and this is for the person who starts us"
+)]
 fn complain(why: &str, code: u8) -> ExitCode {
     eprintln!("sqlcached: {why}");
     ExitCode::from(code)

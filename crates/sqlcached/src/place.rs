@@ -25,7 +25,9 @@ impl Places {
         let place = |path: &Path, extension: &str| -> Result<Option<PathBuf>, String> {
             match path.to_str() {
                 Some("none") => Ok(None),
-                Some("auto") => Ok(Some(private_directory(Path::new(MEMORY_FILES))?.join(format!("{port}.{extension}")))),
+                Some("auto") => {
+                    Ok(Some(private_directory(Path::new(MEMORY_FILES))?.join(format!("{port}.{extension}"))))
+                }
                 _ => Ok(Some(path.to_path_buf())),
             }
         };
@@ -45,7 +47,10 @@ fn private_directory(parent: &Path) -> Result<PathBuf, String> {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => {
-            return Err(format!("cannot make {}: {error}; choose other places with --arena and -s", path.display()));
+            return Err(format!(
+                "cannot make {}: {error}; choose other places with --arena and -s",
+                path.display()
+            ));
         }
     }
     let found = fs::symlink_metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -28,7 +28,8 @@ pub(crate) fn configuration_file() -> String {
     text
 }
 
-/// `docs/settings.md`.
+/// `docs/settings.md`, which is made by the test that compares it.
+#[cfg(test)]
 pub(crate) fn reference() -> String {
     let mut text = String::from(
         "# Settings\n\n\
