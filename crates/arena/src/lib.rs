@@ -66,6 +66,7 @@ mod growth;
 mod index;
 mod layout;
 mod map;
+mod prefetch;
 mod read;
 #[cfg(any(test, feature = "record"))]
 mod record;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::{Catalog, Table, Tick};
+use store::{Catalog, Prefetched, Table, Tick};
 
 use crate::counters::{Counter, Counters};
 use crate::engine::Engine;
@@ -69,6 +69,20 @@ impl Lane {
             }
         };
         Route { engine: &self.engine, counters: &self.counters, table, key, now: self.now }
+    }
+
+    /// Asks memory for what a command on this key will look at, while others are prepared. None where the key must be
+    /// encoded first, which is not worth doing twice.
+    #[inline]
+    pub fn prefetch(&self, key: &[u8]) -> Option<Prefetched> {
+        let (table, rest) = self.catalog.route(key);
+        table.keys().is_raw().then(|| self.engine.store.prefetch(table, rest))
+    }
+
+    /// The second step, when some other keys went through the first.
+    #[inline]
+    pub fn prefetch_row(&self, ahead: Prefetched) {
+        self.engine.store.prefetch_row(ahead);
     }
 
     #[cold]

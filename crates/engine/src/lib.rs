@@ -56,4 +56,4 @@ pub use stats::Subject;
 
 // What a door needs of the crates below, so that it depends on this one only.
 pub use sql::{Cancel, Executor, SqlError};
-pub use store::{ItemMeta, ItemSink, TICK_NS, TICKS_PER_SECOND, Tick};
+pub use store::{ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick};

@@ -7,6 +7,7 @@ use engine::{Counter, Lane, Subject, Verb};
 use memcache::compose::{sql_error, stat};
 use memcache::{Keys, Limits, Parsed, Parser, Reply, Request, Stats, Then, compose};
 
+use crate::ahead::{Ahead, WINDOW, Window};
 use crate::connection::Connection;
 use crate::limits::{
     COMMANDS_PER_TURN, ITEM_HEADER_BYTES, READ_BUFFER_BYTES, REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES,
@@ -193,6 +194,7 @@ impl Desk {
     fn run(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
         let mut run = Run { consumed: 0, waits_for_peer: false, progress: false };
         let mut budget = COMMANDS_PER_TURN;
+        let mut window = Window::new();
         connection.stalled = false;
         connection.needed = 0;
         while let Some(rest) = next_request(connection, &input[run.consumed..], &mut run) {
@@ -201,7 +203,10 @@ impl Desk {
                 connection.stalled = true;
                 break;
             }
-            match self.parser.parse_from(rest, connection.searched) {
+            let Some(parsed) = window.next(&self.parser, &self.lane, rest, connection.searched) else {
+                break;
+            };
+            match parsed {
                 Parsed::Complete { request, consumed } => {
                     connection.searched = 0;
                     budget -= 1;
@@ -303,7 +308,13 @@ impl Desk {
         exptime: Option<i64>,
         budget: &mut usize,
     ) -> Executed {
-        for key in keys.skip(connection.keys_done) {
+        let mut keys = keys.skip(connection.keys_done);
+        let mut behind = 0;
+        while let Some(key) = keys.next() {
+            if behind == 0 {
+                behind = self.look_ahead(key, keys.clone());
+            }
+            behind -= 1;
             if self.out.len() >= SEND_AT_BYTES {
                 self.whole = self.out.len();
                 self.send(connection);
@@ -325,6 +336,23 @@ impl Desk {
         }
         compose(&Reply::End, &mut self.out);
         Executed::Whole
+    }
+
+    /// Asks memory for the rows of a key and of some that follow it; how many there are.
+    #[inline]
+    fn look_ahead<'k>(&self, first: &'k [u8], following: impl Iterator<Item = &'k [u8]>) -> usize {
+        let mut following = following.take(WINDOW - 1).peekable();
+        if following.peek().is_none() {
+            return 1;
+        }
+        let mut ahead = Ahead::new();
+        let mut count = 0;
+        for key in std::iter::once(first).chain(following) {
+            ahead.bucket(&self.lane, key);
+            count += 1;
+        }
+        ahead.rows(&self.lane);
+        count
     }
 
     fn execute_rare(&mut self, connection: &mut Connection, request: &Request<'_>) -> Executed {

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod ahead;
 mod cleaner;
 mod config;
 mod connection;

@@ -38,7 +38,7 @@ pub use define::{OptionsChange, TABLES_MAX};
 pub use error::{DdlError, ReadError, WriteError};
 pub use index::{Index, KeyBounds};
 pub use item::Item;
-pub use read::{ItemMeta, ItemSink};
+pub use read::{ItemMeta, ItemSink, Prefetched};
 pub use row::RowBuf;
 pub use store::{Opened, Start, Store, StoreError, StoreOptions, StoreUsage};
 pub use table::{Table, TableStats};

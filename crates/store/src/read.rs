@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, Lookup, RowHead, RowRead};
+use arena::{Hash, Lookup, RowHead, RowRead, TableId};
 
 use crate::clock::Tick;
 use crate::codec::ValueSpan;
@@ -44,6 +44,13 @@ pub trait ItemSink {
     fn discard(&mut self);
 }
 
+/// A key whose lines are on their way.
+#[derive(Clone, Copy, Debug)]
+pub struct Prefetched {
+    hash: Hash,
+    table: TableId,
+}
+
 impl Store {
     /// Copies the live row under a key. False: there is none.
     pub fn read(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> bool {
@@ -68,6 +75,21 @@ impl Store {
         let shard = self.shard(hash).lock();
         let found = self.arena.find(&shard.token, hash, table.id(), key);
         found.is_some_and(|entry| self.load_stable(entry.location, row))
+    }
+
+    /// Asks memory for the index bucket of a key that is going to be looked up; [`Store::prefetch_row`] is to follow,
+    /// when the buckets of some other keys were asked for.
+    #[inline]
+    pub fn prefetch(&self, table: &Table, key: &[u8]) -> Prefetched {
+        let hash = self.arena.hash(table.id(), key);
+        self.arena.prefetch_bucket(hash);
+        Prefetched { hash, table: table.id() }
+    }
+
+    /// Asks memory for the row whose bucket has come.
+    #[inline]
+    pub fn prefetch_row(&self, ahead: Prefetched) {
+        self.arena.prefetch_row(ahead.hash, ahead.table);
     }
 
     /// Hands the value column of the live row under a key to the sink. False: there is no such row.

@@ -1,0 +1,60 @@
+//! Asking for cache lines ahead of time.
+//!
+//! A lookup waits for memory three times: for the bucket, for its hints, and for the row. Whoever has several keys
+//! to look up asks for the lines of all of them first, and waits once. Nothing here has an effect but on time.
+
+use std::sync::atomic::Ordering;
+
+use crate::Arena;
+use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
+
+impl Arena {
+    /// Asks for the bucket of a hash and its hints.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: Hash) {
+        let bucket = crate::index::bucket_of(self.index_word(), hash);
+        let at = self.bucket_word(bucket) as usize;
+        if let Some(word) = self.map.words().get(at) {
+            line(word);
+        }
+        if let Some(hint) = self.hints.get(at - self.layout.index as usize) {
+            line(hint);
+        }
+    }
+
+    /// Asks for the row that a lookup of this hash will look at first. Its bucket should have come by now.
+    #[inline]
+    pub fn prefetch_row(&self, hash: Hash, table: TableId) {
+        let words = self.map.words();
+        let want = slot_prefix(hash, table);
+        let at = self.bucket_word(crate::index::bucket_of(self.index_word(), hash)) as usize;
+        let Some(slots) = words.get(at + 1..=at + BUCKET_SLOTS as usize) else { return };
+        // Relaxed: what is asked for in vain is lost time only.
+        let found = slots.iter().map(|slot| slot.load(Ordering::Relaxed));
+        let Some(found) = found.into_iter().find(|found| (found ^ want) >> LOCATION_BITS == 0) else {
+            return;
+        };
+        let row = self.layout.at(Location::from_bits(found)) as usize;
+        // Head, key and a short value lie in two lines.
+        if let Some(word) = words.get(row) {
+            line(word);
+        }
+        if let Some(word) = words.get(row + 8) {
+            line(word);
+        }
+    }
+}
+
+/// Asks for the cache line of a place.
+#[inline]
+fn line<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program could see and never faults; SSE, which has it, is part of
+        // every x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}

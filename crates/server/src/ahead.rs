@@ -1,0 +1,118 @@
+//! Looking ahead over pipelined requests.
+//!
+//! Executing a request on a large store is mostly waiting for memory: for the index bucket, then for the row. When
+//! several requests have arrived together, the next few are parsed first and memory is asked for all their lines, so
+//! that they come side by side.
+
+use engine::{Lane, Prefetched};
+use memcache::{Parsed, Parser, Request};
+
+/// Requests, or keys of one request, that are looked ahead over. A processor has some ten to sixteen line fills under
+/// way at once; more would only wait in the queue before them.
+pub(crate) const WINDOW: usize = 16;
+
+/// The next requests, parsed.
+#[derive(Debug)]
+pub(crate) struct Window<'i> {
+    parsed: [Option<Parsed<'i>>; WINDOW],
+    /// How many there are.
+    len: usize,
+    /// How many of them were taken out.
+    taken: usize,
+}
+
+impl<'i> Window<'i> {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self { parsed: [const { None }; WINDOW], len: 0, taken: 0 }
+    }
+
+    /// The first request of `input`, of which `searched` bytes hold no line end. The window fills itself when it is
+    /// empty; until then `input` must be what follows the request taken last.
+    #[inline]
+    pub(crate) fn next(
+        &mut self,
+        parser: &Parser,
+        lane: &Lane,
+        input: &'i [u8],
+        searched: usize,
+    ) -> Option<Parsed<'i>> {
+        if self.taken == self.len {
+            self.fill(parser, lane, input, searched);
+        }
+        let next = self.parsed[self.taken].take();
+        self.taken += 1;
+        next
+    }
+
+    #[inline]
+    fn fill(&mut self, parser: &Parser, lane: &Lane, input: &'i [u8], searched: usize) {
+        (self.len, self.taken) = (0, 0);
+        let mut ahead = Ahead::new();
+        let (mut at, mut searched) = (0, searched);
+        while self.len < WINDOW && (at < input.len() || self.len == 0) {
+            let parsed = parser.parse_from(&input[at..], searched);
+            searched = 0;
+            let mut goes_on = false;
+            if let Parsed::Complete { request, consumed } = &parsed {
+                at += consumed;
+                goes_on = true;
+                if (at < input.len() || self.len > 0)
+                    && let Some(key) = key_of(request)
+                {
+                    ahead.bucket(lane, key);
+                }
+            }
+            self.parsed[self.len] = Some(parsed);
+            self.len += 1;
+            if !goes_on {
+                break;
+            }
+        }
+        ahead.rows(lane);
+    }
+}
+
+/// Lines that were asked for.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    keys: [Option<Prefetched>; WINDOW],
+    len: usize,
+}
+
+impl Ahead {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self { keys: [None; WINDOW], len: 0 }
+    }
+
+    /// Asks for the bucket of one more key; beyond the window nothing happens.
+    #[inline]
+    pub(crate) fn bucket(&mut self, lane: &Lane, key: &[u8]) {
+        if let Some(place) = self.keys.get_mut(self.len) {
+            *place = lane.prefetch(key);
+            self.len += 1;
+        }
+    }
+
+    /// Asks for the rows of all of them.
+    #[inline]
+    pub(crate) fn rows(&self, lane: &Lane) {
+        for ahead in self.keys[..self.len].iter().flatten() {
+            lane.prefetch_row(*ahead);
+        }
+    }
+}
+
+/// The key that a request looks up first.
+#[inline]
+fn key_of<'i>(request: &Request<'i>) -> Option<&'i [u8]> {
+    match request {
+        Request::Get { keys, .. } => keys.clone().next(),
+        Request::Store { key, .. }
+        | Request::Delete { key, .. }
+        | Request::Arithmetic { key, .. }
+        | Request::Touch { key, .. } => Some(key),
+        _ => None,
+    }
+}
