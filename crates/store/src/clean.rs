@@ -70,7 +70,12 @@ impl Store {
                 break;
             }
         }
-        self.arena.trim();
+        // Free pages are kept for the next rows, for a fresh page costs a fault and a clearing. Only what lies above the
+        // limit goes back to the system, when index or heap took from it.
+        let usage = self.arena.usage();
+        if usage.committed_bytes + usage.index_bytes + self.heap_bytes() > self.memory_bytes {
+            self.arena.trim();
+        }
     }
 
     /// Rows of smaller stamp are dead unless they bear a deadline of their own.

@@ -29,6 +29,15 @@ const SMALL_PER_CENT: u64 = 10;
 /// Sparse segments remembered for compaction; beyond it they wait for the queue to reach them.
 const SPARSE_MAX: usize = 4_096;
 
+/// A table may hold so many times its live bytes before its sparse segments are emptied although there is room: dead
+/// memory that is used again is already mapped and often still cached. At three times, rows overwritten at random
+/// leave a twentieth of a segment to move.
+const WASTE_FACTOR: u64 = 3;
+/// And so much beyond it, so that small tables are left alone.
+const WASTE_BYTES: u64 = 16 << 20;
+/// Segments emptied for each one taken by a table that wastes memory.
+const REUSE_STEPS: usize = 2;
+
 /// What happens to the live rows of a segment that is being emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
@@ -108,6 +117,9 @@ impl Store {
         let tag = SegmentTag { table: table.id(), queue, ttl_class: class, schema: table.def().schema };
         let units = size.units();
         let moving = EVICTING.get();
+        if !moving && wastes(table) {
+            self.reuse();
+        }
         for _ in 0..FREE_ATTEMPTS {
             let spare = if moving { 0 } else { RESERVE_UNITS };
             if self.arena.free_bytes() >= (u64::from(units) + spare) * arena::UNIT_BYTES as u64
@@ -121,6 +133,15 @@ impl Store {
             }
         }
         Err(WriteError::Full)
+    }
+
+    /// Makes sparse segments free again: more than the one that the caller is about to take, so that waste shrinks.
+    fn reuse(&self) {
+        let Some(_cleaning) = self.cleaning.try_lock() else { return };
+        let now = self.now();
+        for _ in 0..REUSE_STEPS {
+            self.compact_one(now);
+        }
     }
 
     /// Gives a segment's units back. Nothing points into it and nobody writes to it.
@@ -197,6 +218,10 @@ impl Store {
         }
         let mut row = RowBuf::new();
         for (location, head) in self.arena.rows(segment, 0) {
+            // The rest is dead: no writer is left who could publish a row of this segment.
+            if self.arena.live(segment) == 0 {
+                break;
+            }
             let _left = self.settle_row(work, location, &head, &mut row);
         }
         self.give_up(state, work.queue, segment);
@@ -426,9 +451,10 @@ impl Store {
         }
     }
 
-    /// Notes a sealed segment that is less than half alive.
-    pub(crate) fn note_sparse(&self, segment: SegmentId, live: usize) {
-        if self.arena.is_sealed(segment) && live * 2 < self.arena.used(segment) {
+    /// Notes a sealed segment that is less than half alive, each time its live bytes have halved again.
+    pub(crate) fn note_sparse(&self, segment: SegmentId, before: usize, live: usize) {
+        let halved = before.checked_ilog2() != live.checked_ilog2();
+        if halved && live * 2 < self.arena.used(segment) && self.arena.is_sealed(segment) {
             let mut sparse = self.sparse.lock();
             if sparse.len() < SPARSE_MAX && sparse.back() != Some(&segment) {
                 sparse.push_back(segment);
@@ -488,6 +514,14 @@ fn s3fifo(queue: Queue, reads: u8) -> Verdict {
         _ if reads > 0 => Verdict::Move { queue: Queue::Main, reads: reads - 1 },
         _ => Verdict::Leave { remember: false },
     }
+}
+
+/// Whether so much of a table's memory is dead that sparse segments are worth emptying although there is room.
+fn wastes(table: &Table) -> bool {
+    let counters = &table.state.counters;
+    let units: u64 = counters.units.iter().map(|units| units.load(Ordering::Relaxed)).sum();
+    let live = counters.bytes.load(Ordering::Relaxed);
+    units * arena::UNIT_BYTES as u64 > WASTE_FACTOR * live + WASTE_BYTES
 }
 
 thread_local! {

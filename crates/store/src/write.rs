@@ -536,7 +536,7 @@ impl Store {
         let bytes = self.row_bytes(location);
         let segment = self.arena.head_of(location);
         let live = self.arena.sub_live(segment, bytes);
-        self.note_sparse(segment, live);
+        self.note_sparse(segment, live + bytes, live);
         let counters = &table.state.counters;
         counters.rows[place(self.queue_of(location))].fetch_sub(1, Ordering::Relaxed);
         counters.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
