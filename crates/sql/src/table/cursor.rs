@@ -76,30 +76,25 @@ impl TableCursor {
         self.module.sight.with_view(|view| Ok(Source::Scan(view.scan(table))))
     }
 
-    /// Every combination of the values; only one column can have more than one.
+    /// Every combination of the values.
     fn keys(&self, plan: &KeyPlan, arguments: &Arguments<'_>) -> Result<Source, String> {
         let table = &self.module.table;
         let def = table.def();
-        let mut columns: Vec<Vec<Value>> = Vec::with_capacity(plan.columns.len());
+        let mut combinations: Vec<Vec<Value>> = vec![Vec::new()];
         for (at, equal) in plan.columns.iter().enumerate() {
             let kind =
                 def.primary_key.get(at).map_or(ColumnKind::Integer, |&column| def.columns[column].kind);
             match values(kind, *equal, arguments)? {
-                Values::These(values) => columns.push(values),
+                Values::These(values) => combinations = extended(&combinations, &values),
                 // SQLite checks the condition again, so every row will do.
                 Values::Unclear(_) => return self.scan(),
             }
         }
-        let combinations = columns.iter().map(Vec::len).max().unwrap_or(0);
-        if columns.iter().any(Vec::is_empty) {
-            return Ok(Source::Empty);
-        }
-        let mut keys = Vec::with_capacity(combinations);
-        for at in (0..combinations).rev() {
-            let value = |column: &Vec<Value>| column[if column.len() > 1 { at } else { 0 }].clone();
-            let values: Vec<Value> = columns.iter().map(value).collect();
+        let mut keys = Vec::with_capacity(combinations.len());
+        for values in combinations.iter().rev() {
             let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
             let mut key = Vec::new();
+            // Values that cannot be a key are no row's.
             if table.keys().encode(&values, &mut key).is_ok() {
                 keys.push(key);
             }

@@ -100,19 +100,21 @@ pub(crate) struct Choice {
     unique: bool,
     ordered: bool,
     /// In the order of the plan's arguments.
-    takes: Vec<(Constraint, bool)>,
-    /// The condition whose `IN` list is taken at once.
-    in_at_once: Option<Constraint>,
+    takes: Vec<Constraint>,
 }
 
 impl Choice {
     /// Tells SQLite.
     pub(crate) fn answer(self, request: &mut Request<'_>, number: impl FnOnce(Plan) -> i32) {
-        if let Some(constraint) = self.in_at_once {
-            request.take_in_at_once(constraint);
-        }
-        for (argument, (constraint, omit)) in self.takes.iter().enumerate() {
-            request.take(*constraint, argument, *omit);
+        // The executor's own conditions hold by construction; all others SQLite checks again.
+        let omit = matches!(self.plan, Plan::List | Plan::Pick);
+        for (argument, constraint) in self.takes.iter().enumerate() {
+            // A list is taken whole. Were SQLite to loop over it, it would compare each value as one without a
+            // type, and `text IN (SELECT number ...)` would miss rows.
+            if constraint.operator == Operator::Equal && request.is_in(*constraint) {
+                request.take_in_at_once(*constraint);
+            }
+            request.take(*constraint, argument, omit);
         }
         if self.unique {
             request.set_unique();
@@ -135,6 +137,23 @@ struct Condition<'a> {
     constraint: Constraint,
     literal: Option<ValueRef<'a>>,
     is_in: bool,
+}
+
+impl Condition<'_> {
+    fn equal(&self, argument: usize) -> Equal {
+        Equal {
+            argument,
+            null_matches: self.constraint.operator != Operator::Equal,
+            literal: self.literal.is_some(),
+            in_list: self.is_in,
+        }
+    }
+}
+
+/// How many combinations of values the equal columns have, as a guess where there are lists.
+fn combinations(equal: &[Equal]) -> u64 {
+    let lists = equal.iter().filter(|equal| equal.in_list).count();
+    IN_VALUES.saturating_pow(u32::try_from(lists).unwrap_or(u32::MAX))
 }
 
 struct Planner<'p, 'a> {
@@ -191,8 +210,7 @@ fn special(shape: &Shape, constraints: &[Constraint]) -> Option<Choice> {
                 cost: 1.0,
                 unique: false,
                 ordered: false,
-                takes: vec![(*constraint, true)],
-                in_at_once: None,
+                takes: vec![*constraint],
             });
         }
     }
@@ -216,7 +234,6 @@ impl Planner<'_, '_> {
             unique: false,
             ordered: false,
             takes: Vec::new(),
-            in_at_once: None,
         }
     }
 
@@ -256,26 +273,20 @@ impl Planner<'_, '_> {
             found.push(self.find(*column, &[Operator::Equal, Operator::Is])?);
         }
         // A key column is never NULL, so `IS NULL` finds nothing and IS is as good as =.
-        let lists = found.iter().filter(|condition| condition.is_in).count();
-        let at_once = found.iter().find(|condition| condition.is_in && lists == 1);
-        let values = if at_once.is_some() { IN_VALUES } else { 1 };
-        let equals = found.iter().enumerate().map(|(argument, condition)| Equal {
-            argument,
-            null_matches: false,
-            literal: condition.literal.is_some(),
-            in_list: condition.is_in && at_once.is_some(),
-        });
+        let equals = found.iter().enumerate().map(|(argument, condition)| condition.equal(argument));
+        let equals: Vec<Equal> = equals.map(|equal| Equal { null_matches: false, ..equal }).collect();
         let names: Vec<String> =
             columns.iter().map(|column| format!("{}=?", self.column_name(*column))).collect();
+        let values = combinations(&equals);
+        let unique = values == 1;
         Some(Choice {
-            plan: Plan::Key(KeyPlan { columns: equals.collect() }),
+            plan: Plan::Key(KeyPlan { columns: equals }),
             words: format!("{}_pkey ({})", self.table.name(), names.join(" AND ")),
             rows: values,
             cost: cost::LOOKUP * values as f64,
-            unique: at_once.is_none(),
-            ordered: at_once.is_none(),
-            takes: found.iter().map(|condition| (condition.constraint, false)).collect(),
-            in_at_once: at_once.map(|condition| condition.constraint),
+            unique,
+            ordered: unique,
+            takes: found.iter().map(|condition| condition.constraint).collect(),
         })
     }
 
@@ -289,26 +300,22 @@ impl Planner<'_, '_> {
         for &column in columns {
             let operators = [Operator::Equal, Operator::Is, Operator::IsNull];
             let Some(condition) = self.find(Some(column), &operators) else { break };
-            plan.equal.push(Equal {
-                argument: takes.len(),
-                null_matches: condition.constraint.operator != Operator::Equal,
-                literal: condition.literal.is_some(),
-                in_list: false,
-            });
+            plan.equal.push(condition.equal(takes.len()));
             takes.push(condition);
             words.push(format!("{}=?", self.column_name(Some(column))));
         }
         if let Some(&next) = columns.get(plan.equal.len()) {
             self.take_range(next, &mut plan, &mut takes, &mut words);
         }
+        let values = combinations(&plan.equal);
         let (ordered, reverse) = self.order_of(columns, plan.equal.len());
+        // One range after the other has no order as a whole.
+        let ordered = ordered && values == 1;
         plan.reverse = ordered && reverse;
         if takes.is_empty() && !ordered {
             return None;
         }
-        let at_once = Self::list_at_once(&mut plan, &takes, ordered);
         let rows = self.estimate(index, &plan, &takes);
-        let values = if at_once.is_some() { IN_VALUES as f64 } else { 1.0 };
         let mut text = index.name().to_owned();
         if !words.is_empty() {
             // Writing to a String cannot fail.
@@ -316,17 +323,16 @@ impl Planner<'_, '_> {
         }
         let unique = index.def().unique
             && plan.equal.len() == columns.len()
-            && at_once.is_none()
+            && values == 1
             && plan.equal.iter().all(|equal| !equal.null_matches);
         Some(Choice {
             plan: Plan::Index(plan),
             words: text,
             rows: if unique { 1 } else { rows },
-            cost: cost::DESCENT * values + cost::INDEXED_ROW * rows as f64,
+            cost: cost::DESCENT * values as f64 + cost::INDEXED_ROW * rows as f64,
             unique,
             ordered,
-            takes: takes.iter().map(|condition| (condition.constraint, false)).collect(),
-            in_at_once: at_once,
+            takes: takes.iter().map(|condition| condition.constraint).collect(),
         })
     }
 
@@ -364,17 +370,6 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Takes an `IN` list at once where it is the last condition used and no order is wanted; elsewhere SQLite
-    /// loops over it.
-    fn list_at_once(plan: &mut IndexPlan, takes: &[&Condition<'_>], ordered: bool) -> Option<Constraint> {
-        let last = takes.last()?;
-        if !last.is_in || ordered || plan.equal.len() != takes.len() {
-            return None;
-        }
-        plan.equal.last_mut()?.in_list = true;
-        Some(last.constraint)
-    }
-
     /// Whether the index, behind so many equal columns, gives the order asked for, and if so whether backwards.
     fn order_of(&self, columns: &[usize], equal: usize) -> (bool, bool) {
         let Some(&(_, reverse)) = self.order.first() else { return (false, false) };
@@ -405,9 +400,7 @@ impl Planner<'_, '_> {
             // Each further column divides the rest.
             rows = len / distinct(index, plan.equal.len()).max(1);
         }
-        if plan.equal.last().is_some_and(|equal| equal.in_list) {
-            rows = rows.saturating_mul(IN_VALUES);
-        }
+        rows = rows.saturating_mul(combinations(&plan.equal));
         for _ in [plan.lower, plan.upper].iter().flatten() {
             rows /= RANGE_SHARE;
         }
@@ -506,6 +499,12 @@ pub(crate) fn ends(
             return None;
         }
         let Some(value) = bound(kind, value, end.literal) else { continue };
+        // SQLite makes such a bound of `GLOB 'a*'`, which a blob may match as well; where it was written as a
+        // comparison, SQLite checks it again.
+        let blobs_too = matches!(kind, ColumnKind::Blob | ColumnKind::Any) && matches!(value, Value::Text(_));
+        if blobs_too && !lower {
+            continue;
+        }
         let edge = if end.included { Included(with(value)) } else { Excluded(with(value)) };
         if lower {
             bounds.lower = edge;

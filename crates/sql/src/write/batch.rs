@@ -245,18 +245,20 @@ impl Batch {
     }
 
     /// The first constraint that a row under this key would break, and the key of the row in its way. A row does
-    /// not stand in the way of the one that replaces it (`own`).
+    /// not stand in the way of the one that replaces it (`own`). `only` asks about one constraint.
     pub(crate) fn conflict(
         &self,
         view: &View<'_>,
         key: &[u8],
         draft: &Draft,
         own: Option<&[u8]>,
+        only: Option<Constraint>,
     ) -> Result<Option<(Constraint, Vec<u8>)>, SqlError> {
-        if own != Some(key) && self.current(view, key)?.is_some() {
+        let asked = |constraint| only.is_none_or(|only| only == constraint);
+        if asked(Constraint::Primary) && own != Some(key) && self.current(view, key)?.is_some() {
             return Ok(Some((Constraint::Primary, key.to_vec())));
         }
-        for (index, taken) in &self.taken {
+        for (index, taken) in self.taken.iter().filter(|(index, _)| asked(Constraint::Index(*index))) {
             let Some(values) = unique_key(&self.table, *index, &draft.values) else { continue };
             if let Some(&at) = taken.get(&values)
                 && own != Some(self.pending[at].key.as_slice())

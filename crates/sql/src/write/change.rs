@@ -253,7 +253,7 @@ fn update_one(
     }
     let mut key = identity.key.clone();
     let payload = batch.encode_payload(&draft, &mut key)?;
-    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&identity.key))? {
+    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&identity.key), None)? {
         if conflict == UpdateConflict::Ignore {
             return Ok(());
         }

@@ -180,15 +180,23 @@ fn insert(
             }
             put(batch, view, key, Before::Absent, draft, payload)
         }
-        OnConflict::Ignore => match batch.conflict(view, &key, &draft, None)? {
+        OnConflict::Ignore => match batch.conflict(view, &key, &draft, None, None)? {
             Some(_) => Ok(()),
             None => put(batch, view, key, Before::Absent, draft, payload),
         },
         OnConflict::Replace => replace(view, batch, key, draft, payload),
-        OnConflict::Upsert(clauses) => match batch.conflict(view, &key, &draft, None)? {
-            None => put(batch, view, key, Before::Absent, draft, payload),
-            Some((constraint, other)) => upsert(run, view, batch, clauses, &draft, constraint, &other),
-        },
+        OnConflict::Upsert(clauses) => {
+            // What a clause names is looked at first, in the order of the clauses; what none names is an error.
+            for clause in clauses {
+                if let Some((_, other)) = batch.conflict(view, &key, &draft, None, clause.target)? {
+                    return upsert(run, view, batch, clause, &draft, &other);
+                }
+            }
+            match batch.conflict(view, &key, &draft, None, None)? {
+                None => put(batch, view, key, Before::Absent, draft, payload),
+                Some((constraint, _)) => Err(SqlError::unique(&constraint_name(run, constraint))),
+            }
+        }
     }
 }
 
@@ -215,25 +223,22 @@ fn replace(
     payload: Vec<u8>,
 ) -> Result<(), SqlError> {
     // Its own key's row is replaced in place, whatever it is.
-    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&key))? {
+    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&key), None)? {
         let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before());
         batch.remove(other, before)?;
     }
     put(batch, view, key, Before::Anything, draft, payload)
 }
 
-/// Does what the first clause for this constraint says.
+/// Does what the clause says about the row in the way.
 fn upsert(
     run: &Run<'_>,
     view: &View<'_>,
     batch: &mut Batch,
-    clauses: &mut [UpsertClause],
+    clause: &mut UpsertClause,
     draft: &Draft,
-    constraint: Constraint,
     other: &[u8],
 ) -> Result<(), SqlError> {
-    let clause = clauses.iter_mut().find(|clause| clause.target.is_none_or(|target| target == constraint));
-    let Some(clause) = clause else { return Err(SqlError::unique(&constraint_name(run, constraint))) };
     let Some(update) = &mut clause.update else { return Ok(()) };
     let Some(current) = batch.current(view, other)? else {
         return Err(SqlError::new(state::INTERNAL, "a conflicting row is not there"));
@@ -252,7 +257,7 @@ fn store_updated(
 ) -> Result<(), SqlError> {
     let mut key = current.identity.key.clone();
     let payload = batch.encode_payload(&new, &mut key)?;
-    if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key))? {
+    if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key), None)? {
         return Err(SqlError::unique(&constraint_name(run, constraint)));
     }
     if key != current.identity.key {

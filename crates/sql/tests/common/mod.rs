@@ -1,6 +1,8 @@
 //! A store, an executor, and answers as text.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod native;
+
 use std::sync::Arc;
 
 use sql::{Cancel, Done, Executor, Limits, RowSink, SqlError};

@@ -1,0 +1,99 @@
+//! Plain SQLite in the same process: the oracle.
+#![allow(dead_code, clippy::unwrap_used, reason = "a test's own tools, of which each binary uses a part")]
+
+use std::ffi::{CStr, CString};
+use std::ptr;
+use std::slice;
+
+use libsqlite3_sys as ffi;
+use store::value::Value;
+
+/// A private in-memory database with native tables.
+pub(crate) struct Native(*mut ffi::sqlite3);
+
+impl Native {
+    pub(crate) fn new() -> Self {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the name is a C string and `raw` is a place for the result.
+        let code = unsafe { ffi::sqlite3_open(c":memory:".as_ptr(), &raw mut raw) };
+        assert_eq!(code, ffi::SQLITE_OK);
+        Self(raw)
+    }
+
+    fn message(&self) -> String {
+        // SAFETY: the connection is open.
+        let text = unsafe { ffi::sqlite3_errmsg(self.0) };
+        // SAFETY: SQLite returns a C string.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+
+    /// Rows written by the last statement that wrote.
+    pub(crate) fn changes(&self) -> u64 {
+        // SAFETY: the connection is open.
+        u64::try_from(unsafe { ffi::sqlite3_changes64(self.0) }).unwrap()
+    }
+
+    pub(crate) fn query(&self, sql: &str) -> Result<Vec<Vec<Value>>, String> {
+        let text = CString::new(sql).unwrap();
+        let mut statement = ptr::null_mut();
+        // SAFETY: the text is a C string; the result has a place.
+        let code = unsafe {
+            ffi::sqlite3_prepare_v2(self.0, text.as_ptr(), -1, &raw mut statement, ptr::null_mut())
+        };
+        if code != ffi::SQLITE_OK {
+            return Err(self.message());
+        }
+        let mut rows = Vec::new();
+        let result = loop {
+            // SAFETY: the statement is live.
+            match unsafe { ffi::sqlite3_step(statement) } {
+                ffi::SQLITE_ROW => rows.push(row(statement)),
+                ffi::SQLITE_DONE => break Ok(()),
+                _ => break Err(self.message()),
+            }
+        };
+        // SAFETY: finalized once.
+        unsafe { ffi::sqlite3_finalize(statement) };
+        result.map(|()| rows)
+    }
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        // SAFETY: closed once, all statements are finalized.
+        unsafe { ffi::sqlite3_close(self.0) };
+    }
+}
+
+fn row(statement: *mut ffi::sqlite3_stmt) -> Vec<Value> {
+    // SAFETY: the statement stands on a row (so too below).
+    let count = unsafe { ffi::sqlite3_column_count(statement) };
+    (0..count).map(|column| value(statement, column)).collect()
+}
+
+fn value(statement: *mut ffi::sqlite3_stmt, column: i32) -> Value {
+    // SAFETY: the statement stands on a row (so too below).
+    match unsafe { ffi::sqlite3_column_type(statement, column) } {
+        // SAFETY: see above.
+        ffi::SQLITE_INTEGER => Value::Integer(unsafe { ffi::sqlite3_column_int64(statement, column) }),
+        // SAFETY: see above.
+        ffi::SQLITE_FLOAT => Value::Real(unsafe { ffi::sqlite3_column_double(statement, column) }),
+        ffi::SQLITE_TEXT => {
+            Value::Text(String::from_utf8(bytes(statement, column)).expect("tests use valid text"))
+        }
+        ffi::SQLITE_BLOB => Value::Blob(bytes(statement, column)),
+        _ => Value::Null,
+    }
+}
+
+fn bytes(statement: *mut ffi::sqlite3_stmt, column: i32) -> Vec<u8> {
+    // SAFETY: the statement stands on a row (so too below).
+    let at = unsafe { ffi::sqlite3_column_blob(statement, column) };
+    // SAFETY: see above.
+    let length = usize::try_from(unsafe { ffi::sqlite3_column_bytes(statement, column) }).unwrap();
+    if at.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: SQLite keeps these bytes until the next step.
+    unsafe { slice::from_raw_parts(at.cast::<u8>(), length) }.to_vec()
+}
