@@ -106,7 +106,7 @@ impl Ahead {
 
 /// The key that a request looks up first.
 #[inline]
-fn key_of<'i>(request: &Request<'i>) -> Option<&'i [u8]> {
+pub(crate) fn key_of<'i>(request: &Request<'i>) -> Option<&'i [u8]> {
     match request {
         Request::Get { keys, .. } => keys.clone().next(),
         Request::Store { key, .. }

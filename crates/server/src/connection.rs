@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     pub(crate) address: Address,
     /// What was read and not executed. Empty most of the time, for a worker executes from its own buffer.
     pub(crate) input: Vec<u8>,
+    /// What was read ahead of the turn, in the worker's buffer for this purpose; only while `input` is empty.
+    pub(crate) first_read: Option<FirstRead>,
     /// How many bytes `input` must hold before it can be a whole request, as far as that is known.
     pub(crate) needed: usize,
     /// How many bytes of `input` were searched for a line end in vain.
@@ -72,6 +74,15 @@ pub(crate) struct Connection {
     sending: Pace,
 }
 
+/// Bytes that a worker has read for a connection before its turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstRead {
+    /// Which part of the buffer they are in.
+    pub(crate) part: usize,
+    /// How many.
+    pub(crate) len: usize,
+}
+
 /// How many bytes moved since when.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
@@ -106,6 +117,7 @@ impl Connection {
             session: Session::local(),
             address,
             input: Vec::new(),
+            first_read: None,
             needed: 0,
             searched: 0,
             swallow: 0,
@@ -138,6 +150,17 @@ impl Connection {
     #[inline]
     pub(crate) fn wants_own_buffer(&self) -> bool {
         self.input.len() > CARRY_BYTES_MAX || self.needed > READ_BUFFER_BYTES
+    }
+
+    /// Whether its next turn begins with reading, and with nothing else.
+    #[inline]
+    pub(crate) fn may_read_first(&self) -> bool {
+        self.readable
+            && !self.stalled
+            && !self.closing
+            && self.input.is_empty()
+            && self.statement.is_none()
+            && self.output.is_empty()
     }
 
     /// Reads once into `buffer`, which is not empty. Returns how many bytes came.

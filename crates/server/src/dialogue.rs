@@ -7,10 +7,11 @@ use engine::{Counter, Lane, Subject, Verb};
 use memcache::compose::{sql_error, stat};
 use memcache::{Keys, Limits, Parsed, Parser, Reply, Request, Stats, Then, compose};
 
-use crate::ahead::{Ahead, WINDOW, Window};
-use crate::connection::Connection;
+use crate::ahead::{Ahead, WINDOW, Window, key_of};
+use crate::connection::{Connection, FirstRead};
 use crate::limits::{
-    COMMANDS_PER_TURN, ITEM_HEADER_BYTES, READ_BUFFER_BYTES, REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES,
+    COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, ITEM_HEADER_BYTES, READ_BUFFER_BYTES,
+    REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES,
 };
 use crate::mailbox::Mailbox;
 use crate::reply::{ValueSink, write_answer};
@@ -25,6 +26,8 @@ pub(crate) struct Desk {
     parser: Parser,
     /// Where all connections are read to. A request that is not whole at the end of a turn moves to its connection.
     read: Vec<u8>,
+    /// Where connections are read to ahead of their turns, a part for each of a group.
+    first: Vec<u8>,
     /// The replies of this turn.
     out: Vec<u8>,
     /// How much of `out` are whole replies, which are sent even if the next command panics.
@@ -79,7 +82,29 @@ impl Desk {
         let value_max = item_size_max.saturating_sub(ITEM_HEADER_BYTES);
         let parser = Parser::new(Limits { value_max, ..Limits::default() });
         let read = vec![0; READ_BUFFER_BYTES];
-        Self { lane, shared, parser, read, out: Vec::new(), whole: 0, statements, mailbox }
+        let first = vec![0; GROUP * FIRST_READ_BYTES];
+        Self { lane, shared, parser, read, first, out: Vec::new(), whole: 0, statements, mailbox }
+    }
+
+    /// Reads for a connection ahead of its turn, and asks memory for what its first request looks up.
+    #[inline]
+    pub(crate) fn read_first(&mut self, part: usize, connection: &mut Connection, ahead: &mut Ahead) {
+        if !connection.may_read_first() {
+            return;
+        }
+        let begin = part * FIRST_READ_BYTES;
+        let buffer = &mut self.first[begin..begin + FIRST_READ_BYTES];
+        let len = connection.receive(buffer);
+        self.lane.count(Counter::BytesRead, len as u64);
+        if len == 0 {
+            return;
+        }
+        connection.first_read = Some(FirstRead { part, len });
+        if let Parsed::Complete { request, .. } = self.parser.parse(&buffer[..len])
+            && let Some(key) = key_of(&request)
+        {
+            ahead.bucket(&self.lane, key);
+        }
     }
 
     /// Gives a connection its turn: sends what waits, reads once, executes what is whole, sends the replies.
@@ -92,7 +117,7 @@ impl Desk {
         let may_execute = connection.statement.is_none()
             && connection.has_room()
             && !connection.closing
-            && (connection.stalled || connection.readable);
+            && (connection.stalled || connection.readable || connection.first_read.is_some());
         if may_execute {
             let run = self.work(connection);
             self.send(connection);
@@ -163,11 +188,17 @@ impl Desk {
         if connection.stalled || connection.wants_own_buffer() {
             return self.work_in_own_buffer(connection);
         }
-        let carried = connection.input.len();
         // Taken out for the turn, because requests borrow from it while they are executed.
         let mut read = std::mem::take(&mut self.read);
-        read[..carried].copy_from_slice(&connection.input);
-        let received = connection.receive(&mut read[carried..]);
+        let (carried, read_enough) = if let Some(FirstRead { part, len }) = connection.first_read.take() {
+            // Copied, so that a panic in another turn of the group costs nobody else their bytes.
+            read[..len].copy_from_slice(&self.first[part * FIRST_READ_BYTES..][..len]);
+            (len, len < FIRST_READ_BYTES)
+        } else {
+            read[..connection.input.len()].copy_from_slice(&connection.input);
+            (connection.input.len(), false)
+        };
+        let received = if read_enough { 0 } else { connection.receive(&mut read[carried..]) };
         self.lane.count(Counter::BytesRead, received as u64);
         let run = self.run(connection, &read[..carried + received]);
         connection.keep(&read[run.consumed..carried + received]);

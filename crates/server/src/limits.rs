@@ -6,6 +6,14 @@ use std::time::Duration;
 /// none; 64 KiB is more than what a socket usually holds between two turns, and stays in the second-level cache.
 pub const READ_BUFFER_BYTES: usize = 64 << 10;
 
+/// Connections that are read one after the other before the first of them is served, so that memory brings what their
+/// requests look up side by side; see `ahead`.
+pub(crate) const GROUP: usize = 16;
+
+/// Bytes that are read of each at first. Most turns are one short request; more than this is read on in the shared
+/// buffer.
+pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
+
 /// A request whose beginning is longer than this waits in memory of its own; below, what has come of it is copied to
 /// the front of the shared buffer with each read, which costs less than a second buffer.
 pub(crate) const CARRY_BYTES_MAX: usize = 4 << 10;
@@ -80,4 +88,6 @@ pub(crate) const LINGER_BYTES_MAX: usize = 256 << 10;
 pub(crate) const ITEM_HEADER_BYTES: usize = 64;
 
 const _: () = assert!(CARRY_BYTES_MAX <= READ_BUFFER_BYTES / 2);
+const _: () = assert!(FIRST_READ_BYTES <= READ_BUFFER_BYTES / 2);
+const _: () = assert!(GROUP <= crate::ahead::WINDOW);
 const _: () = assert!(IDLE_BUFFER_BYTES + 1024 < 8 << 10);

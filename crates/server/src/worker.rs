@@ -11,9 +11,10 @@ use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
+use crate::ahead::Ahead;
 use crate::connection::{Connection, Overdue};
 use crate::dialogue::{Desk, Next};
-use crate::limits::{EVENTS_PER_POLL, SWEEP_INTERVAL};
+use crate::limits::{EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
 use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
 use crate::shared::Permit;
 
@@ -68,15 +69,7 @@ impl Worker {
                 return;
             }
             self.desk.lane.begin_batch();
-            let mut mail = false;
-            for event in &events {
-                if event.token() == MAIL {
-                    mail = true;
-                } else {
-                    self.handle(event);
-                }
-            }
-            if mail {
+            if self.handle(&events) {
                 self.read_mail();
             }
             self.run_queue();
@@ -98,16 +91,55 @@ impl Worker {
         }
     }
 
+    /// Serves the connections that have something to read or room to write; says whether there is mail.
+    fn handle(&mut self, events: &Events) -> bool {
+        let mut mail = false;
+        let (mut group, mut count) = ([0; GROUP], 0);
+        for event in events {
+            if event.token() == MAIL {
+                mail = true;
+                continue;
+            }
+            self.note(event);
+            group[count] = event.token().0;
+            count += 1;
+            if count == GROUP {
+                self.serve(&group);
+                count = 0;
+            }
+        }
+        self.serve(&group[..count]);
+        mail
+    }
+
     #[inline]
-    fn handle(&mut self, event: &Event) {
-        let place = event.token().0;
-        let Some(Some(connection)) = self.connections.get_mut(place) else { return };
+    fn note(&mut self, event: &Event) {
+        let Some(Some(connection)) = self.connections.get_mut(event.token().0) else { return };
         connection.hung_up |= event.is_error() || event.is_write_closed();
         connection.half_closed |= event.is_read_closed();
         if (event.is_readable() || connection.half_closed || connection.hung_up) && !connection.ended {
             connection.readable = true;
         }
-        self.turn(place);
+    }
+
+    /// Reads for a group of connections, and gives each its turn.
+    fn serve(&mut self, group: &[usize]) {
+        if group.len() > 1 {
+            let (desk, connections) = (&mut self.desk, &mut self.connections);
+            // What was read is executed in the turns, whatever becomes of looking ahead.
+            let _panicked = catch_unwind(AssertUnwindSafe(|| {
+                let mut ahead = Ahead::new();
+                for (part, place) in group.iter().enumerate() {
+                    if let Some(Some(connection)) = connections.get_mut(*place) {
+                        desk.read_first(part, connection, &mut ahead);
+                    }
+                }
+                ahead.rows(&desk.lane);
+            }));
+        }
+        for place in group {
+            self.turn(*place);
+        }
     }
 
     /// Gives a connection its turn and sees to what it wants next.

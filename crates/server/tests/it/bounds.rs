@@ -172,3 +172,32 @@ fn many_requests_at_once() {
     sender.join().unwrap();
     client.ask(b"", b"");
 }
+
+#[test]
+fn connections_come_and_go() {
+    let daemon = daemon();
+    let open_files = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let before = open_files();
+    for round in 0..40 {
+        let mut clients: Vec<_> = (0..50).map(|_| daemon.connect()).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            // Some say goodbye, some are in the middle of a request, some have not read their replies.
+            match (number + round) % 4 {
+                0 => client.send(b"quit\r\n"),
+                1 => client.send(b"set k 0 0 100\r\nabc"),
+                2 => client.send(&b"get k\r\n".repeat(100)),
+                _ => client.ask(b"", b""),
+            }
+        }
+    }
+    // The last ends reach the server by events of their own.
+    let gone = |daemon: &Daemon| daemon.engine.connections.load(std::sync::atomic::Ordering::Relaxed) <= 1;
+    let mut client = daemon.connect();
+    while !gone(&daemon) {
+        client.ask(b"", b"");
+    }
+    // Each descriptor is closed with its connection. Other tests of this process have some open for a while.
+    while open_files() > before + 500 {
+        client.ask(b"", b"");
+    }
+}

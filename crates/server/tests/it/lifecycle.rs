@@ -115,6 +115,31 @@ fn a_panic_costs_one_connection() {
 }
 
 #[test]
+fn a_panic_costs_nobody_else_their_requests() {
+    let mut config = config();
+    config.threads = 1;
+    let daemon = daemon_with(&config);
+    for round in 0..50 {
+        let mut clients: Vec<_> = (0..12).map(|_| daemon.connect()).collect();
+        for client in &mut clients {
+            client.ask(b"", b"");
+        }
+        let unlucky = round % clients.len();
+        arm("get", b"panic");
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.send(if number == unlucky { b"get panic\r\n" } else { b"get a lucky one\r\n" });
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            if number == unlucky {
+                assert_eq!(client.rest(), b"SERVER_ERROR internal error\r\n");
+            } else {
+                client.ask(b"", b"END\r\n");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_drain_finishes_what_was_begun() {
     let daemon = daemon();
     let mut idle = daemon.connect();
