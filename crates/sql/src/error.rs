@@ -160,6 +160,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("Expression tree is too large", state::TOO_COMPLEX),
     ("too many", state::TOO_COMPLEX),
     ("stack overflow", state::TOO_COMPLEX),
+    ("Recursion limit", state::TOO_COMPLEX),
     ("at most", state::TOO_COMPLEX),
     ("pattern too complex", state::TOO_LARGE),
     ("integer overflow", state::OUT_OF_RANGE),

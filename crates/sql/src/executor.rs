@@ -11,6 +11,7 @@ use store::{Catalog, Store, Table};
 
 use crate::cache::Cache;
 use crate::define;
+use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
 use crate::sqlite::{Connection, Row, Statement, heap};
@@ -73,6 +74,8 @@ pub(crate) enum Plan {
     Read(ReadPlan),
     /// Its rows are computed, then applied.
     Write(Box<WritePlan>),
+    /// It needs no SQLite.
+    Direct(Box<DirectPlan>),
 }
 
 /// A query with the names of its columns.
@@ -139,17 +142,6 @@ impl Executor {
         check_size(sql)?;
         let kind = kind_of(sql)?;
         let mut plan = match kind {
-            StatementKind::Read | StatementKind::ExplainRead => Plan::Read(ReadPlan::new(
-                &self.core,
-                sql,
-                if kind == StatementKind::Read { "SELECT" } else { "EXPLAIN" },
-            )?),
-            StatementKind::ExplainWrite(start) => {
-                let plan = write::build(&self.core, &sql[start..])?;
-                let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
-                Plan::Read(ReadPlan::new(&self.core, &explained, "EXPLAIN")?)
-            }
-            StatementKind::Write => Plan::Write(Box::new(write::build(&self.core, sql)?)),
             StatementKind::Define | StatementKind::Truncate | StatementKind::Alter => {
                 check_count(parameters.len(), 0)?;
                 let tag = define::run(&self.core, kind, sql)?;
@@ -158,10 +150,31 @@ impl Executor {
             StatementKind::Empty => {
                 return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
             }
+            kind => self.compile(kind, sql)?,
         };
         let result = plan.run(&self.core, parameters, out);
         self.cache.put(sql, plan);
         result
+    }
+
+    /// The plan of a statement that reads or writes rows.
+    fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
+        let core = &self.core;
+        if matches!(kind, StatementKind::Read | StatementKind::Write)
+            && let Some(plan) = direct::plan(core, sql)
+        {
+            return Ok(Plan::Direct(Box::new(plan)));
+        }
+        Ok(match kind {
+            StatementKind::Write => Plan::Write(Box::new(write::build(core, sql)?)),
+            StatementKind::ExplainWrite(start) => {
+                let plan = write::build(core, &sql[start..])?;
+                let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
+                Plan::Read(ReadPlan::new(core, &explained, "EXPLAIN")?)
+            }
+            StatementKind::Read => Plan::Read(ReadPlan::new(core, sql, "SELECT")?),
+            _ => Plan::Read(ReadPlan::new(core, sql, "EXPLAIN")?),
+        })
     }
 
     /// Takes over the store's definitions when they changed.
@@ -223,6 +236,10 @@ impl Plan {
                 plan.run(core, parameters, out)
             }
             Self::Write(plan) => {
+                check_count(parameters.len(), plan.parameters)?;
+                plan.run(core, parameters, out)
+            }
+            Self::Direct(plan) => {
                 check_count(parameters.len(), plan.parameters)?;
                 plan.run(core, parameters, out)
             }

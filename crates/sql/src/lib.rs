@@ -38,6 +38,7 @@
 
 mod cache;
 mod define;
+mod direct;
 mod error;
 mod executor;
 mod function;

@@ -11,5 +11,6 @@ mod insert;
 mod plan;
 mod target;
 
-pub(crate) use build::build;
+pub(crate) use build::{build, operand};
+pub(crate) use insert::Operand;
 pub(crate) use plan::WritePlan;
