@@ -148,3 +148,19 @@ fn affinity(kind: ColumnKind) -> &'static str {
         ColumnKind::Any => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_columns_are_on_the_users_page() {
+        let page = include_str!("../../../../docs/sql.md");
+        for (name, _, meaning) in HIDDEN {
+            if let Some(meaning) = meaning {
+                let line = format!("| `{name}` | {meaning} |");
+                assert!(page.contains(&line), "{line}");
+            }
+        }
+    }
+}
