@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::clock::Tick;
 use crate::evict::RESERVE_UNITS;
+use crate::mutation::Mutation;
 use crate::store::Store;
 use crate::table::{Table, TableState};
 
@@ -21,6 +22,7 @@ const SPLITS_PER_TICK: usize = 1_024;
 impl Store {
     /// A bounded share of the work that nobody waits for. Called sixteen times a second by one thread.
     pub fn tick(&self) {
+        let _mutation = Mutation;
         let now = self.now();
         self.flush_due(now);
         self.checkpoint(now);

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::clock::Tick;
 use crate::error::WriteError;
+use crate::mutation::Mutation;
 use crate::row::RowBuf;
 use crate::shard::{Kept, Mark, Shard};
 use crate::store::Store;
@@ -106,6 +107,7 @@ impl Store {
     /// Applies a list of writes, all or nothing, and returns the stamp. `Lost` names the writes whose rows changed
     /// since they were read; nothing was applied then.
     pub fn commit(&self, writes: &[Write]) -> Result<u64, WriteError> {
+        let _mutation = Mutation;
         let now = self.now();
         self.checkpoint(now);
         match writes {

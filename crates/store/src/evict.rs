@@ -10,6 +10,7 @@ use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
+use crate::mutation::Mutation;
 use crate::queue::{NO_DEADLINE_CLASS, Sealed, SealedLists, SegmentSize, place};
 use crate::row::RowBuf;
 use crate::store::Store;
@@ -154,6 +155,7 @@ impl Store {
     /// One step of making room: the memory of one segment, or of enough neighbours for a run. False: nothing to take.
     pub(crate) fn free_some(&self, _units: u32) -> bool {
         let _cleaning = self.cleaning.lock();
+        let _mutation = Mutation;
         let now = self.now();
         if self.expire_segments(1, now) > 0 || self.compact_one(now) {
             return true;

@@ -19,6 +19,7 @@ mod index;
 mod item;
 mod kept;
 mod layout;
+mod mutation;
 mod queue;
 mod read;
 mod row;

@@ -12,6 +12,7 @@ use arena::{Entry, Hash, Location, Lookup, Queue, RowParts, SegmentId};
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::index::Index;
+use crate::mutation::Mutation;
 use crate::queue::{SegmentSize, place, ttl_class};
 use crate::row::{NEVER, RowBuf};
 use crate::shard::Shard;
@@ -298,6 +299,7 @@ impl Store {
         now: Tick,
     ) -> Result<Outcome, WriteError> {
         let mut shard = self.shard(hash).lock();
+        let _mutation = Mutation;
         self.settle_mark(&mut shard, table, hash, key);
         if table.state.gone.load(Ordering::Acquire) {
             return Err(WriteError::TableGone);
