@@ -115,7 +115,10 @@ mod tests {
             (ValueRef::Real(f64::NAN), "null"),
             (ValueRef::Real(f64::NEG_INFINITY), "null"),
             (ValueRef::Text(""), "\"\""),
-            (ValueRef::Text("a\"b\\c\r\n\t\u{1}\u{7f}é"), "\"a\\\"b\\\\c\\r\\n\\t\\u0001\\u007fé\""),
+            (
+                ValueRef::Text("a\"b\\c\r\n\t\u{1}\u{7f}\u{e9}"),
+                "\"a\\\"b\\\\c\\r\\n\\t\\u0001\\u007f\u{e9}\"",
+            ),
             (ValueRef::Blob(b""), "{\"base64\":\"\"}"),
             (ValueRef::Blob(b"f"), "{\"base64\":\"Zg==\"}"),
             (ValueRef::Blob(b"fo"), "{\"base64\":\"Zm8=\"}"),

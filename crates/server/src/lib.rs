@@ -1,16 +1,16 @@
 //! Sockets: listeners, connections, threads, backpressure. The only crate that has any.
 //!
 //! ```text
-//!   acceptor ──▶ mailbox ──▶ worker (one epoll, many connections) ──▶ engine ──▶ store
-//!                               │  ▲
-//!                     statement ▼  │ reply
-//!                             SQL threads
+//!   acceptor --> mailbox --> worker (one epoll, many connections) --> engine --> store
+//!                             |  ^
+//!                   statement v  | reply
+//!                           SQL threads
 //! ```
 //!
 //! One *acceptor* takes connections in and hands them to the *workers* in turn. A worker owns its connections for
 //! good: it reads what has arrived, executes all whole requests, and writes all replies at once. It never waits for
-//! anything but its epoll: all it does is memory. SQL statements go to threads of their own through a bounded queue, and
-//! the connection goes on when the reply comes back. A *cleaner* lets the store do its housekeeping each tick.
+//! anything but its epoll: all it does is memory. SQL statements go to threads of their own through a bounded queue,
+//! and the connection goes on when the reply comes back. A *cleaner* lets the store do its housekeeping each tick.
 //!
 //! An unpipelined `get` costs one `epoll_wait` (shared by all connections that are ready), one `recv` and one `send`.
 #![forbid(unsafe_code)]

@@ -201,3 +201,41 @@ fn connections_come_and_go() {
         client.ask(b"", b"");
     }
 }
+
+#[test]
+fn replies_of_all_connections_together_are_bounded() {
+    let mut config = config();
+    config.connection_memory_max = 4 << 20;
+    let daemon = daemon_with(&config);
+    fill(&daemon, 1, 1_000_000);
+    let mut greedy: Vec<_> = (0..8).map(|_| daemon.connect()).collect();
+    for client in &mut greedy {
+        client.send(&b"get k0\r\n".repeat(20));
+    }
+    let mut other = daemon.connect();
+    while daemon.engine.totals().of(engine::Counter::OutputKicks) == 0 {
+        other.ask(b"get a\r\n", b"END\r\n");
+    }
+    drop(greedy);
+    other.ask(b"get a\r\n", b"END\r\n");
+}
+
+#[test]
+fn what_a_peer_promises_costs_nothing() {
+    let daemon = daemon();
+    let mut clients: Vec<_> = (0..200).map(|_| daemon.connect()).collect();
+    for client in &mut clients {
+        client.send(b"set k 0 0 1048000\r\nx");
+    }
+    daemon.connect().ask(b"get k\r\n", b"END\r\n");
+    for bytes in
+        ["18446744073709551615", "9223372036854775808", "4294967296", "2147483648", "-1", "-2147483648"]
+    {
+        let mut client = daemon.connect();
+        client.send(format!("set k 0 0 {bytes}\r\n").as_bytes());
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        let reply = client.rest();
+        assert!(reply.starts_with(b"CLIENT_ERROR ") || reply.starts_with(b"SERVER_ERROR "), "{bytes}");
+    }
+    daemon.connect().ask(b"get k\r\n", b"END\r\n");
+}

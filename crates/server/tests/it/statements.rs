@@ -104,7 +104,8 @@ fn one_row_both_ways() {
     client.ask(b"set frag:old 0 0 1\r\nx\r\n", b"STORED\r\n");
     ask(
         &mut client,
-        "CREATE TABLE frag (key TEXT PRIMARY KEY, body TEXT, page_id INT DEFAULT 17) WITH (prefix = 'frag:', value = 'body')",
+        "CREATE TABLE frag (key TEXT PRIMARY KEY, body TEXT, page_id INT DEFAULT 17) \
+        WITH (prefix = 'frag:', value = 'body')",
         "OK 0\r\n",
     );
     // The table answers to the prefix now.
@@ -139,7 +140,8 @@ fn composite_and_numeric_keys() {
     let mut client = daemon.connect();
     ask(
         &mut client,
-        "CREATE TABLE visits (day TEXT, page INT, n INT NOT NULL, PRIMARY KEY (day, page)) WITH (prefix = 'v:', value = 'n')",
+        "CREATE TABLE visits (day TEXT, page INT, n INT NOT NULL, PRIMARY KEY (day, page)) \
+        WITH (prefix = 'v:', value = 'n')",
         "OK 0\r\n",
     );
     client.ask(b"set v:mon:7 0 0 1\r\n1\r\nincr v:mon:7 41\r\n", b"STORED\r\n42\r\n");
