@@ -111,7 +111,8 @@ impl Store {
                 payload: &[row.payload()],
                 client_flags: row.client_flags(),
                 expiry,
-                cas: row.head().explicit_cas,
+                // The value is the same, so a client that read it before may still write it with `cas`.
+                cas: Some(row.cas()),
             };
             match self.put(table, &parts, Expect::Version(row.cas()), now)? {
                 Outcome::Exists | Outcome::Missing => {}
