@@ -1,0 +1,72 @@
+//! Real clients, unchanged, and the twenty lines that make one for SQL.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::daemon::{Daemon, run};
+use crate::skipped;
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn script(name: &str) -> PathBuf {
+    folder().join("tests/clients").join(name)
+}
+
+#[test]
+fn pymemcache() {
+    let python = folder().join("target/venv/bin/python");
+    if !python.exists() {
+        skipped("pymemcache is not installed; make tools does it");
+        return;
+    }
+    let daemon = Daemon::start(&[]);
+    let mut command = Command::new(python);
+    command.arg(script("pymemcache_session.py")).arg(daemon.socket()).arg(daemon.port.to_string());
+    let (code, out, error) = run(&mut command);
+    assert_eq!(code, Some(0), "{out}{error}");
+    assert!(out.ends_with("checks\n"), "{out}");
+}
+
+/// libmemcached's conformance test: all 27 of its tests of the text protocol.
+#[test]
+fn memccapable() {
+    let daemon = Daemon::start(&[]);
+    let mut command = Command::new("memccapable");
+    command.args(["-h", "127.0.0.1", "-p", &daemon.port.to_string(), "-a"]);
+    if command.output().is_err() {
+        skipped("memccapable is not installed; make tools does it");
+        return;
+    }
+    let (code, out, error) = run(&mut command);
+    let passed = (out.clone() + &error).matches("[pass]").count();
+    assert!(code == Some(0) && passed == 27, "{passed} of 27 passed\n{out}{error}");
+}
+
+#[test]
+fn twenty_lines_of_python() {
+    let daemon = Daemon::start(&[]);
+    let (code, out, error) =
+        run(Command::new("python3").arg(script("client.py")).arg(daemon.port.to_string()));
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert_eq!(out, "[{\"name\": \"one\"}, {\"name\": \"two\\nlines\"}]\n2\n");
+}
+
+#[test]
+fn twenty_lines_of_perl() {
+    let daemon = Daemon::start(&[]);
+    let (code, out, error) = run(Command::new("perl").arg(script("client.pl")).arg(daemon.port.to_string()));
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert_eq!(out, "{\"id\":1,\"name\":\"one\"}\n{\"id\":2,\"name\":\"two\"}\n");
+}
+
+#[test]
+fn twenty_lines_of_shell() {
+    let daemon = Daemon::start(&[]);
+    let (code, out, error) = run(Command::new("sh").arg(script("client.sh")).arg(daemon.port.to_string()));
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[..4], ["OK 0", "OK 2", "{\"name\":\"two\"}", "END"]);
+    assert!(lines[4].starts_with("ERROR 42703 "), "{out}");
+}

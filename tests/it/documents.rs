@@ -1,0 +1,90 @@
+//! The commands in the documents work as they stand.
+//!
+//! Every block fenced as `sh` in README.md and docs/ is run, in the order of its file, against a daemon of the file's
+//! own; where a block fenced as `text` follows at once, it is the output. Blocks that build or serve are fenced as
+//! `console` and are not run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::daemon::{Daemon, PROGRAM, run};
+
+/// The port that documents name; the test's daemon has another.
+const PORT: &str = "11211";
+
+/// A command and the output that the document promises.
+struct Block {
+    line: usize,
+    script: String,
+    output: Option<String>,
+}
+
+#[test]
+fn commands_in_the_documents_work() {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut files = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("ARCHITECTURE.md")];
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    files.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    let mut count = 0;
+    for file in files.iter().filter(|file| file.exists()) {
+        let blocks = blocks(&fs::read_to_string(file).unwrap());
+        if !blocks.is_empty() {
+            count += blocks.len();
+            check(file, &blocks);
+        }
+    }
+    println!("{count} blocks");
+    assert!(count > 0);
+}
+
+fn check(file: &Path, blocks: &[Block]) {
+    let daemon = Daemon::start(&[]);
+    let path = format!(
+        "{}:{}",
+        Path::new(PROGRAM).parent().unwrap().display(),
+        std::env::var_os("PATH").unwrap_or_default().to_string_lossy()
+    );
+    for block in blocks {
+        let script = block.script.replace(PORT, &daemon.port.to_string());
+        let mut command = Command::new("sh");
+        command.args(["-ec", &script]).env("PATH", &path).current_dir(&daemon.folder.0);
+        let (code, out, error) = run(&mut command);
+        let place = format!("{}:{}", file.display(), block.line);
+        assert_eq!(code, Some(0), "{place}\n{out}{error}");
+        if let Some(expected) = &block.output {
+            let out = out.replace('\r', "").replace(&daemon.port.to_string(), PORT);
+            assert_eq!(out.trim_end(), expected.trim_end(), "{place}");
+        }
+    }
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let mut lines = text.lines().enumerate();
+    let mut follows = false;
+    while let Some((number, line)) = lines.next() {
+        let Some(kind) = line.trim_start().strip_prefix("```") else {
+            follows &= line.trim().is_empty();
+            continue;
+        };
+        let body = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim_start() != "```");
+        let body: String = body.flat_map(|line| [line, "\n"]).collect();
+        match (kind, found.last_mut()) {
+            ("sh", _) => found.push(Block { line: number + 1, script: body, output: None }),
+            ("text", Some(last)) if follows => last.output = Some(body),
+            _ => {}
+        }
+        follows = kind == "sh";
+    }
+    found
+}
+
+#[test]
+fn blocks_are_found() {
+    let text = "a\n```sh\necho 1\n```\n\n```text\n1\n```\nb\n```text\nno\n```\n```sh\necho 2\n```\nwords\n```text\nno\n```\n";
+    let found = blocks(text);
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].line, found[0].output.as_deref()), (2, Some("1\n")));
+    assert_eq!(found[1].output, None);
+}

@@ -1,0 +1,39 @@
+//! The daemon as its users meet it: the real program, started with flags, spoken to over sockets, by real clients
+//! and by bytes. `SEED=n` replays a random test.
+//!
+//! One binary: it is linked once. Every test has a daemon, a directory and sockets of its own.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on stops, and says why")]
+#![allow(clippy::disallowed_methods, reason = "these tests watch a real process from outside, in real time")]
+
+mod client;
+mod daemon;
+
+mod clients;
+mod crash;
+mod differential;
+mod documents;
+mod limits;
+mod memory;
+mod settings;
+mod start;
+
+use std::io::Write;
+
+/// Says that this machine cannot run a test. `cargo xtask ci` counts what is said here as skipped, not as passed.
+pub(crate) fn skipped(why: &str) {
+    println!("skipped: {why}");
+    if let Some(path) = std::env::var_os("SQLCACHED_SKIPPED_FILE") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        let _ = file.and_then(|mut file| writeln!(file, "{why}"));
+    }
+}
+
+/// The seed of a random test: `SEED`, or a new one. Printed, so that a failure can be replayed.
+pub(crate) fn seed() -> u64 {
+    let seed =
+        std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    println!("SEED={seed}");
+    seed
+}

@@ -1,0 +1,98 @@
+//! Flags, environment, file, SIGHUP.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::client::{Client, Reply};
+use crate::daemon::{Daemon, Folder, program, run};
+
+#[test]
+fn wrong_settings_say_name_place_value_and_what_is_allowed() {
+    let folder = Folder::new();
+    let file = folder.write("conf", "threads = 2\nport = 99999\n");
+    let file = file.to_str().unwrap();
+    for (flags, variable, message) in [
+        (
+            &["-p", "eleven"][..],
+            None,
+            "port: 'eleven' (from the flag -p, --port) is not allowed; allowed is a whole number",
+        ),
+        (&["-m", "-5"], None, "memory_mb: '-5' (from the flag -m, --memory-mb) is not allowed"),
+        (
+            &["-I", "2t"],
+            None,
+            "max_item_size: '2t' (from the flag -I, --max-item-size) is not allowed; allowed is a size",
+        ),
+        (
+            &["-l", "0.0.0.0"],
+            None,
+            "listen_addresses: '0.0.0.0' (from the flag -l, --listen-addresses) is not allowed",
+        ),
+        (&[], Some(("SQLCACHED_THREADS", "many")), "(from the environment variable SQLCACHED_THREADS)"),
+        (&["--config", file], None, "conf line 2) is not allowed; allowed is a whole number from 0 to 65535"),
+        (&["--config", "/nowhere/conf"], None, "config: /nowhere/conf: No such file"),
+        (&["--frobnicate"], None, "unexpected argument '--frobnicate'"),
+        (&["get"], None, "unexpected argument 'get'"),
+    ] {
+        let mut command = program();
+        command.args(flags);
+        if let Some((name, value)) = variable {
+            command.env(name, value);
+        }
+        let (code, _, error) = run(&mut command);
+        assert_eq!(code, Some(2), "{flags:?}: {error}");
+        assert!(error.contains(message), "{flags:?}: {error}");
+    }
+}
+
+#[test]
+fn help_version_and_default_file() {
+    let (code, help, _) = run(program().arg("--help"));
+    assert_eq!(code, Some(0));
+    for word in ["-p, --port", "-m, --memory-mb", "-I, --max-item-size", "--init-file", "SQLCACHED_<NAME>"] {
+        assert!(help.contains(word), "{word}\n{help}");
+    }
+    let (code, version, _) = run(program().arg("-V"));
+    assert_eq!((code, version.starts_with("sqlcached ")), (Some(0), true));
+    let (_, printed, _) = run(program().arg("--print-config"));
+    assert_eq!(printed, include_str!("../../docs/sqlcached.toml"));
+}
+
+#[test]
+fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+    let folder = Folder::new();
+    let file = folder.write("conf", "max_connections = 11\nthreads = 3\nmemory_mb = 33\n");
+    let socket = folder.0.join("sock");
+    let mut command = program();
+    command.args(["-p", "0", "-m", "31", "--arena", "none", "-s"]).arg(&socket);
+    command.env("SQLCACHED_CONFIG", &file).env("SQLCACHED_THREADS", "2").env("SQLCACHED_MEMORY_MB", "32");
+    let mut child = command.spawn().unwrap();
+    while !socket.exists() && child.try_wait().unwrap().is_none() {
+        // Waits for another process.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut client = Client::unix(&socket);
+    let found = (client.stat("limit_maxbytes"), client.stat("threads"), client.stat("max_connections"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(found, (31 << 20, 2, 11));
+}
+
+#[test]
+fn sighup_reads_the_file_again() {
+    let folder = Folder::new();
+    let file = folder.write("conf", "statement_timeout = '30s'\nsql_threads = 1\n");
+    let daemon = Daemon::start_in(folder, &["--config", file.to_str().unwrap()]);
+    let mut client = daemon.connect();
+    fs::write(&file, "statement_timeout = '50ms'\nsql_threads = 2\n").unwrap();
+    daemon.signal("HUP");
+    daemon.wait_until_it_says("sql_threads changes at the next start");
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    assert!(matches!(client.sql(endless), Reply::Error(state, _) if state == "57014"));
+    fs::write(&file, "statement_timeout = 'soon'\n").unwrap();
+    daemon.signal("HUP");
+    daemon.wait_until_it_says("settings stay as they are: statement_timeout: 'soon'");
+    assert_eq!(client.sql("SELECT 1 AS one"), Reply::Rows(vec![json!({"one": 1})]));
+}

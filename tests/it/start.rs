@@ -1,0 +1,218 @@
+//! Starting and stopping: what is printed, what is refused, what an arena from before means.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::client::Reply;
+use crate::daemon::{Daemon, Folder, PROGRAM, free_port, program, run};
+use crate::skipped;
+
+#[test]
+fn it_says_how_to_reach_it_and_the_examples_work() {
+    let daemon = Daemon::start(&[]);
+    daemon.wait_until_it_says("try:");
+    let printed = daemon.printed();
+    assert!(printed.contains(&format!("memcached and SQL on 127.0.0.1:{}", daemon.port)), "{printed}");
+    let examples: Vec<&str> = printed.lines().filter(|line| line.contains("| nc ")).collect();
+    assert_eq!(examples.len(), 2, "{printed}");
+    let answers: Vec<String> = examples
+        .iter()
+        .map(|example| {
+            let output = Command::new("sh").args(["-c", example]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        })
+        .collect();
+    assert_eq!(answers[0], "STORED\r\nVALUE greeting 0 5\r\nhello\r\nEND\r\n");
+    assert_eq!(answers[1], "{\"key\":\"greeting\",\"value\":\"hello\"}\r\nEND\r\n");
+}
+
+#[test]
+fn sigterm_stops_and_the_next_start_is_warm() {
+    let mut daemon = Daemon::start(&[]);
+    daemon.connect().set("k", b"v");
+    assert_eq!(daemon.terminate().code(), Some(0));
+    assert!(!daemon.socket().exists());
+    daemon.restart();
+    assert!(daemon.printed().contains("warm start: 1 rows"), "{}", daemon.printed());
+    assert_eq!(daemon.connect().get("k").as_deref(), Some(&b"v"[..]));
+    daemon.signal("INT");
+    assert_eq!(daemon.wait().code(), Some(0));
+}
+
+#[test]
+fn cold_starts_empty() {
+    let mut daemon = Daemon::start(&["--cold"]);
+    daemon.connect().set("k", b"v");
+    daemon.terminate();
+    daemon.restart();
+    assert_eq!(daemon.connect().get("k"), None);
+    assert!(daemon.printed().contains("cold start"), "{}", daemon.printed());
+}
+
+#[test]
+fn the_init_file_makes_tables_once() {
+    let folder = Folder::new();
+    let file = folder.write(
+        "init.sql",
+        "-- fragments of pages; by page\n\
+         CREATE TABLE frag (key TEXT PRIMARY KEY, page_id INT, body TEXT) WITH (prefix = 'frag:', value = 'body');\n\
+         CREATE INDEX frag_page ON frag (page_id);\n\
+         INSERT INTO frag (key, body) VALUES ('a', 'x;y');\n",
+    );
+    let mut daemon = Daemon::start_in(folder, &["--init-file", file.to_str().unwrap()]);
+    let mut client = daemon.connect();
+    assert_eq!(client.get("frag:a").as_deref(), Some(&b"x;y"[..]));
+    client.change("DELETE FROM frag");
+    daemon.terminate();
+    daemon.restart();
+    assert_eq!(daemon.connect().get("frag:a"), None);
+}
+
+#[test]
+fn a_wrong_init_file_is_named_with_its_line_and_leaves_no_arena() {
+    let folder = Folder::new();
+    let file = folder.write("init.sql", "CREATE TABLE a (x INT PRIMARY KEY);\n\nCREATE TABEL b (x);\n");
+    let arena = folder.0.join("arena");
+    let mut command = program();
+    command.args(["-p", "0", "-s"]).arg(folder.0.join("sock")).arg("--arena").arg(&arena);
+    let (code, _, error) = run(command.arg("--init-file").arg(&file));
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("init.sql line 3: 42601"), "{error}");
+    assert!(!arena.exists());
+}
+
+#[test]
+fn port_0_switches_tcp_off() {
+    let folder = Folder::new();
+    let socket = folder.0.join("sock");
+    let mut child = program().args(["-p", "0", "--arena", "none", "-s"]).arg(&socket).spawn().unwrap();
+    while !socket.exists() && child.try_wait().unwrap().is_none() {
+        // The daemon tells nobody when it is ready.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let answer = crate::client::Client::unix(&socket).ask("version");
+    let sockets = std::fs::read_to_string(format!("/proc/{}/net/tcp", child.id())).unwrap();
+    let inodes = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+    let own: Vec<String> = inodes
+        .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned()))
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(answer.starts_with("VERSION "));
+    let listening =
+        sockets.lines().filter(|line| own.iter().any(|inode| line.contains(&format!(" {inode} "))));
+    assert_eq!(listening.count(), 0, "it has a TCP socket");
+}
+
+#[test]
+fn a_second_daemon_on_the_same_arena_is_refused() {
+    let daemon = Daemon::start(&[]);
+    let mut command = program();
+    command.args(["-p", "0", "-s", "none", "-l", "127.0.0.1"]);
+    command.arg("--arena").arg(daemon.folder.0.join("arena")).arg("-s").arg(daemon.folder.0.join("other"));
+    let (code, _, error) = run(&mut command);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("in use by another process") && error.contains("--arena"), "{error}");
+    assert_eq!(daemon.connect().set("k", b"v"), "STORED");
+}
+
+#[test]
+fn a_taken_port_and_a_taken_socket_are_refused() {
+    let daemon = Daemon::start(&[]);
+    let port = daemon.port.to_string();
+    for (flags, message) in [
+        (["-p", &port, "-s", "none"], "choose another port"),
+        (["-p", "0", "-s", daemon.socket().to_str().unwrap()], "another server listens"),
+    ] {
+        let (code, _, error) = run(program().args(flags).args(["--arena", "none"]));
+        assert_eq!(code, Some(1));
+        assert!(error.contains(message), "{error}");
+    }
+    let (code, _, error) = run(program().args(["-p", "0", "-s", "none", "--arena", "none"]));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("no address and no Unix socket"), "{error}");
+}
+
+#[test]
+fn the_default_places_are_private() {
+    let port = free_port().to_string();
+    let uid = String::from_utf8(Command::new("id").arg("-u").output().unwrap().stdout).unwrap();
+    let folder = format!("/dev/shm/sqlcached-{}", uid.trim());
+    let mut child = program().args(["-p", &port]).spawn().unwrap();
+    let socket = format!("{folder}/{port}.sock");
+    for _ in 0..4_000 {
+        if std::path::Path::new(&socket).exists() {
+            break;
+        }
+        // The daemon tells nobody when it is ready.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let mode = |path: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).map_or(0, |found| found.permissions().mode() & 0o777)
+    };
+    let (inside, arena, door) = (mode(&folder), mode(&format!("{folder}/{port}.arena")), mode(&socket));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let _ = std::fs::remove_file(format!("{folder}/{port}.arena"));
+    let _ = std::fs::remove_file(&socket);
+    assert_eq!((inside, arena, door), (0o700, 0o600, 0o700));
+}
+
+/// A file system of a megabyte in place of /dev/shm, in a mount namespace that ends with the daemon.
+#[test]
+fn a_memory_file_system_that_is_too_small_is_named_at_the_start() {
+    let folder = Folder::new();
+    let script = format!(
+        "mount -t tmpfs -o size=1m none /dev/shm && exec {PROGRAM} -p 0 -s /tmp/sqlcached-{}.sock",
+        std::process::id()
+    );
+    let (code, _, error) =
+        run(Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(&folder.0));
+    if error.contains("unshare") || error.contains("mount:") || error.contains("permission denied") {
+        skipped("a small /dev/shm needs a private mount namespace, which this machine refuses");
+        return;
+    }
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("cannot hold another") && error.contains("--shm-size"), "{error}");
+}
+
+/// /dev/shm that has room for the start, but not for all of -m: what does not fit is evicted, nobody dies.
+#[test]
+fn a_memory_file_system_that_fills_up_evicts() {
+    let folder = Folder::new();
+    let here = folder.0.join("small");
+    std::fs::create_dir(&here).unwrap();
+    let socket = std::env::temp_dir().join(format!("sqlcached-small-{}.sock", std::process::id()));
+    let script = format!(
+        "mount -t tmpfs -o size=24m none {here} && exec {PROGRAM} -p 0 -m 64 -s {} --arena {here}/arena",
+        socket.display(),
+        here = here.display(),
+    );
+    let mut child = Command::new("unshare").args(["-m", "sh", "-c", &script]).spawn().unwrap();
+    for _ in 0..2_000 {
+        if socket.exists() || child.try_wait().unwrap().is_some() {
+            break;
+        }
+        // Waits for another process.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    if let Some(status) = child.try_wait().unwrap() {
+        skipped(&format!("a small /dev/shm needs a private mount namespace; {status}"));
+        return;
+    }
+    let mut client = crate::client::Client::unix(&socket);
+    let value = vec![b'x'; 10_000];
+    for number in 0..6_000 {
+        assert_eq!(client.set(&format!("key-{number}"), &value), "STORED", "set {number}");
+    }
+    assert!(client.stat("evictions") > 0);
+    assert!(client.get("key-5999").is_some());
+    assert_eq!(client.sql("SELECT 1 AS one"), Reply::Rows(vec![json!({"one": 1})]));
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let _ = std::fs::remove_file(&socket);
+}
