@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn positions_count_characters_from_one() {
-        assert_eq!(SqlError::new("42601", "x").at("sélect", 7).position, Some(7));
+        assert_eq!(SqlError::new("42601", "x").at("s\u{e9}lect", 7).position, Some(7));
         assert_eq!(SqlError::new("42601", "x").at("select", 0).position, Some(1));
     }
 }

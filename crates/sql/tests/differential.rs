@@ -418,8 +418,9 @@ impl World {
                 _ => format!("{:?}", f64::from(self.rng.i32(-8..16)) / 2.0),
             },
             "TEXT" => {
-                let texts =
-                    ["a", "A", "ab", "aB", "b", "B1", "", "1", "2", "1.0", "1.5", " 3", "17", "1e1", "é"];
+                let texts = [
+                    "a", "A", "ab", "aB", "b", "B1", "", "1", "2", "1.0", "1.5", " 3", "17", "1e1", "\u{e9}",
+                ];
                 format!("'{}'", texts[self.rng.usize(0..texts.len())])
             }
             _ => ["x''", "x'61'", "x'00'", "x'ff00'"][self.rng.usize(0..4)].to_owned(),

@@ -10,9 +10,6 @@ use crate::metadata::root;
 /// A longer file has more than one job.
 const LINES_MAX: usize = 900;
 
-/// A longer line cannot be read beside another file.
-const COLUMNS_MAX: usize = 120;
-
 /// Reads every source file that git knows.
 pub(crate) fn check() -> Outcome {
     let files = match tracked_files() {
@@ -63,9 +60,6 @@ fn complaints(name: &str, text: &str) -> Vec<(usize, String)> {
         let mut complain = |why: String| found.push((index + 1, why));
         if is_code && !line.is_ascii() {
             complain("a character outside ASCII".to_owned());
-        }
-        if extension == "rs" && line.chars().count() > COLUMNS_MAX {
-            complain(format!("longer than {COLUMNS_MAX} columns"));
         }
         if line.ends_with([' ', '\t']) && is_code {
             complain("white space at the end".to_owned());
