@@ -35,6 +35,8 @@ pub(crate) mod state {
     pub(crate) const NOT_NULL: &str = "23502";
     /// A key or unique value that is taken.
     pub(crate) const UNIQUE: &str = "23505";
+    /// A row that does not belong into its table.
+    pub(crate) const CHECK: &str = "23514";
     /// A row that others kept changing.
     pub(crate) const LOST: &str = "40001";
     /// Forbidden here.

@@ -253,6 +253,25 @@ fn the_built_in_table() {
 }
 
 #[test]
+fn a_row_lives_where_memcached_looks_for_it() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE frag (key TEXT PRIMARY KEY, body TEXT) WITH (prefix = 'frag:', value = 'body');
+         CREATE TABLE page (key TEXT PRIMARY KEY, body TEXT) WITH (prefix = 'frag:page:', value = 'body');
+         INSERT INTO frag VALUES ('a', 'x');
+         INSERT INTO memcached VALUES ('other', 'y')",
+    );
+    assert_eq!(db.state("INSERT INTO memcached VALUES ('frag:a', 'x')"), "23514");
+    assert_eq!(db.state("INSERT INTO frag VALUES ('page:1', 'x')"), "23514");
+    assert_eq!(db.state("UPDATE memcached SET key = 'frag:b'"), "23514");
+    assert_eq!(
+        db.error("UPDATE frag SET key = 'page:2'").message,
+        "key \"frag:page:2\" belongs to table \"page\"; write it there"
+    );
+    assert_eq!(db.query("SELECT key FROM memcached"), "other");
+}
+
+#[test]
 fn parameters() {
     let mut db = fragments();
     let key = Value::from("a");

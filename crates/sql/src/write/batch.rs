@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use store::codec::sort_key;
 use store::value::{Value, ValueRef};
-use store::{Change, Expect, Expiry, KeyBounds, NewRow, RowBuf, Store, Table, View, Write};
+use store::{
+    BUILT_IN, Catalog, Change, Expect, Expiry, KeyBounds, NewRow, RowBuf, Store, Table, View, Write,
+};
 
 use super::target::Draft;
 use crate::error::{SqlError, state};
@@ -69,6 +71,7 @@ pub(crate) enum Constraint {
 #[derive(Debug)]
 pub(crate) struct Batch {
     table: Arc<Table>,
+    catalog: Arc<Catalog>,
     pending: Vec<Pending>,
     by_key: HashMap<Vec<u8>, usize>,
     /// For each unique index, the values that rows of this list take, if the statement asks for conflicts.
@@ -81,7 +84,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// An empty list. `overlaid` says that the statement looks for conflicts with its own rows.
-    pub(crate) fn new(table: &Arc<Table>, returning: bool, overlaid: bool) -> Self {
+    pub(crate) fn new(catalog: &Arc<Catalog>, table: &Arc<Table>, returning: bool, overlaid: bool) -> Self {
         let unique = table
             .indexes()
             .iter()
@@ -89,6 +92,7 @@ impl Batch {
             .filter(|(_, index)| overlaid && is_constraint(table, index.name()) && index.def().unique);
         Self {
             table: Arc::clone(table),
+            catalog: Arc::clone(catalog),
             pending: Vec::new(),
             by_key: HashMap::new(),
             taken: unique.map(|(at, _)| (at, HashMap::new())).collect(),
@@ -133,6 +137,7 @@ impl Batch {
             let encoded = table.keys().encode(&[number], &mut key);
             encoded.map_err(|error| SqlError::new(state::INTERNAL, error.to_string()))?;
         }
+        self.check_route(&key)?;
         Ok((key, payload))
     }
 
@@ -151,7 +156,30 @@ impl Batch {
             key.clear();
             table.encode_row(&values, key, &mut payload)?;
         }
+        self.check_route(key)?;
         Ok(payload)
+    }
+
+    /// Refuses a row that memcached clients would look for in another table: the longest prefix wins.
+    fn check_route(&self, key: &[u8]) -> Result<(), SqlError> {
+        let table = &self.table;
+        let prefix = match &table.def().options.prefix {
+            Some(prefix) => prefix.as_str(),
+            None if table.name() == BUILT_IN => "",
+            None => return Ok(()),
+        };
+        let mut text = prefix.as_bytes().to_vec();
+        if table.keys().to_text(key, &mut text).is_err() {
+            // No memcached key names this row at all.
+            return Ok(());
+        }
+        let (owner, _) = self.catalog.route(&text);
+        if owner.id() == table.id() {
+            return Ok(());
+        }
+        let key = String::from_utf8_lossy(&text);
+        let message = format!("key \"{key}\" belongs to table \"{}\"; write it there", owner.name());
+        Err(SqlError::new(state::CHECK, message))
     }
 
     /// Writes a row under a key, and says which change that is. `before` counts only where the statement has not met the key yet.

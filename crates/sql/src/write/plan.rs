@@ -108,7 +108,7 @@ impl Run<'_> {
         returning: bool,
         mut returned: Option<&mut Returning>,
     ) -> Result<(Batch, Returned), SqlError> {
-        let new = |again: &Again<'_>| Batch::new(self.table, returning, again.overlaid());
+        let new = |again: &Again<'_>| Batch::new(&self.core.catalog, self.table, returning, again.overlaid());
         let mut batch = new(again);
         let mut lost: Option<Vec<Vec<u8>>> = None;
         for _ in 0..RETRIES_MAX {
