@@ -52,39 +52,30 @@ impl<T: ToTokens + ?Sized> fmt::Display for Sql<'_, T> {
 
 /// Bounds how deep the tree can become, before it is made: printing it is recursive.
 ///
-/// What lies within each other are parentheses and, between two commas or clauses, operators and words.
+/// What lies within each other are parentheses and, between two commas, operators: those joined by `AND` and `OR`
+/// lie beside each other, but each `AND` or `OR` is one step deeper.
 fn check_nesting(sql: &str) -> Result<(), SqlError> {
-    let mut outer: Vec<usize> = Vec::new();
-    let mut here = 0_usize;
-    let mut total = 0_usize;
+    let mut outer: Vec<Level> = Vec::new();
+    let mut outside = 0_usize;
+    let mut here = Level::default();
     for token in Tokens::new(sql) {
         match token.kind {
             Kind::Sign(b'(') => {
-                outer.push(here);
-                total += 1;
-                here = 0;
+                outside += here.depth() + 1;
+                outer.push(std::mem::take(&mut here));
             }
             Kind::Sign(b')') => {
-                total = total.saturating_sub(here + 1);
-                here = outer.pop().unwrap_or(0);
-                continue;
+                here = outer.pop().unwrap_or_default();
+                outside = outside.saturating_sub(here.depth() + 1);
             }
-            Kind::Sign(b',') => {
-                total = total.saturating_sub(here);
-                here = 0;
-            }
+            Kind::Sign(b',') => here = Level::default(),
             Kind::Sign(b'.') => {}
-            Kind::Sign(_) => {
-                here += 1;
-                total += 1;
-            }
-            Kind::Word if is_operator_word(&token) => {
-                here += 1;
-                total += 1;
-            }
+            Kind::Word if token.is("AND") || token.is("OR") => here.join(),
+            Kind::Sign(_) => here.term += 1,
+            Kind::Word if is_operator_word(&token) => here.term += 1,
             _ => {}
         }
-        if total > NESTING_MAX {
+        if outside + here.depth() > NESTING_MAX {
             let message = format!("the statement nests more than {NESTING_MAX} operators; split it");
             return Err(SqlError::new(state::TOO_COMPLEX, message).at(sql, token.start));
         }
@@ -92,13 +83,33 @@ fn check_nesting(sql: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// What was met between two commas of one parenthesis.
+#[derive(Default)]
+struct Level {
+    /// `AND` and `OR`.
+    joins: usize,
+    /// Operators since the last of these.
+    term: usize,
+    /// The most operators between two of these.
+    widest: usize,
+}
+
+impl Level {
+    fn depth(&self) -> usize {
+        self.joins + self.widest.max(self.term)
+    }
+
+    fn join(&mut self) {
+        self.joins += 1;
+        self.widest = self.widest.max(self.term);
+        self.term = 0;
+    }
+}
+
 fn is_operator_word(token: &Token<'_>) -> bool {
-    [
-        "AND", "OR", "NOT", "CASE", "IS", "ISNULL", "NOTNULL", "COLLATE", "IN", "LIKE", "GLOB", "BETWEEN",
-        "SELECT",
-    ]
-    .iter()
-    .any(|word| token.is(word))
+    ["NOT", "CASE", "IS", "ISNULL", "NOTNULL", "COLLATE", "IN", "LIKE", "GLOB", "BETWEEN", "SELECT"]
+        .iter()
+        .any(|word| token.is(word))
 }
 
 /// What the parser checks beyond the grammar, and the SQLSTATE for it.
@@ -166,11 +177,16 @@ mod tests {
             format!("DELETE FROM t WHERE a = {}", "- ".repeat(100_000)),
             format!("DELETE FROM t WHERE a = {}", "~".repeat(100_000)),
             format!("DELETE FROM t WHERE a {}", "IS a ".repeat(100_000)),
+            format!("DELETE FROM t WHERE a {}", "AND a ".repeat(100_000)),
+            format!("DELETE FROM t WHERE a {}", "OR NOT a ".repeat(100_000)),
+            format!("DELETE FROM t WHERE {}a{}", "(1 + ".repeat(100_000), ")".repeat(100_000)),
         ] {
             assert_eq!(error(&deep).state, "54001");
         }
         let wide = format!("INSERT INTO t VALUES {}(1, 2)", "(1, -2 + 3), ".repeat(20_000));
         assert_eq!(with_tree(&wide, |_| Ok(())), Ok(()));
+        let many = format!("DELETE FROM t WHERE a = 1{}", " OR a = 2".repeat(900));
+        assert_eq!(with_tree(&many, |_| Ok(())), Ok(()));
         let deepest = format!("DELETE FROM t WHERE a = {}1", "1+".repeat(NESTING_MAX - 1));
         assert_eq!(
             with_tree(&deepest, |tree| Ok(Sql(tree).to_string().len())).map(|length| length > 2_000),
