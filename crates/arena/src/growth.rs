@@ -37,9 +37,16 @@ impl Arena {
     /// The shard to lock for the next split, if the index is full enough for one.
     #[inline]
     pub fn split_due(&self) -> Option<usize> {
+        self.split_due_for(0)
+    }
+
+    /// As [`Arena::split_due`], for the rows that are there and so many more.
+    #[inline]
+    pub fn split_due_for(&self, more: u64) -> Option<usize> {
         let (level, split) = shape(self.index_word());
         let buckets = (1u64 << level) + split;
-        let due = self.rows.load(Ordering::Relaxed) * 100 > buckets * BUCKET_SLOTS * LOAD_PERCENT;
+        let rows = self.rows.load(Ordering::Relaxed) + more;
+        let due = rows * 100 > buckets * BUCKET_SLOTS * LOAD_PERCENT;
         (due && buckets < self.layout.max_buckets).then_some(split as usize % SHARDS)
     }
 
@@ -47,7 +54,12 @@ impl Arena {
     ///
     /// False also where the file system has no page for the new bucket: chains grow longer instead.
     pub fn split(&self, token: &mut ShardToken) -> bool {
-        if self.split_due() != Some(token.shard()) {
+        self.split_for(token, 0)
+    }
+
+    /// As [`Arena::split`], for the rows that are there and so many more.
+    pub fn split_for(&self, token: &mut ShardToken, more: u64) -> bool {
+        if self.split_due_for(more) != Some(token.shard()) {
             return false;
         }
         let (level, old) = shape(self.index_word());

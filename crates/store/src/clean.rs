@@ -33,16 +33,13 @@ impl Store {
             self.expire_segments(SEGMENTS_PER_TICK, now);
         }
         for table in self.catalog().tables() {
-            if table.rows() > table.state.limits.rows_max.load(Ordering::Relaxed) {
-                self.evict_rows(table, ROWS_PER_TICK, now);
-            }
+            self.keep_to_rows(table, ROWS_PER_TICK, now);
         }
         self.keep_units_free();
         for _ in 0..SPLITS_PER_TICK {
-            if self.arena.split_due().is_none() {
+            if !self.grow_index() {
                 break;
             }
-            self.grow_index();
         }
         self.purge_kept();
     }

@@ -18,7 +18,9 @@ use crate::row::RowBuf;
 use crate::shard::{Kept, Mark, Shard};
 use crate::store::Store;
 use crate::table::Table;
-use crate::write::{EQUAL_MAX, Expect, Expiry, NewParts, Outcome, Placed, SlotChange, Unique, check};
+use crate::write::{
+    EQUAL_MAX, EVICTIONS_PER_WRITE, Expect, Expiry, NewParts, Outcome, Placed, SlotChange, Unique, check,
+};
 
 /// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
 pub const COMMIT_ROWS_MAX: usize = 4_000_000;
@@ -97,6 +99,9 @@ struct Before {
     stamp: u64,
 }
 
+/// The rows that a commit writes: what they hold is the commit's to give.
+type OwnKeys<'c> = std::collections::HashSet<(arena::TableId, &'c [u8])>;
+
 enum Attempt {
     Committed,
     /// Doomed by a write that wanted a unique value, not a row: the same list may be tried again.
@@ -134,6 +139,8 @@ impl Store {
 
     fn commit_many(&self, writes: &[Write], now: Tick) -> Result<u64, WriteError> {
         let (staged, placed) = self.stage(writes, now)?;
+        let committing = self.committing.read();
+        self.grow_index_for(placed.len() as u64);
         let commit = Arc::new(Commit::new(self.claim_commit(), staged));
         let order = commit.order();
         let result = loop {
@@ -148,10 +155,19 @@ impl Store {
             self.arena.free_redo(redo);
         }
         drop(placed);
-        for write in writes.iter().take(1) {
-            self.after_write(&write.table, now);
-        }
+        drop(committing);
+        self.after_commit(writes, now);
         result
+    }
+
+    /// Brings every table that a commit wrote back to its `max_rows`: its own thread pays, row by row.
+    fn after_commit(&self, writes: &[Write], now: Tick) {
+        let mut tables: Vec<&Arc<Table>> = writes.iter().map(|write| &write.table).collect();
+        tables.sort_by_key(|table| table.id());
+        tables.dedup_by_key(|table| table.id());
+        for table in tables {
+            self.keep_to_rows(table, writes.len() + EVICTIONS_PER_WRITE, now);
+        }
     }
 
     fn claim_commit(&self) -> CommitSlot {
@@ -200,9 +216,8 @@ impl Store {
 
     fn attempt(&self, commit: &Arc<Commit>, order: &[usize], now: Tick) -> Result<Attempt, WriteError> {
         let mut before = vec![Before::default(); commit.staged.len()];
-        let marked = self
-            .mark_all(commit, order, &mut before, now)
-            .and_then(|()| self.reserve_unique(commit, &before, now));
+        let marked =
+            self.mark_all(commit, order, &mut before, now).and_then(|()| self.reserve_unique(commit, now));
         if let Err(error) = marked {
             self.withdraw(commit, order);
             return Err(error);
@@ -282,12 +297,13 @@ impl Store {
     }
 
     /// Speaks for the unique values of the new rows, so that none can be refused once the commit has turned.
-    fn reserve_unique(&self, commit: &Arc<Commit>, before: &[Before], now: Tick) -> Result<(), WriteError> {
+    fn reserve_unique(&self, commit: &Arc<Commit>, now: Tick) -> Result<(), WriteError> {
         if commit.staged.iter().all(|staged| !staged.table.has_unique()) {
             return Ok(());
         }
-        let own: std::collections::HashSet<Location> =
-            before.iter().filter_map(|before| before.location).collect();
+        // By key, not by place: eviction may move a row that the commit replaces.
+        let own: OwnKeys<'_> =
+            commit.staged.iter().map(|staged| (staged.table.id(), staged.key.as_slice())).collect();
         let mut row = RowBuf::new();
         let mut key = Vec::new();
         for (write, staged) in commit.staged.iter().enumerate() {
@@ -313,20 +329,20 @@ impl Store {
         table: &Table,
         index: &crate::index::Index,
         key: &[u8],
-        own: &std::collections::HashSet<Location>,
+        own: &OwnKeys<'_>,
         now: Tick,
     ) -> bool {
+        let mut row = RowBuf::new();
         for _ in 0..WAIT_ROUNDS {
             let rows = index.rows(&self.arena);
             let tree = index.tree.read();
             let mut equal = Vec::new();
             tree.equal(key, &rows, EQUAL_MAX, &mut equal);
-            let live = |at: &u64| {
-                self.arena
-                    .row(Location::from_bits(*at))
-                    .is_some_and(|row| self.is_live(table, row.head(), now))
-            };
-            if equal.iter().any(|at| !own.contains(&Location::from_bits(*at)) && live(at)) {
+            let taken = equal.iter().map(|&at| Location::from_bits(at)).any(|at| {
+                let foreign = self.load_stable(at, &mut row) && !own.contains(&(table.id(), row.key()));
+                foreign && self.holds_values(table, at, now)
+            });
+            if taken {
                 return false;
             }
             let mut reserved = index.reserved.lock();

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use arena::{Arena, ArenaError, Attach, Entry, Geometry, Hash, Location, Queue, SegmentId, TableId};
 
 use crate::catalog::{BUILT_IN, Catalog};
+use crate::clock::Tick;
 use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
 use crate::error::DdlError;
 use crate::index::Index;
@@ -22,6 +23,15 @@ pub type OptionsChange<'a> = dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Resul
 pub const TABLES_MAX: u16 = 4_096;
 /// Number of the built-in table.
 const BUILT_IN_ID: TableId = TableId(1);
+
+/// What became of a row on its way into a new index.
+enum Entered {
+    Done,
+    /// A unique value stands in another row.
+    Taken,
+    /// A commit has spoken for its unique value and is swapping its rows in.
+    Busy,
+}
 
 impl Store {
     /// Opens the arena of an earlier process, or a new one.
@@ -98,13 +108,17 @@ impl Store {
         }
         let index = Arc::new(Index::new(index, &def));
         self.maintain(table, |indexes| indexes.push(Arc::clone(&index)));
-        if let Err(error) = self.fill_index(table, &index) {
+        if let Err(error) = self.fill_index(table, &index, true) {
             self.maintain(table, |indexes| indexes.retain(|own| own.name() != index.name()));
             return Err(error);
         }
         let mut indexes = table.indexes().to_vec();
-        indexes.push(index);
-        self.replace(&catalog, Table::new(def, indexes, Arc::clone(&table.state)))
+        indexes.push(Arc::clone(&index));
+        let installed = self.replace(&catalog, Table::new(def, indexes, Arc::clone(&table.state)));
+        if installed.is_err() {
+            self.maintain(table, |indexes| indexes.retain(|own| own.name() != index.name()));
+        }
+        installed
     }
 
     /// Removes an ordered index.
@@ -130,7 +144,11 @@ impl Store {
             .cloned()
             .collect();
         self.replace(&catalog, Table::new(def, kept, Arc::clone(&owner.state)))?;
+        let dropped = owner.indexes().iter().find(|index| index.name().eq_ignore_ascii_case(name));
+        // Before writers leave it alone: an entry that nobody keeps would soon name other bytes.
+        dropped.inspect(|index| index.retire());
         self.maintain(owner, |indexes| indexes.retain(|index| !index.name().eq_ignore_ascii_case(name)));
+        dropped.inspect(|index| index.retire());
         Ok(())
     }
 
@@ -158,7 +176,10 @@ impl Store {
         }
         check_prefix(&catalog, &def, Some(table.id()))?;
         let changed = Table::new(def, table.indexes().to_vec(), Arc::clone(&table.state));
-        self.replace(&catalog, changed)?;
+        if let Err(error) = self.replace(&catalog, changed) {
+            table.state.limits.apply(table.def());
+            return Err(error);
+        }
         if let Some(table) = self.catalog().table(name) {
             self.claim_prefix(table);
         }
@@ -194,45 +215,46 @@ impl Store {
         self.arena.set_catalogue(&bytes).map_err(full)
     }
 
-    /// Changes the indexes that writes keep. Every writer that began before has left its shard when this returns.
+    /// Changes the indexes that writes keep. Every writer that began before has left its shard when this returns, and
+    /// every commit has ended that spoke for unique values before.
     fn maintain(&self, table: &Table, change: impl FnOnce(&mut Vec<Arc<Index>>)) {
         let mut indexes = Vec::clone(&table.state.maintained.load());
         change(&mut indexes);
         table.state.maintained.store(Arc::new(indexes));
+        drop(self.committing.write());
         for shard in &self.shards {
             drop(shard.lock());
         }
     }
 
-    /// Enters every row that is there into a new index, a few buckets at a time.
-    fn fill_index(&self, table: &Table, index: &Index) -> Result<(), DdlError> {
+    /// Enters every row that is there into a new index, a few buckets at a time. `check`: unique values are proved.
+    fn fill_index(&self, table: &Table, index: &Index, check: bool) -> Result<(), DdlError> {
         let mut row = RowBuf::new();
         let mut key = Vec::new();
         let now = self.now();
         let mut refused = false;
-        self.each_row(table.id(), |_, location| {
+        // Rows whose unique value a commit is just swapping in somewhere: entered when it has ended.
+        let mut busy: Vec<(Hash, Vec<u8>)> = Vec::new();
+        self.each_row(table.id(), |hash, location| {
             if refused || !self.load_stable(location, &mut row) {
                 return;
             }
-            let unique = index.sort_key(&row, &mut key);
-            let rows = index.rows(&self.arena);
-            let mut tree = index.tree.write();
-            let mut equal = Vec::new();
-            tree.equal(&key, &rows, EQUAL_MAX, &mut equal);
-            let live = |at: u64| {
-                self.arena
-                    .row(Location::from_bits(at))
-                    .is_some_and(|row| self.is_live(table, row.head(), now))
-            };
-            if unique
-                && self.is_live(table, row.head(), now)
-                && equal.iter().any(|&at| at != location.bits() && live(at))
-            {
-                refused = true;
-            } else if !equal.contains(&location.bits()) {
-                tree.insert(&key, location.bits(), &rows);
+            if !check {
+                index.sort_key(&row, &mut key);
+                index.tree.write().insert(&key, location.bits(), &index.rows(&self.arena));
+                return;
+            }
+            match self.enter_row(table, index, &row, &mut key, now) {
+                Entered::Done => {}
+                Entered::Taken => refused = true,
+                Entered::Busy => busy.push((hash, row.key().to_vec())),
             }
         });
+        for (hash, row_key) in busy {
+            while !refused && !self.enter_by_key(table, index, hash, &row_key, &mut refused, now) {
+                std::thread::yield_now();
+            }
+        }
         if refused {
             return Err(ddl(
                 "23505",
@@ -243,6 +265,49 @@ impl Store {
             ));
         }
         Ok(())
+    }
+
+    /// Enters the current version of a key into a new index. False: a commit is still busy with its unique value.
+    fn enter_by_key(
+        &self,
+        table: &Table,
+        index: &Index,
+        hash: Hash,
+        key: &[u8],
+        refused: &mut bool,
+        now: Tick,
+    ) -> bool {
+        let shard = self.shard(hash).lock();
+        let mut row = RowBuf::new();
+        let found = self.arena.find(&shard.token, hash, table.id(), key);
+        if !found.is_some_and(|entry| self.load_stable(entry.location, &mut row)) {
+            return true;
+        }
+        let entered = self.enter_row(table, index, &row, &mut Vec::new(), now);
+        *refused |= matches!(entered, Entered::Taken);
+        !matches!(entered, Entered::Busy)
+    }
+
+    /// Enters one row, whose shard is locked, into a new index.
+    fn enter_row(&self, table: &Table, index: &Index, row: &RowBuf, key: &mut Vec<u8>, now: Tick) -> Entered {
+        let location = row.location();
+        let unique = index.sort_key(row, key) && self.is_live(table, row.head(), now);
+        let rows = index.rows(&self.arena);
+        let mut tree = index.tree.write();
+        let mut equal = Vec::new();
+        if unique {
+            tree.equal(key, &rows, EQUAL_MAX, &mut equal);
+        }
+        let rival =
+            |&at: &u64| at != location.bits() && self.holds_values(table, Location::from_bits(at), now);
+        if equal.iter().any(rival) {
+            return Entered::Taken;
+        }
+        if unique && !equal.contains(&location.bits()) && !self.claim_reserved(index, key) {
+            return Entered::Busy;
+        }
+        tree.insert(key, location.bits(), &rows);
+        Entered::Done
     }
 
     /// Visits the rows of a table under their shard's lock, each once.
@@ -326,7 +391,7 @@ impl Store {
             });
             for index in table.indexes() {
                 // What was unique when it was written is entered as it is.
-                let _unique = self.fill_index(table, index);
+                let _whole = self.fill_index(table, index, false);
             }
         }
     }

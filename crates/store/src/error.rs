@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a read could not be finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// An old version that this statement needed had to be given up (SQLSTATE 72000).
+    /// An old version that this statement needed had to be given up, or the index it read was dropped (SQLSTATE 72000).
     SnapshotTooOld,
     /// A row's bytes do not decode: memory was damaged. The row is named by its table.
     Corrupt(String),

@@ -84,25 +84,18 @@ impl Store {
         let mut lists = queues.lock();
         if queues.open(queue, class, size) != seen {
             drop(lists);
-            self.give_up(&table.state, queue, fresh);
+            self.discard(table, queue, class, fresh);
             return Ok(());
         }
         queues.set_open(&mut lists, queue, class, size, Some(fresh));
         if let Some(full) = seen {
-            self.seal(table, &mut lists, queue, class, full);
+            self.seal(&mut lists, queue, class, full);
         }
         Ok(())
     }
 
     /// Closes a segment to writers and puts it at the end of its queue.
-    pub(crate) fn seal(
-        &self,
-        _table: &Table,
-        lists: &mut SealedLists,
-        queue: Queue,
-        class: u8,
-        segment: SegmentId,
-    ) {
+    pub(crate) fn seal(&self, lists: &mut SealedLists, queue: Queue, class: u8, segment: SegmentId) {
         self.arena.seal(segment);
         lists.push(queue, class, Sealed { segment, newest: self.arena.last_stamp() });
     }
@@ -150,6 +143,15 @@ impl Store {
         let units = u64::from(self.arena.units(segment));
         state.counters.units[place(queue)].fetch_sub(units, Ordering::Relaxed);
         self.arena.recycle(segment);
+    }
+
+    /// Gives a fresh segment back. Where a writer with an old idea of its number reserved in it, it waits in its list.
+    pub(crate) fn discard(&self, table: &Table, queue: Queue, class: u8, segment: SegmentId) {
+        // Sealed first: no writer comes after the count was looked at.
+        self.seal(&mut table.state.queues.lock(), queue, class, segment);
+        if self.arena.writers(segment) == 0 && table.state.queues.lock().take(segment) {
+            self.give_up(&table.state, queue, segment);
+        }
     }
 
     /// One step of making room: the memory of one segment, or of enough neighbours for a run. False: nothing to take.
@@ -204,7 +206,7 @@ impl Store {
             .collect();
         for (queue, class, size, segment) in open {
             queues.set_open(&mut lists, queue, class, size, None);
-            self.seal(table, &mut lists, queue, class, segment);
+            self.seal(&mut lists, queue, class, segment);
         }
     }
 
@@ -242,7 +244,8 @@ impl Store {
         let reads = self.arena.frequency(slot);
         let verdict = match work.purpose {
             Purpose::Drop => Verdict::Dead,
-            _ if !self.is_live(table, row.head(), work.now) => Verdict::Dead,
+            // Judged by what stands there now: it may have been touched since it was copied.
+            _ if !self.is_live_there(table, location, work.now) => Verdict::Dead,
             Purpose::Compact | Purpose::Expire => Verdict::Move { queue: work.queue, reads },
             Purpose::Evict => s3fifo(work.queue, reads),
         };
@@ -275,6 +278,7 @@ impl Store {
             // Replaced meanwhile: the copy is dead bytes.
             return true;
         };
+        self.carry_deadline(row, &placed);
         self.arena.replace(&mut shard.token, slot, hash, table.id(), placed.location);
         self.arena.set_frequency(slot, reads);
         for index in table.state.maintained.load().iter() {
@@ -292,6 +296,16 @@ impl Store {
         true
     }
 
+    /// Gives the copy of a row the deadline that a `touch` set since it was copied. The shard is locked.
+    fn carry_deadline(&self, copied: &RowBuf, placed: &Placed<'_>) {
+        let Some(row) = self.arena.row(copied.location()) else { return };
+        let word = row.head().expiry;
+        if word != copied.head().expiry {
+            self.note_deadline(placed.segment, word);
+            self.arena.set_expiry(placed.location, word);
+        }
+    }
+
     fn copy_row(
         &self,
         table: &Table,
@@ -307,10 +321,8 @@ impl Store {
             expiry: crate::write::Expiry::of_word(head.expiry),
             cas: head.explicit_cas,
         };
-        let outer = EVICTING.replace(true);
-        let placed = self.place(table, queue, &parts, head.is_multi(), now);
-        EVICTING.set(outer);
-        placed
+        let _moving = Moving::begin();
+        self.place(table, queue, &parts, head.is_multi(), now)
     }
 
     /// Evicts up to `rows` rows of a table that is above its `max_rows`, oldest first.
@@ -449,7 +461,7 @@ impl Store {
         let open: Vec<_> = queues.open_segments().filter(|&(.., segment)| expired(segment)).collect();
         for (queue, class, size, segment) in open {
             queues.set_open(&mut lists, queue, class, size, None);
-            self.seal(table, &mut lists, queue, class, segment);
+            self.seal(&mut lists, queue, class, segment);
         }
     }
 
@@ -529,6 +541,23 @@ fn wastes(table: &Table) -> bool {
 thread_local! {
     /// Whether this thread is moving a row: then it may use the reserve, and must not evict within evicting.
     static EVICTING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Says that this thread moves a row until it is dropped, also by a panic.
+struct Moving {
+    outer: bool,
+}
+
+impl Moving {
+    fn begin() -> Self {
+        Self { outer: EVICTING.replace(true) }
+    }
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        EVICTING.set(self.outer);
+    }
 }
 
 impl TableState {

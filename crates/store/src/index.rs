@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena::{Arena, CommitSlot, Location};
 use parking_lot::{Mutex, RwLock};
@@ -24,6 +25,8 @@ pub struct Index {
     pub(crate) tree: RwLock<OrderedIndex>,
     /// Unique values that commits in staging are about to take, with the commit's slot in the arena. Taken after `tree`.
     pub(crate) reserved: Mutex<HashMap<Box<[u8]>, CommitSlot>>,
+    /// Set under `tree`'s lock when the index is dropped: a scan that is under way must not take it for complete.
+    retired: AtomicBool,
 }
 
 /// A range of an index: values for its leading columns. An included bound takes in everything that starts with these
@@ -77,7 +80,21 @@ impl Index {
             layout: RowLayout::new(table),
             tree: RwLock::new(OrderedIndex::new()),
             reserved: Mutex::default(),
+            retired: AtomicBool::new(false),
         }
+    }
+
+    /// Empties an index that is being dropped.
+    pub(crate) fn retire(&self) {
+        let mut tree = self.tree.write();
+        // Relaxed: the lock orders it with the look of a scan.
+        self.retired.store(true, Ordering::Relaxed);
+        tree.clear();
+    }
+
+    /// Whether the index was dropped. Asked under the lock of `tree`.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
     }
 
     /// The definition: name, columns, whether unique.

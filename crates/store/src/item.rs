@@ -126,18 +126,20 @@ impl Store {
     /// written anew.
     fn touch_in_place(&self, table: &Table, row: &RowBuf, expiry: Expiry, now: Tick) -> Option<Outcome> {
         let word = expiry.word();
-        let segment = self.arena.head_of(row.location());
-        if row.head().expiry == 0
-            || word == 0
-            || self.arena.tag(segment).ttl_class != crate::queue::ttl_class(word, now)
-        {
+        if row.head().expiry == 0 || word == 0 {
             return None;
         }
         let hash = self.arena.hash(table.id(), row.key());
         let mut shard = self.shard(hash).lock();
         self.settle_mark(&mut shard, table, hash, row.key());
         self.arena.find_location(&shard.token, hash, row.location())?;
-        self.arena.note_expiry(segment, word);
+        // The same place may hold another version by now, and the segment be of another class.
+        self.arena.row(row.location()).filter(|now| now.head().stamp == row.stamp())?;
+        let segment = self.arena.head_of(row.location());
+        if self.arena.tag(segment).ttl_class != crate::queue::ttl_class(word, now) {
+            return None;
+        }
+        self.note_deadline(segment, word);
         self.arena.set_expiry(row.location(), word);
         Some(Outcome::Done(row.stamp()))
     }

@@ -1,6 +1,6 @@
 //! The store: every table over one arena, and the locks between them.
 //!
-//! Order of locks, outermost first: `definitions`, `cleaning`, a table's `evicting`, a table's queue lists, one index
+//! Order of locks, outermost first: `definitions`, `committing`, `cleaning`, a table's `evicting`, a table's queue lists, one index
 //! shard, one ordered index, its reserved values. No thread holds two shards, or two ordered indexes.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use arena::{Arena, ArenaError, Hash, SegmentId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::catalog::Catalog;
 use crate::clock::{Clock, TICK_NS, TICKS_PER_SECOND, Tick};
@@ -77,6 +77,8 @@ pub struct Store {
     pub(crate) generation: AtomicU64,
     /// Serialises changes of definitions.
     pub(crate) definitions: Mutex<()>,
+    /// Held for reading by each commit of many rows; who must know that all before it have ended takes it for writing.
+    pub(crate) committing: RwLock<()>,
     pub(crate) statements: Statements,
     pub(crate) kept: KeptAccount,
     /// Serialises making room.
@@ -121,6 +123,7 @@ impl Store {
             generation: AtomicU64::new(catalog.generation),
             catalog: ArcSwap::from_pointee(catalog),
             definitions: Mutex::new(()),
+            committing: RwLock::new(()),
             statements: Statements::new(),
             kept: KeptAccount::default(),
             cleaning: Mutex::new(()),
@@ -224,10 +227,22 @@ impl Store {
         }
     }
 
-    /// A step of index growth, if one is due.
-    pub(crate) fn grow_index(&self) {
-        if let Some(shard) = self.arena.split_due() {
-            self.arena.split(&mut self.shards[shard].lock().token);
+    /// A step of index growth; false if none is due, or there is no room for it.
+    pub(crate) fn grow_index(&self) -> bool {
+        self.arena.split_due().is_some_and(|shard| self.arena.split(&mut self.shards[shard].lock().token))
+    }
+
+    /// Grows the index for rows that are about to come, all of one shard after the other, so that no chain of buckets
+    /// becomes too long for one of them. The caller holds no shard.
+    pub(crate) fn grow_index_for(&self, more: u64) {
+        while let Some(shard) = self.arena.split_due_for(more) {
+            let mut shard = self.shards[shard].lock();
+            // Another writer may have split the bucket; where there is no page for one, the rest goes on unsplit.
+            if !self.arena.split_for(&mut shard.token, more)
+                && self.arena.split_due_for(more) == Some(shard.token.shard())
+            {
+                return;
+            }
         }
     }
 

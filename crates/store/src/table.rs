@@ -214,7 +214,8 @@ impl TableState {
 }
 
 impl Limits {
-    fn apply(&self, def: &TableDef) {
+    /// Puts the rules of a definition in force.
+    pub(crate) fn apply(&self, def: &TableDef) {
         let ticks = def.options.ttl_ms.map_or(0, |ms| (ms * TICKS_PER_SECOND).div_ceil(1_000).max(1));
         self.ttl_ticks.store(Tick::try_from(ticks).unwrap_or(Tick::MAX), Ordering::Relaxed);
         // `aged_below` stays: what has expired does not come back when the rule is relaxed.

@@ -252,16 +252,16 @@ impl IndexScan {
             if self.ended {
                 return Ok(false);
             }
-            self.read_chunk(view);
+            self.read_chunk(view)?;
             view.check_sight()?;
         }
     }
 
     /// Reads some entries under the index lock, and after that the versions kept in their stead: what left the index
     /// before the first step was kept before the second.
-    fn read_chunk(&mut self, view: &View<'_>) {
+    fn read_chunk(&mut self, view: &View<'_>) -> Result<(), ReadError> {
         let mut entries = Vec::with_capacity(CHUNK);
-        let last = self.read_entries(view, &mut entries);
+        let last = self.read_entries(view, &mut entries)?;
         let nothing_kept = view.store.kept.is_empty();
         if !nothing_kept {
             entries.retain(|entry| !entry.replaced(view, &self.table));
@@ -281,13 +281,21 @@ impl IndexScan {
         }
         let visible = entries.into_iter().rev().filter(|entry| view.is_visible(&self.table, &entry.row));
         self.rows.ready.extend(visible.map(|entry| entry.row));
+        Ok(())
     }
 
     /// Copies the rows of the next entries while the index lock keeps them in place; returns the last entry, if more
     /// may follow it.
-    fn read_entries(&mut self, view: &View<'_>, entries: &mut Vec<Entry>) -> Option<Resume> {
+    fn read_entries(
+        &mut self,
+        view: &View<'_>,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Option<Resume>, ReadError> {
         let arena = &view.store.arena;
         let tree = self.index.tree.read();
+        if self.index.is_retired() {
+            return Err(ReadError::SnapshotTooOld);
+        }
         self.locations.clear();
         let range = Range {
             lower: as_slice(&self.lower),
@@ -311,7 +319,7 @@ impl IndexScan {
             }
         }
         self.ended = last.is_none();
-        last
+        Ok(last)
     }
 
     /// Adds the kept versions between the entry before this chunk and its last one.

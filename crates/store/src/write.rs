@@ -20,7 +20,7 @@ use crate::store::Store;
 use crate::table::Table;
 
 /// Rows that a single write evicts at most to bring a table back to `max_rows`; the rest is the cleaner's.
-const EVICTIONS_PER_WRITE: usize = 4;
+pub(crate) const EVICTIONS_PER_WRITE: usize = 4;
 /// Rows under one value of a unique index that a check looks at: one is live, the others expired and not yet cleared.
 pub(crate) const EQUAL_MAX: usize = 64;
 /// Attempts to append to an open segment before the write is refused; each failure means that another writer
@@ -100,7 +100,7 @@ pub(crate) struct NewParts<'a> {
 pub(crate) struct Placed<'s> {
     store: &'s Store,
     pub(crate) location: Location,
-    segment: SegmentId,
+    pub(crate) segment: SegmentId,
 }
 
 impl Drop for Placed<'_> {
@@ -233,14 +233,27 @@ impl Store {
             key: new.key,
             payload: new.payload,
         };
+        if new.key.len() > arena::MAX_KEY_BYTES {
+            let limit = arena::MAX_KEY_BYTES;
+            return Err(WriteError::Key(format!("key is {} bytes; the limit is {limit}", new.key.len())));
+        }
+        // Whoever still holds a table that was dropped takes no more room for it.
+        if table.state.gone.load(Ordering::Acquire) {
+            return Err(WriteError::TableGone);
+        }
         let bytes = parts.total_bytes();
         if bytes > self.row_bytes_max {
             return Err(WriteError::TooLarge { bytes, limit: self.row_bytes_max });
         }
         let placed = self.reserve(table, queue, ttl_class(expiry, now), bytes)?;
         self.arena.write_row(placed.location, &parts);
-        self.arena.note_expiry(placed.segment, if expiry == NEVER { 0 } else { expiry });
+        self.note_deadline(placed.segment, expiry);
         Ok(placed)
+    }
+
+    /// Notes a row's expiry word for its segment, which comes back whole when the last deadline has passed.
+    pub(crate) fn note_deadline(&self, segment: SegmentId, word: Tick) {
+        self.arena.note_expiry(segment, if word == NEVER { 0 } else { word });
     }
 
     /// Reserves space in the open segment of the row's group.
@@ -282,9 +295,12 @@ impl Store {
         bytes: usize,
     ) -> Result<Placed<'_>, WriteError> {
         let segment = self.allocate(table, queue, class, size)?;
-        let location = self.arena.reserve(segment, bytes).ok_or(WriteError::Full)?;
+        let Some(location) = self.arena.reserve(segment, bytes) else {
+            self.discard(table, queue, class, segment);
+            return Err(WriteError::Full);
+        };
         let placed = Placed { store: self, location, segment };
-        self.seal(table, &mut table.state.queues.lock(), queue, class, segment);
+        self.seal(&mut table.state.queues.lock(), queue, class, segment);
         Ok(placed)
     }
 
@@ -321,6 +337,11 @@ impl Store {
         Ok(Outcome::Done(stamp))
     }
 
+    /// Whether the row at a location is live now. The caller's shard lock keeps it where it is, and its deadline.
+    pub(crate) fn is_live_there(&self, table: &Table, location: Location, now: Tick) -> bool {
+        self.live_cas(table, location, now).is_some()
+    }
+
     /// The CAS value of the row at a location if it is live. The caller's shard lock keeps the row where it is.
     fn live_cas(&self, table: &Table, location: Location, now: Tick) -> Option<u64> {
         let row = self.arena.row(location)?;
@@ -353,7 +374,7 @@ impl Store {
                 Unique::Reserved => 0,
             };
             if let Err(error) = self.swap_slot(shard, table, change) {
-                self.give_back(&maintained[..taken], old, new_row, &mut scratch.keys);
+                self.give_back(&maintained[..taken], new_row, &mut scratch.keys[1]);
                 return Err(error);
             }
             self.reorder(&maintained, old, new_row, matches!(unique, Unique::Check(_)), &mut scratch.keys);
@@ -419,14 +440,16 @@ impl Store {
             if !index.sort_key(new, new_key) {
                 continue;
             }
+            // A dead row holds no value: another row may have taken it since.
             if let Some(old) = old
+                && self.is_live(table, old.head(), now)
                 && index.sort_key(old, old_key)
                 && old_key == new_key
             {
                 continue;
             }
             if !self.enter_unique(table, index, new_key, old.map(RowBuf::location), new.location(), now) {
-                self.give_back(&maintained[..at], old, Some(new), keys);
+                self.give_back(&maintained[..at], Some(new), &mut keys[1]);
                 return Err(WriteError::Unique { index: index.name().to_owned(), write: 0 });
             }
         }
@@ -447,11 +470,10 @@ impl Store {
         let mut tree = index.tree.write();
         let mut equal = Vec::new();
         tree.equal(key, &rows, EQUAL_MAX, &mut equal);
-        let taken = equal.iter().map(|&other| Location::from_bits(other)).any(|other| {
-            Some(other) != own
-                && other != location
-                && self.arena.row(other).is_some_and(|row| self.is_live(table, row.head(), now))
-        });
+        let taken = equal
+            .iter()
+            .map(|&other| Location::from_bits(other))
+            .any(|other| Some(other) != own && other != location && self.holds_values(table, other, now));
         if taken || !self.claim_reserved(index, key) {
             return false;
         }
@@ -460,7 +482,7 @@ impl Store {
     }
 
     /// Whether no commit has spoken for the value. One still in staging loses it: a single-key write never waits.
-    fn claim_reserved(&self, index: &Index, key: &[u8]) -> bool {
+    pub(crate) fn claim_reserved(&self, index: &Index, key: &[u8]) -> bool {
         let mut reserved = index.reserved.lock();
         let Some(&slot) = reserved.get(key) else { return true };
         if !self.arena.doom(slot) {
@@ -470,26 +492,26 @@ impl Store {
         true
     }
 
-    /// Takes the new row out of unique indexes again.
-    fn give_back(
-        &self,
-        passed: &[Arc<Index>],
-        old: Option<&RowBuf>,
-        new: Option<&RowBuf>,
-        keys: &mut [Vec<u8>; 2],
-    ) {
+    /// Whether the row behind an index entry holds its unique values: it is live, or its writer entered it and is
+    /// about to stamp and publish it.
+    pub(crate) fn holds_values(&self, table: &Table, location: Location, now: Tick) -> bool {
+        self.arena
+            .row(location)
+            .is_some_and(|row| row.head().stamp == 0 || self.is_live(table, row.head(), now))
+    }
+
+    /// Takes the new row out of the unique indexes that it was entered into.
+    fn give_back(&self, passed: &[Arc<Index>], new: Option<&RowBuf>, key: &mut Vec<u8>) {
         let Some(new) = new else { return };
-        let [old_key, new_key] = keys;
         for index in passed {
-            let unique = index.sort_key(new, new_key);
-            let kept = old.is_some_and(|old| index.sort_key(old, old_key) && old_key == new_key);
-            if unique && !kept {
-                index.tree.write().remove(new_key, new.location().bits(), &index.rows(&self.arena));
+            if index.sort_key(new, key) {
+                index.tree.write().remove(key, new.location().bits(), &index.rows(&self.arena));
             }
         }
     }
 
-    /// Brings every index from the old version to the new one. `entered`: new unique values are in their index already.
+    /// Brings every index from the old version to the new one. `entered`: new unique values are in their index already,
+    /// but for those that the old version held.
     fn reorder(
         &self,
         maintained: &[Arc<Index>],
@@ -507,6 +529,10 @@ impl Store {
             }
             let mut tree = index.tree.write();
             match (old, new) {
+                (Some(old), Some(new)) if old_key == new_key && entered => {
+                    tree.insert(new_key, new.location().bits(), &rows);
+                    tree.remove(old_key, old.location().bits(), &rows);
+                }
                 (Some(old), Some(new)) if old_key == new_key => {
                     tree.replace_location(old_key, old.location().bits(), new.location().bits(), &rows);
                 }
@@ -551,8 +577,13 @@ impl Store {
     /// What a writer owes after its write, within a bound: a step of index growth, and the table's own row limit.
     pub(crate) fn after_write(&self, table: &Table, now: Tick) {
         self.grow_index();
+        self.keep_to_rows(table, EVICTIONS_PER_WRITE, now);
+    }
+
+    /// Evicts up to `rows` rows of a table that is above its `max_rows`.
+    pub(crate) fn keep_to_rows(&self, table: &Table, rows: usize, now: Tick) {
         if table.rows() > table.state.limits.rows_max.load(Ordering::Relaxed) {
-            self.evict_rows(table, EVICTIONS_PER_WRITE, now);
+            self.evict_rows(table, rows, now);
         }
     }
 }

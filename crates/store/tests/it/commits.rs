@@ -224,3 +224,33 @@ fn no_row_is_resurrected() {
         });
     });
 }
+
+#[test]
+fn a_large_commit_leaves_no_row_out() {
+    const ROWS: i64 = 150_000;
+    let bench = Bench::new(128);
+    let t = bench.store.create_table(table("t", &[("id", "INT"), ("n", "INT")], 1, &[])).unwrap();
+    let rows: Vec<_> =
+        (0..ROWS).map(|id| put(&t, &[Value::Integer(id), Value::Integer(id)], Expect::Absent)).collect();
+    bench.store.commit(&rows).unwrap();
+    assert_eq!(t.rows(), ROWS.unsigned_abs());
+    assert_eq!(all_rows(&bench.store, &t).len(), rows.len());
+}
+
+#[test]
+fn a_commit_keeps_every_table_to_its_rows() {
+    let bench = Bench::new(32);
+    let tables = ["a", "b"].map(|name| {
+        let def = table(name, &[("id", "INT"), ("n", "INT")], 1, &[("max_rows", "100")]);
+        bench.store.create_table(def).unwrap()
+    });
+    let rows: Vec<_> = (0..1_000)
+        .map(|id| {
+            put(&tables[usize::from(id >= 500)], &[Value::Integer(id), Value::Integer(id)], Expect::Absent)
+        })
+        .collect();
+    bench.store.commit(&rows).unwrap();
+    for t in &tables {
+        assert!(t.rows() <= 100, "{} holds {} rows", t.name(), t.rows());
+    }
+}

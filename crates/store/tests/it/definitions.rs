@@ -169,3 +169,65 @@ fn a_dropped_table_leaves_nothing_behind() {
     assert_eq!(bench.store.drop_table(BUILT_IN).unwrap_err().state, "42501");
     assert_eq!(bench.store.drop_table("t").unwrap_err().state, "42P01");
 }
+
+/// A scan reads on while its index is dropped and its rows are written over: it ends with an error, never with rows of
+/// another table.
+#[test]
+fn a_scan_of_a_dropped_index_meets_no_foreign_row() {
+    let bench = Bench::new(16);
+    let store = &bench.store;
+    let mut def = table("t", &[("k", "INT"), ("v", "INT")], 1, &[]);
+    def.indexes = vec![index("t_v", &[1], false)];
+    let t = store.create_table(def).unwrap();
+    for n in 0..1_000 {
+        store.commit(&[put(&t, &[Value::Integer(n), Value::Integer(n)], Expect::Absent)]).unwrap();
+    }
+    let view = store.view();
+    let mut scan = view.range(&t, &t.indexes()[0], &KeyBounds::ALL, false);
+    let mut row = RowBuf::new();
+    assert!(scan.next(&view, &mut row).unwrap());
+    store.drop_index("t_v").unwrap();
+    store.truncate(&t);
+    bench.advance(std::time::Duration::from_secs(1));
+    let other = store.catalog();
+    for n in 0..5_000 {
+        set(store, other.built_in(), format!("secret-{n}").as_bytes(), b"secret", Expiry::Table);
+    }
+    let mut seen = 1;
+    let ended = loop {
+        match scan.next(&view, &mut row) {
+            Ok(true) => seen += 1,
+            ended => break ended,
+        }
+        assert!(!row.key().starts_with(b"secret"), "a row of another table");
+    };
+    assert!(ended.is_err(), "{seen} rows were taken for all");
+}
+
+#[test]
+fn an_index_that_finds_no_room_in_the_definitions_is_not_kept() {
+    let bench = Bench::new(16);
+    let store = &bench.store;
+    let t = store.create_table(table("t", &[("k", "INT"), ("u", "INT")], 1, &[])).unwrap();
+    // Fills the definitions to the last bytes.
+    let mut made = 0;
+    for bytes in [200_000, 20_000, 2_000, 200, 0] {
+        loop {
+            let mut def = table(&format!("wide{made}"), &[("k", "INT"), ("v", "TEXT")], 1, &[]);
+            def.columns[1].default = Some(Value::Text("x".repeat(bytes)));
+            if store.create_table(def).is_err() {
+                break;
+            }
+            made += 1;
+        }
+    }
+    let mut n = 0;
+    while store.create_index("wide0", index(&format!("i{n}"), &[1], false)).is_ok() {
+        n += 1;
+    }
+    let refused = store.create_index("t", index("an_index_with_a_longer_name", &[1], true)).unwrap_err();
+    assert_eq!(refused.state, "53200");
+    for k in 0..2 {
+        store.commit(&[put(&t, &[Value::Integer(k), Value::Integer(7)], Expect::Absent)]).unwrap();
+    }
+}

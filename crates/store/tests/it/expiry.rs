@@ -86,3 +86,49 @@ fn a_flush_in_the_future_takes_what_is_there_then() {
     set(&bench.store, table, b"c", b"1", Expiry::Table);
     assert!(get(&bench.store, table, b"c").is_some());
 }
+
+/// Eviction moves rows while they are touched: the deadline that was acknowledged last holds.
+#[test]
+fn a_touch_outlives_a_move() {
+    const HOT: u32 = 48;
+    let bench = Bench::new(32);
+    let store = &bench.store;
+    let t = store
+        .create_table(table(
+            "t",
+            &[("k", "TEXT"), ("v", "TEXT")],
+            1,
+            &[("max_rows", "50"), ("prefix", "t:"), ("value", "v")],
+        ))
+        .unwrap();
+    let name = |n: u32| format!("hot{n}").into_bytes();
+    let deadline = |tick: u32| Expiry::At(store.now() + 2_000 + tick);
+    let value = vec![b'v'; 4_000];
+    for n in 0..HOT {
+        set(store, &t, &name(n), &value, deadline(0));
+    }
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (t, done, value) = (&t, &done, &value);
+        let mover = scope.spawn(move || {
+            let mut n = 0_u64;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                set(store, t, format!("cold{n}").as_bytes(), b"1", deadline(0));
+                n += 1;
+            }
+        });
+        for round in 1..2_000 {
+            for n in 0..HOT {
+                let outcome = store.touch(t, &name(n), deadline(round), store.now()).unwrap();
+                let mut row = store::RowBuf::new();
+                if outcome == store::Outcome::Missing {
+                    set(store, t, &name(n), value, deadline(round));
+                } else if store.read(t, &name(n), store.now(), &mut row) {
+                    assert_eq!(Expiry::At(row.expiry()), deadline(round), "a touch of row {n} is lost");
+                }
+            }
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        mover.join().unwrap();
+    });
+}

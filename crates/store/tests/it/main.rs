@@ -10,3 +10,4 @@ mod eviction;
 mod expiry;
 mod model;
 mod restart;
+mod unique;
