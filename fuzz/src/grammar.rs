@@ -12,14 +12,14 @@ const RULES: &[(&str, &[&str])] = &[
     ("statement", &[
         "SELECT {columns} FROM {from} {where} {tail}", "SELECT {columns} FROM {from} {where} {tail}",
         "INSERT {or} INTO {table} VALUES ({expr}, {expr}, {expr}) {conflict} {returning}",
-        "INSERT INTO {table} ({column}, {column}) VALUES ({expr}, {expr}), ({expr}, {expr}) {conflict} {returning}",
-        "INSERT INTO {table} ({column}, {column}, {column}) SELECT {expr}, {expr}, {expr} FROM {from} {where} {conflict}",
+        "INSERT INTO {table} (a, b) VALUES ({expr}, {expr}), ({expr}, {expr}) {conflict} {returning}",
+        "INSERT INTO {table} (c, b, a) SELECT {expr}, {expr}, {expr} FROM {from} {where} {conflict}",
         "REPLACE INTO {table} SELECT * FROM {table} {where}",
         "UPDATE {or} {table} SET {column} = {expr} {where} {returning}",
         "UPDATE {table} SET {column} = {expr}, {column} = {expr} FROM {from} {where} {returning}",
         "UPDATE {table} SET ({column}, {column}) = (SELECT {expr}, {expr} FROM {from}) {where}",
         "DELETE FROM {table} {where} {returning}", "DELETE FROM {table} AS x {where} ORDER BY {expr} LIMIT {expr}",
-        "{define}", "{define}",
+        "{define}", "UPDATE {table} SET c = {expr}, b = {literal} {where} {returning}",
         "WITH w AS ({query}) {statement}", "EXPLAIN {statement}", "EXPLAIN QUERY PLAN {statement}",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {columns} FROM n, {from} {tail}",
         "{query} UNION ALL {query} {tail}", "{query} EXCEPT {query}", "VALUES ({expr}), ({expr})",
@@ -74,16 +74,16 @@ const RULES: &[(&str, &[&str])] = &[
     ("option", &["ttl", "prefix", "value", "ordered", "max_bytes", "max_rows", "\"no such\"", "weight", "evict"]),
     ("unique", &["", "UNIQUE"]),
     ("exists", &["", "IF EXISTS"]),
-    ("table", &["t", "u", "v", "memcached", "t", "u", "main.t", "\"T\"", "new1", "nowhere", "sqlite_schema", "w", "x"]),
+    ("table", &["t", "u", "v", "t", "u", "v", "memcached", "main.t", "\"T\"", "new1", "nowhere", "sqlite_schema", "w", "x"]),
     ("column", &[
-        "a", "b", "c", "a", "b", "c", "x.a", "y.b", "\"c\"", "key", "value", "rowid", "_cas", "_ttl", "_expires_at", "nope",
+        "a", "b", "c", "a", "b", "c", "c", "a", "b", "c", "a", "b", "c", "x.a", "y.b", "\"c\"", "key", "value", "rowid", "_cas", "_ttl", "_expires_at", "nope",
         "excluded.a", "_flags", "_age", "cas", "expires_at", "ttl",
     ]),
     ("new", &["new1", "new2", "\"\"", "sqlite_x", "\"a b\"", "pg_x", "t", "excluded", "\"; --\"", "_cas"]),
     ("index", &["t_b", "u_c", "new_i", "t_pkey", "u_pkey", "\"i i\""]),
     ("compare", &["=", "<", ">", "<=", ">=", "<>", "IS", "LIKE", "GLOB", "IS NOT DISTINCT FROM"]),
     ("expr", &[
-        "{literal}", "{column}", "{column}", "({expr} {operator} {expr})", "{function}({expr})", "{function}({expr}, {expr})",
+        "{literal}", "{column}", "{column}", "{literal}", "({expr} {operator} {expr})", "{function}({expr})", "{function}({expr}, {expr})",
         "(SELECT {expr} FROM {from} {where})", "CASE WHEN {expr} THEN {expr} ELSE {expr} END", "CAST({expr} AS {type})",
         "{column} {operator} {expr}", "NOT {expr}", "-{expr}", "{expr} IN ({query})", "EXISTS ({query})", "$1", "$2",
         "{function}({function}({expr}))", "{expr} COLLATE NOCASE", "count(*)", "row_number() OVER (ORDER BY {expr})",
@@ -132,12 +132,12 @@ impl<'a> Decisions<'a> {
         byte
     }
 
-    /// The next statement. One in eight is spoiled by a byte in a random place, or cut.
+    /// The next statement. One in sixteen is spoiled by a byte in a random place, or cut.
     pub fn statement(&mut self) -> String {
         let spoil = self.next();
         let mut text = String::new();
         self.expand("{statement}", 0, &mut text);
-        if spoil >= 32 {
+        if spoil >= 16 {
             return text;
         }
         let mut bytes = text.into_bytes();
@@ -164,7 +164,9 @@ impl<'a> Decisions<'a> {
                 continue;
             };
             let small = depth >= DEPTH_MAX || text.len() >= BYTES_MAX;
-            let choice = if small { 0 } else { usize::from(self.next()) % branches.len() };
+            let byte = if small { 0 } else { usize::from(self.next()) };
+            // Early branches are the likelier ones: they are what makes sense most often.
+            let choice = branches.len() * byte * byte >> 16;
             self.expand(branches[choice], depth + 1, text);
             rest = after;
         }

@@ -20,7 +20,7 @@ const STATEMENT_TIME_MAX: Duration = Duration::from_secs(20);
 const OPERATIONS_MAX: u64 = 300_000;
 
 /// Statements of one input.
-const STATEMENTS_MAX: usize = 6;
+const STATEMENTS_MAX: usize = 16;
 
 /// Tables with every kind of column, key and index.
 const SPECIMEN: &[&str] = &[

@@ -58,6 +58,10 @@
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("an arena is larger than a 32-bit address space");
 
+// The fuzz target of attach is compiled into the unit tests too, and calls this crate by its name.
+#[cfg(test)]
+extern crate self as arena;
+
 mod checkpoints;
 mod commit;
 mod copy;

@@ -100,6 +100,17 @@ impl Image {
         self.pages.keys().flat_map(|page| page * PAGE_WORDS..(page + 1) * PAGE_WORDS).collect()
     }
 
+    /// Length of the file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Cuts the file, or makes it longer.
+    pub fn set_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes;
+        self.pages.retain(|page, _| (page + 1) * PAGE_BYTES as u64 <= bytes);
+    }
+
     /// A file in anonymous memory with these bytes.
     pub(crate) fn to_file(&self) -> std::io::Result<std::os::fd::OwnedFd> {
         let file = rustix::fs::memfd_create("arena", rustix::fs::MemfdFlags::CLOEXEC)?;
@@ -117,11 +128,5 @@ impl Image {
     /// A file of zeros.
     pub(crate) fn empty(bytes: u64) -> Self {
         Self { pages: BTreeMap::new(), bytes }
-    }
-
-    /// Cuts the file, or makes it longer.
-    pub(crate) fn set_bytes(&mut self, bytes: u64) {
-        self.bytes = bytes;
-        self.pages.retain(|page, _| (page + 1) * PAGE_BYTES as u64 <= bytes);
     }
 }

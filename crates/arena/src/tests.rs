@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod files;
+mod generated;
 mod model;
 mod threads;
 

@@ -20,7 +20,7 @@ const INPUTS: u64 = 20_000;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn input(random: &mut Random) -> Vec<u8> {
-    random.bytes(120)
+    random.bytes(400)
 }
 
 #[test]
