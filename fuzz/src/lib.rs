@@ -1,4 +1,9 @@
-//! Fuzz targets, one module for each parser. A target is a function of bytes, so that libFuzzer (which wants the
-//! nightly toolchain) and ordinary tests (which do not) run the same checks.
+//! Fuzz targets, one module for each. A target is a function of bytes, so that libFuzzer (which wants the nightly
+//! toolchain) and ordinary tests (which do not) run the same checks.
 
+pub mod arena;
+pub mod dialogue;
+pub mod grammar;
+pub mod harness;
 pub mod memcache;
+pub mod sql;

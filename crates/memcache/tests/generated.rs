@@ -4,37 +4,13 @@
 mod common;
 
 use common::fuzz::fuzz_memcache;
-use common::{Random, seed};
+use common::harness::{Random, Run, fails, words};
 
-/// Inputs a run: a second or two. `FUZZ_INPUTS` asks for more.
+/// Inputs of a run, if its seconds allow so many.
 const INPUTS: usize = 300_000;
 
 /// Words of the protocol, from the dictionary that libFuzzer uses too.
 const DICTIONARY: &str = include_str!("../../../fuzz/dictionaries/memcache.dict");
-
-fn words() -> Vec<Vec<u8>> {
-    DICTIONARY
-        .lines()
-        .filter_map(|line| line.strip_prefix('"')?.strip_suffix('"'))
-        .map(|word| {
-            let mut bytes = Vec::new();
-            let mut rest = word;
-            while let Some((before, after)) = rest.split_once('\\') {
-                bytes.extend_from_slice(before.as_bytes());
-                let (byte, taken) = match after.as_bytes()[0] {
-                    b'r' => (b'\r', 1),
-                    b'n' => (b'\n', 1),
-                    b'x' => (u8::from_str_radix(&after[1..3], 16).unwrap(), 3),
-                    other => (other, 1),
-                };
-                bytes.push(byte);
-                rest = &after[taken..];
-            }
-            bytes.extend_from_slice(rest.as_bytes());
-            bytes
-        })
-        .collect()
-}
 
 /// Mostly commands that are right or nearly so, with their data; some of it flipped or cut.
 fn stream(random: &mut Random, words: &[Vec<u8>]) -> Vec<u8> {
@@ -80,25 +56,22 @@ fn valid_store(random: &mut Random, stream: &mut Vec<u8>) {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "how long to run is asked for by hand")]
 fn generated_streams_keep_the_rules() {
-    let mut random = Random(seed());
-    let words = words();
-    let inputs = std::env::var("FUZZ_INPUTS").map_or(INPUTS, |inputs| inputs.parse().unwrap());
-    for _ in 0..inputs {
-        let input = stream(&mut random, &words);
-        // The input is printed with the failure: it is the evidence, and the seed only the way back to it.
-        let result = std::panic::catch_unwind(|| fuzz_memcache(&input));
-        if let Err(cause) = result {
-            eprintln!("input: {}", input.escape_ascii());
-            std::panic::resume_unwind(cause);
-        }
-    }
+    let words = words(DICTIONARY);
+    Run::new(INPUTS).of(|| fuzz_memcache, move |random| stream(random, &words));
+}
+
+/// A target that takes one command for a mistake.
+#[test]
+fn a_planted_mistake_is_noticed() {
+    let planted = || |data: &[u8]| assert!(!data.windows(5).any(|word| word == b"touch"));
+    let words = words(DICTIONARY);
+    assert!(fails(Run::new(INPUTS), planted, move |random| stream(random, &words)));
 }
 
 #[test]
 fn the_dictionary_is_read() {
-    let words = words();
+    let words = words(DICTIONARY);
     assert!(words.contains(&b"get ".to_vec()));
     assert!(words.contains(&b"\r\n".to_vec()));
     assert!(words.contains(&vec![0x7f]));

@@ -4,6 +4,8 @@
 
 #[path = "../../../../fuzz/src/memcache.rs"]
 pub mod fuzz;
+#[path = "../../../../fuzz/src/harness.rs"]
+pub mod harness;
 
 use memcache::{Limits, Parser};
 
@@ -20,31 +22,4 @@ pub fn understood_within(limits: &Limits, stream: &[u8]) -> Vec<String> {
         assert_eq!(whole, fuzz::transcript(&parser, stream.chunks(1)), "byte by byte");
     }
     whole
-}
-
-/// A small generator of random numbers (xorshift): tests need no more, and its seed is all there is to replay.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).unwrap()
-    }
-}
-
-/// `SEED` of the environment, or a fresh one; a failing test prints it.
-#[allow(clippy::disallowed_methods, reason = "the one setting of random tests")]
-pub fn seed() -> u64 {
-    let seed: u64 = match std::env::var("SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => std::process::id().into(),
-    };
-    println!("SEED={seed}");
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
 }
