@@ -90,7 +90,7 @@ impl Bytes<'_> {
         (0..bytes).fold(0, |number, _| {
             let Some((&byte, rest)) = self.0.split_first() else { return number << 8 };
             self.0 = rest;
-            number << 8 | u64::from(byte)
+            (number << 8) | u64::from(byte)
         })
     }
 }
@@ -115,13 +115,13 @@ fn edit(image: &mut Image, words: &[u64], bytes: &mut Bytes<'_>) {
     let place = bytes.number(3) as usize;
     // Half of the edits are aimed at the head of the file, where a word says most.
     let word = if what & 1 == 0 { place as u64 % 128 } else { words[place % words.len()] };
-    let value = match what >> 1 & 7 {
-        0..3 => image.load(word) ^ 1 << bytes.number(1) % 64,
+    let value = match (what >> 1) & 7 {
+        0..3 => image.load(word) ^ (1 << (bytes.number(1) % 64)),
         3 => bytes.number(8),
         4 => bytes.number(1),
         5 => image.load(words[bytes.number(3) as usize % words.len()]),
         6 => image.load(word).wrapping_add(bytes.number(1)).wrapping_sub(128),
-        _ => u64::MAX << bytes.number(1) % 64,
+        _ => u64::MAX << (bytes.number(1) % 64),
     };
     // A wrong check of the constants ends everything early: some inputs bear a right one, as a forger's would, and
     // most leave them alone.

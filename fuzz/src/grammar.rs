@@ -166,7 +166,7 @@ impl<'a> Decisions<'a> {
             let small = depth >= DEPTH_MAX || text.len() >= BYTES_MAX;
             let byte = if small { 0 } else { usize::from(self.next()) };
             // Early branches are the likelier ones: they are what makes sense most often.
-            let choice = branches.len() * byte * byte >> 16;
+            let choice = (branches.len() * byte * byte) >> 16;
             self.expand(branches[choice], depth + 1, text);
             rest = after;
         }

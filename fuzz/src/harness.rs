@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const RUN_TIME: Duration = Duration::from_secs(4);
 
 /// An input that takes longer never ends. Slow machines are slow, but not that slow.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A small generator of random numbers (xorshift): tests need no more, and its seed is all there is to replay.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use common::fuzz::fuzz_memcache;
 use common::harness::{Random, Run, fails, words};
 
 /// Inputs of a run, if its seconds allow so many.
-const INPUTS: usize = 300_000;
+const INPUTS: u64 = 300_000;
 
 /// Words of the protocol, from the dictionary that libFuzzer uses too.
 const DICTIONARY: &str = include_str!("../../../fuzz/dictionaries/memcache.dict");

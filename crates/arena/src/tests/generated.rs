@@ -28,7 +28,10 @@ fn generated_damage_is_survived() {
         move |data: &[u8]| {
             tried += 1;
             usable += u32::from(fuzz_attach(&specimen, data));
-            assert!(tried < 200 || usable > tried / 10, "what is refused at once tests nothing: {usable} of {tried}");
+            assert!(
+                tried < 200 || usable > tried / 10,
+                "what is refused at once tests nothing: {usable} of {tried}"
+            );
         }
     };
     Run::new(INPUTS).of(make, input);
