@@ -111,6 +111,14 @@ fn answers_are_those_of_memcached() {
         theirs.send(&act);
         ours.send(&act);
         let (expected, found) = (theirs.answer(), ours.answer());
+        if strays_beyond_the_value(&act, &expected, &found) {
+            let again = Act { key: act.key, text: format!("delete k{}\r\n", act.key) };
+            for side in [&mut theirs, &mut ours] {
+                side.send(&again);
+                side.answer();
+            }
+            continue;
+        }
         history.push(format!("{:?} -> {found:?}", act.text.chars().take(200).collect::<String>()));
         assert!(
             expected == found || differs_as_written(&expected, &found),
@@ -118,6 +126,17 @@ fn answers_are_those_of_memcached() {
             history[history.len().saturating_sub(60)..].join("\n")
         );
     }
+}
+
+/// memcached 1.6.18 looks for a minus sign in numbers from 2^63, and looks on behind the value's end, where it may find
+/// one. The sides then hold different values, so the key is given up.
+fn strays_beyond_the_value(act: &Act, theirs: &[String], ours: &[String]) -> bool {
+    let ([theirs], [ours]) = (theirs, ours) else { return false };
+    let words: Vec<&str> = act.text.split_whitespace().collect();
+    let (Ok(new), [verb, _, delta]) = (ours.parse::<u64>(), words.as_slice()) else { return false };
+    let delta: u64 = delta.parse().unwrap_or(0);
+    let old = if *verb == "incr" { new.wrapping_sub(delta) } else { new.saturating_add(delta) };
+    theirs.contains("non-numeric") && old >= 1 << 63
 }
 
 /// Where we answer as memcached 1.6.45 does and 1.6.18 does not.
