@@ -360,7 +360,9 @@ impl Store {
         let SlotChange { found, new, .. } = *change;
         let maintained = table.state.maintained.load();
         if maintained.is_empty() {
-            return self.swap_slot(shard, table, change);
+            self.swap_slot(shard, table, change)?;
+            self.account_old(table, found);
+            return Ok(());
         }
         SWAP.with_borrow_mut(|scratch| {
             let old = found.filter(|entry| self.load_stable(entry.location, &mut scratch.old));
@@ -378,8 +380,16 @@ impl Store {
                 return Err(error);
             }
             self.reorder(&maintained, old, new_row, matches!(unique, Unique::Check(_)), &mut scratch.keys);
+            // Last: a segment without live bytes is recycled at once, and an index entry must not outlive its row.
+            self.account_old(table, found);
             Ok(())
         })
+    }
+
+    fn account_old(&self, table: &Table, found: Option<Entry>) {
+        if let Some(entry) = found {
+            self.account_out(table, entry.location);
+        }
     }
 
     fn swap_slot(&self, shard: &mut Shard, table: &Table, change: &SlotChange) -> Result<(), WriteError> {
@@ -398,9 +408,6 @@ impl Store {
             count(&table.state.counters.written);
         } else if let Some(entry) = found {
             self.arena.remove(&mut shard.token, entry.slot);
-        }
-        if let Some(entry) = found {
-            self.account_out(table, entry.location);
         }
         Ok(())
     }
@@ -563,10 +570,12 @@ impl Store {
     pub(crate) fn account_out(&self, table: &Table, location: Location) {
         let bytes = self.row_bytes(location);
         let segment = self.arena.head_of(location);
+        // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
+        let queue = self.queue_of(location);
         let live = self.arena.sub_live(segment, bytes);
         self.note_sparse(segment, live + bytes, live);
         let counters = &table.state.counters;
-        counters.rows[place(self.queue_of(location))].fetch_sub(1, Ordering::Relaxed);
+        counters.rows[place(queue)].fetch_sub(1, Ordering::Relaxed);
         counters.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 

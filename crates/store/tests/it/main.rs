@@ -10,4 +10,5 @@ mod eviction;
 mod expiry;
 mod model;
 mod restart;
+mod torture;
 mod unique;
