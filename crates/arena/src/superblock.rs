@@ -144,7 +144,22 @@ impl Arena {
 
     /// Raises `dead_below`; a smaller value is ignored, for what is dead stays dead.
     pub fn set_dead_below(&self, table: TableId, stamp: u64) {
-        let at = self.table_word(table);
+        self.raise(self.table_word(table), stamp);
+    }
+
+    /// Rows of the table with a smaller stamp and no deadline of their own are dead: they reached a time to live that
+    /// the table had once.
+    pub fn aged_below(&self, table: TableId) -> u64 {
+        // Acquire: pairs with the Release exchange below.
+        self.map.load(self.table_word(table) + 1, Ordering::Acquire)
+    }
+
+    /// Raises `aged_below`; a smaller value is ignored, for what is dead stays dead.
+    pub fn set_aged_below(&self, table: TableId, stamp: u64) {
+        self.raise(self.table_word(table) + 1, stamp);
+    }
+
+    fn raise(&self, at: u64, stamp: u64) {
         let mut now = self.map.load(at, Ordering::Acquire);
         while now < stamp && !self.map.compare_exchange(at, now, stamp) {
             now = self.map.load(at, Ordering::Acquire);

@@ -175,6 +175,8 @@ impl Store {
             ));
         }
         check_prefix(&catalog, &def, Some(table.id()))?;
+        // What has expired under the old rule stays dead, in the next process too.
+        self.arena.set_aged_below(table.id(), self.aged_below(&table.state, self.now()));
         let changed = Table::new(def, table.indexes().to_vec(), Arc::clone(&table.state));
         if let Err(error) = self.replace(&catalog, changed) {
             table.state.limits.apply(table.def());
@@ -472,6 +474,7 @@ fn load(arena: &Arena, def: TableDef) -> Table {
     let indexes: Vec<Arc<Index>> = indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
     state.maintained.store(Arc::new(indexes.clone()));
     state.limits.flushed_below.store(arena.dead_below(id), Ordering::Release);
+    state.limits.aged_below.store(arena.aged_below(id), Ordering::Relaxed);
     Table::new(def, indexes, state)
 }
 

@@ -80,6 +80,33 @@ fn a_flush_outlives_the_process() {
     assert_eq!(get(&store, catalog.table(BUILT_IN).unwrap(), b"a"), None);
 }
 
+/// Rows that a relaxed `ttl` had ended were served again by the next process: their age mark was not in the arena.
+#[test]
+fn what_expired_under_an_earlier_rule_stays_dead_in_the_next_process() {
+    let file = TempArena::new("aged");
+    let hands = ManualClock::new(1_700_000_000);
+    let options = options(Some(file.0.clone()), 16, &hands);
+    {
+        let store = Store::open(&options).unwrap().store;
+        let def = table(
+            "t",
+            &[("k", "TEXT"), ("v", "TEXT")],
+            1,
+            &[("ttl", "1 s"), ("prefix", "t:"), ("value", "v")],
+        );
+        let t = store.create_table(def).unwrap();
+        set(&store, &t, b"old", b"1", Expiry::Table);
+        hands.advance(Duration::from_secs(2));
+        store.set_options("t", &mut |options, _| options.reset("ttl")).unwrap();
+        set(&store, &t, b"new", b"1", Expiry::Table);
+    }
+    let store = Store::open(&options).unwrap().store;
+    let catalog = store.catalog();
+    let t = catalog.table("t").unwrap();
+    assert_eq!(get(&store, t, b"old"), None);
+    assert_eq!(get(&store, t, b"new").as_deref(), Some(&b"1"[..]));
+}
+
 #[test]
 fn a_cold_start_is_cold() {
     let file = TempArena::new("cold");
