@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Cancel, Done, Executor, Limits, RowSink, SqlError};
+use sql::{Cancel, Done, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 use store::{Clock, KeyBounds, ManualClock, RowBuf, Store, StoreOptions, Table};
 
@@ -52,6 +52,7 @@ pub fn fuzz_sql(data: &[u8]) {
 pub struct Desk {
     store: Arc<Store>,
     executor: Executor,
+    session: Session,
     cancel: Cancel,
 }
 
@@ -79,7 +80,7 @@ impl Desk {
             cached_statements: 2,
         };
         let executor = Executor::new(Arc::clone(&store), limits).expect("an executor");
-        let mut desk = Self { store, executor, cancel: Cancel::new() };
+        let mut desk = Self { store, executor, session: Session::new(), cancel: Cancel::new() };
         for sql in SPECIMEN {
             desk.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
@@ -89,7 +90,7 @@ impl Desk {
     fn execute(&mut self, sql: &str) -> Result<Done, SqlError> {
         let parameters = [Value::Integer(1), Value::Text("p".into())];
         let count = (1..=2).rev().find(|number| sql.contains(&format!("${number}"))).unwrap_or(0);
-        self.executor.execute(sql, &parameters[..count], &self.cancel, &mut Ignore)
+        self.executor.execute(&mut self.session, sql, &parameters[..count], &self.cancel, &mut Ignore)
     }
 
     /// Executes a statement and judges how it ended.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sql::{Cancel, Executor, Limits, RowSink, SqlError};
+use sql::{Cancel, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 
 use crate::client::Client;
@@ -88,6 +88,7 @@ impl Database for Daemon<'_> {
 /// The SQL engine and the store in this process.
 struct Inside {
     executor: Executor,
+    session: Session,
     cancel: Cancel,
 }
 
@@ -96,7 +97,7 @@ impl Inside {
         let store = crate::inside::open(MEMORY_MIB)?;
         let executor =
             Executor::new(Arc::clone(&store), Limits::default()).map_err(|error| in_words(&error))?;
-        Ok(Self { executor, cancel: Cancel::new() })
+        Ok(Self { executor, session: Session::new(), cancel: Cancel::new() })
     }
 }
 
@@ -107,7 +108,13 @@ impl Database for Inside {
 
     fn execute(&mut self, statement: &str, parameter: Option<u64>) -> Result<u64> {
         let number = parameter.map(|number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)));
-        let done = self.executor.execute(statement, number.as_slice(), &self.cancel, &mut Nothing);
+        let done = self.executor.execute(
+            &mut self.session,
+            statement,
+            number.as_slice(),
+            &self.cancel,
+            &mut Nothing,
+        );
         Ok(done.map_err(|error| in_words(&error))?.affected)
     }
 

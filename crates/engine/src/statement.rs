@@ -68,7 +68,7 @@ impl Session {
         let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
         let limit = out.len().saturating_add(limit);
         let mut rows = JsonRows { names: Vec::new(), out, limit };
-        executor.execute(statement, &parameters, cancel, &mut rows)
+        executor.execute(&mut sql::Session::new(), statement, &parameters, cancel, &mut rows)
     }
 }
 

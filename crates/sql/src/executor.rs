@@ -14,6 +14,7 @@ use crate::define;
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
+use crate::session::Session;
 use crate::sqlite::{Connection, Row, Statement, heap};
 use crate::table::{Cancel, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
@@ -118,11 +119,12 @@ impl Executor {
         self.core.limits = limits;
     }
 
-    /// Runs one statement.
+    /// Runs one statement of a session.
     ///
     /// The statement sees the store as it is when it begins, and its writes are applied whole or not at all.
     pub fn execute(
         &mut self,
+        _session: &mut Session,
         sql: &str,
         parameters: &[Value],
         cancel: &Cancel,

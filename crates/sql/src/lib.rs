@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use sql::{Cancel, Executor, Limits, RowSink, SqlError};
+//! use sql::{Cancel, Executor, Limits, RowSink, Session, SqlError};
 //! use store::value::{Value, ValueRef};
 //! use store::{Clock, Store, StoreOptions};
 //!
@@ -24,15 +24,16 @@
 //! let options = StoreOptions { path: None, memory_bytes: 64 << 20, cold: true, clock: Clock::System, row_bytes_max: 1 << 20 };
 //! let store = Store::open(&options).unwrap().store;
 //! let mut executor = Executor::new(Arc::clone(&store), Limits::default()).unwrap();
-//! let (cancel, mut out) = (Cancel::new(), Print(Vec::new()));
+//! let (mut session, cancel, mut out) = (Session::new(), Cancel::new(), Print(Vec::new()));
 //! for sql in [
 //!     "CREATE TABLE frag (key TEXT PRIMARY KEY, page_id INT, body TEXT) WITH (ttl = '5 min')",
 //!     "CREATE INDEX frag_page ON frag (page_id)",
 //!     "INSERT INTO frag VALUES ('a', 17, '<p>'), ('b', 17, '<q>')",
 //! ] {
-//!     executor.execute(sql, &[], &cancel, &mut out).unwrap();
+//!     executor.execute(&mut session, sql, &[], &cancel, &mut out).unwrap();
 //! }
-//! let done = executor.execute("DELETE FROM frag WHERE page_id = $1", &[Value::Integer(17)], &cancel, &mut out).unwrap();
+//! let delete = "DELETE FROM frag WHERE page_id = $1";
+//! let done = executor.execute(&mut session, delete, &[Value::Integer(17)], &cancel, &mut out).unwrap();
 //! assert_eq!(done.affected, 2);
 //! ```
 
@@ -43,6 +44,7 @@ mod error;
 mod executor;
 mod function;
 pub mod limits;
+mod session;
 mod sqlite;
 mod table;
 mod text;
@@ -51,5 +53,6 @@ mod write;
 pub use error::SqlError;
 pub use executor::{Done, DoneKind, Executor, RowSink};
 pub use limits::Limits;
+pub use session::{Notice, Session, TransactionStatus};
 pub use sqlite::{FaultPoint, arm_fault, panics_caught};
 pub use table::Cancel;

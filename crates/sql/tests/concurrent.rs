@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use common::{Rows, open_store};
-use sql::{Cancel, Executor, Limits};
+use sql::{Cancel, Executor, Limits, Session};
 use store::value::Value;
 use store::{Clock, Store};
 
@@ -21,7 +21,7 @@ fn executor(store: &Arc<Store>) -> Executor {
 fn run(executor: &mut Executor, sql: &str, parameters: &[Value]) -> Rows {
     let mut rows = Rows::default();
     executor
-        .execute(sql, parameters, &Cancel::new(), &mut rows)
+        .execute(&mut Session::new(), sql, parameters, &Cancel::new(), &mut rows)
         .unwrap_or_else(|error| panic!("{sql}: {error}"));
     rows
 }

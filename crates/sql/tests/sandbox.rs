@@ -130,7 +130,9 @@ fn the_timeout_stops_by_the_clock() {
     let limits = Limits { statement_timeout: Some(Duration::from_millis(20)), ..Limits::default() };
     let mut executor = Executor::new(store, limits).unwrap();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
-    let error = executor.execute(sql, &[], &Cancel::new(), &mut common::Rows::default()).unwrap_err();
+    let error = executor
+        .execute(&mut sql::Session::new(), sql, &[], &Cancel::new(), &mut common::Rows::default())
+        .unwrap_err();
     assert_eq!(
         (error.state, error.message.as_str()),
         ("57014", "canceling statement due to statement timeout")

@@ -5,7 +5,7 @@ pub(crate) mod native;
 
 use std::sync::Arc;
 
-use sql::{Cancel, Done, Executor, Limits, RowSink, SqlError};
+use sql::{Cancel, Done, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -13,6 +13,7 @@ pub(crate) struct Db {
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) executor: Executor,
+    pub(crate) session: Session,
     pub(crate) cancel: Cancel,
 }
 
@@ -49,12 +50,12 @@ impl Db {
         let clock = ManualClock::new(1_700_000_000);
         let store = open_store(Clock::Manual(Arc::clone(&clock)));
         let executor = Executor::new(Arc::clone(&store), limits).expect("an executor");
-        Self { store, clock, executor, cancel: Cancel::new() }
+        Self { store, clock, executor, session: Session::new(), cancel: Cancel::new() }
     }
 
     pub(crate) fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<(Done, Rows), SqlError> {
         let mut rows = Rows::default();
-        let done = self.executor.execute(sql, parameters, &self.cancel, &mut rows)?;
+        let done = self.executor.execute(&mut self.session, sql, parameters, &self.cancel, &mut rows)?;
         Ok((done, rows))
     }
 
