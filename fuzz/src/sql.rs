@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Cancel, Done, Executor, Limits, RowSink, Session, SqlError};
+use sql::{Cancel, Column, Done, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 use store::{Clock, KeyBounds, ManualClock, RowBuf, Store, StoreOptions, Table};
 
@@ -169,7 +169,7 @@ fn check_error(sql: &str, error: &SqlError) {
 struct Ignore;
 
 impl RowSink for Ignore {
-    fn columns(&mut self, _: &[&str]) {}
+    fn columns(&mut self, _: &[Column<'_>]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

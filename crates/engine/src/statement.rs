@@ -1,6 +1,6 @@
 //! SQL statements over a door that wants rows as JSON.
 
-use sql::{Cancel, Done, DoneKind, Executor, RowSink, SqlError};
+use sql::{Cancel, Column, Done, DoneKind, Executor, RowSink, SqlError};
 use store::value::ValueRef;
 
 use crate::answer::Answer;
@@ -82,11 +82,11 @@ struct JsonRows<'o> {
 }
 
 impl RowSink for JsonRows<'_> {
-    fn columns(&mut self, names: &[&str]) {
+    fn columns(&mut self, columns: &[Column<'_>]) {
         self.names.clear();
-        for (column, name) in names.iter().enumerate() {
-            let mut text = vec![if column == 0 { b'{' } else { b',' }];
-            json::write_text(name, &mut text);
+        for (at, column) in columns.iter().enumerate() {
+            let mut text = vec![if at == 0 { b'{' } else { b',' }];
+            json::write_text(column.name, &mut text);
             text.push(b':');
             self.names.push(text);
         }

@@ -11,8 +11,9 @@ use store::definition::ColumnKind;
 use store::value::{Value, ValueRef};
 use store::{Change, Expect, KeyBounds, Outcome, RowBuf, Table, View, Write, WriteError};
 
+use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
-use crate::executor::{Core, Done, DoneKind, RowSink};
+use crate::executor::{Core, Done, DoneKind, RowSink, type_of};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
 use crate::table::{Sought, sought};
 use crate::text::parameter::numbered;
@@ -54,10 +55,10 @@ enum Way {
 
 #[derive(Debug)]
 enum Verb {
-    /// Columns in the order asked for, and what they are called.
+    /// Columns in the order asked for, and what clients are told of them.
     Select {
         columns: Vec<usize>,
-        names: Vec<String>,
+        shown: Vec<OwnedColumn>,
     },
     Delete,
 }
@@ -115,7 +116,12 @@ fn of_select(core: &Core, select: &Select<'_>, parameters: usize) -> Option<Dire
     };
     let (table, conditions) = table_and_conditions(core, name, condition)?;
     let (columns, names) = result_columns(&table, columns)?;
-    let plan = DirectPlan::new(table, parameters, &conditions, Verb::Select { columns, names })?;
+    let shown = columns
+        .iter()
+        .zip(names)
+        .map(|(&column, name)| OwnedColumn { ty: type_of(&table, column), ..OwnedColumn::text(name) });
+    let shown = shown.collect();
+    let plan = DirectPlan::new(table, parameters, &conditions, Verb::Select { columns, shown })?;
     // Through an index there may be many rows, whose order and number SQLite looks after.
     matches!(plan.way, Way::Key).then_some(plan)
 }
@@ -220,6 +226,21 @@ impl DirectPlan {
         Some(Self { table, parameters, conditions, way, verb, row: RowBuf::new(), key: Vec::new() })
     }
 
+    /// The columns of its rows; `None` when it returns none.
+    pub(crate) fn columns(&self) -> Option<&Vec<OwnedColumn>> {
+        match &self.verb {
+            Verb::Select { shown, .. } => Some(shown),
+            Verb::Delete => None,
+        }
+    }
+
+    pub(crate) fn tag(&self) -> &'static str {
+        match &self.verb {
+            Verb::Select { .. } => "SELECT",
+            Verb::Delete => "DELETE",
+        }
+    }
+
     pub(crate) fn run(
         &mut self,
         core: &Core,
@@ -271,11 +292,10 @@ impl DirectPlan {
     ) -> Result<Done, SqlError> {
         let has_key = values.is_some_and(|values| self.encode_key(values));
         let found = has_key && core.store.view().get(&self.table, &self.key, &mut self.row)?;
-        let Verb::Select { columns, names } = &self.verb else {
+        let Verb::Select { columns, shown } = &self.verb else {
             return Err(SqlError::new(state::INTERNAL, "a query was expected"));
         };
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        out.columns(&names);
+        out.columns(&lent(shown));
         if found {
             let row: Vec<ValueRef<'_>> =
                 columns.iter().map(|&column| self.table.column(&self.row, column)).collect();

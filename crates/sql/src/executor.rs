@@ -6,11 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlite3_parser::ast::QualifiedName;
+use store::definition::SqlType;
 use store::value::{Value, ValueRef};
 use store::{Catalog, Store, Table};
 
 use crate::cache::Cache;
 use crate::define;
+use crate::describe::{Column, Description, OwnedColumn, lent};
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
@@ -24,8 +26,8 @@ use crate::write::{self, WritePlan};
 
 /// Takes the rows of a statement as they come.
 pub trait RowSink {
-    /// The names of the columns, once, before the first row.
-    fn columns(&mut self, names: &[&str]);
+    /// The columns, once, before the first row.
+    fn columns(&mut self, columns: &[Column<'_>]);
 
     /// One row. An error stops the statement and is what it answers.
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
@@ -79,11 +81,11 @@ pub(crate) enum Plan {
     Direct(Box<DirectPlan>),
 }
 
-/// A query with the names of its columns.
+/// A query with its columns.
 #[derive(Debug)]
 pub(crate) struct ReadPlan {
     statement: Statement,
-    names: Vec<String>,
+    columns: Vec<OwnedColumn>,
     parameters: usize,
     tag: &'static str,
 }
@@ -159,6 +161,40 @@ impl Executor {
         result
     }
 
+    /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what
+    /// it left open follows from the statement, and is text where nothing is to be found.
+    pub fn describe(
+        &mut self,
+        _session: &Session,
+        sql: &str,
+        parameter_types: &[Option<SqlType>],
+    ) -> Result<Description, SqlError> {
+        self.refresh()?;
+        self.core.sight.start_watch(&self.core.limits, &Cancel::new());
+        let heap_bytes = self.core.limits.heap_bytes_max;
+        let result = heap::capped(heap_bytes, || self.described(sql, parameter_types));
+        result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
+    }
+
+    fn described(&mut self, sql: &str, parameter_types: &[Option<SqlType>]) -> Result<Description, SqlError> {
+        if self.cache.get(sql).is_none() {
+            check_size(sql)?;
+            let kind = kind_of(sql)?;
+            if matches!(
+                kind,
+                StatementKind::Define | StatementKind::Truncate | StatementKind::Alter | StatementKind::Empty
+            ) {
+                return Ok(Description::default());
+            }
+            let plan = self.compile(kind, sql)?;
+            let description = plan.description(parameter_types);
+            self.cache.put(sql, plan);
+            return Ok(description);
+        }
+        let plan = self.cache.get(sql);
+        Ok(plan.map(|plan| plan.description(parameter_types)).unwrap_or_default())
+    }
+
     /// The plan of a statement that reads or writes rows.
     fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
         let core = &self.core;
@@ -231,6 +267,17 @@ fn check_count(given: usize, taken: usize) -> Result<(), SqlError> {
 }
 
 impl Plan {
+    /// What it takes and gives. What a client chose for a parameter stands.
+    fn description(&self, chosen: &[Option<SqlType>]) -> Description {
+        let (count, columns, tag) = match self {
+            Self::Read(plan) => (plan.parameters, Some(&plan.columns), plan.tag),
+            Self::Write(plan) => (plan.parameters, plan.columns(), plan.tag()),
+            Self::Direct(plan) => (plan.parameters, plan.columns(), plan.tag()),
+        };
+        let chosen = |at: usize| chosen.get(at).copied().flatten().unwrap_or(SqlType::Text);
+        Description { parameters: (0..count).map(chosen).collect(), columns: columns.cloned(), tag }
+    }
+
     fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
         match self {
             Self::Read(plan) => {
@@ -261,17 +308,16 @@ impl ReadPlan {
         if !statement.is_read_only() {
             return Err(SqlError::new(state::FORBIDDEN, "the statement would write"));
         }
-        let names = (0..statement.columns()).map(|column| statement.column_name(column)).collect();
+        let columns = core.columns_of(&statement);
         let parameters = statement.parameter_count();
         if parameters > PARAMETERS_MAX {
             return Err(SqlError::new(state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}")));
         }
-        Ok(Self { statement, names, parameters, tag })
+        Ok(Self { statement, columns, parameters, tag })
     }
 
     fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
-        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        out.columns(&names);
+        out.columns(&lent(&self.columns));
         let mut rows = 0;
         let mut values: Vec<ValueRef<'static>> = Vec::new();
         let view = core.store.view();
@@ -315,6 +361,22 @@ impl Core {
         Ok(statement)
     }
 
+    /// The columns of a compiled statement, typed where they come from a table unchanged.
+    pub(crate) fn columns_of(&self, statement: &Statement) -> Vec<OwnedColumn> {
+        let column = |at: usize| {
+            let mut column = OwnedColumn::text(statement.column_name(at));
+            let origin = statement.origin(at).and_then(|(table, name)| {
+                let table = self.catalog.table(&table)?;
+                Some((table, table.def().column_index(&name)?))
+            });
+            if let Some((table, origin)) = origin {
+                column.ty = type_of(table, origin);
+            }
+            column
+        };
+        (0..statement.columns()).map(column).collect()
+    }
+
     /// Runs a compiled statement with as many of the parameters as it takes.
     pub(crate) fn run(
         &self,
@@ -330,6 +392,15 @@ impl Core {
     /// The reason that a cursor or the watch gave, if it was one of these.
     fn failed(&self, error: SqlError) -> SqlError {
         self.sight.take_failure().unwrap_or(error)
+    }
+}
+
+/// What clients are told of a table's column.
+pub(crate) fn type_of(table: &Table, column: usize) -> SqlType {
+    let declared = table.def().columns.get(column).map_or("", |column| column.declared.as_str());
+    match SqlType::of_declared(declared) {
+        None | Some(SqlType::Unknown) => SqlType::Text,
+        Some(known) => known,
     }
 }
 

@@ -8,13 +8,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use sql::{Cancel, Executor, Limits, RowSink, Session, SqlError};
+//! use sql::{Cancel, Column, Executor, Limits, RowSink, Session, SqlError};
 //! use store::value::{Value, ValueRef};
 //! use store::{Clock, Store, StoreOptions};
 //!
 //! struct Print(Vec<String>);
 //! impl RowSink for Print {
-//!     fn columns(&mut self, _: &[&str]) {}
+//!     fn columns(&mut self, _: &[Column<'_>]) {}
 //!     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
 //!         self.0.push(format!("{values:?}"));
 //!         Ok(())
@@ -39,6 +39,7 @@
 
 mod cache;
 mod define;
+mod describe;
 mod direct;
 mod error;
 mod executor;
@@ -50,9 +51,11 @@ mod table;
 mod text;
 mod write;
 
+pub use describe::{Column, Description, OwnedColumn};
 pub use error::SqlError;
 pub use executor::{Done, DoneKind, Executor, RowSink};
 pub use limits::Limits;
 pub use session::{Notice, Session, TransactionStatus};
 pub use sqlite::{FaultPoint, arm_fault, panics_caught};
+pub use store::definition::SqlType;
 pub use table::Cancel;

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::value::{Affinity, Value, ValueRef};
 
 mod options;
+mod sql_type;
 mod types;
 
 pub use options::{OPTIONS, OptionDef, TableOptions};
+pub use sql_type::{Element, SqlType};
 
 /// Most columns of a table: SQLite's own default limit, which the virtual table must not exceed.
 pub const COLUMNS_MAX: usize = 2000;

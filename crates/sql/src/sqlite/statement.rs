@@ -83,6 +83,24 @@ impl Statement {
         unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
     }
 
+    /// The table and the column of it that a result column shows unchanged; `None` for what is computed.
+    pub(crate) fn origin(&self, column: usize) -> Option<(String, String)> {
+        let column = c_int::try_from(column).ok()?;
+        let raw = self.raw.as_ptr();
+        // SAFETY: the statement is live; SQLite answers null for what is computed (so too below).
+        let table = unsafe { ffi::sqlite3_column_table_name(raw, column) };
+        // SAFETY: see above.
+        let name = unsafe { ffi::sqlite3_column_origin_name(raw, column) };
+        if table.is_null() || name.is_null() {
+            return None;
+        }
+        // SAFETY: a C string that stays until the statement is compiled anew (so too below).
+        let table = unsafe { CStr::from_ptr(table) }.to_string_lossy().into_owned();
+        // SAFETY: see above.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+        Some((table, name))
+    }
+
     /// The highest number of a parameter.
     pub(crate) fn parameter_count(&self) -> usize {
         self.parameters

@@ -149,8 +149,8 @@ impl<'t> Writer<'t> {
         let rows = self.rows_of_list(NEW_ROWS, &self.name);
         let sql = format!("{}SELECT {} FROM {rows}", self.with_clause(), columns.join(", "));
         let statement = self.core.compile(&sql)?;
-        let names = (0..statement.columns()).map(|column| statement.column_name(column)).collect();
-        Ok(Returning { statement, names })
+        let columns = self.core.columns_of(&statement);
+        Ok(Returning { statement, columns })
     }
 
     fn target(&self, name: &Name<'_>) -> Result<Target, SqlError> {

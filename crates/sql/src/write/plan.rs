@@ -8,6 +8,7 @@ use store::{Table, WriteError};
 use super::batch::Batch;
 use super::change::ChangePlan;
 use super::insert::InsertPlan;
+use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind, RowSink};
 use crate::limits::RETRIES_MAX;
@@ -39,7 +40,7 @@ pub(crate) enum Verb {
 #[derive(Debug)]
 pub(crate) struct Returning {
     pub(crate) statement: Statement,
-    pub(crate) names: Vec<String>,
+    pub(crate) columns: Vec<OwnedColumn>,
 }
 
 /// One run of a statement.
@@ -63,8 +64,7 @@ impl WritePlan {
             Verb::Change(plan) => run.commit(&mut Again::Change(plan), returning, self.returning.as_mut())?,
         };
         if let Some(returning) = &self.returning {
-            let names: Vec<&str> = returning.names.iter().map(String::as_str).collect();
-            out.columns(&names);
+            out.columns(&lent(&returning.columns));
             for row in &rows {
                 let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
                 out.row(&values)?;
@@ -74,7 +74,12 @@ impl WritePlan {
         Ok(Done { kind, affected: batch.affected(), tag: self.tag() })
     }
 
-    fn tag(&self) -> &'static str {
+    /// The columns of its rows; `None` when it returns none.
+    pub(crate) fn columns(&self) -> Option<&Vec<OwnedColumn>> {
+        self.returning.as_ref().map(|returning| &returning.columns)
+    }
+
+    pub(crate) fn tag(&self) -> &'static str {
         match &self.verb {
             Verb::Insert(_) => "INSERT",
             Verb::Change(plan) => plan.tag(),

@@ -5,7 +5,7 @@ pub(crate) mod native;
 
 use std::sync::Arc;
 
-use sql::{Cancel, Done, Executor, Limits, RowSink, Session, SqlError};
+use sql::{Cancel, Column, Done, Executor, Limits, RowSink, Session, SqlError, SqlType};
 use store::value::{Value, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -21,12 +21,14 @@ pub(crate) struct Db {
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Rows {
     pub(crate) names: Vec<String>,
+    pub(crate) types: Vec<SqlType>,
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
 impl RowSink for Rows {
-    fn columns(&mut self, names: &[&str]) {
-        self.names = names.iter().map(|name| (*name).to_owned()).collect();
+    fn columns(&mut self, columns: &[Column<'_>]) {
+        self.names = columns.iter().map(|column| column.name.to_owned()).collect();
+        self.types = columns.iter().map(|column| column.ty).collect();
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {

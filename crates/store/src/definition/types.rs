@@ -1,84 +1,76 @@
 //! The type names that a column may be declared with.
 
-use super::{ColumnKind, DefinitionError};
+use super::{ColumnKind, DefinitionError, SqlType};
 
-/// Every known name with what it stores: SQLite's usual names, PostgreSQL's and MySQL's.
+/// Every known name with what clients are told of it: SQLite's usual names, PostgreSQL's and MySQL's.
 ///
 /// A name that is not here is refused rather than guessed by substring as SQLite does, where `POINT` is an
-/// integer because it contains `INT`. Moments, UUIDs and JSON are text, the form in which SQLite's own date
-/// and JSON functions take them.
-const TYPES: &[(ColumnKind, &[&str])] = &[
-    (
-        ColumnKind::Integer,
-        &[
-            "INT",
-            "INTEGER",
-            "TINYINT",
-            "SMALLINT",
-            "MEDIUMINT",
-            "BIGINT",
-            "INT2",
-            "INT4",
-            "INT8",
-            "BOOL",
-            "BOOLEAN",
-            "UNSIGNED BIG INT",
-        ],
-    ),
-    (ColumnKind::Real, &["REAL", "FLOAT", "FLOAT4", "FLOAT8", "DOUBLE", "DOUBLE PRECISION"]),
-    (
-        ColumnKind::Text,
-        &[
-            "TEXT",
-            "CHAR",
-            "CHARACTER",
-            "VARCHAR",
-            "CHARACTER VARYING",
-            "VARYING CHARACTER",
-            "NCHAR",
-            "NATIVE CHARACTER",
-            "NVARCHAR",
-            "BPCHAR",
-            "CLOB",
-            "STRING",
-            "TINYTEXT",
-            "MEDIUMTEXT",
-            "LONGTEXT",
-            "NAME",
-            "CITEXT",
-            "UUID",
-            "JSON",
-            "JSONB",
-            "XML",
-            "DATE",
-            "TIME",
-            "DATETIME",
-            "TIMESTAMP",
-            "TIMESTAMPTZ",
-            "TIMETZ",
-            "TIMESTAMP WITH TIME ZONE",
-            "TIMESTAMP WITHOUT TIME ZONE",
-            "TIME WITH TIME ZONE",
-            "TIME WITHOUT TIME ZONE",
-            "INTERVAL",
-            "INET",
-            "CIDR",
-        ],
-    ),
-    (ColumnKind::Blob, &["BLOB", "BYTEA", "BINARY", "VARBINARY", "TINYBLOB", "MEDIUMBLOB", "LONGBLOB"]),
-    (ColumnKind::Numeric, &["NUMERIC", "DECIMAL", "NUMBER"]),
-    (ColumnKind::Any, &["ANY", ""]),
+/// integer because it contains `INT`.
+const NAMES: &[(SqlType, &[&str])] = &[
+    (SqlType::Bool, &["BOOL", "BOOLEAN"]),
+    (SqlType::Int2, &["SMALLINT", "INT2", "TINYINT", "SMALLSERIAL", "SERIAL2"]),
+    (SqlType::Int4, &["INT", "INTEGER", "INT4", "MEDIUMINT", "SERIAL", "SERIAL4"]),
+    (SqlType::Int8, &["BIGINT", "INT8", "UNSIGNED BIG INT", "BIGSERIAL", "SERIAL8"]),
+    (SqlType::Float4, &["FLOAT4"]),
+    (SqlType::Float8, &["REAL", "FLOAT", "FLOAT8", "DOUBLE", "DOUBLE PRECISION"]),
+    (SqlType::Numeric, &["NUMERIC", "DECIMAL", "DEC", "NUMBER"]),
+    (SqlType::Text, &["TEXT", "CLOB", "STRING", "TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "CITEXT"]),
+    (SqlType::Varchar, &["VARCHAR", "CHARACTER VARYING", "VARYING CHARACTER", "NVARCHAR", "CHAR VARYING"]),
+    // Blanks are not added to fill the length, so these are texts as the others are.
+    (SqlType::Bpchar, &["CHAR", "CHARACTER", "NCHAR", "NATIVE CHARACTER", "BPCHAR"]),
+    (SqlType::Bytea, &["BLOB", "BYTEA", "BINARY", "VARBINARY", "TINYBLOB", "MEDIUMBLOB", "LONGBLOB"]),
+    (SqlType::Timestamptz, &["TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"]),
+    (SqlType::Timestamp, &["TIMESTAMP", "TIMESTAMP WITHOUT TIME ZONE", "DATETIME"]),
+    (SqlType::Date, &["DATE"]),
+    (SqlType::Time, &["TIME", "TIME WITHOUT TIME ZONE"]),
+    (SqlType::Timetz, &["TIMETZ", "TIME WITH TIME ZONE"]),
+    (SqlType::Interval, &["INTERVAL"]),
+    (SqlType::Json, &["JSON"]),
+    (SqlType::Jsonb, &["JSONB"]),
+    (SqlType::Uuid, &["UUID"]),
+    (SqlType::Name, &["NAME"]),
+    (SqlType::Inet, &["INET"]),
+    (SqlType::Cidr, &["CIDR"]),
+    (SqlType::Xml, &["XML"]),
+    (SqlType::Oid, &["OID"]),
+    // Values of every kind: a client is told that they are text, which all of them can be written as.
+    (SqlType::Unknown, &["ANY", ""]),
 ];
 
+impl SqlType {
+    /// The type of a column declared so; names are compared whole, in any case, without what stands in
+    /// parentheses. `None` for a name that is not known.
+    pub fn of_declared(declared: &str) -> Option<Self> {
+        let name = bare_name(declared);
+        // MySQL's unsigned integers: the sign is not enforced, the range is 64 bits with sign.
+        if let Some(signed) = name.strip_suffix(" UNSIGNED") {
+            return find(signed).map(|_| Self::Int8);
+        }
+        if let Some(element) = name.strip_suffix("[]") {
+            return find(element.trim_end())?.array();
+        }
+        find(&name)
+    }
+
+    /// What a column of this type stores.
+    pub(super) fn kind(self) -> ColumnKind {
+        match self {
+            Self::Bool | Self::Int2 | Self::Int4 | Self::Int8 | Self::Oid => ColumnKind::Integer,
+            Self::Float4 | Self::Float8 => ColumnKind::Real,
+            Self::Numeric => ColumnKind::Numeric,
+            Self::Bytea => ColumnKind::Blob,
+            Self::Unknown => ColumnKind::Any,
+            _ => ColumnKind::Text,
+        }
+    }
+}
+
+fn find(name: &str) -> Option<SqlType> {
+    NAMES.iter().find(|(_, names)| names.contains(&name)).map(|&(ty, _)| ty)
+}
+
 pub(super) fn kind_of(declared: &str) -> Result<ColumnKind, DefinitionError> {
-    let name = bare_name(declared);
-    // MySQL's unsigned integers: the sign is not enforced, the range is 64 bits with sign.
-    let name = name.strip_suffix(" UNSIGNED").unwrap_or(&name);
-    TYPES
-        .iter()
-        .find(|(_, names)| names.contains(&name))
-        .map(|&(kind, _)| kind)
-        .ok_or_else(|| unknown(declared))
+    SqlType::of_declared(declared).map(SqlType::kind).ok_or_else(|| unknown(declared))
 }
 
 fn unknown(declared: &str) -> DefinitionError {
@@ -126,12 +118,13 @@ mod tests {
             ("uuid", ColumnKind::Text),
             ("bytea", ColumnKind::Blob),
             ("DECIMAL(10, 2)", ColumnKind::Numeric),
+            ("int[]", ColumnKind::Text),
             ("any", ColumnKind::Any),
             ("", ColumnKind::Any),
         ] {
             assert_eq!(kind_of(declared), Ok(kind), "{declared}");
         }
-        for declared in ["POINT", "int[]", "frob", "UNSIGNED"] {
+        for declared in ["POINT", "frob", "UNSIGNED", "frob[]"] {
             assert_eq!(kind_of(declared).unwrap_err().sqlstate, "42704", "{declared}");
         }
     }
