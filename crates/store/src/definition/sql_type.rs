@@ -125,6 +125,7 @@ impl SqlType {
     }
 
     /// The type itself, or an array's element.
+    #[must_use]
     pub fn scalar(self) -> Self {
         match self {
             Self::Array(Element(at)) => TYPES.get(usize::from(at)).map_or(Self::Text, |facts| facts.ty),
