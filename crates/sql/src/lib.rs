@@ -59,3 +59,4 @@ pub use session::{Notice, Session, TransactionStatus};
 pub use sqlite::{FaultPoint, arm_fault, panics_caught};
 pub use store::definition::SqlType;
 pub use table::Cancel;
+pub use text::split::{Piece, split_statements};

@@ -4,5 +4,6 @@ pub(crate) mod kind;
 pub(crate) mod literal;
 pub(crate) mod parameter;
 pub(crate) mod parse;
+pub(crate) mod split;
 pub(crate) mod storage;
 pub(crate) mod token;

@@ -306,14 +306,13 @@ impl<'t> Writer<'t> {
         Ok(UpsertUpdate { statement: self.core.compile(&sql)?, targets })
     }
 
-    /// `SET` as single assignments.
+    /// `SET` as single assignments. Of several to one column, the rightmost counts, as in SQLite.
     fn assignments(&self, sets: &[Set<'_>]) -> Result<Vec<(Target, String)>, SqlError> {
         let mut assigned: Vec<(Target, String)> = Vec::new();
         for set in sets {
             for (name, expression) in set.col_names.iter().zip(split_assignment(set)?) {
                 let target = self.target(name)?;
-                let targets: Vec<Target> = assigned.iter().map(|(target, _)| *target).collect();
-                check_new(&targets, target, name)?;
+                assigned.retain(|(known, _)| *known != target);
                 assigned.push((target, expression));
             }
         }
