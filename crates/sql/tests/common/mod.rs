@@ -19,6 +19,7 @@ pub(crate) struct Db {
 
 /// Rows with the names of their columns.
 #[derive(Debug, Default, Clone, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "the rows of an answer are its rows")]
 pub(crate) struct Rows {
     pub(crate) names: Vec<String>,
     pub(crate) types: Vec<SqlType>,
