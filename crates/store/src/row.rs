@@ -1,6 +1,6 @@
 //! A private copy of a row, reused from read to read so that reading allocates nothing.
 
-use arena::{Location, RowHead, RowRead, TableId};
+use arena::{Location, RowHead, RowParts, RowRead, TableId};
 
 use crate::clock::Tick;
 
@@ -41,6 +41,29 @@ impl RowBuf {
         Self::default()
     }
 
+    /// A row that no commit gave a stamp yet; `words` are its expiry word, the client's flags and a CAS value of its own.
+    pub(crate) fn uncommitted(
+        table: TableId,
+        key: &[u8],
+        payload: Vec<u8>,
+        words: (Tick, u32, Option<u64>),
+    ) -> Self {
+        let (expiry, client_flags, cas) = words;
+        let pieces: &[&[u8]] = &[&payload];
+        let parts = RowParts { table, multi: false, expiry, client_flags, cas, key, payload: pieces };
+        let head = RowHead {
+            table,
+            key_len: key.len(),
+            payload_len: payload.len(),
+            expiry,
+            client_flags,
+            explicit_cas: cas,
+            total_bytes: parts.total_bytes(),
+            ..NO_ROW
+        };
+        Self { head, location: Location::from_bits(0), key: key.to_vec(), payload }
+    }
+
     /// Copies a row and says whether the copy is whole; a torn copy must not be looked at.
     pub(crate) fn load(&mut self, row: &RowRead<'_>) -> bool {
         self.head = *row.head();
@@ -74,7 +97,12 @@ impl RowBuf {
         self.location
     }
 
-    /// The global number of the write that made this version.
+    /// Whether the row stands in a transaction's list only.
+    pub fn is_uncommitted(&self) -> bool {
+        self.head.stamp == 0
+    }
+
+    /// The global number of the write that made this version; 0 as long as it is uncommitted.
     pub fn stamp(&self) -> u64 {
         self.head.stamp
     }
@@ -84,9 +112,9 @@ impl RowBuf {
         self.head.cas()
     }
 
-    /// The row's own deadline in ticks; 0 when only the table's rules end it.
+    /// The row's own deadline in ticks; 0 when only the table's rules end it, `Tick::MAX` when not even these do.
     pub fn expiry(&self) -> Tick {
-        if self.head.expiry == NEVER { 0 } else { self.head.expiry }
+        self.head.expiry
     }
 
     /// The 32 bits that a memcached client stored beside the value.
@@ -102,6 +130,10 @@ impl RowBuf {
     /// The encoded columns outside the key.
     pub fn payload(&self) -> &[u8] {
         &self.payload
+    }
+
+    pub(crate) fn into_payload(self) -> Vec<u8> {
+        self.payload
     }
 
     /// Bytes the row takes in the arena.

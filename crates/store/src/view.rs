@@ -2,6 +2,8 @@
 //!
 //! A write of one row is seen at once. A commit of many rows is seen whole or not at all: where the statement began
 //! before it was published, the versions before it are read from where they were kept.
+//!
+//! Within a transaction the sight is that with the transaction's own list laid over it (`overlay.rs`).
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -13,11 +15,13 @@ use crate::clock::Tick;
 use crate::error::ReadError;
 use crate::index::{Index, KeyBounds, as_slice};
 use crate::ordered::{Range, Resume};
+use crate::overlay::Merge;
 use crate::row::RowBuf;
 use crate::shard::{Kept, Shard};
 use crate::statement::Sight;
 use crate::store::Store;
 use crate::table::Table;
+use crate::write_set::WriteSet;
 
 /// Index entries read under one hold of an index lock.
 const CHUNK: usize = 64;
@@ -30,13 +34,22 @@ pub struct View<'s> {
     store: &'s Store,
     sight: Sight,
     now: Tick,
+    /// What the statement's transaction wrote.
+    pub(crate) own: Option<&'s WriteSet>,
 }
 
 impl Store {
     /// Begins a statement.
     pub fn view(&self) -> View<'_> {
         let sight = self.statements.begin(|| self.arena.last_stamp());
-        View { store: self, sight, now: self.now() }
+        View { store: self, sight, now: self.now(), own: None }
+    }
+
+    /// Begins a statement of a transaction, which sees that transaction's writes too.
+    pub fn view_over<'s>(&'s self, own: &'s WriteSet) -> View<'s> {
+        let mut view = self.view();
+        view.own = Some(own);
+        view
     }
 }
 
@@ -62,6 +75,11 @@ impl View<'_> {
 
     /// Copies the row under a key as this statement sees it. False: there is none.
     pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool, ReadError> {
+        if let Some(own) = self.own
+            && let Some(laid) = own.laid(table.id(), key)
+        {
+            return Ok(self.copy_own(laid, row));
+        }
         let hash = self.store.arena.hash(table.id(), key);
         let found = self.store.read_hashed(table, hash, key, row);
         self.check_sight()?;
@@ -101,6 +119,7 @@ impl View<'_> {
             group: 0,
             locations: Vec::new(),
             rows: RowStack::default(),
+            own_next: 0,
         }
     }
 
@@ -129,6 +148,7 @@ impl View<'_> {
             locations: Vec::new(),
             rows: RowStack::default(),
             ended: false,
+            merge: self.own.is_some().then(Box::default),
         }
     }
 
@@ -157,6 +177,8 @@ pub struct TableScan {
     group: u64,
     locations: Vec<Location>,
     rows: RowStack,
+    /// Where the transaction's own rows go on, which come last.
+    own_next: usize,
 }
 
 /// Rows ready to be handed out, last first, and buffers to be used again.
@@ -185,10 +207,13 @@ impl TableScan {
     pub fn next(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
         loop {
             if self.rows.pop(row) {
+                if view.is_laid_over(&self.table, row) {
+                    continue;
+                }
                 return Ok(true);
             }
             if self.group >= self.shape.groups {
-                return Ok(false);
+                return Ok(view.next_own(&self.table, &mut self.own_next, row));
             }
             self.read_group(view);
             view.check_sight()?;
@@ -228,11 +253,11 @@ impl TableScan {
 /// A walk along an ordered index.
 #[derive(Debug)]
 pub struct IndexScan {
-    table: Arc<Table>,
-    index: Arc<Index>,
-    lower: Bound<Vec<u8>>,
-    upper: Bound<Vec<u8>>,
-    reverse: bool,
+    pub(crate) table: Arc<Table>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) lower: Bound<Vec<u8>>,
+    pub(crate) upper: Bound<Vec<u8>>,
+    pub(crate) reverse: bool,
     /// The last index entry read.
     after: Option<Resume>,
     /// Rows handed out with the sort key of `after`, so that one which moved meanwhile is not met twice.
@@ -240,11 +265,20 @@ pub struct IndexScan {
     locations: Vec<u64>,
     rows: RowStack,
     ended: bool,
+    /// Within a transaction: where its own rows stand in between.
+    merge: Option<Box<Merge>>,
 }
 
 impl IndexScan {
     /// Copies the next row; false at the end.
     pub fn next(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
+        let Some(mut merge) = self.merge.take() else { return self.next_stored(view, row) };
+        let result = merge.next(self, view, row);
+        self.merge = Some(merge);
+        result
+    }
+
+    pub(crate) fn next_stored(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
         loop {
             if self.rows.pop(row) {
                 return Ok(true);

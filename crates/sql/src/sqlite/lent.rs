@@ -46,7 +46,8 @@ impl LentView {
         }
         // SAFETY: `lend` set the address from a reference that outlives its body, and takes it back before it
         // returns, also by a panic; this thread alone can get here (`Cell`), so it is within that body. A view's
-        // lifetime is that of a shared borrow of the store, which may be shortened to this call.
+        // lifetime is that of shared borrows of the store and of a transaction's list, which may be shortened to this
+        // call.
         Some(body(unsafe { &*at.cast::<View<'_>>() }))
     }
 }

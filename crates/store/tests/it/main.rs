@@ -12,3 +12,4 @@ mod model;
 mod restart;
 mod torture;
 mod unique;
+mod write_set;
