@@ -4,6 +4,7 @@ use std::fmt;
 
 use libsqlite3_sys as ffi;
 use store::definition::{DefinitionError, TypeMismatch};
+use store::scalar::Refusal;
 use store::{DdlError, ReadError, WriteError};
 
 use crate::sqlite::Failure;
@@ -248,9 +249,15 @@ impl From<DefinitionError> for SqlError {
     }
 }
 
+impl From<Refusal> for SqlError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.state, refusal.message)
+    }
+}
+
 impl From<TypeMismatch> for SqlError {
     fn from(error: TypeMismatch) -> Self {
-        Self::new(TypeMismatch::SQLSTATE, error.to_string())
+        Self::new(error.refusal.state, error.to_string())
     }
 }
 

@@ -397,10 +397,9 @@ impl Core {
 
 /// What clients are told of a table's column.
 pub(crate) fn type_of(table: &Table, column: usize) -> SqlType {
-    let declared = table.def().columns.get(column).map_or("", |column| column.declared.as_str());
-    match SqlType::of_declared(declared) {
-        None | Some(SqlType::Unknown) => SqlType::Text,
-        Some(known) => known,
+    match table.column_type(column) {
+        SqlType::Unknown => SqlType::Text,
+        known => known,
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::scalar::{self, Refusal};
 use crate::value::{Affinity, Value, ValueRef};
 
 mod options;
@@ -86,30 +87,23 @@ impl ColumnDef {
         Ok(Self { name: name.into(), declared: declared.into(), kind, not_null: false, default: None })
     }
 
-    /// The value as this column stores it: affinity first, then the column's kind must fit.
+    /// The value as this column stores it: which [`scalar::accept`] decides by its declared type.
     ///
     /// NULL always fits; `NOT NULL` is checked by whoever applies the write. A BLOB column takes text as its
     /// bytes, as PostgreSQL does for a literal, because JSON parameters cannot spell a blob.
     pub fn accept(&self, value: Value) -> Result<Value, TypeMismatch> {
-        let converted = value.with_affinity(self.kind.affinity());
-        match (self.kind, converted) {
-            (_, Value::Null) => Ok(Value::Null),
-            (_, Value::Real(real)) if real.is_nan() => Ok(Value::Null),
-            (ColumnKind::Blob, Value::Text(text)) => Ok(Value::Blob(text.into_bytes())),
-            (kind, value) if fits(kind, &value) => Ok(value),
-            (_, value) => Err(TypeMismatch::new(self, value.as_ref())),
-        }
+        let shown = TypeMismatch::shortened(value.as_ref());
+        scalar::accept(self.sql_type(), value).map_err(|refusal| TypeMismatch {
+            column: self.name.clone(),
+            declared: self.declared.clone(),
+            value: shown,
+            refusal,
+        })
     }
-}
 
-fn fits(kind: ColumnKind, value: &Value) -> bool {
-    match kind {
-        ColumnKind::Any => true,
-        ColumnKind::Integer => matches!(value, Value::Integer(_)),
-        ColumnKind::Real => matches!(value, Value::Real(_)),
-        ColumnKind::Numeric => matches!(value, Value::Integer(_) | Value::Real(_)),
-        ColumnKind::Text => matches!(value, Value::Text(_)),
-        ColumnKind::Blob => matches!(value, Value::Blob(_)),
+    /// What PostgreSQL clients are told of it, as its declared type has it.
+    pub fn sql_type(&self) -> SqlType {
+        SqlType::of_declared(&self.declared).unwrap_or(SqlType::Unknown)
     }
 }
 
@@ -185,7 +179,8 @@ impl TableDef {
     }
 
     fn takes_raw_text(&self, column: usize) -> bool {
-        self.answers_to_memcached() && self.columns[column].kind == ColumnKind::Text
+        let own = &self.columns[column];
+        self.answers_to_memcached() && own.kind == ColumnKind::Text && !scalar::has_form(own.sql_type())
     }
 
     /// Whether this definition makes a table that the store can hold.
@@ -356,7 +351,7 @@ impl fmt::Display for DefinitionError {
 
 impl std::error::Error for DefinitionError {}
 
-/// A value that does not fit its column: SQLSTATE 22P02.
+/// A value that does not fit its column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeMismatch {
     /// The column.
@@ -365,17 +360,13 @@ pub struct TypeMismatch {
     pub declared: String,
     /// The value, shortened for a message.
     pub value: String,
+    /// Why, with the SQLSTATE.
+    pub refusal: Refusal,
 }
 
 impl TypeMismatch {
-    /// The SQLSTATE of this error.
-    pub const SQLSTATE: &'static str = "22P02";
     /// How much of a value a message quotes.
     const SHOWN_CHARS: usize = 40;
-
-    fn new(column: &ColumnDef, value: ValueRef<'_>) -> Self {
-        Self { column: column.name.clone(), declared: column.declared.clone(), value: Self::shortened(value) }
-    }
 
     fn shortened(value: ValueRef<'_>) -> String {
         let text = match value {
@@ -405,7 +396,9 @@ impl TypeMismatch {
 
 impl fmt::Display for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "column \"{}\" of type {} does not take {}", self.column, self.declared, self.value)
+        write!(f, "column \"{}\" of type {} does not take {}", self.column, self.declared, self.value)?;
+        // Malformed is all that there is to say of the others.
+        if self.refusal.state == "22P02" { Ok(()) } else { write!(f, ": {}", self.refusal.message) }
     }
 }
 
@@ -505,7 +498,7 @@ mod tests {
     #[test]
     fn raw_bytes_fit_where_memcached_stores_them() {
         let mut table = table();
-        table.columns[2].kind = ColumnKind::Text;
+        table.columns[2] = ColumnDef::new("body", "text").unwrap();
         for column in [0, 2] {
             assert_eq!(table.accept(column, Value::Blob(vec![0xff])), Ok(Value::Blob(vec![0xff])));
             assert_eq!(table.accept(column, Value::Blob(b"a".to_vec())), Ok(Value::from("a")));

@@ -1,9 +1,10 @@
 //! Where each column of a table lies: in the encoded key or in the payload.
 
 use crate::codec::{KeyCodec, PayloadShape, PayloadTemplate, ValuePayload};
-use crate::definition::{ColumnKind, TableDef};
+use crate::definition::{ColumnKind, SqlType, TableDef};
 use crate::error::WriteError;
 use crate::row::RowBuf;
+use crate::scalar::has_form;
 use crate::value::{Value, ValueRef};
 
 /// The way from columns to a row's two byte strings and back.
@@ -32,7 +33,12 @@ impl RowLayout {
         };
         let shape = PayloadShape::of(def);
         let defaults: Vec<ValueRef<'_>> = payload.iter().map(|&column| default(def, column)).collect();
-        let kind = def.options.value.map_or(ColumnKind::Integer, |value| def.columns[value].kind);
+        // A type with a form of its own has every value looked at, as numbers have.
+        let raw = |&value: &usize| {
+            matches!(def.columns[value].sql_type(), SqlType::Bytea)
+                || !has_form(def.columns[value].sql_type())
+        };
+        let kind = def.options.value.filter(raw).map_or(ColumnKind::Integer, |value| def.columns[value].kind);
         // A default too long for a row would be refused with the definition; such a table has no short way.
         let template = PayloadTemplate::new(shape, kind, &defaults).ok().flatten();
         Self {

@@ -24,6 +24,7 @@ mod overlay;
 mod queue;
 mod read;
 mod row;
+pub mod scalar;
 mod shard;
 mod statement;
 mod store;

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::clock::{TICKS_PER_SECOND, Tick};
 use crate::codec::KeyCodec;
-use crate::definition::TableDef;
+use crate::definition::{ColumnDef, SqlType, TableDef};
 use crate::error::WriteError;
 use crate::ghost::Ghost;
 use crate::index::Index;
@@ -25,6 +25,8 @@ pub struct Table {
     layout: RowLayout,
     /// A NOT NULL column without default, besides key and value, which a memcached `set` cannot fill.
     missing_default: Option<String>,
+    /// The columns' types, which are read from their declaration once.
+    types: Vec<SqlType>,
     indexes: Vec<Arc<Index>>,
     pub(crate) state: Arc<TableState>,
 }
@@ -116,7 +118,8 @@ impl Table {
             .iter()
             .find(|column| unfilled(column))
             .map(|&column| def.columns[column].name.clone());
-        Self { layout: RowLayout::new(&def), missing_default, def, indexes, state }
+        let types = def.columns.iter().map(ColumnDef::sql_type).collect();
+        Self { layout: RowLayout::new(&def), missing_default, types, def, indexes, state }
     }
 
     /// The definition.
@@ -132,6 +135,11 @@ impl Table {
     /// The table's name as it was declared.
     pub fn name(&self) -> &str {
         &self.def.name
+    }
+
+    /// What PostgreSQL clients are told of a column.
+    pub fn column_type(&self, column: usize) -> SqlType {
+        self.types.get(column).copied().unwrap_or(SqlType::Unknown)
     }
 
     /// How keys are encoded.

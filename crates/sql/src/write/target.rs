@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use store::definition::ColumnKind;
+use store::scalar::has_form;
 use store::value::{Affinity, Value};
 use store::{Expiry, Store, Table};
 
@@ -81,12 +82,14 @@ impl Draft {
 
 /// A value as the column stores it.
 fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
-    let column = &table.def().columns[at];
     // The common case needs no conversion.
-    let fits = matches!(
-        (column.kind, &value),
-        (ColumnKind::Integer, Value::Integer(_)) | (ColumnKind::Text, Value::Text(_)) | (_, Value::Null)
-    );
+    let fits = match (table.def().columns[at].kind, &value) {
+        (_, Value::Null) => true,
+        (ColumnKind::Integer, Value::Integer(_)) | (ColumnKind::Text, Value::Text(_)) => {
+            !has_form(table.column_type(at))
+        }
+        _ => false,
+    };
     if fits { Ok(value) } else { Ok(table.def().accept(at, value)?) }
 }
 

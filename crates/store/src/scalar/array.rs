@@ -1,0 +1,133 @@
+//! Arrays: JSON text in the store, so that SQLite's JSON functions work on them; PostgreSQL's braces are taken too.
+
+use super::{Refusal, accept as accept_scalar};
+use crate::definition::SqlType;
+use crate::value::Value;
+use serde_json::Value as Json;
+
+/// Elements that one text may have: each becomes a value on the heap.
+const ELEMENTS_MAX: usize = 1_000_000;
+
+/// The array as JSON text, its elements in the form of their type.
+pub(super) fn accept(element: SqlType, value: Value) -> Result<Value, Refusal> {
+    let Value::Text(text) = value else { return Err(bad(element, "a value")) };
+    let trimmed = text.trim();
+    let elements = if trimmed.starts_with('{') {
+        of_braces(trimmed).ok_or_else(|| bad(element, trimmed))?
+    } else {
+        of_json(trimmed).ok_or_else(|| bad(element, trimmed))?
+    };
+    let mut json = Vec::with_capacity(elements.len());
+    for value in elements {
+        json.push(to_json(accept_scalar(element, value)?, element));
+    }
+    Ok(Value::Text(Json::Array(json).to_string()))
+}
+
+fn bad(element: SqlType, text: &str) -> Refusal {
+    let name = element.sql_name();
+    Refusal::new("22P02", format!("malformed array of {name}: \"{}\"", super::shortened(text)))
+}
+
+fn of_json(text: &str) -> Option<Vec<Value>> {
+    let elements: Vec<Json> = serde_json::from_str(text).ok()?;
+    elements.into_iter().map(of_json_value).collect()
+}
+
+fn of_json_value(json: Json) -> Option<Value> {
+    Some(match json {
+        Json::Null => Value::Null,
+        Json::Bool(truth) => Value::Integer(i64::from(truth)),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::Integer(integer),
+            None => Value::Real(number.as_f64()?),
+        },
+        Json::String(text) => Value::Text(text),
+        // An array within the array, or an object, stays what it is: JSON text.
+        other => Value::Text(other.to_string()),
+    })
+}
+
+fn to_json(value: Value, element: SqlType) -> Json {
+    match value {
+        Value::Integer(integer) if element == SqlType::Bool => Json::Bool(integer != 0),
+        Value::Integer(integer) => Json::from(integer),
+        Value::Real(real) => Json::from(real),
+        Value::Text(text) => Json::String(text),
+        Value::Null | Value::Blob(_) => Json::Null,
+    }
+}
+
+/// The elements of `{1,2,NULL,"a, b"}`; `None` for what is none, arrays within arrays included.
+pub fn of_braces(text: &str) -> Option<Vec<Value>> {
+    let inner = text.strip_prefix('{')?.strip_suffix('}')?;
+    let mut elements = Vec::new();
+    let mut rest = inner.trim_start();
+    if rest.is_empty() {
+        return Some(elements);
+    }
+    loop {
+        let (element, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted_element(quoted)?,
+            None => bare_element(rest)?,
+        };
+        elements.push(element);
+        rest = behind.trim_start();
+        if rest.is_empty() {
+            return Some(elements);
+        }
+        rest = rest.strip_prefix(',')?.trim_start();
+        if elements.len() > ELEMENTS_MAX {
+            return None;
+        }
+    }
+}
+
+fn quoted_element(text: &str) -> Option<(Value, &str)> {
+    let mut element = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Some((Value::Text(element), &text[at + 1..])),
+            '\\' => element.push(chars.next()?.1),
+            other => element.push(other),
+        }
+    }
+    None
+}
+
+fn bare_element(text: &str) -> Option<(Value, &str)> {
+    let end = text.find(',').unwrap_or(text.len());
+    let element = text[..end].trim_end();
+    if element.is_empty() || element.contains(['{', '}', '"', '\\']) {
+        return None;
+    }
+    let value = if element.eq_ignore_ascii_case("null") { Value::Null } else { Value::from(element) };
+    Some((value, &text[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_become_json() {
+        for (element, given, stored) in [
+            (SqlType::Int4, "{1, 2,NULL}", "[1,2,null]"),
+            (SqlType::Int4, "[1, \"2\"]", "[1,2]"),
+            (SqlType::Text, "{a,\"b, \\\"c\\\"\",null,\"null\"}", "[\"a\",\"b, \\\"c\\\"\",null,\"null\"]"),
+            (SqlType::Bool, "{t,f}", "[true,false]"),
+            (SqlType::Text, "{}", "[]"),
+            (SqlType::Date, "{2026-1-2}", "[\"2026-01-02\"]"),
+        ] {
+            assert_eq!(accept(element, Value::from(given)), Ok(Value::from(stored)), "{given}");
+        }
+        for given in ["", "{", "{1,}", "{,}", "{{1},{2}}", "[1", "{\"a}", "x", "{a\"b}"] {
+            assert_eq!(
+                accept(SqlType::Int4, Value::from(given)).map_err(|refusal| refusal.state),
+                Err("22P02")
+            );
+        }
+        assert_eq!(accept(SqlType::Int4, Value::from("{x}")).map_err(|refusal| refusal.state), Err("22P02"));
+    }
+}
