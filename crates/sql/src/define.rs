@@ -11,6 +11,7 @@ use store::value::Value;
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
 use crate::function::TABLE_FUNCTIONS;
+use crate::system;
 use crate::table::HIDDEN;
 use crate::text::kind::StatementKind;
 use crate::text::literal::value_of;
@@ -32,6 +33,7 @@ pub(crate) fn run(core: &Core, kind: StatementKind, sql: &str) -> Result<&'stati
 
 fn run_truncate(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
     let names = truncate(sql)?;
+    names.iter().try_for_each(|name| system::refuse_change(name))?;
     let tables: Result<Vec<_>, _> = names
         .iter()
         .map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name)))
@@ -44,6 +46,7 @@ fn run_truncate(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
 
 fn run_alter(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
     let (name, change) = alter(sql)?;
+    system::refuse_change(&name)?;
     core.store.set_options(&name, &mut |options, columns| match &change {
         Alter::Set(settings) => {
             settings.iter().try_for_each(|(name, value)| options.set(name, value, columns))
@@ -116,11 +119,12 @@ fn create_table(
 
 /// Names that SQLite or this server keep for themselves.
 fn check_table_name(name: &str) -> Result<(), SqlError> {
-    const PREFIXES: &[&str] = &["sqlite_", "pragma_", "pg_"];
+    const PREFIXES: &[&str] = &["sqlite_", "pragma_"];
     const NAMES: &[&str] =
         &["dbstat", "fts3tokenize", "bytecode", "tables_used", "sqlite_stmt", "rtree", "fts5vocab"];
     let lower = name.to_ascii_lowercase();
     let reserved = PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
+        || system::is_reserved(&lower)
         || NAMES.contains(&lower.as_str())
         || TABLE_FUNCTIONS.contains(&lower.as_str());
     if reserved {
@@ -331,6 +335,7 @@ fn create_index(
     check_schema(index)?;
     let name = unquoted(index.name.0);
     let table = unquoted(table.0);
+    system::refuse_change(&table)?;
     let table = core.catalog.table(&table).ok_or_else(|| SqlError::unknown_table(&table))?;
     if if_not_exists && core.catalog.index_owner(&name).is_some() {
         return Ok(TAG);
@@ -344,6 +349,7 @@ fn create_index(
 
 fn drop_table(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<&'static str, SqlError> {
     check_schema(name)?;
+    system::refuse_change(&unquoted(name.name.0))?;
     match core.store.drop_table(&unquoted(name.name.0)) {
         Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => Ok("DROP TABLE"),
         result => Ok(result.map(|()| "DROP TABLE")?),

@@ -56,6 +56,8 @@ pub(crate) mod state {
     pub(crate) const BAD_TARGET: &str = "42P10";
     /// No such table.
     pub(crate) const UNKNOWN_TABLE: &str = "42P01";
+    /// No such schema.
+    pub(crate) const UNKNOWN_SCHEMA: &str = "3F000";
     /// A definition that makes no sense.
     pub(crate) const BAD_DEFINITION: &str = "42P16";
     /// No memory.

@@ -18,9 +18,11 @@ use crate::error::{SqlError, state};
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
 use crate::session::Session;
 use crate::sqlite::{Connection, Row, Statement, heap};
+use crate::system::{self, Server, System};
 use crate::table::{Cancel, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::parameter::dollars_replaced;
+use crate::text::schema::resolved;
 use crate::text::token::unquoted;
 use crate::write::{self, WritePlan};
 
@@ -67,6 +69,7 @@ pub(crate) struct Core {
     pub(crate) sight: Rc<Sight>,
     pub(crate) catalog: Arc<Catalog>,
     connection: Rc<Connection>,
+    system: Rc<System>,
     limits: Limits,
 }
 
@@ -109,7 +112,9 @@ impl Executor {
         let connection = Connection::open(Rc::<Sight>::clone(&sight))?;
         let catalog = store.catalog();
         let cache = Cache::new(limits.cached_statements);
-        let core = Core { store, sight, catalog, connection, limits };
+        let system = System::new(Arc::clone(&store));
+        system.register(&connection)?;
+        let core = Core { store, sight, catalog, connection, system, limits };
         let mut executor = Self { core, cache, registered: HashMap::new() };
         executor.register_tables()?;
         Ok(executor)
@@ -121,18 +126,24 @@ impl Executor {
         self.core.limits = limits;
     }
 
+    /// Names the daemon around the store, of whose sessions, statements and settings the system tables tell.
+    pub fn set_server(&mut self, server: Arc<dyn Server>) {
+        self.core.system.set_server(server);
+    }
+
     /// Runs one statement of a session.
     ///
     /// The statement sees the store as it is when it begins, and its writes are applied whole or not at all.
     pub fn execute(
         &mut self,
-        _session: &mut Session,
+        session: &mut Session,
         sql: &str,
         parameters: &[Value],
         cancel: &Cancel,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         self.refresh()?;
+        self.core.system.begin(&self.core.catalog, session.identity());
         self.core.sight.start_watch(&self.core.limits, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
         let result = heap::capped(heap_bytes, || self.run(sql, parameters, out));
@@ -144,17 +155,18 @@ impl Executor {
             return plan.run(&self.core, parameters, out);
         }
         check_size(sql)?;
-        let kind = kind_of(sql)?;
+        let text = resolved(sql)?;
+        let kind = kind_of(&text)?;
         let mut plan = match kind {
             StatementKind::Define | StatementKind::Truncate | StatementKind::Alter => {
                 check_count(parameters.len(), 0)?;
-                let tag = define::run(&self.core, kind, sql)?;
+                let tag = define::run(&self.core, kind, &text)?;
                 return Ok(Done { kind: DoneKind::Write, affected: 0, tag });
             }
             StatementKind::Empty => {
                 return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
             }
-            kind => self.compile(kind, sql)?,
+            kind => self.compile(kind, &text)?,
         };
         let result = plan.run(&self.core, parameters, out);
         self.cache.put(sql, plan);
@@ -179,14 +191,15 @@ impl Executor {
     fn described(&mut self, sql: &str, parameter_types: &[Option<SqlType>]) -> Result<Description, SqlError> {
         if self.cache.get(sql).is_none() {
             check_size(sql)?;
-            let kind = kind_of(sql)?;
+            let text = resolved(sql)?;
+            let kind = kind_of(&text)?;
             if matches!(
                 kind,
                 StatementKind::Define | StatementKind::Truncate | StatementKind::Alter | StatementKind::Empty
             ) {
                 return Ok(Description::default());
             }
-            let plan = self.compile(kind, sql)?;
+            let plan = self.compile(kind, &text)?;
             let description = plan.description(parameter_types);
             self.cache.put(sql, plan);
             return Ok(description);
@@ -343,10 +356,11 @@ fn recycled<'b>(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'b>> {
 }
 
 impl Core {
-    /// A table by its name in a statement.
+    /// A table that is to be written, by its name in a statement.
     pub(crate) fn table(&self, name: &QualifiedName<'_>) -> Result<Arc<Table>, SqlError> {
         check_schema(name)?;
         let name = unquoted(name.name.0);
+        system::refuse_change(&name)?;
         self.catalog.table(&name).cloned().ok_or_else(|| SqlError::unknown_table(&name))
     }
 
@@ -366,6 +380,9 @@ impl Core {
         let column = |at: usize| {
             let mut column = OwnedColumn::text(statement.column_name(at));
             let origin = statement.origin(at).and_then(|(table, name)| {
+                if let Some((ty, origin)) = system::column(&table, &name) {
+                    (column.ty, column.table) = (ty, Some(origin));
+                }
                 let table = self.catalog.table(&table)?;
                 Some((table, table.def().column_index(&name)?))
             });
@@ -408,7 +425,7 @@ pub(crate) fn check_schema(name: &QualifiedName<'_>) -> Result<(), SqlError> {
     match &name.db_name {
         Some(schema) if !unquoted(schema.0).eq_ignore_ascii_case("main") => {
             let message = format!("schema \"{}\" does not exist", unquoted(schema.0));
-            Err(SqlError::new("3F000", message))
+            Err(SqlError::new(state::UNKNOWN_SCHEMA, message))
         }
         _ => Ok(()),
     }

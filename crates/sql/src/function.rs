@@ -1,5 +1,7 @@
 //! Which of SQLite's functions a statement may call: a list, so that a new version of SQLite adds none unseen.
 
+use crate::system;
+
 /// Tables that are functions.
 pub(crate) const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
@@ -145,5 +147,58 @@ const ALLOWED: &[&str] = &[
 
 /// Whether a statement may call this function.
 pub(crate) fn is_allowed(name: &str) -> bool {
-    ALLOWED.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+    ALLOWED.iter().any(|allowed| allowed.eq_ignore_ascii_case(name)) || system::is_function(name)
+}
+
+/// Every function that a statement may call.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let own =
+        ALLOWED.iter().copied().filter(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()));
+    own.chain(system::function_names())
+}
+
+/// Functions of groups; a few of them are functions of a row when they have several arguments.
+const AGGREGATES: &[&str] = &[
+    "avg",
+    "count",
+    "group_concat",
+    "json_group_array",
+    "json_group_object",
+    "jsonb_group_array",
+    "jsonb_group_object",
+    "max",
+    "median",
+    "min",
+    "percentile",
+    "percentile_cont",
+    "percentile_disc",
+    "string_agg",
+    "sum",
+    "total",
+];
+
+/// Functions of windows only.
+const WINDOWS: &[&str] = &[
+    "cume_dist",
+    "dense_rank",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "nth_value",
+    "ntile",
+    "percent_rank",
+    "rank",
+    "row_number",
+];
+
+/// `a`, `w` or `f`, as in `pg_proc.prokind`.
+pub(crate) fn kind(name: &str) -> &'static str {
+    if AGGREGATES.contains(&name) {
+        "a"
+    } else if WINDOWS.contains(&name) {
+        "w"
+    } else {
+        "f"
+    }
 }

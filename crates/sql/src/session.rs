@@ -25,16 +25,44 @@ pub struct Notice {
     pub hint: Option<String>,
 }
 
+/// Who speaks in a session, as the system tables tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The number by which a cancel request names the session.
+    pub pid: i32,
+    /// The user that the client named.
+    pub user: String,
+    /// The database that the client named; there is one, called as everybody likes.
+    pub database: String,
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Self { pid: 0, user: "sqlcached".to_owned(), database: "sqlcached".to_owned() }
+    }
+}
+
 /// One client's session: its open transaction, and what its statements have to say beside their answers.
 #[derive(Debug, Default)]
 pub struct Session {
     notices: Vec<Notice>,
+    identity: Identity,
 }
 
 impl Session {
     /// A session without a transaction.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Who speaks.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Says who speaks, once it is known.
+    pub fn set_identity(&mut self, identity: Identity) {
+        self.identity = identity;
     }
 
     /// Where it stands.

@@ -127,7 +127,8 @@ impl Index {
         ) as u64
     }
 
-    pub(crate) fn heap_bytes(&self) -> usize {
+    /// Bytes of the heap that it takes.
+    pub fn heap_bytes(&self) -> usize {
         self.tree.read().memory_bytes()
     }
 

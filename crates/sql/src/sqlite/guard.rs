@@ -27,6 +27,8 @@ pub enum FaultPoint {
     Authorize,
     /// A running statement asks whether to go on.
     Progress,
+    /// A function of ours is called.
+    Function,
 }
 
 static CAUGHT: AtomicU64 = AtomicU64::new(0);

@@ -5,6 +5,7 @@
 //! traits ([`Module`], [`Cursor`]); their C shims are in `vtab`, and each runs inside the panic guard.
 
 mod connection;
+mod function;
 mod guard;
 pub(crate) mod heap;
 mod index_info;
@@ -13,6 +14,7 @@ mod statement;
 mod vtab;
 
 pub(crate) use connection::{Action, Connection, Failure, Policy};
+pub(crate) use function::Volatility;
 pub(crate) use guard::count_panic;
 pub use guard::{FaultPoint, arm_fault, panics_caught};
 pub(crate) use index_info::{Constraint, Operator, Request};

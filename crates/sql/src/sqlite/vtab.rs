@@ -63,7 +63,17 @@ impl fmt::Debug for Arguments<'_> {
     }
 }
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
+    /// Values that SQLite keeps for `'a`.
+    pub(super) fn new(values: &'a [*mut ffi::sqlite3_value]) -> Self {
+        Self { values }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
+    }
+
     /// The value at this place; NULL beyond the last.
     pub(crate) fn value(&self, at: usize) -> Value {
         let Some(&value) = self.values.get(at) else { return Value::Null };
@@ -106,6 +116,14 @@ impl fmt::Debug for Output<'_> {
 }
 
 impl Output<'_> {
+    /// The place of the result of one call.
+    ///
+    /// # Safety
+    /// The context is live for `'_`.
+    pub(super) unsafe fn new(context: *mut ffi::sqlite3_context) -> Self {
+        Self { context, lives: PhantomData }
+    }
+
     /// Hands out the value.
     pub(crate) fn set(self, value: ValueRef<'_>) {
         let context = self.context;
@@ -355,7 +373,7 @@ unsafe extern "C" fn filter<M: Module>(
         let values = if count == 0 { &[][..] } else { unsafe { slice::from_raw_parts(argv, count) } };
         // SAFETY: made by `open` as this type; SQLite uses a cursor from one place at a time.
         let raw = unsafe { &mut *cursor.cast::<RawCursor<M::Cursor>>() };
-        let result = raw.cursor.filter(number, &Arguments { values });
+        let result = raw.cursor.filter(number, &Arguments::new(values));
         // SAFETY: the reference above is no longer used.
         unsafe { outcome::<M>(cursor, result) }
     })

@@ -12,6 +12,7 @@ use crate::error::{SqlError, state};
 use crate::function;
 use crate::limits::{Limits, PROGRESS_OPERATIONS};
 use crate::sqlite::{Action, LentView, Policy};
+use crate::system;
 
 /// Asks a running statement to stop; may be used from any thread.
 #[derive(Clone, Debug, Default)]
@@ -196,6 +197,7 @@ impl Policy for Sight {
                 let known = self.known.borrow();
                 known.contains(table)
                     || known.contains(&table.to_lowercase())
+                    || system::is_table(table)
                     || function::TABLE_FUNCTIONS.iter().any(|name| name.eq_ignore_ascii_case(table))
             }
             // The name of a common table expression is any name, and only SQLite's own tables and functions are

@@ -4,6 +4,7 @@ pub(crate) mod kind;
 pub(crate) mod literal;
 pub(crate) mod parameter;
 pub(crate) mod parse;
+pub(crate) mod schema;
 pub(crate) mod split;
 pub(crate) mod storage;
 pub(crate) mod token;

@@ -143,7 +143,7 @@ impl<'a> Reader<'_, 'a> {
             return Ok(name);
         }
         if !name.eq_ignore_ascii_case("main") {
-            return Err(SqlError::new("3F000", format!("schema \"{name}\" does not exist")));
+            return Err(SqlError::new(state::UNKNOWN_SCHEMA, format!("schema \"{name}\" does not exist")));
         }
         self.name()
     }

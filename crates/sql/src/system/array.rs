@@ -1,0 +1,155 @@
+//! Arrays as values hold them: JSON text. PostgreSQL's own spellings are understood too.
+
+use serde_json::Value as Json;
+use store::value::Value;
+
+/// An array of texts.
+pub(crate) fn of_texts(items: impl Iterator<Item = String>) -> Value {
+    Value::Text(Json::Array(items.map(Json::String).collect()).to_string())
+}
+
+/// An array of values.
+pub(crate) fn of_values(items: impl Iterator<Item = Value>) -> Value {
+    Value::Text(Json::Array(items.map(json_of).collect()).to_string())
+}
+
+fn json_of(value: Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Integer(integer) => Json::from(integer),
+        Value::Real(real) => Json::from(real),
+        Value::Text(text) => Json::String(text),
+        Value::Blob(bytes) => Json::String(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+fn value_of(json: Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(truth) => Value::Integer(i64::from(truth)),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => Value::Integer(integer),
+            (None, Some(real)) => Value::Real(real),
+            (None, None) => Value::Null,
+        },
+        Json::String(text) => Value::Text(text),
+        nested => Value::Text(nested.to_string()),
+    }
+}
+
+/// An array's elements and the number of the first one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Elements {
+    pub(crate) items: Vec<Value>,
+    /// 1, but vectors of the catalogue (`pg_index.indkey`) count from 0.
+    pub(crate) first: i64,
+}
+
+impl Elements {
+    /// Reads `["a", "b"]`, `{a,b}`, or a vector `1 2`; two JSON arrays one after the other are one, so that `||`
+    /// appends. `None` for NULL.
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => None,
+            Value::Text(text) if text.starts_with('[') => Some(Self { items: of_json(text), first: 1 }),
+            Value::Text(text) if text.starts_with('{') => Some(Self { items: of_braces(text), first: 1 }),
+            Value::Text(text) => {
+                let items = text.split_ascii_whitespace().map(number_or_text).collect();
+                Some(Self { items, first: 0 })
+            }
+            Value::Integer(_) => Some(Self { items: vec![value.clone()], first: 0 }),
+            other => Some(Self { items: vec![other.clone()], first: 1 }),
+        }
+    }
+
+    /// The element of a number as SQL counts.
+    pub(crate) fn get(&self, number: i64) -> Value {
+        let at = number.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| self.items.get(at)).cloned().unwrap_or_default()
+    }
+
+    /// The number of the last element.
+    pub(crate) fn last(&self) -> i64 {
+        self.first + i64::try_from(self.items.len()).unwrap_or(i64::MAX) - 1
+    }
+}
+
+fn of_json(text: &str) -> Vec<Value> {
+    let arrays = serde_json::Deserializer::from_str(text).into_iter::<Json>();
+    let mut items = Vec::new();
+    for array in arrays.map_while(Result::ok) {
+        match array {
+            Json::Array(more) => items.extend(more.into_iter().map(value_of)),
+            other => items.push(value_of(other)),
+        }
+    }
+    items
+}
+
+fn number_or_text(word: &str) -> Value {
+    word.parse().map_or_else(|_| Value::from(word), Value::Integer)
+}
+
+/// PostgreSQL's text of an array of one dimension.
+fn of_braces(text: &str) -> Vec<Value> {
+    let inside = text.strip_prefix('{').unwrap_or(text);
+    let inside = inside.strip_suffix('}').unwrap_or(inside);
+    let mut items = Vec::new();
+    let mut item = String::new();
+    let (mut in_quotes, mut was_quoted) = (false, false);
+    let mut characters = inside.chars();
+    let mut finish = |item: &mut String, was_quoted: &mut bool| {
+        let text = std::mem::take(item);
+        let is_null = !*was_quoted && text.eq_ignore_ascii_case("null");
+        items.push(match (is_null, std::mem::take(was_quoted)) {
+            (true, _) => Value::Null,
+            (false, true) => Value::Text(text),
+            (false, false) => number_or_text(text.trim()),
+        });
+    };
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => {
+                in_quotes = !in_quotes;
+                was_quoted = true;
+            }
+            '\\' => item.extend(characters.next()),
+            ',' if !in_quotes => finish(&mut item, &mut was_quoted),
+            other => item.push(other),
+        }
+    }
+    if !inside.is_empty() {
+        finish(&mut item, &mut was_quoted);
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_is_read() {
+        let texts = |items: &[&str]| items.iter().map(|item| Value::from(*item)).collect::<Vec<_>>();
+        for (text, items, first) in [
+            ("[\"a\",\"b,c\"]", texts(&["a", "b,c"]), 1),
+            ("[\"a\"][\"b\"]", texts(&["a", "b"]), 1),
+            ("{a,\"b,c\",\"d\\\"e\"}", texts(&["a", "b,c", "d\"e"]), 1),
+            ("{1,2,NULL}", vec![Value::Integer(1), Value::Integer(2), Value::Null], 1),
+            ("{}", vec![], 1),
+            ("3 1", vec![Value::Integer(3), Value::Integer(1)], 0),
+            ("", vec![], 0),
+        ] {
+            assert_eq!(Elements::read(&Value::from(text)), Some(Elements { items, first }), "{text}");
+        }
+        assert_eq!(Elements::read(&Value::Null), None);
+    }
+
+    #[test]
+    fn vectors_count_from_zero() {
+        let vector = Elements::read(&Value::from("3 1")).unwrap();
+        assert_eq!((vector.get(0), vector.get(2), vector.last()), (Value::Integer(3), Value::Null, 1));
+        let array = Elements::read(&Value::from("[3, 1]")).unwrap();
+        assert_eq!((array.get(1), array.get(0), array.last()), (Value::Integer(3), Value::Null, 2));
+    }
+}

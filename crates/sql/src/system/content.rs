@@ -1,0 +1,96 @@
+//! What is in each system table.
+
+mod activity;
+mod fixed;
+mod information;
+mod own;
+mod relations;
+mod types;
+
+pub(super) use self::fixed::{NAMESPACES, OWNER, PUBLIC_NAME, UTF8};
+
+use super::System;
+use super::columns::Schema;
+use super::rows::Rows;
+
+/// Computes a table's rows.
+type Fill = fn(&System, &mut Rows);
+
+/// Who computes which table; one that is not here is empty.
+const CATALOG: &[(&str, Fill)] = &[
+    ("pg_am", fixed::access_methods),
+    ("pg_attrdef", relations::defaults),
+    ("pg_attribute", relations::attributes),
+    ("pg_authid", fixed::roles),
+    ("pg_class", relations::classes),
+    ("pg_collation", fixed::collations),
+    ("pg_constraint", relations::constraints),
+    ("pg_database", fixed::databases),
+    ("pg_index", relations::indexes),
+    ("pg_indexes", relations::index_definitions),
+    ("pg_language", fixed::languages),
+    ("pg_namespace", fixed::namespaces),
+    ("pg_opclass", fixed::operator_classes),
+    ("pg_proc", types::functions),
+    ("pg_roles", fixed::roles),
+    ("pg_settings", activity::settings),
+    ("pg_shadow", fixed::users),
+    ("pg_stat_activity", activity::sessions),
+    ("pg_stat_all_tables", activity::table_counts),
+    ("pg_stat_user_tables", activity::table_counts),
+    ("pg_tables", relations::table_list),
+    ("pg_tablespace", fixed::tablespaces),
+    ("pg_type", types::types),
+    ("pg_user", fixed::users),
+    ("sqlcached_indexes", own::indexes),
+    ("sqlcached_sessions", own::sessions),
+    ("sqlcached_settings", own::settings),
+    ("sqlcached_statements", own::statements),
+    ("sqlcached_tables", own::tables),
+];
+
+/// The same for `information_schema`.
+const INFORMATION: &[(&str, Fill)] = &[
+    ("applicable_roles", information::applicable_roles),
+    ("character_sets", information::character_sets),
+    ("columns", information::columns),
+    ("constraint_column_usage", information::constraint_column_usage),
+    ("constraint_table_usage", information::constraint_table_usage),
+    ("enabled_roles", information::enabled_roles),
+    ("information_schema_catalog_name", information::catalog_name),
+    ("key_column_usage", information::key_column_usage),
+    ("role_table_grants", information::table_privileges),
+    ("schemata", information::schemata),
+    ("table_constraints", information::table_constraints),
+    ("table_privileges", information::table_privileges),
+    ("tables", information::tables),
+];
+
+pub(super) fn fill(system: &System, rows: &mut Rows) {
+    let list = match rows.layout().schema {
+        Schema::Catalog => CATALOG,
+        Schema::Information => INFORMATION,
+    };
+    if let Ok(at) = list.binary_search_by_key(&rows.layout().name, |(name, _)| name) {
+        list[at].1(system, rows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::LAYOUTS;
+    use super::*;
+
+    #[test]
+    fn the_lists_are_sorted_and_name_tables() {
+        for (schema, list) in [(Schema::Catalog, CATALOG), (Schema::Information, INFORMATION)] {
+            assert!(list.is_sorted_by_key(|(name, _)| name));
+            for (name, _) in list {
+                assert!(
+                    LAYOUTS.iter().any(|layout| layout.schema == schema && layout.name == *name),
+                    "{name}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What goes on: sessions, settings, counts.
+
+use store::value::Value;
+
+use super::super::System;
+use super::super::oid::oid_of_table;
+use super::super::relation::tables_of;
+use super::super::rows::{Rows, int, text};
+use super::fixed::{DATABASE, OWNER, PUBLIC_NAME};
+use crate::system::time::{moment, moment_of};
+
+/// A text, or NULL.
+pub(super) fn optional(value: Option<&str>) -> Value {
+    value.map_or(Value::Null, text)
+}
+
+/// `pg_stat_activity`
+pub(super) fn sessions(system: &System, rows: &mut Rows) {
+    for session in system.server().sessions() {
+        rows.add([
+            ("datid", int(DATABASE)),
+            ("datname", text(&session.database)),
+            ("pid", int(session.pid)),
+            ("usesysid", int(OWNER)),
+            ("usename", text(&session.user)),
+            ("application_name", text(&session.application)),
+            ("client_addr", optional(session.address.as_deref())),
+            ("backend_start", moment(session.started_ms)),
+            ("xact_start", moment_of(session.transaction_started_ms)),
+            ("query_start", moment_of(session.query_started_ms)),
+            ("state_change", moment_of(session.state_changed_ms)),
+            ("state", text(session.state)),
+            ("query", text(&session.query)),
+            ("backend_type", text("client backend")),
+        ]);
+    }
+}
+
+/// `pg_settings`
+pub(super) fn settings(system: &System, rows: &mut Rows) {
+    for setting in system.server().settings() {
+        let kind = match setting.setting.as_str() {
+            "on" | "off" => "bool",
+            number if number.parse::<i64>().is_ok() => "integer",
+            _ => "string",
+        };
+        rows.add([
+            ("name", text(&setting.name)),
+            ("setting", text(&setting.setting)),
+            ("unit", optional(setting.unit.as_deref())),
+            ("category", text(&setting.category)),
+            ("short_desc", text(&setting.description)),
+            ("context", text("user")),
+            ("vartype", text(kind)),
+            ("source", text(&setting.source)),
+            ("boot_val", text(&setting.default)),
+            ("reset_val", text(&setting.setting)),
+            ("pending_restart", int(0)),
+        ]);
+    }
+}
+
+/// `pg_stat_user_tables`
+pub(super) fn table_counts(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        let stats = table.stats();
+        rows.add([
+            ("relid", int(oid_of_table(table))),
+            ("schemaname", text(PUBLIC_NAME)),
+            ("relname", text(table.name())),
+            ("n_tup_ins", int(stats.written)),
+            ("n_tup_del", int(stats.evicted + stats.expired)),
+            ("n_live_tup", int(stats.rows)),
+            ("n_dead_tup", int(0)),
+        ]);
+    }
+}

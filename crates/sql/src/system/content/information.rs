@@ -1,0 +1,285 @@
+//! `information_schema`: the same as the catalogue, in the words of the SQL standard.
+
+use store::Table;
+use store::definition::SqlType;
+use store::value::Value;
+
+use super::super::System;
+use super::super::columns::LAYOUTS;
+use super::super::relation::{ColumnFacts, columns_of, indexes_of, tables_of};
+use super::super::rows::{Rows, int, text, yes_or_no};
+use super::fixed::{NAMESPACES, PUBLIC_NAME};
+use super::relations::default_text;
+
+/// What PostgreSQL says of a text without a length.
+const TEXT_BYTES: i64 = 1 << 30;
+/// Bytes of a character of UTF-8, at most.
+const CHARACTER_BYTES: i64 = 4;
+
+/// `information_schema.schemata`
+pub(super) fn schemata(system: &System, rows: &mut Rows) {
+    for (_, name) in NAMESPACES {
+        rows.add([
+            ("catalog_name", database(system)),
+            ("schema_name", text(name)),
+            ("schema_owner", text(&system.owner())),
+        ]);
+    }
+}
+
+fn database(system: &System) -> Value {
+    text(&system.identity().database)
+}
+
+/// `information_schema.information_schema_catalog_name`
+pub(super) fn catalog_name(system: &System, rows: &mut Rows) {
+    rows.add([("catalog_name", database(system))]);
+}
+
+/// `information_schema.character_sets`
+pub(super) fn character_sets(system: &System, rows: &mut Rows) {
+    rows.add([
+        ("character_set_name", text("UTF8")),
+        ("character_repertoire", text("UCS")),
+        ("form_of_use", text("UTF8")),
+        ("default_collate_catalog", database(system)),
+    ]);
+}
+
+/// `information_schema.enabled_roles`
+pub(super) fn enabled_roles(system: &System, rows: &mut Rows) {
+    rows.add([("role_name", text(&system.owner()))]);
+}
+
+/// `information_schema.applicable_roles`
+pub(super) fn applicable_roles(system: &System, rows: &mut Rows) {
+    let owner = text(&system.owner());
+    rows.add([("grantee", owner.clone()), ("role_name", owner), ("is_grantable", text("YES"))]);
+}
+
+/// `information_schema.tables`
+pub(super) fn tables(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    let mut add = |schema: &str, name: &str, base: bool, mine: bool| {
+        rows.add([
+            ("table_catalog", database(system)),
+            ("table_schema", text(schema)),
+            ("table_name", text(name)),
+            ("table_type", text(if base { "BASE TABLE" } else { "VIEW" })),
+            ("is_insertable_into", yes_or_no(mine)),
+            ("is_typed", yes_or_no(false)),
+        ]);
+    };
+    for table in tables_of(&catalog) {
+        add(PUBLIC_NAME, table.name(), true, true);
+    }
+    for layout in LAYOUTS.iter() {
+        add(layout.schema.name(), layout.name, layout.kind == "r", false);
+    }
+}
+
+/// `information_schema.columns`
+pub(super) fn columns(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for (number, column) in (1..).zip(columns_of(table)) {
+            column_row(system, (PUBLIC_NAME, table.name()), number, &column, rows);
+        }
+    }
+    for layout in LAYOUTS.iter() {
+        for (number, column) in (1..).zip(&layout.columns) {
+            let name = column.name.to_owned();
+            let facts =
+                ColumnFacts { name, ty: column.ty, modifier: -1, not_null: column.not_null, def: None };
+            column_row(system, (layout.schema.name(), layout.name), number, &facts, rows);
+        }
+    }
+}
+
+fn column_row(
+    system: &System,
+    (schema, table): (&str, &str),
+    number: i64,
+    column: &ColumnFacts<'_>,
+    rows: &mut Rows,
+) {
+    let size = size_of(column);
+    let known = |size: Option<i64>| size.map_or(Value::Null, Value::Integer);
+    let array = column.ty.is_array();
+    let udt = format!("{}{}", if array { "_" } else { "" }, column.ty.name());
+    rows.add([
+        ("table_catalog", database(system)),
+        ("table_schema", text(schema)),
+        ("table_name", text(table)),
+        ("column_name", text(&column.name)),
+        ("ordinal_position", int(number)),
+        ("column_default", default_text(column).map_or(Value::Null, Value::Text)),
+        ("is_nullable", yes_or_no(!column.not_null)),
+        ("data_type", text(if array { "ARRAY".to_owned() } else { column.ty.sql_name() }.as_str())),
+        ("character_maximum_length", known(size.characters)),
+        ("character_octet_length", known(size.bytes)),
+        ("numeric_precision", known(size.digits)),
+        ("numeric_precision_radix", known(size.radix)),
+        ("numeric_scale", known(size.scale)),
+        ("datetime_precision", known(size.fraction)),
+        ("udt_catalog", database(system)),
+        ("udt_schema", text("pg_catalog")),
+        ("udt_name", text(&udt)),
+        ("dtd_identifier", text(&number.to_string())),
+        ("is_self_referencing", yes_or_no(false)),
+        ("is_identity", yes_or_no(false)),
+        ("identity_cycle", yes_or_no(false)),
+        ("is_generated", text("NEVER")),
+        ("is_updatable", yes_or_no(schema == PUBLIC_NAME)),
+    ]);
+}
+
+/// What the standard calls the sizes of a type.
+#[derive(Debug, Default)]
+struct Size {
+    characters: Option<i64>,
+    bytes: Option<i64>,
+    digits: Option<i64>,
+    radix: Option<i64>,
+    scale: Option<i64>,
+    fraction: Option<i64>,
+}
+
+fn size_of(column: &ColumnFacts<'_>) -> Size {
+    const HEADER: i64 = 4;
+    let bits = |digits: i64, scale: Option<i64>| Size {
+        digits: Some(digits),
+        radix: Some(2),
+        scale,
+        ..Size::default()
+    };
+    let fraction = |digits: i64| Size { fraction: Some(digits), ..Size::default() };
+    let length = (column.modifier > HEADER).then_some(column.modifier - HEADER);
+    match column.ty {
+        SqlType::Int2 => bits(16, Some(0)),
+        SqlType::Int4 => bits(32, Some(0)),
+        SqlType::Int8 => bits(64, Some(0)),
+        SqlType::Float4 => bits(24, None),
+        SqlType::Float8 => bits(53, None),
+        SqlType::Numeric => Size {
+            digits: length.map(|packed| packed >> 16),
+            radix: Some(10),
+            scale: length.map(|packed| packed & 0xffff),
+            ..Size::default()
+        },
+        SqlType::Text => Size { bytes: Some(TEXT_BYTES), ..Size::default() },
+        SqlType::Varchar | SqlType::Bpchar => Size {
+            characters: length,
+            bytes: Some(length.map_or(TEXT_BYTES, |length| length * CHARACTER_BYTES)),
+            ..Size::default()
+        },
+        SqlType::Date => fraction(0),
+        SqlType::Time | SqlType::Timetz | SqlType::Timestamp | SqlType::Timestamptz | SqlType::Interval => {
+            fraction(if column.modifier >= 0 { column.modifier } else { 6 })
+        }
+        _ => Size::default(),
+    }
+}
+
+/// `information_schema.table_constraints`
+pub(super) fn table_constraints(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for index in indexes_of(table).iter().filter(|index| index.constraint) {
+            rows.add([
+                ("constraint_catalog", database(system)),
+                ("constraint_schema", text(PUBLIC_NAME)),
+                ("constraint_name", text(&index.name)),
+                ("table_catalog", database(system)),
+                ("table_schema", text(PUBLIC_NAME)),
+                ("table_name", text(table.name())),
+                ("constraint_type", text(if index.primary { "PRIMARY KEY" } else { "UNIQUE" })),
+                ("is_deferrable", yes_or_no(false)),
+                ("initially_deferred", yes_or_no(false)),
+                ("enforced", yes_or_no(true)),
+                ("nulls_distinct", if index.primary { Value::Null } else { yes_or_no(true) }),
+            ]);
+        }
+    }
+}
+
+/// Each column of each constraint, with the constraint's name and the column's place in it.
+fn constraint_columns(system: &System, mut each: impl FnMut(&Table, &str, &str, i64)) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        let columns = columns_of(table);
+        for index in indexes_of(table).iter().filter(|index| index.constraint) {
+            for (place, column) in (1..).zip(index.columns.iter().filter_map(|&at| columns.get(at))) {
+                each(table, &index.name, &column.name, place);
+            }
+        }
+    }
+}
+
+/// `information_schema.key_column_usage`
+pub(super) fn key_column_usage(system: &System, rows: &mut Rows) {
+    constraint_columns(system, |table, constraint, column, place| {
+        rows.add([
+            ("constraint_catalog", database(system)),
+            ("constraint_schema", text(PUBLIC_NAME)),
+            ("constraint_name", text(constraint)),
+            ("table_catalog", database(system)),
+            ("table_schema", text(PUBLIC_NAME)),
+            ("table_name", text(table.name())),
+            ("column_name", text(column)),
+            ("ordinal_position", int(place)),
+        ]);
+    });
+}
+
+/// `information_schema.constraint_column_usage`
+pub(super) fn constraint_column_usage(system: &System, rows: &mut Rows) {
+    constraint_columns(system, |table, constraint, column, _| {
+        rows.add([
+            ("table_catalog", database(system)),
+            ("table_schema", text(PUBLIC_NAME)),
+            ("table_name", text(table.name())),
+            ("column_name", text(column)),
+            ("constraint_catalog", database(system)),
+            ("constraint_schema", text(PUBLIC_NAME)),
+            ("constraint_name", text(constraint)),
+        ]);
+    });
+}
+
+/// `information_schema.constraint_table_usage`
+pub(super) fn constraint_table_usage(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for index in indexes_of(table).iter().filter(|index| index.constraint) {
+            rows.add([
+                ("table_catalog", database(system)),
+                ("table_schema", text(PUBLIC_NAME)),
+                ("table_name", text(table.name())),
+                ("constraint_catalog", database(system)),
+                ("constraint_schema", text(PUBLIC_NAME)),
+                ("constraint_name", text(&index.name)),
+            ]);
+        }
+    }
+}
+
+/// `information_schema.table_privileges`: who may speak SQL may do everything.
+pub(super) fn table_privileges(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    let owner = system.owner();
+    for table in tables_of(&catalog) {
+        for privilege in ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE"] {
+            rows.add([
+                ("grantor", text(&owner)),
+                ("grantee", text(&owner)),
+                ("table_catalog", database(system)),
+                ("table_schema", text(PUBLIC_NAME)),
+                ("table_name", text(table.name())),
+                ("privilege_type", text(privilege)),
+                ("is_grantable", yes_or_no(true)),
+                ("with_hierarchy", yes_or_no(privilege == "SELECT")),
+            ]);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Functions that ask the catalogue or the session: those of PostgreSQL that its clients call beside the tables.
+
+mod arrays;
+mod definitions;
+mod session;
+
+use std::rc::Rc;
+
+use store::value::Value;
+
+use super::System;
+use crate::error::SqlError;
+use crate::sqlite::{Arguments, Connection, Volatility};
+
+/// One function.
+pub(super) struct FunctionDef {
+    name: &'static str,
+    /// The fewest and the most arguments.
+    arguments: (i32, i32),
+    run: fn(&System, &Call) -> Value,
+}
+
+/// The arguments of one call.
+#[derive(Debug)]
+pub(super) struct Call(Vec<Value>);
+
+/// A line of a table of functions.
+const fn function(
+    name: &'static str,
+    arguments: (i32, i32),
+    run: fn(&System, &Call) -> Value,
+) -> FunctionDef {
+    FunctionDef { name, arguments, run }
+}
+
+/// All of them.
+fn all() -> impl Iterator<Item = &'static FunctionDef> {
+    [session::FUNCTIONS, definitions::FUNCTIONS, arrays::FUNCTIONS].into_iter().flatten()
+}
+
+/// Whether a function of this name is here, given in any case.
+pub(crate) fn is_function(name: &str) -> bool {
+    all().any(|function| function.name.eq_ignore_ascii_case(name))
+}
+
+/// Their names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|function| function.name)
+}
+
+/// Makes the connection know all functions.
+pub(super) fn register(system: &Rc<System>, connection: &Connection) -> Result<(), SqlError> {
+    for function in all() {
+        let of_arguments_only = arrays::FUNCTIONS.iter().any(|array| array.name == function.name);
+        let volatility = if of_arguments_only { Volatility::Immutable } else { Volatility::Volatile };
+        for count in function.arguments.0..=function.arguments.1 {
+            let system = Rc::clone(system);
+            let run = function.run;
+            connection.create_function(function.name, count, volatility, move |arguments| {
+                Ok(run(&system, &Call::of(arguments)))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+impl Call {
+    fn of(arguments: &Arguments<'_>) -> Self {
+        Self((0..arguments.len()).map(|at| arguments.value(at)).collect())
+    }
+
+    /// An argument; NULL beyond the last.
+    fn value(&self, at: usize) -> &Value {
+        self.0.get(at).unwrap_or(&Value::Null)
+    }
+
+    /// An argument as a text.
+    fn text(&self, at: usize) -> Option<String> {
+        match self.value(at) {
+            Value::Null => None,
+            Value::Text(text) => Some(text.clone()),
+            other => {
+                let mut bytes = Vec::new();
+                other.as_ref().write_text(&mut bytes);
+                String::from_utf8(bytes).ok()
+            }
+        }
+    }
+
+    /// An argument as an integer.
+    fn integer(&self, at: usize) -> Option<i64> {
+        match self.value(at) {
+            Value::Integer(integer) => Some(*integer),
+            Value::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// An argument as an object's number.
+    fn oid(&self, at: usize) -> Option<u32> {
+        u32::try_from(self.integer(at)?).ok()
+    }
+}
+
+/// A text, or NULL.
+fn optional(text: Option<String>) -> Value {
+    text.map_or(Value::Null, Value::Text)
+}
+
+/// A truth value.
+fn truth(value: bool) -> Value {
+    Value::Integer(i64::from(value))
+}

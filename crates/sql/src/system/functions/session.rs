@@ -1,0 +1,123 @@
+//! Who speaks, with what, about which database.
+
+use store::value::Value;
+
+use super::{Call, FunctionDef, function, optional, truth};
+use crate::system::System;
+use crate::system::array;
+use crate::system::content::PUBLIC_NAME;
+use crate::system::rows::{int, text};
+use crate::system::time::moment;
+
+/// The version of PostgreSQL whose catalogue and protocol clients find here.
+const SERVER_VERSION: &str = "15.0";
+/// The same as a number.
+const SERVER_VERSION_NUMBER: &str = "150000";
+
+pub(super) static FUNCTIONS: &[FunctionDef] = &[
+    function("current_catalog", (0, 0), |system, _| text(&system.identity().database)),
+    function("current_database", (0, 0), |system, _| text(&system.identity().database)),
+    function("current_role", (0, 0), |system, _| text(&system.identity().user)),
+    function("current_schema", (0, 0), |_, _| text(PUBLIC_NAME)),
+    function("current_schemas", (1, 1), current_schemas),
+    function("current_setting", (1, 2), current_setting),
+    function("current_user", (0, 0), |system, _| text(&system.identity().user)),
+    function("getdatabaseencoding", (0, 0), |_, _| text("UTF8")),
+    function("has_any_column_privilege", (2, 3), |_, _| truth(true)),
+    function("has_column_privilege", (3, 4), |_, _| truth(true)),
+    function("has_database_privilege", (2, 3), |_, _| truth(true)),
+    function("has_foreign_data_wrapper_privilege", (2, 3), |_, _| truth(true)),
+    function("has_function_privilege", (2, 3), |_, _| truth(true)),
+    function("has_language_privilege", (2, 3), |_, _| truth(true)),
+    function("has_schema_privilege", (2, 3), |_, _| truth(true)),
+    function("has_sequence_privilege", (2, 3), |_, _| truth(true)),
+    function("has_server_privilege", (2, 3), |_, _| truth(true)),
+    function("has_table_privilege", (2, 3), |_, _| truth(true)),
+    function("has_tablespace_privilege", (2, 3), |_, _| truth(true)),
+    function("has_type_privilege", (2, 3), |_, _| truth(true)),
+    function("inet_client_addr", (0, 0), client_address),
+    function("inet_client_port", (0, 0), |_, _| Value::Null),
+    function("inet_server_addr", (0, 0), |_, _| Value::Null),
+    function("inet_server_port", (0, 0), |_, _| Value::Null),
+    function("pg_backend_pid", (0, 0), |system, _| int(system.identity().pid)),
+    function("pg_char_to_encoding", (1, 1), char_to_encoding),
+    function("pg_client_encoding", (0, 0), |_, _| text("UTF8")),
+    function("pg_conf_load_time", (0, 0), |system, _| moment(system.server().started_ms())),
+    function("pg_current_xact_id", (0, 0), transaction),
+    function("pg_encoding_to_char", (1, 1), |_, call| match call.integer(0) {
+        Some(crate::system::content::UTF8) => text("UTF8"),
+        Some(0) => text("SQL_ASCII"),
+        _ => text(""),
+    }),
+    function("pg_has_role", (2, 3), |_, _| truth(true)),
+    function("pg_is_in_recovery", (0, 0), |_, _| truth(false)),
+    function("pg_is_other_temp_schema", (1, 1), |_, _| truth(false)),
+    function("pg_my_temp_schema", (0, 0), |_, _| int(0)),
+    function("pg_postmaster_start_time", (0, 0), |system, _| moment(system.server().started_ms())),
+    function("row_security_active", (1, 1), |_, _| truth(false)),
+    function("session_user", (0, 0), |system, _| text(&system.identity().user)),
+    function("txid_current", (0, 0), transaction),
+    function("user", (0, 0), |system, _| text(&system.identity().user)),
+    function("version", (0, 0), |_, _| text(&version())),
+];
+
+fn version() -> String {
+    let (package, architecture) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    format!("PostgreSQL {SERVER_VERSION} (sqlcached {package}) on {architecture}")
+}
+
+/// Each statement is numbered by what it sees.
+fn transaction(system: &System, _: &Call) -> Value {
+    int(system.store().view().stamp())
+}
+
+fn client_address(system: &System, _: &Call) -> Value {
+    let pid = system.identity().pid;
+    let mine = system.server().sessions().into_iter().find(|session| session.pid == pid);
+    optional(mine.and_then(|session| session.address))
+}
+
+fn current_schemas(_: &System, call: &Call) -> Value {
+    let all: &[&str] = if call.integer(0) == Some(0) { &[PUBLIC_NAME] } else { &["pg_catalog", PUBLIC_NAME] };
+    array::of_texts(all.iter().map(|name| (*name).to_owned()))
+}
+
+fn char_to_encoding(_: &System, call: &Call) -> Value {
+    let name = call.text(0).unwrap_or_default().to_ascii_lowercase();
+    int(if ["utf8", "utf-8", "unicode"].contains(&name.as_str()) { 6 } else { -1 })
+}
+
+/// Settings that clients ask for and that do not change.
+const FIXED: &[(&str, &str)] = &[
+    ("client_encoding", "UTF8"),
+    ("datestyle", "ISO, MDY"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    ("integer_datetimes", "on"),
+    ("intervalstyle", "postgres"),
+    ("is_superuser", "on"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C.UTF-8"),
+    ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
+    ("search_path", "\"$user\", public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", SERVER_VERSION),
+    ("server_version_num", SERVER_VERSION_NUMBER),
+    ("standard_conforming_strings", "on"),
+    ("timezone", "UTC"),
+    ("transaction_isolation", "read committed"),
+    ("transaction_read_only", "off"),
+];
+
+/// NULL for a setting that is not known, as `current_setting(name, true)` has it.
+fn current_setting(system: &System, call: &Call) -> Value {
+    let Some(name) = call.text(0) else { return Value::Null };
+    let settings = system.server().settings();
+    let told = settings.into_iter().find(|setting| setting.name.eq_ignore_ascii_case(&name));
+    let fixed = || {
+        let found = FIXED.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name));
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    optional(told.map(|setting| setting.setting).or_else(fixed))
+}

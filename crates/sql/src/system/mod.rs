@@ -1,0 +1,147 @@
+//! The tables of the system: PostgreSQL's catalogue, `information_schema`, and the server's own figures.
+//!
+//! They are read-only virtual tables. A statement that names one has its rows computed once, from the store's catalogue
+//! and from what the [`Server`] around it knows; cursors find rows in them by equality with any column. Clients learn
+//! from them which tables, columns, indexes and types there are, so their columns are those of PostgreSQL 15
+//! (`columns.txt`); a table about something that does not exist here is empty.
+
+mod array;
+mod columns;
+mod content;
+mod functions;
+mod module;
+mod oid;
+mod relation;
+mod rows;
+mod server;
+mod time;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use store::definition::SqlType;
+use store::{Catalog, Store};
+
+use self::columns::LAYOUTS;
+use self::module::{Content, SystemModule};
+use self::rows::Rows;
+use self::server::NoServer;
+use crate::error::{SqlError, state};
+use crate::session::Identity;
+use crate::sqlite::Connection;
+
+pub(crate) use self::functions::{is_function, names as function_names};
+pub use self::oid::{FIRST_USER_OID, oid_of_table};
+pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};
+
+/// What the system tables of one connection tell, for the statement that runs.
+#[derive(Debug)]
+pub(crate) struct System {
+    store: Arc<Store>,
+    catalog: RefCell<Arc<Catalog>>,
+    server: RefCell<Arc<dyn Server>>,
+    /// Rows computed for this statement, by the table's place in [`LAYOUTS`].
+    contents: RefCell<HashMap<usize, Rc<Content>>>,
+    /// Whose statement it is.
+    identity: RefCell<Identity>,
+}
+
+impl System {
+    pub(crate) fn new(store: Arc<Store>) -> Rc<Self> {
+        let catalog = store.catalog();
+        Rc::new(Self {
+            store,
+            catalog: RefCell::new(catalog),
+            server: RefCell::new(Arc::new(NoServer)),
+            contents: RefCell::default(),
+            identity: RefCell::default(),
+        })
+    }
+
+    /// Names the daemon around the store.
+    pub(crate) fn set_server(&self, server: Arc<dyn Server>) {
+        *self.server.borrow_mut() = server;
+    }
+
+    /// Forgets what was computed for the statement before.
+    pub(crate) fn begin(&self, catalog: &Arc<Catalog>, identity: &Identity) {
+        self.contents.borrow_mut().clear();
+        if *self.identity.borrow() != *identity {
+            self.identity.borrow_mut().clone_from(identity);
+        }
+        if !Arc::ptr_eq(&self.catalog.borrow(), catalog) {
+            *self.catalog.borrow_mut() = Arc::clone(catalog);
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Who asks.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity.borrow().clone()
+    }
+
+    /// The role that owns everything: whoever asks, for there is but one.
+    pub(crate) fn owner(&self) -> String {
+        self.identity.borrow().user.clone()
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    pub(crate) fn server(&self) -> Arc<dyn Server> {
+        Arc::clone(&self.server.borrow())
+    }
+
+    /// The rows of a table, computed by the first cursor that asks.
+    fn content(&self, at: usize) -> Rc<Content> {
+        if let Some(known) = self.contents.borrow().get(&at) {
+            return Rc::clone(known);
+        }
+        let mut rows = Rows::new(&LAYOUTS[at]);
+        content::fill(self, &mut rows);
+        let content = Rc::new(Content::new(rows.finish()));
+        self.contents.borrow_mut().insert(at, Rc::clone(&content));
+        content
+    }
+
+    /// Makes the connection know all system tables.
+    pub(crate) fn register(self: &Rc<Self>, connection: &Connection) -> Result<(), SqlError> {
+        for (at, layout) in LAYOUTS.iter().enumerate() {
+            connection.register(&layout.registered, SystemModule::new(at, self))?;
+        }
+        functions::register(self, connection)
+    }
+}
+
+/// Whether a table of the system is registered under this name, given in any case.
+pub(crate) fn is_table(registered: &str) -> bool {
+    LAYOUTS.iter().any(|layout| layout.registered.eq_ignore_ascii_case(registered))
+}
+
+/// The type of a column of a system table, with the table's number and the column's.
+pub(crate) fn column(registered: &str, name: &str) -> Option<(SqlType, (u32, u16))> {
+    let layout = LAYOUTS.iter().find(|layout| layout.registered == registered)?;
+    let at = layout.position(name)?;
+    Some((layout.columns[at].ty, (layout.oid, u16::try_from(at + 1).ok()?)))
+}
+
+/// Refuses to write or to change a system table.
+pub(crate) fn refuse_change(name: &str) -> Result<(), SqlError> {
+    if !is_table(name) {
+        return Ok(());
+    }
+    let message = format!("\"{name}\" is a table of the system, which can only be read");
+    Err(SqlError::new(state::FORBIDDEN, message))
+}
+
+/// Whether users cannot have a table of this name.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["pg_", "sqlcached_", columns::INFORMATION_PREFIX].iter().any(|prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,268 @@
+//! Tables and indexes as PostgreSQL's catalogue sees them: with numbers, and the primary key as an index.
+
+use std::sync::Arc;
+
+use store::definition::{ColumnDef, SqlType};
+use store::{BUILT_IN, Catalog, Index, Table};
+
+use super::oid::{Named, oid_of_name, oid_of_table};
+use crate::executor::type_of;
+use crate::table::Shape;
+use crate::text::token::quoted_name;
+
+/// PostgreSQL's numbers for the index methods.
+pub(crate) const BTREE: u32 = 403;
+/// See [`BTREE`].
+pub(crate) const HASH: u32 = 405;
+
+/// One column of a table, hidden ones left out.
+#[derive(Debug)]
+pub(crate) struct ColumnFacts<'t> {
+    pub(crate) name: String,
+    pub(crate) ty: SqlType,
+    /// What stood in parentheses behind the type, in PostgreSQL's form; -1: nothing.
+    pub(crate) modifier: i64,
+    pub(crate) not_null: bool,
+    /// None for the columns of the built-in table that are made of a row's head.
+    pub(crate) def: Option<&'t ColumnDef>,
+}
+
+/// The columns that `*` stands for.
+pub(crate) fn columns_of(table: &Table) -> Vec<ColumnFacts<'_>> {
+    let shape = Shape::of(table);
+    let facts = |(at, shown): (usize, &crate::table::Shown)| {
+        let def = table.def().columns.get(at);
+        ColumnFacts {
+            name: shown.name.clone(),
+            ty: def.map_or(SqlType::Int8, |_| type_of(table, at)),
+            modifier: def.map_or(-1, |def| modifier(&def.declared)),
+            not_null: def.is_some_and(|def| def.not_null),
+            def,
+        }
+    };
+    shape.visible().iter().enumerate().map(facts).collect()
+}
+
+/// `varchar(20)` and `numeric(10, 2)` as PostgreSQL keeps them in `atttypmod`.
+fn modifier(declared: &str) -> i64 {
+    const HEADER: i64 = 4;
+    let inside = declared.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    let Some((inside, _)) = inside else { return -1 };
+    let numbers: Vec<i64> = inside.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+    match (SqlType::of_declared(declared), numbers.as_slice()) {
+        (Some(SqlType::Varchar | SqlType::Bpchar), [length]) => length + HEADER,
+        (Some(SqlType::Numeric), [precision]) => (precision << 16) + HEADER,
+        (Some(SqlType::Numeric), [precision, scale]) => (precision << 16 | scale) + HEADER,
+        (Some(SqlType::Timestamp | SqlType::Timestamptz | SqlType::Time | SqlType::Timetz), [digits]) => {
+            *digits
+        }
+        _ => -1,
+    }
+}
+
+/// An index, or the primary key.
+#[derive(Debug)]
+pub(crate) struct IndexFacts {
+    pub(crate) oid: u32,
+    pub(crate) name: String,
+    /// Positions of the table's columns.
+    pub(crate) columns: Vec<usize>,
+    pub(crate) unique: bool,
+    pub(crate) primary: bool,
+    /// Made by `UNIQUE` or `PRIMARY KEY` and not by `CREATE INDEX`.
+    pub(crate) constraint: bool,
+    /// None for a primary key that is found by hash only.
+    pub(crate) index: Option<Arc<Index>>,
+}
+
+/// The primary key first, then the indexes in the order of their making.
+pub(crate) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
+    let key = &table.def().primary_key;
+    let key_name = format!("{}_pkey", table.name());
+    let oid = |name: &str| oid_of_name(Named::Index, oid_of_table(table), name);
+    let mut found = Vec::new();
+    if !key.is_empty() {
+        let index = table.indexes().iter().find(|index| index.name().eq_ignore_ascii_case(&key_name));
+        found.push(IndexFacts {
+            oid: oid(&key_name),
+            columns: key.clone(),
+            unique: true,
+            primary: true,
+            constraint: true,
+            index: index.cloned(),
+            name: key_name.clone(),
+        });
+    }
+    for index in table.indexes().iter().filter(|index| !index.name().eq_ignore_ascii_case(&key_name)) {
+        let def = index.def();
+        found.push(IndexFacts {
+            oid: oid(index.name()),
+            name: index.name().to_owned(),
+            columns: def.columns.clone(),
+            unique: def.unique,
+            primary: false,
+            constraint: def.unique && is_of_constraint(table.name(), index.name()),
+            index: Some(Arc::clone(index)),
+        });
+    }
+    found
+}
+
+/// `UNIQUE` in a table's definition names its index `table_columns_key`, as PostgreSQL does.
+fn is_of_constraint(table: &str, index: &str) -> bool {
+    let rest = index.strip_prefix(table).and_then(|rest| rest.strip_prefix('_'));
+    rest.is_some_and(|rest| rest.trim_end_matches(|digit: char| digit.is_ascii_digit()).ends_with("_key"))
+}
+
+impl IndexFacts {
+    pub(crate) fn method(&self) -> u32 {
+        if self.index.is_some() { BTREE } else { HASH }
+    }
+
+    pub(crate) fn method_name(&self) -> &'static str {
+        if self.index.is_some() { "btree" } else { "hash" }
+    }
+
+    /// The names of its columns, quoted where they must be.
+    pub(crate) fn column_list(&self, table: &Table) -> String {
+        let names = self.columns.iter().filter_map(|&column| table.def().columns.get(column));
+        names.map(|column| identifier(&column.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The statement that makes it.
+    pub(crate) fn definition(&self, table: &Table) -> String {
+        let unique = if self.unique { "UNIQUE " } else { "" };
+        format!(
+            "CREATE {unique}INDEX {} ON public.{} USING {} ({})",
+            identifier(&self.name),
+            identifier(table.name()),
+            self.method_name(),
+            self.column_list(table)
+        )
+    }
+
+    /// The constraint as it stands in a table's definition.
+    pub(crate) fn constraint_definition(&self, table: &Table) -> String {
+        let what = if self.primary { "PRIMARY KEY" } else { "UNIQUE" };
+        format!("{what} ({})", self.column_list(table))
+    }
+
+    pub(crate) fn constraint_oid(&self, table: &Table) -> u32 {
+        oid_of_name(Named::Constraint, oid_of_table(table), &self.name)
+    }
+}
+
+/// All tables, the built-in one last, so that what users made comes first where nobody sorts.
+pub(crate) fn tables_of(catalog: &Catalog) -> Vec<&Arc<Table>> {
+    let mut tables: Vec<_> = catalog.tables().collect();
+    tables.sort_by_key(|table| table.name() == BUILT_IN);
+    tables
+}
+
+/// A name as SQL has to be given it: in quotes where it is not plain.
+pub(crate) fn identifier(name: &str) -> String {
+    let mut bytes = name.bytes();
+    let plain = bytes.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if plain && !is_reserved(name) { name.to_owned() } else { quoted_name(name) }
+}
+
+/// Words that cannot be a name without quotes.
+const RESERVED: &[&str] = &[
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "both",
+    "case",
+    "cast",
+    "check",
+    "collate",
+    "column",
+    "constraint",
+    "create",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "from",
+    "grant",
+    "group",
+    "having",
+    "in",
+    "index",
+    "initially",
+    "intersect",
+    "into",
+    "leading",
+    "limit",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "primary",
+    "references",
+    "returning",
+    "select",
+    "session_user",
+    "some",
+    "table",
+    "then",
+    "to",
+    "trailing",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "values",
+    "when",
+    "where",
+    "window",
+    "with",
+];
+
+fn is_reserved(name: &str) -> bool {
+    RESERVED.binary_search(&name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_they_must_be() {
+        assert!(RESERVED.is_sorted());
+        for (name, shown) in
+            [("frag", "frag"), ("Frag", "\"Frag\""), ("order", "\"order\""), ("a b", "\"a b\"")]
+        {
+            assert_eq!(identifier(name), shown);
+        }
+    }
+
+    #[test]
+    fn modifiers_are_postgresqls() {
+        for (declared, expected) in
+            [("varchar(20)", 24), ("NUMERIC(10, 2)", (10 << 16) + 6), ("int(11)", -1), ("timestamp(3)", 3)]
+        {
+            assert_eq!(modifier(declared), expected, "{declared}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Schemas, which SQLite does not have: a name with one becomes the name under which SQLite knows the object.
+//!
+//! Every change keeps the length of the text, so that positions in errors stay right.
+
+use std::borrow::Cow;
+
+use super::token::{Kind, Token, Tokens, unquoted};
+use crate::error::{SqlError, state};
+use crate::system;
+
+/// Collations that compare text by its bytes, as everything here does.
+const BYTEWISE: &[&str] = &["default", "C", "POSIX", "ucs_basic", "C.UTF-8"];
+/// Words behind which a table's name stands.
+const BEFORE_TABLES: &[&str] = &["FROM", "JOIN", "INTO", "UPDATE", "TABLE"];
+/// Schemas that can be named.
+const SCHEMAS: &[&str] = &["main", "public", "pg_catalog", "information_schema"];
+
+/// Takes `pg_catalog.`, `public.` and `OPERATOR(...)` away, joins `information_schema.` with the name behind it, and
+/// leaves out collations that change nothing.
+pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let mut text = Blanked { sql, out: None };
+    // A table may be called like the schema; then what stands before a point is that table.
+    let table_public = tokens.iter().enumerate().any(|(at, token)| {
+        is_name(token, "public") && !tokens.get(at + 1).is_some_and(|next| next.is_sign(b'.'))
+    });
+    for at in 0..tokens.len() {
+        let rest = &tokens[at..];
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        if let [collate, name @ ..] = rest
+            && collate.is("COLLATE")
+        {
+            text.blank_collation(collate, name);
+        }
+        if let [word, open, inner @ ..] = rest
+            && word.is("OPERATOR")
+            && open.is_sign(b'(')
+        {
+            text.blank_operator(word, open, inner);
+        }
+        let [schema, point, name, ..] = rest else { continue };
+        if !point.is_sign(b'.') || before.is_some_and(|before| before.is_sign(b'.')) {
+            continue;
+        }
+        if is_name(schema, "pg_catalog") || (is_name(schema, "public") && !table_public) {
+            text.blank(schema.start, point.end());
+        } else if is_name(schema, "information_schema") {
+            text.join(schema, name, rest.get(3))?;
+        } else if before.is_some_and(|before| BEFORE_TABLES.iter().any(|word| before.is(word))) {
+            check_schema(sql, schema)?;
+        }
+    }
+    Ok(text.out.map_or(Cow::Borrowed(sql), Cow::Owned))
+}
+
+fn check_schema(sql: &str, schema: &Token<'_>) -> Result<(), SqlError> {
+    let name = unquoted(schema.text);
+    if matches!(schema.kind, Kind::Word | Kind::Quoted)
+        && !SCHEMAS.iter().any(|known| known.eq_ignore_ascii_case(&name))
+    {
+        return Err(SqlError::new(state::UNKNOWN_SCHEMA, format!("schema \"{name}\" does not exist"))
+            .at(sql, schema.start));
+    }
+    Ok(())
+}
+
+fn is_name(token: &Token<'_>, name: &str) -> bool {
+    match token.kind {
+        Kind::Word => token.text.eq_ignore_ascii_case(name),
+        Kind::Quoted => unquoted(token.text) == name,
+        _ => false,
+    }
+}
+
+/// The text under way, copied when it first changes.
+struct Blanked<'a> {
+    sql: &'a str,
+    out: Option<String>,
+}
+
+impl Blanked<'_> {
+    fn replace(&mut self, start: usize, end: usize, with: &str) {
+        let padded = format!("{with:<width$}", width = end - start);
+        self.out.get_or_insert_with(|| self.sql.to_owned()).replace_range(start..end, &padded);
+    }
+
+    fn blank(&mut self, start: usize, end: usize) {
+        self.replace(start, end, "");
+    }
+
+    /// `information_schema.tables` is registered as `information_schema_tables`; its functions have no schema.
+    fn join(
+        &mut self,
+        schema: &Token<'_>,
+        name: &Token<'_>,
+        after: Option<&Token<'_>>,
+    ) -> Result<(), SqlError> {
+        let registered = format!("information_schema_{}", unquoted(name.text).to_ascii_lowercase());
+        if system::is_table(&registered) {
+            self.replace(schema.start, name.end(), &registered);
+            Ok(())
+        } else if after.is_some_and(|after| after.is_sign(b'('))
+            || after.is_some_and(|after| after.is_sign(b':'))
+        {
+            self.blank(schema.start, name.start);
+            Ok(())
+        } else {
+            let message = format!("relation \"information_schema.{}\" does not exist", unquoted(name.text));
+            Err(SqlError::new(state::UNKNOWN_TABLE, message).at(self.sql, schema.start))
+        }
+    }
+
+    /// `OPERATOR(pg_catalog.~)` is `~`.
+    fn blank_operator(&mut self, word: &Token<'_>, open: &Token<'_>, inner: &[Token<'_>]) {
+        if let Some(close) = inner.iter().find(|token| token.is_sign(b')')) {
+            self.blank(word.start, open.end());
+            self.blank(close.start, close.end());
+        }
+    }
+
+    fn blank_collation(&mut self, collate: &Token<'_>, name: &[Token<'_>]) {
+        let name = match name {
+            [schema, point, name, ..] if is_name(schema, "pg_catalog") && point.is_sign(b'.') => name,
+            [name, ..] => name,
+            [] => return,
+        };
+        if BYTEWISE.iter().any(|known| is_name(name, known)) {
+            self.blank(collate.start, name.end());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_go_and_positions_stay() {
+        for (sql, expected) in [
+            ("SELECT 1", "SELECT 1"),
+            ("FROM pg_catalog.pg_class c", "FROM pg_class c"),
+            ("FROM \"pg_catalog\".\"pg_class\"", "FROM \"pg_class\""),
+            ("FROM public.t JOIN Public.u", "FROM t JOIN u"),
+            ("SELECT public.a FROM t AS public", "SELECT public.a FROM t AS public"),
+            ("FROM information_schema.tables t", "FROM information_schema_tables t"),
+            ("FROM information_schema.\"Columns\"", "FROM information_schema_columns"),
+            ("SELECT information_schema._pg_expandarray(a)", "SELECT _pg_expandarray(a)"),
+            ("a OPERATOR(pg_catalog.~) 'x' COLLATE pg_catalog.default AND b", "a ~ 'x' AND b"),
+            ("a OPERATOR(pg_catalog.!~~) 'x' COLLATE \"C\"", "a !~~ 'x'"),
+            ("a COLLATE NOCASE", "a COLLATE NOCASE"),
+            ("'pg_catalog.x' -- pg_catalog.y", "'pg_catalog.x' -- pg_catalog.y"),
+            ("SELECT t.a FROM main.t", "SELECT t.a FROM main.t"),
+        ] {
+            let found = resolved(sql).unwrap();
+            assert_eq!(found.len(), sql.len());
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words(&found), words(expected), "{sql}");
+        }
+    }
+
+    #[test]
+    fn unknown_schemas_and_views_are_refused() {
+        let error = resolved("SELECT 1 FROM information_schema.frob").unwrap_err();
+        assert_eq!((error.state, error.position), ("42P01", Some(15)));
+        let error = resolved("DELETE FROM other.t").unwrap_err();
+        assert_eq!((error.state, error.position), ("3F000", Some(13)));
+    }
+}

@@ -1,0 +1,138 @@
+//! The system's tables answer what PostgreSQL's clients ask, in the clients' own words.
+
+mod common;
+
+use common::Db;
+
+fn db() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE frag (key TEXT PRIMARY KEY, page_id INT NOT NULL, user_id INT, body TEXT NOT NULL DEFAULT '')
+           WITH (prefix = 'frag:', value = 'body', ttl = '5 min', max_rows = 1000);
+         CREATE INDEX frag_page ON frag (page_id);
+         CREATE INDEX frag_user ON frag (user_id, page_id);
+         CREATE TABLE visits (day DATE, page INT, hits INT NOT NULL DEFAULT 0, note VARCHAR(20) UNIQUE,
+           PRIMARY KEY (day, page))",
+    );
+    db
+}
+
+#[test]
+fn tables_are_found_with_and_without_schema() {
+    let mut db = db();
+    for from in ["pg_class", "pg_catalog.pg_class", "\"pg_catalog\".\"pg_class\"", "PG_CATALOG.PG_CLASS"] {
+        let sql =
+            format!("SELECT relname FROM {from} WHERE relkind = 'r' AND relnamespace = 2200 ORDER BY 1");
+        assert_eq!(db.query(&sql), "frag;memcached;visits", "{sql}");
+    }
+    assert_eq!(
+        db.query(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name"
+        ),
+        "frag;memcached;visits"
+    );
+    assert_eq!(db.query("SELECT count(*) FROM public.frag"), "0");
+    assert_eq!(db.affected("INSERT INTO public.frag (key, page_id) VALUES ('a', 1)"), 1);
+    for (sql, state) in [
+        ("SELECT * FROM other.frag", "3F000"),
+        ("SELECT * FROM information_schema.frag", "42P01"),
+        ("SELECT * FROM pg_catalog.pg_frob", "42P01"),
+        ("INSERT INTO pg_catalog.pg_class (oid) VALUES (1)", "42501"),
+        ("UPDATE pg_class SET oid = 1", "42501"),
+        ("DELETE FROM information_schema.tables", "42501"),
+        ("DROP TABLE pg_class", "42501"),
+        ("TRUNCATE sqlcached_tables", "42501"),
+        ("ALTER TABLE pg_class SET (ttl = 1)", "42501"),
+        ("CREATE INDEX i ON pg_class (oid)", "42501"),
+        ("CREATE TABLE pg_mine (a INT)", "42939"),
+        ("CREATE TABLE sqlcached_mine (a INT)", "42939"),
+        ("CREATE TABLE information_schema_tables (a INT)", "42939"),
+    ] {
+        assert_eq!(db.state(sql), state, "{sql}");
+    }
+}
+
+#[test]
+fn columns_and_keys_are_described() {
+    let mut db = db();
+    let describe = "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull \
+                    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
+                    WHERE c.relname = 'visits' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+    assert_eq!(db.query(describe), "day,date,1;page,integer,1;hits,integer,1;note,character varying(20),0");
+    assert_eq!(
+        db.query(
+            "SELECT conname, contype, pg_get_constraintdef(oid), conkey FROM pg_constraint \
+             WHERE conrelid = to_regclass('public.visits') ORDER BY contype"
+        ),
+        "visits_pkey,p,PRIMARY KEY (day, page),[1,2];visits_note_key,u,UNIQUE (note),[4]"
+    );
+    assert_eq!(
+        db.query(
+            "SELECT c.relname, i.indkey, pg_get_indexdef(i.indexrelid), pg_get_indexdef(i.indexrelid, 1, true) \
+             FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid \
+             WHERE i.indrelid = to_regclass('frag') ORDER BY 1"
+        ),
+        "frag_page,2,CREATE INDEX frag_page ON public.frag USING btree (page_id),page_id;\
+         frag_pkey,1,CREATE UNIQUE INDEX frag_pkey ON public.frag USING hash (key),key;\
+         frag_user,3 2,CREATE INDEX frag_user ON public.frag USING btree (user_id, page_id),user_id"
+    );
+    assert_eq!(
+        db.query("SELECT array_to_string(reloptions, ', ') FROM pg_class WHERE relname = 'frag'"),
+        "ttl=5 min, max_rows=1000, prefix=frag:, value=body"
+    );
+    assert_eq!(
+        db.query(
+            "SELECT column_name, column_default, is_nullable, data_type, character_maximum_length \
+             FROM information_schema.columns WHERE table_name = 'visits' ORDER BY ordinal_position"
+        ),
+        "day,NULL,NO,date,NULL;page,NULL,NO,integer,NULL;hits,0,NO,integer,NULL;note,NULL,YES,character varying,20"
+    );
+}
+
+#[test]
+fn numbers_stay_when_other_tables_come_and_go() {
+    let mut db = db();
+    let oids = "SELECT relname, oid FROM pg_class WHERE relname LIKE 'frag%' ORDER BY 1";
+    let before = db.query(oids);
+    db.run(
+        "DROP TABLE visits; CREATE TABLE aaa (a INT PRIMARY KEY); CREATE INDEX frag_aaa ON aaa (a)"
+            .replace("; ", ";\n")
+            .as_str(),
+    );
+    db.run("DROP INDEX frag_aaa");
+    assert_eq!(db.query(oids), before);
+    assert_eq!(db.query("SELECT min(oid) >= 16384 FROM pg_class WHERE relnamespace = 2200"), "1");
+}
+
+#[test]
+fn every_table_of_the_system_can_be_read() {
+    let mut db = db();
+    let tables = db.query(
+        "SELECT table_schema || '.' || table_name FROM information_schema.tables WHERE table_schema <> 'public'",
+    );
+    let mut count = 0;
+    for table in tables.split(';') {
+        db.query(&format!("SELECT * FROM {table}"));
+        db.query(&format!("SELECT count(*) FROM {table}"));
+        count += 1;
+    }
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn a_lookup_finds_what_a_walk_finds() {
+    let mut db = db();
+    for (by_value, by_walk) in [
+        ("oid = 1259", "oid + 0 = 1259"),
+        ("oid = '1259'", "oid + 0 = 1259"),
+        ("relname = 'frag'", "relname || '' = 'frag'"),
+        ("oid = 1259.0", "oid + 0 = 1259"),
+        ("relname = 5", "0"),
+        ("oid = NULL", "0"),
+        ("oid IN (1259, 1249)", "oid + 0 IN (1259, 1249)"),
+    ] {
+        let found = db.query(&format!("SELECT relname FROM pg_class WHERE {by_value} ORDER BY 1"));
+        let walked = db.query(&format!("SELECT relname FROM pg_class WHERE {by_walk} ORDER BY 1"));
+        assert_eq!(found, walked, "{by_value}");
+    }
+}
