@@ -32,6 +32,7 @@ mod protocol;
 mod report;
 mod server;
 mod single;
+mod sqlite;
 mod summary;
 mod trace;
 
@@ -56,6 +57,8 @@ enum Command {
     Load(single::Options),
     /// Reads and writes of a store inside this process, without a socket.
     Inside(inside::Options),
+    /// The SQL layer beside plain SQLite's in-memory tables, in this process.
+    Sqlite(sqlite::Options),
     /// Miss ratios of FIFO, LRU and S3-FIFO on a trace.
     Simulate(Simulation),
 }
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Load(options) => single::run(&options),
         Command::Inside(options) => inside::run(&options),
+        Command::Sqlite(options) => sqlite::run(&options),
         Command::Simulate(simulation) => simulate(&simulation),
     };
     match done {
