@@ -6,7 +6,13 @@
 use std::sync::atomic::Ordering;
 
 use crate::Arena;
+use crate::index::{BUCKET_WORDS, ScanShape};
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
+
+/// How many groups ahead a scan asks for a bucket, and then for the rows that the bucket names: a group takes some
+/// hundred nanoseconds, memory about as long.
+const BUCKETS_AHEAD: u64 = 12;
+const ROWS_AHEAD: u64 = 4;
 
 impl Arena {
     /// Asks for the bucket of a hash and its hints.
@@ -34,13 +40,39 @@ impl Arena {
         let Some(found) = found.into_iter().find(|found| (found ^ want) >> LOCATION_BITS == 0) else {
             return;
         };
-        let row = self.layout.at(Location::from_bits(found)) as usize;
-        // Head, key and a short value lie in two lines.
+        self.prefetch_location(Location::from_bits(found));
+    }
+
+    /// Asks for a row: head, key and a short value lie in two lines.
+    #[inline]
+    pub fn prefetch_location(&self, location: Location) {
+        let words = self.map.words();
+        let row = self.layout.at(location) as usize;
         if let Some(word) = words.get(row) {
             line(word);
         }
         if let Some(word) = words.get(row + 8) {
             line(word);
+        }
+    }
+
+    /// Asks for what a scan that stands at a group needs soon. Overflow buckets are left to themselves: they are few.
+    #[inline]
+    pub fn prefetch_scan(&self, shape: ScanShape, group: u64, table: TableId) {
+        let words = self.map.words();
+        let begin = |group: u64| (self.layout.index + group % shape.groups * BUCKET_WORDS) as usize;
+        if let Some(word) = words.get(begin(group + BUCKETS_AHEAD)) {
+            line(word);
+        }
+        let at = begin(group + ROWS_AHEAD);
+        let Some(slots) = words.get(at + 1..=at + BUCKET_SLOTS as usize) else { return };
+        let want = u64::from(table.0 & 0x1ff) << LOCATION_BITS;
+        for slot in slots {
+            // Relaxed: what is asked for in vain is lost time only.
+            let found = slot.load(Ordering::Relaxed);
+            if found != 0 && (found ^ want) & (0x1ff << LOCATION_BITS) == 0 {
+                self.prefetch_location(Location::from_bits(found));
+            }
         }
     }
 }

@@ -82,6 +82,8 @@ pub struct OrderedIndex {
     root: Option<Node>,
     /// How many entries there are.
     len: usize,
+    /// Raised by every change, so that a scan knows whether what it saw has moved.
+    changes: u64,
     /// How many nodes there are, for [`OrderedIndex::memory_bytes`].
     tally: Tally,
 }
@@ -107,7 +109,7 @@ const DISTINCT_SAMPLES: usize = 32;
 impl OrderedIndex {
     /// An empty index.
     pub fn new() -> Self {
-        Self { root: None, len: 0, tally: Tally::default() }
+        Self { root: None, len: 0, changes: 0, tally: Tally::default() }
     }
 
     /// An index of these entries, (first eight bytes of the key, location), in any order.
@@ -120,12 +122,17 @@ impl OrderedIndex {
         }
         let mut tally = Tally::default();
         let root = Node::from_sorted(&entries, &mut RowReader::new(keys), &mut tally);
-        Self { root, len: entries.len(), tally }
+        Self { root, len: entries.len(), changes: 0, tally }
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// A number that every change raises.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Whether there is no entry.
@@ -140,11 +147,12 @@ impl OrderedIndex {
 
     /// Removes every entry.
     pub fn clear(&mut self) {
-        *self = Self::new();
+        *self = Self { changes: self.changes + 1, ..Self::new() };
     }
 
     /// Adds a row, which is readable from now on; false where this very entry is here already.
     pub fn insert<K: SortKeys + ?Sized>(&mut self, key: &[u8], location: u64, keys: &K) -> bool {
+        self.changes += 1;
         let mut target = Target::new(key, Place::ThroughEntry(location), keys);
         let Some(root) = &mut self.root else {
             self.root = Some(Node::single(&mut target, location, &mut self.tally));
@@ -163,6 +171,7 @@ impl OrderedIndex {
 
     /// Removes a row; false where it is not here.
     pub fn remove<K: SortKeys + ?Sized>(&mut self, key: &[u8], location: u64, keys: &K) -> bool {
+        self.changes += 1;
         let Some(root) = &mut self.root else {
             return false;
         };
@@ -185,6 +194,7 @@ impl OrderedIndex {
         new: u64,
         keys: &K,
     ) -> bool {
+        self.changes += 1;
         let Some(root) = &mut self.root else {
             return false;
         };

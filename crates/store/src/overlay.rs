@@ -2,8 +2,9 @@
 
 use crate::error::ReadError;
 use crate::row::RowBuf;
+use crate::scan::IndexScan;
 use crate::table::Table;
-use crate::view::{IndexScan, View};
+use crate::view::View;
 use crate::write_set::{Laid, Place, is_there};
 
 impl View<'_> {
