@@ -65,7 +65,7 @@ impl Store {
         let segments = self.memory_bytes / arena::UNIT_BYTES as u64;
         let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + RESERVE_UNITS;
         for _ in 0..SEGMENTS_PER_TICK {
-            if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(1) {
+            if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some() {
                 break;
             }
         }

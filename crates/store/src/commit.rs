@@ -390,7 +390,7 @@ impl Store {
             if let Some(redo) = self.arena.write_redo(entries) {
                 return Ok(redo);
             }
-            if !self.free_some(arena::BLOCK_UNITS) {
+            if !self.make_room() {
                 return Err(WriteError::Full);
             }
         }

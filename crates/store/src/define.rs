@@ -10,7 +10,7 @@ use crate::clock::Tick;
 use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
 use crate::error::DdlError;
 use crate::index::Index;
-use crate::queue::{Sealed, place};
+use crate::queue::place;
 use crate::row::RowBuf;
 use crate::store::{Opened, Start, Store, StoreError, StoreOptions};
 use crate::table::{Table, TableState};
@@ -412,8 +412,7 @@ impl Store {
         };
         let units = u64::from(self.arena.units(segment));
         table.state.counters.units[place(tag.queue)].fetch_add(units, Ordering::Relaxed);
-        let newest = self.arena.last_stamp();
-        table.state.queues.lock().push(tag.queue, tag.ttl_class, Sealed { segment, newest });
+        table.state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
     }
 
     fn purge_segment(&self, segment: SegmentId) {

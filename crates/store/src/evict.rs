@@ -11,7 +11,7 @@ use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag};
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
-use crate::queue::{NO_DEADLINE_CLASS, Sealed, SealedLists, SegmentSize, place};
+use crate::queue::{NO_DEADLINE_CLASS, Sealed, SealedLists, SegmentSize, Standing, place};
 use crate::row::RowBuf;
 use crate::store::Store;
 use crate::table::{Cursor, Cursors, Table, TableState};
@@ -21,6 +21,9 @@ use crate::write::{NewParts, Placed, count};
 pub(crate) const RESERVE_UNITS: u64 = 4;
 /// Steps of making room before a write is refused as out of memory.
 const FREE_ATTEMPTS: usize = 4_096;
+/// Times that a writer gives way to others who hold every segment, before it is refused: a write holds its segment for
+/// about a microsecond, longer only where its thread is off the processor.
+const HELD_ROUNDS: usize = 64;
 /// Rows that row-by-row eviction looks at for each row it has to evict, before the next one goes whatever its reads.
 const LOOKS_PER_EVICTION: usize = 256;
 /// Reads in the small queue that earn a row a place in the main queue.
@@ -84,20 +87,31 @@ impl Store {
         let mut lists = queues.lock();
         if queues.open(queue, class, size) != seen {
             drop(lists);
-            self.discard(table, queue, class, fresh);
+            self.discard(table, queue, fresh);
             return Ok(());
         }
         queues.set_open(&mut lists, queue, class, size, Some(fresh));
         if let Some(full) = seen {
-            self.seal(&mut lists, queue, class, full);
+            self.seal(&mut lists, full);
         }
         Ok(())
     }
 
     /// Closes a segment to writers and puts it at the end of its queue.
-    pub(crate) fn seal(&self, lists: &mut SealedLists, queue: Queue, class: u8, segment: SegmentId) {
+    pub(crate) fn seal(&self, lists: &mut SealedLists, segment: SegmentId) {
         self.arena.seal(segment);
-        lists.push(queue, class, Sealed { segment, newest: self.arena.last_stamp() });
+        lists.push(self.standing(segment), self.arena.last_stamp());
+    }
+
+    /// Where a segment stands among the sealed ones of its table.
+    pub(crate) fn standing(&self, segment: SegmentId) -> Standing {
+        let tag = self.arena.tag(segment);
+        Standing { queue: tag.queue, class: tag.ttl_class, order: self.arena.order(segment), segment }
+    }
+
+    /// Takes a segment out of its table's lists, to be emptied. False: somebody else did.
+    fn take_sealed(&self, table: &Table, segment: SegmentId) -> bool {
+        table.state.queues.lock().take(self.standing(segment))
     }
 
     /// Takes units for a table, making room where there is none.
@@ -122,11 +136,22 @@ impl Store {
                 table.state.counters.units[place(queue)].fetch_add(u64::from(units), Ordering::Relaxed);
                 return Ok(segment);
             }
-            if moving || !self.free_some(units) {
+            if moving || !self.make_room() {
                 break;
             }
         }
         Err(WriteError::Full)
+    }
+
+    /// One step of making room, waiting a little where other writers hold all that could be taken: they are done soon,
+    /// unless one of them is a commit as large as the memory. False: the caller is out of memory.
+    pub(crate) fn make_room(&self) -> bool {
+        (0..HELD_ROUNDS).any(|round| {
+            if round > 0 {
+                std::thread::yield_now();
+            }
+            self.free_some()
+        })
     }
 
     /// Makes sparse segments free again: more than the one that the caller is about to take, so that waste shrinks.
@@ -146,20 +171,22 @@ impl Store {
     }
 
     /// Gives a fresh segment back. Where a writer with an old idea of its number reserved in it, it waits in its list.
-    pub(crate) fn discard(&self, table: &Table, queue: Queue, class: u8, segment: SegmentId) {
+    pub(crate) fn discard(&self, table: &Table, queue: Queue, segment: SegmentId) {
         // Sealed first: no writer comes after the count was looked at.
-        self.seal(&mut table.state.queues.lock(), queue, class, segment);
-        if self.arena.writers(segment) == 0 && table.state.queues.lock().take(segment) {
+        self.seal(&mut table.state.queues.lock(), segment);
+        if self.arena.writers(segment) == 0 && self.take_sealed(table, segment) {
             self.give_up(&table.state, queue, segment);
         }
     }
 
-    /// One step of making room: the memory of one segment, or of enough neighbours for a run. False: nothing to take.
-    pub(crate) fn free_some(&self, _units: u32) -> bool {
+    /// Frees the memory of one segment. False: there is nothing to take at this moment.
+    pub(crate) fn free_some(&self) -> bool {
         let _cleaning = self.cleaning.lock();
         let _mutation = Mutation;
         let now = self.now();
-        if self.expire_segments(1, now) > 0 || self.compact_one(now) {
+        // Looking through the segments is worth it once a tick: nothing comes due in between.
+        let may_expire = self.nothing_due.load(Ordering::Relaxed) != now;
+        if (may_expire && self.expire_segments(1, now) > 0) || self.compact_one(now) {
             return true;
         }
         let catalog = self.catalog();
@@ -169,8 +196,9 @@ impl Store {
         let mut candidates: Vec<_> = candidates.collect();
         candidates.sort_by_key(|&(order, ..)| order);
         for (_, table, queue, segment) in candidates {
-            let taken = table.state.queues.lock().take(segment);
-            if taken && self.empty(segment, &Emptying { table, queue, purpose: Purpose::Evict, now }) {
+            if self.take_sealed(table, segment)
+                && self.empty(segment, &Emptying { table, queue, purpose: Purpose::Evict, now })
+            {
                 return true;
             }
         }
@@ -184,7 +212,8 @@ impl Store {
         let first = if small * 100 > (small + main) * SMALL_PER_CENT { Queue::Small } else { Queue::Main };
         let second = if first == Queue::Small { Queue::Main } else { Queue::Small };
         for queue in [first, second] {
-            let oldest = || table.state.queues.lock().oldest(queue, |segment| self.arena.order(segment));
+            let oldest =
+                || table.state.queues.lock().oldest(queue, |segment| self.arena.writers(segment) > 0);
             if let Some((order, segment)) = oldest() {
                 return Some((order, queue, segment));
             }
@@ -206,18 +235,16 @@ impl Store {
             .collect();
         for (queue, class, size, segment) in open {
             queues.set_open(&mut lists, queue, class, size, None);
-            self.seal(&mut lists, queue, class, segment);
+            self.seal(&mut lists, segment);
         }
     }
 
     /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, and it is back
     /// in its list.
     fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
-        let tag = self.arena.tag(segment);
         let state = &work.table.state;
         if self.arena.writers(segment) > 0 {
-            let newest = self.arena.last_stamp();
-            state.queues.lock().push(work.queue, tag.ttl_class, Sealed { segment, newest });
+            state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
             return false;
         }
         let mut row = RowBuf::new();
@@ -404,14 +431,14 @@ impl Store {
     }
 
     fn next_cursor(&self, table: &Table, queue: Queue) -> Option<Cursor> {
-        let order = |segment| self.arena.order(segment);
-        let mut oldest = table.state.queues.lock().oldest(queue, order);
-        if oldest.is_none() {
+        let oldest = || table.state.queues.lock().oldest(queue, |segment| self.arena.writers(segment) > 0);
+        let mut found = oldest();
+        if found.is_none() {
             self.seal_open(table, queue);
-            oldest = table.state.queues.lock().oldest(queue, order);
+            found = oldest();
         }
-        let (_, segment) = oldest?;
-        if self.arena.writers(segment) > 0 || !table.state.queues.lock().take(segment) {
+        let (_, segment) = found?;
+        if !self.take_sealed(table, segment) {
             return None;
         }
         Some(Cursor { segment, word: 0 })
@@ -439,6 +466,10 @@ impl Store {
                 );
             }
         }
+        if freed < limit {
+            // Relaxed: a hint, read and written under the `cleaning` lock; a flush takes it back.
+            self.nothing_due.store(now, Ordering::Relaxed);
+        }
         freed
     }
 
@@ -461,7 +492,7 @@ impl Store {
         let open: Vec<_> = queues.open_segments().filter(|&(.., segment)| expired(segment)).collect();
         for (queue, class, size, segment) in open {
             queues.set_open(&mut lists, queue, class, size, None);
-            self.seal(&mut lists, queue, class, segment);
+            self.seal(&mut lists, segment);
         }
     }
 
@@ -485,7 +516,7 @@ impl Store {
             let Some(table) = catalog.tables().find(|table| table.id() == tag.table) else { continue };
             let sparse = self.arena.live(segment) * 2 < self.arena.used(segment);
             // A segment that left its queue meanwhile is somebody else's already.
-            if !sparse || !table.state.queues.lock().take(segment) {
+            if !sparse || !self.take_sealed(table, segment) {
                 continue;
             }
             if self.empty(segment, &Emptying { table, queue: tag.queue, purpose: Purpose::Compact, now }) {

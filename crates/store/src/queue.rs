@@ -4,7 +4,7 @@
 //! and expired memory comes back whole. Each group has an open segment for small rows and one for large rows; a row
 //! larger than that gets a run of its own.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arena::{Queue, SegmentId};
@@ -78,42 +78,55 @@ pub(crate) struct Sealed {
     pub(crate) newest: u64,
 }
 
-/// The sealed segments of a table, oldest first, by queue and class.
+/// Where a sealed segment stands: its group, and its number in the order of allocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) queue: Queue,
+    pub(crate) class: u8,
+    pub(crate) order: u64,
+    pub(crate) segment: SegmentId,
+}
+
+/// One group's segments, each with the newest stamp in it. The number of the segment is part of the key, for the
+/// orders in a damaged file may repeat.
+type List = BTreeMap<(u64, SegmentId), u64>;
+
+/// The sealed segments of a table by queue and class, each list by the order of allocations: the oldest is the first,
+/// and one from the middle, where sparse segments are found, is taken without a search.
 #[derive(Debug, Default)]
 pub(crate) struct SealedLists {
-    lists: [[VecDeque<Sealed>; TTL_CLASSES]; QUEUES],
+    lists: [[List; TTL_CLASSES]; QUEUES],
 }
 
 impl SealedLists {
-    pub(crate) fn push(&mut self, queue: Queue, class: u8, sealed: Sealed) {
-        self.lists[place(queue)][usize::from(class)].push_back(sealed);
+    pub(crate) fn push(&mut self, at: Standing, newest: u64) {
+        self.list(at).insert((at.order, at.segment), newest);
     }
 
-    /// The oldest segment of a queue over all classes, by the order in which segments were allocated.
-    pub(crate) fn oldest(&self, queue: Queue, order: impl Fn(SegmentId) -> u64) -> Option<(u64, SegmentId)> {
-        let fronts = self.lists[place(queue)].iter().filter_map(VecDeque::front);
-        fronts.map(|sealed| (order(sealed.segment), sealed.segment)).min()
+    /// The oldest segment of a queue over all classes that can be had: writers who reserved in a segment hold it until
+    /// they are done.
+    pub(crate) fn oldest(&self, queue: Queue, held: impl Fn(SegmentId) -> bool) -> Option<(u64, SegmentId)> {
+        let first = |list: &List| list.keys().find(|&&(_, segment)| !held(segment)).copied();
+        self.lists[place(queue)].iter().filter_map(first).min()
     }
 
-    /// Takes a segment out of its list.
-    pub(crate) fn take(&mut self, segment: SegmentId) -> bool {
-        for list in self.lists.iter_mut().flatten() {
-            if let Some(at) = list.iter().position(|sealed| sealed.segment == segment) {
-                list.remove(at);
-                return true;
-            }
-        }
-        false
+    /// Takes a segment out of its list. False: it is not there, so somebody else has it.
+    pub(crate) fn take(&mut self, at: Standing) -> bool {
+        self.list(at).remove(&(at.order, at.segment)).is_some()
+    }
+
+    fn list(&mut self, at: Standing) -> &mut List {
+        &mut self.lists[place(at.queue)][usize::from(at.class)]
     }
 
     /// Takes out up to `limit` segments for which the predicate holds.
     pub(crate) fn take_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<SegmentId> {
         let mut taken = Vec::new();
         for list in self.lists.iter_mut().flatten() {
-            list.retain(|sealed| {
-                let take = taken.len() < limit && dead(sealed);
+            list.retain(|&(_, segment), &mut newest| {
+                let take = taken.len() < limit && dead(&Sealed { segment, newest });
                 if take {
-                    taken.push(sealed.segment);
+                    taken.push(segment);
                 }
                 !take
             });
@@ -209,14 +222,21 @@ mod tests {
     #[test]
     fn the_oldest_front_of_all_classes_wins() {
         let mut lists = SealedLists::default();
-        for (class, id) in [(0, 9), (0, 10), (7, 4), (7, 11)] {
-            lists.push(Queue::Small, class, Sealed { segment: SegmentId(id), newest: 0 });
+        let at = |class, id: u32| Standing {
+            queue: Queue::Small,
+            class,
+            order: u64::from(id),
+            segment: SegmentId(id),
+        };
+        for (class, id) in [(0, 9), (0, 10), (7, 11), (7, 4)] {
+            lists.push(at(class, id), 0);
         }
-        let order = |segment: SegmentId| u64::from(segment.0);
-        assert_eq!(lists.oldest(Queue::Small, order), Some((4, SegmentId(4))));
-        assert!(lists.take(SegmentId(4)) && !lists.take(SegmentId(4)));
+        let free = |_| false;
+        assert_eq!(lists.oldest(Queue::Small, free), Some((4, SegmentId(4))));
+        assert_eq!(lists.oldest(Queue::Small, |segment| segment.0 == 4), Some((9, SegmentId(9))));
+        assert!(lists.take(at(7, 4)) && !lists.take(at(7, 4)));
         assert_eq!(lists.take_if(1, |sealed| sealed.segment.0 > 9), vec![SegmentId(10)]);
-        assert_eq!(lists.oldest(Queue::Small, order), Some((9, SegmentId(9))));
-        assert!(lists.oldest(Queue::Main, order).is_none());
+        assert_eq!(lists.oldest(Queue::Small, free), Some((9, SegmentId(9))));
+        assert!(lists.oldest(Queue::Main, free).is_none());
     }
 }

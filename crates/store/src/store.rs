@@ -91,6 +91,8 @@ pub struct Store {
     pub(crate) memory_bytes: u64,
     /// The tick whose first stamp was noted.
     pub(crate) checkpointed: AtomicU32,
+    /// The tick at which the last look through the sealed segments left none that was due.
+    pub(crate) nothing_due: AtomicU32,
 }
 
 /// Memory and counts of the whole store.
@@ -132,6 +134,7 @@ impl Store {
             row_bytes_max: options.row_bytes_max,
             memory_bytes: options.memory_bytes,
             checkpointed: AtomicU32::new(0),
+            nothing_due: AtomicU32::new(0),
             arena,
         }
     }
@@ -201,6 +204,8 @@ impl Store {
         // Release: pairs with the Acquire in `is_live`.
         table.state.limits.flushed_below.fetch_max(stamp, Ordering::Release);
         self.arena.set_dead_below(table.id(), table.state.limits.flushed_below.load(Ordering::Acquire));
+        // Whoever makes room next finds the flushed segments first.
+        self.nothing_due.store(0, Ordering::Relaxed);
     }
 
     /// Flushes every table that memcached can reach, now or at a tick to come.

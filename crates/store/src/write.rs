@@ -296,11 +296,11 @@ impl Store {
     ) -> Result<Placed<'_>, WriteError> {
         let segment = self.allocate(table, queue, class, size)?;
         let Some(location) = self.arena.reserve(segment, bytes) else {
-            self.discard(table, queue, class, segment);
+            self.discard(table, queue, segment);
             return Err(WriteError::Full);
         };
         let placed = Placed { store: self, location, segment };
-        self.seal(&mut table.state.queues.lock(), queue, class, segment);
+        self.seal(&mut table.state.queues.lock(), segment);
         Ok(placed)
     }
 

@@ -36,7 +36,7 @@ fn name(key: u64) -> Vec<u8> {
     key.to_string().into_bytes()
 }
 
-/// Counts a write that was refused for want of room, which may happen in so little memory; nothing else may.
+/// Counts a write that was refused for want of room; no other refusal is expected.
 fn refusal<T>(result: Result<T, WriteError>) -> usize {
     match result {
         Ok(_) | Err(WriteError::Lost(_)) => 0,
@@ -148,8 +148,10 @@ fn everything_at_once_leaves_rows_indexes_and_counters_in_agreement() {
         let ended: Vec<_> = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         done.store(true, Ordering::Relaxed);
         let refused: usize = ended.into_iter().map(|writer| writer.unwrap()).sum();
-        println!("{refused} writes were refused for want of room");
-        assert!(refused < ROUNDS / 100, "{refused} writes refused");
+        assert_eq!(
+            refused, 0,
+            "writes refused for want of room, which there always is: what others hold, they let go"
+        );
     });
     let t = Arc::clone(store.catalog().table("t").unwrap());
     let rows = all_rows(store, &t);
