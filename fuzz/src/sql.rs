@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Cancel, Column, Done, Executor, Limits, RowSink, Session, SqlError};
+use sql::{Cancel, Column, Done, Executor, Limits, RowSink, Session, SqlError, TransactionStatus};
 use store::value::{Value, ValueRef};
 use store::{Clock, KeyBounds, ManualClock, RowBuf, Store, StoreOptions, Table};
 
@@ -95,6 +95,10 @@ impl Desk {
 
     /// Executes a statement and judges how it ended.
     pub fn check(&mut self, sql: &str) {
+        // A transaction that failed would answer everything with that.
+        if self.session.status() == TransactionStatus::Failed {
+            self.session.roll_back();
+        }
         let before = self.picture();
         let caught = sql::panics_caught();
         let start = now();

@@ -68,7 +68,13 @@ impl Session {
         let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
         let limit = out.len().saturating_add(limit);
         let mut rows = JsonRows { names: Vec::new(), out, limit };
-        executor.execute(&mut sql::Session::new(), statement, &parameters, cancel, &mut rows)
+        executor.execute(
+            &mut sql::Session::for_single_statements(),
+            statement,
+            &parameters,
+            cancel,
+            &mut rows,
+        )
     }
 }
 

@@ -234,6 +234,10 @@ impl DirectPlan {
         }
     }
 
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self.verb, Verb::Delete)
+    }
+
     pub(crate) fn tag(&self) -> &'static str {
         match &self.verb {
             Verb::Select { .. } => "SELECT",
@@ -291,7 +295,7 @@ impl DirectPlan {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let has_key = values.is_some_and(|values| self.encode_key(values));
-        let found = has_key && core.store.view().get(&self.table, &self.key, &mut self.row)?;
+        let found = has_key && core.view().get(&self.table, &self.key, &mut self.row)?;
         let Verb::Select { columns, shown } = &self.verb else {
             return Err(SqlError::new(state::INTERNAL, "a query was expected"));
         };
@@ -308,6 +312,9 @@ impl DirectPlan {
         if !self.encode_key(values) {
             return Ok(deleted(0));
         }
+        if core.in_transaction() {
+            return self.delete_one_later(core);
+        }
         let outcome = core.store.delete(&self.table, &self.key, Expect::Present, core.store.now());
         match outcome {
             Ok(outcome) => Ok(deleted(usize::from(matches!(outcome, Outcome::Done(_))))),
@@ -315,18 +322,38 @@ impl DirectPlan {
         }
     }
 
+    /// Within a transaction: the row leaves its sight.
+    fn delete_one_later(&mut self, core: &Core) -> Result<Done, SqlError> {
+        if !core.view().get(&self.table, &self.key, &mut self.row)? {
+            return Ok(deleted(0));
+        }
+        core.apply(&mut vec![self.deletion()])?;
+        Ok(deleted(1))
+    }
+
+    /// The removal of the row in the buffer.
+    fn deletion(&self) -> Write {
+        Write {
+            table: Arc::clone(&self.table),
+            key: self.row.key().to_vec(),
+            change: Change::Delete,
+            expect: Expect::Version(self.row.cas()),
+        }
+    }
+
     fn delete_range(&mut self, core: &Core, index: usize, values: &[Value]) -> Result<Done, SqlError> {
         let mut writes = {
             // The view ends before the commit, which would otherwise keep old versions for it.
-            let view = core.store.view();
+            let view = core.view();
             self.find(core, &view, index, values.to_vec())?
         };
         for _ in 0..RETRIES_MAX {
-            match core.store.commit(&writes) {
-                Ok(_) => return Ok(deleted(writes.len())),
+            let count = writes.len();
+            match core.apply(&mut writes) {
+                Ok(()) => return Ok(deleted(count)),
                 Err(WriteError::Lost(lost)) => {
                     core.sight.check_watch()?;
-                    let view = core.store.view();
+                    let view = core.view();
                     self.look_again(&view, values, &mut writes, &lost)?;
                 }
                 Err(error) => return Err(error.into()),
@@ -354,12 +381,7 @@ impl DirectPlan {
             if writes.len() % WATCH_ROWS == WATCH_ROWS - 1 {
                 core.sight.check_watch()?;
             }
-            writes.push(Write {
-                table: Arc::clone(&self.table),
-                key: self.row.key().to_vec(),
-                change: Change::Delete,
-                expect: Expect::Version(self.row.cas()),
-            });
+            writes.push(self.deletion());
         }
         Ok(writes)
     }

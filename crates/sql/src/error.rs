@@ -38,6 +38,16 @@ pub(crate) mod state {
     pub(crate) const UNIQUE: &str = "23505";
     /// A row that does not belong into its table.
     pub(crate) const CHECK: &str = "23514";
+    /// A transaction is open already, or too far on for this.
+    pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
+    /// A write where only reading is allowed.
+    pub(crate) const READ_ONLY: &str = "25006";
+    /// No transaction is open.
+    pub(crate) const NO_TRANSACTION: &str = "25P01";
+    /// The transaction failed and was not ended yet.
+    pub(crate) const FAILED_TRANSACTION: &str = "25P02";
+    /// No such savepoint.
+    pub(crate) const NO_SAVEPOINT: &str = "3B001";
     /// A row that others kept changing.
     pub(crate) const LOST: &str = "40001";
     /// Forbidden here.

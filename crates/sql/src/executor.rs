@@ -1,5 +1,6 @@
 //! Runs statements: one executor for each SQL thread, with a connection and a statement cache of its own.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use sqlite3_parser::ast::QualifiedName;
 use store::definition::SqlType;
 use store::value::{Value, ValueRef};
-use store::{Catalog, Store, Table};
+use store::{Catalog, Store, Table, View, Write, WriteError, WriteSet};
 
 use crate::cache::Cache;
 use crate::define;
@@ -16,14 +17,17 @@ use crate::describe::{Column, Description, OwnedColumn, lent};
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
-use crate::session::Session;
+use crate::session::{Session, TransactionStatus};
 use crate::sqlite::{Connection, Row, Statement, heap};
 use crate::system::{self, Server, System};
 use crate::table::{Cancel, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::parameter::dollars_replaced;
 use crate::text::schema::resolved;
+use crate::text::storage::truncate;
 use crate::text::token::unquoted;
+use crate::text::transaction::control;
+use crate::transaction;
 use crate::write::{self, WritePlan};
 
 /// Takes the rows of a statement as they come.
@@ -71,6 +75,10 @@ pub(crate) struct Core {
     connection: Rc<Connection>,
     system: Rc<System>,
     limits: Limits,
+    /// While a statement of a transaction runs: what the transaction wrote before.
+    own: Option<WriteSet>,
+    /// While a statement of a transaction runs: what it wrote itself, laid over when it has worked.
+    written: RefCell<Vec<Write>>,
 }
 
 /// A compiled statement.
@@ -114,7 +122,8 @@ impl Executor {
         let cache = Cache::new(limits.cached_statements);
         let system = System::new(Arc::clone(&store));
         system.register(&connection)?;
-        let core = Core { store, sight, catalog, connection, system, limits };
+        let (own, written) = (None, RefCell::default());
+        let core = Core { store, sight, catalog, connection, system, limits, own, written };
         let mut executor = Self { core, cache, registered: HashMap::new() };
         executor.register_tables()?;
         Ok(executor)
@@ -133,7 +142,8 @@ impl Executor {
 
     /// Runs one statement of a session.
     ///
-    /// The statement sees the store as it is when it begins, and its writes are applied whole or not at all.
+    /// The statement sees the store as it is when it begins, and its writes are applied whole or not at all. Within
+    /// a transaction it sees that transaction's writes too, and its own are applied by `COMMIT`.
     pub fn execute(
         &mut self,
         session: &mut Session,
@@ -144,15 +154,28 @@ impl Executor {
     ) -> Result<Done, SqlError> {
         self.refresh()?;
         self.core.system.begin(&self.core.catalog, session.identity());
-        self.core.sight.start_watch(&self.core.limits, cancel);
+        self.core.sight.start_watch(&self.core.limits, session, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
-        let result = heap::capped(heap_bytes, || self.run(sql, parameters, out));
-        result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
+        let result = heap::capped(heap_bytes, || self.run(session, sql, parameters, out));
+        result.map_err(|error| {
+            session.fail();
+            self.core.sight.take_failure().unwrap_or(error)
+        })
     }
 
-    fn run(&mut self, sql: &str, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
-        if let Some(plan) = self.cache.get(sql) {
-            return plan.run(&self.core, parameters, out);
+    fn run(
+        &mut self,
+        session: &mut Session,
+        sql: &str,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        if session.status() == TransactionStatus::Failed {
+            return self.run_in_failed(session, sql);
+        }
+        let Self { core, cache, .. } = self;
+        if let Some(plan) = cache.get(sql) {
+            return core.within(session, plan.writes(), |core| plan.run(core, parameters, out));
         }
         check_size(sql)?;
         let text = resolved(sql)?;
@@ -160,29 +183,64 @@ impl Executor {
         let mut plan = match kind {
             StatementKind::Define | StatementKind::Truncate | StatementKind::Alter => {
                 check_count(parameters.len(), 0)?;
-                let tag = define::run(&self.core, kind, &text)?;
-                return Ok(Done { kind: DoneKind::Write, affected: 0, tag });
+                return self.define(session, kind, &text);
+            }
+            StatementKind::Transaction => {
+                check_count(parameters.len(), 0)?;
+                return transaction::run(&self.core.store, session, control(&text)?);
             }
             StatementKind::Empty => {
                 return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
             }
             kind => self.compile(kind, &text)?,
         };
-        let result = plan.run(&self.core, parameters, out);
+        let result = self.core.within(session, plan.writes(), |core| plan.run(core, parameters, out));
         self.cache.put(sql, plan);
         result
+    }
+
+    /// A transaction that failed takes only what ends it, or goes back before the failure.
+    fn run_in_failed(&self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
+        let found = matches!(kind_of(sql), Ok(StatementKind::Transaction)).then(|| control(sql));
+        match found {
+            Some(Ok(control)) if transaction::ends_failure(&control) => {
+                transaction::run(&self.core.store, session, control)
+            }
+            _ => Err(transaction::in_failed()),
+        }
+    }
+
+    /// A definition takes effect at once, within a transaction too.
+    fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
+        let tag = self.core.within(session, Some("a definition"), |core| define::run(core, kind, sql))?;
+        if let Some(block) = &mut session.block {
+            if kind == StatementKind::Truncate {
+                let emptied = truncate(sql)?;
+                emptied
+                    .iter()
+                    .filter_map(|name| self.core.catalog.table(name))
+                    .for_each(|table| block.forget(table));
+            } else {
+                block.forget_dropped(&self.core.store.catalog());
+            }
+            session.note(
+                format!("{tag} took effect at once: it is no part of the transaction"),
+                "ROLLBACK does not take it back",
+            );
+        }
+        Ok(Done { kind: DoneKind::Write, affected: 0, tag })
     }
 
     /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what
     /// it left open follows from the statement, and is text where nothing is to be found.
     pub fn describe(
         &mut self,
-        _session: &Session,
+        session: &Session,
         sql: &str,
         parameter_types: &[Option<SqlType>],
     ) -> Result<Description, SqlError> {
         self.refresh()?;
-        self.core.sight.start_watch(&self.core.limits, &Cancel::new());
+        self.core.sight.start_watch(&self.core.limits, session, &Cancel::new());
         let heap_bytes = self.core.limits.heap_bytes_max;
         let result = heap::capped(heap_bytes, || self.described(sql, parameter_types));
         result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
@@ -195,7 +253,11 @@ impl Executor {
             let kind = kind_of(&text)?;
             if matches!(
                 kind,
-                StatementKind::Define | StatementKind::Truncate | StatementKind::Alter | StatementKind::Empty
+                StatementKind::Define
+                    | StatementKind::Truncate
+                    | StatementKind::Alter
+                    | StatementKind::Transaction
+                    | StatementKind::Empty
             ) {
                 return Ok(Description::default());
             }
@@ -291,6 +353,15 @@ impl Plan {
         Description { parameters: (0..count).map(chosen).collect(), columns: columns.cloned(), tag }
     }
 
+    /// What it is called, if it writes.
+    fn writes(&self) -> Option<&'static str> {
+        match self {
+            Self::Read(_) => None,
+            Self::Write(plan) => Some(plan.tag()),
+            Self::Direct(plan) => plan.writes().then(|| plan.tag()),
+        }
+    }
+
     fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
         match self {
             Self::Read(plan) => {
@@ -333,7 +404,7 @@ impl ReadPlan {
         out.columns(&lent(&self.columns));
         let mut rows = 0;
         let mut values: Vec<ValueRef<'static>> = Vec::new();
-        let view = core.store.view();
+        let view = core.view();
         core.sight.lend(&view, || {
             core.run(&mut self.statement, parameters, &mut |row| {
                 rows += 1;
@@ -356,6 +427,48 @@ fn recycled<'b>(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'b>> {
 }
 
 impl Core {
+    /// Runs a statement of a session, within its transaction if there is one. `writes` names a statement that writes.
+    fn within<T>(
+        &mut self,
+        session: &mut Session,
+        writes: Option<&'static str>,
+        body: impl FnOnce(&Self) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        if let Some(tag) = writes {
+            session.check_writable(tag)?;
+        }
+        let Some(block) = &mut session.block else { return body(self) };
+        self.own = Some(block.lend(&self.catalog)?);
+        self.written.get_mut().clear();
+        let result = body(self);
+        let own = self.own.take().unwrap_or_default();
+        let written = self.written.take();
+        block.take_back(own, if result.is_ok() { written } else { Vec::new() })?;
+        result
+    }
+
+    /// What the statement sees.
+    pub(crate) fn view(&self) -> View<'_> {
+        match &self.own {
+            None => self.store.view(),
+            Some(own) => self.store.view_over(own),
+        }
+    }
+
+    /// Whether the statement is one of a transaction: what it breaks must be told at once, not by `COMMIT`.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Applies what a statement writes: at once, or with its transaction.
+    pub(crate) fn apply(&self, writes: &mut Vec<Write>) -> Result<(), WriteError> {
+        if self.own.is_none() {
+            return self.store.commit(writes).map(|_| ());
+        }
+        self.written.borrow_mut().append(writes);
+        Ok(())
+    }
+
     /// A table that is to be written, by its name in a statement.
     pub(crate) fn table(&self, name: &QualifiedName<'_>) -> Result<Arc<Table>, SqlError> {
         check_schema(name)?;

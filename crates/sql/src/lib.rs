@@ -50,6 +50,7 @@ mod sqlite;
 mod system;
 mod table;
 mod text;
+mod transaction;
 mod write;
 
 pub use describe::{Column, Description, OwnedColumn};

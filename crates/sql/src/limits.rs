@@ -17,6 +17,14 @@ pub const CACHED_STATEMENT_BYTES_MAX: usize = 64 << 10;
 pub const ROWS_PER_STATEMENT_MAX: usize = 1_000_000;
 /// Most bytes of new rows that one statement holds until it applies them.
 pub const BYTES_PER_STATEMENT_MAX: usize = 256 << 20;
+/// Most rows that one transaction of several statements writes: its list waits on the heap for `COMMIT`.
+pub const ROWS_PER_TRANSACTION_MAX: usize = 1_000_000;
+/// Most bytes that the list of one transaction takes, what its savepoints keep included.
+pub const BYTES_PER_TRANSACTION_MAX: usize = 256 << 20;
+/// Most bytes that the lists of all open transactions take together: a client may sleep in one for hours.
+pub const OPEN_TRANSACTIONS_BYTES_MAX: usize = 1 << 30;
+/// Notices that a session keeps until somebody takes them; a statement has one or two.
+pub const NOTICES_MAX: usize = 64;
 /// How often a statement that lost a race is computed again. Each loss means that another writer won, so only
 /// a permanent storm on one row comes near.
 pub const RETRIES_MAX: usize = 10_000;

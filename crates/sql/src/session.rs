@@ -1,5 +1,11 @@
 //! What the SQL layer keeps for a client between its statements. No SQLite in it: any executor can serve any session.
 
+use std::time::Duration;
+
+use crate::error::{SqlError, state};
+use crate::limits::NOTICES_MAX;
+use crate::transaction::Block;
+
 /// Where a session stands between two statements, as PostgreSQL's `ReadyForQuery` tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransactionStatus {
@@ -45,6 +51,14 @@ impl Default for Identity {
 /// One client's session: its open transaction, and what its statements have to say beside their answers.
 #[derive(Debug, Default)]
 pub struct Session {
+    /// The transaction, from `BEGIN` to its end.
+    pub(crate) block: Option<Box<Block>>,
+    /// Whether transactions to come are `READ ONLY`.
+    default_read_only: bool,
+    /// Nothing outlives a statement: the door has no session of its own.
+    single: bool,
+    /// In the place of the executor's limit.
+    statement_timeout: Option<Duration>,
     notices: Vec<Notice>,
     identity: Identity,
 }
@@ -65,14 +79,96 @@ impl Session {
         self.identity = identity;
     }
 
+    /// A session for a door whose clients share connections and see no status: `BEGIN` is refused there.
+    pub fn for_single_statements() -> Self {
+        Self { single: true, ..Self::default() }
+    }
+
     /// Where it stands.
     pub fn status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        match &self.block {
+            None => TransactionStatus::Idle,
+            Some(block) if block.failed => TransactionStatus::Failed,
+            Some(_) => TransactionStatus::InBlock,
+        }
     }
 
     /// Takes what the statements since the last call had to say.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// The isolation that statements have, whatever level was asked for: each sees what was committed when it began,
+    /// and what its transaction wrote.
+    pub fn isolation(&self) -> &'static str {
+        "read committed"
+    }
+
+    /// Whether the transaction, or a statement outside of one, may only read.
+    pub fn read_only(&self) -> bool {
+        self.block.as_ref().map_or(self.default_read_only, |block| block.read_only)
+    }
+
+    /// Whether transactions to come may only read (`default_transaction_read_only`).
+    pub fn default_read_only(&self) -> bool {
+        self.default_read_only
+    }
+
+    /// Changes that.
+    pub fn set_default_read_only(&mut self, read_only: bool) {
+        self.default_read_only = read_only;
+    }
+
+    /// Stops statements after this time in the place of the executor's limit, which `None` gives back. As in
+    /// PostgreSQL, zero is no limit.
+    pub fn set_statement_timeout(&mut self, timeout: Option<Duration>) {
+        self.statement_timeout = timeout;
+    }
+
+    /// When a statement is stopped, where the executor's limit is this.
+    pub(crate) fn statement_timeout(&self, limit: Option<Duration>) -> Option<Duration> {
+        self.statement_timeout.or(limit).filter(|timeout| !timeout.is_zero())
+    }
+
+    /// Drops the transaction, if there is one; the door calls it for a client that is gone or slept too long.
+    pub fn roll_back(&mut self) {
+        self.block = None;
+    }
+
+    /// Makes the transaction refuse everything but its end.
+    pub(crate) fn fail(&mut self) {
+        if let Some(block) = &mut self.block {
+            block.failed = true;
+        }
+    }
+
+    pub(crate) fn is_single(&self) -> bool {
+        self.single
+    }
+
+    /// Refuses a statement that writes where only reading is allowed. `tag` names it.
+    pub(crate) fn check_writable(&self, tag: &str) -> Result<(), SqlError> {
+        if self.read_only() {
+            let message = format!("cannot execute {tag} in a read-only transaction");
+            return Err(SqlError::new(state::READ_ONLY, message));
+        }
+        Ok(())
+    }
+
+    /// Something went otherwise than a client may think.
+    pub(crate) fn warn(&mut self, state: &'static str, message: impl Into<String>) {
+        self.say("WARNING", state, message.into(), None);
+    }
+
+    /// Something that is worth knowing.
+    pub(crate) fn note(&mut self, message: impl Into<String>, hint: &str) {
+        self.say("NOTICE", "00000", message.into(), Some(hint.to_owned()));
+    }
+
+    fn say(&mut self, severity: &'static str, state: &'static str, message: String, hint: Option<String>) {
+        if self.notices.len() < NOTICES_MAX {
+            self.notices.push(Notice { severity, state, message, hint });
+        }
     }
 }
 
@@ -84,5 +180,15 @@ mod tests {
     fn a_session_may_move_between_threads() {
         fn sent<T: Send>(_: T) {}
         sent(Session::new());
+    }
+
+    #[test]
+    fn notices_are_bounded() {
+        let mut session = Session::new();
+        for _ in 0..=NOTICES_MAX {
+            session.warn("25P01", "again");
+        }
+        assert_eq!(session.take_notices().len(), NOTICES_MAX);
+        assert_eq!(session.take_notices(), []);
     }
 }

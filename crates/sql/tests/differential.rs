@@ -7,8 +7,9 @@ mod common;
 use std::fmt::Write as _;
 
 use common::native::Native;
-use common::{Db, show};
+use common::{Db, Rows, show};
 use fastrand::Rng;
+use sql::{Done, SqlError};
 use store::value::{Value, ValueRef};
 
 /// Rounds with a schema of their own, and statements in each.
@@ -36,16 +37,30 @@ struct World {
     tables: Vec<Table>,
     rng: Rng,
     log: Vec<String>,
+    /// Whether statements are put into transactions.
+    transactional: bool,
+    /// Within a transaction: how many savepoints it has, which are called `s0`, `s1`...
+    savepoints: Option<usize>,
 }
 
 #[test]
 fn random_statements_agree_with_sqlite() {
+    run(false);
+}
+
+/// A transaction's own writes are seen by its statements through every plan, and savepoints bring back what was.
+#[test]
+fn random_transactions_agree_with_sqlite() {
+    run(true);
+}
+
+fn run(transactional: bool) {
     #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
     let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
     let first: u64 = given.unwrap_or_else(|| fastrand::u64(..));
     for round in 0..if given.is_some() { 1 } else { ROUNDS } {
         let seed = first.wrapping_add(round);
-        let mut world = World::new(seed);
+        let mut world = World::new(seed, transactional);
         for _ in 0..STATEMENTS {
             if let Err(difference) = world.step() {
                 let log = world.log.join(";\n");
@@ -59,12 +74,13 @@ fn random_statements_agree_with_sqlite() {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, transactional: bool) -> Self {
         let mut rng = Rng::with_seed(seed);
         let db = Db::new();
         let native = Native::new();
         let tables = vec![random_table(&mut rng, "t"), random_table(&mut rng, "u")];
-        let mut world = Self { db, native, tables, rng, log: Vec::new() };
+        let log = Vec::new();
+        let mut world = Self { db, native, tables, rng, log, transactional, savepoints: None };
         for at in 0..world.tables.len() {
             world.create(at);
         }
@@ -104,17 +120,87 @@ impl World {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        if self.transactional && self.rng.u32(0..5) == 0 {
+            return self.control();
+        }
         match self.rng.u32(0..10) {
             0..4 => self.write(),
             _ => self.read(),
         }
     }
 
+    /// Begins, ends or marks a transaction here and there.
+    fn control(&mut self) -> Result<(), String> {
+        let sql = match self.savepoints {
+            None => "BEGIN".to_owned(),
+            Some(count) => match (self.rng.u32(0..8), self.rng.usize(0..count.max(1))) {
+                (0, _) => "ROLLBACK".to_owned(),
+                (1, _) => "COMMIT".to_owned(),
+                (2 | 3, at) if count > 0 => format!("ROLLBACK TO s{at}"),
+                (4, at) if count > 0 => format!("RELEASE s{at}"),
+                _ => format!("SAVEPOINT s{count}"),
+            },
+        };
+        self.log.push(sql.clone());
+        self.native.query(&sql)?;
+        self.db.execute(&sql, &[]).map_err(|error| error.to_string())?;
+        let number = sql.rsplit('s').next().and_then(|number| number.parse::<usize>().ok());
+        self.savepoints = match (sql.split(' ').next(), number) {
+            (Some("SAVEPOINT" | "ROLLBACK"), Some(at)) => Some(at + 1),
+            (Some("RELEASE"), at) => at,
+            (Some("BEGIN"), _) => Some(0),
+            _ => None,
+        };
+        self.compare_tables()
+    }
+
+    /// Runs a statement here. Within a transaction an error takes back the statement only, as it does in SQLite.
+    fn ours(&mut self, sql: &str) -> Result<(Done, Rows), SqlError> {
+        if self.savepoints.is_none() {
+            return self.db.execute(sql, &[]);
+        }
+        self.db.run("SAVEPOINT statement");
+        let result = self.db.execute(sql, &[]);
+        if result.is_err() {
+            self.db.run("ROLLBACK TO statement");
+        }
+        self.db.run("RELEASE statement");
+        result
+    }
+
+    /// Runs a statement there. SQLite leaves the first rows of one that meets a value of the wrong type in its
+    /// middle, where the statement ignores conflicts.
+    fn native(&self, sql: &str) -> Result<Vec<Vec<Value>>, String> {
+        if self.savepoints.is_none() {
+            return self.native.query(sql);
+        }
+        self.native.query("SAVEPOINT statement")?;
+        let result = self.native.query(sql);
+        if result.is_err() {
+            self.native.query("ROLLBACK TO statement")?;
+        }
+        self.native.query("RELEASE statement")?;
+        result
+    }
+
+    fn compare_tables(&mut self) -> Result<(), String> {
+        for at in 0..self.tables.len() {
+            self.compare_table(at)?;
+        }
+        Ok(())
+    }
+
+    fn compare_table(&mut self, at: usize) -> Result<(), String> {
+        let all = format!("SELECT * FROM {}", self.tables[at].name);
+        let ours = self.db.execute(&all, &[]).map_err(|error| error.to_string())?.1.rows;
+        compare(self.native.query(&all)?, ours, false)
+    }
+
     fn read(&mut self) -> Result<(), String> {
         let (sql, ordered) = self.select();
         self.log.push(sql.clone());
-        let native = self.native.query(&sql);
-        let ours = self.db.execute(&sql, &[]);
+        let native = self.native(&sql);
+        let ours = self.ours(&sql);
         let (native, ours) = match (native, ours) {
             (Ok(native), Ok((_, ours))) => (native, ours.rows),
             (Err(_), Err(_)) => {
@@ -134,8 +220,8 @@ impl World {
         let at = self.rng.usize(0..self.tables.len());
         let sql = self.change(at);
         self.log.push(sql.clone());
-        let native = self.native.query(&sql);
-        let ours = self.db.execute(&sql, &[]);
+        let native = self.native(&sql);
+        let ours = self.ours(&sql);
         match (native, ours) {
             (Ok(native), Ok((done, ours))) => {
                 let changes =
@@ -148,9 +234,7 @@ impl World {
             (Err(_), Err(_)) => {}
             (native, ours) => return Err(format!("native {native:?}, ours {ours:?}")),
         }
-        let all = format!("SELECT * FROM {}", self.tables[at].name);
-        let ours = self.db.execute(&all, &[]).map_err(|error| error.to_string())?.1.rows;
-        compare(self.native.query(&all)?, ours, false)
+        self.compare_table(at)
     }
 
     fn change(&mut self, at: usize) -> String {

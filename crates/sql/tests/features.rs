@@ -304,7 +304,6 @@ fn mistakes_have_states_and_places() {
         ("SELECT nope()", "42883", None),
         ("SELECT 1; SELECT 2", "42601", Some(11)),
         ("DELETE FROM frag; DELETE FROM frag", "42601", None),
-        ("BEGIN", "0A000", Some(1)),
         ("SELECT (", "42601", None),
     ] {
         let error = db.error(sql);

@@ -67,7 +67,7 @@ fn escapes_are_refused() {
         ("DELETE FROM t RETURNING load_extension('x')".into(), "42501 42883"),
         ("INSERT INTO t VALUES (1, 'z') ON CONFLICT (a) DO UPDATE SET b = sqlite_version()".into(), "42501"),
         ("UPDATE t SET b = sqlite_version()".into(), "42501"),
-        ("BEGIN".into(), "0A000"),
+        ("COMMIT PREPARED 'x'".into(), "0A000"),
         ("SELECT 1; ATTACH 'x' AS y".into(), "42601"),
         ("SELECT 1\0; ATTACH 'x' AS y".into(), "42601"),
     ] {

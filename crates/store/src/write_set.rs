@@ -227,12 +227,23 @@ impl WriteSet {
         });
     }
 
+    /// Drops the changes of tables that are no longer there.
+    pub fn forget_dropped(&mut self, catalog: &Catalog) {
+        let gone = |table: &Arc<Table>| current(catalog, table).is_none();
+        let dropped: Vec<Arc<Table>> =
+            self.tables.iter().map(|own| &own.table).filter(|table| gone(table)).cloned().collect();
+        for table in dropped {
+            self.forget(&table);
+        }
+    }
+
     /// Takes over the definitions of this moment. An index may have come or gone; where a table itself or its columns
     /// are others, the rows of the list mean nothing any more.
     pub fn rebase(&mut self, catalog: &Catalog) -> Result<(), Moved> {
         for own in &mut self.tables {
-            let now = catalog.tables().find(|table| Arc::ptr_eq(&table.state, &own.table.state));
-            let Some(now) = now else { return Err(Moved::Dropped(own.table.name().to_owned())) };
+            let Some(now) = current(catalog, &own.table) else {
+                return Err(Moved::Dropped(own.table.name().to_owned()));
+            };
             if Arc::ptr_eq(now, &own.table) {
                 continue;
             }
@@ -294,6 +305,11 @@ impl WriteSet {
         let at = own.table.indexes().iter().position(|known| known.name() == index.name())?;
         Some(OrderedWrites { own, places: &own.ordered[at] })
     }
+}
+
+/// A table as it is defined now: by its state, for a name may have gone to another.
+fn current<'c>(catalog: &'c Catalog, table: &Table) -> Option<&'c Arc<Table>> {
+    catalog.tables().find(|now| Arc::ptr_eq(&now.state, &table.state))
 }
 
 /// The bytes of a row, or of its absence.

@@ -199,9 +199,12 @@ impl TableCursor {
             return output.set(ValueRef::Blob(&blob));
         }
         let store = module.sight.store();
-        let age = || i64::from(store.age_ticks(row.stamp()));
+        let uncommitted = row.is_uncommitted();
+        let age = || if uncommitted { 0 } else { i64::from(store.age_ticks(row.stamp())) };
         output.set(match head {
             Head::List | Head::Pick | Head::Row => ValueRef::Null,
+            // It gets one when it is committed.
+            Head::Cas if uncommitted => ValueRef::Null,
             Head::Ttl => seconds_left(module, row.expiry(), age),
             Head::ExpiresAt => expires_at(module, row.expiry(), age),
             Head::Age => ValueRef::Integer(age() / i64::from(ticks_per_second())),

@@ -11,6 +11,7 @@ use store::{Store, View};
 use crate::error::{SqlError, state};
 use crate::function;
 use crate::limits::{Limits, PROGRESS_OPERATIONS};
+use crate::session::Session;
 use crate::sqlite::{Action, LentView, Policy};
 use crate::system;
 
@@ -161,9 +162,9 @@ impl Sight {
     }
 
     /// Starts to watch a statement: its deadline counts from now.
-    pub(crate) fn start_watch(&self, limits: &Limits, cancel: &Cancel) {
-        let timeout =
-            limits.statement_timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+    pub(crate) fn start_watch(&self, limits: &Limits, session: &Session, cancel: &Cancel) {
+        let timeout = session.statement_timeout(limits.statement_timeout);
+        let timeout = timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         self.watch
             .deadline_ns
             .set(timeout.map(|timeout| self.store.clock().now_ns().saturating_add(timeout)));

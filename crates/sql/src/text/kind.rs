@@ -1,6 +1,7 @@
 //! What kind of statement a text is, told by its first words.
 
 use super::token::{Kind, Token, Tokens};
+use super::transaction::is_set_transaction;
 use crate::error::{SqlError, state};
 
 /// How a statement is carried out.
@@ -20,17 +21,14 @@ pub(crate) enum StatementKind {
     Truncate,
     /// `ALTER TABLE`
     Alter,
+    /// `BEGIN`, `COMMIT`, `SAVEPOINT` and their like.
+    Transaction,
     /// Nothing but blanks, comments and semicolons.
     Empty,
 }
 
 /// Statements that are refused by name, with the reason.
 const REFUSED: &[(&[&str], &str, &str)] = &[
-    (
-        &["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ABORT"],
-        state::NOT_SUPPORTED,
-        "transactions of several statements are not supported yet; each statement is one of its own",
-    ),
     (
         &["PRAGMA", "ATTACH", "DETACH", "VACUUM", "REINDEX", "ANALYZE"],
         state::FORBIDDEN,
@@ -62,6 +60,10 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "CREATE" | "DROP" => StatementKind::Define,
         "TRUNCATE" => StatementKind::Truncate,
         "ALTER" => StatementKind::Alter,
+        "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ABORT" => {
+            StatementKind::Transaction
+        }
+        "SET" if is_set_transaction(sql) => StatementKind::Transaction,
         word => return refused_or_unknown(sql, &first, word),
     })
 }
@@ -168,14 +170,15 @@ mod tests {
             ("create table t (a)", StatementKind::Define),
             ("truncate t", StatementKind::Truncate),
             ("alter table t set (ttl = 1)", StatementKind::Alter),
+            ("begin", StatementKind::Transaction),
+            ("ROLLBACK TO a", StatementKind::Transaction),
+            ("set transaction read only", StatementKind::Transaction),
             (" ; ;", StatementKind::Empty),
             ("", StatementKind::Empty),
         ] {
             assert_eq!(kind_of(sql), Ok(kind), "{sql}");
         }
         for (sql, state) in [
-            ("begin", "0A000"),
-            ("ROLLBACK TO a", "0A000"),
             ("pragma user_version", "42501"),
             ("attach 'x' as y", "42501"),
             ("VACUUM INTO 'x'", "42501"),

@@ -8,3 +8,4 @@ pub(crate) mod schema;
 pub(crate) mod split;
 pub(crate) mod storage;
 pub(crate) mod token;
+pub(crate) mod transaction;

@@ -91,18 +91,27 @@ pub(crate) fn alter(sql: &str) -> Result<(String, Alter), SqlError> {
 }
 
 /// Reads tokens one after the other.
-struct Reader<'t, 'a> {
+pub(super) struct Reader<'t, 'a> {
     sql: &'a str,
     tokens: &'t [Token<'a>],
     at: usize,
 }
 
-impl<'a> Reader<'_, 'a> {
+impl<'t, 'a> Reader<'t, 'a> {
+    pub(super) fn new(sql: &'a str, tokens: &'t [Token<'a>]) -> Self {
+        Self { sql, tokens, at: 0 }
+    }
+
     fn peek(&self) -> Option<&Token<'a>> {
         self.tokens.get(self.at)
     }
 
-    fn skip_semicolons(&mut self) {
+    /// Whether a keyword or a bare name comes.
+    pub(super) fn at_word(&self) -> bool {
+        self.peek().is_some_and(|token| token.kind == Kind::Word)
+    }
+
+    pub(super) fn skip_semicolons(&mut self) {
         while self.sign(b';').is_ok() {}
     }
 
@@ -123,15 +132,15 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn keyword(&mut self, word: &str) -> Result<(), SqlError> {
+    pub(super) fn keyword(&mut self, word: &str) -> Result<(), SqlError> {
         self.take_if(|token| token.is(word)).map(|_| ())
     }
 
-    fn sign(&mut self, sign: u8) -> Result<(), SqlError> {
+    pub(super) fn sign(&mut self, sign: u8) -> Result<(), SqlError> {
         self.take_if(|token| token.is_sign(sign)).map(|_| ())
     }
 
-    fn name(&mut self) -> Result<String, SqlError> {
+    pub(super) fn name(&mut self) -> Result<String, SqlError> {
         self.take_if(|token| matches!(token.kind, Kind::Word | Kind::Quoted))
             .map(|token| unquoted(token.text))
     }
@@ -148,7 +157,7 @@ impl<'a> Reader<'_, 'a> {
         self.name()
     }
 
-    fn end(&mut self) -> Result<(), SqlError> {
+    pub(super) fn end(&mut self) -> Result<(), SqlError> {
         self.skip_semicolons();
         if self.peek().is_some() { Err(self.unexpected()) } else { Ok(()) }
     }

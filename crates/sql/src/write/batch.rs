@@ -300,6 +300,22 @@ impl Batch {
         Ok(None)
     }
 
+    /// A unique index whose values two rows would share after this list.
+    pub(crate) fn broken(&self, view: &View<'_>) -> Result<Option<Constraint>, SqlError> {
+        for (at, pending) in self.pending.iter().enumerate() {
+            let Some(after) = &pending.after else { continue };
+            for (index, taken) in &self.taken {
+                let Some(values) = unique_key(&self.table, *index, &after.draft.values) else { continue };
+                if taken.get(&values) != Some(&at)
+                    || self.stored_conflict(view, *index, &after.draft, Some(&pending.key))?.is_some()
+                {
+                    return Ok(Some(Constraint::Index(*index)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// A stored row that holds the same unique values and that this statement leaves as it is.
     fn stored_conflict(
         &self,

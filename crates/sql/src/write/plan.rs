@@ -7,7 +7,7 @@ use store::{Table, WriteError};
 
 use super::batch::Batch;
 use super::change::ChangePlan;
-use super::insert::InsertPlan;
+use super::insert::{InsertPlan, constraint_name};
 use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind, RowSink};
@@ -113,17 +113,24 @@ impl Run<'_> {
         returning: bool,
         mut returned: Option<&mut Returning>,
     ) -> Result<(Batch, Returned), SqlError> {
-        let new = |again: &Again<'_>| Batch::new(&self.core.catalog, self.table, returning, again.overlaid());
+        // Within a transaction there is no commit yet that would find what a row breaks.
+        let early = self.core.in_transaction();
+        let new = |again: &Again<'_>| {
+            Batch::new(&self.core.catalog, self.table, returning, again.overlaid() || early)
+        };
         let mut batch = new(again);
         let mut lost: Option<Vec<Vec<u8>>> = None;
         for _ in 0..RETRIES_MAX {
             self.core.sight.check_watch()?;
             let rows = {
                 // The view ends before the commit, which would otherwise keep old versions for it.
-                let view = self.core.store.view();
+                let view = self.core.view();
                 match again {
-                    Again::Insert(plan) => plan.compute(self, &view, &mut batch, lost.is_some())?,
+                    Again::Insert(plan) => plan.compute(self, &view, &mut batch, early || lost.is_some())?,
                     Again::Change(plan) => plan.compute(self, &view, &mut batch, lost.as_deref())?,
+                }
+                if early && let Some(constraint) = batch.broken(&view)? {
+                    return Err(SqlError::unique(&constraint_name(self, constraint)));
                 }
                 match &mut returned {
                     Some(returning) => {
@@ -132,8 +139,8 @@ impl Run<'_> {
                     None => Vec::new(),
                 }
             };
-            match self.core.store.commit(&batch.writes()) {
-                Ok(_) => return Ok((batch, rows)),
+            match self.core.apply(&mut batch.writes()) {
+                Ok(()) => return Ok((batch, rows)),
                 Err(WriteError::Lost(writes)) => {
                     lost = Some(match again {
                         Again::Change(plan) if plan.can_pick() && returned.is_none() => batch.forget(&writes),

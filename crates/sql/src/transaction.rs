@@ -1,0 +1,289 @@
+//! Transactions of several statements: `BEGIN` to `COMMIT`, and what lies between.
+//!
+//! A transaction is a list ([`WriteSet`]). Its statements see the list laid over the store, nobody else sees anything of
+//! it, and it holds no lock: `COMMIT` is one commit of the whole list, which the store checks and applies or refuses.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use store::{Catalog, Change, Moved, Store, Table, Write, WriteError, WriteSet};
+
+use crate::error::{SqlError, state};
+use crate::executor::{Done, DoneKind};
+use crate::limits::{BYTES_PER_TRANSACTION_MAX, OPEN_TRANSACTIONS_BYTES_MAX, ROWS_PER_TRANSACTION_MAX};
+use crate::session::{Session, TransactionStatus};
+use crate::text::transaction::{Control, Modes, misplaced};
+
+/// Bytes that the lists of all open transactions of the process take. Relaxed: a bound, in no order with anything.
+static OPEN_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// An open transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    own: WriteSet,
+    /// Set while a statement has the list, too: whatever ends it in an unforeseen way ends the transaction.
+    pub(crate) failed: bool,
+    pub(crate) read_only: bool,
+    /// A statement was run: what the transaction may do is settled.
+    used: bool,
+    /// The definitions that the list goes by.
+    generation: u64,
+    held: Held,
+}
+
+/// This transaction's part of `OPEN_BYTES`.
+#[derive(Debug, Default)]
+struct Held(usize);
+
+impl Held {
+    /// Holds this many bytes from now on.
+    fn set(&mut self, bytes: usize) {
+        if bytes >= self.0 {
+            OPEN_BYTES.fetch_add(bytes - self.0, Ordering::Relaxed);
+        } else {
+            OPEN_BYTES.fetch_sub(self.0 - bytes, Ordering::Relaxed);
+        }
+        self.0 = bytes;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl Block {
+    /// The list for a statement, by the definitions of this moment. Until it is taken back the transaction counts as
+    /// failed.
+    pub(crate) fn lend(&mut self, catalog: &Catalog) -> Result<WriteSet, SqlError> {
+        if self.generation != catalog.generation {
+            self.own.rebase(catalog).map_err(moved)?;
+            self.generation = catalog.generation;
+        }
+        self.used = true;
+        self.failed = true;
+        Ok(std::mem::take(&mut self.own))
+    }
+
+    /// Takes the list back, with what the statement wrote. An error leaves the list as it was before the statement.
+    pub(crate) fn take_back(&mut self, own: WriteSet, writes: Vec<Write>) -> Result<(), SqlError> {
+        self.own = own;
+        self.check_room(&writes)?;
+        self.own.lay(writes);
+        self.held.set(self.own.bytes());
+        self.failed = false;
+        Ok(())
+    }
+
+    fn check_room(&self, writes: &[Write]) -> Result<(), SqlError> {
+        let more: usize = writes.iter().map(bytes_of).sum();
+        if self.own.changes() + writes.len() > ROWS_PER_TRANSACTION_MAX {
+            let message = format!("the transaction writes more than {ROWS_PER_TRANSACTION_MAX} rows");
+            return Err(SqlError::new(state::TOO_LARGE, message).with_hint("commit in between"));
+        }
+        if self.own.bytes() + more > BYTES_PER_TRANSACTION_MAX {
+            let message = format!("the transaction holds more than {BYTES_PER_TRANSACTION_MAX} bytes");
+            return Err(SqlError::new(state::TOO_LARGE, message).with_hint("commit in between"));
+        }
+        if OPEN_BYTES.load(Ordering::Relaxed) + more > OPEN_TRANSACTIONS_BYTES_MAX {
+            let message =
+                format!("all open transactions hold more than {OPEN_TRANSACTIONS_BYTES_MAX} bytes together");
+            return Err(SqlError::new(state::OUT_OF_MEMORY, message).with_hint("try again later"));
+        }
+        Ok(())
+    }
+
+    /// Forgets what was written to a table: it was emptied, which no `ROLLBACK` takes back.
+    pub(crate) fn forget(&mut self, table: &Table) {
+        self.own.forget(table);
+        self.held.set(self.own.bytes());
+    }
+
+    /// Forgets what was written to tables that a statement of this transaction dropped.
+    pub(crate) fn forget_dropped(&mut self, catalog: &Catalog) {
+        self.own.forget_dropped(catalog);
+        self.held.set(self.own.bytes());
+    }
+}
+
+fn bytes_of(write: &Write) -> usize {
+    let payload = match &write.change {
+        Change::Put(row) => row.payload.len(),
+        Change::Delete => 0,
+    };
+    write.key.len() + payload
+}
+
+fn moved(why: Moved) -> SqlError {
+    match why {
+        Moved::Dropped(table) => {
+            let message = format!("table \"{table}\", which the transaction wrote, was dropped meanwhile");
+            SqlError::new(state::UNKNOWN_TABLE, message)
+        }
+        Moved::Redefined(table) => {
+            let message = format!("table \"{table}\", which the transaction wrote, has other columns now");
+            SqlError::new(state::LOST, message).with_hint("run the transaction again")
+        }
+    }
+}
+
+/// Why a transaction was not committed.
+fn refused(error: WriteError) -> SqlError {
+    match error {
+        WriteError::Lost(rows) => {
+            let message = format!(
+                "could not serialize access: of the rows that the transaction wrote, others changed {} meanwhile",
+                rows.len()
+            );
+            SqlError::new(state::LOST, message).with_hint("run the transaction again")
+        }
+        other => other.into(),
+    }
+}
+
+/// Carries out a statement about the transaction itself.
+pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Result<Done, SqlError> {
+    if session.is_single() {
+        let message =
+            "each statement is a transaction of its own here: this connection keeps nothing for the next";
+        return Err(SqlError::new(state::NOT_SUPPORTED, message)
+            .with_hint("transactions of several statements are for SQL clients (PostgreSQL's protocol)"));
+    }
+    let tag = match control {
+        Control::Begin { modes, start } => {
+            begin(session, modes)?;
+            if start { "START TRANSACTION" } else { "BEGIN" }
+        }
+        Control::Commit { chain } => commit(store, session, chain)?,
+        Control::Rollback { chain } => {
+            let ended = end(session, "ROLLBACK", chain)?;
+            begin_next(session, ended.filter(|_| chain));
+            "ROLLBACK"
+        }
+        Control::Savepoint(name) => {
+            own_list(session, "SAVEPOINT")?.savepoint(name);
+            "SAVEPOINT"
+        }
+        Control::Release(name) => {
+            let found = own_list(session, "RELEASE SAVEPOINT")?.release(&name);
+            found_savepoint(found, &name)?;
+            "RELEASE"
+        }
+        Control::RollbackTo(name) => {
+            roll_back_to(session, &name)?;
+            "ROLLBACK"
+        }
+        Control::SetTransaction(modes) => {
+            set_transaction(session, modes)?;
+            "SET"
+        }
+        Control::SetDefaults(modes) => {
+            say_isolation(session, modes);
+            session.set_default_read_only(modes.read_only.unwrap_or_else(|| session.default_read_only()));
+            "SET"
+        }
+    };
+    if let Some(block) = &mut session.block {
+        block.held.set(block.own.bytes());
+    }
+    Ok(Done { kind: DoneKind::Write, affected: 0, tag })
+}
+
+/// Whether a failed transaction takes this statement.
+pub(crate) fn ends_failure(control: &Control) -> bool {
+    matches!(control, Control::Commit { .. } | Control::Rollback { .. } | Control::RollbackTo(_))
+}
+
+/// The answer of a failed transaction to everything else.
+pub(crate) fn in_failed() -> SqlError {
+    let message = "current transaction is aborted, commands ignored until end of transaction block";
+    SqlError::new(state::FAILED_TRANSACTION, message)
+}
+
+fn begin(session: &mut Session, modes: Modes) -> Result<(), SqlError> {
+    if session.block.is_some() {
+        session.warn(state::ACTIVE_TRANSACTION, "there is already a transaction in progress");
+        return set_transaction(session, modes);
+    }
+    say_isolation(session, modes);
+    let read_only = modes.read_only.unwrap_or_else(|| session.default_read_only());
+    session.block = Some(Box::new(Block { read_only, ..Block::default() }));
+    Ok(())
+}
+
+/// A level is accepted, and what it is answered with is true.
+fn say_isolation(session: &mut Session, modes: Modes) {
+    let asked = modes.isolation.filter(|asked| *asked != session.isolation() && *asked != "read uncommitted");
+    if let Some(asked) = asked {
+        session.note(
+            format!("isolation level {asked} was asked for; statements run at {}", session.isolation()),
+            "COMMIT is refused (40001) when a row that the transaction wrote was changed by others meanwhile",
+        );
+    }
+}
+
+fn set_transaction(session: &mut Session, modes: Modes) -> Result<(), SqlError> {
+    let Some(block) = &mut session.block else {
+        session.warn(state::NO_TRANSACTION, "SET TRANSACTION can only be used in transaction blocks");
+        return Ok(());
+    };
+    if block.used && modes.isolation.is_some() {
+        let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+        return Err(SqlError::new(state::ACTIVE_TRANSACTION, message));
+    }
+    if block.used && block.read_only && modes.read_only == Some(false) {
+        let message = "transaction read-write mode must be set before any query";
+        return Err(SqlError::new(state::ACTIVE_TRANSACTION, message));
+    }
+    block.read_only = modes.read_only.unwrap_or(block.read_only);
+    say_isolation(session, modes);
+    Ok(())
+}
+
+/// Ends the transaction and gives it; a warning if there is none.
+fn end(session: &mut Session, what: &str, chain: bool) -> Result<Option<Box<Block>>, SqlError> {
+    let ended = session.block.take();
+    if ended.is_none() && chain {
+        return Err(misplaced(&format!("{what} AND CHAIN")));
+    }
+    if ended.is_none() {
+        session.warn(state::NO_TRANSACTION, "there is no transaction in progress");
+    }
+    Ok(ended)
+}
+
+fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static str, SqlError> {
+    let Some(mut block) = end(session, "COMMIT", chain)? else { return Ok("COMMIT") };
+    let tag = if block.failed { "ROLLBACK" } else { "COMMIT" };
+    if !block.failed {
+        let writes = std::mem::take(&mut block.own).into_writes();
+        store.commit(&writes).map_err(refused)?;
+    }
+    begin_next(session, Some(block).filter(|_| chain));
+    Ok(tag)
+}
+
+/// `AND CHAIN`: another transaction like the one that ended.
+fn begin_next(session: &mut Session, ended: Option<Box<Block>>) {
+    session.block = ended.map(|ended| Box::new(Block { read_only: ended.read_only, ..Block::default() }));
+}
+
+fn own_list<'s>(session: &'s mut Session, what: &str) -> Result<&'s mut WriteSet, SqlError> {
+    session.block.as_mut().map(|block| &mut block.own).ok_or_else(|| misplaced(what))
+}
+
+fn roll_back_to(session: &mut Session, name: &str) -> Result<(), SqlError> {
+    let found = own_list(session, "ROLLBACK TO SAVEPOINT")?.rollback_to(name);
+    found_savepoint(found, name)?;
+    if session.status() == TransactionStatus::Failed
+        && let Some(block) = &mut session.block
+    {
+        block.failed = false;
+    }
+    Ok(())
+}
+
+fn found_savepoint(found: bool, name: &str) -> Result<(), SqlError> {
+    let missing = || SqlError::new(state::NO_SAVEPOINT, format!("savepoint \"{name}\" does not exist"));
+    if found { Ok(()) } else { Err(missing()) }
+}

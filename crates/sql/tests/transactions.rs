@@ -1,0 +1,378 @@
+//! Transactions of several statements: what they see, what `COMMIT` refuses, and what the client is told.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Db, Rows, shown};
+use sql::{Cancel, Done, Executor, Limits, Session, SqlError, TransactionStatus};
+use store::Store;
+use store::value::Value;
+
+/// A client beside the one of `Db`.
+struct Other {
+    executor: Executor,
+    session: Session,
+}
+
+impl Other {
+    fn new(store: &Arc<Store>) -> Self {
+        let executor = Executor::new(Arc::clone(store), Limits::default()).unwrap();
+        Self { executor, session: Session::new() }
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<(Done, Rows), SqlError> {
+        let mut rows = Rows::default();
+        let done = self.executor.execute(&mut self.session, sql, &[], &Cancel::new(), &mut rows)?;
+        Ok((done, rows))
+    }
+
+    fn query(&mut self, sql: &str) -> String {
+        shown(&self.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).1.rows)
+    }
+
+    fn state(&mut self, sql: &str) -> &'static str {
+        self.execute(sql).expect_err(sql).state
+    }
+}
+
+fn table() -> (Db, Other) {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, g INT, name TEXT);
+         CREATE INDEX t_g ON t (g);
+         CREATE UNIQUE INDEX t_name ON t (name);
+         INSERT INTO t VALUES (1, 10, 'a'), (2, 10, 'b'), (3, 20, 'c')",
+    );
+    let other = Other::new(&db.store);
+    (db, other)
+}
+
+fn tag(db: &mut Db, sql: &str) -> &'static str {
+    db.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}")).0.tag
+}
+
+fn notices(db: &mut Db) -> Vec<(&'static str, &'static str)> {
+    db.session.take_notices().into_iter().map(|notice| (notice.severity, notice.state)).collect()
+}
+
+#[test]
+fn own_writes_are_seen_through_every_plan_and_by_nobody_else() {
+    let (mut db, mut other) = table();
+    db.run(
+        "BEGIN;
+         INSERT INTO t VALUES (4, 10, 'd');
+         UPDATE t SET g = 15 WHERE id = 2;
+         DELETE FROM t WHERE id = 3",
+    );
+    for (sql, own, others) in [
+        ("SELECT name FROM t WHERE id = 4", "d", ""),
+        ("SELECT name FROM t WHERE id = 3", "", "c"),
+        ("SELECT id FROM t WHERE g = 10 ORDER BY g, id", "1;4", "1;2"),
+        ("SELECT id FROM t WHERE g >= 10 ORDER BY g DESC LIMIT 1", "2", "3"),
+        ("SELECT id FROM t WHERE id IN (2, 3, 4) ORDER BY id", "2;4", "2;3"),
+        ("SELECT id FROM t WHERE g IN (10, 15) AND id > 1 ORDER BY id", "2;4", "2"),
+        ("SELECT id FROM t WHERE name = 'd'", "4", ""),
+        ("SELECT count(*), sum(g), max(g), min(g) FROM t", "3,35,15,10", "3,40,20,10"),
+        ("SELECT count(*) FROM t", "3", "3"),
+        ("SELECT max(g) FROM t", "15", "20"),
+        ("SELECT a.id, b.id FROM t a JOIN t b ON a.g = b.g AND a.id < b.id", "1,4", "1,2"),
+        ("SELECT id FROM t WHERE g = (SELECT max(g) FROM t)", "2", "3"),
+        ("SELECT id FROM t WHERE name LIKE 'd%'", "4", ""),
+        ("SELECT count(*) FROM t WHERE _cas IS NULL", "2", "0"),
+        ("SELECT _age, _ttl FROM t WHERE id = 2", "0,NULL", "0,NULL"),
+    ] {
+        assert_eq!(db.query(sql), own, "{sql}");
+        assert_eq!(other.query(sql), others, "{sql}");
+    }
+    assert_eq!(tag(&mut db, "COMMIT"), "COMMIT");
+    assert_eq!(other.query("SELECT id, g FROM t ORDER BY id"), "1,10;2,15;4,10");
+    assert_eq!(db.query("SELECT count(*) FROM t WHERE _cas IS NULL"), "0");
+}
+
+#[test]
+fn statements_build_upon_each_other() {
+    let (mut db, mut other) = table();
+    db.run("BEGIN");
+    assert_eq!(db.query("UPDATE t SET g = g + 1 WHERE id = 1 RETURNING g"), "11");
+    assert_eq!(db.query("UPDATE t SET g = g + 1 WHERE id = 1 RETURNING g"), "12");
+    assert_eq!(
+        db.query("INSERT INTO t VALUES (1, 0, 'z') ON CONFLICT (id) DO UPDATE SET g = t.g * 2 RETURNING g"),
+        "24"
+    );
+    assert_eq!(db.query("INSERT INTO t VALUES (9, 0, 'a') ON CONFLICT (name) DO NOTHING RETURNING id"), "");
+    assert_eq!(db.affected("INSERT OR REPLACE INTO t VALUES (9, 5, 'a')"), 1);
+    assert_eq!(db.query("SELECT id FROM t WHERE name = 'a'"), "9");
+    assert_eq!(db.query("INSERT INTO t SELECT id + 100, g, name || '2' FROM t RETURNING id"), "102;103;109");
+    assert_eq!(db.affected("DELETE FROM t WHERE g = 5"), 2);
+    assert_eq!(db.affected("DELETE FROM t WHERE id = 102"), 1);
+    assert_eq!(db.affected("DELETE FROM t WHERE id = 102"), 0);
+    assert_eq!(db.query("SELECT id, g, name FROM t ORDER BY id"), "2,10,b;3,20,c;103,20,c2");
+    assert_eq!(other.query("SELECT id FROM t ORDER BY id"), "1;2;3");
+    db.run("COMMIT");
+    assert_eq!(other.query("SELECT id, g, name FROM t ORDER BY id"), "2,10,b;3,20,c;103,20,c2");
+}
+
+#[test]
+fn a_table_without_a_key_takes_part() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE log (line TEXT);\nINSERT INTO log VALUES ('a'), ('b')");
+    db.run("BEGIN;\nINSERT INTO log VALUES ('c');\nUPDATE log SET line = line || '!'");
+    db.run("SAVEPOINT s;\nDELETE FROM log;\nROLLBACK TO s;\nDELETE FROM log WHERE line = 'a!'");
+    assert_eq!(db.query("SELECT line FROM log ORDER BY line"), "b!;c!");
+    db.run("COMMIT");
+    assert_eq!(db.query("SELECT line FROM log ORDER BY line"), "b!;c!");
+}
+
+#[test]
+fn rollback_leaves_nothing() {
+    let (mut db, _) = table();
+    db.run("BEGIN;\nDELETE FROM t;\nINSERT INTO t VALUES (7, 7, 'g')");
+    assert_eq!(tag(&mut db, "ROLLBACK"), "ROLLBACK");
+    assert_eq!(db.query("SELECT id FROM t ORDER BY id"), "1;2;3");
+    assert_eq!(db.session.status(), TransactionStatus::Idle);
+}
+
+#[test]
+fn savepoints_nest_as_in_postgresql() {
+    let (mut db, _) = table();
+    db.run("BEGIN;\nSAVEPOINT a;\nUPDATE t SET g = 1;\nSAVEPOINT a;\nUPDATE t SET g = 2;\nSAVEPOINT b;\nDELETE FROM t");
+    let groups = |db: &mut Db| db.query("SELECT g FROM t ORDER BY id");
+    assert_eq!(groups(&mut db), "");
+    db.run("ROLLBACK TO SAVEPOINT b");
+    assert_eq!(groups(&mut db), "2;2;2");
+    // The newer of two of one name.
+    db.run("ROLLBACK TO a");
+    assert_eq!(groups(&mut db), "1;1;1");
+    assert_eq!(db.state("ROLLBACK TO b"), "3B001");
+    // That failed the transaction; an older savepoint is a way back.
+    assert_eq!(db.session.status(), TransactionStatus::Failed);
+    db.run("ROLLBACK TO a;\nRELEASE a;\nUPDATE t SET g = 3;\nROLLBACK TO A");
+    assert_eq!(groups(&mut db), "10;10;20");
+    db.run("UPDATE t SET g = 4;\nRELEASE SAVEPOINT a");
+    assert_eq!(db.state("RELEASE a"), "3B001");
+    assert_eq!(tag(&mut db, "COMMIT"), "ROLLBACK");
+    assert_eq!(groups(&mut db), "10;10;20");
+}
+
+#[test]
+fn a_failed_transaction_refuses_everything_but_its_end() {
+    let (mut db, _) = table();
+    db.run("BEGIN;\nDELETE FROM t WHERE id = 1;\nSAVEPOINT s");
+    for error in ["SELECT * FROM nowhere", "INSERT INTO t VALUES (2, 0, 'x')", "SELEC", "SELECT abs('x', 1)"]
+    {
+        db.error(error);
+        assert_eq!(db.session.status(), TransactionStatus::Failed, "{error}");
+        for refused in
+            ["SELECT 1", "INSERT INTO t VALUES (5, 0, 'e')", "SAVEPOINT x", "BEGIN", "CREATE TABLE x (a)", ""]
+        {
+            assert_eq!(db.state(refused), "25P02", "{refused}");
+        }
+        db.run("ROLLBACK TO s");
+        assert_eq!(db.session.status(), TransactionStatus::InBlock);
+        assert_eq!(db.query("SELECT count(*) FROM t"), "2");
+    }
+    db.error("SELECT * FROM nowhere");
+    assert_eq!(tag(&mut db, "COMMIT"), "ROLLBACK");
+    assert_eq!(db.query("SELECT count(*) FROM t"), "3");
+}
+
+#[test]
+fn a_statement_that_fails_leaves_nothing_of_itself() {
+    let (mut db, _) = table();
+    db.run("BEGIN;\nSAVEPOINT s");
+    assert_eq!(db.state("INSERT INTO t VALUES (5, 0, 'e'), (6, 0, 'e')"), "23505");
+    db.run("ROLLBACK TO s");
+    assert_eq!(db.state("UPDATE t SET name = 'same'"), "23505");
+    db.run("ROLLBACK TO s");
+    // A unique value that a row of the same statement gives up is free.
+    assert_eq!(db.affected("UPDATE t SET name = CASE id WHEN 1 THEN 'b' WHEN 2 THEN 'a' ELSE name END"), 3);
+    assert_eq!(db.query("SELECT name FROM t ORDER BY id"), "b;a;c");
+    assert_eq!(db.state("UPDATE t SET name = 'c' WHERE id = 1"), "23505");
+    assert_eq!(tag(&mut db, "COMMIT"), "ROLLBACK");
+}
+
+#[test]
+fn a_row_that_others_changed_refuses_the_commit() {
+    let (mut db, mut other) = table();
+    for foreign in ["UPDATE t SET g = 99 WHERE id = 1", "DELETE FROM t WHERE id = 1"] {
+        db.run("BEGIN;\nUPDATE t SET g = g + 1 WHERE id = 1;\nUPDATE t SET g = g + 1 WHERE id = 2");
+        other.execute(foreign).unwrap();
+        // Nobody waited, and the transaction goes on seeing its own row.
+        assert_eq!(
+            db.query("SELECT g FROM t WHERE id = 1"),
+            if foreign.starts_with('U') { "11" } else { "100" }
+        );
+        let error = db.error("COMMIT");
+        assert_eq!(error.state, "40001", "{foreign}");
+        assert!(error.hint.is_some());
+        assert_eq!(db.session.status(), TransactionStatus::Idle);
+        assert_eq!(db.query("SELECT g FROM t WHERE id = 2"), "10", "nothing of it was applied");
+    }
+    // A row that came where the transaction found none.
+    db.run("BEGIN;\nINSERT INTO t VALUES (8, 0, 'h')");
+    other.execute("INSERT INTO t VALUES (8, 1, 'i')").unwrap();
+    assert_eq!(db.state("COMMIT"), "40001");
+    // A unique value that somebody took.
+    db.run("BEGIN;\nINSERT INTO t VALUES (9, 0, 'j'), (10, 0, 'k')");
+    other.execute("INSERT INTO t VALUES (11, 1, 'j')").unwrap();
+    assert_eq!(db.state("COMMIT"), "23505");
+    assert_eq!(db.query("SELECT count(*) FROM t WHERE id IN (9, 10)"), "0");
+}
+
+#[test]
+fn statements_see_what_others_committed_before_they_began() {
+    let (mut db, mut other) = table();
+    db.run("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    assert_eq!(notices(&mut db), [("NOTICE", "00000")]);
+    assert_eq!(db.session.isolation(), "read committed");
+    assert_eq!(db.query("SELECT sum(g) FROM t"), "40");
+    other.execute("UPDATE t SET g = 0").unwrap();
+    assert_eq!(db.query("SELECT sum(g) FROM t"), "0");
+    db.run("COMMIT");
+}
+
+#[test]
+fn read_only_transactions_write_nothing() {
+    let (mut db, _) = table();
+    db.run("BEGIN READ ONLY;\nSAVEPOINT s");
+    for write in [
+        "INSERT INTO t VALUES (4, 0, 'd')",
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE t SET g = 0",
+        "TRUNCATE t",
+        "CREATE TABLE u (a INT)",
+        "SET TRANSACTION READ WRITE",
+    ] {
+        let wanted = if write.starts_with("SET") { "25001" } else { "25006" };
+        assert_eq!(db.query("SELECT count(*) FROM t"), "3");
+        assert_eq!(db.state(write), wanted, "{write}");
+        db.run("ROLLBACK TO s");
+    }
+    assert!(db.session.read_only());
+    db.run("COMMIT;\nSET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY");
+    assert_eq!(db.state("DELETE FROM t"), "25006");
+    db.run("BEGIN READ WRITE;\nDELETE FROM t;\nCOMMIT AND CHAIN");
+    assert!(!db.session.read_only(), "the next one is like the last");
+    db.run(
+        "ROLLBACK;\nSET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE;\nINSERT INTO t VALUES (1, 1, 'a')",
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_said_as_postgresql_says_it() {
+    let (mut db, _) = table();
+    assert_eq!(tag(&mut db, "COMMIT"), "COMMIT");
+    assert_eq!(tag(&mut db, "ROLLBACK"), "ROLLBACK");
+    assert_eq!(tag(&mut db, "SET TRANSACTION READ ONLY"), "SET");
+    assert_eq!(notices(&mut db), [("WARNING", "25P01"); 3]);
+    for sql in ["SAVEPOINT a", "RELEASE a", "ROLLBACK TO a", "COMMIT AND CHAIN", "ROLLBACK AND CHAIN"] {
+        assert_eq!(db.state(sql), "25P01", "{sql}");
+    }
+    assert_eq!(tag(&mut db, "START TRANSACTION"), "START TRANSACTION");
+    assert_eq!(tag(&mut db, "BEGIN"), "BEGIN");
+    assert_eq!(notices(&mut db), [("WARNING", "25001")]);
+    assert_eq!(tag(&mut db, "SAVEPOINT a"), "SAVEPOINT");
+    assert_eq!(tag(&mut db, "RELEASE a"), "RELEASE");
+    assert_eq!(db.query("SELECT 1"), "1");
+    assert_eq!(db.state("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"), "25001");
+    assert_eq!(tag(&mut db, "END"), "ROLLBACK");
+    assert_eq!(db.state("BEGIN; SELECT 1"), "42601");
+    assert_eq!(db.execute("BEGIN", &[Value::Null]).unwrap_err().state, "08P01");
+    assert_eq!(notices(&mut db), []);
+}
+
+#[test]
+fn definitions_take_effect_at_once() {
+    let (mut db, mut other) = table();
+    db.run("BEGIN;\nINSERT INTO t VALUES (4, 30, 'd');\nCREATE TABLE made (a INT)");
+    assert_eq!(notices(&mut db), [("NOTICE", "00000")]);
+    assert_eq!(other.query("SELECT count(*) FROM made"), "0");
+    // An index that comes in the middle has the transaction's rows too.
+    db.run("CREATE INDEX t_new ON t (g, id)");
+    assert_eq!(db.query("SELECT id FROM t WHERE g = 30 AND id > 0 ORDER BY g, id"), "4");
+    db.run("INSERT INTO made VALUES (1);\nTRUNCATE made;\nROLLBACK");
+    assert_eq!(db.query("SELECT count(*) FROM made"), "0");
+    assert_eq!(db.query("SELECT count(*) FROM t"), "3");
+    // What was written to a table before it is emptied goes with it; what is written after stays.
+    db.run("BEGIN;\nINSERT INTO t VALUES (5, 1, 'e');\nTRUNCATE t;\nINSERT INTO t VALUES (6, 1, 'e')");
+    assert_eq!(db.query("SELECT id FROM t"), "6");
+    assert_eq!(other.query("SELECT id FROM t"), "");
+    db.run("COMMIT;\nBEGIN;\nINSERT INTO made VALUES (1);\nDROP TABLE made;\nINSERT INTO t VALUES (7, 1, 'g');\nCOMMIT");
+    assert_eq!(other.query("SELECT id FROM t ORDER BY id"), "6;7");
+}
+
+#[test]
+fn a_table_that_others_drop_ends_the_transaction_that_wrote_it() {
+    let (mut db, mut other) = table();
+    db.run("BEGIN;\nUPDATE t SET g = 1");
+    other.execute("DROP TABLE t").unwrap();
+    other.execute("CREATE TABLE t (id INT PRIMARY KEY, g INT, name TEXT)").unwrap();
+    assert_eq!(db.state("SELECT 1"), "42P01");
+    assert_eq!(db.state("SELECT 1"), "25P02");
+    assert_eq!(tag(&mut db, "COMMIT"), "ROLLBACK");
+    db.run("BEGIN;\nINSERT INTO t VALUES (1, 1, 'a')");
+    other.execute("DROP TABLE t").unwrap();
+    assert_eq!(db.state("COMMIT"), "42P01");
+    assert_eq!(db.session.status(), TransactionStatus::Idle);
+}
+
+#[test]
+fn rows_of_a_transaction_may_expire_before_it_ends() {
+    let (mut db, mut other) = table();
+    db.run("BEGIN;\nINSERT INTO t (id, g, name, _ttl) VALUES (4, 10, 'd', 5);\nUPDATE t SET _ttl = 5 WHERE id = 1");
+    assert_eq!(db.query("SELECT id, _ttl FROM t WHERE g = 10 ORDER BY id"), "1,5;2,NULL;4,5");
+    db.clock.advance(Duration::from_secs(6));
+    assert_eq!(db.query("SELECT id FROM t WHERE g = 10 ORDER BY id"), "2");
+    // The name is free again.
+    assert_eq!(db.affected("INSERT INTO t VALUES (5, 10, 'd')"), 1);
+    db.run("COMMIT");
+    assert_eq!(other.query("SELECT id FROM t WHERE g = 10 ORDER BY id"), "2;5");
+}
+
+#[test]
+fn a_door_without_sessions_refuses_transactions() {
+    let (mut db, _) = table();
+    db.session = Session::for_single_statements();
+    for sql in ["BEGIN", "COMMIT", "SAVEPOINT a", "SET TRANSACTION READ ONLY"] {
+        let error = db.error(sql);
+        assert_eq!(error.state, "0A000", "{sql}");
+        assert!(error.hint.is_some());
+    }
+    assert_eq!(db.query("SELECT count(*) FROM t"), "3");
+}
+
+#[test]
+fn a_transaction_has_a_bound() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE b (id INT PRIMARY KEY, body BLOB);\nBEGIN;\nSAVEPOINT s");
+    let fill = format!(
+        "INSERT INTO b WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT i + $1, zeroblob(1048576) FROM n",
+        63
+    );
+    let error = (0..8).find_map(|round| db.execute(&fill, &[Value::Integer(round * 64)]).err());
+    let error = error.expect("256 MiB are a bound");
+    assert_eq!(error.state, "54000");
+    db.run("ROLLBACK TO s");
+    assert_eq!(db.query("SELECT count(*) FROM b"), "0");
+    db.run("INSERT INTO b VALUES (1, x'00');\nCOMMIT");
+    assert_eq!(db.query("SELECT count(*) FROM b"), "1");
+}
+
+#[test]
+fn a_client_that_is_gone_leaves_nothing() {
+    let (mut db, mut other) = table();
+    other.execute("BEGIN").unwrap();
+    other.execute("UPDATE t SET g = 0").unwrap();
+    // The same statement, now of another transaction, on the same executor.
+    let mut gone = std::mem::take(&mut other.session);
+    assert_eq!(other.query("SELECT sum(g) FROM t"), "40");
+    assert_eq!(gone.status(), TransactionStatus::InBlock);
+    gone.roll_back();
+    assert_eq!(gone.status(), TransactionStatus::Idle);
+    assert_eq!(db.query("SELECT sum(g) FROM t"), "40");
+    assert_eq!(other.state("SAVEPOINT x"), "25P01");
+}
