@@ -106,7 +106,10 @@ fn statements_build_upon_each_other() {
     assert_eq!(db.query("INSERT INTO t VALUES (9, 0, 'a') ON CONFLICT (name) DO NOTHING RETURNING id"), "");
     assert_eq!(db.affected("INSERT OR REPLACE INTO t VALUES (9, 5, 'a')"), 1);
     assert_eq!(db.query("SELECT id FROM t WHERE name = 'a'"), "9");
-    assert_eq!(db.query("INSERT INTO t SELECT id + 100, g, name || '2' FROM t RETURNING id"), "102;103;109");
+    assert_eq!(
+        db.query("INSERT INTO t SELECT id + 100, g, name || '2' FROM t ORDER BY id RETURNING id"),
+        "102;103;109"
+    );
     assert_eq!(db.affected("DELETE FROM t WHERE g = 5"), 2);
     assert_eq!(db.affected("DELETE FROM t WHERE id = 102"), 1);
     assert_eq!(db.affected("DELETE FROM t WHERE id = 102"), 0);
