@@ -5,7 +5,7 @@ use sqlite3_parser::ast::{
     ColumnConstraint, ColumnDefinition, CreateTableBody, Expr, Name, NamedTableConstraint, QualifiedName,
     ResolveType, SortOrder, SortedColumn, Stmt, TableConstraint, Type,
 };
-use store::definition::{ColumnDef, IndexDef, TableDef, TableOptions};
+use store::definition::{ColumnDef, IndexDef, TableDef};
 use store::value::Value;
 
 use crate::error::{SqlError, state};
@@ -153,15 +153,7 @@ struct TableMaker {
 
 impl TableMaker {
     fn new(name: &str) -> Self {
-        let def = TableDef {
-            id: 0,
-            schema: 0,
-            name: name.to_owned(),
-            columns: Vec::new(),
-            primary_key: Vec::new(),
-            indexes: Vec::new(),
-            options: TableOptions::default(),
-        };
+        let def = TableDef::new(name, Vec::new(), Vec::new());
         Self { def, unique: Vec::new() }
     }
 
@@ -254,7 +246,7 @@ impl TableMaker {
             // The primary key is unique already.
             if columns != self.def.primary_key {
                 let name = self.unique_name(&columns);
-                self.def.indexes.push(IndexDef { name, columns, unique: true });
+                self.def.indexes.push(IndexDef { constraint: true, ..IndexDef::new(name, columns, true) });
             }
         }
         Ok(self.def)
@@ -341,7 +333,7 @@ fn create_index(
         return Ok(TAG);
     }
     let columns = index_columns(table.def(), columns)?;
-    match core.store.create_index(table.name(), IndexDef { name, columns, unique }) {
+    match core.store.create_index(table.name(), IndexDef::new(name, columns, unique)) {
         Err(error) if error.state == "42P07" && if_not_exists => Ok(TAG),
         result => Ok(result.map(|()| TAG)?),
     }

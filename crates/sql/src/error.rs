@@ -28,6 +28,10 @@ pub(crate) mod state {
     pub(crate) const NOT_SUPPORTED: &str = "0A000";
     /// The number of parameters differs from the statement's.
     pub(crate) const PROTOCOL: &str = "08P01";
+    /// An expression of a table's definition that has no value for a row.
+    pub(crate) const BAD_EXPRESSION: &str = "22000";
+    /// An identity column that has reached its last number.
+    pub(crate) const NUMBERS_EXHAUSTED: &str = "2200H";
     /// A value beyond its range.
     pub(crate) const OUT_OF_RANGE: &str = "22003";
     /// A value that is no value of the type.
@@ -56,6 +60,8 @@ pub(crate) mod state {
     pub(crate) const SYNTAX: &str = "42601";
     /// A column twice.
     pub(crate) const DUPLICATE_COLUMN: &str = "42701";
+    /// A column that the server makes.
+    pub(crate) const READ_ONLY_COLUMN: &str = "428C9";
     /// No such column.
     pub(crate) const UNKNOWN_COLUMN: &str = "42703";
     /// No such index.
@@ -240,9 +246,14 @@ impl From<WriteError> for SqlError {
             WriteError::TooLarge { .. } | WriteError::TooManyRows { .. } => state::TOO_LARGE,
             WriteError::Full => state::OUT_OF_MEMORY,
             WriteError::Unique { .. } => state::UNIQUE,
-            WriteError::Lost(_) => state::LOST,
+            // A redefined table is met by making the statement again.
+            WriteError::Lost(_) | WriteError::TableChanged => state::LOST,
             WriteError::TableGone => state::UNKNOWN_TABLE,
             WriteError::NotNull(_) => state::NOT_NULL,
+            WriteError::Check(_) => state::CHECK,
+            WriteError::Expression(_) => state::BAD_EXPRESSION,
+            WriteError::Generated(_) => state::READ_ONLY_COLUMN,
+            WriteError::NumbersExhausted(_) => state::NUMBERS_EXHAUSTED,
             WriteError::Type(_) | WriteError::Key(_) => state::BAD_VALUE,
         };
         Self::new(state, message)
@@ -310,6 +321,11 @@ mod tests {
             (WriteError::Unique { index: "t_pkey".into(), write: 0 }, "23505"),
             (WriteError::Lost(vec![0]), "40001"),
             (WriteError::TableGone, "42P01"),
+            (WriteError::TableChanged, "40001"),
+            (WriteError::Check("c".into()), "23514"),
+            (WriteError::Expression("c".into()), "22000"),
+            (WriteError::Generated("c".into()), "428C9"),
+            (WriteError::NumbersExhausted("t".into()), "2200H"),
             (WriteError::NotNull("a".into()), "23502"),
             (WriteError::Type("x".into()), "22P02"),
             (WriteError::Key("x".into()), "22P02"),

@@ -156,11 +156,36 @@ impl Executor {
         self.core.system.begin(&self.core.catalog, session.identity());
         self.core.sight.start_watch(&self.core.limits, session, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
-        let result = heap::capped(heap_bytes, || self.run(session, sql, parameters, out));
+        let result = heap::capped(heap_bytes, || self.run_current(session, sql, parameters, out));
         result.map_err(|error| {
             session.fail();
             self.core.sight.take_failure().unwrap_or(error)
         })
+    }
+
+    /// Runs a statement; one that stands alone again where a table was redefined between its compilation and its end,
+    /// for nothing of it was applied then.
+    fn run_current(
+        &mut self,
+        session: &mut Session,
+        sql: &str,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        let alone = session.status() == TransactionStatus::Idle;
+        loop {
+            match self.run(session, sql, parameters, out) {
+                Err(error)
+                    if alone
+                        && error.state == state::LOST
+                        && self.core.store.generation() != self.core.catalog.generation =>
+                {
+                    self.core.sight.check_watch()?;
+                    self.refresh()?;
+                }
+                result => return result,
+            }
+        }
     }
 
     fn run(

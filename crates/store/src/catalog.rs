@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::definition::ViewDef;
 use crate::table::Table;
 
 /// Name of the table in which memcached keys live that no other table answers to.
@@ -16,6 +17,8 @@ pub struct Catalog {
     built_in: Arc<Table>,
     /// By name in lower case.
     tables: BTreeMap<String, Arc<Table>>,
+    /// By name in lower case.
+    views: BTreeMap<String, Arc<ViewDef>>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
     prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
 }
@@ -25,11 +28,13 @@ impl Catalog {
         generation: u64,
         built_in: Arc<Table>,
         others: impl IntoIterator<Item = Arc<Table>>,
+        views: Vec<Arc<ViewDef>>,
     ) -> Self {
         let mut catalog = Self {
             generation,
             built_in: Arc::clone(&built_in),
             tables: BTreeMap::new(),
+            views: views.into_iter().map(|view| (view.name.to_lowercase(), view)).collect(),
             prefixes: Vec::new(),
         };
         for table in others.into_iter().chain([built_in]) {
@@ -50,6 +55,16 @@ impl Catalog {
     /// All tables by name.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
+    }
+
+    /// A view by its name, in any case.
+    pub fn view(&self, name: &str) -> Option<&Arc<ViewDef>> {
+        self.views.get(name).or_else(|| self.views.get(&name.to_lowercase()))
+    }
+
+    /// All views by name.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewDef>> {
+        self.views.values()
     }
 
     /// The table of the memcached keys that no prefix claims.

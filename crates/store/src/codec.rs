@@ -20,20 +20,25 @@
 //! | 11, 12, 13 | blob | length in 1, 2 or 4 bytes, then bytes |
 //! | 14, 15, 16 | what a memcached client stored | as blob; reads as text where it is UTF-8 |
 //!
+//! A table whose columns came or went has another number of places in its payloads than when it was made. Rows
+//! written since then say so: they begin with the byte 255 and the number of descriptors in two bytes. A place that a
+//! row does not have belongs to a column that was added later; the place of a dropped column is written as NULL. So
+//! a row is read without a look at anything but itself and the newest definition, wherever it was copied to.
+//!
 //! The encoder writes each value in exactly one way, so equal keys are equal bytes. The value column (the one
 //! that memcached clients see) comes last so that a `get` knows where its bytes lie after reading the first few
 //! bytes of the row, and sends them from where they are.
 
 use std::fmt;
 
-use crate::definition::{ColumnKind, TableDef};
+use crate::definition::{ColumnKind, Slots, TableDef};
 use crate::value::{ValueRef, text_or_blob};
 
 mod key;
 mod sort;
 
 pub use key::{KeyCodec, KeyError};
-pub use sort::{Prefix, column_ends, prefix_end, prefix8, sort_key, text_prefix};
+pub use sort::{Prefix, column_ends, prefix_end, prefix8, sort_key, sort_key_column, text_prefix};
 
 const NULL: u8 = 0;
 const INT8: u8 = 1;
@@ -48,6 +53,10 @@ const TEXT: u8 = 8;
 const BLOB: u8 = 11;
 const BYTES: u8 = 14;
 const BYTES_LAST: u8 = 16;
+/// In the place of the first descriptor: the number of descriptors follows.
+const COUNTED: u8 = 255;
+/// Bytes of [`COUNTED`] and the number.
+const COUNT_BYTES: usize = 3;
 
 /// A row whose bytes do not follow the layout: memory is not what we wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +85,22 @@ impl fmt::Display for ValueTooLong {
 
 impl std::error::Error for ValueTooLong {}
 
-/// What one payload looks like: how many columns, and which of them is stored last.
+/// What payloads of a table look like: how many places they have, and which of them is stored last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadShape {
-    /// Columns outside the primary key.
+    /// Places of a payload that does not say.
+    first: usize,
+    /// Places of a payload written now.
     columns: usize,
-    /// The payload position of the value column.
+    /// The place of the value column, the same in all rows.
     value: Option<usize>,
+}
+
+/// One payload, taken apart.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    descriptors: &'a [u8],
+    data: &'a [u8],
 }
 
 /// Where the value column's bytes lie in a payload.
@@ -107,33 +125,44 @@ pub enum ValueSpan {
 impl PayloadShape {
     /// The shape of a table's payloads.
     pub fn of(table: &TableDef) -> Self {
-        let payload = table.payload_columns();
-        let value = table.options.value.and_then(|value| payload.iter().position(|&column| column == value));
-        Self { columns: payload.len(), value }
+        let value = table.options.value.and_then(|value| {
+            table.payload_slots().find(|&(column, _)| column == value).map(|(_, slot)| slot)
+        });
+        let Slots { first, now } = table.slot_counts();
+        Self { first: usize::from(first), columns: usize::from(now), value }
     }
 
     /// A shape of so many columns, the value column at a payload position.
     pub fn new(columns: usize, value: Option<usize>) -> Self {
-        Self { columns, value: value.filter(|&value| value < columns) }
+        Self { first: columns, columns, value: value.filter(|&value| value < columns) }
     }
 
-    /// How many columns a payload has.
+    /// How many places a payload has that is written now.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The payload position of the value column.
+    /// The place of the value column.
     pub fn value(&self) -> Option<usize> {
         self.value
     }
 
-    /// Appends the payload of these values, which are the payload columns in order.
+    /// Bytes before the descriptors of a payload that is written now.
+    fn lead_bytes(&self) -> usize {
+        if self.columns == self.first { 0 } else { COUNT_BYTES }
+    }
+
+    /// Appends the payload of these values, one for each place.
     pub fn encode(&self, values: &[ValueRef<'_>], out: &mut Vec<u8>) -> Result<(), ValueTooLong> {
-        debug_assert_eq!(values.len(), self.columns, "one value for each payload column");
+        debug_assert_eq!(values.len(), self.columns, "one value for each place");
+        if self.columns != self.first {
+            out.push(COUNTED);
+            out.extend_from_slice(&u16::try_from(self.columns).unwrap_or(u16::MAX).to_le_bytes());
+        }
         for value in values {
             out.push(descriptor(*value)?);
         }
-        for position in self.data_order() {
+        for position in data_order(self.columns, self.value) {
             if let Some(value) = values.get(position) {
                 write_data(*value, out);
             }
@@ -141,24 +170,45 @@ impl PayloadShape {
         Ok(())
     }
 
-    /// The value of one payload column.
-    pub fn column<'a>(&self, payload: &'a [u8], column: usize) -> Result<ValueRef<'a>, CorruptRow> {
-        let (descriptors, mut data) = payload.split_at_checked(self.columns).ok_or(CorruptRow)?;
-        let wanted = *descriptors.get(column).ok_or(CorruptRow)?;
-        for position in self.data_order().take_while(|&position| position != column) {
+    /// Where the descriptors of a payload begin, and how many there are; `None` where the beginning is too short.
+    fn descriptors(&self, head: &[u8]) -> Option<(usize, usize)> {
+        match head {
+            [COUNTED, low, high, ..] => Some((COUNT_BYTES, usize::from(u16::from_le_bytes([*low, *high])))),
+            [COUNTED, ..] => None,
+            _ => Some((0, self.first)),
+        }
+    }
+
+    fn parts<'a>(&self, payload: &'a [u8]) -> Result<Parts<'a>, CorruptRow> {
+        let (from, count) = self.descriptors(payload).ok_or(CorruptRow)?;
+        let (descriptors, data) = payload[from..].split_at_checked(count).ok_or(CorruptRow)?;
+        Ok(Parts { descriptors, data })
+    }
+
+    /// The value in one place; `None` where the row was written before there was such a place.
+    pub fn stored<'a>(&self, payload: &'a [u8], place: usize) -> Result<Option<ValueRef<'a>>, CorruptRow> {
+        let Parts { descriptors, mut data } = self.parts(payload)?;
+        let Some(&wanted) = descriptors.get(place) else { return Ok(None) };
+        let before = data_order(descriptors.len(), self.value).take_while(|&position| position != place);
+        for position in before {
             let (_, rest) = split_data(descriptors[position], data)?;
             data = rest;
         }
         let (found, _) = split_data(wanted, data)?;
-        decode(wanted, found)
+        decode(wanted, found).map(Some)
     }
 
-    /// Appends all payload columns in column order.
+    /// The value in one place; NULL where the row has no such place.
+    pub fn column<'a>(&self, payload: &'a [u8], place: usize) -> Result<ValueRef<'a>, CorruptRow> {
+        self.stored(payload, place).map(Option::unwrap_or_default)
+    }
+
+    /// Appends the values of all places in their order; NULL for those that the row does not have.
     pub fn decode<'a>(&self, payload: &'a [u8], out: &mut Vec<ValueRef<'a>>) -> Result<(), CorruptRow> {
-        let (descriptors, mut data) = payload.split_at_checked(self.columns).ok_or(CorruptRow)?;
+        let Parts { descriptors, mut data } = self.parts(payload)?;
         let base = out.len();
-        out.resize(base + self.columns, ValueRef::Null);
-        for position in self.data_order() {
+        out.resize(base + self.columns.max(descriptors.len()), ValueRef::Null);
+        for position in data_order(descriptors.len(), self.value) {
             let (found, rest) = split_data(descriptors[position], data)?;
             out[base + position] = decode(descriptors[position], found)?;
             data = rest;
@@ -175,10 +225,16 @@ impl PayloadShape {
         let Some(value) = self.value else {
             return Ok(ValueSpan::Number(ValueRef::Null));
         };
-        let Some((descriptors, _)) = head.split_at_checked(self.columns) else {
-            return short(head, self.columns, payload_len);
+        let Some((from, count)) = self.descriptors(head) else {
+            return short(head, COUNT_BYTES, payload_len);
         };
-        let mut offset = self.columns;
+        let Some(descriptors) = head.get(from..from + count) else {
+            return short(head, from + count, payload_len);
+        };
+        if value >= count {
+            return Err(CorruptRow);
+        }
+        let mut offset = from + count;
         for &descriptor in descriptors[..value].iter().chain(&descriptors[value + 1..]) {
             match DataSpan::at(descriptor, head, offset)? {
                 Some(span) => offset = span.end()?,
@@ -196,11 +252,12 @@ impl PayloadShape {
             },
         }
     }
+}
 
-    /// Payload positions in the order of their data.
-    fn data_order(self) -> impl Iterator<Item = usize> {
-        (0..self.columns).filter(move |&position| Some(position) != self.value).chain(self.value)
-    }
+/// The places of a payload in the order of their data.
+fn data_order(places: usize, value: Option<usize>) -> impl Iterator<Item = usize> {
+    let value = value.filter(|&value| value < places);
+    (0..places).filter(move |&position| Some(position) != value).chain(value)
 }
 
 /// Asks for the payload up to `offset` and a number or length behind it.
@@ -252,7 +309,7 @@ impl PayloadTemplate {
             let mut head = Vec::new();
             shape.encode(&values, &mut head)?;
             for (width, slot) in (0_u8..).zip(&mut heads) {
-                head[value] = value_descriptor + width;
+                head[shape.lead_bytes() + value] = value_descriptor + width;
                 slot.clone_from(&head);
             }
         }
@@ -519,6 +576,30 @@ mod tests {
     }
 
     #[test]
+    fn rows_outlive_changes_of_their_table() {
+        let old = PayloadShape::new(2, Some(1));
+        let new = PayloadShape { columns: 4, ..old };
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        old.encode(&[ValueRef::Integer(7), ValueRef::Text("body")], &mut before).unwrap();
+        let values = [ValueRef::Null, ValueRef::Text("body"), ValueRef::Real(0.5), ValueRef::Integer(300)];
+        new.encode(&values, &mut after).unwrap();
+        // Whoever still has the old definition reads new rows too.
+        for shape in [old, new] {
+            for (place, value) in values.iter().enumerate() {
+                assert_eq!(shape.stored(&after, place), Ok(Some(*value)), "{place}");
+            }
+            assert_eq!(shape.stored(&before, 0), Ok(Some(ValueRef::Integer(7))));
+            assert_eq!(shape.stored(&before, 2), Ok(None));
+            check_value_span(&shape, &before, Some(values[1]));
+            check_value_span(&shape, &after, Some(values[1]));
+        }
+        let template = PayloadTemplate::new(new, ColumnKind::Text, &values).unwrap().unwrap();
+        let made = ValuePayload::new(&template, b"body").unwrap().parts().concat();
+        assert_eq!(new.stored(&made, 3), Ok(Some(values[3])));
+        assert_eq!(new.column(&made, 1), Ok(values[1]));
+    }
+
+    #[test]
     fn raw_bytes_read_as_text_where_they_are_text() {
         let shape = PayloadShape::new(1, Some(0));
         let template = PayloadTemplate::new(shape, ColumnKind::Text, &[ValueRef::Null]).unwrap().unwrap();
@@ -538,7 +619,10 @@ mod tests {
         for _ in 0..20_000 {
             let columns = random.usize(1..6);
             let shape = PayloadShape::new(columns, Some(random.usize(0..8)));
-            let payload: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(0..20)).collect();
+            let mut payload: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(0..20)).collect();
+            if random.bool() && !payload.is_empty() {
+                payload[0] = COUNTED;
+            }
             let mut out = Vec::new();
             let whole = shape.decode(&payload, &mut out);
             for (column, value) in out.iter().enumerate().filter(|_| whole.is_ok()) {

@@ -260,9 +260,7 @@ impl Store {
         for &write in order {
             let staged = &commit.staged[write];
             let mut shard = self.lock_unmarked(staged);
-            if staged.table.state.gone.load(Ordering::Acquire) {
-                return Err(WriteError::TableGone);
-            }
+            staged.table.check_current()?;
             let found = self.arena.find(&shard.token, staged.hash, staged.table.id(), &staged.key);
             let row = found.and_then(|entry| self.arena.row(entry.location));
             let live = row.as_ref().filter(|row| self.is_live(&staged.table, row.head(), now));

@@ -5,9 +5,11 @@ use std::sync::atomic::Ordering;
 
 use arena::{Arena, ArenaError, Attach, Entry, Geometry, Hash, Location, Queue, SegmentId, TableId};
 
+use crate::alter::check_relation_name;
 use crate::catalog::{BUILT_IN, Catalog};
+use crate::catalogue::{catalog_of, read_catalogue};
 use crate::clock::Tick;
-use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
+use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
 use crate::error::DdlError;
 use crate::index::Index;
 use crate::queue::place;
@@ -22,7 +24,7 @@ pub type OptionsChange<'a> = dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Resul
 /// Tables at most: the arena has a line of words for each.
 pub const TABLES_MAX: u16 = 4_096;
 /// Number of the built-in table.
-const BUILT_IN_ID: TableId = TableId(1);
+pub(crate) const BUILT_IN_ID: TableId = TableId(1);
 
 /// What became of a row on its way into a new index.
 enum Entered {
@@ -38,9 +40,10 @@ impl Store {
     pub fn open(options: &StoreOptions) -> Result<Opened, StoreError> {
         let geometry = Geometry { memory_bytes: options.memory_bytes };
         let (arena, start) = open_arena(options, geometry).map_err(StoreError::Arena)?;
-        let tables = read_catalogue(&arena).unwrap_or_else(|| vec![built_in()]);
+        let (tables, views) = read_catalogue(&arena).unwrap_or_else(|| (vec![built_in()], Vec::new()));
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
-        let store = Arc::new(Self::assemble(arena, options, catalog_of(1, handles)));
+        let views = views.into_iter().map(Arc::new).collect();
+        let store = Arc::new(Self::assemble(arena, options, catalog_of(1, handles, views)));
         store.save(&store.catalog()).map_err(StoreError::Catalogue)?;
         store.take_over();
         store.checkpoint(store.now());
@@ -52,15 +55,14 @@ impl Store {
     pub fn create_table(&self, mut def: TableDef) -> Result<Arc<Table>, DdlError> {
         let _one = self.definitions.lock();
         let catalog = self.catalog();
-        if catalog.table(&def.name).is_some() {
-            return Err(ddl("42P07", format!("table \"{}\" exists already", def.name)));
-        }
+        check_relation_name(&catalog, &def.name)?;
         def.validate()?;
         check_index_names(&catalog, &def)?;
         check_prefix(&catalog, &def, None)?;
         let id = self.free_table_id(&catalog)?;
         def.id = id.0;
         def.schema = 1;
+        def.numbers_below = 0;
         let state = Arc::new(TableState::new(id));
         let indexes: Vec<Arc<Index>> =
             indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
@@ -93,63 +95,6 @@ impl Store {
     /// Makes a table's rows invisible at once.
     pub fn truncate(&self, table: &Table) {
         self.flush(table);
-    }
-
-    /// Makes an ordered index over the rows that are there, while reads and writes go on.
-    pub fn create_index(&self, table: &str, index: IndexDef) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
-        let catalog = self.catalog();
-        let table = found(&catalog, table)?;
-        let mut def = table.def().clone();
-        def.indexes.push(index.clone());
-        def.validate()?;
-        if catalog.index_owner(&index.name).is_some() {
-            return Err(ddl("42P07", format!("index \"{}\" exists already", index.name)));
-        }
-        let index = Arc::new(Index::new(index, &def));
-        self.maintain(table, |indexes| indexes.push(Arc::clone(&index)));
-        if let Err(error) = self.fill_index(table, &index, true) {
-            self.maintain(table, |indexes| indexes.retain(|own| own.name() != index.name()));
-            return Err(error);
-        }
-        let mut indexes = table.indexes().to_vec();
-        indexes.push(Arc::clone(&index));
-        let installed = self.replace(&catalog, Table::new(def, indexes, Arc::clone(&table.state)));
-        if installed.is_err() {
-            self.maintain(table, |indexes| indexes.retain(|own| own.name() != index.name()));
-        }
-        installed
-    }
-
-    /// Removes an ordered index.
-    pub fn drop_index(&self, name: &str) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
-        let catalog = self.catalog();
-        let owner = catalog
-            .index_owner(name)
-            .ok_or_else(|| ddl("42704", format!("index \"{name}\" does not exist")))?;
-        let mut def = owner.def().clone();
-        let before = def.indexes.len();
-        def.indexes.retain(|index| !index.name.eq_ignore_ascii_case(name));
-        if def.indexes.len() == before {
-            return Err(ddl(
-                "2BP01",
-                format!("index \"{name}\" belongs to the primary key; drop the table, or set ordered = off"),
-            ));
-        }
-        let kept = owner
-            .indexes()
-            .iter()
-            .filter(|index| !index.name().eq_ignore_ascii_case(name))
-            .cloned()
-            .collect();
-        self.replace(&catalog, Table::new(def, kept, Arc::clone(&owner.state)))?;
-        let dropped = owner.indexes().iter().find(|index| index.name().eq_ignore_ascii_case(name));
-        // Before writers leave it alone: an entry that nobody keeps would soon name other bytes.
-        dropped.inspect(|index| index.retire());
-        self.maintain(owner, |indexes| indexes.retain(|index| !index.name().eq_ignore_ascii_case(name)));
-        dropped.inspect(|index| index.retire());
-        Ok(())
     }
 
     /// Changes a table's options.
@@ -188,16 +133,27 @@ impl Store {
         Ok(())
     }
 
-    fn replace(&self, catalog: &Catalog, changed: Table) -> Result<(), DdlError> {
+    pub(crate) fn replace(&self, catalog: &Catalog, changed: Table) -> Result<Arc<Table>, DdlError> {
         let id = changed.id();
+        let changed = Arc::new(changed);
         let others = catalog.tables().filter(|table| table.id() != id).cloned();
-        self.install(others.chain([Arc::new(changed)]).collect())
+        self.install(others.chain([Arc::clone(&changed)]).collect())?;
+        Ok(changed)
+    }
+
+    /// Puts these tables in the place of those that are.
+    pub(crate) fn install(&self, tables: Vec<Arc<Table>>) -> Result<(), DdlError> {
+        self.install_all(tables, self.catalog().views().cloned().collect())
     }
 
     /// Writes the definitions to the arena, then swaps the catalogue: after a crash in between the new ones hold.
-    fn install(&self, tables: Vec<Arc<Table>>) -> Result<(), DdlError> {
+    pub(crate) fn install_all(
+        &self,
+        tables: Vec<Arc<Table>>,
+        views: Vec<Arc<ViewDef>>,
+    ) -> Result<(), DdlError> {
         let generation = self.generation() + 1;
-        let catalog = catalog_of(generation, tables);
+        let catalog = catalog_of(generation, tables, views);
         self.save(&catalog)?;
         self.catalog.store(Arc::new(catalog));
         // Release: pairs with the Acquire in `generation`.
@@ -205,21 +161,9 @@ impl Store {
         Ok(())
     }
 
-    fn save(&self, catalog: &Catalog) -> Result<(), DdlError> {
-        let defs: Vec<&TableDef> = catalog.tables().map(|table| table.def()).collect();
-        let bytes = serde_json::to_vec(&defs).map_err(|error| ddl("XX000", error.to_string()))?;
-        let full = |_| {
-            ddl(
-                "53200",
-                format!("the definitions are {} bytes, more than the arena has room for", bytes.len()),
-            )
-        };
-        self.arena.set_catalogue(&bytes).map_err(full)
-    }
-
     /// Changes the indexes that writes keep. Every writer that began before has left its shard when this returns, and
     /// every commit has ended that spoke for unique values before.
-    fn maintain(&self, table: &Table, change: impl FnOnce(&mut Vec<Arc<Index>>)) {
+    pub(crate) fn maintain(&self, table: &Table, change: impl FnOnce(&mut Vec<Arc<Index>>)) {
         let mut indexes = Vec::clone(&table.state.maintained.load());
         change(&mut indexes);
         table.state.maintained.store(Arc::new(indexes));
@@ -230,7 +174,7 @@ impl Store {
     }
 
     /// Enters every row that is there into a new index, a few buckets at a time. `check`: unique values are proved.
-    fn fill_index(&self, table: &Table, index: &Index, check: bool) -> Result<(), DdlError> {
+    pub(crate) fn fill_index(&self, table: &Table, index: &Index, check: bool) -> Result<(), DdlError> {
         let mut row = RowBuf::new();
         let mut key = Vec::new();
         let now = self.now();
@@ -239,6 +183,9 @@ impl Store {
         let mut busy: Vec<(Hash, Vec<u8>)> = Vec::new();
         self.each_row(table.id(), |hash, location| {
             if refused || !self.load_stable(location, &mut row) {
+                return;
+            }
+            if !index.holds(&row) {
                 return;
             }
             if !check {
@@ -292,6 +239,9 @@ impl Store {
 
     /// Enters one row, whose shard is locked, into a new index.
     fn enter_row(&self, table: &Table, index: &Index, row: &RowBuf, key: &mut Vec<u8>, now: Tick) -> Entered {
+        if !index.holds(row) {
+            return Entered::Done;
+        }
         let location = row.location();
         let unique = index.sort_key(row, key) && self.is_live(table, row.head(), now);
         let rows = index.rows(&self.arena);
@@ -460,13 +410,6 @@ fn open_arena(options: &StoreOptions, geometry: Geometry) -> Result<(Arena, Star
     Ok((Arena::create(Some(path), &geometry, now_ns)?, Start::Cold { reason }))
 }
 
-fn read_catalogue(arena: &Arena) -> Option<Vec<TableDef>> {
-    let tables: Vec<TableDef> = serde_json::from_slice(&arena.catalogue()?).ok()?;
-    let whole =
-        tables.iter().any(|def| def.name == BUILT_IN) && tables.iter().all(|def| def.validate().is_ok());
-    whole.then_some(tables)
-}
-
 fn load(arena: &Arena, def: TableDef) -> Table {
     let id = TableId(def.id);
     let state = Arc::new(TableState::new(id));
@@ -474,53 +417,39 @@ fn load(arena: &Arena, def: TableDef) -> Table {
     state.maintained.store(Arc::new(indexes.clone()));
     state.limits.flushed_below.store(arena.dead_below(id), Ordering::Release);
     state.limits.aged_below.store(arena.aged_below(id), Ordering::Relaxed);
+    // Nobody writes yet.
+    state.schema.store(def.schema, Ordering::Relaxed);
+    state.numbers_below.store(def.numbers_below, Ordering::Relaxed);
+    state.next_row_id.store(def.numbers_below.max(1), Ordering::Relaxed);
     Table::new(def, indexes, state)
 }
 
 /// The ordered indexes of a table: those defined, and the primary key's where it is composite or asked for.
-fn indexes_of(def: &TableDef) -> impl Iterator<Item = IndexDef> {
+pub(crate) fn indexes_of(def: &TableDef) -> impl Iterator<Item = IndexDef> {
     let ordered = def.primary_key.len() > 1 || (def.options.ordered && !def.has_row_id());
-    let key = ordered.then(|| IndexDef {
-        name: format!("{}_pkey", def.name),
-        columns: def.primary_key.clone(),
-        unique: false,
-    });
+    let key = ordered.then(|| IndexDef::new(format!("{}_pkey", def.name), def.primary_key.clone(), false));
     key.into_iter().chain(def.indexes.clone())
 }
 
-fn catalog_of(generation: u64, tables: Vec<Arc<Table>>) -> Catalog {
-    let (own, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(|table| table.name() == BUILT_IN);
-    let own = own.into_iter().next().unwrap_or_else(|| {
-        Arc::new(Table::new(built_in(), Vec::new(), Arc::new(TableState::new(BUILT_IN_ID))))
-    });
-    Catalog::new(generation, own, others)
-}
-
 /// The table of the memcached keys that no other table answers to.
-fn built_in() -> TableDef {
-    let column = |name: &str, not_null| ColumnDef {
-        name: name.into(),
-        declared: "TEXT".into(),
-        kind: crate::definition::ColumnKind::Text,
-        not_null,
-        default: None,
+pub(crate) fn built_in() -> TableDef {
+    let column = |name: &str| ColumnDef {
+        not_null: true,
+        ..ColumnDef::new(name, "TEXT").unwrap_or_else(|_| unreachable!("TEXT is a type"))
     };
+    let options = TableOptions { prefix: Some(String::new()), value: Some(1), ..TableOptions::default() };
     TableDef {
         id: BUILT_IN_ID.0,
-        schema: 1,
-        name: BUILT_IN.into(),
-        columns: vec![column("key", true), column("value", true)],
-        primary_key: vec![0],
-        indexes: Vec::new(),
-        options: TableOptions { prefix: Some(String::new()), value: Some(1), ..TableOptions::default() },
+        options,
+        ..TableDef::new(BUILT_IN, vec![column("key"), column("value")], vec![0])
     }
 }
 
-fn found<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Arc<Table>, DdlError> {
+pub(crate) fn found<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Arc<Table>, DdlError> {
     catalog.table(name).ok_or_else(|| ddl("42P01", format!("table \"{name}\" does not exist")))
 }
 
-fn check_index_names(catalog: &Catalog, def: &TableDef) -> Result<(), DdlError> {
+pub(crate) fn check_index_names(catalog: &Catalog, def: &TableDef) -> Result<(), DdlError> {
     match def.indexes.iter().find(|index| catalog.index_owner(&index.name).is_some()) {
         Some(index) => Err(ddl("42P07", format!("index \"{}\" exists already", index.name))),
         None => Ok(()),
@@ -538,7 +467,7 @@ fn check_prefix(catalog: &Catalog, def: &TableDef, own: Option<TableId>) -> Resu
     }
 }
 
-fn ddl(state: &'static str, message: String) -> DdlError {
+pub(crate) fn ddl(state: &'static str, message: String) -> DdlError {
     DdlError { state, message }
 }
 

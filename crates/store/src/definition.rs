@@ -7,15 +7,25 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::scalar::{self, Refusal};
-use crate::value::{Affinity, Value, ValueRef};
+use crate::scalar;
+use crate::value::Value;
 
+mod alter;
+mod collation;
+mod column;
+mod index;
 mod options;
 mod sql_type;
 mod types;
+mod view;
 
+pub use alter::SLOTS_MAX;
+pub use collation::Collation;
+pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
+pub use index::IndexDef;
 pub use options::{OPTIONS, OptionDef, TableOptions};
 pub use sql_type::{Element, SqlType};
+pub use view::ViewDef;
 
 /// Most columns of a table: SQLite's own default limit, which the virtual table must not exceed.
 pub const COLUMNS_MAX: usize = 2000;
@@ -25,98 +35,6 @@ pub const KEY_COLUMNS_MAX: usize = 32;
 pub const INDEXES_MAX: usize = 64;
 /// Longest name of a table, column or index, as in PostgreSQL.
 pub const NAME_BYTES_MAX: usize = 63;
-
-/// What a column's values are, after its declared type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ColumnKind {
-    /// 64-bit integers; booleans are 0 and 1.
-    Integer,
-    /// 64-bit floats.
-    Real,
-    /// UTF-8 text.
-    Text,
-    /// Bytes.
-    Blob,
-    /// Integers or floats (`NUMERIC`, `DECIMAL`). Digits beyond a float's are lost, as in SQLite: there is no
-    /// exact decimal behind it.
-    Numeric,
-    /// Anything, kept as it comes.
-    Any,
-}
-
-impl ColumnKind {
-    /// The kind of a type as written in `CREATE TABLE`; a type we do not know is 42704.
-    ///
-    /// Names are compared whole and in any case; what stands in parentheses is ignored (`VARCHAR(20)`).
-    /// No type at all means [`ColumnKind::Any`].
-    pub fn of_declared(declared: &str) -> Result<Self, DefinitionError> {
-        types::kind_of(declared)
-    }
-
-    /// The conversion that SQLite applies for this kind.
-    pub fn affinity(self) -> Affinity {
-        match self {
-            Self::Integer => Affinity::Integer,
-            Self::Real => Affinity::Real,
-            Self::Text => Affinity::Text,
-            Self::Numeric => Affinity::Numeric,
-            Self::Blob | Self::Any => Affinity::Blob,
-        }
-    }
-}
-
-/// One column.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ColumnDef {
-    /// Its name; names differ by more than ASCII case.
-    pub name: String,
-    /// The declared type as the user wrote it, for clients that ask.
-    pub declared: String,
-    /// What its values are.
-    pub kind: ColumnKind,
-    /// Whether NULL is refused (23502, by whoever applies the write).
-    pub not_null: bool,
-    /// The value of a row that names none; `None` is NULL.
-    pub default: Option<Value>,
-}
-
-impl ColumnDef {
-    /// A nullable column without default, of the type as declared.
-    pub fn new(name: &str, declared: &str) -> Result<Self, DefinitionError> {
-        let kind = ColumnKind::of_declared(declared)?;
-        Ok(Self { name: name.into(), declared: declared.into(), kind, not_null: false, default: None })
-    }
-
-    /// The value as this column stores it: which [`scalar::accept`] decides by its declared type.
-    ///
-    /// NULL always fits; `NOT NULL` is checked by whoever applies the write. A BLOB column takes text as its
-    /// bytes, as PostgreSQL does for a literal, because JSON parameters cannot spell a blob.
-    pub fn accept(&self, value: Value) -> Result<Value, TypeMismatch> {
-        let shown = TypeMismatch::shortened(value.as_ref());
-        scalar::accept(self.sql_type(), value).map_err(|refusal| TypeMismatch {
-            column: self.name.clone(),
-            declared: self.declared.clone(),
-            value: shown,
-            refusal,
-        })
-    }
-
-    /// What PostgreSQL clients are told of it, as its declared type has it.
-    pub fn sql_type(&self) -> SqlType {
-        SqlType::of_declared(&self.declared).unwrap_or(SqlType::Unknown)
-    }
-}
-
-/// A secondary index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IndexDef {
-    /// Its name, unique in the catalogue.
-    pub name: String,
-    /// Positions of its columns in the table, the leading one first.
-    pub columns: Vec<usize>,
-    /// Whether two rows may not share all columns (NULLs never count as shared).
-    pub unique: bool,
-}
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,9 +55,60 @@ pub struct TableDef {
     /// What stood in `WITH (...)`.
     #[serde(default)]
     pub options: TableOptions,
+    /// Conditions that every row meets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckDef>,
+    /// The places in payloads, once columns came or went; `None`: one for each payload column, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<Slots>,
+    /// Numbers of an identity column below this one may have been given out; raised before they are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub numbers_below: i64,
+}
+
+/// A condition that every row meets: it may be true or NULL, and not false.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckDef {
+    /// Its name, which an error says.
+    pub name: String,
+    /// The condition, as SQL over the table's columns.
+    pub sql: String,
+    /// The column that stands for `NOT NULL` while rows are looked through for a NULL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_null: Option<String>,
+}
+
+/// How many places payloads have. A place stays a column's for good; that of a dropped column is left empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slots {
+    /// In rows written before the first column came or went.
+    pub first: u16,
+    /// In rows written now.
+    pub now: u16,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a field by reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 impl TableDef {
+    /// A table without indexes and options, to be given its number when it is made.
+    pub fn new(name: &str, columns: Vec<ColumnDef>, primary_key: Vec<usize>) -> Self {
+        Self {
+            id: 0,
+            schema: 1,
+            name: name.to_owned(),
+            columns,
+            primary_key,
+            indexes: Vec::new(),
+            options: TableOptions::default(),
+            checks: Vec::new(),
+            slots: None,
+            numbers_below: 0,
+        }
+    }
+
     /// The position of a column; SQL names match in any ASCII case.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         find_column(&self.columns, name)
@@ -155,9 +124,37 @@ impl TableDef {
         self.primary_key.contains(&column)
     }
 
-    /// Positions of the columns that a row's payload holds, in payload order.
+    /// Positions of the columns that a row's payload holds, in the order of the table.
     pub fn payload_columns(&self) -> Vec<usize> {
         (0..self.columns.len()).filter(|&column| !self.is_key(column)).collect()
+    }
+
+    /// The place of each payload column in payloads: its position and its slot.
+    pub fn payload_slots(&self) -> impl Iterator<Item = (usize, usize)> {
+        let ranked = self.payload_columns().into_iter().enumerate();
+        ranked.map(|(rank, column)| (column, self.columns[column].slot.map_or(rank, usize::from)))
+    }
+
+    /// How many places payloads have: those written first, and those written now.
+    pub fn slot_counts(&self) -> Slots {
+        let columns = u16::try_from(self.columns.len() - self.primary_key.len()).unwrap_or(u16::MAX);
+        self.slots.unwrap_or(Slots { first: columns, now: columns })
+    }
+
+    /// The columns that statements can name, with their positions.
+    pub fn visible_columns(&self) -> impl Iterator<Item = (usize, &ColumnDef)> {
+        self.columns.iter().enumerate().filter(|(_, column)| column.is_visible())
+    }
+
+    /// The column that the server numbers.
+    pub fn identity(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.identity.is_some())
+    }
+
+    /// Whether a write has anything to compute or to check that is an expression.
+    pub fn computes(&self) -> bool {
+        !self.checks.is_empty()
+            || self.columns.iter().any(|column| column.generated.is_some() || column.default_sql.is_some())
     }
 
     /// Whether memcached clients can reach this table.
@@ -230,7 +227,8 @@ impl TableDef {
                     format!("index \"{}\" names no column", index.name),
                 ));
             }
-            validate_column_list(&self.columns, &index.columns, &format!("index \"{}\"", index.name))?;
+            let read: Vec<usize> = index.reads().collect();
+            validate_column_list(&self.columns, &read, &format!("index \"{}\"", index.name))?;
             if self.indexes[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&index.name)) {
                 let message = format!("index \"{}\" exists already; choose another name", index.name);
                 return Err(DefinitionError::new("42P07", message));
@@ -351,80 +349,20 @@ impl fmt::Display for DefinitionError {
 
 impl std::error::Error for DefinitionError {}
 
-/// A value that does not fit its column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypeMismatch {
-    /// The column.
-    pub column: String,
-    /// Its type as declared.
-    pub declared: String,
-    /// The value, shortened for a message.
-    pub value: String,
-    /// Why, with the SQLSTATE.
-    pub refusal: Refusal,
-}
-
-impl TypeMismatch {
-    /// How much of a value a message quotes.
-    const SHOWN_CHARS: usize = 40;
-
-    fn shortened(value: ValueRef<'_>) -> String {
-        let text = match value {
-            ValueRef::Blob(bytes) => {
-                // Each byte is two characters, so this already reaches the limit.
-                bytes.iter().take(Self::SHOWN_CHARS).fold(String::from("x'"), |mut hex, byte| {
-                    hex.extend(
-                        [byte >> 4, byte & 15]
-                            .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
-                    );
-                    hex
-                }) + "'"
-            }
-            ValueRef::Text(text) => format!("'{text}'"),
-            other => {
-                let mut printed = Vec::new();
-                other.write_text(&mut printed);
-                String::from_utf8_lossy(&printed).into_owned()
-            }
-        };
-        match text.char_indices().nth(Self::SHOWN_CHARS) {
-            Some((end, _)) => format!("{}...", &text[..end]),
-            None => text,
-        }
-    }
-}
-
-impl fmt::Display for TypeMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "column \"{}\" of type {} does not take {}", self.column, self.declared, self.value)?;
-        // Malformed is all that there is to say of the others.
-        if self.refusal.state == "22P02" { Ok(()) } else { write!(f, ": {}", self.refusal.message) }
-    }
-}
-
-impl std::error::Error for TypeMismatch {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn table() -> TableDef {
-        TableDef {
-            id: 7,
-            schema: 1,
-            name: "frag".into(),
-            columns: vec![
-                ColumnDef { not_null: true, ..ColumnDef::new("key", "TEXT").unwrap() },
-                ColumnDef {
-                    default: Some(Value::Real(0.1)),
-                    ..ColumnDef::new("w", "double precision").unwrap()
-                },
-                ColumnDef::new("body", "bytea").unwrap(),
-            ],
-            primary_key: vec![0],
-            indexes: vec![IndexDef { name: "by_w".into(), columns: vec![1], unique: false }],
-            options: TableOptions { prefix: Some("frag:".into()), value: Some(2), ..TableOptions::default() },
-        }
+        let columns = vec![
+            ColumnDef { not_null: true, ..ColumnDef::new("key", "TEXT").unwrap() },
+            ColumnDef { default: Some(Value::Real(0.1)), ..ColumnDef::new("w", "double precision").unwrap() },
+            ColumnDef::new("body", "bytea").unwrap(),
+        ];
+        let options =
+            TableOptions { prefix: Some("frag:".into()), value: Some(2), ..TableOptions::default() };
+        let indexes = vec![IndexDef::new("by_w", vec![1], false)];
+        TableDef { id: 7, indexes, options, ..TableDef::new("frag", columns, vec![0]) }
     }
 
     #[test]

@@ -32,8 +32,18 @@ pub enum WriteError {
     },
     /// A row changed, came or went since it was read: positions in the list of writes.
     Lost(Vec<usize>),
-    /// The table was dropped or redefined meanwhile.
+    /// The table was dropped meanwhile.
     TableGone,
+    /// The table was redefined meanwhile: the write is to be made again, by its new definition.
+    TableChanged,
+    /// A condition that every row of the table meets is false for this one (its name).
+    Check(String),
+    /// An expression of the table's definition could not be computed (the message says which, and why).
+    Expression(String),
+    /// The identity column of a table has reached the last number (the table's name).
+    NumbersExhausted(String),
+    /// A column that the server computes or numbers itself was given a value (its name).
+    Generated(String),
     /// A column that must not be NULL has no value (its name).
     NotNull(String),
     /// A value does not fit its column's type (the message says which).
@@ -81,10 +91,18 @@ impl fmt::Display for WriteError {
                 write!(f, "could not serialize access: {} rows changed meanwhile", writes.len())
             }
             Self::TableGone => f.write_str("the table was dropped meanwhile"),
+            Self::TableChanged => f.write_str("the table was redefined meanwhile; try again"),
+            Self::Check(name) => write!(f, "new row violates check constraint \"{name}\""),
+            Self::NumbersExhausted(table) => {
+                write!(f, "the identity column of table \"{table}\" has reached its last number")
+            }
+            Self::Generated(column) => {
+                write!(f, "column \"{column}\" takes no value: the server makes it")
+            }
             Self::NotNull(column) => {
                 write!(f, "null value in column \"{column}\" violates not-null constraint")
             }
-            Self::Type(message) | Self::Key(message) => f.write_str(message),
+            Self::Type(message) | Self::Key(message) | Self::Expression(message) => f.write_str(message),
             Self::TooManyRows { limit } => write!(f, "the statement writes more than {limit} rows; split it"),
         }
     }

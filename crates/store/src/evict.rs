@@ -297,18 +297,42 @@ impl Store {
 
     /// Copies a live row to the end of a queue and points its slot and index entries there. False: no room.
     fn move_row(&self, to: &Emptying<'_>, reads: u8, hash: Hash, row: &RowBuf) -> bool {
-        let (table, from) = (to.table, row.location());
-        let Ok(placed) = self.copy_row(table, to.queue, row, to.now) else { return false };
+        let Ok(placed) = self.copy_row(to.table, to.queue, row, row.payload(), to.now) else { return false };
+        // Replaced meanwhile: the copy is dead bytes.
+        let _moved = self.point_to_copy(to.table, reads, hash, row, &placed);
+        true
+    }
+
+    /// Gives a live row another payload that says the same of its columns, and more; the row stays the version that it
+    /// is. False: it is not there any more.
+    pub(crate) fn rewrite_row(
+        &self,
+        table: &Table,
+        hash: Hash,
+        row: &RowBuf,
+        payload: &[u8],
+    ) -> Result<bool, WriteError> {
+        let _mutation = Mutation;
+        let queue = self.queue_of(row.location());
+        let placed = self.copy_row(table, queue, row, payload, self.now())?;
+        let reads = {
+            let shard = self.shard(hash).lock();
+            let slot = self.arena.find_location(&shard.token, hash, row.location());
+            slot.map_or(0, |slot| self.arena.frequency(slot))
+        };
+        Ok(self.point_to_copy(table, reads, hash, row, &placed))
+    }
+
+    /// Points the slot and the index entries of a row to a copy of it; false where the row was replaced meanwhile.
+    fn point_to_copy(&self, table: &Table, reads: u8, hash: Hash, row: &RowBuf, placed: &Placed<'_>) -> bool {
+        let from = row.location();
         self.arena.stamp_row(placed.location, row.stamp());
         let mut shard = self.shard(hash).lock();
-        let Some(slot) = self.arena.find_location(&shard.token, hash, from) else {
-            // Replaced meanwhile: the copy is dead bytes.
-            return true;
-        };
-        self.carry_deadline(row, &placed);
+        let Some(slot) = self.arena.find_location(&shard.token, hash, from) else { return false };
+        self.carry_deadline(row, placed);
         self.arena.replace(&mut shard.token, slot, hash, table.id(), placed.location);
         self.arena.set_frequency(slot, reads);
-        for index in table.state.maintained.load().iter() {
+        for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
             let mut key = Vec::new();
             index.sort_key(row, &mut key);
             index.tree.write().replace_location(
@@ -338,12 +362,13 @@ impl Store {
         table: &Table,
         queue: Queue,
         row: &RowBuf,
+        payload: &[u8],
         now: Tick,
     ) -> Result<Placed<'_>, WriteError> {
         let head = row.head();
         let parts = NewParts {
             key: row.key(),
-            payload: &[row.payload()],
+            payload: &[payload],
             client_flags: head.client_flags,
             expiry: crate::write::Expiry::of_word(head.expiry),
             cas: head.explicit_cas,

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena::{Arena, CommitSlot, Location};
 use parking_lot::{Mutex, RwLock};
 
-use crate::codec::{prefix_end, sort_key};
-use crate::definition::{IndexDef, TableDef};
+use crate::codec::{prefix_end, sort_key_column};
+use crate::definition::{Collation, IndexDef, TableDef};
 use crate::layout::RowLayout;
 use crate::ordered::{OrderedIndex, Range, SortKeys};
 use crate::row::RowBuf;
@@ -21,13 +22,26 @@ use crate::value::{Value, ValueRef};
 pub struct Index {
     def: IndexDef,
     layout: RowLayout,
-    /// Taken after a shard lock, never before one.
-    pub(crate) tree: RwLock<OrderedIndex>,
+    /// How the columns are ordered, the leading one first.
+    form: Vec<KeyColumn>,
+    /// Taken after a shard lock, never before one. Shared with the same index under other definitions of its table.
+    pub(crate) tree: Arc<RwLock<OrderedIndex>>,
     /// Unique values that commits in staging are about to take, with the commit's slot in the arena. Taken after `tree`.
-    pub(crate) reserved: Mutex<HashMap<Box<[u8]>, CommitSlot>>,
+    pub(crate) reserved: Arc<Mutex<HashMap<Box<[u8]>, CommitSlot>>>,
     /// Set under `tree`'s lock when the index is dropped: a scan that is under way must not take it for complete.
-    retired: AtomicBool,
+    retired: Arc<AtomicBool>,
 }
+
+/// One column of an index.
+#[derive(Clone, Copy, Debug)]
+struct KeyColumn {
+    column: usize,
+    collation: Collation,
+    descending: bool,
+}
+
+/// The predicate's value in rows that a partial index holds.
+const HELD: ValueRef<'static> = ValueRef::Integer(1);
 
 /// A range of an index: values for its leading columns. An included bound takes in everything that starts with these
 /// values, an excluded one leaves all of that out.
@@ -49,7 +63,8 @@ impl KeyBounds {
     }
 
     /// The bounds as sort keys: the lower one included or absent, the upper one excluded or absent.
-    pub(crate) fn encoded(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    pub(crate) fn encoded(&self, index: &Index) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        let encode = |values: &[Value]| index.encoded(values);
         let lower = match &self.lower {
             Bound::Unbounded => Bound::Unbounded,
             Bound::Included(values) => Bound::Included(encode(values)),
@@ -66,21 +81,27 @@ impl KeyBounds {
     }
 }
 
-fn encode(values: &[Value]) -> Vec<u8> {
-    let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-    let mut bytes = Vec::new();
-    sort_key(&values, &mut bytes);
-    bytes
-}
-
 impl Index {
     pub(crate) fn new(def: IndexDef, table: &TableDef) -> Self {
         Self {
+            form: form_of(&def, table),
             def,
             layout: RowLayout::new(table),
-            tree: RwLock::new(OrderedIndex::new()),
-            reserved: Mutex::default(),
-            retired: AtomicBool::new(false),
+            tree: Arc::new(RwLock::new(OrderedIndex::new())),
+            reserved: Arc::default(),
+            retired: Arc::default(),
+        }
+    }
+
+    /// The same index under a changed definition of its table.
+    pub(crate) fn renewed(&self, def: IndexDef, table: &TableDef) -> Self {
+        Self {
+            form: form_of(&def, table),
+            def,
+            layout: RowLayout::new(table),
+            tree: Arc::clone(&self.tree),
+            reserved: Arc::clone(&self.reserved),
+            retired: Arc::clone(&self.retired),
         }
     }
 
@@ -119,7 +140,7 @@ impl Index {
 
     /// About how many entries lie within the bounds.
     pub(crate) fn estimate_in(&self, arena: &Arena, bounds: &KeyBounds) -> u64 {
-        let (lower, upper) = bounds.encoded();
+        let (lower, upper) = bounds.encoded(self);
         let tree = self.tree.read();
         tree.estimate(
             &Range { lower: as_slice(&lower), upper: as_slice(&upper), ..Range::ALL },
@@ -132,26 +153,68 @@ impl Index {
         self.tree.read().memory_bytes()
     }
 
-    /// The sort key of a row; false when a unique index does not count it, for a column is NULL.
+    /// How texts of the column at this place compare.
+    pub fn collation(&self, at: usize) -> Collation {
+        self.form.get(at).map_or(Collation::Binary, |column| column.collation)
+    }
+
+    /// Whether the index has an entry for this row: a partial one has not for each.
+    pub(crate) fn holds(&self, row: &RowBuf) -> bool {
+        self.def.predicate.is_none_or(|predicate| self.layout.column(row, predicate) == HELD)
+    }
+
+    /// The sort key of a row; false when a unique index does not count it, for a column is NULL or the index does not
+    /// hold the row.
     pub(crate) fn sort_key(&self, row: &RowBuf, out: &mut Vec<u8>) -> bool {
         out.clear();
         self.append_sort_key(row, out)
     }
 
     fn append_sort_key(&self, row: &RowBuf, out: &mut Vec<u8>) -> bool {
-        let mut unique = self.def.unique;
-        for &column in &self.def.columns {
-            let value = self.layout.column(row, column);
+        let mut unique = self.def.unique && self.holds(row);
+        for form in &self.form {
+            let value = self.layout.column(row, form.column);
             unique &= !matches!(value, ValueRef::Null);
-            sort_key(&[value], out);
+            sort_key_column(value, form.collation, form.descending, out);
         }
         unique
+    }
+
+    /// The values of a row by which this unique index knows it; `None` where it does not count the row.
+    pub fn unique_key(&self, values: &[Value]) -> Option<Vec<u8>> {
+        let held = self.def.predicate.is_none_or(|predicate| values[predicate].as_ref() == HELD);
+        if !held || self.form.iter().any(|form| values[form.column].is_null()) {
+            return None;
+        }
+        let mut key = Vec::new();
+        for form in &self.form {
+            sort_key_column(values[form.column].as_ref(), form.collation, form.descending, &mut key);
+        }
+        Some(key)
+    }
+
+    /// Values of the leading columns as the beginning of sort keys.
+    fn encoded(&self, values: &[Value]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (value, form) in values.iter().zip(&self.form) {
+            sort_key_column(value.as_ref(), form.collation, form.descending, &mut bytes);
+        }
+        bytes
     }
 
     /// Reads the sort keys of entries from the rows they name.
     pub(crate) fn rows<'a>(&'a self, arena: &'a Arena) -> RowKeys<'a> {
         RowKeys { index: self, arena }
     }
+}
+
+fn form_of(def: &IndexDef, table: &TableDef) -> Vec<KeyColumn> {
+    let form = def.columns.iter().enumerate().map(|(at, &column)| KeyColumn {
+        column,
+        collation: def.collation(at, &table.columns),
+        descending: def.is_descending(at),
+    });
+    form.collect()
 }
 
 pub(crate) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {

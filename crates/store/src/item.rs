@@ -1,15 +1,18 @@
 //! Rows as memcached items: a value under a key, with flags and a deadline.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use crate::clock::Tick;
+use crate::compute::{Made, Task};
 use crate::definition::ColumnKind;
 use crate::error::WriteError;
 use crate::layout::default;
 use crate::row::RowBuf;
+use crate::scalar::has_form;
 use crate::store::Store;
 use crate::table::Table;
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, text_or_blob};
 use crate::write::{Expect, Expiry, NewParts, Outcome};
 
 /// Rounds of reading, editing and publishing before a contended edit is refused; each lost round means that another
@@ -44,14 +47,40 @@ impl Store {
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
+        self.by_newest(table, |table| self.put_item_by(table, key, item, expect, now))
+    }
+
+    /// Writes by a table's newest definition: one that was changed since the caller looked it up is looked up again.
+    fn by_newest<T>(
+        &self,
+        table: &Table,
+        mut write: impl FnMut(&Table) -> Result<T, WriteError>,
+    ) -> Result<T, WriteError> {
+        let mut result = write(table);
+        while matches!(result, Err(WriteError::TableChanged)) {
+            let catalog = self.catalog();
+            let newest = catalog.tables().find(|newest| Arc::ptr_eq(&newest.state, &table.state));
+            result = write(newest.ok_or(WriteError::TableGone)?);
+        }
+        result
+    }
+
+    fn put_item_by(
+        &self,
+        table: &Table,
+        key: &[u8],
+        item: &Item<'_>,
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
         let put = |payload: &[&[u8]]| {
             let Item { client_flags, expiry, cas, .. } = *item;
             self.put(table, &NewParts { key, payload, client_flags, expiry, cas }, expect, now)
         };
         table.check_defaults()?;
-        match table.layout().item(item.value) {
+        match table.layout().item(item.value).filter(|_| !table.computes()) {
             Some(payload) => put(&payload.parts()),
-            None => put(&[&table.encode_item(None, item.value)?]),
+            None => put(&[&self.encode_item(table, key, None, item.value)?]),
         }
     }
 
@@ -59,6 +88,16 @@ impl Store {
     /// appends the new one; when it returns false, the row stays as it is. It may be called again when another client
     /// was faster.
     pub fn rewrite_item(
+        &self,
+        table: &Table,
+        key: &[u8],
+        now: Tick,
+        edit: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool,
+    ) -> Result<Outcome, WriteError> {
+        self.by_newest(table, |table| self.rewrite_item_by(table, key, now, edit))
+    }
+
+    fn rewrite_item_by(
         &self,
         table: &Table,
         key: &[u8],
@@ -76,7 +115,7 @@ impl Store {
                 if !edit(old, new) {
                     return Ok(Outcome::Left);
                 }
-                let payload = table.encode_item(Some(row), new)?;
+                let payload = self.encode_item(table, key, Some(row), new)?;
                 let parts = NewParts {
                     key,
                     payload: &[&payload],
@@ -98,6 +137,10 @@ impl Store {
         if expiry.has_come(now) {
             return self.delete(table, key, Expect::Anything, now);
         }
+        self.by_newest(table, |table| self.touch_by(table, key, expiry, now))
+    }
+
+    fn touch_by(&self, table: &Table, key: &[u8], expiry: Expiry, now: Tick) -> Result<Outcome, WriteError> {
         let mut row = RowBuf::new();
         for _ in 0..EDIT_ROUNDS {
             if !self.read(table, key, now, &mut row) {
@@ -106,9 +149,10 @@ impl Store {
             if let Some(outcome) = self.touch_in_place(table, &row, expiry, now) {
                 return Ok(outcome);
             }
+            let completed = self.completed_payload(table, &row)?;
             let parts = NewParts {
                 key,
-                payload: &[row.payload()],
+                payload: &[completed.as_deref().unwrap_or_else(|| row.payload())],
                 client_flags: row.client_flags(),
                 expiry,
                 // The value is the same, so a client that read it before may still write it with `cas`.
@@ -120,6 +164,69 @@ impl Store {
             }
         }
         Err(WriteError::Lost(vec![0]))
+    }
+
+    /// The payload of a row with this value; the other columns as in `row`, or their defaults, and what is computed
+    /// of them.
+    fn encode_item(
+        &self,
+        table: &Table,
+        key: &[u8],
+        row: Option<&RowBuf>,
+        value: &[u8],
+    ) -> Result<Vec<u8>, WriteError> {
+        let def = table.def();
+        let Some(column) = def.options.value else {
+            return Err(WriteError::Type(format!("table \"{}\" has no value column", table.name())));
+        };
+        let converted;
+        let value = match def.columns[column].kind {
+            ColumnKind::Text | ColumnKind::Any if !has_form(table.column_type(column)) => text_or_blob(value),
+            ColumnKind::Blob => ValueRef::Blob(value),
+            _ => {
+                converted = table.item_value(column, value)?;
+                converted.as_ref()
+            }
+        };
+        let own = |at: usize| match row {
+            _ if at == column => value,
+            Some(row) => table.column(row, at),
+            None if def.is_key(at) => table.key_column(key, at),
+            None => default(def, at),
+        };
+        let mut values: Vec<ValueRef<'_>> = (0..def.columns.len()).map(own).collect();
+        let mut made = Made::new();
+        if table.computes() {
+            let defaults = if row.is_none() { table.computed_defaults() } else { &[] };
+            self.complete(&Task { table, values: &values, defaults, checks: true }, &mut made)?;
+        }
+        for (column, value) in &made {
+            values[*column] = value.as_ref();
+        }
+        let mut payload = Vec::new();
+        table.layout().encode_payload(&values, &mut payload)?;
+        Ok(payload)
+    }
+
+    /// The payload of a row that was written before a computed column was added; `None` where it has all of them.
+    pub(crate) fn completed_payload(
+        &self,
+        table: &Table,
+        row: &RowBuf,
+    ) -> Result<Option<Vec<u8>>, WriteError> {
+        if table.has_computed(row) {
+            return Ok(None);
+        }
+        let mut values: Vec<ValueRef<'_>> =
+            (0..table.def().columns.len()).map(|at| table.column(row, at)).collect();
+        let mut made = Made::new();
+        self.complete(&Task { table, values: &values, defaults: &[], checks: false }, &mut made)?;
+        for (column, value) in &made {
+            values[*column] = value.as_ref();
+        }
+        let mut payload = Vec::new();
+        table.layout().encode_payload(&values, &mut payload)?;
+        Ok(Some(payload))
     }
 
     /// Rewrites the one mutable word of a row, when it has one and stays in its time-to-live class. None: it must be
@@ -155,30 +262,6 @@ impl Table {
                 value => value.write_text(out),
             }
         }
-    }
-
-    /// The payload of a row with this value; the other columns as in `row`, or their defaults.
-    fn encode_item(&self, row: Option<&RowBuf>, value: &[u8]) -> Result<Vec<u8>, WriteError> {
-        let Some(column) = self.def().options.value else {
-            return Err(WriteError::Type(format!("table \"{}\" has no value column", self.name())));
-        };
-        if row.is_none()
-            && let Some(payload) = self.layout().item(value)
-        {
-            return Ok(payload.parts().concat());
-        }
-        let value = self.item_value(column, value)?;
-        let columns = self.def().payload_columns();
-        let values = columns.into_iter().map(|own| match row {
-            _ if own == column => value.as_ref(),
-            Some(row) => self.column(row, own),
-            None => default(self.def(), own),
-        });
-        let values: Vec<ValueRef<'_>> = values.collect();
-        let mut payload = Vec::new();
-        let encoded = self.layout().shape().encode(&values, &mut payload);
-        encoded.map_err(|error| WriteError::TooLarge { bytes: error.bytes, limit: u32::MAX as usize })?;
-        Ok(payload)
     }
 
     /// A client's bytes as a value of the column: text where they are UTF-8, a number where the column holds numbers.

@@ -14,6 +14,8 @@ pub(crate) struct RowLayout {
     shape: PayloadShape,
     /// For each column of the table its place.
     places: Vec<Place>,
+    /// For each column its value in rows that do not have it; empty where all have all.
+    absent: Vec<Value>,
     /// The other columns of a row that a memcached client sets; none when the value column does not hold raw bytes.
     template: Option<PayloadTemplate>,
 }
@@ -26,13 +28,16 @@ enum Place {
 
 impl RowLayout {
     pub(crate) fn new(def: &TableDef) -> Self {
-        let payload = def.payload_columns();
-        let place = |column| {
-            let key = def.primary_key.iter().position(|&key| key == column).map(Place::Key);
-            key.unwrap_or_else(|| Place::Payload(payload.iter().position(|&own| own == column).unwrap_or(0)))
-        };
+        let mut places = vec![Place::Key(0); def.columns.len()];
+        for (at, &column) in def.primary_key.iter().enumerate() {
+            places[column] = Place::Key(at);
+        }
         let shape = PayloadShape::of(def);
-        let defaults: Vec<ValueRef<'_>> = payload.iter().map(|&column| default(def, column)).collect();
+        let mut defaults = vec![ValueRef::Null; shape.columns()];
+        for (column, slot) in def.payload_slots() {
+            places[column] = Place::Payload(slot);
+            defaults[slot] = default(def, column);
+        }
         // A type with a form of its own has every value looked at, as numbers have.
         let raw = |&value: &usize| {
             matches!(def.columns[value].sql_type(), SqlType::Bytea)
@@ -41,12 +46,9 @@ impl RowLayout {
         let kind = def.options.value.filter(raw).map_or(ColumnKind::Integer, |value| def.columns[value].kind);
         // A default too long for a row would be refused with the definition; such a table has no short way.
         let template = PayloadTemplate::new(shape, kind, &defaults).ok().flatten();
-        Self {
-            keys: KeyCodec::new(def),
-            shape,
-            places: (0..def.columns.len()).map(place).collect(),
-            template,
-        }
+        let absent = def.columns.iter().map(|column| column.absent.clone().unwrap_or_default());
+        let absent = if def.slots.is_some() { absent.collect() } else { Vec::new() };
+        Self { keys: KeyCodec::new(def), shape, places, absent, template }
     }
 
     pub(crate) fn keys(&self) -> &KeyCodec {
@@ -58,13 +60,32 @@ impl RowLayout {
     }
 
     /// One column of a row; damaged bytes read as NULL, for a check field guards rows where they are taken over.
-    pub(crate) fn column<'a>(&self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
-        let value = match self.places.get(column) {
-            Some(&Place::Key(at)) => self.keys.column(row.key(), at),
-            Some(&Place::Payload(at)) => self.shape.column(row.payload(), at),
-            None => return ValueRef::Null,
-        };
-        value.unwrap_or(ValueRef::Null)
+    pub(crate) fn column<'a>(&'a self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
+        match self.places.get(column) {
+            Some(&Place::Key(at)) => self.keys.column(row.key(), at).unwrap_or_default(),
+            Some(&Place::Payload(at)) => match self.shape.stored(row.payload(), at) {
+                Ok(Some(value)) => value,
+                Ok(None) => self.absent.get(column).map_or(ValueRef::Null, Value::as_ref),
+                Err(_) => ValueRef::Null,
+            },
+            None => ValueRef::Null,
+        }
+    }
+
+    /// One column of an encoded key; NULL for one that is none of it.
+    pub(crate) fn key_column<'a>(&'a self, key: &'a [u8], column: usize) -> ValueRef<'a> {
+        match self.places.get(column) {
+            Some(&Place::Key(at)) => self.keys.column(key, at).unwrap_or_default(),
+            _ => ValueRef::Null,
+        }
+    }
+
+    /// Whether a row was written with this column in it.
+    pub(crate) fn has(&self, row: &RowBuf, column: usize) -> bool {
+        match self.places.get(column) {
+            Some(&Place::Payload(at)) => matches!(self.shape.stored(row.payload(), at), Ok(Some(_))),
+            place => place.is_some(),
+        }
     }
 
     /// Encodes a whole row, values in the order of the columns. The key of a table without one is given by the caller.
@@ -79,10 +100,23 @@ impl RowLayout {
         if !def.has_row_id() {
             self.keys.encode(&key_values, key).map_err(|error| WriteError::Key(error.to_string()))?;
         }
-        let columns = self.places.iter().zip(values).filter(|(place, _)| matches!(place, Place::Payload(_)));
-        let columns: Vec<ValueRef<'_>> = columns.map(|(_, value)| *value).collect();
+        self.encode_payload(values, payload)
+    }
+
+    /// Encodes the columns outside the key, of values in the order of the columns.
+    pub(crate) fn encode_payload(
+        &self,
+        values: &[ValueRef<'_>],
+        payload: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let mut places = vec![ValueRef::Null; self.shape.columns()];
+        for (place, value) in self.places.iter().zip(values) {
+            if let Place::Payload(at) = place {
+                places[*at] = *value;
+            }
+        }
         self.shape
-            .encode(&columns, payload)
+            .encode(&places, payload)
             .map_err(|error| WriteError::TooLarge { bytes: error.bytes, limit: u32::MAX as usize })
     }
 

@@ -174,7 +174,7 @@ impl IndexScan {
         bounds: &KeyBounds,
         reverse: bool,
     ) -> Self {
-        let (lower, upper) = bounds.encoded();
+        let (lower, upper) = bounds.encoded(index);
         Self {
             table: Arc::clone(table),
             index: Arc::clone(index),
@@ -290,6 +290,9 @@ impl IndexScan {
             let shard = shard.lock();
             for kept in &shard.kept {
                 let Some(row) = view.stands_for(&shard, kept, &self.table) else { continue };
+                if !self.index.holds(row) {
+                    continue;
+                }
                 let key = self.sort_key(row);
                 if in_bounds(&self.lower, &self.upper, &key) && self.in_chunk(&key, last) {
                     entries.push((key, row.duplicate()));

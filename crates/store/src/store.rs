@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -15,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::catalog::Catalog;
 use crate::clock::{Clock, TICK_NS, TICKS_PER_SECOND, Tick};
+use crate::compute::Maker;
 use crate::error::DdlError;
 use crate::kept::KeptAccount;
 use crate::row::NEVER;
@@ -93,7 +94,14 @@ pub struct Store {
     pub(crate) checkpointed: AtomicU32,
     /// The tick at which the last look through the sealed segments left none that was due.
     pub(crate) nothing_due: AtomicU32,
+    /// How a thread gets what computes expressions for it.
+    pub(crate) compute: OnceLock<Maker>,
+    /// Tells this store from others of the process.
+    pub(crate) number: u64,
 }
+
+/// The next store's number. Relaxed: only that no two are the same.
+static STORES: AtomicU64 = AtomicU64::new(1);
 
 /// Memory and counts of the whole store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,6 +143,8 @@ impl Store {
             memory_bytes: options.memory_bytes,
             checkpointed: AtomicU32::new(0),
             nothing_due: AtomicU32::new(0),
+            compute: OnceLock::new(),
+            number: STORES.fetch_add(1, Ordering::Relaxed),
             arena,
         }
     }
@@ -249,11 +259,6 @@ impl Store {
                 return;
             }
         }
-    }
-
-    /// A row number for a table without a primary key.
-    pub fn next_row_id(&self, table: &Table) -> i64 {
-        table.state.next_row_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Memory and counts of this moment.

@@ -27,6 +27,10 @@ pub struct Table {
     missing_default: Option<String>,
     /// The columns' types, which are read from their declaration once.
     types: Vec<SqlType>,
+    /// Whether a write has expressions to compute.
+    computes: bool,
+    /// The columns whose default is an expression.
+    computed_defaults: Vec<usize>,
     indexes: Vec<Arc<Index>>,
     pub(crate) state: Arc<TableState>,
 }
@@ -37,6 +41,9 @@ pub(crate) struct TableState {
     pub(crate) id: TableId,
     /// Set by `DROP` under every shard's eyes: a writer checks it under the shard lock.
     pub(crate) gone: AtomicBool,
+    /// The schema version that writers must know; who writes by an older one is refused. Release/Acquire: read under
+    /// the shard lock, where the change of a definition passes when it has been raised.
+    pub(crate) schema: AtomicU32,
     /// Indexes that every write keeps, also those still being built.
     pub(crate) maintained: ArcSwap<Vec<Arc<Index>>>,
     pub(crate) queues: Queues,
@@ -48,6 +55,8 @@ pub(crate) struct TableState {
     pub(crate) limits: Limits,
     pub(crate) counters: Counters,
     pub(crate) next_row_id: AtomicI64,
+    /// Numbers of an identity column below this one may have been given out, and the definitions say so.
+    pub(crate) numbers_below: AtomicI64,
 }
 
 /// Where row-by-row eviction stands in the segment it took from each queue.
@@ -111,7 +120,7 @@ impl Table {
         state.limits.apply(&def);
         let unfilled = |&column: &usize| {
             let own = &def.columns[column];
-            own.not_null && own.default.is_none() && def.options.value != Some(column)
+            own.not_null && !own.has_default() && def.options.value != Some(column)
         };
         let missing_default = def
             .payload_columns()
@@ -119,7 +128,51 @@ impl Table {
             .find(|column| unfilled(column))
             .map(|&column| def.columns[column].name.clone());
         let types = def.columns.iter().map(ColumnDef::sql_type).collect();
-        Self { layout: RowLayout::new(&def), missing_default, types, def, indexes, state }
+        let computes = def.computes();
+        let computed = |&at: &usize| def.columns[at].default_sql.is_some() && !def.is_key(at);
+        let computed_defaults = (0..def.columns.len()).filter(computed).collect();
+        let layout = RowLayout::new(&def);
+        Self { def, layout, missing_default, types, computes, computed_defaults, indexes, state }
+    }
+
+    /// The columns outside the key whose default is an expression.
+    pub(crate) fn computed_defaults(&self) -> &[usize] {
+        &self.computed_defaults
+    }
+
+    /// Whether a row was written with every computed column in it.
+    pub(crate) fn has_computed(&self, row: &RowBuf) -> bool {
+        self.def.slots.is_none() || !self.computes || {
+            let computed = self.def.columns.iter().enumerate().filter(|(_, own)| own.generated.is_some());
+            computed.into_iter().all(|(at, _)| self.layout.has(row, at))
+        }
+    }
+
+    /// One column of an encoded key; damaged bytes read as NULL.
+    pub(crate) fn key_column<'a>(&'a self, key: &'a [u8], column: usize) -> ValueRef<'a> {
+        self.layout.key_column(key, column)
+    }
+
+    /// Whether the table was dropped.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.state.gone.load(Ordering::Acquire)
+    }
+
+    /// Refuses a writer whose table was dropped or redefined.
+    pub(crate) fn check_current(&self) -> Result<(), WriteError> {
+        if self.is_gone() {
+            return Err(WriteError::TableGone);
+        }
+        if self.def.schema < self.state.schema.load(Ordering::Acquire) {
+            return Err(WriteError::TableChanged);
+        }
+        Ok(())
+    }
+
+    /// Whether a write has expressions to compute.
+    #[inline]
+    pub(crate) fn computes(&self) -> bool {
+        self.computes
     }
 
     /// The definition.
@@ -184,7 +237,7 @@ impl Table {
     }
 
     /// One column of a copied row; a damaged payload reads as NULL.
-    pub fn column<'a>(&self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
+    pub fn column<'a>(&'a self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
         self.layout.column(row, column)
     }
 
@@ -209,6 +262,7 @@ impl TableState {
         Self {
             id,
             gone: AtomicBool::new(false),
+            schema: AtomicU32::new(0),
             maintained: ArcSwap::default(),
             queues: Queues::new(),
             evicting: Mutex::default(),
@@ -217,6 +271,7 @@ impl TableState {
             limits: Limits::default(),
             counters: Counters::default(),
             next_row_id: AtomicI64::new(1),
+            numbers_below: AtomicI64::new(0),
         }
     }
 }

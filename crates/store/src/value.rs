@@ -29,9 +29,10 @@ pub enum Value {
 }
 
 /// A value that borrows its bytes, most often from a row that was copied out of the arena.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ValueRef<'a> {
     /// No value.
+    #[default]
     Null,
     /// A 64-bit signed integer.
     Integer(i64),

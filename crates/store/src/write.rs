@@ -237,10 +237,8 @@ impl Store {
             let limit = arena::MAX_KEY_BYTES;
             return Err(WriteError::Key(format!("key is {} bytes; the limit is {limit}", new.key.len())));
         }
-        // Whoever still holds a table that was dropped takes no more room for it.
-        if table.state.gone.load(Ordering::Acquire) {
-            return Err(WriteError::TableGone);
-        }
+        // Whoever still holds a table that was dropped takes no more room for it, and nobody writes by old rules.
+        table.check_current()?;
         let bytes = parts.total_bytes();
         if bytes > self.row_bytes_max {
             return Err(WriteError::TooLarge { bytes, limit: self.row_bytes_max });
@@ -317,7 +315,10 @@ impl Store {
         let mut shard = self.shard(hash).lock();
         let _mutation = Mutation;
         self.settle_mark(&mut shard, table, hash, key);
-        if table.state.gone.load(Ordering::Acquire) {
+        // A row may go by any rules.
+        if new.is_some() {
+            table.check_current()?;
+        } else if table.is_gone() {
             return Err(WriteError::TableGone);
         }
         let found = self.arena.find(&shard.token, hash, table.id(), key);
@@ -530,6 +531,7 @@ impl Store {
         let [old_key, new_key] = keys;
         for index in maintained {
             let rows = index.rows(&self.arena);
+            let (old, new) = (old.filter(|row| index.holds(row)), new.filter(|row| index.holds(row)));
             let entered = new.is_some_and(|new| index.sort_key(new, new_key)) && entered;
             if let Some(old) = old {
                 index.sort_key(old, old_key);

@@ -248,7 +248,7 @@ impl WriteSet {
                 continue;
             }
             let (new, old) = (now.def(), own.table.def());
-            if new.columns != old.columns || new.primary_key != old.primary_key {
+            if new.schema != old.schema {
                 return Err(Moved::Redefined(own.table.name().to_owned()));
             }
             own.table = Arc::clone(now);
@@ -350,14 +350,16 @@ impl TableWrites {
 
     fn take_out(&mut self, slot: usize) {
         let Some(row) = &self.slots[slot].after else { return };
-        for (index, places) in self.table.indexes().iter().zip(&mut self.ordered) {
+        let indexes = self.table.indexes().iter().zip(&mut self.ordered);
+        for (index, places) in indexes.filter(|(index, _)| index.holds(row)) {
             places.remove(&(sort_key(index, row), slot));
         }
     }
 
     fn put_in(&mut self, slot: usize) {
         let Some(row) = &self.slots[slot].after else { return };
-        for (index, places) in self.table.indexes().iter().zip(&mut self.ordered) {
+        let indexes = self.table.indexes().iter().zip(&mut self.ordered);
+        for (index, places) in indexes.filter(|(index, _)| index.holds(row)) {
             places.insert((sort_key(index, row), slot));
         }
     }

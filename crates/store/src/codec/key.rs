@@ -264,20 +264,13 @@ fn write_part(kind: ColumnKind, value: ValueRef<'_>, last: bool, out: &mut Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::{ColumnDef, TableOptions};
+    use crate::definition::ColumnDef;
 
     fn codec(types: &[&str]) -> KeyCodec {
         let column = |(at, declared): (usize, &&str)| ColumnDef::new(&format!("c{at}"), declared).unwrap();
         let columns: Vec<_> = types.iter().enumerate().map(column).collect();
-        KeyCodec::new(&TableDef {
-            id: 1,
-            schema: 1,
-            name: "t".into(),
-            primary_key: (0..columns.len()).collect(),
-            columns,
-            indexes: Vec::new(),
-            options: TableOptions::default(),
-        })
+        let keys = (0..columns.len()).collect();
+        KeyCodec::new(&TableDef::new("t", columns, keys))
     }
 
     fn encoded(codec: &KeyCodec, values: &[ValueRef<'_>]) -> Result<Vec<u8>, KeyError> {

@@ -21,6 +21,7 @@
 //! value; taking the whole part off a float leaves no rounding error. Bytes 00 and 01 of text and blobs are
 //! escaped as 01 01 and 01 02.
 
+use crate::definition::Collation;
 use crate::value::ValueRef;
 
 const NULL: u8 = 0x02;
@@ -47,6 +48,21 @@ pub fn sort_key(values: &[ValueRef<'_>], out: &mut Vec<u8>) {
             ValueRef::Text(text) => write_bytes(TEXT, text.as_bytes(), out),
             ValueRef::Blob(bytes) => write_bytes(BLOB, bytes, out),
         }
+    }
+}
+
+/// Appends one column of a sort key. Texts compare by the collation; the bytes of a column that descends are
+/// complemented, which reverses their order and keeps any column from being the beginning of another.
+pub fn sort_key_column(value: ValueRef<'_>, collation: Collation, descending: bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    match value {
+        ValueRef::Text(text) if !collation.is_binary() => {
+            write_bytes(TEXT, collation.fold(text).as_bytes(), out);
+        }
+        value => sort_key(&[value], out),
+    }
+    if descending {
+        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
     }
 }
 
@@ -85,11 +101,17 @@ pub fn prefix8(key: &[u8]) -> Prefix {
     Prefix { bytes, exact: key.len() <= 8 }
 }
 
-/// Where each column of a sort key ends; stops early at what is no column.
+/// Where each column of a sort key ends; stops early at what is no column. Whether a column descends shows in its
+/// first byte: tags lie below 0x80, complemented ones above.
 pub fn column_ends(key: &[u8]) -> impl Iterator<Item = usize> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        at += column_len(key.get(at..)?)?;
+        let rest = key.get(at..)?;
+        at += if rest.first()? & 0x80 == 0 {
+            column_len(rest)?
+        } else {
+            column_len(&rest.iter().map(|byte| !byte).collect::<Vec<u8>>())?
+        };
         Some(at)
     })
 }
@@ -233,6 +255,36 @@ mod tests {
         assert_eq!(ends.len(), a.len(), "{a:?} {a_key:02x?}");
         for (at, end) in ends.iter().enumerate() {
             assert_eq!(a_key[..*end], key(&a[..=at]));
+        }
+    }
+
+    #[test]
+    fn descending_and_collated_columns_order_as_declared() {
+        let mut random = crate::testing::seeded();
+        for _ in 0..100_000 {
+            let columns = random.usize(1..4);
+            let form: Vec<_> =
+                (0..columns).map(|_| (random.choice(Collation::ALL).unwrap(), random.bool())).collect();
+            let a: Vec<_> = (0..columns).map(|_| random_value(&mut random)).collect();
+            let b: Vec<_> = (0..columns)
+                .map(|at| if random.bool() { a[at].clone() } else { random_value(&mut random) })
+                .collect();
+            let key = |values: &[Value]| {
+                let mut out = Vec::new();
+                for (value, (collation, descending)) in values.iter().zip(&form) {
+                    sort_key_column(value.as_ref(), *collation, *descending, &mut out);
+                }
+                out
+            };
+            let order = a.iter().zip(&b).zip(&form).map(|((a, b), (collation, descending))| {
+                let order = collation.compare(a.as_ref(), b.as_ref());
+                if *descending { order.reverse() } else { order }
+            });
+            let order = order.fold(Ordering::Equal, Ordering::then);
+            let (a_key, b_key) = (key(&a), key(&b));
+            assert_eq!(a_key.cmp(&b_key), order, "{form:?} {a:?} {b:?}");
+            assert!(order.is_eq() || !b_key.starts_with(&a_key), "{form:?} {a:?} {b:?}");
+            assert_eq!(column_ends(&a_key).count(), columns, "{form:?} {a:?}");
         }
     }
 

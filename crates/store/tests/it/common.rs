@@ -58,15 +58,7 @@ pub(crate) fn table(name: &str, columns: &[(&str, &str)], keys: usize, options: 
     for (name, text) in options {
         set.set(name, text, &columns).unwrap();
     }
-    TableDef {
-        id: 0,
-        schema: 0,
-        name: name.into(),
-        columns,
-        primary_key: (0..keys).collect(),
-        indexes: vec![],
-        options: set,
-    }
+    TableDef { options: set, ..TableDef::new(name, columns, (0..keys).collect()) }
 }
 
 /// A write of a whole row.

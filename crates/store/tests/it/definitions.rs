@@ -10,7 +10,7 @@ use store::{BUILT_IN, Expect, Expiry, KeyBounds, RowBuf, Store, Table, WriteErro
 use crate::common::{Bench, all_rows, delete, get, put, seed, set, table, values};
 
 fn index(name: &str, columns: &[usize], unique: bool) -> IndexDef {
-    IndexDef { name: name.into(), columns: columns.to_vec(), unique }
+    IndexDef::new(name, columns.to_vec(), unique)
 }
 
 /// Rows of a range in the order in which the index gives them.

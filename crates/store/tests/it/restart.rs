@@ -39,7 +39,7 @@ fn rows_definitions_and_deadlines_outlive_the_process() {
         set(&store, built_in, b"deleted", b"1", Expiry::Table);
         store.delete(built_in, b"deleted", Expect::Anything, store.now()).unwrap();
         let mut def = table("t", &[("a", "INT"), ("b", "INT"), ("c", "TEXT")], 2, &[]);
-        def.indexes = vec![IndexDef { name: "t_c".into(), columns: vec![2], unique: false }];
+        def.indexes = vec![IndexDef::new("t_c", vec![2], false)];
         let t = store.create_table(def).unwrap();
         let row = |n: i64| [Value::Integer(n), Value::Integer(n * 2), Value::Text(format!("c{}", n % 7))];
         let all: Vec<_> = (0..500).map(|n| put(&t, &row(n), Expect::Absent)).collect();

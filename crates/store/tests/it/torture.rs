@@ -111,7 +111,7 @@ fn everything_at_once_leaves_rows_indexes_and_counters_in_agreement() {
     let bench = Bench::new(16);
     let store = &bench.store;
     let mut def = table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("prefix", "t:"), ("value", "v")]);
-    def.indexes = vec![IndexDef { name: "t_v".into(), columns: vec![1], unique: false }];
+    def.indexes = vec![IndexDef::new("t_v", vec![1], false)];
     let t = store.create_table(def).unwrap();
     let seed = seed();
     let done = AtomicBool::new(false);
@@ -140,7 +140,7 @@ fn everything_at_once_leaves_rows_indexes_and_counters_in_agreement() {
         });
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
-                let def = IndexDef { name: "t_k".into(), columns: vec![0], unique: false };
+                let def = IndexDef::new("t_k", vec![0], false);
                 store.create_index("t", def).unwrap();
                 store.drop_index("t_k").unwrap();
             }

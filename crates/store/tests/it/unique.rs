@@ -12,7 +12,7 @@ use crate::common::{Bench, all_rows, put, seed, table};
 
 fn unique_table(bench: &Bench, options: &[(&str, &str)]) -> Arc<Table> {
     let mut def = table("t", &[("k", "INT"), ("u", "TEXT"), ("n", "INT")], 1, options);
-    def.indexes = vec![IndexDef { name: "t_u".into(), columns: vec![1], unique: true }];
+    def.indexes = vec![IndexDef::new("t_u", vec![1], true)];
     bench.store.create_table(def).unwrap()
 }
 
@@ -153,7 +153,7 @@ fn an_index_made_among_commits_holds() {
                 });
             }
             start.wait();
-            let def = IndexDef { name: format!("{name}_u"), columns: vec![1], unique: true };
+            let def = IndexDef::new(format!("{name}_u"), vec![1], true);
             if store.create_index(&name, def).is_ok() {
                 made.fetch_add(1, Ordering::Relaxed);
             }

@@ -22,7 +22,7 @@ type Model = BTreeMap<i64, i64>;
 
 fn grouped(bench: &Bench) -> Arc<Table> {
     let mut def = table("t", &[("k", "INT"), ("g", "INT")], 1, &[]);
-    def.indexes = vec![IndexDef { name: "t_g".into(), columns: vec![1], unique: false }];
+    def.indexes = vec![IndexDef::new("t_g", vec![1], false)];
     bench.store.create_table(def).unwrap()
 }
 
@@ -190,7 +190,7 @@ fn a_list_moves_with_new_indexes_and_ends_with_its_table() {
     let mut own = WriteSet::new();
     own.lay((0..10).map(|k| put(&t, &row(k, k % 3), Expect::Absent)).collect());
     bench.store.drop_index("t_g").unwrap();
-    let by_g = IndexDef { name: "t_other".into(), columns: vec![1, 0], unique: false };
+    let by_g = IndexDef::new("t_other", vec![1, 0], false);
     bench.store.create_index("t", by_g).unwrap();
     let catalog = bench.store.catalog();
     own.rebase(&catalog).unwrap();

@@ -1,0 +1,78 @@
+//! The definitions as bytes in the arena.
+//!
+//! JSON: a list of tables; where there are views, an object of tables and views. Fields that are not there have their
+//! defaults, so older definitions still load.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arena::Arena;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{BUILT_IN, Catalog};
+use crate::define::{BUILT_IN_ID, built_in, ddl};
+use crate::definition::{TableDef, ViewDef};
+use crate::error::DdlError;
+use crate::store::Store;
+use crate::table::{Table, TableState};
+
+/// Tables and views, as they are written.
+#[derive(Serialize, Deserialize)]
+struct Definitions {
+    tables: Vec<TableDef>,
+    views: Vec<ViewDef>,
+}
+
+impl Store {
+    /// Writes the definitions to the arena.
+    pub(crate) fn save(&self, catalog: &Catalog) -> Result<(), DdlError> {
+        let tables = catalog.tables().map(|table| {
+            // Acquire: pairs with the Release of who raised it.
+            let numbers_below = table.state.numbers_below.load(Ordering::Acquire);
+            TableDef { numbers_below, ..table.def().clone() }
+        });
+        let tables: Vec<TableDef> = tables.collect();
+        let views: Vec<ViewDef> = catalog.views().map(|view| view.as_ref().clone()).collect();
+        let bytes = if views.is_empty() {
+            serde_json::to_vec(&tables)
+        } else {
+            serde_json::to_vec(&Definitions { tables, views })
+        };
+        let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
+        let full = |_| {
+            ddl(
+                "53200",
+                format!("the definitions are {} bytes, more than the arena has room for", bytes.len()),
+            )
+        };
+        self.arena.set_catalogue(&bytes).map_err(full)
+    }
+}
+
+/// The definitions of an earlier process; none where they do not make sense.
+pub(crate) fn read_catalogue(arena: &Arena) -> Option<(Vec<TableDef>, Vec<ViewDef>)> {
+    let bytes = arena.catalogue()?;
+    let Definitions { mut tables, views } = serde_json::from_slice(&bytes)
+        .or_else(|_| serde_json::from_slice(&bytes).map(|tables| Definitions { tables, views: Vec::new() }))
+        .ok()?;
+    tables.iter_mut().for_each(forget_pending);
+    let whole =
+        tables.iter().any(|def| def.name == BUILT_IN) && tables.iter().all(|def| def.validate().is_ok());
+    whole.then_some((tables, views))
+}
+
+/// Drops columns that a process which ended did not live to finish: nobody has seen them.
+fn forget_pending(def: &mut TableDef) {
+    while let Some(at) = def.columns.iter().rposition(|column| column.pending) {
+        def.remove_column(at);
+    }
+    def.checks.retain(|check| check.not_null.is_none());
+}
+
+pub(crate) fn catalog_of(generation: u64, tables: Vec<Arc<Table>>, views: Vec<Arc<ViewDef>>) -> Catalog {
+    let (own, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(|table| table.name() == BUILT_IN);
+    let own = own.into_iter().next().unwrap_or_else(|| {
+        Arc::new(Table::new(built_in(), Vec::new(), Arc::new(TableState::new(BUILT_IN_ID))))
+    });
+    Catalog::new(generation, own, others, views)
+}

@@ -1,0 +1,52 @@
+//! Columns that come and go: every row written before keeps its bytes, and is read through the new definition.
+//!
+//! A payload column has a slot, its place in payloads, which it keeps for good. Rows say how many slots they have
+//! when that is not the table's first number (`codec.rs`), so a row needs no other version of the definition to be
+//! read: a slot that it does not have belongs to a column that was added later, and a slot that no column has to one
+//! that was dropped.
+
+use super::{ColumnDef, DefinitionError, Slots, TableDef};
+
+/// Most slots of a table, those of dropped columns among them: each costs every later row a byte.
+pub const SLOTS_MAX: u16 = 4_096;
+
+impl TableDef {
+    /// Adds a column behind the others; older rows hold `absent` in it.
+    pub fn add_column(&mut self, mut column: ColumnDef) -> Result<usize, DefinitionError> {
+        let slots = self.pin_slots();
+        if slots.now >= SLOTS_MAX {
+            let message = format!(
+                "table \"{}\" has had {SLOTS_MAX} columns, dropped ones included; make a new table",
+                self.name
+            );
+            return Err(DefinitionError::new("54011", message));
+        }
+        column.slot = Some(slots.now);
+        self.slots = Some(Slots { now: slots.now + 1, ..slots });
+        self.columns.push(column);
+        Ok(self.columns.len() - 1)
+    }
+
+    /// Drops a column that nothing else in the definition reads.
+    pub fn remove_column(&mut self, at: usize) {
+        self.pin_slots();
+        self.columns.remove(at);
+        let moved = |column: &mut usize| *column -= usize::from(*column > at);
+        self.primary_key.iter_mut().for_each(moved);
+        for index in &mut self.indexes {
+            index.columns.iter_mut().chain(&mut index.predicate).for_each(moved);
+        }
+        self.options.value.iter_mut().for_each(moved);
+    }
+
+    /// Writes down which slot each payload column has, for ranks are about to change.
+    fn pin_slots(&mut self) -> Slots {
+        let slots = self.slot_counts();
+        let places: Vec<(usize, usize)> = self.payload_slots().collect();
+        for (column, slot) in places {
+            self.columns[column].slot = u16::try_from(slot).ok();
+        }
+        self.slots = Some(slots);
+        slots
+    }
+}

@@ -1,0 +1,213 @@
+//! A column: its type, what its values are, and where they come from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Collation, DefinitionError, SqlType, types};
+use crate::scalar::{self, Refusal};
+use crate::value::{Affinity, Value, ValueRef};
+
+/// What a column's values are, after its declared type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnKind {
+    /// 64-bit integers; booleans are 0 and 1.
+    Integer,
+    /// 64-bit floats.
+    Real,
+    /// UTF-8 text.
+    Text,
+    /// Bytes.
+    Blob,
+    /// Integers or floats (`NUMERIC`, `DECIMAL`). Digits beyond a float's are lost, as in SQLite: there is no
+    /// exact decimal behind it.
+    Numeric,
+    /// Anything, kept as it comes.
+    Any,
+}
+
+impl ColumnKind {
+    /// The kind of a type as written in `CREATE TABLE`; a type we do not know is 42704.
+    ///
+    /// Names are compared whole and in any case; what stands in parentheses is ignored (`VARCHAR(20)`).
+    /// No type at all means [`ColumnKind::Any`].
+    pub fn of_declared(declared: &str) -> Result<Self, DefinitionError> {
+        types::kind_of(declared)
+    }
+
+    /// The conversion that SQLite applies for this kind.
+    pub fn affinity(self) -> Affinity {
+        match self {
+            Self::Integer => Affinity::Integer,
+            Self::Real => Affinity::Real,
+            Self::Text => Affinity::Text,
+            Self::Numeric => Affinity::Numeric,
+            Self::Blob | Self::Any => Affinity::Blob,
+        }
+    }
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnDef {
+    /// Its name; names differ by more than ASCII case.
+    pub name: String,
+    /// The declared type as the user wrote it, for clients that ask.
+    pub declared: String,
+    /// What its values are.
+    pub kind: ColumnKind,
+    /// Whether NULL is refused (23502, by whoever applies the write).
+    pub not_null: bool,
+    /// The value of a row that names none; `None` is NULL.
+    pub default: Option<Value>,
+    /// The expression whose value a row takes that names none, where it is not one value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_sql: Option<String>,
+    /// How its texts compare.
+    #[serde(default, skip_serializing_if = "Collation::is_binary")]
+    pub collation: Collation,
+    /// What computes it; nobody else writes it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<Generated>,
+    /// Whether the server numbers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// Made for an index: an indexed expression, or the predicate of a partial index. Users do not see it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    /// Still being computed for rows that were there before it: users do not see it yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+    /// Its place in payloads, once the table was altered; before that its rank among the payload columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u16>,
+    /// Its value in rows that were written before it was added; `None` is NULL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Value>,
+}
+
+/// What computes a column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generated {
+    /// The expression, as SQL over the table's other columns.
+    pub sql: String,
+    /// Whether it was declared `STORED`. Both kinds are computed when a row is written, for the expression is
+    /// deterministic and an index needs the value when the row goes.
+    pub stored: bool,
+}
+
+/// How the server numbers a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Identity {
+    /// Where a row names no value.
+    ByDefault,
+    /// Always; a row that names a value is refused.
+    Always,
+}
+
+impl ColumnDef {
+    /// A nullable column without default, of the type as declared.
+    pub fn new(name: &str, declared: &str) -> Result<Self, DefinitionError> {
+        let kind = ColumnKind::of_declared(declared)?;
+        Ok(Self {
+            name: name.into(),
+            declared: declared.into(),
+            kind,
+            not_null: false,
+            default: None,
+            default_sql: None,
+            collation: Collation::Binary,
+            generated: None,
+            identity: None,
+            hidden: false,
+            pending: false,
+            slot: None,
+            absent: None,
+        })
+    }
+
+    /// Whether a row that names no value gets one.
+    pub fn has_default(&self) -> bool {
+        self.default.is_some()
+            || self.default_sql.is_some()
+            || self.generated.is_some()
+            || self.identity.is_some()
+    }
+
+    /// Whether statements can name it.
+    pub fn is_visible(&self) -> bool {
+        !self.hidden && !self.pending
+    }
+
+    /// The value as this column stores it: which [`scalar::accept`] decides by its declared type.
+    ///
+    /// NULL always fits; `NOT NULL` is checked by whoever applies the write. A BLOB column takes text as its
+    /// bytes, as PostgreSQL does for a literal, because JSON parameters cannot spell a blob.
+    pub fn accept(&self, value: Value) -> Result<Value, TypeMismatch> {
+        let shown = TypeMismatch::shortened(value.as_ref());
+        scalar::accept(self.sql_type(), value).map_err(|refusal| TypeMismatch {
+            column: self.name.clone(),
+            declared: self.declared.clone(),
+            value: shown,
+            refusal,
+        })
+    }
+
+    /// What PostgreSQL clients are told of it, as its declared type has it.
+    pub fn sql_type(&self) -> SqlType {
+        SqlType::of_declared(&self.declared).unwrap_or(SqlType::Unknown)
+    }
+}
+
+/// A value that does not fit its column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeMismatch {
+    /// The column.
+    pub column: String,
+    /// Its type as declared.
+    pub declared: String,
+    /// The value, shortened for a message.
+    pub value: String,
+    /// Why, with the SQLSTATE.
+    pub refusal: Refusal,
+}
+
+impl TypeMismatch {
+    /// How much of a value a message quotes.
+    const SHOWN_CHARS: usize = 40;
+
+    fn shortened(value: ValueRef<'_>) -> String {
+        let text = match value {
+            ValueRef::Blob(bytes) => {
+                // Each byte is two characters, so this already reaches the limit.
+                bytes.iter().take(Self::SHOWN_CHARS).fold(String::from("x'"), |mut hex, byte| {
+                    hex.extend(
+                        [byte >> 4, byte & 15]
+                            .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+                    );
+                    hex
+                }) + "'"
+            }
+            ValueRef::Text(text) => format!("'{text}'"),
+            other => {
+                let mut printed = Vec::new();
+                other.write_text(&mut printed);
+                String::from_utf8_lossy(&printed).into_owned()
+            }
+        };
+        match text.char_indices().nth(Self::SHOWN_CHARS) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text,
+        }
+    }
+}
+
+impl fmt::Display for TypeMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column \"{}\" of type {} does not take {}", self.column, self.declared, self.value)?;
+        // Malformed is all that there is to say of the others.
+        if self.refusal.state == "22P02" { Ok(()) } else { write!(f, ": {}", self.refusal.message) }
+    }
+}
+
+impl std::error::Error for TypeMismatch {}

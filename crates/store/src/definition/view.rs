@@ -1,0 +1,17 @@
+//! A view: a query with a name.
+
+use serde::{Deserialize, Serialize};
+
+/// A view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewDef {
+    /// Tells it from every other view, also from one of its name before it.
+    pub id: u32,
+    /// Its name, unique among tables and views.
+    pub name: String,
+    /// What its columns are called, where that was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Its query, as SQL.
+    pub sql: String,
+}

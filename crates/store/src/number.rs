@@ -1,0 +1,60 @@
+//! Numbers that a table gives out: of rows without a key, and of identity columns.
+//!
+//! A number of an identity column is never given out twice, not after a crash either: a range of them is written into
+//! the definitions before the first of it is used, and the next process goes on behind it.
+
+use std::sync::atomic::Ordering;
+
+use crate::error::WriteError;
+use crate::store::Store;
+use crate::table::Table;
+
+/// Numbers reserved at a time: a write of the definitions for each thousand rows, and at most as many numbers left out
+/// by a restart.
+const NUMBERS_AHEAD: i64 = 1_024;
+
+impl Store {
+    /// A row number for a table without a primary key.
+    pub fn next_row_id(&self, table: &Table) -> i64 {
+        table.state.next_row_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The next number of the table's identity column.
+    pub fn next_number(&self, table: &Table) -> Result<i64, WriteError> {
+        let state = &table.state;
+        // Relaxed: only that no two are the same.
+        let raised = |number: i64| number.checked_add(1);
+        let number = state
+            .next_row_id
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raised)
+            .map_err(|_| WriteError::NumbersExhausted(table.name().to_owned()))?;
+        self.reserve_numbers(table, number)?;
+        Ok(number)
+    }
+
+    /// Notes a number that a row brought along: those given out go on behind it.
+    pub fn note_number(&self, table: &Table, number: i64) -> Result<(), WriteError> {
+        // Relaxed: as in `next_number`.
+        let next = table.state.next_row_id.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+        if number < next { Ok(()) } else { self.reserve_numbers(table, number) }
+    }
+
+    /// Has the definitions say that this number may be in use.
+    fn reserve_numbers(&self, table: &Table, number: i64) -> Result<(), WriteError> {
+        let below = &table.state.numbers_below;
+        // Acquire: pairs with the Release below, so that what it says is written.
+        if number < below.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _one = self.definitions.lock();
+        let before = below.load(Ordering::Acquire);
+        if number < before {
+            return Ok(());
+        }
+        below.store(number.saturating_add(NUMBERS_AHEAD), Ordering::Release);
+        self.save(&self.catalog()).map_err(|_| {
+            below.store(before, Ordering::Release);
+            WriteError::Full
+        })
+    }
+}
