@@ -259,6 +259,7 @@ impl Drop for Server {
 fn sqlcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr, socket: &Path, arena: &Path) {
     command.args(["-t", "1", "-c", "2048", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
     command.arg("-m").arg(setup.memory_mib.to_string());
+    command.args(["--sql-port", "0"]);
     command.arg("-s").arg(socket).arg("--arena").arg(arena);
 }
 

@@ -79,8 +79,12 @@ impl Engine {
 
     /// An executor of SQL for the calling thread.
     pub fn executor(&self, statement_timeout: Option<Duration>) -> Result<Executor, SqlError> {
-        let limits = Limits { statement_timeout, ..Limits::default() };
-        Executor::new(Arc::clone(&self.store), limits)
+        Executor::new(Arc::clone(&self.store), Self::limits(statement_timeout))
+    }
+
+    /// What a statement may take.
+    pub(crate) fn limits(statement_timeout: Option<Duration>) -> Limits {
+        Limits { statement_timeout, ..Limits::default() }
     }
 
     /// The store's housekeeping: a bounded piece of work, to be called each tick.

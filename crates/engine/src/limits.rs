@@ -13,3 +13,12 @@ pub(crate) const EXPTIME_RELATIVE_MAX: i64 = 60 * 60 * 24 * 30;
 /// Values deeper than this in the parameters of a statement are refused; parameters are scalars, and the only object
 /// that means something has depth one.
 pub(crate) const PARAMETERS_MAX: usize = 32_766;
+
+/// Bytes that the prepared statements of one session may take: ten thousand of the usual length.
+pub(crate) const PREPARED_BYTES_MAX: usize = 16 << 20;
+
+/// What a prepared statement takes beside its text and its columns.
+pub(crate) const PREPARED_STATEMENT_BYTES: usize = 256;
+
+/// Portals and cursors that one session has open, beside the unnamed one. Each may hold a result.
+pub(crate) const PORTALS_MAX: usize = 256;

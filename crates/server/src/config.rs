@@ -17,6 +17,10 @@ pub struct Config {
     pub unix_socket: Option<PathBuf>,
     /// The permissions of the Unix socket; it is never wider, not for an instant.
     pub unix_socket_mode: u32,
+    /// TCP addresses of the PostgreSQL door; loopback only, as long as there is no authentication.
+    pub sql_addresses: Vec<SocketAddr>,
+    /// The path of the PostgreSQL door's Unix socket. Its permissions are those of `unix_socket`.
+    pub sql_socket: Option<PathBuf>,
     /// Worker threads.
     pub threads: usize,
     /// Connections at once.
@@ -43,6 +47,8 @@ impl Default for Config {
             listen_addresses: Vec::new(),
             unix_socket: None,
             unix_socket_mode: 0o700,
+            sql_addresses: Vec::new(),
+            sql_socket: None,
             threads: 4,
             max_connections: CONNECTIONS_MAX,
             backlog: BACKLOG,

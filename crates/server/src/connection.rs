@@ -3,16 +3,16 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use engine::{Cancel, Session, TICKS_PER_SECOND, Tick};
+use engine::{Cancel, Session, Tick};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use crate::limits::{
     CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, READ_BUFFER_BYTES,
-    SLOW_BYTES_PER_SECOND, SLOW_GRACE,
 };
 use crate::mailbox::Address;
+use crate::pace::Pace;
 use crate::shared::{Permit, Shared};
 
 /// Waiting bytes below this are not accounted for: they belong to the cost of a connection, and most turns then touch
@@ -81,22 +81,6 @@ pub(crate) struct FirstRead {
     pub(crate) part: usize,
     /// How many.
     pub(crate) len: usize,
-}
-
-/// How many bytes moved since when.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    /// 0: nothing is waited for.
-    since: Tick,
-    bytes: u64,
-}
-
-impl Pace {
-    fn is_too_slow(self, now: Tick) -> bool {
-        let grace = SLOW_GRACE.as_secs() * TICKS_PER_SECOND;
-        let earned = self.bytes * TICKS_PER_SECOND / SLOW_BYTES_PER_SECOND;
-        self.since != 0 && u64::from(now.saturating_sub(self.since)) > grace + earned
-    }
 }
 
 /// Why a connection is closed by the clock.
@@ -391,13 +375,5 @@ mod tests {
     #[test]
     fn an_idle_connection_is_small() {
         assert!(size_of::<Connection>() + IDLE_BUFFER_BYTES < 8 << 10);
-    }
-
-    #[test]
-    fn a_peer_must_keep_a_pace() {
-        let pace = Pace { since: 16, bytes: 10 * SLOW_BYTES_PER_SECOND };
-        assert!(!pace.is_too_slow(16 + 40 * 16));
-        assert!(pace.is_too_slow(17 + 40 * 16));
-        assert!(!Pace { since: 0, bytes: 0 }.is_too_slow(Tick::MAX));
     }
 }

@@ -24,9 +24,11 @@ mod dialogue;
 mod limits;
 mod listen;
 mod mailbox;
+mod pace;
 mod reply;
 mod server;
 mod shared;
+mod sql_door;
 mod sql_threads;
 mod worker;
 

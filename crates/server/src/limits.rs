@@ -84,6 +84,18 @@ pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS
 /// because of unread input.
 pub(crate) const LINGER_BYTES_MAX: usize = 256 << 10;
 
+/// Bytes that are read of a connection whose session has not begun: the longest opening packet, and a little.
+pub(crate) const OPENING_BUFFER_BYTES: usize = 10_240;
+
+/// How long a connection may take to begin its session.
+pub const OPENING_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Connections that have not begun their session: each is short, and a storm of them waits in the kernel's queue.
+pub(crate) const OPENINGS_MAX: usize = 4_096;
+
+/// Bytes of the secret that a cancel request must name, from protocol 3.2 on; PostgreSQL's length.
+pub(crate) const SECRET_BYTES: usize = 32;
+
 /// Room that the key and the row's header take of the largest value: memcached counts the item's header in `-I`.
 pub(crate) const ITEM_HEADER_BYTES: usize = 64;
 

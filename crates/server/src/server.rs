@@ -18,6 +18,7 @@ use crate::dialogue::Desk;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::shared::Shared;
+use crate::sql_door::{DoorAcceptor, DoorWaker, SqlDoor};
 use crate::sql_threads::{self, Statements};
 use crate::worker::{MAIL, Worker};
 
@@ -72,6 +73,9 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     acceptor: Option<JoinHandle<()>>,
     acceptor_waker: Arc<Waker>,
+    door: Arc<SqlDoor>,
+    sql_addresses: Vec<SocketAddr>,
+    door_acceptor: Option<Arc<DoorWaker>>,
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<()>>,
     /// Disconnected when the last worker has ended.
@@ -87,7 +91,10 @@ impl Server {
         let listeners = listen(config)?;
         let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
         describe(config, &addresses, &engine);
+        let sql_listeners = listen_for_sql(config)?;
+        let sql_addresses = sql_listeners.iter().filter_map(|listener| listener.address).collect();
         let shared = Shared::new(engine, config);
+        let door = SqlDoor::new(Arc::clone(&shared))?;
         let (workers_alive, workers_end) = bounded(0);
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
@@ -102,12 +109,16 @@ impl Server {
             addresses,
             acceptor: None,
             acceptor_waker: acceptor.waker(),
+            door,
+            sql_addresses,
+            door_acceptor: None,
             mailboxes,
             threads: Vec::new(),
             workers_end,
             cleaner: None,
         };
         server.start_threads(config, polls, &workers_alive)?;
+        server.open_sql_door(sql_listeners, workers_alive)?;
         server.acceptor = Some(spawn("accept".into(), move || acceptor.run())?);
         Ok(server)
     }
@@ -115,6 +126,11 @@ impl Server {
     /// The TCP addresses that it listens on, in the order of the configuration.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The TCP addresses of the PostgreSQL door, in the order of the configuration.
+    pub fn sql_addresses(&self) -> &[SocketAddr] {
+        &self.sql_addresses
     }
 
     /// Changes what can change while it runs.
@@ -137,10 +153,10 @@ impl Server {
     }
 
     fn start_threads(&mut self, config: &Config, polls: Vec<Poll>, alive: &Sender<()>) -> io::Result<()> {
-        let (statements, queue) = Statements::queue(config.sql_queue);
+        let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&self.door));
         for number in 0..config.sql_threads {
-            let (shared, queue) = (Arc::clone(&self.shared), queue.clone());
-            let thread = spawn(format!("sql-{number}"), move || sql_threads::run(&shared, &queue))?;
+            let (shared, door, queue) = (Arc::clone(&self.shared), Arc::clone(&self.door), queue.clone());
+            let thread = spawn(format!("sql-{number}"), move || sql_threads::run(&shared, &door, &queue))?;
             self.threads.push(thread);
         }
         for (number, poll) in polls.into_iter().enumerate() {
@@ -164,11 +180,28 @@ impl Server {
         Ok(())
     }
 
+    /// Starts the PostgreSQL door's acceptor, where there is something to listen on.
+    fn open_sql_door(&mut self, listeners: Vec<Listener>, alive: Sender<()>) -> io::Result<()> {
+        if listeners.is_empty() {
+            return Ok(());
+        }
+        let acceptor = DoorAcceptor::new(listeners, Arc::clone(&self.door))?;
+        self.door_acceptor = Some(acceptor.waker());
+        self.threads.push(spawn("sql-accept".into(), move || {
+            acceptor.run();
+            drop(alive);
+        })?);
+        Ok(())
+    }
+
     /// Stops accepting; the listening sockets are closed on return.
     fn close_doors(&mut self) {
         self.shared.drain();
         // It can fail only when the acceptor is awake.
         let _awake = self.acceptor_waker.wake();
+        if let Some(door_acceptor) = &self.door_acceptor {
+            door_acceptor.wake();
+        }
         if let Some(acceptor) = self.acceptor.take() {
             join(acceptor);
         }
@@ -181,9 +214,10 @@ impl Server {
     }
 
     fn end(&mut self) {
-        self.close_doors();
         self.shared.stop();
         self.wake_workers();
+        self.door.stop();
+        self.close_doors();
         self.cleaner = None;
         for thread in self.threads.drain(..) {
             join(thread);
@@ -204,7 +238,10 @@ fn check(config: &Config) -> Result<(), StartError> {
         (config.sql_queue == 0, "sql_queue must be at least 1"),
         (config.max_connections == 0, "max_connections must be at least 1"),
         (
-            config.listen_addresses.is_empty() && config.unix_socket.is_none(),
+            config.listen_addresses.is_empty()
+                && config.unix_socket.is_none()
+                && config.sql_addresses.is_empty()
+                && config.sql_socket.is_none(),
             "no address and no Unix socket to listen on",
         ),
     ];
@@ -218,6 +255,13 @@ fn listen(config: &Config) -> Result<Vec<Listener>, ListenError> {
     let tcp = config.listen_addresses.iter().map(|address| Listener::tcp(*address, config.backlog));
     let unix =
         config.unix_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
+    tcp.chain(unix).collect()
+}
+
+fn listen_for_sql(config: &Config) -> Result<Vec<Listener>, ListenError> {
+    let tcp = config.sql_addresses.iter().map(|address| Listener::tcp(*address, config.backlog));
+    let unix =
+        config.sql_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
     tcp.chain(unix).collect()
 }
 

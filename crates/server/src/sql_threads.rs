@@ -1,17 +1,19 @@
-//! Threads that run SQL statements, so that no worker waits for one.
+//! Threads that run SQL: the PostgreSQL door's connections, and the statements of memcached clients, so that no worker
+//! waits for one.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use engine::{Cancel, Counter, Executor, Finished, Lane, Session, SqlError};
+use engine::{Cancel, Counter, Finished, Session, SqlSeat};
 use memcache::compose::sql_error;
+use rustix::io::Errno;
 
 use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
 use crate::reply::write_finished;
 use crate::shared::Shared;
+use crate::sql_door::{self, SqlDesk, SqlDoor, Wake};
 
 /// A statement on its way from a connection to a SQL thread.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub(crate) struct Statement {
 #[derive(Clone, Debug)]
 pub(crate) struct Statements {
     queue: Sender<Statement>,
+    door: Arc<SqlDoor>,
 }
 
 impl Statement {
@@ -49,75 +52,101 @@ impl Statement {
 }
 
 impl Statements {
-    /// The two ends of a queue that holds `length` statements.
-    pub(crate) fn queue(length: usize) -> (Self, Receiver<Statement>) {
+    /// The two ends of a queue that holds `length` statements. The door's threads take them out.
+    pub(crate) fn queue(length: usize, door: Arc<SqlDoor>) -> (Self, Receiver<Statement>) {
         let (sender, receiver) = bounded(length);
-        (Self { queue: sender }, receiver)
+        (Self { queue: sender, door }, receiver)
     }
 
     /// Puts a statement into the queue; `Break` when it is full.
     pub(crate) fn submit(&self, statement: Statement) -> ControlFlow<()> {
         match self.queue.try_send(statement) {
-            Ok(()) => ControlFlow::Continue(()),
+            Ok(()) => {
+                self.door.call();
+                ControlFlow::Continue(())
+            }
             Err(_) => ControlFlow::Break(()),
         }
     }
 }
 
-/// Runs statements until the queue's other ends are gone.
-pub(crate) fn run(shared: &Arc<Shared>, queue: &Receiver<Statement>) {
-    let mut thread = SqlThread { lane: shared.engine.lane(), executor: None, timeout: None };
-    for statement in queue {
-        thread.lane.begin_batch();
-        let timeout = shared.statement_timeout();
-        let reply = catch_unwind(AssertUnwindSafe(|| thread.execute(&statement, timeout)));
-        let panicked = reply.is_err();
-        let bytes = reply.unwrap_or_else(|_| thread.apologise());
-        let reply = SqlReply { address: statement.address, bytes, panicked };
-        statement.mailbox.send(Letter::Reply(reply));
+/// Serves until the server stops. What was queued is done before.
+pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<Statement>) {
+    let mut thread = SqlThread { shared, door, queue, desk: SqlDesk::new(SqlSeat::new(shared.engine.lane())) };
+    let mut events = Vec::with_capacity(1);
+    loop {
+        match door.wait(&mut events) {
+            Ok(Some(Wake::Connection { place, hung_up })) => {
+                thread.desk.seat.set_timeout(shared.statement_timeout());
+                sql_door::serve(door, &mut thread.desk, place, hung_up);
+            }
+            Ok(Some(Wake::Call)) => thread.answer_call(),
+            Ok(None) => {}
+            Err(error) if error.raw_os_error() == Some(Errno::INTR.raw_os_error()) => {}
+            Err(error) => {
+                // Only a descriptor or an address that is wrong can cause this: our own mistake.
+                tracing::error!(%error, "SQL thread cannot wait for events");
+                return;
+            }
+        }
+        if shared.is_stopping() && queue.is_empty() {
+            // The call that woke this thread was one for all.
+            return door.call();
+        }
     }
 }
 
-/// What a SQL thread keeps from statement to statement.
-struct SqlThread {
-    lane: Lane,
-    /// None before the first statement, and after one that panicked: what it left behind is not trusted.
-    executor: Option<Executor>,
-    /// The timeout that the executor was made with.
-    timeout: Option<Duration>,
+/// What a SQL thread works with.
+struct SqlThread<'t> {
+    shared: &'t Arc<Shared>,
+    door: &'t Arc<SqlDoor>,
+    queue: &'t Receiver<Statement>,
+    desk: SqlDesk,
 }
 
-impl SqlThread {
+impl SqlThread<'_> {
+    /// Takes one statement, or one connection that waits for a turn. A call may stand for several, so another thread
+    /// is called before the work begins when there is more.
+    fn answer_call(&mut self) {
+        self.desk.seat.set_timeout(self.shared.statement_timeout());
+        if let Ok(statement) = self.queue.try_recv() {
+            if !self.queue.is_empty() || self.door.has_again() {
+                self.door.call();
+            }
+            self.answer(&statement);
+        } else if let Some(place) = self.door.next_again() {
+            if self.door.has_again() {
+                self.door.call();
+            }
+            sql_door::serve(self.door, &mut self.desk, place, false);
+        }
+    }
+
+    fn answer(&mut self, statement: &Statement) {
+        self.desk.seat.lane_mut().begin_batch();
+        let reply = catch_unwind(AssertUnwindSafe(|| self.execute(statement)));
+        let panicked = reply.is_err();
+        let bytes = reply.unwrap_or_else(|_| self.apologise());
+        let reply = SqlReply { address: statement.address, bytes, panicked };
+        statement.mailbox.send(Letter::Reply(reply));
+    }
+
     /// The whole reply to a statement.
-    fn execute(&mut self, statement: &Statement, timeout: Option<Duration>) -> Vec<u8> {
+    fn execute(&mut self, statement: &Statement) -> Vec<u8> {
         let mut out = Vec::new();
-        let finished = match self.renew_executor(timeout) {
-            Ok(()) => self.run(statement, &mut out),
+        let Statement { session, text, parameters, cancel, .. } = statement;
+        let finished = match self.desk.seat.tools() {
+            Ok((lane, executor)) => session.sql(lane, executor, text, parameters.as_deref(), cancel, &mut out),
             Err(error) => Finished::Failed(error),
         };
         write_finished(&finished, &mut out);
         out
     }
 
-    fn run(&mut self, statement: &Statement, out: &mut Vec<u8>) -> Finished {
-        let Statement { session, text, parameters, cancel, .. } = statement;
-        let executor = self.executor.as_mut().expect("renew_executor made one");
-        session.sql(&mut self.lane, executor, text, parameters.as_deref(), cancel, out)
-    }
-
-    /// Makes an executor, unless there is one that has the same settings.
-    fn renew_executor(&mut self, timeout: Option<Duration>) -> Result<(), SqlError> {
-        if self.executor.is_none() || self.timeout != timeout {
-            self.executor = Some(self.lane.engine().executor(timeout)?);
-            self.timeout = timeout;
-        }
-        Ok(())
-    }
-
     #[cold]
     fn apologise(&mut self) -> Vec<u8> {
-        self.lane.count(Counter::Panics, 1);
-        self.executor = None;
+        self.desk.seat.lane().count(Counter::Panics, 1);
+        self.desk.seat.distrust();
         let mut bytes = Vec::new();
         sql_error("XX000", "internal error", &mut bytes);
         bytes

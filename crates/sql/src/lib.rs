@@ -63,3 +63,4 @@ pub use store::definition::SqlType;
 pub use system::{FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table};
 pub use table::Cancel;
 pub use text::split::{Piece, split_statements};
+pub use text::token;

@@ -19,7 +19,7 @@ use crate::log::Log;
 use crate::place::Places;
 use crate::settings::{
     COLD, Chosen, FLUSH_ENABLED, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, MAX_CONNECTIONS, MAX_ITEM_SIZE,
-    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS,
+    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS,
     VERBOSITY,
 };
 
@@ -49,6 +49,7 @@ pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, Strin
         start: &start,
         tables_made: made,
         addresses: server.addresses(),
+        sql_addresses: server.sql_addresses(),
         places: &places,
         memory_mb: chosen.number(&MEMORY_MB),
     });
@@ -148,10 +149,16 @@ fn make_tables(
 
 fn server_config(chosen: &Chosen, places: &Places) -> Config {
     let port = u16::try_from(chosen.number(&PORT)).unwrap_or(0);
-    let addresses = chosen.addresses(&LISTEN_ADDRESSES).iter().map(|address| SocketAddr::new(*address, port));
+    let sql_port = u16::try_from(chosen.number(&SQL_PORT)).unwrap_or(0);
+    let addresses = |port: u16| {
+        let addresses = chosen.addresses(&LISTEN_ADDRESSES).iter().filter(move |_| port != 0);
+        addresses.map(|address| SocketAddr::new(*address, port)).collect()
+    };
     Config {
-        listen_addresses: addresses.filter(|_| port != 0).collect(),
+        listen_addresses: addresses(port),
         unix_socket: places.socket.clone(),
+        sql_addresses: addresses(sql_port),
+        sql_socket: places.sql_socket.clone(),
         unix_socket_mode: u32::try_from(chosen.number(&UNIX_SOCKET_PERMISSIONS)).unwrap_or(0o700),
         threads: chosen.count(&THREADS),
         max_connections: chosen.count(&MAX_CONNECTIONS),
@@ -188,7 +195,7 @@ fn explained(message: &str) -> String {
         );
     }
     if message.contains("Address already in use") {
-        return format!("{message}; choose another port (-p), or 0 for the Unix socket alone");
+        return format!("{message}; choose another port (-p, --sql-port), or 0 to do without");
     }
     message.to_owned()
 }

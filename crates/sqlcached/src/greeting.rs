@@ -14,6 +14,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) start: &'a Start,
     pub(crate) tables_made: usize,
     pub(crate) addresses: &'a [SocketAddr],
+    pub(crate) sql_addresses: &'a [SocketAddr],
     pub(crate) places: &'a Places,
     pub(crate) memory_mb: u64,
 }
@@ -46,6 +47,12 @@ fn text(facts: &Facts<'_>) -> String {
     if let Some(path) = &facts.places.socket {
         let _ = writeln!(text, "  memcached and SQL on {}", path.display());
     }
+    for address in facts.sql_addresses {
+        let _ = writeln!(text, "  PostgreSQL clients on {address}");
+    }
+    if let Some(path) = &facts.places.sql_socket {
+        let _ = writeln!(text, "  PostgreSQL clients on {}", path.display());
+    }
     let door = match (facts.addresses.first(), &facts.places.socket) {
         (Some(address), _) => format!("{} {}", address.ip(), address.port()),
         (None, Some(path)) => format!("-U {}", path.display()),
@@ -59,6 +66,9 @@ fn text(facts: &Facts<'_>) -> String {
            printf 'sql {}\\r\\n{statement}\\r\\nquit\\r\\n' | nc {door}\n",
         statement.len()
     );
+    if let Some(address) = facts.sql_addresses.first() {
+        let _ = writeln!(text, "  psql -h {} -p {} -c '{statement}'", address.ip(), address.port());
+    }
     text
 }
 
@@ -71,16 +81,24 @@ mod tests {
 
     #[test]
     fn it_says_how_to_reach_it() {
-        let places = Places { arena: Some("/dev/shm/a".into()), socket: Some("/tmp/s".into()) };
+        let places = Places { arena: Some("/dev/shm/a".into()), socket: Some("/tmp/s".into()), sql_socket: None };
         let start = Start::Warm { rows: 3, dropped: 1, redone: 2 };
         let addresses = ["127.0.0.1:11211".parse().unwrap()];
-        let facts =
-            Facts { start: &start, tables_made: 0, addresses: &addresses, places: &places, memory_mb: 64 };
+        let sql_addresses = ["127.0.0.1:5433".parse().unwrap()];
+        let facts = Facts {
+            start: &start,
+            tables_made: 0,
+            addresses: &addresses,
+            sql_addresses: &sql_addresses,
+            places: &places,
+            memory_mb: 64,
+        };
         let text = text(&facts);
         assert!(text.contains(
             "warm start: 3 rows in /dev/shm/a (64 MiB); 1 torn rows dropped, 2 commits finished\n"
         ));
         assert!(text.contains("| nc 127.0.0.1 11211\n"));
+        assert!(text.contains("psql -h 127.0.0.1 -p 5433 -c 'SELECT"));
         assert!(text.contains("'sql 32\\r\\nSELECT"));
     }
 }

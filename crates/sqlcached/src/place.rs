@@ -4,18 +4,20 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::settings::{ARENA, Chosen, PORT, UNIX_SOCKET_PATH};
+use crate::settings::{ARENA, Chosen, PORT, SQL_PORT, SQL_SOCKET_DIR, UNIX_SOCKET_PATH};
 
 /// Files here are memory; they last until the machine restarts.
 const MEMORY_FILES: &str = "/dev/shm";
 
-/// Where this daemon keeps its two files.
+/// Where this daemon keeps its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The arena; none for memory of the daemon's own.
     pub(crate) arena: Option<PathBuf>,
     /// The Unix socket; none when it is switched off.
     pub(crate) socket: Option<PathBuf>,
+    /// The Unix socket of the PostgreSQL door.
+    pub(crate) sql_socket: Option<PathBuf>,
 }
 
 impl Places {
@@ -34,8 +36,22 @@ impl Places {
         Ok(Self {
             arena: place(chosen.path(&ARENA), "arena")?,
             socket: place(chosen.path(&UNIX_SOCKET_PATH), "sock")?,
+            sql_socket: sql_socket(chosen)?,
         })
     }
+}
+
+/// The PostgreSQL door's socket, by the name that libpq looks for.
+fn sql_socket(chosen: &Chosen) -> Result<Option<PathBuf>, String> {
+    let port = chosen.number(&SQL_PORT);
+    let path = chosen.path(&SQL_SOCKET_DIR);
+    let directory = match path.to_str() {
+        _ if port == 0 => return Ok(None),
+        Some("none") => return Ok(None),
+        Some("auto") => private_directory(Path::new(MEMORY_FILES))?,
+        _ => path.to_path_buf(),
+    };
+    Ok(Some(directory.join(format!(".s.PGSQL.{port}"))))
 }
 
 /// `sqlcached-<uid>` in `parent`, ours alone. Anybody may write to `/dev/shm`, so a directory that somebody else put

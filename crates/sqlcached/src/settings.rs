@@ -113,6 +113,29 @@ pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
     help: "Unix socket to listen on; auto is <port>.sock in a private directory under /dev/shm, none switches it off.",
 };
 
+pub(crate) static SQL_PORT: Setting = Setting {
+    name: "sql_port",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Number { min: 0, max: 65_535 },
+    default: "5433",
+    reloadable: false,
+    section: Section::Network,
+    help: "TCP port on which PostgreSQL clients are served; 0 switches this door off, its Unix socket too.",
+};
+
+pub(crate) static SQL_SOCKET_DIR: Setting = Setting {
+    name: "sql_socket_dir",
+    letter: None,
+    aliases: &["unix_socket_directories"],
+    kind: Kind::Path { words: &["auto", "none"] },
+    default: "auto",
+    reloadable: false,
+    section: Section::Network,
+    help: "Directory of the Unix socket for PostgreSQL clients, .s.PGSQL.<sql_port>; auto is a private directory \
+           under /dev/shm, none switches the socket off.",
+};
+
 pub(crate) static UNIX_SOCKET_PERMISSIONS: Setting = Setting {
     name: "unix_socket_permissions",
     letter: Some('a'),
@@ -121,7 +144,7 @@ pub(crate) static UNIX_SOCKET_PERMISSIONS: Setting = Setting {
     default: "0700",
     reloadable: false,
     section: Section::Network,
-    help: "Who may use the Unix socket, as chmod writes it in octal.",
+    help: "Who may use the Unix sockets, as chmod writes it in octal.",
 };
 
 pub(crate) static MAX_CONNECTIONS: Setting = Setting {
@@ -274,6 +297,8 @@ pub(crate) static ALL: &[&Setting] = &[
     &PORT,
     &LISTEN_ADDRESSES,
     &UNIX_SOCKET_PATH,
+    &SQL_PORT,
+    &SQL_SOCKET_DIR,
     &UNIX_SOCKET_PERMISSIONS,
     &MAX_CONNECTIONS,
     &THREADS,

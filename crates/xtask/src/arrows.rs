@@ -15,10 +15,11 @@ type Rule = (&'static str, &'static [&'static str], bool);
 const RULES: &[Rule] = &[
     ("arena", &[], true),
     ("memcache", &[], false),
+    ("postgres", &[], false),
     ("store", &["arena"], false),
     ("sql", &["store"], true),
     ("engine", &["store", "sql"], false),
-    ("server", &["engine", "memcache"], false),
+    ("server", &["engine", "memcache", "postgres"], false),
     ("sqlcached", &["server", "engine", "store"], false),
     ("sqlcached-bench", &["sqlcached", "server", "engine", "memcache", "sql", "store", "arena"], false),
     ("xtask", &[], false),

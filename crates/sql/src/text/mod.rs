@@ -7,5 +7,5 @@ pub(crate) mod parse;
 pub(crate) mod schema;
 pub(crate) mod split;
 pub(crate) mod storage;
-pub(crate) mod token;
+pub mod token;
 pub(crate) mod transaction;

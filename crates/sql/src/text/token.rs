@@ -2,7 +2,7 @@
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A keyword or a bare name.
     Word,
     /// A name in `"`, `` ` `` or `[]`.
@@ -21,27 +21,28 @@ pub(crate) enum Kind {
 
 /// A token and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
-    pub(crate) kind: Kind,
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: Kind,
     /// As written.
-    pub(crate) text: &'a str,
+    pub text: &'a str,
     /// Where it begins, in bytes.
-    pub(crate) start: usize,
+    pub start: usize,
 }
 
 impl Token<'_> {
     /// Whether it is this keyword (given in any case).
-    pub(crate) fn is(&self, keyword: &str) -> bool {
+    pub fn is(&self, keyword: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(keyword)
     }
 
     /// Whether it is this sign.
-    pub(crate) fn is_sign(&self, sign: u8) -> bool {
+    pub fn is_sign(&self, sign: u8) -> bool {
         self.kind == Kind::Sign(sign)
     }
 
     /// Where it ends, in bytes.
-    pub(crate) fn end(&self) -> usize {
+    pub fn end(&self) -> usize {
         self.start + self.text.len()
     }
 }
@@ -49,13 +50,14 @@ impl Token<'_> {
 /// The tokens of a text; blanks and comments are skipped. An unfinished literal reaches to the end: SQLite or
 /// the parser will refuse it.
 #[derive(Clone, Debug)]
-pub(crate) struct Tokens<'a> {
+pub struct Tokens<'a> {
     sql: &'a str,
     at: usize,
 }
 
 impl<'a> Tokens<'a> {
-    pub(crate) fn new(sql: &'a str) -> Self {
+    /// The tokens of this text.
+    pub fn new(sql: &'a str) -> Self {
         Self { sql, at: 0 }
     }
 
@@ -150,7 +152,7 @@ fn number(bytes: &[u8]) -> usize {
 }
 
 /// A name without its quotes.
-pub(crate) fn unquoted(name: &str) -> String {
+pub fn unquoted(name: &str) -> String {
     let (quote, close) = match name.as_bytes().first() {
         Some(b'"') => ('"', '"'),
         Some(b'`') => ('`', '`'),
@@ -168,7 +170,7 @@ pub(crate) fn unquoted(name: &str) -> String {
 }
 
 /// A name in double quotes, as SQL takes any name.
-pub(crate) fn quoted_name(name: &str) -> String {
+pub fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

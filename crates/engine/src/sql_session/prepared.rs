@@ -1,0 +1,165 @@
+//! Prepared statements.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sql::{Description, OwnedColumn, SqlError, SqlType};
+
+use crate::limits::{PREPARED_BYTES_MAX, PREPARED_STATEMENT_BYTES};
+
+/// A statement that waits for values.
+#[derive(Debug)]
+pub struct Prepared {
+    text: Box<str>,
+    body: Body,
+    parameters: Vec<SqlType>,
+    /// The same by number, as clients are told them.
+    parameter_oids: Vec<u32>,
+    columns: Option<Vec<ResultColumn>>,
+    tag: &'static str,
+}
+
+/// What runs it.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Nothing: there is no statement.
+    Empty,
+    /// The SQL layer.
+    Sql,
+}
+
+/// A column of a prepared statement's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// The column.
+    pub column: OwnedColumn,
+    /// Its type's number.
+    pub type_oid: u32,
+    /// Its type's size.
+    pub size: i16,
+}
+
+impl ResultColumn {
+    fn new(column: OwnedColumn) -> Self {
+        Self { type_oid: column.ty.oid(), size: column.ty.size(), column }
+    }
+}
+
+impl Prepared {
+    /// A statement of the SQL layer.
+    pub(crate) fn new(text: &str, description: Description) -> Self {
+        let Description { parameters, columns, tag } = description;
+        let parameter_oids = parameters.iter().map(|ty| ty.oid()).collect();
+        let columns = columns.map(|columns| columns.into_iter().map(ResultColumn::new).collect());
+        Self { text: text.into(), body: Body::Sql, parameters, parameter_oids, columns, tag }
+    }
+
+    /// No statement at all.
+    pub(crate) fn empty() -> Self {
+        let nothing = Description::default();
+        Self { body: Body::Empty, ..Self::new("", nothing) }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The types of its parameters.
+    pub fn parameters(&self) -> &[SqlType] {
+        &self.parameters
+    }
+
+    /// Their numbers.
+    pub fn parameter_oids(&self) -> &[u32] {
+        &self.parameter_oids
+    }
+
+    /// The columns of its rows; none for a statement that gives none.
+    pub fn columns(&self) -> Option<&[ResultColumn]> {
+        self.columns.as_deref()
+    }
+
+    /// PostgreSQL's word for it.
+    pub(crate) fn tag(&self) -> &'static str {
+        self.tag
+    }
+
+    /// What it takes of the session's allowance.
+    fn bytes(&self) -> usize {
+        let columns = self.columns.iter().flatten();
+        let names: usize = columns.map(|column| size_of::<ResultColumn>() + column.column.name.len() * 2).sum();
+        PREPARED_STATEMENT_BYTES + self.text.len() + self.parameters.len() * 8 + names
+    }
+}
+
+/// The types that a client chose, by their numbers; 0 leaves it open.
+pub(crate) fn chosen_types(types: impl Iterator<Item = u32>) -> Result<Vec<Option<SqlType>>, SqlError> {
+    types
+        .map(|oid| match SqlType::of_oid(oid) {
+            None if oid != 0 => Err(SqlError::new("42704", format!("type with OID {oid} does not exist"))),
+            Some(SqlType::Unknown) | None => Ok(None),
+            known => Ok(known),
+        })
+        .collect()
+}
+
+/// A session's prepared statements.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    unnamed: Option<Arc<Prepared>>,
+    named: HashMap<Box<str>, Arc<Prepared>>,
+    bytes: usize,
+}
+
+impl Statements {
+    #[inline]
+    pub(crate) fn get(&self, name: &str) -> Result<&Arc<Prepared>, SqlError> {
+        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) };
+        found.ok_or_else(|| unknown(name))
+    }
+
+    pub(crate) fn put(&mut self, name: &str, prepared: Prepared) -> Result<(), SqlError> {
+        if name.is_empty() {
+            self.unnamed = Some(Arc::new(prepared));
+            return Ok(());
+        }
+        if self.named.contains_key(name) {
+            return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        let bytes = self.bytes + prepared.bytes() + name.len();
+        if bytes > PREPARED_BYTES_MAX {
+            let message = format!(
+                "prepared statements of this session take more than {PREPARED_BYTES_MAX} bytes; it has {}",
+                self.named.len()
+            );
+            return Err(SqlError::new("53400", message).with_hint("DEALLOCATE those that are not used any more"));
+        }
+        self.bytes = bytes;
+        self.named.insert(name.into(), Arc::new(prepared));
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        if name.is_empty() {
+            return self.unnamed.take().is_some();
+        }
+        let removed = self.named.remove(name);
+        if let Some(prepared) = &removed {
+            self.bytes -= prepared.bytes() + name.len();
+        }
+        removed.is_some()
+    }
+}
+
+#[cold]
+fn unknown(name: &str) -> SqlError {
+    if name.is_empty() {
+        return SqlError::new("26000", "unnamed prepared statement does not exist");
+    }
+    SqlError::new("26000", format!("prepared statement \"{name}\" does not exist"))
+}

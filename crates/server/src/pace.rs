@@ -1,0 +1,34 @@
+//! Whether a peer keeps a pace.
+
+use engine::{TICKS_PER_SECOND, Tick};
+
+use crate::limits::{SLOW_BYTES_PER_SECOND, SLOW_GRACE};
+
+/// How many bytes moved since when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// 0: nothing is waited for.
+    pub(crate) since: Tick,
+    pub(crate) bytes: u64,
+}
+
+impl Pace {
+    pub(crate) fn is_too_slow(self, now: Tick) -> bool {
+        let grace = SLOW_GRACE.as_secs() * TICKS_PER_SECOND;
+        let earned = self.bytes * TICKS_PER_SECOND / SLOW_BYTES_PER_SECOND;
+        self.since != 0 && u64::from(now.saturating_sub(self.since)) > grace + earned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_must_keep_a_pace() {
+        let pace = Pace { since: 16, bytes: 10 * SLOW_BYTES_PER_SECOND };
+        assert!(!pace.is_too_slow(16 + 40 * 16));
+        assert!(pace.is_too_slow(17 + 40 * 16));
+        assert!(!Pace { since: 0, bytes: 0 }.is_too_slow(Tick::MAX));
+    }
+}

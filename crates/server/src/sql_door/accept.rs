@@ -1,0 +1,248 @@
+//! The door's acceptor: takes connections in, hears cancel requests, and looks at the clock.
+//!
+//! It runs no statement and waits for no connection, so that all this works while every SQL thread is busy.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Lane, TICK_NS, TICKS_PER_SECOND, Tick};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use super::SqlDoor;
+use super::connection::{Connection, Overdue};
+use super::opening::{Opening, Step};
+use super::turn::fatal;
+use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENING_PATIENCE, OPENINGS_MAX, SWEEP_INTERVAL};
+use crate::listen::Listener;
+use crate::shared::Shared;
+
+/// Tokens below are listeners.
+const LISTENERS: u64 = 1 << 16;
+
+/// The token of [`DoorWaker`].
+const CALL: u64 = u64::MAX;
+
+/// Wakes the acceptor, so that it sees that the server drains.
+#[derive(Debug)]
+pub(crate) struct DoorWaker(OwnedFd);
+
+impl DoorWaker {
+    pub(crate) fn wake(&self) {
+        // It fails only when the counter is full, and then the acceptor is awake.
+        let _raised = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct DoorAcceptor {
+    epoll: OwnedFd,
+    waker: Arc<DoorWaker>,
+    listeners: Vec<Listener>,
+    door: Arc<SqlDoor>,
+    shared: Arc<Shared>,
+    lane: Lane,
+    /// Connections whose session has not begun, by token.
+    openings: HashMap<u64, Opening>,
+    /// The token of the next of them.
+    next: u64,
+    swept: Tick,
+}
+
+impl DoorAcceptor {
+    pub(crate) fn new(listeners: Vec<Listener>, door: Arc<SqlDoor>) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (token, listener) in listeners.iter().enumerate() {
+            epoll::add(&epoll, listener, epoll::EventData::new_u64(token as u64), epoll::EventFlags::IN)?;
+        }
+        let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &call, epoll::EventData::new_u64(CALL), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        let shared = Arc::clone(&door.shared);
+        let lane = shared.engine.lane();
+        let swept = lane.now();
+        Ok(Self {
+            epoll,
+            waker: Arc::new(DoorWaker(call)),
+            listeners,
+            door,
+            shared,
+            lane,
+            openings: HashMap::new(),
+            next: LISTENERS,
+            swept,
+        })
+    }
+
+    pub(crate) fn waker(&self) -> Arc<DoorWaker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Serves until the server drains and the last session has ended, or the server stops.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS_PER_POLL);
+        while !self.shared.is_stopping() {
+            if !self.wait(&mut events) {
+                std::thread::sleep(ACCEPT_REST);
+            }
+            self.lane.begin_batch();
+            if self.shared.is_draining() {
+                if self.drain() {
+                    return;
+                }
+                continue;
+            }
+            for event in events.drain(..) {
+                self.handle(event.data.u64());
+            }
+            self.sweep();
+        }
+    }
+
+    fn wait(&self, events: &mut Vec<epoll::Event>) -> bool {
+        events.clear();
+        let patience = if self.shared.is_draining() { ACCEPT_REST } else { SWEEP_INTERVAL };
+        let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
+        let space = rustix::buffer::spare_capacity(events);
+        match epoll::wait(&self.epoll, space, Some(&patience)) {
+            Ok(_) | Err(Errno::INTR) => true,
+            Err(error) => {
+                tracing::error!(%error, "the SQL door cannot wait for connections");
+                false
+            }
+        }
+    }
+
+    fn handle(&mut self, token: u64) {
+        if token < LISTENERS {
+            // Below the number of listeners.
+            self.accept(usize::try_from(token).unwrap_or(0));
+        } else if let Some(opening) = self.openings.remove(&token) {
+            self.step(token, opening);
+        }
+    }
+
+    /// Accepts those who wait; who is left is announced again.
+    fn accept(&mut self, listener: usize) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.listeners[listener].accept() {
+                Ok(fd) => self.welcome(fd),
+                Err(Errno::AGAIN) => return,
+                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
+                    tracing::warn!(%error, "no descriptor for a new connection; raise the limit of open files");
+                    return std::thread::sleep(ACCEPT_REST);
+                }
+                // The peer went away while it waited.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn welcome(&mut self, fd: OwnedFd) {
+        let permit = if self.openings.len() < OPENINGS_MAX { self.shared.admit() } else { None };
+        let Some(permit) = permit else {
+            let mut out = Vec::new();
+            fatal("53300", "sorry, too many clients already (max_connections)", &mut out);
+            let _gone = rustix::net::send(&fd, &out, SendFlags::NOSIGNAL);
+            return;
+        };
+        let token = self.next;
+        self.next += 1;
+        let events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
+        if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(token), events).is_ok() {
+            self.step(token, Opening::new(fd, permit, self.lane.now()));
+        }
+    }
+
+    fn step(&mut self, token: u64, opening: Opening) {
+        match opening.step(&self.door, self.lane.now()) {
+            Step::Wait(opening) => {
+                self.openings.insert(token, opening);
+            }
+            Step::Begin(connection) => {
+                let _served = epoll::delete(&self.epoll, connection.fd()).and_then(|()| {
+                    // A connection that cannot be registered is dropped, which closes it.
+                    self.door.open(*connection).map_err(|_| Errno::NOMEM)
+                });
+            }
+            Step::End => {}
+        }
+    }
+
+    /// Closes what has been silent for too long, and what reads or sends too slowly.
+    fn sweep(&mut self) {
+        let now = self.lane.now();
+        if u64::from(now.saturating_sub(self.swept)) < ticks(SWEEP_INTERVAL) {
+            return;
+        }
+        self.swept = now;
+        let patience = ticks(OPENING_PATIENCE);
+        self.openings.retain(|_, opening| {
+            let stays = u64::from(now.saturating_sub(opening.since)) <= patience;
+            if !stays {
+                opening.expire();
+            }
+            stays
+        });
+        let idle = self.shared.idle_timeout().map(ticks);
+        for (place, found) in self.door.places.all() {
+            let Some(mut guard) = found.look() else { continue };
+            match guard.as_mut().and_then(|connection| connection.overdue(now, idle)) {
+                Some(Overdue { counter, state, message }) => {
+                    self.lane.count(counter, 1);
+                    if let Some(connection) = guard.as_mut() {
+                        last_words(connection, state, message, now);
+                    }
+                    self.door.places.close(place, guard);
+                }
+                None => {
+                    drop(guard);
+                    if found.is_marked() {
+                        self.door.turn_again(place);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the sessions that wait for their clients; those that are served end with their turn. Says whether none is
+    /// left.
+    fn drain(&mut self) -> bool {
+        self.listeners.clear();
+        self.openings.clear();
+        let now = self.lane.now();
+        let mut left = false;
+        for (place, found) in self.door.places.all() {
+            let Some(mut guard) = found.look() else {
+                left = true;
+                continue;
+            };
+            let Some(connection) = guard.as_mut() else { continue };
+            if !connection.closing {
+                connection.closing = true;
+                last_words(connection, "57P01", "terminating connection due to administrator command", now);
+            }
+            connection.flush();
+            if connection.output_waiting() == 0 || connection.broken {
+                self.door.places.close(place, guard);
+            } else {
+                left = true;
+            }
+        }
+        !left
+    }
+}
+
+fn last_words(connection: &mut Connection, state: &str, message: &str, now: Tick) {
+    let mut out = Vec::new();
+    fatal(state, message, &mut out);
+    connection.deliver(&mut out, now);
+}
+
+fn ticks(duration: Duration) -> u64 {
+    duration.as_secs() * TICKS_PER_SECOND + u64::from(duration.subsec_nanos()) / TICK_NS
+}

@@ -1,0 +1,151 @@
+//! The PostgreSQL door: sessions of SQL, served by the SQL threads themselves.
+//!
+//! ```text
+//!   door acceptor: listeners, opening packets, cancel requests, timeouts
+//!        | a connection whose session has begun
+//!        v
+//!   one epoll, all SQL threads wait on it --> whoever is told takes the connection, reads, executes, writes
+//! ```
+//!
+//! There is no hand-over between threads on the way of a statement: the thread that the kernel wakes does all of it. A
+//! long statement keeps one SQL thread; the others serve, and the acceptor still takes in connections and cancels.
+//!
+//! An event says "there is something"; who holds the connection's lock acts on it. A thread that is told of a
+//! connection in another's hands leaves a mark and goes on, and the other looks once more before it leaves
+//! ([`places`]). So an event costs one `epoll_wait`, one `recv` and one `send`, and nothing is registered anew.
+
+mod accept;
+mod connection;
+mod dialogue;
+mod opening;
+mod places;
+mod rows;
+mod turn;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+
+pub(crate) use accept::{DoorAcceptor, DoorWaker};
+pub(crate) use turn::{Desk as SqlDesk, serve};
+
+use crate::shared::Shared;
+use self::connection::Connection;
+use self::places::{Cancels, Places};
+
+/// The mark of the event that no connection causes: a statement of a memcached client waits, a connection wants
+/// another turn, or the server stops.
+const CALL: u64 = u64::MAX;
+
+/// What the SQL threads and the door's acceptor share.
+#[derive(Debug)]
+pub(crate) struct SqlDoor {
+    epoll: OwnedFd,
+    /// Raised to call one thread.
+    call: OwnedFd,
+    places: Places,
+    cancels: Cancels,
+    /// Connections that have something to do without an event. At most one entry for each turn that ended early.
+    again: Mutex<VecDeque<usize>>,
+    shared: Arc<Shared>,
+}
+
+/// What a SQL thread was woken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// A connection has something to read, or room to write.
+    Connection {
+        /// Where it is.
+        place: usize,
+        /// Its peer is gone altogether.
+        hung_up: bool,
+    },
+    /// See [`CALL`].
+    Call,
+}
+
+impl SqlDoor {
+    pub(crate) fn new(shared: Arc<Shared>) -> io::Result<Arc<Self>> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        // Edge-triggered and never read: each call wakes one thread.
+        epoll::add(&epoll, &call, epoll::EventData::new_u64(CALL), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        Ok(Arc::new(Self {
+            epoll,
+            call,
+            places: Places::new(),
+            cancels: Cancels::default(),
+            again: Mutex::new(VecDeque::new()),
+            shared,
+        }))
+    }
+
+    /// Waits until there is something to do. `events` holds one: whatever else is ready is another thread's.
+    pub(crate) fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<Option<Wake>> {
+        events.clear();
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), None)?;
+        let Some(event) = events.first() else { return Ok(None) };
+        let (data, flags) = (event.data, event.flags);
+        if data.u64() == CALL {
+            return Ok(Some(Wake::Call));
+        }
+        let hung_up = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        Ok(usize::try_from(data.u64()).ok().map(|place| Wake::Connection { place, hung_up }))
+    }
+
+    /// Wakes one SQL thread.
+    pub(crate) fn call(&self) {
+        // It fails only when the counter is full, and then it was raised before.
+        let _raised = rustix::io::write(&self.call, &1_u64.to_ne_bytes());
+    }
+
+    /// A connection that wants another turn, if one does.
+    pub(crate) fn next_again(&self) -> Option<usize> {
+        self.again.lock().pop_front()
+    }
+
+    /// Whether [`SqlDoor::next_again`] would find one.
+    pub(crate) fn has_again(&self) -> bool {
+        !self.again.lock().is_empty()
+    }
+
+    /// Gives a connection another turn, behind those that wait already.
+    fn turn_again(&self, place: usize) {
+        self.again.lock().push_back(place);
+        self.call();
+    }
+
+    /// Takes a connection in.
+    fn open(&self, connection: Connection) -> io::Result<()> {
+        let has_input = connection.has_input();
+        let data = |place: usize| epoll::EventData::new_u64(place as u64);
+        let place = self.places.put(connection, |connection, place| {
+            Ok(epoll::add(&self.epoll, connection.fd(), data(place), interest(false))?)
+        })?;
+        if has_input {
+            self.turn_again(place);
+        }
+        Ok(())
+    }
+
+    /// Asks for events of a connection, for room to write only while replies wait.
+    fn watch(&self, place: usize, connection: &Connection, awaits_room: bool) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(place as u64);
+        Ok(epoll::modify(&self.epoll, connection.fd(), data, interest(awaits_room))?)
+    }
+
+    /// Stops all statements: the server's patience has ended.
+    pub(crate) fn stop(&self) {
+        self.cancels.cancel_all();
+        self.call();
+    }
+}
+
+fn interest(awaits_room: bool) -> epoll::EventFlags {
+    let always = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+    if awaits_room { always | epoll::EventFlags::OUT } else { always }
+}
