@@ -52,11 +52,15 @@ pub use lane::Lane;
 pub use limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
 pub use privilege::{Command, Privilege, Role};
 pub use session::Session;
-pub use sql_session::{Formats, Outcome, Portal, Prepared, ResultColumn, SqlSeat, SqlSession, result_too_large};
+pub use sql_session::{
+    Formats, Outcome, Portal, Prepared, ResultColumn, SqlSeat, SqlSession, result_too_large,
+};
 pub use statement::Finished;
 pub use stats::Subject;
 
 // What a door needs of the crates below, so that it depends on this one only.
-pub use sql::{Cancel, Column, Executor, Notice, Piece, RowSink, SqlError, SqlType, TransactionStatus, split_statements};
+pub use sql::{
+    Cancel, Column, Executor, Notice, Piece, RowSink, SqlError, SqlType, TransactionStatus, split_statements,
+};
 pub use store::value::{Value, ValueRef};
 pub use store::{ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick};

@@ -16,8 +16,8 @@ pub(crate) fn json_of_text(element: u32, text: &str) -> Result<String, ValueErro
     while !rest.trim_start().is_empty() {
         let (item, after) = item(rest.trim_start()).ok_or_else(wrong)?;
         match item {
-            Some(item) => list.push(element, decode(element, Format::Text, item.as_bytes())?)?,
-            None => list.push(element, Value::Null)?,
+            Item::Text(item) => list.push(element, decode(element, Format::Text, item.as_bytes())?)?,
+            Item::Null => list.push(element, Value::Null)?,
         }
         rest = match after.trim_start().strip_prefix(',') {
             Some(rest) if !rest.trim_start().is_empty() => rest,
@@ -28,8 +28,14 @@ pub(crate) fn json_of_text(element: u32, text: &str) -> Result<String, ValueErro
     Ok(list.finish())
 }
 
-/// The first item, none for NULL, and what follows it.
-fn item(text: &str) -> Option<(Option<String>, &str)> {
+/// An item of a list.
+enum Item {
+    Null,
+    Text(String),
+}
+
+/// The first item, and what follows it.
+fn item(text: &str) -> Option<(Item, &str)> {
     if text.starts_with('{') {
         return None;
     }
@@ -39,7 +45,7 @@ fn item(text: &str) -> Option<(Option<String>, &str)> {
     while let Some((at, next)) = chars.next() {
         match next {
             '\\' => item.push(chars.next()?.1),
-            '"' if quoted => return Some((Some(item), &text[at + 1..])),
+            '"' if quoted => return Some((Item::Text(item), &text[at + 1..])),
             '"' | '{' | '}' if !quoted => return None,
             ',' if !quoted => return Some((unquoted(&item)?, &text[at..])),
             _ => item.push(next),
@@ -48,12 +54,12 @@ fn item(text: &str) -> Option<(Option<String>, &str)> {
     if quoted { None } else { Some((unquoted(&item)?, "")) }
 }
 
-fn unquoted(item: &str) -> Option<Option<String>> {
+fn unquoted(item: &str) -> Option<Item> {
     let item = item.trim_end();
     if item.is_empty() {
         return None;
     }
-    Some((!item.eq_ignore_ascii_case("null")).then(|| item.to_owned()))
+    Some(if item.eq_ignore_ascii_case("null") { Item::Null } else { Item::Text(item.to_owned()) })
 }
 
 /// The JSON of a binary array.
@@ -172,7 +178,11 @@ mod tests {
         for cut in 0..list.len() {
             assert!(json_of_binary(oid::INT4, &list[..cut], 1).is_err());
         }
-        for wrong in [words(&[2, 0, 23, 1, 1, 1, 1, 4, 7]), words(&[1, 0, 25, 1, 1, 4, 7]), words(&[1, 0, 23, i32::MAX, 1])] {
+        for wrong in [
+            words(&[2, 0, 23, 1, 1, 1, 1, 4, 7]),
+            words(&[1, 0, 25, 1, 1, 4, 7]),
+            words(&[1, 0, 23, i32::MAX, 1]),
+        ] {
             assert!(json_of_binary(oid::INT4, &wrong, 1).is_err());
         }
     }

@@ -28,8 +28,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
@@ -169,9 +168,15 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        for text in ["2000-01-01 00:00:00", "1970-01-01 00:00:00", "1969-12-31 23:59:59.999999", "2026-11-21 20:51:39.5",
-            "0000-03-01 00:00:00", "9999-12-31 23:59:59", "2024-02-29 12:00:00.000001"]
-        {
+        for text in [
+            "2000-01-01 00:00:00",
+            "1970-01-01 00:00:00",
+            "1969-12-31 23:59:59.999999",
+            "2026-11-21 20:51:39.5",
+            "0000-03-01 00:00:00",
+            "9999-12-31 23:59:59",
+            "2024-02-29 12:00:00.000001",
+        ] {
             let micros = read_timestamp(text).unwrap();
             assert_eq!(timestamp_text(micros).as_deref(), Some(text));
         }
@@ -193,7 +198,15 @@ mod tests {
 
     #[test]
     fn what_is_none() {
-        for text in ["", "2001-02-29", "2001-13-01", "2001-1-1", "2001-01-01 25:00:00", "2001-01-01 00:61", "2001-01-01x"] {
+        for text in [
+            "",
+            "2001-02-29",
+            "2001-13-01",
+            "2001-1-1",
+            "2001-01-01 25:00:00",
+            "2001-01-01 00:61",
+            "2001-01-01x",
+        ] {
             assert_eq!(read_timestamp(text), None, "{text}");
         }
         assert_eq!(timestamp_text(i64::MAX), None);

@@ -18,7 +18,10 @@ pub fn decode(type_oid: u32, format: Format, bytes: &[u8]) -> Result<Value, Valu
 fn text_of(bytes: &[u8]) -> Result<&str, ValueError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
-        ValueError::new("22021", format!("invalid byte sequence for encoding \"UTF8\" at byte {at} of a value"))
+        ValueError::new(
+            "22021",
+            format!("invalid byte sequence for encoding \"UTF8\" at byte {at} of a value"),
+        )
     })?;
     if text.contains('\0') {
         return Err(ValueError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00".into()));
@@ -51,7 +54,9 @@ fn whole(type_oid: u32, text: &str, range: std::ops::RangeInclusive<i64>) -> Res
         Ok(number) if range.contains(&number) => Ok(number),
         Ok(_) => Err(ValueError::range(type_oid)),
         Err(error) => Err(match error.kind() {
-            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => ValueError::range(type_oid),
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                ValueError::range(type_oid)
+            }
             _ => ValueError::syntax(type_oid, text),
         }),
     }
@@ -94,7 +99,7 @@ fn number(text: &str) -> Option<Value> {
 fn bytes_of(text: &str) -> Option<Vec<u8>> {
     let Some(digits) = text.strip_prefix("\\x") else { return escaped_bytes(text.as_bytes()) };
     let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());

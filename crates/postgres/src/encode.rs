@@ -31,17 +31,10 @@ fn write_text(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Real(number) if type_oid == oid::FLOAT4 => real::write_single(number as f32, out),
         Datum::Real(number) => real::write(number, out),
         Datum::Text(text) if type_oid == oid::BYTEA => write_hex(text.as_bytes(), out),
-        Datum::Text(text) => write_inner_text(type_oid, text, out),
+        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
         // Text on the wire is UTF-8, which other bytes are not.
         Datum::Bytes(bytes) => write_hex(bytes, out),
     }
-}
-
-/// Text stays as it is, except for lists, which are kept as JSON.
-#[inline]
-fn write_inner_text(type_oid: u32, text: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(text.as_bytes());
-    let _ = type_oid;
 }
 
 fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
@@ -87,7 +80,10 @@ fn write_binary(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) -> Result<()
 #[cold]
 fn unsupported(type_oid: u32) -> ValueError {
     let name = oid::name(oid::element_of(type_oid).unwrap_or(type_oid));
-    ValueError::new("0A000", format!("binary output of type {name} is not supported; ask for the text format"))
+    ValueError::new(
+        "0A000",
+        format!("binary output of type {name} is not supported; ask for the text format"),
+    )
 }
 
 fn whole(type_oid: u32, datum: Datum<'_>) -> Result<i64, ValueError> {

@@ -179,8 +179,9 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
     let inner = usize::try_from(length).ok().filter(|length| (4..=longest).contains(length));
     let Some(inner) = inner else { return Parsed::Broken(Broken::Length { kind: head[0], length }) };
     let Some(body) = input.get(5..=inner) else { return Parsed::Incomplete { needed: inner + 1 } };
-    let request = request(head[0], body)
-        .unwrap_or_else(|(state, message)| Request::Malformed(Malformed { state, message, extended: is_extended(head[0]) }));
+    let request = request(head[0], body).unwrap_or_else(|(state, message)| {
+        Request::Malformed(Malformed { state, message, extended: is_extended(head[0]) })
+    });
     Parsed::Complete { request, consumed: inner + 1 }
 }
 
@@ -205,8 +206,12 @@ const SHORT: Rule = ("08P01", "insufficient data left in message");
 const LONG: Rule = ("08P01", "invalid message format: bytes after its end");
 const NOT_UTF8: Rule = ("22021", "invalid byte sequence for encoding \"UTF8\"");
 const FORMAT: Rule = ("22023", "unsupported format code; 0 is text and 1 is binary");
-const FORMAT_COUNT: Rule = ("08P01", "bind message has a number of parameter formats that is neither 0, 1 nor its number of parameters");
-const TARGET: Rule = ("08P01", "invalid subtype of a describe or close message; S is a statement and P a portal");
+const FORMAT_COUNT: Rule = (
+    "08P01",
+    "bind message has a number of parameter formats that is neither 0, 1 nor its number of parameters",
+);
+const TARGET: Rule =
+    ("08P01", "invalid subtype of a describe or close message; S is a statement and P a portal");
 
 #[inline]
 fn request(kind: u8, body: &[u8]) -> Result<Request<'_>, Rule> {

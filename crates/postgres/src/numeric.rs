@@ -83,7 +83,13 @@ fn write_groups(sign: u16, whole: &str, fraction: &str, out: &mut Vec<u8>) -> bo
     let weight = i16::try_from(weight).unwrap_or(0) - 1 - i16::try_from(leading).unwrap_or(0);
     let weight = if shown.is_empty() { 0 } else { weight };
     let count = u16::try_from(shown.len()).unwrap_or(0);
-    header(count, weight, if shown.is_empty() { POSITIVE } else { sign }, u16::try_from(scale).unwrap_or(0), out);
+    header(
+        count,
+        weight,
+        if shown.is_empty() { POSITIVE } else { sign },
+        u16::try_from(scale).unwrap_or(0),
+        out,
+    );
     for group in shown {
         out.extend_from_slice(&group.to_be_bytes());
     }
@@ -92,9 +98,13 @@ fn write_groups(sign: u16, whole: &str, fraction: &str, out: &mut Vec<u8>) -> bo
 
 /// The text of a binary number; none when the bytes are none.
 pub(crate) fn read_binary(bytes: &[u8]) -> Option<String> {
-    let words: Vec<u16> = bytes.chunks(2).map(|pair| pair.try_into().map(u16::from_be_bytes)).collect::<Result<_, _>>().ok()?;
+    let words: Vec<u16> =
+        bytes.chunks(2).map(|pair| pair.try_into().map(u16::from_be_bytes)).collect::<Result<_, _>>().ok()?;
     let [count, weight, sign, scale, groups @ ..] = &words[..] else { return None };
-    if groups.len() != usize::from(*count) || groups.len() > GROUPS_MAX || groups.iter().any(|group| *group > 9_999) {
+    if groups.len() != usize::from(*count)
+        || groups.len() > GROUPS_MAX
+        || groups.iter().any(|group| *group > 9_999)
+    {
         return None;
     }
     let weight = i32::from(weight.cast_signed());
@@ -114,9 +124,8 @@ pub(crate) fn read_binary(bytes: &[u8]) -> Option<String> {
 }
 
 fn text_of(sign: &str, groups: &[u16], weight: i32, scale: usize) -> String {
-    let group = |power: i32| {
-        usize::try_from(weight - power).ok().and_then(|at| groups.get(at)).copied().unwrap_or(0)
-    };
+    let group =
+        |power: i32| usize::try_from(weight - power).ok().and_then(|at| groups.get(at)).copied().unwrap_or(0);
     let mut whole = String::new();
     for power in (0..=weight.max(0)).rev() {
         let _written = write!(whole, "{:04}", group(power));
@@ -141,10 +150,22 @@ mod tests {
     #[test]
     fn there_and_back() {
         let table = [
-            ("0", "0"), ("0.00", "0.00"), ("1", "1"), ("-1", "-1"), ("10000", "10000"), ("12345678.9", "12345678.9"),
-            ("0.0001", "0.0001"), ("0.00001234", "0.00001234"), ("1e3", "1000"), ("1.5e-3", "0.0015"),
-            ("123456789012345678901234567890.5", "123456789012345678901234567890.5"), ("NaN", "NaN"),
-            ("-Infinity", "-Infinity"), ("007", "7"), ("-0.5", "-0.5"), ("9999.9999", "9999.9999"),
+            ("0", "0"),
+            ("0.00", "0.00"),
+            ("1", "1"),
+            ("-1", "-1"),
+            ("10000", "10000"),
+            ("12345678.9", "12345678.9"),
+            ("0.0001", "0.0001"),
+            ("0.00001234", "0.00001234"),
+            ("1e3", "1000"),
+            ("1.5e-3", "0.0015"),
+            ("123456789012345678901234567890.5", "123456789012345678901234567890.5"),
+            ("NaN", "NaN"),
+            ("-Infinity", "-Infinity"),
+            ("007", "7"),
+            ("-0.5", "-0.5"),
+            ("9999.9999", "9999.9999"),
         ];
         for (text, expected) in table {
             let mut out = Vec::new();
@@ -158,7 +179,13 @@ mod tests {
         for text in ["", "-", ".", "x", "1.2.3", "1e", "1e99999", "--1"] {
             assert!(!write_binary(text, &mut Vec::new()), "{text}");
         }
-        for bytes in [&b""[..], b"\0\x01\0\0\0\0\0\0", b"\0\0\0\0\x12\x34\0\0", b"\0\x01\0\0\0\0\0\0\xff\xff", b"\0\0\0"] {
+        for bytes in [
+            &b""[..],
+            b"\0\x01\0\0\0\0\0\0",
+            b"\0\0\0\0\x12\x34\0\0",
+            b"\0\x01\0\0\0\0\0\0\xff\xff",
+            b"\0\0\0",
+        ] {
             assert_eq!(read_binary(bytes), None);
         }
     }

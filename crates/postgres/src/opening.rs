@@ -61,7 +61,9 @@ const HEAD: usize = 8;
 
 /// Looks at what has arrived on a new connection.
 pub fn parse(input: &[u8]) -> Opening {
-    let Some(length) = input.first_chunk().map(|word| i32::from_be_bytes(*word)) else { return Opening::Incomplete };
+    let Some(length) = input.first_chunk().map(|word| i32::from_be_bytes(*word)) else {
+        return Opening::Incomplete;
+    };
     let length = usize::try_from(length).ok().filter(|length| (HEAD..=OPENING_BYTES_MAX).contains(length));
     let Some(length) = length else { return Opening::Refused(Refusal::Length) };
     let Some(packet) = input.get(..length) else { return Opening::Incomplete };
@@ -71,7 +73,8 @@ pub fn parse(input: &[u8]) -> Opening {
     if CancelRequest::is_cancel_request_packet(packet) {
         return cancel(packet);
     }
-    let (major, minor) = (u16::from_be_bytes([packet[4], packet[5]]), u16::from_be_bytes([packet[6], packet[7]]));
+    let (major, minor) =
+        (u16::from_be_bytes([packet[4], packet[5]]), u16::from_be_bytes([packet[6], packet[7]]));
     if major != 3 {
         return Opening::Refused(Refusal::Version { major, minor });
     }
@@ -97,9 +100,11 @@ fn startup(packet: &[u8], minor: u16) -> Opening {
     }
     let context = DecodeContext::default();
     match Startup::decode(&mut BytesMut::from(packet), &context) {
-        Ok(Some(startup)) => {
-            Opening::Startup { consumed: packet.len(), minor, parameters: startup.parameters.into_iter().collect() }
-        }
+        Ok(Some(startup)) => Opening::Startup {
+            consumed: packet.len(),
+            minor,
+            parameters: startup.parameters.into_iter().collect(),
+        },
         _ => Opening::Refused(Refusal::Layout),
     }
 }

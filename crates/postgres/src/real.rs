@@ -10,7 +10,14 @@ const EXPONENT_BELOW: i32 = -4;
 
 /// Appends a double.
 pub(crate) fn write(number: f64, out: &mut Vec<u8>) {
-    write_shortest(number.is_nan(), number.is_infinite(), number < 0.0, &format!("{number:e}"), EXPONENT_FROM, out);
+    write_shortest(
+        number.is_nan(),
+        number.is_infinite(),
+        number < 0.0,
+        &format!("{number:e}"),
+        EXPONENT_FROM,
+        out,
+    );
 }
 
 /// Appends a single: it has fewer digits, and goes over to exponents sooner.

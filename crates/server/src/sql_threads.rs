@@ -72,7 +72,8 @@ impl Statements {
 
 /// Serves until the server stops. What was queued is done before.
 pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<Statement>) {
-    let mut thread = SqlThread { shared, door, queue, desk: SqlDesk::new(SqlSeat::new(shared.engine.lane())) };
+    let mut thread =
+        SqlThread { shared, door, queue, desk: SqlDesk::new(SqlSeat::new(shared.engine.lane())) };
     let mut events = Vec::with_capacity(1);
     loop {
         match door.wait(&mut events) {
@@ -136,7 +137,9 @@ impl SqlThread<'_> {
         let mut out = Vec::new();
         let Statement { session, text, parameters, cancel, .. } = statement;
         let finished = match self.desk.seat.tools() {
-            Ok((lane, executor)) => session.sql(lane, executor, text, parameters.as_deref(), cancel, &mut out),
+            Ok((lane, executor)) => {
+                session.sql(lane, executor, text, parameters.as_deref(), cancel, &mut out)
+            }
             Err(error) => Finished::Failed(error),
         };
         write_finished(&finished, &mut out);

@@ -19,8 +19,8 @@ use crate::log::Log;
 use crate::place::Places;
 use crate::settings::{
     COLD, Chosen, FLUSH_ENABLED, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, MAX_CONNECTIONS, MAX_ITEM_SIZE,
-    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS,
-    VERBOSITY,
+    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS,
+    UNIX_SOCKET_PERMISSIONS, VERBOSITY,
 };
 
 /// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.

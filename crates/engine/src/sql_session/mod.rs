@@ -16,8 +16,8 @@ use store::value::Value;
 
 pub use portal::{Formats, Portal};
 use portal::{Portals, State};
-pub use prepared::{Prepared, ResultColumn};
 use prepared::{Body, Statements};
+pub use prepared::{Prepared, ResultColumn};
 use rows::Rows;
 pub use rows::too_large as result_too_large;
 pub use seat::SqlSeat;
@@ -89,7 +89,7 @@ impl SqlSession {
         types: impl Iterator<Item = u32>,
     ) -> Result<(), SqlError> {
         let result = self.prepare(seat, text, types).and_then(|prepared| self.statements.put(name, prepared));
-        self.counted(seat, result)
+        counted(seat, result)
     }
 
     /// A prepared statement.
@@ -131,13 +131,18 @@ impl SqlSession {
         let mut portal = self.portals.take(name)?;
         let result = self.run_portal(seat, &mut portal, max_rows, sink);
         self.portals.give_back(name, portal);
-        self.counted(seat, result)
+        counted(seat, result)
     }
 
     /// Runs one statement as text, without parameters.
-    pub fn run_text(&mut self, seat: &mut SqlSeat, text: &str, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
+    pub fn run_text(
+        &mut self,
+        seat: &mut SqlSeat,
+        text: &str,
+        sink: &mut dyn RowSink,
+    ) -> Result<Outcome, SqlError> {
         let result = self.run_sql(seat, text, &[], sink);
-        self.counted(seat, result)
+        counted(seat, result)
     }
 
     /// The client has ended a group of requests: outside a transaction its portals end with it.
@@ -156,13 +161,6 @@ impl SqlSession {
     /// Forgets a portal.
     pub fn close_portal(&mut self, name: &str) {
         self.portals.remove(name);
-    }
-
-    fn counted<T>(&self, seat: &SqlSeat, result: Result<T, SqlError>) -> Result<T, SqlError> {
-        if result.is_err() {
-            seat.lane().count(Counter::SqlErrors, 1);
-        }
-        result
     }
 
     fn prepare(
@@ -226,6 +224,13 @@ impl SqlSession {
     }
 }
 
+fn counted<T>(seat: &SqlSeat, result: Result<T, SqlError>) -> Result<T, SqlError> {
+    if result.is_err() {
+        seat.lane().count(Counter::SqlErrors, 1);
+    }
+    result
+}
+
 /// The outcome as clients are told it.
 #[inline]
 fn outcome(done: Done) -> Outcome {
@@ -236,4 +241,3 @@ fn outcome(done: Done) -> Outcome {
         || matches!(done.tag, "SELECT" | "INSERT" | "UPDATE" | "DELETE");
     Outcome::Complete { tag: done.tag, count: counted.then_some(done.affected) }
 }
-

@@ -79,7 +79,8 @@ impl Portal {
     pub(crate) fn replay(&mut self, max_rows: u32, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
         let State::Rows { rows, next } = &mut self.state else { return self.again() };
         let left = rows.len() - *next;
-        let wanted = if max_rows == 0 { left } else { left.min(usize::try_from(max_rows).unwrap_or(usize::MAX)) };
+        let wanted =
+            if max_rows == 0 { left } else { left.min(usize::try_from(max_rows).unwrap_or(usize::MAX)) };
         rows.replay(*next..*next + wanted, sink)?;
         *next += wanted;
         // As PostgreSQL has it, rows that are just exhausted are told with the next call, unless there was no limit.

@@ -92,7 +92,8 @@ impl Prepared {
     /// What it takes of the session's allowance.
     fn bytes(&self) -> usize {
         let columns = self.columns.iter().flatten();
-        let names: usize = columns.map(|column| size_of::<ResultColumn>() + column.column.name.len() * 2).sum();
+        let names: usize =
+            columns.map(|column| size_of::<ResultColumn>() + column.column.name.len() * 2).sum();
         PREPARED_STATEMENT_BYTES + self.text.len() + self.parameters.len() * 8 + names
     }
 }
@@ -137,7 +138,9 @@ impl Statements {
                 "prepared statements of this session take more than {PREPARED_BYTES_MAX} bytes; it has {}",
                 self.named.len()
             );
-            return Err(SqlError::new("53400", message).with_hint("DEALLOCATE those that are not used any more"));
+            return Err(
+                SqlError::new("53400", message).with_hint("DEALLOCATE those that are not used any more")
+            );
         }
         self.bytes = bytes;
         self.named.insert(name.into(), Arc::new(prepared));

@@ -37,7 +37,8 @@ impl Rows {
             let mut rest = &self.bytes[*start..];
             values.clear();
             for _ in 0..columns.len() {
-                let (value, after) = read(rest).ok_or_else(|| SqlError::new("XX000", "a kept row is damaged"))?;
+                let (value, after) =
+                    read(rest).ok_or_else(|| SqlError::new("XX000", "a kept row is damaged"))?;
                 values.push(value);
                 rest = after;
             }
@@ -148,7 +149,13 @@ mod tests {
         let mut rows = Rows::new(1 << 10);
         let column = Column { name: "a", label: "a", ty: sql::SqlType::Text, table: None };
         rows.columns(&[column; 5]);
-        let row = [ValueRef::Null, ValueRef::Integer(-7), ValueRef::Real(1.5), ValueRef::Text("x"), ValueRef::Blob(&[0, 255])];
+        let row = [
+            ValueRef::Null,
+            ValueRef::Integer(-7),
+            ValueRef::Real(1.5),
+            ValueRef::Text("x"),
+            ValueRef::Blob(&[0, 255]),
+        ];
         for _ in 0..3 {
             rows.row(&row).unwrap();
         }

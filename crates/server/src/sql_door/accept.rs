@@ -13,11 +13,13 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::SqlDoor;
 use super::connection::{Connection, Overdue};
 use super::opening::{Opening, Step};
 use super::turn::fatal;
-use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENING_PATIENCE, OPENINGS_MAX, SWEEP_INTERVAL};
+use super::{ONE, SqlDoor};
+use crate::limits::{
+    ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENING_PATIENCE, OPENINGS_MAX, SWEEP_INTERVAL,
+};
 use crate::listen::Listener;
 use crate::shared::Shared;
 
@@ -34,7 +36,7 @@ pub(crate) struct DoorWaker(OwnedFd);
 impl DoorWaker {
     pub(crate) fn wake(&self) {
         // It fails only when the counter is full, and then the acceptor is awake.
-        let _raised = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        let _raised = rustix::io::write(&self.0, ONE);
     }
 }
 
@@ -61,7 +63,12 @@ impl DoorAcceptor {
             epoll::add(&epoll, listener, epoll::EventData::new_u64(token as u64), epoll::EventFlags::IN)?;
         }
         let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &call, epoll::EventData::new_u64(CALL), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        epoll::add(
+            &epoll,
+            &call,
+            epoll::EventData::new_u64(CALL),
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )?;
         let shared = Arc::clone(&door.shared);
         let lane = shared.engine.lane();
         let swept = lane.now();
@@ -191,20 +198,17 @@ impl DoorAcceptor {
         let idle = self.shared.idle_timeout().map(ticks);
         for (place, found) in self.door.places.all() {
             let Some(mut guard) = found.look() else { continue };
-            match guard.as_mut().and_then(|connection| connection.overdue(now, idle)) {
-                Some(Overdue { counter, state, message }) => {
-                    self.lane.count(counter, 1);
-                    if let Some(connection) = guard.as_mut() {
-                        last_words(connection, state, message, now);
-                    }
-                    self.door.places.close(place, guard);
-                }
-                None => {
-                    drop(guard);
-                    if found.is_marked() {
-                        self.door.turn_again(place);
-                    }
-                }
+            if let Some(connection) = guard.as_mut()
+                && let Some(Overdue { counter, state, message }) = connection.overdue(now, idle)
+            {
+                self.lane.count(counter, 1);
+                last_words(connection, state, message, now);
+                self.door.places.close(place, guard);
+                continue;
+            }
+            drop(guard);
+            if found.is_marked() {
+                self.door.turn_again(place);
             }
         }
     }

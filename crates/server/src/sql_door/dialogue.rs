@@ -2,17 +2,24 @@
 
 use std::sync::Arc;
 
-use engine::{Formats, Notice, Outcome, Piece, Prepared, SqlError, SqlSeat, TransactionStatus, Value, split_statements};
+use engine::{
+    Formats, Notice, Outcome, Piece, Prepared, SqlError, SqlSeat, TransactionStatus, Value, split_statements,
+};
+use postgres::Format;
 use postgres::backend::{self, Report, Severity, Status};
 use postgres::frontend::{Bind, Malformed, Parse, Request, Target};
-use postgres::Format;
 
 use super::connection::Connection;
 use super::rows::{PortalRows, TextRows, field, format_of, refused};
 
 /// Executes one request and appends its replies.
 #[inline]
-pub(crate) fn handle(seat: &mut SqlSeat, connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) {
+pub(crate) fn handle(
+    seat: &mut SqlSeat,
+    connection: &mut Connection,
+    request: &Request<'_>,
+    out: &mut Vec<u8>,
+) {
     if connection.skipping {
         match request {
             Request::Sync => connection.skipping = false,
@@ -176,9 +183,8 @@ fn formats(prepared: &Prepared, bind: &Bind<'_>) -> Result<Formats, SqlError> {
     let wanted = bind.result_formats();
     let columns = prepared.columns().map_or(0, <[_]>::len);
     match wanted.count() {
-        0 => Ok(Formats::Text),
         1 if wanted.of(0) == Format::Binary => Ok(Formats::Binary),
-        1 => Ok(Formats::Text),
+        0 | 1 => Ok(Formats::Text),
         count if count == columns => {
             Ok(Formats::Each((0..columns).map(|at| wanted.of(at) == Format::Binary).collect()))
         }
@@ -273,5 +279,8 @@ fn tell_notices(connection: &mut Connection, out: &mut Vec<u8>) {
 fn tell_notice(notice: &Notice, out: &mut Vec<u8>) {
     let severity = if notice.severity == "WARNING" { Severity::Warning } else { Severity::Notice };
     let Notice { state, message, hint, .. } = notice;
-    backend::report(&Report { severity, state, message, hint: hint.as_deref(), position: None, context: None }, out);
+    backend::report(
+        &Report { severity, state, message, hint: hint.as_deref(), position: None, context: None },
+        out,
+    );
 }

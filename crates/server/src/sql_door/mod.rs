@@ -33,13 +33,17 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 pub(crate) use accept::{DoorAcceptor, DoorWaker};
 pub(crate) use turn::{Desk as SqlDesk, serve};
 
-use crate::shared::Shared;
 use self::connection::Connection;
 use self::places::{Cancels, Places};
+use crate::shared::Shared;
 
 /// The mark of the event that no connection causes: a statement of a memcached client waits, a connection wants
 /// another turn, or the server stops.
 const CALL: u64 = u64::MAX;
+
+/// What is added to an event counter. The counters are in the order of the processor's bytes, which is this one on
+/// x86-64 and aarch64.
+const ONE: &[u8; 8] = &1_u64.to_le_bytes();
 
 /// What the SQL threads and the door's acceptor share.
 #[derive(Debug)]
@@ -73,7 +77,12 @@ impl SqlDoor {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // Edge-triggered and never read: each call wakes one thread.
-        epoll::add(&epoll, &call, epoll::EventData::new_u64(CALL), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        epoll::add(
+            &epoll,
+            &call,
+            epoll::EventData::new_u64(CALL),
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )?;
         Ok(Arc::new(Self {
             epoll,
             call,
@@ -100,7 +109,7 @@ impl SqlDoor {
     /// Wakes one SQL thread.
     pub(crate) fn call(&self) {
         // It fails only when the counter is full, and then it was raised before.
-        let _raised = rustix::io::write(&self.call, &1_u64.to_ne_bytes());
+        let _raised = rustix::io::write(&self.call, ONE);
     }
 
     /// A connection that wants another turn, if one does.

@@ -126,7 +126,8 @@ impl Opening {
                 fatal("08P01", message, &mut out);
             }
             Refusal::Version { major, minor } => {
-                let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.2");
+                let message =
+                    format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.2");
                 fatal("0A000", &message, &mut out);
             }
             Refusal::Layout => fatal("08P01", "invalid startup packet layout", &mut out),
