@@ -8,7 +8,7 @@ run:
 	cargo build --release --package sqlcached
 	exec ./target/release/sqlcached $(ARGS)
 
-# Installs what the tests need (memcached, Python with pymemcache, ...) and runs every check.
+# Installs what the tests need (memcached, PostgreSQL, clients in seven languages; docs/testing.md) and runs every check.
 test: tools
 	cargo xtask ci
 

@@ -16,11 +16,8 @@ fn script(name: &str) -> PathBuf {
 
 #[test]
 fn pymemcache() {
-    let python = folder().join("target/venv/bin/python");
-    if !python.exists() {
-        skipped("pymemcache is not installed; make tools does it");
-        return;
-    }
+    let python = folder().join("target/drivers/python/bin/python");
+    assert!(python.exists(), "pymemcache is not installed; make tools does it");
     let daemon = Daemon::start(&[]);
     let mut command = Command::new(python);
     command.arg(script("pymemcache_session.py")).arg(daemon.socket()).arg(daemon.port.to_string());

@@ -14,6 +14,7 @@ mod clients;
 mod crash;
 mod differential;
 mod documents;
+mod drivers;
 mod limits;
 mod memory;
 mod settings;

@@ -1,9 +1,9 @@
 //! Installs the programs that the tests talk to, where they are missing.
 
+mod packages;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use crate::metadata::root;
 
 /// A program we start, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -14,40 +14,44 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nc", "netcat-openbsd"),
     ("python3", "python3"),
     ("perl", "perl"),
+    ("gcc", "gcc"),
+    ("psql", "postgresql-client-15"),
+    ("pgbouncer", "pgbouncer"),
+    ("php", "php-cli"),
+    ("go", "golang-go"),
+    ("javac", "default-jdk-headless"),
+    ("mvn", "maven"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
 ];
 
-/// The Python client, pinned, so that a new release cannot change what the tests mean.
-const PYMEMCACHE: &str = "pymemcache==4.0.0";
+/// A file that no program of the search path tells of, and the Debian package that has it.
+const FILES: &[(&str, &str)] = &[
+    ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
+    ("/usr/include/postgresql/libpq-fe.h", "libpq-dev"),
+];
 
-/// Makes sure of every program, then of the Python environment in `target/venv`.
+/// Makes sure of every program, then of the packages that languages have registries of their own for.
 pub(crate) fn install() -> Result<(), String> {
-    let mut missing: Vec<&str> =
-        PROGRAMS.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package).collect();
+    let programs = PROGRAMS.iter().filter(|(program, _)| !on_path(program));
+    let files = FILES.iter().filter(|(file, _)| !Path::new(file).exists());
+    let mut missing: Vec<&str> = programs.chain(files).map(|(_, package)| *package).collect();
     if !venv_works() {
         missing.push("python3-venv");
+    }
+    if !php_has_pgsql() {
+        missing.push("php-pgsql");
     }
     if !missing.is_empty() {
         apt_install(&missing)?;
     }
-    if !python_has_pymemcache() {
-        let venv = venv();
-        run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-        run(Command::new(venv.join("bin/pip")).args([
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            PYMEMCACHE,
-        ]))?;
-    }
-    Ok(())
+    packages::install()
 }
 
-fn venv() -> PathBuf {
-    root().join("target/venv")
-}
-
-fn python_has_pymemcache() -> bool {
-    quiet(Command::new(venv().join("bin/python")).args(["-c", "import pymemcache"]))
+/// PHP's drivers are modules of the interpreter.
+fn php_has_pgsql() -> bool {
+    let modules = Command::new("php").arg("-m").output();
+    modules.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("pdo_pgsql"))
 }
 
 /// Debian splits `ensurepip` off; without it a virtual environment has no pip.

@@ -9,12 +9,10 @@ mod array;
 mod columns;
 mod content;
 mod functions;
-mod keywords;
 mod module;
 mod oid;
 mod relation;
 mod rows;
-mod series;
 mod server;
 mod time;
 
@@ -36,7 +34,6 @@ use crate::sqlite::Connection;
 
 pub(crate) use self::functions::{is_function, names as function_names};
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
-pub(crate) use self::series::row_function;
 pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};
 
 /// What the system tables of one connection tell, for the statement that runs.
@@ -118,7 +115,6 @@ impl System {
         for (at, layout) in LAYOUTS.iter().enumerate() {
             connection.register(&layout.registered, SystemModule::new(at, self))?;
         }
-        series::register(connection)?;
         functions::register(self, connection)
     }
 }

@@ -1,0 +1,87 @@
+//! The clients that come from a language's own registry: pinned by a lock file under `tests/drivers`, put under
+//! `target/drivers`, and fetched again only when the lock file changed. The tests themselves need no network.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::run;
+use crate::metadata::root;
+
+/// A set of packages: the folder under `target/drivers` with what was fetched, the file that pins the versions, and
+/// how to fetch it.
+struct Packages {
+    name: &'static str,
+    pinned_by: &'static str,
+    fetch: fn(from: &Path, to: &Path) -> Result<(), String>,
+}
+
+const PACKAGES: &[Packages] = &[
+    Packages { name: "python", pinned_by: "tests/drivers/requirements.txt", fetch: fetch_python },
+    Packages { name: "node", pinned_by: "tests/drivers/node-postgres/package-lock.json", fetch: fetch_node },
+    Packages { name: "go", pinned_by: "tests/drivers/pgx/go.sum", fetch: fetch_go },
+    Packages { name: "java", pinned_by: "tests/drivers/pgjdbc/pom.xml", fetch: fetch_java },
+];
+
+/// Fetches what is missing or was pinned otherwise.
+pub(super) fn install() -> Result<(), String> {
+    PACKAGES.iter().try_for_each(Packages::install)
+}
+
+impl Packages {
+    /// A copy of the pinning file, made last, says that all of it is there.
+    fn install(&self) -> Result<(), String> {
+        let pins = root().join(self.pinned_by);
+        let folder = root().join("target/drivers").join(self.name);
+        let stamp = folder.join("fetched");
+        let wanted = fs::read(&pins).map_err(|error| format!("{}: {error}", pins.display()))?;
+        if fs::read(&stamp).is_ok_and(|fetched| fetched == wanted) {
+            return Ok(());
+        }
+        println!("fetching the packages of {}", self.pinned_by);
+        let explain = |error| format!("{}: {error}", folder.display());
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(explain)?;
+        }
+        fs::create_dir_all(&folder).map_err(explain)?;
+        (self.fetch)(&pins, &folder)?;
+        fs::write(&stamp, wanted).map_err(explain)
+    }
+}
+
+/// A virtual environment with exactly the pinned packages.
+fn fetch_python(requirements: &Path, to: &Path) -> Result<(), String> {
+    run(Command::new("python3").args(["-m", "venv"]).arg(to))?;
+    let mut pip = Command::new(to.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
+    run(pip.arg(requirements))
+}
+
+/// The versions of the lock file, checked against its digests, without running what packages bring as scripts.
+fn fetch_node(lock: &Path, to: &Path) -> Result<(), String> {
+    for file in [lock.to_path_buf(), lock.with_file_name("package.json")] {
+        let copy = to.join(file.file_name().unwrap_or_default());
+        fs::copy(&file, &copy).map_err(|error| format!("{}: {error}", copy.display()))?;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]);
+    run(npm.current_dir(to))
+}
+
+/// A module cache, checked against `go.sum`, from which the test builds; the build here leaves it the modules compiled.
+/// Go makes what it fetched read-only unless told otherwise, and then it could not be fetched again.
+fn fetch_go(sums: &Path, to: &Path) -> Result<(), String> {
+    for arguments in [&["mod", "download"][..], &["build", "-o", "/dev/null", "."]] {
+        let mut go = Command::new("go");
+        go.args(arguments).env("GOTOOLCHAIN", "local").env("GOMODCACHE", to).env("GOFLAGS", "-modcacherw");
+        run(go.current_dir(sums.parent().unwrap_or_else(|| Path::new("."))))?;
+    }
+    Ok(())
+}
+
+/// The driver's archive and what it needs at run time.
+fn fetch_java(project: &Path, to: &Path) -> Result<(), String> {
+    let mut maven = Command::new("mvn");
+    maven.args(["--quiet", "--batch-mode", "--file"]).arg(project).arg("dependency:copy-dependencies");
+    run(maven.arg(format!("-DoutputDirectory={}", to.display())))
+}

@@ -1,0 +1,86 @@
+//! A PostgreSQL 15 of the test's own, in a temporary directory.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::daemon::{Folder, free_port, run};
+use crate::drivers::place::Place;
+
+/// Where Debian puts the programs that are not on the search path.
+const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
+
+/// Making a cluster and starting it takes a few seconds on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A running server; it ends with its owner.
+#[derive(Debug)]
+pub(super) struct PostgreSql {
+    child: Child,
+    pub(super) place: Place,
+    _folder: Folder,
+}
+
+impl PostgreSql {
+    pub(super) fn start() -> Self {
+        let folder = Folder::new();
+        let data = folder.0.join("data");
+        if is_root() {
+            assert_eq!(run(Command::new("chown").arg("postgres").arg(&folder.0)).0, Some(0));
+        }
+        let mut initdb = unprivileged("initdb");
+        initdb.args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-D"]);
+        let (code, out, error) = run(initdb.arg(&data));
+        assert_eq!(code, Some(0), "initdb, of the package postgresql-15\n{out}{error}");
+        let port = free_port();
+        let log = File::create(folder.0.join("log")).unwrap();
+        let mut server = unprivileged("postgres");
+        server.arg("-D").arg(&data).args(["-p", &port.to_string()]).arg("-k").arg(&folder.0);
+        for setting in ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=32MB"] {
+            server.args(["-c", setting]);
+        }
+        server.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let place = Place {
+            port,
+            sockets: folder.0.clone(),
+            user: "postgres",
+            database: "postgres",
+            memcached: None,
+        };
+        let server = Self { child: server.spawn().unwrap(), place, _folder: folder };
+        server.wait_until_it_serves();
+        server
+    }
+
+    fn wait_until_it_serves(&self) {
+        let end = Instant::now() + PATIENCE;
+        while run(self.place.program("pg_isready").arg("-q")).0 != Some(0) {
+            assert!(Instant::now() < end, "PostgreSQL does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for PostgreSql {
+    fn drop(&mut self) {
+        // SIGQUIT: at once, without a checkpoint. Its own children go with it, which SIGKILL would not see to.
+        let _ = Command::new("kill").args(["-s", "QUIT", &self.child.id().to_string()]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// One of PostgreSQL's programs, which refuse to run as root.
+fn unprivileged(program: &str) -> Command {
+    let path = Path::new(PROGRAMS).join(program);
+    if !is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(path);
+    command
+}
+
+pub(super) fn is_root() -> bool {
+    run(Command::new("id").arg("-u")).1.trim() == "0"
+}
