@@ -76,26 +76,37 @@ impl<'a> Arguments<'a> {
 
     /// The value at this place; NULL beyond the last.
     pub(crate) fn value(&self, at: usize) -> Value {
-        let Some(&value) = self.values.get(at) else { return Value::Null };
+        self.value_ref(at).to_owned()
+    }
+
+    /// The same, lent.
+    pub(crate) fn value_ref(&self, at: usize) -> ValueRef<'_> {
+        let Some(&value) = self.values.get(at) else { return ValueRef::Null };
         // SAFETY: SQLite keeps the arguments for the length of xFilter, which this struct does not outlive.
-        unsafe { value_of(value) }.to_owned()
+        unsafe { value_of(value) }
     }
 
     /// All values of an `IN` that was taken at once.
     pub(crate) fn list(&self, at: usize) -> Result<Vec<Value>, String> {
         let mut list = Vec::new();
-        let Some(&handle) = self.values.get(at) else { return Ok(list) };
+        self.each_of_list(at, &mut |value| list.push(value.to_owned()))?;
+        Ok(list)
+    }
+
+    /// Lends each value of an `IN` that was taken at once.
+    pub(crate) fn each_of_list(&self, at: usize, take: &mut dyn FnMut(ValueRef<'_>)) -> Result<(), String> {
+        let Some(&handle) = self.values.get(at) else { return Ok(()) };
         let mut value = ptr::null_mut();
         // SAFETY: the argument was taken with `take_in_at_once`, so it is a handle to a list.
         let mut code = unsafe { ffi::sqlite3_vtab_in_first(handle, &raw mut value) };
         while code == ffi::SQLITE_OK && !value.is_null() {
-            // SAFETY: valid until the next call on the list; copied before.
-            list.push(unsafe { value_of(value) }.to_owned());
+            // SAFETY: valid until the next call on the list, which the borrow does not outlive.
+            take(unsafe { value_of(value) });
             // SAFETY: as for the first.
             code = unsafe { ffi::sqlite3_vtab_in_next(handle, &raw mut value) };
         }
         if code == ffi::SQLITE_OK || code == ffi::SQLITE_DONE {
-            Ok(list)
+            Ok(())
         } else {
             Err("the list after IN could not be read".to_owned())
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use store::definition::ColumnKind;
 use store::value::{Affinity, Value, ValueRef};
-use store::{Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, TableScan, View};
+use store::{Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, Table, TableScan, View};
 
 use super::coerce::{Sought, sought};
 use super::column::{Column, Head};
@@ -30,8 +30,8 @@ pub(crate) struct TableCursor {
 enum Source {
     Empty,
     Scan(TableScan),
-    /// One lookup for each key, last first.
-    Keys(Vec<Vec<u8>>),
+    /// One lookup for each key.
+    Keys(KeyList),
     /// One range after the other.
     Ranges {
         index: usize,
@@ -44,6 +44,102 @@ enum Source {
         list: usize,
         next: usize,
     },
+}
+
+/// Encoded keys, one behind the other, and how many of them were looked up.
+#[derive(Debug, Default)]
+struct KeyList {
+    bytes: Vec<u8>,
+    /// Where each begins and ends.
+    spans: Vec<(usize, usize)>,
+    next: usize,
+}
+
+/// Keys whose cache lines are asked for before the first is looked up: what a core can wait for at once.
+const KEYS_AHEAD: usize = 16;
+
+impl KeyList {
+    /// The keys of a plan for a key of one column, where no value needs a conversion: by far the commonest case.
+    fn of_plain_values(
+        table: &Table,
+        plan: &KeyPlan,
+        arguments: &Arguments<'_>,
+    ) -> Result<Option<Self>, String> {
+        let [equal] = plan.columns.as_slice() else { return Ok(None) };
+        let kind = table
+            .def()
+            .primary_key
+            .first()
+            .map_or(ColumnKind::Integer, |&column| table.def().columns[column].kind);
+        let (mut keys, mut plain) = (Self::default(), true);
+        let mut take = |value: ValueRef<'_>| {
+            plain &= is_plain(kind, value);
+            if plain {
+                keys.encode(table, &[value]);
+            }
+        };
+        if equal.in_list {
+            arguments.each_of_list(equal.argument, &mut take)?;
+        } else {
+            take(arguments.value_ref(equal.argument));
+        }
+        keys.sort();
+        Ok(plain.then_some(keys))
+    }
+
+    /// Adds the key of these values; values that cannot be a key are no row's.
+    fn encode(&mut self, table: &Table, values: &[ValueRef<'_>]) {
+        let begin = self.bytes.len();
+        match table.keys().encode(values, &mut self.bytes) {
+            Ok(()) => self.spans.push((begin, self.bytes.len())),
+            Err(_) => self.bytes.truncate(begin),
+        }
+    }
+
+    fn push(&mut self, key: &[u8]) {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.spans.push((begin, self.bytes.len()));
+    }
+
+    /// Each key once, for a row must come once.
+    fn sort(&mut self) {
+        if self.spans.len() > 1 {
+            let bytes = &self.bytes;
+            let key = |span: &(usize, usize)| &bytes[span.0..span.1];
+            self.spans.sort_unstable_by(|a, b| key(a).cmp(key(b)));
+            self.spans.dedup_by(|a, b| key(a) == key(b));
+        }
+    }
+
+    fn next(&mut self) -> Option<&[u8]> {
+        let &(begin, end) = self.spans.get(self.next)?;
+        self.next += 1;
+        self.bytes.get(begin..end)
+    }
+
+    /// Asks memory for the first rows.
+    fn prefetch(&self, module: &TableModule) {
+        if self.spans.len() < 2 {
+            return;
+        }
+        let store = module.sight.store();
+        let first = self.spans.iter().take(KEYS_AHEAD);
+        let buckets = first.map(|&(begin, end)| store.prefetch(&module.table, &self.bytes[begin..end]));
+        let mut asked = [None; KEYS_AHEAD];
+        asked.iter_mut().zip(buckets).for_each(|(place, bucket)| *place = Some(bucket));
+        asked.into_iter().flatten().for_each(|bucket| store.prefetch_row(bucket));
+    }
+}
+
+/// Whether a value is stored in a column of this kind just as it is, so that a look-up needs no conversion.
+fn is_plain(kind: ColumnKind, value: ValueRef<'_>) -> bool {
+    matches!(
+        (kind, value),
+        (ColumnKind::Text, ValueRef::Text(_))
+            | (ColumnKind::Integer, ValueRef::Integer(_))
+            | (ColumnKind::Blob, ValueRef::Blob(_))
+    )
 }
 
 impl TableCursor {
@@ -64,8 +160,8 @@ impl TableCursor {
                 _ => Source::Empty,
             }),
             Plan::Pick => {
-                let mut keys = module.sight.picked();
-                keys.reverse();
+                let mut keys = KeyList::default();
+                module.sight.picked().iter().for_each(|key| keys.push(key));
                 Ok(Source::Keys(keys))
             }
         }
@@ -79,6 +175,10 @@ impl TableCursor {
     /// Every combination of the values.
     fn keys(&self, plan: &KeyPlan, arguments: &Arguments<'_>) -> Result<Source, String> {
         let table = &self.module.table;
+        if let Some(keys) = KeyList::of_plain_values(table, plan, arguments)? {
+            keys.prefetch(&self.module);
+            return Ok(Source::Keys(keys));
+        }
         let def = table.def();
         let mut combinations: Vec<Vec<Value>> = vec![Vec::new()];
         for (at, equal) in plan.columns.iter().enumerate() {
@@ -90,15 +190,12 @@ impl TableCursor {
                 Values::Unclear(_) => return self.scan(),
             }
         }
-        let mut keys = Vec::with_capacity(combinations.len());
-        for values in combinations.iter().rev() {
+        let mut keys = KeyList::default();
+        for values in &combinations {
             let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-            let mut key = Vec::new();
-            // Values that cannot be a key are no row's.
-            if table.keys().encode(&values, &mut key).is_ok() {
-                keys.push(key);
-            }
+            keys.encode(table, &values);
         }
+        keys.prefetch(&self.module);
         Ok(Source::Keys(keys))
     }
 
@@ -154,10 +251,12 @@ impl TableCursor {
             Ok(())
         })?;
         found.sort_by(|a, b| compare_lists(&a.0, &b.0));
-        if !ranges.1 {
+        if ranges.1 {
             found.reverse();
         }
-        Ok(Source::Keys(found.into_iter().map(|(_, key)| key).collect()))
+        let mut keys = KeyList::default();
+        found.iter().for_each(|(_, key)| keys.push(key));
+        Ok(Source::Keys(keys))
     }
 
     /// Goes to the next row, if there is one.
@@ -172,8 +271,8 @@ impl TableCursor {
             Source::Empty | Source::List { .. } => Ok(false),
             Source::Scan(scan) => Ok(scan.next(view, row)?),
             Source::Keys(keys) => {
-                while let Some(key) = keys.pop() {
-                    if view.get(&module.table, &key, row)? {
+                while let Some(key) = keys.next() {
+                    if view.get(&module.table, key, row)? {
                         return Ok(true);
                     }
                 }
