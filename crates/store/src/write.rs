@@ -120,7 +120,7 @@ impl Expiry {
     }
 
     /// The deadline that a row's expiry word says.
-    pub(crate) fn of_word(word: Tick) -> Self {
+    pub fn of_word(word: Tick) -> Self {
         match word {
             0 => Self::Table,
             NEVER => Self::Never,

@@ -37,7 +37,7 @@ enum Source {
         index: usize,
         reverse: bool,
         waiting: VecDeque<KeyBounds>,
-        current: Option<IndexScan>,
+        current: Option<Box<IndexScan>>,
     },
     /// The rows of an executor's list; this is the next one's number.
     List {
@@ -127,8 +127,12 @@ impl KeyList {
         let first = self.spans.iter().take(KEYS_AHEAD);
         let buckets = first.map(|&(begin, end)| store.prefetch(&module.table, &self.bytes[begin..end]));
         let mut asked = [None; KEYS_AHEAD];
-        asked.iter_mut().zip(buckets).for_each(|(place, bucket)| *place = Some(bucket));
-        asked.into_iter().flatten().for_each(|bucket| store.prefetch_row(bucket));
+        for (place, bucket) in asked.iter_mut().zip(buckets) {
+            *place = Some(bucket);
+        }
+        for bucket in asked.into_iter().flatten() {
+            store.prefetch_row(bucket);
+        }
     }
 }
 
@@ -161,7 +165,9 @@ impl TableCursor {
             }),
             Plan::Pick => {
                 let mut keys = KeyList::default();
-                module.sight.picked().iter().for_each(|key| keys.push(key));
+                for key in module.sight.picked() {
+                    keys.push(&key);
+                }
                 Ok(Source::Keys(keys))
             }
         }
@@ -255,7 +261,9 @@ impl TableCursor {
             found.reverse();
         }
         let mut keys = KeyList::default();
-        found.iter().for_each(|(_, key)| keys.push(key));
+        for (_, key) in &found {
+            keys.push(key);
+        }
         Ok(Source::Keys(keys))
     }
 
@@ -320,7 +328,7 @@ fn next_in_ranges(
     index: usize,
     reverse: bool,
     waiting: &mut VecDeque<KeyBounds>,
-    current: &mut Option<IndexScan>,
+    current: &mut Option<Box<IndexScan>>,
     row: &mut RowBuf,
 ) -> Result<bool, SqlError> {
     loop {
@@ -331,7 +339,7 @@ fn next_in_ranges(
         }
         let Some(bounds) = waiting.pop_front() else { return Ok(false) };
         let table = &module.table;
-        *current = Some(view.range(table, &table.indexes()[index], &bounds, reverse));
+        *current = Some(Box::new(view.range(table, &table.indexes()[index], &bounds, reverse)));
     }
 }
 

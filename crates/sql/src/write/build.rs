@@ -12,6 +12,7 @@ use super::batch::Constraint;
 use super::change::{ChangeKind, ChangePlan, Picked, UpdateConflict};
 use super::insert::{InsertPlan, OnConflict, Operand, Source, UpsertClause, UpsertUpdate};
 use super::plan::{Returning, Verb, WritePlan};
+use super::single;
 use super::target::Target;
 use crate::error::{SqlError, state};
 use crate::executor::Core;
@@ -24,8 +25,12 @@ use crate::text::token::{quoted_name, unquoted};
 /// Compiles a statement that writes.
 pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
     let numbered = numbered(sql)?;
-    with_tree(&numbered.sql, |tree| build_tree(core, tree, numbered.count))
-        .map_err(|error| relocated(error, sql))
+    let plan = |tree: &Stmt<'_>| {
+        let mut plan = build_tree(core, tree, numbered.count)?;
+        plan.single = single::of_tree(&plan.table, tree);
+        Ok(plan)
+    };
+    with_tree(&numbered.sql, plan).map_err(|error| relocated(error, sql))
 }
 
 /// Errors speak of the text as it was sent, not of what was made of it.
@@ -132,7 +137,14 @@ impl<'t> Writer<'t> {
         source_sql: String,
     ) -> Result<WritePlan, SqlError> {
         let returning = returning.map(|list| self.returning(list)).transpose()?;
-        Ok(WritePlan { table: self.table, parameters: self.parameters, verb, returning, source_sql })
+        Ok(WritePlan {
+            table: self.table,
+            parameters: self.parameters,
+            verb,
+            returning,
+            single: None,
+            source_sql,
+        })
     }
 
     /// The list of rows as a table of the statement's name for it.
@@ -437,7 +449,7 @@ fn split_assignment(set: &Set<'_>) -> Result<Vec<String>, SqlError> {
 }
 
 /// `VALUES` of nothing but literals and parameters.
-fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
+pub(super) fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
     if select.with.is_some() || select.order_by.is_some() || select.limit.is_some() {
         return None;
     }

@@ -9,6 +9,7 @@ mod build;
 mod change;
 mod insert;
 mod plan;
+mod single;
 mod target;
 
 pub(crate) use build::{build, operand};

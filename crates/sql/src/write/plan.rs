@@ -8,6 +8,7 @@ use store::{Table, WriteError};
 use super::batch::Batch;
 use super::change::ChangePlan;
 use super::insert::{InsertPlan, constraint_name};
+use super::single::SinglePlan;
 use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind, RowSink};
@@ -23,6 +24,8 @@ pub(crate) struct WritePlan {
     pub(crate) parameters: usize,
     pub(crate) verb: Verb,
     pub(crate) returning: Option<Returning>,
+    /// The short way, for a statement on one row.
+    pub(crate) single: Option<SinglePlan>,
     /// What its rows are computed by, for `EXPLAIN QUERY PLAN`.
     pub(crate) source_sql: String,
 }
@@ -57,6 +60,11 @@ impl WritePlan {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        if let Some(single) = &mut self.single
+            && let Some(done) = single.run(core, parameters)?
+        {
+            return Ok(done);
+        }
         let run = Run { core, table: &self.table, parameters };
         let returning = self.returning.is_some();
         let (batch, rows) = match &mut self.verb {
@@ -155,22 +163,13 @@ impl Run<'_> {
                     batch = new(again);
                     lost = Some(Vec::new());
                 }
-                Err(error) => return Err(self.refused(error)),
+                Err(error) => return Err(refused(self.table, error)),
             }
             std::thread::yield_now();
         }
         let message =
             format!("the rows changed each of {RETRIES_MAX} times that they were computed; try again");
         Err(SqlError::new(state::LOST, message))
-    }
-
-    /// A refusal of the store, with what it cannot know.
-    fn refused(&self, error: WriteError) -> SqlError {
-        match error {
-            WriteError::NotNull(column) => SqlError::null_value(self.table.name(), &column),
-            WriteError::TableGone => SqlError::unknown_table(self.table.name()),
-            other => other.into(),
-        }
     }
 
     /// Runs a part of the statement with the parameters of the whole.
@@ -180,6 +179,15 @@ impl Run<'_> {
         row: &mut dyn FnMut(&Row<'_>) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         self.core.run(statement, self.parameters, row)
+    }
+}
+
+/// A refusal of the store, with what it cannot know.
+pub(super) fn refused(table: &Table, error: WriteError) -> SqlError {
+    match error {
+        WriteError::NotNull(column) => SqlError::null_value(table.name(), &column),
+        WriteError::TableGone => SqlError::unknown_table(table.name()),
+        other => other.into(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use store::definition::ColumnKind;
 use store::scalar::has_form;
-use store::value::{Affinity, Value};
+use store::value::{Affinity, Value, ValueRef};
 use store::{Expiry, Store, Table};
 
 use crate::error::{SqlError, state};
@@ -80,17 +80,24 @@ impl Draft {
     }
 }
 
-/// A value as the column stores it.
-fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
-    // The common case needs no conversion.
-    let fits = match (table.def().columns[at].kind, &value) {
-        (_, Value::Null) => true,
-        (ColumnKind::Integer, Value::Integer(_)) | (ColumnKind::Text, Value::Text(_)) => {
+/// Whether a column stores this value without a conversion, as it stores most.
+pub(super) fn is_stored_as_it_is(table: &Table, at: usize, value: ValueRef<'_>) -> bool {
+    match (table.def().columns[at].kind, value) {
+        (_, ValueRef::Null) => true,
+        (ColumnKind::Integer, ValueRef::Integer(_)) | (ColumnKind::Text, ValueRef::Text(_)) => {
             !has_form(table.column_type(at))
         }
         _ => false,
-    };
-    if fits { Ok(value) } else { Ok(table.def().accept(at, value)?) }
+    }
+}
+
+/// A value as the column stores it.
+fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
+    if is_stored_as_it_is(table, at, value.as_ref()) {
+        Ok(value)
+    } else {
+        Ok(table.def().accept(at, value)?)
+    }
 }
 
 fn flags(value: Value) -> Result<u32, SqlError> {
