@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// Measure only the lines whose name contains this.
     #[arg(long)]
     only: Option<String>,
+    /// Run our side alone, for a profiler.
+    #[arg(long)]
+    alone: bool,
     /// The store's memory limit in MiB.
     #[arg(long, default_value_t = 2048)]
     memory_mib: u64,
@@ -42,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|");
     for &rows in &options.rows {
-        let mut bench = Bench::open(rows, options.memory_mib)?;
+        let mut bench = Bench::open(rows, options)?;
         let wanted = |case: &&Case| {
             options.only.as_deref().is_none_or(|only| case.name.contains(only)) && case.rows_min <= rows
         };
@@ -56,6 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// The three tables.
 struct Bench {
     rows: u64,
+    alone: bool,
     ours: Ours,
     rowid: Native,
     without: Native,
@@ -66,10 +70,11 @@ struct Bench {
 struct Figures([Vec<f64>; 3]);
 
 impl Bench {
-    fn open(rows: u64, memory_mib: u64) -> Result<Self> {
+    fn open(rows: u64, options: &Options) -> Result<Self> {
         let mut bench = Self {
             rows,
-            ours: Ours::open(memory_mib)?,
+            alone: options.alone,
+            ours: Ours::open(options.memory_mib)?,
             rowid: Native::open("")?,
             without: Native::open(" WITHOUT ROWID")?,
         };
@@ -79,6 +84,9 @@ impl Bench {
 
     fn each(&mut self, mut step: impl FnMut(&mut dyn Side) -> Result<()>) -> Result<()> {
         step(&mut self.ours)?;
+        if self.alone {
+            return Ok(());
+        }
         step(&mut self.rowid)?;
         step(&mut self.without)
     }

@@ -16,10 +16,12 @@ use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind, RowSink, type_of};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
 use crate::table::{Sought, sought};
-use crate::text::parameter::numbered;
+use crate::text::parameter::{Numbered, numbered};
 use crate::text::parse::with_tree;
 use crate::text::token::unquoted;
 use crate::write::{Operand, operand};
+
+mod count;
 
 /// Longer texts are hardly a point query, and need not be parsed to find out.
 const TEXT_BYTES_MAX: usize = 512;
@@ -47,6 +49,8 @@ type Conditions = Vec<(usize, Operand)>;
 /// How the rows are found.
 #[derive(Clone, Copy, Debug)]
 enum Way {
+    /// All rows.
+    All,
     /// By the whole primary key.
     Key,
     /// By leading columns of the index at this position.
@@ -60,6 +64,8 @@ enum Verb {
         columns: Vec<usize>,
         shown: Vec<OwnedColumn>,
     },
+    /// How many rows there are, under this name.
+    Count(OwnedColumn),
     Delete,
 }
 
@@ -69,12 +75,12 @@ pub(crate) fn plan(core: &Core, sql: &str) -> Option<DirectPlan> {
         return None;
     }
     let numbered = numbered(sql).ok()?;
-    with_tree(&numbered.sql, |tree| Ok(of_tree(core, tree, numbered.count))).ok()?
+    with_tree(&numbered.sql, |tree| Ok(of_tree(core, tree, &numbered))).ok()?
 }
 
-fn of_tree(core: &Core, tree: &Stmt<'_>, parameters: usize) -> Option<DirectPlan> {
+fn of_tree(core: &Core, tree: &Stmt<'_>, text: &Numbered<'_>) -> Option<DirectPlan> {
     match tree {
-        Stmt::Select(select) => of_select(core, select, parameters),
+        Stmt::Select(select) => of_select(core, select, text),
         Stmt::Delete {
             with: None,
             tbl_name,
@@ -85,23 +91,18 @@ fn of_tree(core: &Core, tree: &Stmt<'_>, parameters: usize) -> Option<DirectPlan
             ..
         } => {
             let (table, conditions) = table_and_conditions(core, tbl_name, where_clause.as_ref()?)?;
-            DirectPlan::new(table, parameters, &conditions, Verb::Delete)
+            DirectPlan::new(table, text.count, &conditions, Verb::Delete)
         }
         _ => None,
     }
 }
 
-fn of_select(core: &Core, select: &Select<'_>, parameters: usize) -> Option<DirectPlan> {
+fn of_select(core: &Core, select: &Select<'_>, text: &Numbered<'_>) -> Option<DirectPlan> {
     if select.with.is_some() || select.order_by.is_some() || select.limit.is_some() {
         return None;
     }
-    let OneSelect::Select {
-        distinctness: None,
-        columns,
-        from: Some(from),
-        where_clause: Some(condition),
-        ..
-    } = &select.body.select
+    let OneSelect::Select { distinctness: None, columns, from: Some(from), where_clause, .. } =
+        &select.body.select
     else {
         return None;
     };
@@ -114,16 +115,35 @@ fn of_select(core: &Core, select: &Select<'_>, parameters: usize) -> Option<Dire
     else {
         return None;
     };
-    let (table, conditions) = table_and_conditions(core, name, condition)?;
+    if let Some(column) = count::column(columns, &text.sql) {
+        return of_count(core, name, where_clause.as_deref(), column, text.count);
+    }
+    let (table, conditions) = table_and_conditions(core, name, where_clause.as_ref()?)?;
     let (columns, names) = result_columns(&table, columns)?;
     let shown = columns
         .iter()
         .zip(names)
         .map(|(&column, name)| OwnedColumn { ty: type_of(&table, column), ..OwnedColumn::text(name) });
     let shown = shown.collect();
-    let plan = DirectPlan::new(table, parameters, &conditions, Verb::Select { columns, shown })?;
+    let plan = DirectPlan::new(table, text.count, &conditions, Verb::Select { columns, shown })?;
     // Through an index there may be many rows, whose order and number SQLite looks after.
     matches!(plan.way, Way::Key).then_some(plan)
+}
+
+fn of_count(
+    core: &Core,
+    name: &QualifiedName<'_>,
+    condition: Option<&Expr<'_>>,
+    column: OwnedColumn,
+    parameters: usize,
+) -> Option<DirectPlan> {
+    let verb = Verb::Count(column);
+    if let Some(condition) = condition {
+        let (table, conditions) = table_and_conditions(core, name, condition)?;
+        return DirectPlan::new(table, parameters, &conditions, verb);
+    }
+    let table = core.table(name).ok().filter(|_| name.alias.is_none())?;
+    Some(DirectPlan::by(table, parameters, Vec::new(), Way::All, verb))
 }
 
 fn table_and_conditions(
@@ -223,13 +243,18 @@ impl DirectPlan {
             })
         };
         let (conditions, way) = by_key.map(|conditions| (conditions, Way::Key)).or_else(by_index)?;
-        Some(Self { table, parameters, conditions, way, verb, row: RowBuf::new(), key: Vec::new() })
+        Some(Self::by(table, parameters, conditions, way, verb))
+    }
+
+    fn by(table: Arc<Table>, parameters: usize, conditions: Conditions, way: Way, verb: Verb) -> Self {
+        Self { table, parameters, conditions, way, verb, row: RowBuf::new(), key: Vec::new() }
     }
 
     /// The columns of its rows; `None` when it returns none.
-    pub(crate) fn columns(&self) -> Option<&Vec<OwnedColumn>> {
+    pub(crate) fn columns(&self) -> Option<&[OwnedColumn]> {
         match &self.verb {
             Verb::Select { shown, .. } => Some(shown),
+            Verb::Count(column) => Some(std::slice::from_ref(column)),
             Verb::Delete => None,
         }
     }
@@ -240,7 +265,7 @@ impl DirectPlan {
 
     pub(crate) fn tag(&self) -> &'static str {
         match &self.verb {
-            Verb::Select { .. } => "SELECT",
+            Verb::Select { .. } | Verb::Count(_) => "SELECT",
             Verb::Delete => "DELETE",
         }
     }
@@ -254,10 +279,14 @@ impl DirectPlan {
         let values = self.values(parameters);
         match (&self.verb, values) {
             (Verb::Select { .. }, values) => self.select(core, values.as_deref(), out),
+            (Verb::Count(column), values) => {
+                let column = column.clone();
+                self.count(core, &column, values, out)
+            }
             (Verb::Delete, None) => Ok(deleted(0)),
             (Verb::Delete, Some(values)) => match self.way {
-                Way::Key => self.delete_one(core, &values),
                 Way::Index(index) => self.delete_range(core, index, &values),
+                Way::Key | Way::All => self.delete_one(core, &values),
             },
         }
     }

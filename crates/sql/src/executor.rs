@@ -370,12 +370,12 @@ impl Plan {
     /// What it takes and gives. What a client chose for a parameter stands.
     fn description(&self, chosen: &[Option<SqlType>]) -> Description {
         let (count, columns, tag) = match self {
-            Self::Read(plan) => (plan.parameters, Some(&plan.columns), plan.tag),
+            Self::Read(plan) => (plan.parameters, Some(plan.columns.as_slice()), plan.tag),
             Self::Write(plan) => (plan.parameters, plan.columns(), plan.tag()),
             Self::Direct(plan) => (plan.parameters, plan.columns(), plan.tag()),
         };
         let chosen = |at: usize| chosen.get(at).copied().flatten().unwrap_or(SqlType::Text);
-        Description { parameters: (0..count).map(chosen).collect(), columns: columns.cloned(), tag }
+        Description { parameters: (0..count).map(chosen).collect(), columns: columns.map(<[_]>::to_vec), tag }
     }
 
     /// What it is called, if it writes.

@@ -69,6 +69,7 @@ impl Store {
         state.maintained.store(Arc::new(indexes.clone()));
         let first = self.arena.next_stamp();
         state.limits.flushed_below.store(first, Ordering::Release);
+        state.census.begin(first);
         self.arena.set_dead_below(id, first);
         let table = Arc::new(Table::new(def, indexes, state));
         self.install(catalog.tables().cloned().chain([Arc::clone(&table)]).collect())?;
@@ -334,6 +335,9 @@ impl Store {
             let mut row = RowBuf::new();
             self.each_row(table.id(), |_, location| {
                 self.account_in(table, location);
+                table.state.census.enter();
+                let expiry = self.arena.row(location).map_or(0, |row| row.head().expiry);
+                table.state.census.note_deadline(expiry);
                 if row_ids
                     && self.load_stable(location, &mut row)
                     && let Ok(crate::value::ValueRef::Integer(id)) = table.keys().column(row.key(), 0)

@@ -247,6 +247,7 @@ impl Store {
             return None;
         }
         self.note_deadline(segment, word);
+        table.state.census.note_deadline(word);
         self.arena.set_expiry(row.location(), word);
         Some(Outcome::Done(row.stamp()))
     }

@@ -11,6 +11,7 @@ pub mod value;
 mod alter;
 mod catalog;
 mod catalogue;
+mod census;
 mod clean;
 mod clock;
 mod commit;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arena::{Arena, Hash, Location, ScanShape};
 use hashbrown::HashSet;
 
+use crate::census::Findings;
 use crate::error::ReadError;
 use crate::index::{Index, KeyBounds, as_slice};
 use crate::ordered::{Range, Resume};
@@ -75,6 +76,8 @@ pub struct TableScan {
     group: u64,
     locations: Vec<Location>,
     rows: RowStack,
+    /// What the census learns of a whole scan.
+    found: Findings,
     /// Where the transaction's own rows go on, which come last.
     own_next: usize,
 }
@@ -87,6 +90,7 @@ impl TableScan {
             group: 0,
             locations: Vec::new(),
             rows: RowStack::default(),
+            found: table.state.census.findings(view),
             own_next: 0,
         }
     }
@@ -106,6 +110,9 @@ impl TableScan {
             self.read_group(view);
             view.check_sight()?;
             self.group += 1;
+            if self.group == self.shape.groups {
+                self.table.state.census.settle(&self.found);
+            }
         }
     }
 
@@ -120,6 +127,9 @@ impl TableScan {
         for &location in &self.locations {
             let mut row = self.rows.buffer();
             let ours = store.load_stable(location, &mut row) && row.head().table == id;
+            if ours {
+                self.found.meet(row.stamp(), row.expiry());
+            }
             let replaced = ours && !shard.kept.is_empty() && {
                 let hash = store.arena.hash(id, row.key());
                 shard.kept_for(&view.sight, hash, id, row.key()).is_some()

@@ -41,6 +41,8 @@ pub(crate) struct Sight {
     unseen: [u64; COMMITS_MAX],
     unseen_len: usize,
     slot: usize,
+    /// `Statements::version` when it began.
+    version: u64,
 }
 
 impl Sight {
@@ -48,6 +50,13 @@ impl Sight {
     #[inline]
     pub(crate) fn includes(&self, commit: u64) -> bool {
         commit <= self.stamp && !self.unseen[..self.unseen_len].contains(&commit)
+    }
+}
+
+impl Sight {
+    /// Every commit that the statement does not see, and every write after it, bears at least this stamp.
+    pub(crate) fn oldest_unseen(&self) -> u64 {
+        self.unseen[..self.unseen_len].iter().copied().fold(self.stamp + 1, u64::min)
     }
 }
 
@@ -71,7 +80,7 @@ impl Statements {
             // Acquire: pairs with the Release stores of `change`, so that the notes below belong to this version.
             let version = self.version.load(Ordering::Acquire);
             if version.is_multiple_of(2)
-                && let Some(sight) = self.note(slot, last_stamp())
+                && let Some(sight) = self.note(slot, last_stamp(), version)
             {
                 fence(Ordering::Acquire);
                 if self.version.load(Ordering::Relaxed) == version {
@@ -86,6 +95,13 @@ impl Statements {
     pub(crate) fn end(&self, sight: &Sight) -> bool {
         self.active[sight.slot].store(0, Ordering::SeqCst);
         self.active_count.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    /// Whether no commit of many rows has been on its way since the statement began.
+    pub(crate) fn is_quiet(&self, sight: &Sight) -> bool {
+        // Acquire, after a fence: what was read before is not read later.
+        fence(Ordering::Acquire);
+        sight.unseen_len == 0 && self.version.load(Ordering::Acquire) == sight.version
     }
 
     /// Number of the last commit that every running statement began after: versions kept for it and for earlier ones
@@ -161,8 +177,8 @@ impl Statements {
     }
 
     /// The notes of this moment; none while a commit that keeps nothing is in flight.
-    fn note(&self, slot: usize, stamp: u64) -> Option<Sight> {
-        let mut sight = Sight { stamp, unseen: [0; COMMITS_MAX], unseen_len: 0, slot };
+    fn note(&self, slot: usize, stamp: u64, version: u64) -> Option<Sight> {
+        let mut sight = Sight { stamp, unseen: [0; COMMITS_MAX], unseen_len: 0, slot, version };
         if self.in_flight_count.load(Ordering::SeqCst) == 0 {
             return Some(sight);
         }

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use arena::{SegmentId, TableId};
 use parking_lot::Mutex;
 
+use crate::census::Census;
 use crate::clock::{TICKS_PER_SECOND, Tick};
 use crate::codec::KeyCodec;
 use crate::definition::{ColumnDef, SqlType, TableDef};
@@ -54,6 +55,7 @@ pub(crate) struct TableState {
     pub(crate) ghost_used: AtomicBool,
     pub(crate) limits: Limits,
     pub(crate) counters: Counters,
+    pub(crate) census: Census,
     pub(crate) next_row_id: AtomicI64,
     /// Numbers of an identity column below this one may have been given out, and the definitions say so.
     pub(crate) numbers_below: AtomicI64,
@@ -270,6 +272,7 @@ impl TableState {
             ghost_used: AtomicBool::new(false),
             limits: Limits::default(),
             counters: Counters::default(),
+            census: Census::new(),
             next_row_id: AtomicI64::new(1),
             numbers_below: AtomicI64::new(0),
         }

@@ -395,20 +395,24 @@ impl Store {
 
     fn swap_slot(&self, shard: &mut Shard, table: &Table, change: &SlotChange) -> Result<(), WriteError> {
         let SlotChange { hash, found, new, stamp } = *change;
+        let census = &table.state.census;
         if let Some(new) = new {
             self.arena.stamp_row(new, stamp);
+            census.note_deadline(self.arena.row(new).map_or(0, |row| row.head().expiry));
             match found {
                 Some(entry) => self.arena.replace(&mut shard.token, entry.slot, hash, table.id(), new),
                 None => {
                     self.arena
                         .insert(&mut shard.token, hash, table.id(), new)
                         .map_err(|_| WriteError::Full)?;
+                    census.enter();
                 }
             }
             self.account_in(table, new);
             count(&table.state.counters.written);
         } else if let Some(entry) = found {
             self.arena.remove(&mut shard.token, entry.slot);
+            census.leave();
         }
         Ok(())
     }
@@ -424,6 +428,7 @@ impl Store {
             });
         }
         self.arena.remove(&mut shard.token, entry.slot);
+        table.state.census.leave();
         self.account_out(table, entry.location);
     }
 

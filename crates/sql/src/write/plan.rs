@@ -83,8 +83,8 @@ impl WritePlan {
     }
 
     /// The columns of its rows; `None` when it returns none.
-    pub(crate) fn columns(&self) -> Option<&Vec<OwnedColumn>> {
-        self.returning.as_ref().map(|returning| &returning.columns)
+    pub(crate) fn columns(&self) -> Option<&[OwnedColumn]> {
+        self.returning.as_ref().map(|returning| returning.columns.as_slice())
     }
 
     pub(crate) fn tag(&self) -> &'static str {

@@ -1,0 +1,122 @@
+//! How many rows a table has, without a look at them: an account of its keys, and what is known of their ends.
+//!
+//! The account counts keys in the hash index, also those whose rows have ended and wait to be cleared away. It is
+//! the number of live rows exactly where no row can have ended: none is older than what was flushed and what the
+//! table's `ttl` has ended, and no deadline of a row's own has come. Both bounds are kept on the safe side by every
+//! write and made exact by every scan of the whole table.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock::Tick;
+use crate::row::NEVER;
+use crate::table::Table;
+use crate::view::View;
+
+/// What is known of a table's keys. Changed under the lock of the key's shard, in one step with the key's slot.
+#[derive(Debug)]
+pub(crate) struct Census {
+    keys: AtomicU64,
+    /// No row of the table has a smaller stamp. Only ever raised, by scans.
+    oldest: AtomicU64,
+    /// How often a row with a deadline of its own was written, in the upper half, and the earliest deadline of all
+    /// rows, in the lower: a scan that is to raise the deadline notices a write that it may have missed.
+    deadlines: AtomicU64,
+}
+
+/// What a scan has seen of a table, on its way to the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Findings {
+    oldest: u64,
+    earliest: Tick,
+    /// `Census::deadlines` when the scan began.
+    began: u64,
+}
+
+impl Census {
+    pub(crate) fn new() -> Self {
+        let deadlines = AtomicU64::new(u64::from(NEVER));
+        Self { keys: AtomicU64::new(0), oldest: AtomicU64::new(0), deadlines }
+    }
+
+    /// The table begins empty; every row to come has this stamp or a greater one.
+    pub(crate) fn begin(&self, first: u64) {
+        self.oldest.store(first, Ordering::Relaxed);
+    }
+
+    /// A key came.
+    pub(crate) fn enter(&self) {
+        self.keys.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A key went.
+    pub(crate) fn leave(&self) {
+        self.keys.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A row is about to stand under a key with this expiry word.
+    #[inline]
+    pub(crate) fn note_deadline(&self, word: Tick) {
+        if word == 0 || word == NEVER {
+            return;
+        }
+        let noted = |packed: u64| {
+            let earliest = earliest(packed).min(word);
+            Some((packed & !u64::from(Tick::MAX)).wrapping_add(1 << 32) | u64::from(earliest))
+        };
+        // SeqCst, as in `settle`: a write and the end of a scan agree on which was first.
+        let _ = self.deadlines.fetch_update(Ordering::SeqCst, Ordering::SeqCst, noted);
+    }
+
+    /// Begins to look at every row of the table.
+    pub(crate) fn findings(&self, view: &View<'_>) -> Findings {
+        // Commits in flight swap rows of an older stamp in behind the scan's back.
+        Findings {
+            oldest: view.sight.oldest_unseen(),
+            earliest: NEVER,
+            began: self.deadlines.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Takes over what a scan of the whole table found.
+    pub(crate) fn settle(&self, found: &Findings) {
+        self.oldest.fetch_max(found.oldest, Ordering::Relaxed);
+        let settled = (found.began & !u64::from(Tick::MAX)) | u64::from(found.earliest);
+        // Where a deadline was written meanwhile, the next scan may know more.
+        let _ = self.deadlines.compare_exchange(found.began, settled, Ordering::SeqCst, Ordering::SeqCst);
+    }
+}
+
+impl Findings {
+    /// A row of the table, live or not.
+    #[inline]
+    pub(crate) fn meet(&mut self, stamp: u64, expiry: Tick) {
+        self.oldest = self.oldest.min(stamp);
+        if expiry != 0 {
+            self.earliest = self.earliest.min(expiry);
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+fn earliest(packed: u64) -> Tick {
+    packed as Tick
+}
+
+impl View<'_> {
+    /// How many rows of a table the statement sees, where that is known exactly without a look at them.
+    pub fn known_rows(&self, table: &Arc<Table>) -> Option<u64> {
+        if self.own.is_some() || !self.store.statements.is_quiet(&self.sight) {
+            return None;
+        }
+        // Who writes has the shard's lock until its account is right, so whatever anybody was told of is counted.
+        for shard in &self.store.shards {
+            drop(shard.lock());
+        }
+        let census = &table.state.census;
+        let rows = census.keys.load(Ordering::Relaxed);
+        let none_ended = earliest(census.deadlines.load(Ordering::SeqCst)) > self.now()
+            && census.oldest.load(Ordering::Relaxed) >= self.store.dead_below(table, self.now());
+        (none_ended && self.store.statements.is_quiet(&self.sight)).then_some(rows)
+    }
+}
