@@ -9,7 +9,6 @@ use super::{DirectPlan, WATCH_ROWS, Way};
 use crate::describe::{OwnedColumn, lent};
 use crate::error::SqlError;
 use crate::executor::{Core, Done, DoneKind, RowSink};
-use crate::text::parse::Sql;
 use crate::text::token::unquoted;
 
 /// The column of a list that is `count(*)` and nothing else. `sql` is the statement, whose words name the column.
@@ -22,7 +21,7 @@ pub(super) fn column(list: &[ResultColumn<'_>], sql: &str) -> Option<OwnedColumn
     let (name, label) = match alias {
         Some(As::As(alias) | As::Elided(alias)) => (unquoted(alias.0), unquoted(alias.0)),
         None => {
-            let written = Sql(expression).to_string();
+            let written = format!("{}(*)", name.0);
             // Written with blanks in between it is called so.
             (sql.contains(&written).then_some(written)?, "count".to_owned())
         }
