@@ -20,6 +20,9 @@ pub(crate) enum Reach {
     Nanoseconds(f64),
 }
 
+/// Puts rows back, as the values of a run say.
+type Restore = fn(&mut dyn Side, &[Value]) -> Result<()>;
+
 /// One line of the table.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -32,7 +35,7 @@ pub(crate) struct Case {
     /// The smallest table it makes sense on.
     pub(crate) rows_min: u64,
     /// Puts back what the run with these values took away.
-    pub(crate) restore: Option<fn(&mut dyn Side, &[Value], u64) -> Result<()>>,
+    pub(crate) restore: Option<Restore>,
     /// Runs between two calls of `restore`, which meanwhile must not meet each other.
     pub(crate) batch: u64,
 }
@@ -148,7 +151,7 @@ pub(crate) fn fill(side: &mut dyn Side, rows: u64) -> Result<()> {
     Ok(())
 }
 
-fn refill(side: &mut dyn Side, values: &[Value], _rows: u64) -> Result<()> {
+fn refill(side: &mut dyn Side, values: &[Value]) -> Result<()> {
     let Some(Value::Integer(page)) = values.first() else { return Ok(()) };
     let first = page.unsigned_abs() * PAGE;
     for number in first..first + PAGE {

@@ -137,7 +137,7 @@ fn timed(side: &mut dyn Side, case: &Case, random: &mut fastrand::Rng, rows: u64
         }
         spent += clock::thread_cpu_ns() - began;
         if let Some(restore) = case.restore {
-            values.iter().try_for_each(|values| restore(side, values, rows))?;
+            values.iter().try_for_each(|values| restore(side, values))?;
         }
         left -= now;
     }

@@ -191,7 +191,10 @@ fn column_of(table: &Table, expression: &Expr<'_>) -> Option<usize> {
         Expr::Qualified(of, name) if unquoted(of.0).eq_ignore_ascii_case(table.name()) => unquoted(name.0),
         _ => return None,
     };
-    table.def().column_index(&name)
+    let column = table.def().column_index(&name)?;
+    let def = &table.def().columns[column];
+    // What is hidden has no name, and texts that compare otherwise than by their bytes are SQLite's to compare.
+    (!def.hidden && !def.pending && def.collation.is_binary()).then_some(column)
 }
 
 fn result_columns(table: &Table, list: &[ResultColumn<'_>]) -> Option<(Vec<usize>, Vec<String>)> {
@@ -200,8 +203,10 @@ fn result_columns(table: &Table, list: &[ResultColumn<'_>]) -> Option<(Vec<usize
         match item {
             // The built-in table shows more than it stores.
             ResultColumn::Star if table.name() != store::BUILT_IN => {
-                columns.extend(0..table.def().columns.len());
-                names.extend(table.def().columns.iter().map(|column| column.name.clone()));
+                for (at, column) in table.def().visible_columns() {
+                    columns.push(at);
+                    names.push(column.name.clone());
+                }
             }
             ResultColumn::Expr(expression, alias) => {
                 let column = column_of(table, expression)?;
@@ -239,6 +244,8 @@ impl DirectPlan {
         let by_index = || {
             let mut indexes = table.indexes().iter().enumerate();
             indexes.find_map(|(at, index)| {
+                let whole = index.def().predicate.is_none() && index.def().collations.is_empty();
+                let index = whole.then_some(index)?;
                 Some((ordered(conditions, index.def().columns.get(..count)?)?, Way::Index(at)))
             })
         };

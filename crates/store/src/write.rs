@@ -399,14 +399,12 @@ impl Store {
         if let Some(new) = new {
             self.arena.stamp_row(new, stamp);
             census.note_deadline(self.arena.row(new).map_or(0, |row| row.head().expiry));
-            match found {
-                Some(entry) => self.arena.replace(&mut shard.token, entry.slot, hash, table.id(), new),
-                None => {
-                    self.arena
-                        .insert(&mut shard.token, hash, table.id(), new)
-                        .map_err(|_| WriteError::Full)?;
-                    census.enter();
-                }
+            if let Some(entry) = found {
+                self.arena.replace(&mut shard.token, entry.slot, hash, table.id(), new);
+            } else {
+                let inserted = self.arena.insert(&mut shard.token, hash, table.id(), new);
+                inserted.map_err(|_| WriteError::Full)?;
+                census.enter();
             }
             self.account_in(table, new);
             count(&table.state.counters.written);

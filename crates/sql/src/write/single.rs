@@ -9,6 +9,7 @@ use std::sync::Arc;
 use sqlite3_parser::ast::{
     Expr, InsertBody, Name, Operator, ResolveType, Set, SortedColumn, Stmt, Upsert, UpsertDo,
 };
+use store::definition::{ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
 use store::{BUILT_IN, Change, Expect, Expiry, NewRow, RowBuf, Table, Write, WriteError};
 
@@ -71,7 +72,7 @@ pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan>
     let def = table.def();
     // The longest prefix owns a key, which takes a look at all tables.
     let routed = def.options.prefix.is_some() || table.name() == BUILT_IN;
-    if routed || def.has_row_id() || def.columns.len() > COLUMNS_MAX {
+    if routed || !is_plain(def) || def.has_row_id() || def.columns.len() > COLUMNS_MAX {
         return None;
     }
     let verb = match tree {
@@ -112,6 +113,19 @@ pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan>
         expect: Expect::Anything,
     };
     Some(SinglePlan { table: Arc::clone(table), verb, old: RowBuf::new(), write: [write] })
+}
+
+/// Whether a row of the table is what a statement gives: nothing is computed, numbered or checked.
+fn is_plain(def: &TableDef) -> bool {
+    let plain = |column: &ColumnDef| {
+        column.default_sql.is_none()
+            && column.generated.is_none()
+            && column.identity.is_none()
+            && !column.hidden
+            && !column.pending
+            && column.collation.is_binary()
+    };
+    def.checks.is_empty() && def.columns.iter().all(plain)
 }
 
 /// The operand of each column; those not named have their default.
