@@ -82,8 +82,10 @@ pub struct OrderedIndex {
     root: Option<Node>,
     /// How many entries there are.
     len: usize,
-    /// Raised by every change, so that a scan knows whether what it saw has moved.
-    changes: u64,
+    /// How many entries have come, those that replaced another included.
+    arrivals: u64,
+    /// The locations of the last ones, a ring.
+    recent: Vec<u64>,
     /// How many nodes there are, for [`OrderedIndex::memory_bytes`].
     tally: Tally,
 }
@@ -103,13 +105,15 @@ impl fmt::Debug for OrderedIndex {
     }
 }
 
+/// Entries that came last and are remembered: more than come while a scan hands out what it read at once.
+const RECENT_MAX: usize = 512;
 /// How many entries [`OrderedIndex::distinct_estimate`] looks at.
 const DISTINCT_SAMPLES: usize = 32;
 
 impl OrderedIndex {
     /// An empty index.
     pub fn new() -> Self {
-        Self { root: None, len: 0, changes: 0, tally: Tally::default() }
+        Self { root: None, len: 0, arrivals: 0, recent: Vec::new(), tally: Tally::default() }
     }
 
     /// An index of these entries, (first eight bytes of the key, location), in any order.
@@ -122,7 +126,7 @@ impl OrderedIndex {
         }
         let mut tally = Tally::default();
         let root = Node::from_sorted(&entries, &mut RowReader::new(keys), &mut tally);
-        Self { root, len: entries.len(), changes: 0, tally }
+        Self { root, len: entries.len(), tally, ..Self::new() }
     }
 
     /// How many entries there are.
@@ -130,9 +134,36 @@ impl OrderedIndex {
         self.len
     }
 
-    /// A number that every change raises.
-    pub fn changes(&self) -> u64 {
-        self.changes
+    /// How many entries have come so far.
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// The locations of the entries that came since there were so many, the newest last; `None`: they are too many to
+    /// be remembered. Some may have left again.
+    pub fn arrived_since(&self, arrivals: u64) -> Option<impl Iterator<Item = u64> + '_> {
+        let count = usize::try_from(self.arrivals.checked_sub(arrivals)?).ok()?;
+        let place = |number: u64| usize::try_from(number % RECENT_MAX as u64).unwrap_or(0);
+        let recent = (arrivals..self.arrivals).map(move |number| self.recent[place(number)]);
+        (count <= RECENT_MAX).then_some(recent)
+    }
+
+    fn arrived(&mut self, location: u64) {
+        let place = usize::try_from(self.arrivals % RECENT_MAX as u64).unwrap_or(0);
+        match self.recent.get_mut(place) {
+            Some(oldest) => *oldest = location,
+            None => self.recent.push(location),
+        }
+        self.arrivals += 1;
+    }
+
+    /// Whether this very entry is here.
+    pub fn contains<K: SortKeys + ?Sized>(&self, key: &[u8], location: u64, keys: &K) -> bool {
+        let Some(before) = location.checked_sub(1) else { return false };
+        let after = Resume { key: key.to_vec(), location: before };
+        let mut found = Vec::with_capacity(1);
+        self.collect(&Range { resume_after: Some(&after), ..Range::ALL }, keys, 1, &mut found);
+        found == [location]
     }
 
     /// Whether there is no entry.
@@ -147,12 +178,12 @@ impl OrderedIndex {
 
     /// Removes every entry.
     pub fn clear(&mut self) {
-        *self = Self { changes: self.changes + 1, ..Self::new() };
+        *self = Self { arrivals: self.arrivals, recent: std::mem::take(&mut self.recent), ..Self::new() };
     }
 
     /// Adds a row, which is readable from now on; false where this very entry is here already.
     pub fn insert<K: SortKeys + ?Sized>(&mut self, key: &[u8], location: u64, keys: &K) -> bool {
-        self.changes += 1;
+        self.arrived(location);
         let mut target = Target::new(key, Place::ThroughEntry(location), keys);
         let Some(root) = &mut self.root else {
             self.root = Some(Node::single(&mut target, location, &mut self.tally));
@@ -171,7 +202,6 @@ impl OrderedIndex {
 
     /// Removes a row; false where it is not here.
     pub fn remove<K: SortKeys + ?Sized>(&mut self, key: &[u8], location: u64, keys: &K) -> bool {
-        self.changes += 1;
         let Some(root) = &mut self.root else {
             return false;
         };
@@ -194,13 +224,15 @@ impl OrderedIndex {
         new: u64,
         keys: &K,
     ) -> bool {
-        self.changes += 1;
         let Some(root) = &mut self.root else {
             return false;
         };
         let mut target = Target::new(key, Place::ThroughEntry(old), keys);
         match root.replace_location(&mut target, new) {
-            Replaced::Done => true,
+            Replaced::Done => {
+                self.arrived(new);
+                true
+            }
             Replaced::Missing => false,
             Replaced::Elsewhere => {
                 self.remove(key, old, keys);

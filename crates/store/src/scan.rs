@@ -9,8 +9,8 @@ use hashbrown::HashSet;
 
 use crate::census::Findings;
 use crate::error::ReadError;
-use crate::index::{Index, KeyBounds, as_slice};
-use crate::ordered::{Range, Resume};
+use crate::index::{Index, KeyBounds, RowKeys, as_slice};
+use crate::ordered::{OrderedIndex, Range, Resume};
 use crate::overlay::Merge;
 use crate::row::RowBuf;
 use crate::table::Table;
@@ -161,9 +161,9 @@ pub struct IndexScan {
     after: Option<Resume>,
     /// Rows handed out with the sort key of `after`, so that one which moved meanwhile is not met twice.
     met: HashSet<u64>,
-    /// How often the tree had changed when the last chunk was read, and whether it did between two chunks: only
-    /// then can a row have moved.
-    changes: u64,
+    /// How many entries had come when the last chunk was read, and whether any came between two chunks: only then
+    /// can a row have moved.
+    arrivals: u64,
     moved: bool,
     /// Entries that the next chunk may hold.
     chunk: usize,
@@ -193,7 +193,7 @@ impl IndexScan {
             reverse,
             after: None,
             met: HashSet::new(),
-            changes: 0,
+            arrivals: 0,
             moved: false,
             chunk: FIRST_CHUNK,
             locations: Vec::new(),
@@ -234,7 +234,8 @@ impl IndexScan {
         if !nothing_kept {
             self.lay_kept(view, last.as_ref(), &mut rows);
         }
-        if self.moved {
+        // A kept version stands in the chunk whose keys it lies between, wherever the current one is.
+        if self.moved || !nothing_kept {
             self.leave_out_met(view, &mut rows);
         }
         self.remember(view, last, &rows);
@@ -250,10 +251,13 @@ impl IndexScan {
     /// may follow it.
     fn read_entries(&mut self, view: &View<'_>) -> Result<Option<Resume>, ReadError> {
         let arena = &view.store.arena;
-        let tree = self.index.tree.read();
-        if self.index.is_retired() {
+        let index = Arc::clone(&self.index);
+        let tree = index.tree.read();
+        if index.is_retired() {
             return Err(ReadError::SnapshotTooOld);
         }
+        let rows = index.rows(arena);
+        self.catch_up(view, &tree, &rows);
         self.locations.clear();
         let range = Range {
             lower: as_slice(&self.lower),
@@ -261,9 +265,7 @@ impl IndexScan {
             reverse: self.reverse,
             resume_after: self.after.as_ref(),
         };
-        let mut last = tree.range(&range, &self.index.rows(arena), self.chunk, &mut self.locations);
-        self.moved |= self.after.is_some() && self.changes != tree.changes();
-        self.changes = tree.changes();
+        let mut last = tree.range(&range, &rows, self.chunk, &mut self.locations);
         self.chunk = CHUNK;
         for &location in &self.locations {
             arena.prefetch_location(Location::from_bits(location));
@@ -286,19 +288,49 @@ impl IndexScan {
         Ok(last)
     }
 
+    /// Copies the rows that moved, since the last chunk, behind the place where the walk stands: equal keys are in the
+    /// order of locations, and a write gives its row another one.
+    fn catch_up(&mut self, view: &View<'_>, tree: &OrderedIndex, rows: &RowKeys<'_>) {
+        let before = std::mem::replace(&mut self.arrivals, tree.arrivals());
+        let Some(after) = self.after.as_mut().filter(|_| before != tree.arrivals()) else { return };
+        self.moved = true;
+        let Some(arrived) = tree.arrived_since(before) else {
+            // Too many to look at one by one: once more through the keys equal to the last one.
+            after.location = if self.reverse { u64::MAX } else { 0 };
+            return;
+        };
+        let mut key = Vec::new();
+        for location in arrived {
+            let passed = if self.reverse { location > after.location } else { location < after.location };
+            let mut row = self.rows.buffer();
+            let found = passed
+                && view.store.load_stable(Location::from_bits(location), &mut row)
+                && self.index.holds(&row)
+                && {
+                    self.index.sort_key(&row, &mut key);
+                    key == after.key && tree.contains(&key, location, rows)
+                };
+            if found { self.copied.push(row) } else { self.rows.spare.push(row) }
+        }
+    }
+
     fn sort_key(&self, row: &RowBuf) -> Vec<u8> {
         let mut key = Vec::new();
         self.index.sort_key(row, &mut key);
         key
     }
 
-    /// Puts the versions that the statement sees in the place of current ones, in the order of the walk.
+    /// Puts the versions that the statement sees in the place of current ones, in the order of the walk. The kept ones
+    /// are gathered first: what a commit replaces after that was read above as it was before.
     fn lay_kept(&self, view: &View<'_>, last: Option<&Resume>, rows: &mut Vec<RowBuf>) {
-        let current = rows.drain(..).filter(|row| !self.is_replaced(view, row));
-        let mut entries: Vec<(Vec<u8>, RowBuf)> = current.map(|row| (self.sort_key(&row), row)).collect();
+        let mut entries: Vec<(Vec<u8>, RowBuf)> = Vec::new();
+        let mut replaced: HashSet<u64> = HashSet::new();
         for shard in &view.store.shards {
             let shard = shard.lock();
             for kept in &shard.kept {
+                if kept.table == self.table.id() && !view.sight.includes(kept.commit.stamp()) {
+                    replaced.insert(kept.hash.0);
+                }
                 let Some(row) = view.stands_for(&shard, kept, &self.table) else { continue };
                 if !self.index.holds(row) {
                     continue;
@@ -309,15 +341,10 @@ impl IndexScan {
                 }
             }
         }
+        let current = rows.drain(..).filter(|row| !replaced.contains(&self.hash(view, row).0));
+        entries.extend(current.map(|row| (self.sort_key(&row), row)));
         entries.sort_by(|a, b| if self.reverse { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
         rows.extend(entries.into_iter().map(|(_, row)| row));
-    }
-
-    /// Whether the statement sees an older version of this row's key instead.
-    fn is_replaced(&self, view: &View<'_>, row: &RowBuf) -> bool {
-        let hash = self.hash(view, row);
-        let shard = view.store.shard(hash).lock();
-        shard.kept_for(&view.sight, hash, self.table.id(), row.key()).is_some()
     }
 
     fn in_chunk(&self, sort_key: &[u8], last: Option<&Resume>) -> bool {

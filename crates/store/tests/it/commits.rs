@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use store::definition::IndexDef;
 use store::value::Value;
-use store::{BUILT_IN, Expect, Expiry, Outcome, RowBuf, Store, Table, WriteError};
+use store::{BUILT_IN, Expect, Expiry, KeyBounds, Outcome, RowBuf, Store, Table, WriteError};
 
 use crate::common::{Bench, all_rows, delete, get, key_of, put, seed, set, table, values};
 
@@ -223,6 +224,39 @@ fn no_row_is_resurrected() {
             }
         });
     });
+}
+
+/// Rows with equal keys stand in an index by their location, which every write changes. Whichever way they move while a
+/// walk is under way, each is met once.
+#[test]
+fn a_walk_meets_every_row_once_though_rows_move_among_equals() {
+    const ROWS: i64 = 300;
+    let mut random = fastrand::Rng::with_seed(seed());
+    let bench = Bench::new(32);
+    let mut def = table("t", &[("id", "INT"), ("g", "INT")], 1, &[]);
+    def.indexes = vec![IndexDef::new("t_g", vec![1], false)];
+    let t = bench.store.create_table(def).unwrap();
+    let write = |id: i64| put(&t, &[Value::Integer(id), Value::Integer(id / 250)], Expect::Anything);
+    bench.store.commit(&(0..ROWS).map(write).collect::<Vec<_>>()).unwrap();
+    // So few that each can be looked at, and so many that the index does not remember them.
+    for rewritten in [3, 40, 700] {
+        for reverse in [false, true] {
+            let view = bench.store.view();
+            let mut scan = view.range(&t, &t.indexes()[0], &KeyBounds::ALL, reverse);
+            let (mut row, mut met) = (RowBuf::new(), Vec::new());
+            while scan.next(&view, &mut row).unwrap() {
+                let Value::Integer(id) = values(&t, &row)[0] else { panic!() };
+                met.push(id);
+                if met.len() % 10 == 0 && met.len() < 250 {
+                    for _ in 0..rewritten {
+                        bench.store.commit(&[write(random.i64(0..ROWS))]).unwrap();
+                    }
+                }
+            }
+            met.sort_unstable();
+            assert_eq!(met, (0..ROWS).collect::<Vec<_>>(), "{rewritten} rewritten, reverse {reverse}");
+        }
+    }
 }
 
 #[test]
