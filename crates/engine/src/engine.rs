@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use sql::{Executor, Limits, SqlError};
 use store::Store;
 
+use crate::activity::Activity;
 use crate::counters::{Counters, Totals};
 use crate::lane::Lane;
 use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
@@ -51,12 +52,16 @@ pub struct Engine {
     /// Memcached worker threads.
     pub workers: AtomicUsize,
     started_ns: u64,
+    /// When it started, by the wall clock.
+    pub(crate) started_ms: i64,
+    pub(crate) activity: Activity,
 }
 
 impl Engine {
     /// An engine over an open store.
     pub fn new(store: Arc<Store>, options: EngineOptions) -> Arc<Self> {
         let started_ns = store.clock().now_ns();
+        let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
         Arc::new(Self {
             store,
             options,
@@ -69,6 +74,8 @@ impl Engine {
             connections_rejected: AtomicU64::new(0),
             workers: AtomicUsize::new(0),
             started_ns,
+            started_ms,
+            activity: Activity::default(),
         })
     }
 
@@ -78,8 +85,10 @@ impl Engine {
     }
 
     /// An executor of SQL for the calling thread.
-    pub fn executor(&self, statement_timeout: Option<Duration>) -> Result<Executor, SqlError> {
-        Executor::new(Arc::clone(&self.store), Self::limits(statement_timeout))
+    pub fn executor(self: &Arc<Self>, statement_timeout: Option<Duration>) -> Result<Executor, SqlError> {
+        let mut executor = Executor::new(Arc::clone(&self.store), Self::limits(statement_timeout))?;
+        executor.set_server(Arc::<Self>::clone(self));
+        Ok(executor)
     }
 
     /// What a statement may take.
@@ -114,12 +123,18 @@ impl Engine {
         *self.settings.lock() = settings;
     }
 
+    /// Says what `pg_settings` and `sqlcached_settings` shall show.
+    pub fn describe_settings(&self, settings: Vec<sql::SettingFacts>) {
+        self.activity.set_settings(settings);
+    }
+
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         self.settings.lock().clone()
     }
 
     pub(crate) fn reset_counters(&self) {
         *self.baseline.lock() = self.raw_totals();
+        self.activity.statements.reset();
         // Relaxed: a counter, in no order with anything.
         self.connections_rejected.store(0, Ordering::Relaxed);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use store::{Catalog, Prefetched, Table, Tick};
 
+use crate::activity::{Counted, KnownStatements};
 use crate::counters::{Counter, Counters};
 use crate::engine::Engine;
 
@@ -19,6 +20,7 @@ pub struct Lane {
     now: Tick,
     /// The encoded key of a table whose keys are not plain text; kept so that encoding allocates nothing.
     key: Vec<u8>,
+    statements: KnownStatements,
 }
 
 impl Lane {
@@ -26,7 +28,15 @@ impl Lane {
         let generation = engine.store.generation();
         let catalog = engine.store.catalog();
         let now = engine.store.now();
-        Self { engine, counters, catalog, generation, now, key: Vec::new() }
+        Self {
+            engine,
+            counters,
+            catalog,
+            generation,
+            now,
+            key: Vec::new(),
+            statements: KnownStatements::default(),
+        }
     }
 
     /// Reads the clock. A thread calls it once for each batch of requests.
@@ -50,6 +60,12 @@ impl Lane {
     #[inline]
     pub fn count(&self, counter: Counter, by: u64) {
         self.counters.add(counter, by);
+    }
+
+    /// The figures of a statement, by its text.
+    #[inline]
+    pub(crate) fn statement(&mut self, text: &str) -> Arc<Counted> {
+        self.statements.find(text, &self.engine.activity.statements)
     }
 
     /// The table that answers to a memcached key, and the key in it; none when the key cannot be one of that table's.

@@ -26,6 +26,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod activity;
 mod answer;
 mod command;
 mod counters;
@@ -60,7 +61,8 @@ pub use stats::Subject;
 
 // What a door needs of the crates below, so that it depends on this one only.
 pub use sql::{
-    Cancel, Column, Executor, Notice, Piece, RowSink, SqlError, SqlType, TransactionStatus, split_statements,
+    Cancel, Column, Executor, Identity, Notice, Piece, RowSink, SettingFacts, SqlError, SqlType,
+    TransactionStatus, split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick};

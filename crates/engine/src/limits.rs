@@ -20,5 +20,17 @@ pub(crate) const PREPARED_BYTES_MAX: usize = 16 << 20;
 /// What a prepared statement takes beside its text and its columns.
 pub(crate) const PREPARED_STATEMENT_BYTES: usize = 256;
 
+/// Statements whose figures are kept: an application has some hundred, and each takes about 1 KiB.
+pub(crate) const STATEMENTS_MAX: usize = 1_000;
+
+/// Texts whose statement one thread knows without asking the others: as many as it has compiled, twice.
+pub(crate) const KNOWN_STATEMENTS_MAX: usize = 512;
+
+/// So many first calls of a statement are timed, each of them.
+pub(crate) const TIMED_CALLS: u64 = 1_000;
+
+/// Of later calls one in so many is timed: two looks at the clock are a tenth of what the fastest statement takes.
+pub(crate) const TIMED_SHARE: u64 = 16;
+
 /// Portals and cursors that one session has open, beside the unnamed one. Each may hold a result.
 pub(crate) const PORTALS_MAX: usize = 256;

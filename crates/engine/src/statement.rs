@@ -36,8 +36,7 @@ impl Session {
     ) -> Finished {
         lane.count(Counter::CmdSql, 1);
         let begin = out.len();
-        let limit = lane.engine().options().result_size_max;
-        match self.run(executor, statement, parameters, cancel, out, limit) {
+        match self.run(lane, executor, statement, parameters, cancel, out) {
             Ok(Done { kind: DoneKind::Rows, .. }) => Finished::Rows,
             Ok(done) => Finished::Changed(done.affected),
             Err(error) => {
@@ -50,12 +49,12 @@ impl Session {
 
     fn run(
         &self,
+        lane: &mut Lane,
         executor: &mut Executor,
         statement: &[u8],
         parameters: Option<&[u8]>,
         cancel: &Cancel,
         out: &mut Vec<u8>,
-        limit: usize,
     ) -> Result<Done, SqlError> {
         if let Err(Answer::ClientError(message)) = self.allow(Command::Sql) {
             return Err(refused("42501", message.into_owned()));
@@ -66,15 +65,13 @@ impl Session {
             refused("22021", format!("statement is not UTF-8 at byte {}", error.valid_up_to()))
         })?;
         let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
-        let limit = out.len().saturating_add(limit);
+        let limit = out.len().saturating_add(lane.engine().options().result_size_max);
         let mut rows = JsonRows { names: Vec::new(), out, limit };
-        executor.execute(
-            &mut sql::Session::for_single_statements(),
-            statement,
-            &parameters,
-            cancel,
-            &mut rows,
-        )
+        let counted = lane.statement(statement);
+        let session = &mut sql::Session::for_single_statements();
+        counted.run(&lane.engine().store, executor, statement, |executor| {
+            executor.execute(session, statement, &parameters, cancel, &mut rows)
+        })
     }
 }
 

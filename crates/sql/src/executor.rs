@@ -295,6 +295,20 @@ impl Executor {
         Ok(plan.map(|plan| plan.description(parameter_types)).unwrap_or_default())
     }
 
+    /// How a statement's rows are found, step by step; `None` where there is nothing to tell.
+    pub fn plan_of(&mut self, sql: &str) -> Option<String> {
+        let text = format!("EXPLAIN QUERY PLAN {sql}");
+        self.refresh().ok()?;
+        let text = resolved(&text).ok()?;
+        let kind = kind_of(&text).ok()?;
+        let mut plan = self.compile(kind, &text).ok()?;
+        let Plan::Read(read) = &mut plan else { return None };
+        let mut steps = Steps::default();
+        let nothing = vec![Value::Null; read.parameters];
+        read.run(&self.core, &nothing, &mut steps).ok()?;
+        Some(steps.0).filter(|steps| !steps.is_empty())
+    }
+
     /// The plan of a statement that reads or writes rows.
     fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
         let core = &self.core;
@@ -342,6 +356,24 @@ impl Executor {
         }
         self.registered = registered;
         core.sight.set_known(self.registered.keys().cloned());
+        Ok(())
+    }
+}
+
+/// The steps of a plan, one after the other.
+#[derive(Debug, Default)]
+struct Steps(String);
+
+impl RowSink for Steps {
+    fn columns(&mut self, _: &[Column<'_>]) {}
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        if let Some(ValueRef::Text(step)) = values.last() {
+            if !self.0.is_empty() {
+                self.0.push_str("; ");
+            }
+            self.0.push_str(step);
+        }
         Ok(())
     }
 }

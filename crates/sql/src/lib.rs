@@ -62,5 +62,6 @@ pub use sqlite::{FaultPoint, arm_fault, panics_caught};
 pub use store::definition::SqlType;
 pub use system::{FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table};
 pub use table::Cancel;
+pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};
 pub use text::token;

@@ -13,6 +13,8 @@ pub const PARAMETERS_MAX: usize = 32_766;
 pub const CACHED_STATEMENTS_MAX: usize = 256;
 /// Longer texts are most likely made for one use and are not kept.
 pub const CACHED_STATEMENT_BYTES_MAX: usize = 64 << 10;
+/// Longest text under which a statement is counted: enough to recognise it.
+pub const NORMALIZED_BYTES_MAX: usize = 2_048;
 /// Most rows that one statement writes: its new rows wait on the heap until all are computed.
 pub const ROWS_PER_STATEMENT_MAX: usize = 1_000_000;
 /// Most bytes of new rows that one statement holds until it applies them.

@@ -44,7 +44,9 @@ pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, Strin
     let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
     let made = make_tables(chosen, &engine, &start, &places)?;
     let config = server_config(chosen, &places);
-    let server = Server::start(&config, engine).map_err(|error| explained(&error.to_string()))?;
+    engine.describe_settings(chosen.facts());
+    let server =
+        Server::start(&config, Arc::clone(&engine)).map_err(|error| explained(&error.to_string()))?;
     greeting::print(&greeting::Facts {
         start: &start,
         tables_made: made,
@@ -53,13 +55,14 @@ pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, Strin
         places: &places,
         memory_mb: chosen.number(&MEMORY_MB),
     });
-    serve(&server, &log, chosen.clone(), signals, read_again);
+    serve(&server, &engine, &log, chosen.clone(), signals, read_again);
     match server.drain(DRAIN_PATIENCE) {
         Drained::Whole => info!("stopped; every reply was sent"),
         Drained::Cut(connections) => {
             warn!("stopped; {connections} connections were cut in the middle of a reply");
         }
     }
+    drop(engine);
     drop(store);
     Ok(())
 }
@@ -67,6 +70,7 @@ pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, Strin
 /// Waits for signals. Returns when one asks to stop.
 fn serve(
     server: &Server,
+    engine: &Engine,
     log: &Log,
     mut chosen: Chosen,
     mut signals: Signals,
@@ -79,6 +83,7 @@ fn serve(
         match read_again() {
             Ok(new) => {
                 reload(server, log, &chosen, &new);
+                engine.describe_settings(new.facts());
                 chosen = new;
             }
             Err(why) => error!("settings stay as they are: {why}"),

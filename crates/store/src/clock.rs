@@ -55,6 +55,16 @@ impl Clock {
         }
     }
 
+    /// Monotonic nanoseconds as exactly as the machine has them, for measuring: five times the price of
+    /// [`Clock::now_ns`].
+    #[inline]
+    pub fn precise_ns(&self) -> u64 {
+        match self {
+            Self::System => nanoseconds(ClockId::Monotonic),
+            Self::Manual(_) => self.now_ns(),
+        }
+    }
+
     /// Wall-clock time in Unix seconds, for absolute expiry times.
     pub fn unix_seconds(&self) -> u64 {
         self.unix_ms() / 1_000

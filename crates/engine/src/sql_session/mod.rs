@@ -11,7 +11,7 @@ mod split;
 
 use std::sync::Arc;
 
-use sql::{Cancel, Done, DoneKind, RowSink, SqlError, TransactionStatus};
+use sql::{Cancel, Done, DoneKind, Identity, RowSink, SqlError, TransactionStatus};
 use store::value::Value;
 
 pub use portal::{Formats, Portal};
@@ -22,7 +22,9 @@ use rows::Rows;
 pub use rows::too_large as result_too_large;
 pub use seat::SqlSeat;
 
+use crate::activity::{Counted, Presence};
 use crate::counters::Counter;
+use crate::engine::Engine;
 use crate::privilege::Command;
 use crate::session::Session;
 
@@ -50,6 +52,8 @@ pub struct SqlSession {
     statements: Statements,
     portals: Portals,
     cancel: Cancel,
+    /// What others see of it; none for a session that nobody introduced.
+    presence: Option<Presence>,
 }
 
 impl SqlSession {
@@ -61,7 +65,20 @@ impl SqlSession {
             statements: Statements::default(),
             portals: Portals::default(),
             cancel: Cancel::new(),
+            presence: None,
         }
+    }
+
+    /// Says who speaks, how the client calls itself, and from where; others see the session from now on.
+    pub fn introduce(
+        &mut self,
+        engine: &Arc<Engine>,
+        identity: Identity,
+        application: &str,
+        address: Option<String>,
+    ) {
+        self.sql.set_identity(identity.clone());
+        self.presence = Some(Presence::new(engine, identity, application.to_owned(), address));
     }
 
     /// What stops its statement.
@@ -219,8 +236,30 @@ impl SqlSession {
             return Err(SqlError::new("42501", "permission denied"));
         }
         self.cancel.reset();
-        let done = seat.executor()?.execute(&mut self.sql, text, values, &self.cancel, sink)?;
-        Ok(outcome(done))
+        let counted = seat.lane_mut().statement(text);
+        if let Some(presence) = &self.presence {
+            presence.begin(&counted);
+        }
+        let done = self.run_counted(seat, &counted, text, values, sink);
+        if let Some(presence) = &self.presence {
+            presence.end(self.sql.status());
+        }
+        done.map(outcome)
+    }
+
+    #[inline]
+    fn run_counted(
+        &mut self,
+        seat: &mut SqlSeat,
+        counted: &Counted,
+        text: &str,
+        values: &[Value],
+        sink: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        let (lane, executor) = seat.tools()?;
+        counted.run(&lane.engine().store, executor, text, |executor| {
+            executor.execute(&mut self.sql, text, values, &self.cancel, sink)
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! A connection before its session begins.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use engine::{SqlSession, Tick};
+use engine::{Identity, SqlSession, Tick};
 use postgres::backend::{self, Status};
 use postgres::opening::{NEWEST_MINOR, Opening as Packet, Refusal, parse};
 use rustix::io::Errno;
@@ -145,8 +146,9 @@ impl Opening {
         if minor > NEWEST_MINOR || minor == 1 || !unknown.is_empty() {
             backend::negotiate_protocol(NEWEST_MINOR.min(minor), unknown, &mut out);
         }
-        let session = SqlSession::local();
+        let mut session = SqlSession::local();
         let Ok(key) = door.cancels.admit(session.cancel().clone(), minor >= 2) else { return Step::End };
+        self.introduce(&mut session, door, key.process, parameters);
         backend::authentication_ok(&mut out);
         for (name, value) in SERVER_PARAMETERS {
             backend::parameter_status(name, value, &mut out);
@@ -157,5 +159,29 @@ impl Opening {
         let Self { fd, permit, input, .. } = self;
         let connection = Connection::new(fd, Arc::clone(door), permit, session, key, input, now);
         if sent { Step::Begin(Box::new(connection)) } else { Step::End }
+    }
+
+    /// Who the client says it is, for others to see. A client that names no database means one called as itself.
+    fn introduce(
+        &self,
+        session: &mut SqlSession,
+        door: &SqlDoor,
+        number: i32,
+        parameters: &[(String, String)],
+    ) {
+        let given = |name: &str| {
+            let found = parameters.iter().find(|(given, value)| given == name && !value.is_empty());
+            found.map(|(_, value)| value.clone())
+        };
+        let user = given("user").unwrap_or_else(|| Identity::default().user);
+        let database = given("database").unwrap_or_else(|| user.clone());
+        let peer = rustix::net::getpeername(&self.fd).ok().flatten();
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+        session.introduce(
+            &door.shared.engine,
+            Identity { pid: number, user, database },
+            &given("application_name").unwrap_or_default(),
+            peer.map(|peer| peer.ip().to_string()),
+        );
     }
 }

@@ -50,6 +50,8 @@ pub struct StatementFacts {
     pub max_ns: u64,
     /// Rows returned or written.
     pub rows: u64,
+    /// How its rows are found, as `EXPLAIN QUERY PLAN` says it; none for a definition.
+    pub plan: Option<String>,
 }
 
 /// One setting, as `SHOW ALL`, `pg_settings` and `sqlcached_settings` show it.

@@ -2,6 +2,7 @@
 
 pub(crate) mod kind;
 pub(crate) mod literal;
+pub(crate) mod normal;
 pub(crate) mod parameter;
 pub(crate) mod parse;
 pub(crate) mod schema;

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use engine::SettingFacts;
+
 use super::{ALL, Setting, SettingError, Value};
 
 /// What one place gives: texts by the setting's name, each with words that say where it stood.
@@ -13,7 +15,17 @@ pub(crate) type Given = BTreeMap<&'static str, (String, String)>;
 /// A checked value for every setting.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
-    values: BTreeMap<&'static str, (Value, String)>,
+    values: BTreeMap<&'static str, Choice>,
+}
+
+/// What was chosen for one setting.
+#[derive(Debug, Clone)]
+struct Choice {
+    value: Value,
+    /// As it was given.
+    text: String,
+    /// Words that say where it stood.
+    place: String,
 }
 
 impl Chosen {
@@ -29,7 +41,7 @@ impl Chosen {
                 given: text.clone(),
                 allowed: format!("allowed is {allowed}"),
             })?;
-            values.insert(setting.name, (value, place.clone()));
+            values.insert(setting.name, Choice { value, text: text.clone(), place: place.clone() });
         }
         Ok(Self { values })
     }
@@ -37,7 +49,7 @@ impl Chosen {
     /// The value of a setting.
     pub(crate) fn value(&self, setting: &Setting) -> &Value {
         const NOTHING: &Value = &Value::Number(0);
-        self.values.get(setting.name).map_or(NOTHING, |(value, _)| value)
+        self.values.get(setting.name).map_or(NOTHING, |choice| &choice.value)
     }
 
     /// The number of a number, count or size.
@@ -74,6 +86,23 @@ impl Chosen {
             Value::Addresses(list) => list,
             _ => &[],
         }
+    }
+
+    /// All settings as the system tables show them.
+    pub(crate) fn facts(&self) -> Vec<SettingFacts> {
+        let shown = |setting: &&Setting| {
+            let choice = self.values.get(setting.name)?;
+            Some(SettingFacts {
+                name: setting.name.to_owned(),
+                setting: choice.text.clone(),
+                unit: None,
+                default: setting.default.to_owned(),
+                source: choice.place.clone(),
+                description: setting.help.to_owned(),
+                category: setting.section.title().to_owned(),
+            })
+        };
+        ALL.iter().filter_map(shown).collect()
     }
 
     /// The settings whose value differs between two choices, in the table's order.

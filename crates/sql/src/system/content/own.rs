@@ -96,6 +96,7 @@ pub(super) fn statements(system: &System, rows: &mut Rows) {
             ("min_ms", ms(statement.min_ns)),
             ("max_ms", ms(statement.max_ns)),
             ("rows", int(statement.rows)),
+            ("plan", optional(statement.plan.as_deref())),
         ]);
     }
 }

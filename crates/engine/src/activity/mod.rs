@@ -1,0 +1,48 @@
+//! What the system tables tell of the daemon: its sessions, its statements, its settings.
+//!
+//! Counting a statement is a few additions on words that its thread has at hand; everything that costs more is done
+//! when a statement is met for the first time, or when somebody reads the tables.
+
+mod sessions;
+mod statements;
+
+use parking_lot::Mutex;
+use sql::{Server, SessionFacts, SettingFacts, StatementFacts};
+
+pub(crate) use sessions::{Presence, Sessions};
+pub(crate) use statements::{Counted, KnownStatements, Statements};
+
+use crate::engine::Engine;
+
+/// All of it. Each part has a lock of its own, held for a moment.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    pub(crate) statements: Statements,
+    pub(crate) sessions: Sessions,
+    settings: Mutex<Vec<SettingFacts>>,
+}
+
+impl Activity {
+    /// Takes the settings over from whoever knows them.
+    pub(crate) fn set_settings(&self, settings: Vec<SettingFacts>) {
+        *self.settings.lock() = settings;
+    }
+}
+
+impl Server for Engine {
+    fn sessions(&self) -> Vec<SessionFacts> {
+        self.activity.sessions.all()
+    }
+
+    fn statements(&self) -> Vec<StatementFacts> {
+        self.activity.statements.all()
+    }
+
+    fn settings(&self) -> Vec<SettingFacts> {
+        self.activity.settings.lock().clone()
+    }
+
+    fn started_ms(&self) -> i64 {
+        self.started_ms
+    }
+}

@@ -1,0 +1,146 @@
+//! Who is connected with a session of SQL, and what they do.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use sql::{Identity, SessionFacts, TransactionStatus};
+
+use super::statements::Counted;
+use crate::engine::Engine;
+
+/// One session as others see it, for as long as it lasts.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    engine: Arc<Engine>,
+    shown: Arc<Shown>,
+}
+
+/// What is shown of a session.
+#[derive(Debug)]
+struct Shown {
+    identity: Identity,
+    address: Option<String>,
+    application: String,
+    started_ms: i64,
+    /// Held for a moment by the session's own thread, and by a reader of the tables.
+    now: Mutex<Now>,
+    statements: AtomicU64,
+}
+
+/// What a session does.
+#[derive(Clone, Debug, Default)]
+struct Now {
+    statement: Option<Arc<Counted>>,
+    running: bool,
+    status: TransactionStatus,
+    query_started_ms: Option<i64>,
+    transaction_started_ms: Option<i64>,
+    changed_ms: Option<i64>,
+}
+
+/// All sessions by their number.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<BTreeMap<i32, Weak<Shown>>>);
+
+impl Sessions {
+    /// All of this moment.
+    pub(crate) fn all(&self) -> Vec<SessionFacts> {
+        self.0.lock().values().filter_map(Weak::upgrade).map(|shown| shown.facts()).collect()
+    }
+}
+
+impl Presence {
+    /// Shows a session to others.
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        identity: Identity,
+        application: String,
+        address: Option<String>,
+    ) -> Self {
+        let started_ms = wall_ms(engine);
+        let now = Now { changed_ms: Some(started_ms), ..Now::default() };
+        let number = identity.pid;
+        let shown = Arc::new(Shown {
+            identity,
+            address,
+            application,
+            started_ms,
+            now: Mutex::new(now),
+            statements: AtomicU64::new(0),
+        });
+        engine.activity.sessions.0.lock().insert(number, Arc::downgrade(&shown));
+        Self { engine: Arc::clone(engine), shown }
+    }
+
+    /// A statement begins.
+    #[inline]
+    pub(crate) fn begin(&self, statement: &Arc<Counted>) {
+        let at = wall_ms(&self.engine);
+        let mut now = self.shown.now.lock();
+        if !now.statement.as_ref().is_some_and(|last| Arc::ptr_eq(last, statement)) {
+            now.statement = Some(Arc::clone(statement));
+        }
+        now.running = true;
+        now.query_started_ms = Some(at);
+        now.changed_ms = Some(at);
+        // Relaxed: a figure for people.
+        self.shown.statements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It ended.
+    #[inline]
+    pub(crate) fn end(&self, status: TransactionStatus) {
+        let mut now = self.shown.now.lock();
+        now.running = false;
+        if status == TransactionStatus::Idle {
+            now.transaction_started_ms = None;
+        } else if now.status == TransactionStatus::Idle {
+            now.transaction_started_ms = now.query_started_ms;
+        }
+        now.status = status;
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        let mut sessions = self.engine.activity.sessions.0.lock();
+        let number = self.shown.identity.pid;
+        // Another session may have the number by now.
+        if sessions.get(&number).is_some_and(|shown| std::ptr::eq(shown.as_ptr(), Arc::as_ptr(&self.shown))) {
+            sessions.remove(&number);
+        }
+    }
+}
+
+impl Shown {
+    fn facts(&self) -> SessionFacts {
+        let now = self.now.lock().clone();
+        let state = match (now.running, now.status) {
+            (true, _) => "active",
+            (false, TransactionStatus::Idle) => "idle",
+            (false, TransactionStatus::InBlock) => "idle in transaction",
+            (false, TransactionStatus::Failed) => "idle in transaction (aborted)",
+        };
+        SessionFacts {
+            pid: self.identity.pid,
+            user: self.identity.user.clone(),
+            database: self.identity.database.clone(),
+            application: self.application.clone(),
+            address: self.address.clone(),
+            protocol: "postgresql",
+            state,
+            query: now.statement.map(|counted| counted.query().to_owned()).unwrap_or_default(),
+            started_ms: self.started_ms,
+            query_started_ms: now.query_started_ms,
+            transaction_started_ms: now.transaction_started_ms,
+            state_changed_ms: now.changed_ms,
+            statements: self.statements.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn wall_ms(engine: &Engine) -> i64 {
+    i64::try_from(engine.store.clock().unix_ms()).unwrap_or(i64::MAX)
+}

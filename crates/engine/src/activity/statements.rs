@@ -1,0 +1,214 @@
+//! What each statement cost: counted by its text with the literals taken out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use sql::{Done, Executor, SqlError, StatementFacts};
+use store::Store;
+
+use crate::limits::{KNOWN_STATEMENTS_MAX, STATEMENTS_MAX, TIMED_CALLS, TIMED_SHARE};
+
+/// One statement's figures. Relaxed throughout: figures for people, in no order with anything.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    calls: AtomicU64,
+    errors: AtomicU64,
+    rows: AtomicU64,
+    /// Calls whose time was taken.
+    timed: AtomicU64,
+    total_ns: AtomicU64,
+    /// Stored as the complement, so that 0 is "none yet".
+    least_ns_complement: AtomicU64,
+    most_ns: AtomicU64,
+    /// Taken out of the table, to make room for others.
+    dropped: AtomicBool,
+    query: Box<str>,
+    /// How its rows are found, and the number of the definitions for which that holds.
+    plan: Mutex<Option<String>>,
+    plan_generation: AtomicU64,
+}
+
+impl Counted {
+    fn new(query: String) -> Self {
+        Self { query: query.into_boxed_str(), ..Self::default() }
+    }
+
+    /// Its text, without literals.
+    pub(crate) fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Runs the statement and counts it: what every way to SQL goes through.
+    #[inline]
+    pub(crate) fn run(
+        &self,
+        store: &Store,
+        executor: &mut Executor,
+        text: &str,
+        run: impl FnOnce(&mut Executor) -> Result<Done, SqlError>,
+    ) -> Result<Done, SqlError> {
+        let began = self.begin(store);
+        let result = run(executor);
+        self.end(store, began, &result);
+        if self.plan_generation.load(Ordering::Relaxed) != store.generation() {
+            self.explain(store, executor, text);
+        }
+        result
+    }
+
+    /// Notes a call. The moment to give to [`Counted::end`], if this call is to be timed.
+    #[inline]
+    fn begin(&self, store: &Store) -> Option<u64> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let timed = call < TIMED_CALLS || call.is_multiple_of(TIMED_SHARE);
+        timed.then(|| store.clock().precise_ns())
+    }
+
+    /// Notes how the call ended.
+    #[inline]
+    fn end(&self, store: &Store, began: Option<u64>, result: &Result<Done, SqlError>) {
+        match result {
+            Ok(done) => {
+                self.rows.fetch_add(done.affected, Ordering::Relaxed);
+            }
+            Err(_) => {
+                self.errors.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let Some(began) = began {
+            let took = store.clock().precise_ns().saturating_sub(began);
+            self.timed.fetch_add(1, Ordering::Relaxed);
+            self.total_ns.fetch_add(took, Ordering::Relaxed);
+            self.least_ns_complement.fetch_max(!took, Ordering::Relaxed);
+            self.most_ns.fetch_max(took, Ordering::Relaxed);
+        }
+    }
+
+    /// Asks how its rows are found: it is new, or the definitions changed.
+    #[cold]
+    fn explain(&self, store: &Store, executor: &mut Executor, text: &str) {
+        self.plan_generation.store(store.generation(), Ordering::Relaxed);
+        *self.plan.lock() = executor.plan_of(text);
+    }
+
+    fn facts(&self) -> StatementFacts {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let (calls, timed) = (load(&self.calls), load(&self.timed));
+        // The calls that were timed stand for all.
+        let total = u128::from(load(&self.total_ns)) * u128::from(calls);
+        let total = total.checked_div(u128::from(timed)).unwrap_or(0);
+        StatementFacts {
+            query: self.query.to_string(),
+            calls,
+            errors: load(&self.errors),
+            total_ns: u64::try_from(total).unwrap_or(u64::MAX),
+            min_ns: if timed == 0 { 0 } else { !load(&self.least_ns_complement) },
+            max_ns: load(&self.most_ns),
+            rows: load(&self.rows),
+            plan: self.plan.lock().clone(),
+        }
+    }
+}
+
+/// All statements, at most [`STATEMENTS_MAX`] of them. The lock is taken when a thread meets a text for the first time.
+#[derive(Debug, Default)]
+pub(crate) struct Statements(Mutex<HashMap<Box<str>, Arc<Counted>>>);
+
+impl Statements {
+    /// The figures of a text's statement.
+    fn find(&self, text: &str) -> Arc<Counted> {
+        let query = sql::normalized(text);
+        let mut all = self.0.lock();
+        if let Some(known) = all.get(query.as_str()) {
+            return Arc::clone(known);
+        }
+        if all.len() >= STATEMENTS_MAX {
+            drop_least(&mut all);
+        }
+        let counted = Arc::new(Counted::new(query.clone()));
+        all.insert(query.into_boxed_str(), Arc::clone(&counted));
+        counted
+    }
+
+    /// What was counted of each.
+    pub(crate) fn all(&self) -> Vec<StatementFacts> {
+        self.0.lock().values().map(|counted| counted.facts()).collect()
+    }
+
+    /// Forgets everything.
+    pub(crate) fn reset(&self) {
+        for (_, counted) in self.0.lock().drain() {
+            counted.dropped.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Makes room: the statements that were called least go, one in twenty, so that this is rare.
+fn drop_least(all: &mut HashMap<Box<str>, Arc<Counted>>) {
+    let mut calls: Vec<u64> = all.values().map(|counted| counted.calls.load(Ordering::Relaxed)).collect();
+    calls.sort_unstable();
+    let least = calls.get(calls.len() / 20).copied().unwrap_or(0);
+    all.retain(|_, counted| {
+        let stays = counted.calls.load(Ordering::Relaxed) > least;
+        counted.dropped.store(!stays, Ordering::Relaxed);
+        stays
+    });
+}
+
+/// The statements that one thread has met, by the text that clients send.
+#[derive(Debug, Default)]
+pub(crate) struct KnownStatements(HashMap<Box<str>, Arc<Counted>>);
+
+impl KnownStatements {
+    /// The figures of a text's statement.
+    #[inline]
+    pub(crate) fn find(&mut self, text: &str, all: &Statements) -> Arc<Counted> {
+        match self.0.get(text) {
+            Some(known) if !known.dropped.load(Ordering::Relaxed) => Arc::clone(known),
+            _ => self.meet(text, all),
+        }
+    }
+
+    #[cold]
+    fn meet(&mut self, text: &str, all: &Statements) -> Arc<Counted> {
+        if self.0.len() >= KNOWN_STATEMENTS_MAX {
+            self.0.clear();
+        }
+        let counted = all.find(text);
+        self.0.insert(text.into(), Arc::clone(&counted));
+        counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_differ_in_literals_are_one_statement() {
+        let all = Statements::default();
+        let mut known = KnownStatements::default();
+        let first = known.find("SELECT * FROM t WHERE a = 1", &all);
+        let second = known.find("select * from t\n where a = 2 -- two", &all);
+        assert!(Arc::ptr_eq(&first, &second), "{} {}", first.query(), second.query());
+        all.reset();
+        let third = known.find("SELECT * FROM t WHERE a = 1", &all);
+        assert!(!Arc::ptr_eq(&first, &third));
+        assert_eq!(all.all().len(), 1);
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_keeps_what_is_used() {
+        let all = Statements::default();
+        let mut known = KnownStatements::default();
+        let used = known.find("SELECT used FROM t", &all);
+        used.calls.fetch_add(10, Ordering::Relaxed);
+        for number in 0..3 * STATEMENTS_MAX {
+            known.find(&format!("SELECT column_{number} FROM t"), &all);
+        }
+        assert!(all.all().len() <= STATEMENTS_MAX);
+        assert!(all.all().iter().any(|facts| facts.query == used.query()));
+    }
+}
