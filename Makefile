@@ -1,6 +1,6 @@
 # Five things to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: run test demo bench-entry bench-sqlite tools fmt tidy
+.PHONY: run test demo bench-entry bench-sql bench-sqlite tools fmt tidy
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -26,6 +26,11 @@ demo:
 bench-entry: tools
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench entry $(ARGS)
+
+# Statements through the PostgreSQL door beside PostgreSQL 15 and memcached.
+bench-sql: tools
+	cargo build --release --package sqlcached --package sqlcached-bench
+	./target/release/sqlcached-bench sql $(ARGS)
 
 # Statements beside plain SQLite's in-memory tables, in one process.
 bench-sqlite:

@@ -127,7 +127,7 @@ impl Load {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut peers = Vec::with_capacity(connections);
         for index in 0..connections {
-            let stream = address.connect()?;
+            let stream = protocol.open(address.connect()?)?;
             stream.set_nonblocking(true)?;
             epoll::add(&poll, &stream, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
             peers.push(Peer {

@@ -8,6 +8,7 @@
 //! and shows medians, ratios and their spread.
 //!
 //!     sqlcached-bench entry                      # the entry figures, below five minutes
+//!     sqlcached-bench sql                        # the PostgreSQL door beside PostgreSQL and memcached
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
 //!     sqlcached-bench load --server 127.0.0.1:11211 --operation get --value-bytes 32
 //!     sqlcached-bench simulate --size 7634       # what a cache of so many objects misses
@@ -20,6 +21,7 @@ mod client;
 mod clock;
 mod cores;
 mod demo;
+mod door;
 mod entry;
 mod failure;
 mod histogram;
@@ -28,6 +30,7 @@ mod load;
 mod machine;
 mod pages;
 mod policy;
+mod postgres;
 mod protocol;
 mod report;
 mod server;
@@ -59,6 +62,8 @@ enum Command {
     Inside(inside::Options),
     /// The SQL layer beside plain SQLite's in-memory tables, in this process.
     Sqlite(sqlite::Options),
+    /// Statements through the PostgreSQL door beside PostgreSQL and memcached.
+    Sql(door::Options),
     /// Miss ratios of FIFO, LRU and S3-FIFO on a trace.
     Simulate(Simulation),
 }
@@ -81,6 +86,7 @@ fn main() -> ExitCode {
         Command::Load(options) => single::run(&options),
         Command::Inside(options) => inside::run(&options),
         Command::Sqlite(options) => sqlite::run(&options),
+        Command::Sql(options) => door::run(&options),
         Command::Simulate(simulation) => simulate(&simulation),
     };
     match done {

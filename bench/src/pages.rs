@@ -31,11 +31,24 @@ const BODY_BYTES: usize = 100;
 /// One row's place in the data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    number: u64,
+    /// Its number.
+    pub(crate) number: u64,
     /// Its page.
     pub(crate) page: u64,
     /// Its user.
     pub(crate) user: u64,
+}
+
+impl Fragment {
+    /// Its key, in a table and in memcached.
+    pub(crate) fn key(&self) -> String {
+        format!("f:{}:{}", self.page, self.number)
+    }
+
+    /// Its text.
+    pub(crate) fn body(&self) -> String {
+        format!("{:-<BODY_BYTES$}", self.number)
+    }
 }
 
 /// All rows; a page's rows belong to different users.
@@ -55,10 +68,11 @@ pub(crate) fn inserts(rows: &[Fragment]) -> Vec<String> {
 
 fn insert(rows: &[Fragment]) -> String {
     let mut text = String::from("INSERT INTO fragments (key, page_id, user_id, body) VALUES ");
-    for (index, Fragment { number, page, user }) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };
+        let Fragment { page, user, .. } = row;
         // A write to a string cannot fail.
-        let _ = write!(text, "{comma}('f:{page}:{number}',{page},{user},'{number:-<BODY_BYTES$}')");
+        let _ = write!(text, "{comma}('{}',{page},{user},'{}')", row.key(), row.body());
     }
     text
 }

@@ -5,6 +5,10 @@
 
 use std::io::Write;
 
+use crate::address::Stream;
+use crate::failure::Result;
+use crate::postgres;
+
 /// What a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Protocol {
@@ -12,6 +16,8 @@ pub(crate) enum Protocol {
     Memcached,
     /// Redis' protocol.
     Resp,
+    /// PostgreSQL's, with prepared statements on the rows of one table.
+    Postgres,
 }
 
 /// What is asked for.
@@ -34,9 +40,18 @@ impl Operation {
 }
 
 impl Protocol {
+    /// Makes a new connection ready for requests.
+    pub(crate) fn open(self, stream: Stream) -> Result<Stream> {
+        match self {
+            Self::Memcached | Self::Resp => Ok(stream),
+            Self::Postgres => postgres::open(stream),
+        }
+    }
+
     /// Appends one request.
     pub(crate) fn request(self, operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         match (self, operation) {
+            (Self::Postgres, operation) => return postgres::request(operation, key, value, out),
             (Self::Memcached, Operation::Get) => {
                 out.extend_from_slice(b"get ");
                 out.extend_from_slice(key);
@@ -66,6 +81,7 @@ impl Protocol {
     pub(crate) fn reply(self, operation: Operation, key: &[u8], value: &[u8]) -> Vec<u8> {
         let mut reply = Vec::new();
         match (self, operation) {
+            (Self::Postgres, operation) => return postgres::reply(operation, value),
             (Self::Memcached, Operation::Get) => {
                 reply.extend_from_slice(b"VALUE ");
                 reply.extend_from_slice(key);

@@ -38,7 +38,14 @@ pub(crate) enum Kind {
     Memcached,
     /// The system's Redis.
     Redis,
+    /// The system's PostgreSQL 15.
+    PostgreSql,
 }
+
+/// Where Debian has the programs of PostgreSQL's server.
+const POSTGRESQL: &str = "/usr/lib/postgresql/15/bin";
+/// The role of a cluster made here.
+pub(crate) const ROLE: &str = "postgres";
 
 impl Kind {
     /// What tables call it.
@@ -47,6 +54,7 @@ impl Kind {
             Self::Sqlcached { label, .. } => label,
             Self::Memcached => "memcached",
             Self::Redis => "redis",
+            Self::PostgreSql => "postgresql",
         }
     }
 
@@ -55,6 +63,7 @@ impl Kind {
             Self::Sqlcached { program, .. } => program,
             Self::Memcached => Path::new("memcached"),
             Self::Redis => Path::new("redis-server"),
+            Self::PostgreSql => Path::new("/usr/lib/postgresql/15/bin/postgres"),
         }
     }
 
@@ -62,6 +71,7 @@ impl Kind {
         match self {
             Self::Sqlcached { .. } | Self::Memcached => Protocol::Memcached,
             Self::Redis => Protocol::Resp,
+            Self::PostgreSql => Protocol::Postgres,
         }
     }
 
@@ -82,12 +92,14 @@ pub(crate) struct Setup {
     pub(crate) extra: Vec<String>,
     /// Where it runs.
     pub(crate) cores: Cores,
+    /// Whether a server of ours opens its PostgreSQL door.
+    pub(crate) sql_door: bool,
 }
 
 impl Setup {
     /// A memory limit, the rest as every experiment has it.
     pub(crate) fn new(memory_mib: u64, cores: Cores) -> Self {
-        Self { memory_mib, extra: Vec::new(), cores }
+        Self { memory_mib, extra: Vec::new(), cores, sql_door: false }
     }
 }
 
@@ -100,6 +112,8 @@ pub(crate) struct Server {
     pub(crate) protocol: Protocol,
     /// Where it listens on TCP, or where it was said to run.
     pub(crate) address: Address,
+    /// Where PostgreSQL's clients connect, if they can.
+    pub(crate) sql: Option<Address>,
     /// Its Unix socket, if it has one.
     pub(crate) socket: Option<Address>,
     /// The command line, for the report.
@@ -133,9 +147,21 @@ impl Server {
         let directory = private_directory(kind.label(), port.port())?;
         let socket = directory.join("socket");
         let arena = arena_directory(&directory).join(format!("sqlcached-bench-{}.arena", port.port()));
-        let mut command = Command::new(kind.program());
+        let sql = match kind {
+            Kind::Sqlcached { .. } if setup.sql_door => Some(Address::free_port()?),
+            Kind::PostgreSql => Some(port),
+            _ => None,
+        };
+        let mut command = match kind {
+            Kind::PostgreSql => postgresql(&directory)?,
+            _ => Command::new(kind.program()),
+        };
         match kind {
-            Kind::Sqlcached { .. } => sqlcached_arguments(&mut command, setup, port, &socket, &arena),
+            Kind::Sqlcached { .. } => {
+                sqlcached_arguments(&mut command, setup, port, &socket, &arena);
+                command.arg("--sql-port").arg(sql.map_or(0, |address| address.port()).to_string());
+            }
+            Kind::PostgreSql => postgresql_arguments(&mut command, port, &directory),
             Kind::Memcached => memcached_arguments(&mut command, setup, port),
             Kind::Redis => redis_arguments(&mut command, setup, port, &socket, &directory),
         }
@@ -148,7 +174,8 @@ impl Server {
             label: kind.label().to_owned(),
             protocol: kind.protocol(),
             address: Address::Tcp(port),
-            socket: (!matches!(kind, Kind::Memcached)).then_some(Address::Unix(socket)),
+            sql: sql.map(Address::Tcp),
+            socket: matches!(kind, Kind::Sqlcached { .. } | Kind::Redis).then_some(Address::Unix(socket)),
             command: line,
             pid: child.id(),
             child: Some(child),
@@ -166,6 +193,7 @@ impl Server {
             label: "running".into(),
             protocol,
             address: address.clone(),
+            sql: None,
             socket: matches!(address, Address::Unix(_)).then(|| address.clone()),
             command: format!("already running at {address}"),
             pid: pid.ok_or_else(|| Failure::new("the server does not say its process id"))?,
@@ -209,14 +237,16 @@ impl Server {
     /// Run time of all its threads in nanoseconds, once it has gone to sleep.
     pub(crate) fn cpu_ns(&self) -> Result<u64> {
         thread::sleep(SETTLE);
-        let tasks = format!("/proc/{}/task", self.pid);
-        let mut total = 0;
-        for task in fs::read_dir(&tasks).context(|| tasks.clone())? {
-            // A thread that ended between the listing and the reading is left out.
-            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
-            total += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
-        }
-        Ok(total)
+        let own = threads_cpu_ns(self.pid)?;
+        // A server of processes: one that has ended meanwhile is left out.
+        Ok(own + self.children().into_iter().filter_map(|child| threads_cpu_ns(child).ok()).sum::<u64>())
+    }
+
+    /// The processes that it started and that run.
+    fn children(&self) -> Vec<u32> {
+        let path = format!("/proc/{pid}/task/{pid}/children", pid = self.pid);
+        let listing = fs::read_to_string(path).unwrap_or_default();
+        listing.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
     /// What it holds of the machine's memory.
@@ -256,10 +286,70 @@ impl Drop for Server {
     }
 }
 
+/// Run time of all threads of a process in nanoseconds.
+fn threads_cpu_ns(pid: u32) -> Result<u64> {
+    let tasks = format!("/proc/{pid}/task");
+    let mut total = 0;
+    for task in fs::read_dir(&tasks).context(|| tasks.clone())? {
+        // A thread that ended between the listing and the reading is left out.
+        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        total += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(total)
+}
+
+/// The server, over a cluster made in this folder. It refuses to run as root.
+fn postgresql(directory: &Path) -> Result<Command> {
+    let mut initdb = unprivileged("initdb");
+    initdb.arg("-D").arg(directory.join("data"));
+    initdb.args(["--no-sync", "-A", "trust", "-U", ROLE, "-E", "UTF8", "--locale=C.UTF-8"]);
+    if rustix::process::geteuid().is_root() {
+        run_to_end(Command::new("chown").arg(ROLE).arg(directory))?;
+    }
+    run_to_end(&mut initdb)?;
+    Ok(unprivileged("postgres"))
+}
+
+fn unprivileged(program: &str) -> Command {
+    let path = Path::new(POSTGRESQL).join(program);
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", ROLE, "--regid", ROLE, "--clear-groups"]).arg(path);
+    command
+}
+
+fn run_to_end(command: &mut Command) -> Result<()> {
+    let output = command.output().context(|| command_line(command))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(Failure::new(format!("{}: {said}", command_line(command))))
+}
+
+/// Nothing is made durable, as in a cache; the rest is generous.
+fn postgresql_arguments(command: &mut Command, port: SocketAddr, directory: &Path) {
+    command.arg("-D").arg(directory.join("data")).arg("-k").arg(directory);
+    command.args(["-p", &port.port().to_string()]);
+    for setting in [
+        "listen_addresses=127.0.0.1",
+        "max_connections=100",
+        "fsync=off",
+        "synchronous_commit=off",
+        "full_page_writes=off",
+        "shared_buffers=3GB",
+        "jit=off",
+        "autovacuum=off",
+    ] {
+        command.args(["-c", setting]);
+    }
+}
+
 fn sqlcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr, socket: &Path, arena: &Path) {
     command.args(["-t", "1", "-c", "2048", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
     command.arg("-m").arg(setup.memory_mib.to_string());
-    command.args(["--sql-port", "0"]);
     command.arg("-s").arg(socket).arg("--arena").arg(arena);
 }
 
