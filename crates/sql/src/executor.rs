@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sqlite3_parser::ast::QualifiedName;
 use store::definition::SqlType;
 use store::value::{Value, ValueRef};
-use store::{Catalog, Store, Table, View, Write, WriteError, WriteSet};
+use store::{Catalog, Expect, Store, Table, View, Write, WriteError, WriteSet};
 
 use crate::cache::Cache;
 use crate::define;
@@ -77,6 +77,8 @@ pub(crate) struct Core {
     limits: Limits,
     /// While a statement of a transaction runs: what the transaction wrote before.
     own: Option<WriteSet>,
+    /// The newest stamp before that statement began.
+    since: u64,
     /// While a statement of a transaction runs: what it wrote itself, laid over when it has worked.
     written: RefCell<Vec<Write>>,
 }
@@ -122,8 +124,8 @@ impl Executor {
         let cache = Cache::new(limits.cached_statements);
         let system = System::new(Arc::clone(&store));
         system.register(&connection)?;
-        let (own, written) = (None, RefCell::default());
-        let core = Core { store, sight, catalog, connection, system, limits, own, written };
+        let (own, since, written) = (None, 0, RefCell::default());
+        let core = Core { store, sight, catalog, connection, system, limits, own, since, written };
         let mut executor = Self { core, cache, registered: HashMap::new() };
         executor.register_tables()?;
         Ok(executor)
@@ -496,6 +498,7 @@ impl Core {
         }
         let Some(block) = &mut session.block else { return body(self) };
         self.own = Some(block.lend(&self.catalog)?);
+        self.since = self.store.last_stamp();
         self.written.get_mut().clear();
         let result = body(self);
         let own = self.own.take().unwrap_or_default();
@@ -521,6 +524,12 @@ impl Core {
     pub(crate) fn apply(&self, writes: &mut Vec<Write>) -> Result<(), WriteError> {
         if self.own.is_none() {
             return self.store.commit(writes).map(|_| ());
+        }
+        // A row that was read and is gone by `COMMIT` is no conflict unless somebody removed it: the write is whole.
+        for write in &mut *writes {
+            if let Expect::Version(cas) = write.expect {
+                write.expect = Expect::Unremoved { cas, since: self.since };
+            }
         }
         self.written.borrow_mut().append(writes);
         Ok(())

@@ -337,6 +337,24 @@ fn rows_of_a_transaction_may_expire_before_it_ends() {
 }
 
 #[test]
+fn a_row_that_was_forgotten_meanwhile_is_no_conflict() {
+    let (mut db, mut other) = table();
+    db.run("UPDATE t SET _ttl = 5 WHERE id = 1;\nBEGIN;\nUPDATE t SET _ttl = NULL, g = g + 1 WHERE id = 1");
+    db.clock.advance(Duration::from_secs(6));
+    assert_eq!(other.query("SELECT count(*) FROM t WHERE id = 1"), "0");
+    db.run("COMMIT");
+    assert_eq!(other.query("SELECT g FROM t WHERE id = 1"), "11");
+    // Who removes it means it: even where it has expired already.
+    db.run("UPDATE t SET _ttl = 5 WHERE id = 1;\nBEGIN;\nUPDATE t SET _ttl = NULL WHERE id = 1");
+    db.clock.advance(Duration::from_secs(6));
+    let t = Arc::clone(db.store.catalog().table("t").unwrap());
+    let mut key = Vec::new();
+    t.keys().encode(&[store::value::ValueRef::Integer(1)], &mut key).unwrap();
+    db.store.delete(&t, &key, store::Expect::Anything, db.store.now()).unwrap();
+    assert_eq!(db.state("COMMIT"), "40001");
+}
+
+#[test]
 fn a_door_without_sessions_refuses_transactions() {
     let (mut db, _) = table();
     db.session = Session::for_single_statements();

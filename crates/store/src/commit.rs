@@ -36,7 +36,7 @@ const WAIT_ROUNDS: usize = 1_000_000;
 pub struct Write {
     /// The table.
     pub table: Arc<Table>,
-    /// The encoded primary key; a key stands once in a list.
+    /// The encoded primary key; a list in which a key stands twice is refused.
     pub key: Vec<u8>,
     /// What becomes of the row.
     pub change: Change,
@@ -133,6 +133,10 @@ impl Store {
         match outcome {
             Outcome::Done(stamp) => Ok(stamp),
             Outcome::Missing if write.expect == Expect::Anything => Ok(self.arena.last_stamp()),
+            // Why it is missing is asked there.
+            Outcome::Missing if matches!(write.expect, Expect::Unremoved { .. }) => {
+                self.commit_many(std::slice::from_ref(write), now)
+            }
             _ => Err(WriteError::Lost(vec![0])),
         }
     }
@@ -143,13 +147,7 @@ impl Store {
         self.grow_index_for(placed.len() as u64);
         let commit = Arc::new(Commit::new(self.claim_commit(), staged));
         let order = commit.order();
-        let result = loop {
-            match self.attempt(&commit, &order, now) {
-                Ok(Attempt::Committed) => break Ok(commit.stamp.load(Ordering::Relaxed)),
-                Ok(Attempt::Again) => self.arena.reset_commit(commit.slot),
-                Err(error) => break Err(error),
-            }
-        };
+        let result = self.attempts(&commit, &order, now);
         self.arena.finish_commit(commit.slot);
         if let Some(redo) = commit.redo.lock().take() {
             self.arena.free_redo(redo);
@@ -158,6 +156,18 @@ impl Store {
         drop(committing);
         self.after_commit(writes, now);
         result
+    }
+
+    fn attempts(&self, commit: &Arc<Commit>, order: &[usize], now: Tick) -> Result<u64, WriteError> {
+        if commit.has_twins(order) {
+            return Err(WriteError::Key("a key stands more than once in the list".to_owned()));
+        }
+        loop {
+            match self.attempt(commit, order, now)? {
+                Attempt::Committed => return Ok(commit.stamp()),
+                Attempt::Again => self.arena.reset_commit(commit.slot),
+            }
+        }
     }
 
     /// Brings every table that a commit wrote back to its `max_rows`: its own thread pays, row by row.
@@ -264,7 +274,7 @@ impl Store {
             let found = self.arena.find(&shard.token, staged.hash, staged.table.id(), &staged.key);
             let row = found.and_then(|entry| self.arena.row(entry.location));
             let live = row.as_ref().filter(|row| self.is_live(&staged.table, row.head(), now));
-            if check(staged.expect, live.map(|row| row.head().cas())).is_err() {
+            if !is_expected(&shard, staged, live.map(|row| row.head().cas())) {
                 lost.push(write);
                 continue;
             }
@@ -477,6 +487,18 @@ impl Store {
     }
 }
 
+/// Whether a write finds what it expects under its key: a live row of this CAS value, or none.
+fn is_expected(shard: &Shard, staged: &Staged, live: Option<u64>) -> bool {
+    match (staged.expect, live) {
+        // Acquire: pairs with the Release in `flush`.
+        (Expect::Unremoved { since, .. }, None) => {
+            !shard.removals.since(staged.hash, since)
+                && staged.table.state.limits.flushed_below.load(Ordering::Acquire) <= since
+        }
+        (expect, live) => check(expect, live).is_ok(),
+    }
+}
+
 impl Commit {
     fn new(slot: CommitSlot, staged: Vec<Staged>) -> Self {
         Self {
@@ -497,11 +519,20 @@ impl Commit {
     /// Positions of the writes by shard, then hash: the order in which every commit takes its marks.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.staged.len()).collect();
-        order.sort_unstable_by_key(|&write| {
-            let hash = self.staged[write].hash;
-            (arena::Arena::shard_of(hash), hash.0)
-        });
+        let place = |write: usize| {
+            let Staged { hash, table, key, .. } = &self.staged[write];
+            (arena::Arena::shard_of(*hash), hash.0, table.id(), key)
+        };
+        order.sort_unstable_by(|&a, &b| place(a).cmp(&place(b)));
         order
+    }
+
+    /// Whether two writes are of one key, which neither could mark after the other.
+    fn has_twins(&self, order: &[usize]) -> bool {
+        order.windows(2).any(|pair| {
+            let [a, b] = [pair[0], pair[1]].map(|write| &self.staged[write]);
+            a.hash == b.hash && a.table.id() == b.table.id() && a.key == b.key
+        })
     }
 
     pub(crate) fn is_write_of(&self, write: usize, table: arena::TableId, key: &[u8]) -> bool {

@@ -19,6 +19,33 @@ pub(crate) struct Shard {
     pub(crate) marks: HashTable<Mark>,
     /// Versions that running statements may still need.
     pub(crate) kept: Vec<Kept>,
+    pub(crate) removals: Removals,
+}
+
+/// Removals that one shard remembers: keys share them by their hash, so that one removal is taken for another once in
+/// so many times. That costs a transaction whose row was evicted another try, and nobody anything else.
+const REMOVALS: usize = 32;
+
+/// When keys were last removed, so that a row which somebody removed is told from one that was evicted.
+#[derive(Debug)]
+pub(crate) struct Removals([u64; REMOVALS]);
+
+impl Removals {
+    /// Notes that a key was removed when this was the newest stamp.
+    pub(crate) fn note(&mut self, hash: Hash, stamp: u64) {
+        let last = &mut self.0[Self::place(hash)];
+        *last = stamp.max(*last);
+    }
+
+    /// Whether the key may have been removed since this was the newest stamp.
+    pub(crate) fn since(&self, hash: Hash, stamp: u64) -> bool {
+        self.0[Self::place(hash)] >= stamp
+    }
+
+    /// By bits that choose neither shard nor bucket.
+    fn place(hash: Hash) -> usize {
+        usize::from(hash.0.to_be_bytes()[0]) % REMOVALS
+    }
 }
 
 /// A commit's claim on one key.
@@ -44,7 +71,7 @@ pub(crate) struct Kept {
 
 impl Shard {
     pub(crate) fn new(token: ShardToken) -> Self {
-        Self { token, marks: HashTable::new(), kept: Vec::new() }
+        Self { token, marks: HashTable::new(), kept: Vec::new(), removals: Removals([0; REMOVALS]) }
     }
 
     /// The commit that has marked a key, and which of its writes that is.

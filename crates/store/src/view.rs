@@ -37,6 +37,11 @@ impl Store {
         View { store: self, sight, now: self.now(), own: None }
     }
 
+    /// The newest stamp drawn: no version that is read from now on is older than what stands there now.
+    pub fn last_stamp(&self) -> u64 {
+        self.arena.last_stamp()
+    }
+
     /// Begins a statement of a transaction, which sees that transaction's writes too.
     pub fn view_over<'s>(&'s self, own: &'s WriteSet) -> View<'s> {
         let mut view = self.view();

@@ -51,6 +51,14 @@ pub enum Expect {
     Present,
     /// The live row with this CAS value.
     Version(u64),
+    /// The live row with this CAS value, which was read when `since` was the newest stamp; or no row, if it was evicted or
+    /// expired meanwhile. One that was removed or flushed since is missed.
+    Unremoved {
+        /// The CAS value.
+        cas: u64,
+        /// No newer than the read.
+        since: u64,
+    },
 }
 
 /// What became of a write.
@@ -327,6 +335,8 @@ impl Store {
             return Ok(outcome);
         }
         if new.is_none() && live.is_none() {
+            // It may have been evicted, and whoever removes a row that is not there wants it away all the same.
+            shard.removals.note(hash, self.arena.last_stamp());
             if let Some(entry) = found {
                 self.unpublish(&mut shard, table, entry);
                 count(&table.state.counters.expired);
@@ -396,6 +406,9 @@ impl Store {
     fn swap_slot(&self, shard: &mut Shard, table: &Table, change: &SlotChange) -> Result<(), WriteError> {
         let SlotChange { hash, found, new, stamp } = *change;
         let census = &table.state.census;
+        if new.is_none() {
+            shard.removals.note(hash, stamp);
+        }
         if let Some(new) = new {
             self.arena.stamp_row(new, stamp);
             census.note_deadline(self.arena.row(new).map_or(0, |row| row.head().expiry));
@@ -622,8 +635,10 @@ pub(crate) fn count(counter: &std::sync::atomic::AtomicU64) {
 pub(crate) fn check(expect: Expect, live: Option<u64>) -> Result<(), Outcome> {
     match (expect, live) {
         (Expect::Absent, Some(_)) => Err(Outcome::Exists),
-        (Expect::Present | Expect::Version(_), None) => Err(Outcome::Missing),
-        (Expect::Version(wanted), Some(cas)) if wanted != cas => Err(Outcome::Exists),
+        (Expect::Present | Expect::Version(_) | Expect::Unremoved { .. }, None) => Err(Outcome::Missing),
+        (Expect::Version(wanted) | Expect::Unremoved { cas: wanted, .. }, Some(cas)) if wanted != cas => {
+            Err(Outcome::Exists)
+        }
         _ => Ok(()),
     }
 }

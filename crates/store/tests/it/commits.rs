@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use store::definition::IndexDef;
 use store::value::Value;
-use store::{BUILT_IN, Expect, Expiry, KeyBounds, Outcome, RowBuf, Store, Table, WriteError};
+use store::{BUILT_IN, Change, Expect, Expiry, KeyBounds, NewRow, Outcome, RowBuf, Store, Table, WriteError};
 
 use crate::common::{Bench, all_rows, delete, get, key_of, put, seed, set, table, values};
 
@@ -224,6 +225,69 @@ fn no_row_is_resurrected() {
             }
         });
     });
+}
+
+/// What a transaction read and finds gone is a conflict when somebody removed it, and none when it was forgotten.
+#[test]
+fn a_forgotten_row_is_no_conflict_and_a_removed_one_is() {
+    const MAX: i64 = 50;
+    let bench = Bench::new(16);
+    let store = &bench.store;
+    let t = store.create_table(table("t", &[("id", "INT"), ("n", "INT")], 1, &[("max_rows", "50")])).unwrap();
+    let other = store.create_table(table("o", &[("id", "INT"), ("n", "INT")], 1, &[])).unwrap();
+    let row = |id: i64| [Value::Integer(id), Value::Integer(0)];
+    // A list of one row and one of two are checked alike.
+    let commit = |cas, since, alone: bool| {
+        let mut list = vec![put(&t, &row(1), Expect::Unremoved { cas, since })];
+        list.extend((!alone).then(|| put(&other, &row(1), Expect::Anything)));
+        store.commit(&list)
+    };
+    let read = || {
+        let (mut buf, since) = (RowBuf::new(), store.last_stamp());
+        assert!(store.view().get(&t, &key_of(&t, &[Value::Integer(1)]), &mut buf).unwrap());
+        (buf.cas(), since)
+    };
+    let is_there = || all_rows(store, &t).iter().any(|row| row[0] == Value::Integer(1));
+    for alone in [false, true] {
+        store.commit(&[put(&t, &row(1), Expect::Anything)]).unwrap();
+        let (cas, since) = read();
+        for id in 2..3 * MAX {
+            store.commit(&[put(&t, &row(id), Expect::Anything)]).unwrap();
+        }
+        assert!(!is_there(), "it was evicted");
+        commit(cas, since, alone).unwrap();
+        assert!(is_there());
+        let (cas, since) = read();
+        store.commit(&[delete(&t, &[Value::Integer(1)], Expect::Present)]).unwrap();
+        assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was deleted");
+        store.commit(&[put(&t, &row(1), Expect::Anything)]).unwrap();
+        let (cas, since) = read();
+        store.commit(&[put(&t, &row(1), Expect::Present)]).unwrap();
+        assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was changed");
+        let (cas, since) = read();
+        store.truncate(&t);
+        assert_eq!(commit(cas, since, alone), Err(WriteError::Lost(vec![0])), "it was flushed");
+        let mut brief = put(&t, &row(1), Expect::Anything);
+        let Change::Put(NewRow { expiry, .. }) = &mut brief.change else { panic!() };
+        *expiry = Expiry::At(store.tick_after(Duration::from_secs(5)));
+        store.commit(&[brief]).unwrap();
+        let (cas, since) = read();
+        bench.advance(Duration::from_secs(6));
+        assert!(!is_there(), "it expired");
+        commit(cas, since, alone).unwrap();
+        assert!(is_there());
+    }
+}
+
+#[test]
+fn a_list_in_which_a_key_stands_twice_is_refused() {
+    let bench = Bench::new(16);
+    let t = accounts(&bench, 3);
+    let write = |id: i64| put(&t, &[Value::Integer(id), Value::Integer(0)], Expect::Present);
+    let refused = bench.store.commit(&[write(1), write(2), write(1)]);
+    assert!(matches!(refused, Err(WriteError::Key(_))), "{refused:?}");
+    assert_eq!(balance(&bench.store, &t), 300);
+    bench.store.commit(&[write(1), write(2)]).unwrap();
 }
 
 /// Rows with equal keys stand in an index by their location, which every write changes. Whichever way they move while a
