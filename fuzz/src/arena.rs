@@ -188,6 +188,8 @@ impl Shelf {
         let parts = RowParts {
             table: TABLE,
             multi: false,
+            stale: false,
+            lease: None,
             expiry: 0,
             client_flags: 0,
             cas: None,

@@ -3,7 +3,10 @@
 //! The functions here are run by libFuzzer through `fuzz_targets/memcache.rs`, and on the stable toolchain by the
 //! tests of the `memcache` crate, which include this file.
 
-use memcache::{Dump, Limits, Operator, Parsed, Parser, Request, Stats, Then, Verb};
+use memcache::{
+    Dump, Key, Limits, Meta, MetaCode, MetaFacts, Operator, Parsed, Parser, Request, Stats, Then, Verb,
+    meta_line,
+};
 
 /// Runs one input: the first byte chooses limits and cuts, the rest is the stream.
 pub fn fuzz_memcache(data: &[u8]) {
@@ -142,6 +145,11 @@ fn check_request(limits: &Limits, request: &Request<'_>) {
             check_key(limits, key);
             assert!(value.len() <= limits.value_max);
         }
+        Request::MetaGet(meta)
+        | Request::MetaSet { meta, .. }
+        | Request::MetaDelete(meta)
+        | Request::MetaArithmetic(meta)
+        | Request::MetaDebug(meta) => check_meta(limits, meta),
         Request::Delete { key, .. } | Request::Arithmetic { key, .. } | Request::Touch { key, .. } => {
             check_key(limits, key);
         }
@@ -152,6 +160,33 @@ fn check_request(limits: &Limits, request: &Request<'_>) {
         }
         _ => {}
     }
+}
+
+/// A meta command's key is one, its flags are letters that come once, and what is sent back of it stays on its line.
+fn check_meta(limits: &Limits, meta: &Meta<'_>) {
+    check_key(limits, meta.key.text);
+    assert!(!meta.key.bytes(&mut [0; memcache::KEY_MAX]).is_empty(), "a key is not empty");
+    let mut seen = Vec::new();
+    for (letter, _) in meta.flags() {
+        assert!(letter.is_ascii_alphabetic() && !seen.contains(&letter), "letters that come once");
+        seen.push(letter);
+    }
+    let mut line = Vec::new();
+    meta_line(MetaCode::Done, meta, &MetaFacts::default(), &mut line);
+    check_line(&line);
+}
+
+/// A meta command as a client would write it.
+fn meta_text(verb: &str, length: Option<usize>, meta: &Meta<'_>) -> Vec<u8> {
+    let mut line = joined(verb, [meta.key.text]);
+    if let Some(length) = length {
+        line.extend(format!(" {length}").bytes());
+    }
+    for (letter, token) in meta.flags() {
+        line.extend([b' ', letter]);
+        line.extend_from_slice(token);
+    }
+    line
 }
 
 /// A request written as a client would write it is parsed to itself.
@@ -196,6 +231,11 @@ fn written(request: &Request<'_>) -> Option<Vec<u8>> {
         Request::FlushAll { delay, .. } => {
             delay.map_or_else(|| "flush_all".into(), |delay| format!("flush_all {delay}")).into_bytes()
         }
+        Request::MetaGet(meta) => meta_text("mg", None, meta),
+        Request::MetaSet { meta, value } => meta_text("ms", Some(value.len()), meta),
+        Request::MetaDelete(meta) => meta_text("md", None, meta),
+        Request::MetaArithmetic(meta) => meta_text("ma", None, meta),
+        Request::MetaDebug(meta) => meta_text("me", None, meta),
         Request::Sql { statement } => format!("sql {}", statement.len()).into_bytes(),
         Request::SqlParams { statement, parameters } => {
             format!("sqlp {} {}", statement.len(), parameters.len()).into_bytes()
@@ -207,7 +247,9 @@ fn written(request: &Request<'_>) -> Option<Vec<u8>> {
     }
     line.extend_from_slice(b"\r\n");
     match request {
-        Request::Store { value: data, .. } | Request::Sql { statement: data } => {
+        Request::Store { value: data, .. }
+        | Request::MetaSet { value: data, .. }
+        | Request::Sql { statement: data } => {
             line.extend_from_slice(data);
             line.extend_from_slice(b"\r\n");
         }
@@ -287,6 +329,13 @@ pub fn describe(request: &Request<'_>) -> String {
         Request::Stats(stats) => describe_stats(*stats),
         Request::CacheMemlimit { mebibytes, .. } => format!("cache_memlimit {mebibytes}"),
         Request::Shutdown { graceful } => format!("shutdown graceful={graceful}"),
+        Request::MetaGet(_)
+        | Request::MetaSet { .. }
+        | Request::MetaDelete(_)
+        | Request::MetaArithmetic(_)
+        | Request::MetaDebug(_) => {
+            written(request).unwrap_or_default().trim_ascii_end().escape_ascii().to_string()
+        }
         Request::MetaNoop => "mn".into(),
         Request::Operator { command } => describe_operator(*command).into(),
         Request::Dump { dump: Dump::Metadump } => "metadump".into(),
@@ -326,7 +375,7 @@ fn describe_malformed(
     line: &[u8],
     swallow: usize,
     then: Then,
-    invalidate: Option<&[u8]>,
+    invalidate: Option<Key<'_>>,
     noreply: bool,
 ) -> String {
     let mut words = String::from_utf8_lossy(line).trim_end().to_string();
@@ -334,7 +383,7 @@ fn describe_malformed(
         words += &format!(" (swallow {swallow})");
     }
     if let Some(key) = invalidate {
-        words += &format!(" (invalidate {})", key.escape_ascii());
+        words += &format!(" (invalidate {})", key.text.escape_ascii());
     }
     if noreply {
         words += " (silent)";

@@ -33,6 +33,8 @@ impl Rig {
         let parts = RowParts {
             table: TABLE,
             multi: false,
+            stale: false,
+            lease: None,
             expiry: 0,
             client_flags: 0,
             cas: None,
@@ -94,7 +96,7 @@ fn get(arena: &Arena, key: &[u8], out: &mut Vec<u8>) -> bool {
         Lookup::Hit(row) => {
             out.clear();
             row.copy_payload(0, row.head().payload_len, out);
-            row.touch();
+            row.touch(0);
             row.is_valid()
         }
         _ => false,

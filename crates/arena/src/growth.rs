@@ -30,7 +30,7 @@ pub(crate) struct Buckets {
 #[derive(Clone, Copy)]
 struct Moving {
     value: u64,
-    hint: u8,
+    hint: u16,
 }
 
 impl Arena {

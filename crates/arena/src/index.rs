@@ -5,14 +5,13 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::hint::{self, Hits};
 use crate::layout::{
     BUCKET_BYTES, BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SHARDS, SlotId,
     TableId, slot_prefix, word,
 };
 use crate::{Arena, IndexFull};
 
-/// A slot's count of hits saturates here: eviction asks for no more.
-pub(crate) const FREQUENCY_MAX: u8 = 3;
 /// Words of a bucket.
 pub(crate) const BUCKET_WORDS: u64 = BUCKET_BYTES / 8;
 
@@ -225,9 +224,29 @@ impl Arena {
         }
     }
 
-    /// Publishes another version in a slot: one store. Hits counted for the row are kept.
+    /// Publishes another version in a slot: one store. The count of hits is the key's, and kept; that the version was
+    /// fetched is not.
     #[inline]
     pub fn replace(
+        &self,
+        token: &mut ShardToken,
+        slot: SlotId,
+        hash: Hash,
+        table: TableId,
+        location: Location,
+    ) {
+        debug_assert_eq!(token.shard(), Self::shard_of(hash), "the token of the hash's shard");
+        let hint = &self.hints[slot.0 as usize];
+        let before = hint.load(Ordering::Relaxed);
+        if before != hint::of_new_version(before) {
+            hint.store(hint::of_new_version(before), Ordering::Relaxed);
+        }
+        self.set_slot(slot, slot_prefix(hash, table) | location.bits());
+    }
+
+    /// Publishes a copy of the same version in a slot: one store.
+    #[inline]
+    pub fn relocate(
         &self,
         token: &mut ShardToken,
         slot: SlotId,
@@ -250,13 +269,20 @@ impl Arena {
     /// Hits counted for a slot, at most 3.
     #[inline]
     pub fn frequency(&self, slot: SlotId) -> u8 {
-        self.hints[slot.0 as usize].load(Ordering::Relaxed)
+        hint::frequency(self.hints[slot.0 as usize].load(Ordering::Relaxed))
     }
 
     /// Sets the count of a slot.
     #[inline]
     pub fn set_frequency(&self, slot: SlotId, frequency: u8) {
-        self.hints[slot.0 as usize].store(frequency.min(FREQUENCY_MAX), Ordering::Relaxed);
+        let hint = &self.hints[slot.0 as usize];
+        hint.store(hint::with_frequency(hint.load(Ordering::Relaxed), frequency), Ordering::Relaxed);
+    }
+
+    /// What is known of the hits on a slot's row.
+    #[inline]
+    pub fn hits(&self, slot: SlotId, now: u32) -> Hits {
+        Hits::of(self.hints[slot.0 as usize].load(Ordering::Relaxed), now)
     }
 
     /// Begins a scan of the whole index.

@@ -22,7 +22,7 @@
 //! let tag = SegmentTag { table, queue: Queue::Small, ttl_class: 0, schema: 1 };
 //! let segment = arena.allocate(1, &tag).ok_or("no memory")?;
 //! let parts = RowParts {
-//!     table, multi: false, expiry: 0, client_flags: 0, cas: None,
+//!     table, multi: false, stale: false, lease: None, expiry: 0, client_flags: 0, cas: None,
 //!     key: b"page:17", payload: &[b"<html>", b"</html>"],
 //! };
 //! let location = arena.reserve(segment, parts.total_bytes()).ok_or("segment full")?;
@@ -67,6 +67,7 @@ mod commit;
 mod copy;
 mod error;
 mod growth;
+mod hint;
 mod index;
 mod layout;
 mod map;
@@ -90,6 +91,7 @@ use rapidhash::v3::RapidSecrets;
 pub use checkpoints::Checkpoints;
 pub use commit::{CommitSlot, CommitState, Redo, RedoEntry};
 pub use error::{ArenaError, CatalogueError, IndexFull};
+pub use hint::Hits;
 pub use index::{Entry, ScanShape, ShardToken};
 pub use layout::{
     BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, Location, MAX_CATALOGUE_BYTES, MAX_KEY_BYTES,
@@ -135,8 +137,8 @@ pub struct Arena {
     rows: Counter,
     stamps: superblock::Stamps,
     segments: segments::Segments,
-    /// A count of hits per index slot, indexed as slots are.
-    hints: map::Lazy<std::sync::atomic::AtomicU8>,
+    /// What is known of the hits on each index slot's row, indexed as slots are.
+    hints: map::Lazy<std::sync::atomic::AtomicU16>,
     buckets: Mutex<growth::Buckets>,
     checkpoints: checkpoints::CheckpointRings,
     /// Held while the definitions are read or replaced, so that a reader's half is not overwritten twice.

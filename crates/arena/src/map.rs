@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -149,7 +149,7 @@ impl Drop for Map {
 /// The implementor is valid when zeroed, and has no destructor.
 pub(crate) unsafe trait Zeroable {}
 // SAFETY: zero is a value of every integer.
-unsafe impl Zeroable for AtomicU8 {}
+unsafe impl Zeroable for AtomicU16 {}
 // SAFETY: zero is a value of every integer.
 unsafe impl Zeroable for AtomicU64 {}
 

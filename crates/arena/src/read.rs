@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::hint::{self, Hits};
 use crate::layout::{
     BUCKET_SLOTS, Hash, LOCATION_BITS, Location, MAX_CHAIN, SlotId, TableId, UNIT_WORDS, slot_prefix, word,
 };
@@ -134,7 +135,7 @@ impl Arena {
         }
         let mut next = at + 2;
         let (mut key_len, mut payload_len) = short_lengths(header);
-        let (mut expiry, mut client_flags, mut explicit_cas) = (0, 0, None);
+        let (mut expiry, mut lease, mut client_flags, mut explicit_cas) = (0, 0, 0, None);
         if flags & (FLAG_LONG | FLAG_EXPIRY | FLAG_CLIENT | FLAG_CAS) != 0 {
             let mut take = || {
                 let word = words.get(next).map(|word| word.load(Ordering::Relaxed));
@@ -145,7 +146,8 @@ impl Arena {
                 (key_len, payload_len) = long_lengths(take()?);
             }
             if flags & FLAG_EXPIRY != 0 {
-                expiry = (take()? >> 32) as u32;
+                let word = take()?;
+                (expiry, lease) = ((word >> 32) as u32, word as u32);
             }
             if flags & FLAG_CLIENT != 0 {
                 client_flags = (take()? >> 32) as u32;
@@ -166,6 +168,7 @@ impl Arena {
             key_len,
             payload_len,
             expiry,
+            lease,
             client_flags,
             explicit_cas,
             total_bytes: total_words * 8,
@@ -259,16 +262,22 @@ impl RowRead<'_> {
         self.arena.generation(self.location).load(Ordering::Relaxed) == self.generation
     }
 
-    /// Counts a hit in the row's hint, which saturates at 3.
+    /// Notes a hit in the row's hint, whose count saturates at 3.
     #[inline]
-    pub fn touch(&self) {
+    pub fn touch(&self, now: u32) {
         if let Some(slot) = self.slot {
             let hint = &self.arena.hints[slot.0 as usize];
-            let count = hint.load(Ordering::Relaxed);
+            let before = hint.load(Ordering::Relaxed);
             // Relaxed, and a lost update is harmless: the hint is advice. A hot row costs one load.
-            if count < crate::index::FREQUENCY_MAX {
-                hint.store(count + 1, Ordering::Relaxed);
+            if !hint::is_saturated(before, now) {
+                hint.store(hint::after_hit(before, now), Ordering::Relaxed);
             }
         }
+    }
+
+    /// What is known of the hits on this row.
+    #[inline]
+    pub fn hits(&self, now: u32) -> Hits {
+        self.slot.map_or(Hits::default(), |slot| self.arena.hits(slot, now))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 use crate::layout::{Location, MAX_KEY_BYTES, TableId, padded_len};
 use crate::{Arena, copy};
 
-/// The row has an expiry word, the only one that changes after publication.
+/// The row has a word for expiry and lease, the only one that changes after publication.
 pub(crate) const FLAG_EXPIRY: u8 = 1;
 /// The row has a word for the client's flags.
 pub(crate) const FLAG_CLIENT: u8 = 2;
@@ -15,8 +15,10 @@ pub(crate) const FLAG_CAS: u8 = 4;
 pub(crate) const FLAG_LONG: u8 = 8;
 /// The row is part of a commit of many rows.
 pub(crate) const FLAG_MULTI: u8 = 16;
+/// The row was invalidated softly: it may be served, marked as stale, until somebody has made it anew.
+pub(crate) const FLAG_STALE: u8 = 32;
 /// The flags that exist; a row with others is not one.
-pub(crate) const FLAGS_KNOWN: u8 = 31;
+pub(crate) const FLAGS_KNOWN: u8 = 63;
 
 /// In place of a table's number: no row but a gap, its length in words where a row has its stamp.
 pub(crate) const FILLER_TABLE: u16 = u16::MAX;
@@ -34,8 +36,13 @@ pub struct RowParts<'a> {
     pub table: TableId,
     /// Whether it is part of a commit of many rows.
     pub multi: bool,
-    /// Tick at which it expires; 0: it has no expiry word.
+    /// Whether it was invalidated softly.
+    pub stale: bool,
+    /// Tick at which it expires; 0: never by itself.
     pub expiry: u32,
+    /// Tick until which somebody makes the row anew, 0 for nobody; with `None` the row has a word for it only if it
+    /// has one for its expiry.
+    pub lease: Option<u32>,
     /// The client's flags; 0: it has no word for them.
     pub client_flags: u32,
     /// A CAS value that the client chose.
@@ -53,11 +60,12 @@ impl RowParts<'_> {
 
     fn flags(&self, payload_len: usize) -> u8 {
         let long = payload_len > SHORT_PAYLOAD || self.key.len() > SHORT_KEY;
-        (if self.expiry == 0 { 0 } else { FLAG_EXPIRY })
+        (if self.expiry == 0 && self.lease.is_none() { 0 } else { FLAG_EXPIRY })
             | (if self.client_flags == 0 { 0 } else { FLAG_CLIENT })
             | (if self.cas.is_none() { 0 } else { FLAG_CAS })
             | (if long { FLAG_LONG } else { 0 })
             | (if self.multi { FLAG_MULTI } else { 0 })
+            | (if self.stale { FLAG_STALE } else { 0 })
     }
 
     /// Bytes that the row takes in a segment: what to reserve. A multiple of 8.
@@ -90,6 +98,8 @@ pub struct RowHead {
     pub payload_len: usize,
     /// Tick of expiry; 0: never, or no expiry word.
     pub expiry: u32,
+    /// Tick until which somebody makes the row anew; 0: nobody does.
+    pub lease: u32,
     /// The client's flags; 0 if the row has no word for them.
     pub client_flags: u32,
     /// The CAS value that a client chose.
@@ -111,7 +121,14 @@ impl RowHead {
         self.flags & FLAG_MULTI != 0
     }
 
-    /// Whether the row has a word for its expiry, so that [`Arena::set_expiry`] may be called.
+    /// Whether the row was invalidated softly.
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.flags & FLAG_STALE != 0
+    }
+
+    /// Whether the row has a word for expiry and lease, so that [`Arena::set_expiry`] and [`Arena::set_lease`] may be
+    /// called.
     #[inline]
     pub fn has_expiry(&self) -> bool {
         self.flags & FLAG_EXPIRY != 0
@@ -182,10 +199,10 @@ pub(crate) fn stamp_word(table: TableId, stamp: u64) -> u64 {
     (stamp << 16) | u64::from(table.0)
 }
 
-/// The expiry word.
+/// The word of expiry and lease.
 #[inline]
-pub(crate) fn expiry_word(expiry: u32) -> u64 {
-    u64::from(expiry) << 32
+pub(crate) fn expiry_word(expiry: u32, lease: u32) -> u64 {
+    (u64::from(expiry) << 32) | u64::from(lease)
 }
 
 /// The filler word for a gap.
@@ -218,7 +235,7 @@ impl Arena {
             put(word);
         }
         if flags & FLAG_EXPIRY != 0 {
-            put(expiry_word(parts.expiry));
+            put(expiry_word(parts.expiry, parts.lease.unwrap_or(0)));
         }
         if flags & FLAG_CLIENT != 0 {
             let word = u64::from(parts.client_flags) << 32;
@@ -292,12 +309,23 @@ impl Arena {
 
     /// Changes the expiry of a published row that has an expiry word. The caller holds the shard's lock.
     pub fn set_expiry(&self, location: Location, expiry: u32) {
+        self.change_expiry_word(location, |word| expiry_word(expiry, word as u32));
+    }
+
+    /// Changes until when somebody makes a published row anew; the row has an expiry word. The caller holds the shard's
+    /// lock.
+    pub fn set_lease(&self, location: Location, lease: u32) {
+        self.change_expiry_word(location, |word| expiry_word((word >> 32) as u32, lease));
+    }
+
+    /// One load and one store: whoever holds the shard's lock is the only one to change the word.
+    fn change_expiry_word(&self, location: Location, change: impl FnOnce(u64) -> u64) {
         let at = self.layout.at(location);
         let flags = header_flags(self.map.load(at + 1, Ordering::Relaxed));
         debug_assert!(flags & FLAG_EXPIRY != 0, "the row has an expiry word");
         if flags & FLAG_EXPIRY != 0 {
             let word = at + 2 + u64::from(flags & FLAG_LONG != 0);
-            self.map.store(word, expiry_word(expiry), Ordering::Relaxed);
+            self.map.store(word, change(self.map.load(word, Ordering::Relaxed)), Ordering::Relaxed);
         }
     }
 }

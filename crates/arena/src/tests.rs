@@ -131,6 +131,8 @@ impl Rig {
         let parts = RowParts {
             table,
             multi: false,
+            stale: false,
+            lease: None,
             expiry: value.expiry,
             client_flags: value.client_flags,
             cas: value.cas,

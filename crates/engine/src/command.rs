@@ -248,7 +248,7 @@ fn put(route: &Route<'_>, verb: Verb, flags: u32, exptime: i64, value: &[u8]) ->
         Verb::Cas(cas) => Expect::Version(cas),
         Verb::Set | Verb::Append | Verb::Prepend => Expect::Anything,
     };
-    let item = Item { value, client_flags: flags, expiry: expiry(store, exptime), cas: None };
+    let item = Item { value, client_flags: flags, expiry: expiry(store, exptime), cas: None, lease: None };
     let outcome = store.put_item(route.table, key, &item, expect, route.now)?;
     Ok(match (verb, outcome) {
         (Verb::Cas(_), outcome) => cas_answer(route, outcome),

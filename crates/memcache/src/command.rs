@@ -1,6 +1,7 @@
 //! From a command line to a request, one function for each family of commands.
 
 use crate::limits::DATA_MAX;
+use crate::meta::{self, Key};
 use crate::operator;
 use crate::parse::{Frame, Parsed};
 use crate::request::{Keys, Request, Verb};
@@ -8,7 +9,7 @@ use crate::token::{self, Words};
 use crate::{Limits, Malformed, Then};
 
 /// Bytes of the line end behind a value.
-const LINE_END: usize = 2;
+pub(crate) const LINE_END: usize = 2;
 
 /// Lines with fewer bytes than this, line end included, are no command to memcached 1.6.45, which answers them as
 /// a badly formed command line instead of an unknown command.
@@ -136,21 +137,21 @@ fn value_too_large<'a>(
         consumed: frame.consumed,
         swallow,
         then: Then::Continue,
-        invalidate: (verb == StoreVerb::Set).then_some(key),
+        invalidate: (verb == StoreVerb::Set).then_some(Key::plain(key)),
         noreply,
     }
 }
 
 /// The length of a data block, if memcached would take it for one.
 #[inline]
-fn data_length(word: &[u8]) -> Option<usize> {
+pub(crate) fn data_length(word: &[u8]) -> Option<usize> {
     let length = token::unsigned(word).filter(|length| *length <= DATA_MAX)?;
     usize::try_from(length).ok()
 }
 
 /// The peer's flags. memcached 1.6.45 takes a longer number and keeps its lowest 32 bits.
 #[inline]
-fn client_flags(word: &[u8]) -> Option<u32> {
+pub(crate) fn client_flags(word: &[u8]) -> Option<u32> {
     u32::try_from(token::unsigned(word)? & u64::from(u32::MAX)).ok()
 }
 
@@ -324,12 +325,12 @@ fn sql_too_large<'a>(frame: &Frame<'a>, reply: Malformed, lengths: &[u64]) -> Pa
 
 /// Everything that is not on the way of ordinary traffic.
 #[cold]
-pub(crate) fn rare<'a>(frame: &Frame<'a>, verb: &'a [u8], rest: &'a [u8]) -> Parsed<'a> {
+pub(crate) fn rare<'a>(limits: &Limits, frame: &Frame<'a>, verb: &'a [u8], rest: &'a [u8]) -> Parsed<'a> {
     match verb {
         b"quit" => frame.complete(Request::Quit),
         b"version" => frame.complete(Request::Version),
         b"mn" => frame.complete(Request::MetaNoop),
-        b"ms" => meta_set(frame, rest),
+        b"me" => meta::debug(limits, frame, rest),
         b"flush_all" => flush_all(frame, rest),
         b"verbosity" => verbosity(frame, rest),
         _ => operator::parse(frame, verb, rest).unwrap_or_else(|| unknown(frame, rest)),
@@ -356,14 +357,6 @@ fn verbosity<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     match Words::new(rest).next().and_then(token::unsigned_32) {
         Some(_) => frame.complete(Request::Verbosity { noreply }),
         None => frame.malformed_unless(Malformed::CommandLine, noreply),
-    }
-}
-
-/// `ms` is not answered yet, and still its data must not be taken for commands.
-fn meta_set<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    match Words::new(rest).nth(1).and_then(data_length) {
-        Some(bytes) => frame.swallowing(Malformed::UnknownCommand, bytes.saturating_add(LINE_END), false),
-        None => frame.malformed(Malformed::UnknownCommand, 0),
     }
 }
 

@@ -222,7 +222,7 @@ fn text_line(before: &[u8], message: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends text of bounded length without anything that could end the line.
-fn text(message: &str, out: &mut Vec<u8>) {
+pub(crate) fn text(message: &str, out: &mut Vec<u8>) {
     let mut end = message.len().min(MESSAGE_MAX);
     while !message.is_char_boundary(end) {
         end = end.saturating_sub(1);

@@ -65,11 +65,14 @@
     )
 )]
 
+mod base64;
 mod command;
 pub mod compose;
 mod greeting;
 mod limits;
 mod malformed;
+mod meta;
+mod meta_compose;
 mod operator;
 mod parse;
 mod request;
@@ -79,5 +82,9 @@ pub use compose::{Reply, compose};
 pub use greeting::{Stranger, stranger};
 pub use limits::*;
 pub use malformed::{Malformed, Then};
+pub use meta::{Key, KeyBuffer, Meta, MetaOptions, Mode};
+pub use meta_compose::{
+    ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line, metadump_line, mgdump_line, uri,
+};
 pub use parse::{Parsed, Parser};
 pub use request::{Dump, Keys, Operator, Request, Stats, Verb};

@@ -39,6 +39,26 @@ pub enum Malformed {
     ShutdownMode,
     /// `lru_crawler sleep` with more than a second.
     CrawlerSleep,
+    /// A meta command's flag that there is not.
+    MetaLetter,
+    /// A meta command's flag that comes twice.
+    MetaDuplicate,
+    /// `md` or `ma` with a flag that there is not, comes twice, or has a token that cannot be read.
+    MetaFlag,
+    /// More flags than a meta command can have.
+    MetaFlags,
+    /// A token of a meta command that is no number, or cannot be sent back.
+    MetaToken,
+    /// An opaque longer than its limit.
+    MetaOpaque,
+    /// A key that is to be base64 and is not.
+    MetaKey,
+    /// A mode that is not one letter.
+    MetaModeLength,
+    /// A mode that `ms` does not have.
+    MetaSetMode,
+    /// A mode that `ma` does not have.
+    MetaArithmeticMode,
     /// `sql` or `sqlp` without the lengths they need.
     SqlUsage,
     /// A statement or its parameters are not followed by a line end where their length says.
@@ -97,6 +117,16 @@ impl Malformed {
             Self::MemlimitInBytes => b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n",
             Self::ShutdownMode => b"CLIENT_ERROR invalid shutdown mode\r\n",
             Self::CrawlerSleep => b"CLIENT_ERROR sleep must be one second or less\r\n",
+            Self::MetaLetter => b"CLIENT_ERROR invalid flag\r\n",
+            Self::MetaDuplicate => b"CLIENT_ERROR duplicate flag\r\n",
+            Self::MetaFlag => b"CLIENT_ERROR invalid or duplicate flag\r\n",
+            Self::MetaFlags => b"CLIENT_ERROR options flags are too long\r\n",
+            Self::MetaToken => b"CLIENT_ERROR bad token in command line format\r\n",
+            Self::MetaOpaque => b"CLIENT_ERROR opaque token too long\r\n",
+            Self::MetaKey => b"CLIENT_ERROR error decoding key\r\n",
+            Self::MetaModeLength => b"CLIENT_ERROR incorrect length for M token\r\n",
+            Self::MetaSetMode => b"CLIENT_ERROR invalid mode for ms M token\r\n",
+            Self::MetaArithmeticMode => b"CLIENT_ERROR invalid mode for ma M token\r\n",
             Self::SqlUsage => {
                 b"ERROR 08P01 usage: sql <bytes> or sqlp <statement bytes> <parameter bytes>, then the data\r\n"
             }

@@ -1,6 +1,7 @@
 //! From bytes to requests: finding the line, and choosing the command.
 
 use crate::command;
+use crate::meta::{self, Key};
 use crate::token::Words;
 use crate::{Limits, Malformed, Request, Then};
 
@@ -42,7 +43,7 @@ pub enum Parsed<'a> {
         /// What becomes of the connection.
         then: Then,
         /// The key whose old value must go: a `set` that failed must not leave what it meant to replace.
-        invalidate: Option<&'a [u8]>,
+        invalidate: Option<Key<'a>>,
         /// The peer asked for no answer, and gets none.
         noreply: bool,
     },
@@ -133,7 +134,11 @@ impl Parser {
             b"gats" => command::get_and_touch(limits, &frame, rest, true),
             b"sql" => command::sql(limits, &frame, rest),
             b"sqlp" => command::sql_params(limits, &frame, rest),
-            _ => command::rare(&frame, verb, rest),
+            b"mg" => meta::get(limits, &frame, rest),
+            b"ms" => meta::set(limits, &frame, rest),
+            b"md" => meta::delete(limits, &frame, rest),
+            b"ma" => meta::arithmetic(limits, &frame, rest),
+            _ => command::rare(limits, &frame, verb, rest),
         }
     }
 }

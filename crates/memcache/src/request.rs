@@ -1,5 +1,6 @@
 //! What a peer may ask for. Each request borrows from the bytes it was parsed from.
 
+use crate::meta::Meta;
 use crate::token::Words;
 
 /// One parsed request. Keys are within the limit, never empty, and hold neither spaces nor control characters;
@@ -95,6 +96,21 @@ pub enum Request<'a> {
         /// `shutdown graceful`: finish first what has begun.
         graceful: bool,
     },
+    /// `mg`.
+    MetaGet(Meta<'a>),
+    /// `ms`.
+    MetaSet {
+        /// Key and flags.
+        meta: Meta<'a>,
+        /// The value, without the line end that follows it.
+        value: &'a [u8],
+    },
+    /// `md`.
+    MetaDelete(Meta<'a>),
+    /// `ma`.
+    MetaArithmetic(Meta<'a>),
+    /// `me`: what is known of an item, for people.
+    MetaDebug(Meta<'a>),
     /// `mn`: answered `MN`. Clients send it to learn that everything before it has been answered.
     MetaNoop,
     /// A command for memcached's own machinery that has no meaning here and is answered `OK`, so that the

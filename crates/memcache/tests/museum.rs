@@ -115,10 +115,22 @@ const EXHIBITS: &[Exhibit] = &[
         outcome: &[BAD_LINE],
     },
     Exhibit {
-        story: "CVE-2020-22570: meta commands with broken flags read memory that was never written. Meta commands \
-                other than mn are not answered yet, whatever their flags.",
-        packets: &[b"mg\r\n\r\n", b"mg k S100000000000000000000\r\n\r\n", b"ma k \xff\r\n\r\n"],
-        outcome: &["ERROR", BAD_LINE],
+        story: "CVE-2020-22570: meta commands with broken flags read memory that was never written. Every flag is \
+                looked at before anything is done.",
+        packets: &[b"mg\r\n\r\n", b"ma k \xff\r\n\r\n", b"mg k \0\r\n\r\n"],
+        outcome: &[BAD_LINE, BAD_LINE],
+    },
+    Exhibit {
+        story: "memcached 1.6.42: numbers in the tokens of meta flags ran past their end, or were taken in part.",
+        packets: &[
+            b"mg k T100000000000000000000\r\n",
+            b"mg k T\r\n",
+            b"mg k N1x\r\n",
+            b"mg k R-\r\n",
+            b"mg k C-1\r\n",
+            b"mg k E18446744073709551616\r\n",
+        ],
+        outcome: &["CLIENT_ERROR bad token in command line format"],
     },
     Exhibit {
         story: "CVE-2022-48571: an upload split over several datagrams dereferenced a null pointer; \

@@ -227,13 +227,95 @@ fn everything_else_of_the_classic_protocol() {
         ("      \r\n", &["ERROR"]),
         ("nonsense\r\n", &["ERROR"]),
         ("nonsense noreply\r\n", &["ERROR (silent)"]),
-        ("mg k v\r\n", &["ERROR"]),
-        ("md k\r\n", &["ERROR"]),
-        ("ma k\r\n", &["ERROR"]),
-        ("me k\r\n", &["ERROR"]),
-        ("ms k\r\n", &["ERROR"]),
-        ("ms k 2 T0\r\nmn\r\nget a\r\n", &["ERROR (swallow 4)", "get [a]"]),
     ]);
+}
+
+const BAD_TOKEN: &str = "CLIENT_ERROR bad token in command line format";
+const BAD_FLAG: &str = "CLIENT_ERROR invalid flag";
+const TWICE: &str = "CLIENT_ERROR duplicate flag";
+const EITHER: &str = "CLIENT_ERROR invalid or duplicate flag";
+
+#[test]
+fn meta_commands() {
+    table(&[
+        ("mg k\r\n", &["mg k"]),
+        ("mg  k   v \r\n", &["mg k v"]),
+        (
+            "mg k s v t c f h l k q u Oabc T60 N30 R10 E5 C7\r\n",
+            &["mg k s v t c f h l k q u Oabc T60 N30 R10 E5 C7"],
+        ),
+        ("mg k T-1\r\n", &["mg k T-1"]),
+        ("mg k P L\r\n", &["mg k P L"]),
+        ("mg Zm9v b k\r\n", &["mg Zm9v b k"]),
+        ("md k q I T30 x C18446744073709551615\r\n", &["md k q I T30 x C18446744073709551615"]),
+        ("ma k N0 J13 D5 M- T60 q t c v k\r\n", &["ma k N0 J13 D5 M- T60 q t c v k"]),
+        ("ma k MI\r\n", &["ma k MI"]),
+        ("ma k M+\r\n", &["ma k M+"]),
+        ("ma k MD\r\n", &["ma k MD"]),
+        ("me k\r\n", &["me k"]),
+        ("me Zm9v b\r\n", &["me Zm9v b"]),
+        ("ms k 2\r\nhi\r\n", &["ms k 2\\r\\nhi"]),
+        ("ms k 2 T0 F4294967296 I MP q\r\nhi\r\n", &["ms k 2 T0 F4294967296 I MP q\\r\\nhi"]),
+        ("ms k 0\r\n\r\nmn\r\n", &["ms k 0", "mn"]),
+    ]);
+}
+
+#[test]
+fn meta_commands_that_are_refused() {
+    table(&[
+        ("mg\r\n", &[BAD_LINE]),
+        ("md \r\n", &[BAD_LINE]),
+        ("ma\r\n", &[BAD_LINE]),
+        ("me\r\n", &[BAD_LINE]),
+        ("ms\r\n", &[BAD_LINE]),
+        ("ms k\r\n", &[BAD_LINE]),
+        ("ms k x\r\n", &[BAD_LINE]),
+        ("ms k -1\r\n", &[BAD_LINE]),
+        ("mg a\tb\r\n", &[BAD_LINE]),
+        ("mg k !\r\n", &[BAD_LINE]),
+        ("mg k 1\r\n", &[BAD_LINE]),
+        ("mg k Z\r\n", &[BAD_FLAG]),
+        ("mg k noreply\r\n", &[BAD_FLAG]),
+        ("mg k v v\r\n", &[TWICE]),
+        ("mg k P Px\r\n", &[TWICE]),
+        ("mg k T\r\n", &[BAD_TOKEN]),
+        ("mg k Tx\r\n", &[BAD_TOKEN]),
+        ("mg k R\r\n", &[BAD_TOKEN]),
+        ("mg k O\x01\r\n", &[BAD_TOKEN]),
+        ("mg k a b c d e f g h i j k l m n o p q r s\r\n", &[BAD_FLAG]),
+        ("mg k b c f h k l q s t u v x O P L F1 D1 J1 I\r\n", &["CLIENT_ERROR options flags are too long"]),
+        ("mg Zm9 b\r\n", &["CLIENT_ERROR error decoding key"]),
+        ("md k v v\r\n", &[EITHER]),
+        ("md k Z\r\n", &[EITHER]),
+        ("md k C\r\n", &[EITHER]),
+        ("ma k Dx\r\n", &[EITHER]),
+        ("ma k MA\r\n", &["CLIENT_ERROR invalid mode for ma M token"]),
+        ("ma k Mi\r\n", &["CLIENT_ERROR invalid mode for ma M token"]),
+        ("ms k 2 Z\r\nhi\r\nmn\r\n", &["CLIENT_ERROR invalid flag (swallow 4)", "mn"]),
+        ("ms k 2 MI\r\nhi\r\n", &["CLIENT_ERROR invalid mode for ms M token (swallow 4)"]),
+        ("ms k 2 M\r\nhi\r\n", &["CLIENT_ERROR incorrect length for M token (swallow 4)"]),
+        ("ms k 2 Mset\r\nhi\r\n", &["CLIENT_ERROR incorrect length for M token (swallow 4)"]),
+        ("ms k 2 Fx\r\nhi\r\n", &["CLIENT_ERROR bad command line format (swallow 4)"]),
+        ("ms Zm9 2 b\r\nhi\r\n", &["CLIENT_ERROR error decoding key (swallow 4)"]),
+        ("ms k 2\r\nhiho\r\nmn\r\n", &["CLIENT_ERROR bad data chunk", BAD_LINE, "mn"]),
+    ]);
+    let (longest, longer) = ("x".repeat(31), "x".repeat(32));
+    assert_eq!(understood(format!("mg k O{}\r\n", &longest[1..]).as_bytes()).len(), 1);
+    assert_eq!(understood(format!("mg k O{longest}\r\n").as_bytes()), [format!("mg k O{longest}")]);
+    assert_eq!(understood(format!("mg k O{longer}\r\n").as_bytes()), ["CLIENT_ERROR opaque token too long"]);
+    let (longest, longer) = ("k".repeat(250), "k".repeat(251));
+    assert_eq!(understood(format!("mg {longest}\r\n").as_bytes()), [format!("mg {longest}")]);
+    assert_eq!(understood(format!("mg {longer}\r\n").as_bytes()), [BAD_LINE]);
+    assert_eq!(
+        understood_within(
+            &Limits { value_max: 4, ..Limits::default() },
+            b"ms k 5\r\nabcde\r\nms k 5 MA\r\nabcde\r\n"
+        ),
+        [
+            "SERVER_ERROR object too large for cache (swallow 7) (invalidate k)",
+            "SERVER_ERROR object too large for cache (swallow 7)"
+        ]
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{Counter, Lane, Subject, Verb};
 use memcache::compose::{sql_error, stat};
-use memcache::{Keys, Limits, Parsed, Parser, Reply, Request, Stats, Then, compose};
+use memcache::{KEY_MAX, Keys, Limits, Parsed, Parser, Reply, Request, Stats, Then, compose};
 
 use crate::ahead::{Ahead, WINDOW, Window, key_of};
 use crate::connection::{Connection, FirstRead};
@@ -275,7 +275,7 @@ impl Desk {
                     run.progress = true;
                     connection.swallow = swallow;
                     if let Some(key) = invalidate {
-                        connection.session.invalidate(&mut self.lane, key);
+                        connection.session.invalidate(&mut self.lane, key.bytes(&mut [0; KEY_MAX]));
                     }
                     if !noreply {
                         reply.compose(&mut self.out);

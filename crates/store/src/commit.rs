@@ -8,12 +8,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry};
+use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead, RowRead};
 use parking_lot::Mutex;
 
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
+use crate::renew::Renewal;
 use crate::row::RowBuf;
 use crate::shard::{Kept, Mark, Shard};
 use crate::store::Store;
@@ -64,6 +65,8 @@ pub struct NewRow {
     pub client_flags: u32,
     /// A CAS value set by a client.
     pub cas: Option<u64>,
+    /// Whether it is stale, and whether somebody makes it anew.
+    pub renewal: Renewal,
 }
 
 /// A commit between staging and publication, shared with whoever meets its marks.
@@ -197,7 +200,7 @@ impl Store {
             let hash = self.arena.hash(write.table.id(), &write.key);
             let mut new = None;
             if let Change::Put(row) = &write.change
-                && !row.expiry.has_come(now)
+                && !self.has_ended(&write.table, row.expiry, now)
             {
                 let queue = self.staging_queue(&write.table, hash, &write.key);
                 let space = self.place(
@@ -274,7 +277,7 @@ impl Store {
             let found = self.arena.find(&shard.token, staged.hash, staged.table.id(), &staged.key);
             let row = found.and_then(|entry| self.arena.row(entry.location));
             let live = row.as_ref().filter(|row| self.is_live(&staged.table, row.head(), now));
-            if !is_expected(&shard, staged, live.map(|row| row.head().cas())) {
+            if !is_expected(&shard, staged, live.map(RowRead::head)) {
                 lost.push(write);
                 continue;
             }
@@ -488,7 +491,7 @@ impl Store {
 }
 
 /// Whether a write finds what it expects under its key: a live row of this CAS value, or none.
-fn is_expected(shard: &Shard, staged: &Staged, live: Option<u64>) -> bool {
+fn is_expected(shard: &Shard, staged: &Staged, live: Option<&RowHead>) -> bool {
     match (staged.expect, live) {
         // Acquire: pairs with the Release in `flush`.
         (Expect::Unremoved { since, .. }, None) => {
@@ -543,6 +546,7 @@ impl Commit {
 
 impl NewRow {
     pub(crate) fn parts<'a>(&self, key: &'a [u8], payload: &'a [&'a [u8]; 1]) -> NewParts<'a> {
-        NewParts { key, payload, client_flags: self.client_flags, expiry: self.expiry, cas: self.cas }
+        let NewRow { client_flags, expiry, cas, renewal, .. } = *self;
+        NewParts { key, payload, client_flags, expiry, cas, renewal }
     }
 }

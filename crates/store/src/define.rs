@@ -105,6 +105,7 @@ impl Store {
         let table = found(&catalog, name)?;
         let mut def = table.def().clone();
         change(&mut def.options, &table.def().columns)?;
+        self.keep_ended(table, &mut def.options);
         def.validate()?;
         if def.options.value != table.def().options.value
             || def.options.ordered != table.def().options.ordered

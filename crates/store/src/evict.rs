@@ -6,13 +6,15 @@
 
 use std::sync::atomic::Ordering;
 
-use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag};
+use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag, SlotId};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::queue::{NO_DEADLINE_CLASS, Sealed, SealedLists, SegmentSize, Standing, place};
+use crate::renew::Renewal;
 use crate::row::RowBuf;
+use crate::shard::Shard;
 use crate::store::Store;
 use crate::table::{Cursor, Cursors, Table, TableState};
 use crate::write::{NewParts, Placed, count};
@@ -298,8 +300,11 @@ impl Store {
     /// Copies a live row to the end of a queue and points its slot and index entries there. False: no room.
     fn move_row(&self, to: &Emptying<'_>, reads: u8, hash: Hash, row: &RowBuf) -> bool {
         let Ok(placed) = self.copy_row(to.table, to.queue, row, row.payload(), to.now) else { return false };
+        let mut shard = self.shard(hash).lock();
         // Replaced meanwhile: the copy is dead bytes.
-        let _moved = self.point_to_copy(to.table, reads, hash, row, &placed);
+        if let Some(slot) = self.relocate(&mut shard, to.table, hash, row, &placed) {
+            self.arena.set_frequency(slot, reads);
+        }
         true
     }
 
@@ -315,23 +320,24 @@ impl Store {
         let _mutation = Mutation;
         let queue = self.queue_of(row.location());
         let placed = self.copy_row(table, queue, row, payload, self.now())?;
-        let reads = {
-            let shard = self.shard(hash).lock();
-            let slot = self.arena.find_location(&shard.token, hash, row.location());
-            slot.map_or(0, |slot| self.arena.frequency(slot))
-        };
-        Ok(self.point_to_copy(table, reads, hash, row, &placed))
+        let mut shard = self.shard(hash).lock();
+        Ok(self.relocate(&mut shard, table, hash, row, &placed).is_some())
     }
 
-    /// Points the slot and the index entries of a row to a copy of it; false where the row was replaced meanwhile.
-    fn point_to_copy(&self, table: &Table, reads: u8, hash: Hash, row: &RowBuf, placed: &Placed<'_>) -> bool {
+    /// Points slot and index entries of a row at a copy of it, and keeps the hits; none if the row was replaced meanwhile.
+    pub(crate) fn relocate(
+        &self,
+        shard: &mut Shard,
+        table: &Table,
+        hash: Hash,
+        row: &RowBuf,
+        placed: &Placed<'_>,
+    ) -> Option<SlotId> {
         let from = row.location();
+        let slot = self.arena.find_location(&shard.token, hash, from)?;
         self.arena.stamp_row(placed.location, row.stamp());
-        let mut shard = self.shard(hash).lock();
-        let Some(slot) = self.arena.find_location(&shard.token, hash, from) else { return false };
         self.carry_deadline(row, placed);
-        self.arena.replace(&mut shard.token, slot, hash, table.id(), placed.location);
-        self.arena.set_frequency(slot, reads);
+        self.arena.relocate(&mut shard.token, slot, hash, table.id(), placed.location);
         for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
             let mut key = Vec::new();
             index.sort_key(row, &mut key);
@@ -344,16 +350,19 @@ impl Store {
         }
         self.account_in(table, placed.location);
         self.account_out(table, from);
-        true
+        Some(slot)
     }
 
-    /// Gives the copy of a row the deadline that a `touch` set since it was copied. The shard is locked.
+    /// Gives the copy of a row the deadline and the lease that were set since it was copied. The shard is locked.
     fn carry_deadline(&self, copied: &RowBuf, placed: &Placed<'_>) {
         let Some(row) = self.arena.row(copied.location()) else { return };
-        let word = row.head().expiry;
-        if word != copied.head().expiry {
-            self.note_deadline(placed.segment, word);
-            self.arena.set_expiry(placed.location, word);
+        let (now, then) = (row.head(), copied.head());
+        if now.expiry != then.expiry {
+            self.note_deadline(placed.segment, now.expiry);
+            self.arena.set_expiry(placed.location, now.expiry);
+        }
+        if now.lease != then.lease {
+            self.arena.set_lease(placed.location, now.lease);
         }
     }
 
@@ -372,6 +381,7 @@ impl Store {
             client_flags: head.client_flags,
             expiry: crate::write::Expiry::of_word(head.expiry),
             cas: head.explicit_cas,
+            renewal: Renewal::of(head),
         };
         let _moving = Moving::begin();
         self.place(table, queue, &parts, head.is_multi(), now)
@@ -479,7 +489,7 @@ impl Store {
             self.seal_expired(table, now);
             let dead_below = self.dead_below(table, now);
             let dead = |sealed: &Sealed| {
-                self.all_due(sealed.segment, now)
+                self.all_due(table, sealed.segment, now)
                     || (self.has_no_deadlines(sealed.segment) && sealed.newest < dead_below)
                     || sealed.newest < table.state.limits.flushed_below.load(Ordering::Acquire)
             };
@@ -498,8 +508,10 @@ impl Store {
         freed
     }
 
-    fn all_due(&self, segment: SegmentId, now: Tick) -> bool {
-        self.arena.max_expiry(segment).is_some_and(|last| last <= now)
+    /// Whether the last row of a segment is past its deadline and the time that it may be served stale.
+    fn all_due(&self, table: &Table, segment: SegmentId, now: Tick) -> bool {
+        let grace = table.state.limits.stale_ticks.load(Ordering::Relaxed);
+        self.arena.max_expiry(segment).is_some_and(|last| last.saturating_add(grace) <= now)
     }
 
     fn has_no_deadlines(&self, segment: SegmentId) -> bool {
@@ -509,7 +521,7 @@ impl Store {
     /// Seals open segments whose rows have all reached their deadline.
     fn seal_expired(&self, table: &Table, now: Tick) {
         let queues = &table.state.queues;
-        let expired = |segment| self.arena.used(segment) > 0 && self.all_due(segment, now);
+        let expired = |segment| self.arena.used(segment) > 0 && self.all_due(table, segment, now);
         if !queues.open_segments().any(|(.., segment)| expired(segment)) {
             return;
         }

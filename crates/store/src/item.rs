@@ -1,5 +1,6 @@
 //! Rows as memcached items: a value under a key, with flags and a deadline.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -8,12 +9,13 @@ use crate::compute::{Made, Task};
 use crate::definition::ColumnKind;
 use crate::error::WriteError;
 use crate::layout::default;
+use crate::renew::Renewal;
 use crate::row::RowBuf;
 use crate::scalar::has_form;
 use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Value, ValueRef, text_or_blob};
-use crate::write::{Expect, Expiry, NewParts, Outcome};
+use crate::write::{Expect, Expiry, NewParts, Outcome, check};
 
 /// Rounds of reading, editing and publishing before a contended edit is refused; each lost round means that another
 /// client's write of the same row went through.
@@ -30,6 +32,65 @@ pub struct Item<'a> {
     pub expiry: Expiry,
     /// A CAS value of the client's own.
     pub cas: Option<u64>,
+    /// Until when somebody makes it anew: it holds the place of a value that is still to come.
+    pub lease: Option<Tick>,
+}
+
+/// How another version of a row is written; what is none stays as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Edit {
+    /// What the row must be.
+    pub expect: Expect,
+    /// The client's 32 bits.
+    pub client_flags: Option<u32>,
+    /// When it ends.
+    pub expiry: Option<Expiry>,
+    /// A CAS value of the client's own.
+    pub cas: Option<u64>,
+    /// What becomes of staleness and lease.
+    pub mark: Mark,
+}
+
+/// What becomes of a row's staleness and lease when it is edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The new version is fresh.
+    Fresh,
+    /// It is as the old one.
+    Same,
+    /// It is stale, and nobody makes it anew yet.
+    Stale,
+    /// It is stale, and whoever made the old one anew still does.
+    StaleSameLease,
+}
+
+/// What an edit came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edited {
+    /// The row stays as it is.
+    Refused,
+    /// A new version with the same value.
+    Same,
+    /// A new version with the new value.
+    New,
+}
+
+impl Default for Edit {
+    fn default() -> Self {
+        Self { expect: Expect::Anything, client_flags: None, expiry: None, cas: None, mark: Mark::Fresh }
+    }
+}
+
+impl Mark {
+    fn on(self, row: &RowBuf) -> Renewal {
+        let old = Renewal::of(row.head());
+        match self {
+            Self::Fresh => Renewal::default(),
+            Self::Same => old,
+            Self::Stale => Renewal { stale: true, lease: Some(0) },
+            Self::StaleSameLease => Renewal { stale: true, ..old },
+        }
+    }
 }
 
 thread_local! {
@@ -74,8 +135,9 @@ impl Store {
         now: Tick,
     ) -> Result<Outcome, WriteError> {
         let put = |payload: &[&[u8]]| {
-            let Item { client_flags, expiry, cas, .. } = *item;
-            self.put(table, &NewParts { key, payload, client_flags, expiry, cas }, expect, now)
+            let Item { client_flags, expiry, cas, lease, .. } = *item;
+            let renewal = Renewal { stale: false, lease };
+            self.put(table, &NewParts { key, payload, client_flags, expiry, cas, renewal }, expect, now)
         };
         table.check_defaults()?;
         match table.layout().item(item.value).filter(|_| !table.computes()) {
@@ -94,36 +156,57 @@ impl Store {
         now: Tick,
         edit: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool,
     ) -> Result<Outcome, WriteError> {
-        self.by_newest(table, |table| self.rewrite_item_by(table, key, now, edit))
+        let edit =
+            &mut |old: &[u8], new: &mut Vec<u8>| if edit(old, new) { Edited::New } else { Edited::Refused };
+        self.edit_item(table, key, &Edit::default(), now, edit)
     }
 
-    fn rewrite_item_by(
+    /// Writes another version of a live row that meets the expectation. `edit` gets the old value, appends the new one,
+    /// and says what to do; it may be called again when another client was faster.
+    pub fn edit_item(
         &self,
         table: &Table,
         key: &[u8],
+        how: &Edit,
         now: Tick,
-        edit: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool,
+        edit: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> Edited,
+    ) -> Result<Outcome, WriteError> {
+        self.by_newest(table, |table| self.edit_item_by(table, key, how, now, edit))
+    }
+
+    fn edit_item_by(
+        &self,
+        table: &Table,
+        key: &[u8],
+        how: &Edit,
+        now: Tick,
+        edit: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> Edited,
     ) -> Result<Outcome, WriteError> {
         EDIT.with_borrow_mut(|(row, old, new)| {
             for _ in 0..EDIT_ROUNDS {
                 if !self.read(table, key, now, row) {
                     return Ok(Outcome::Missing);
                 }
+                if let Err(outcome) = check(how.expect, Some(row.head())) {
+                    return Ok(outcome);
+                }
                 old.clear();
                 new.clear();
                 table.write_item_value(row, old);
-                if !edit(old, new) {
-                    return Ok(Outcome::Left);
-                }
-                let payload = self.encode_item(table, key, Some(row), new)?;
+                let payload = match edit(old, new) {
+                    Edited::Refused => return Ok(Outcome::Left),
+                    Edited::New => Cow::Owned(self.encode_item(table, key, Some(row), new)?),
+                    Edited::Same => Cow::Borrowed(row.payload()),
+                };
                 let parts = NewParts {
                     key,
                     payload: &[&payload],
-                    client_flags: row.client_flags(),
-                    expiry: Expiry::of_word(row.head().expiry),
-                    cas: None,
+                    client_flags: how.client_flags.unwrap_or(row.client_flags()),
+                    expiry: how.expiry.unwrap_or(Expiry::of_word(row.head().expiry)),
+                    cas: how.cas,
+                    renewal: how.mark.on(row),
                 };
-                match self.put(table, &parts, Expect::Version(row.cas()), now)? {
+                match self.put(table, &parts, Expect::Stamp(row.stamp()), now)? {
                     Outcome::Exists | Outcome::Missing => {}
                     done => return Ok(done),
                 }
@@ -157,8 +240,9 @@ impl Store {
                 expiry,
                 // The value is the same, so a client that read it before may still write it with `cas`.
                 cas: Some(row.cas()),
+                renewal: Renewal::of(row.head()),
             };
-            match self.put(table, &parts, Expect::Version(row.cas()), now)? {
+            match self.put(table, &parts, Expect::Stamp(row.stamp()), now)? {
                 Outcome::Exists | Outcome::Missing => {}
                 done => return Ok(done),
             }

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, Lookup, RowHead, RowRead, TableId};
+use arena::{Hash, Hits, Lookup, RowHead, RowRead, TableId};
 
 use crate::clock::Tick;
 use crate::codec::ValueSpan;
-use crate::row::{NEVER, RowBuf};
+use crate::row::RowBuf;
 use crate::store::Store;
 use crate::table::{Table, TableState};
 
@@ -30,8 +30,29 @@ pub struct ItemMeta {
     pub cas: u64,
     /// Bytes of the value.
     pub len: usize,
-    /// The row's own deadline in ticks, 0 = none.
-    pub expiry: Tick,
+    /// The row's expiry word.
+    pub(crate) word: Tick,
+    /// The number of the write that made this version.
+    pub stamp: u64,
+    /// It was invalidated softly.
+    pub stale: bool,
+    /// Until when somebody makes it anew; 0: nobody does.
+    pub lease: Tick,
+}
+
+impl ItemMeta {
+    #[inline]
+    fn of(head: &RowHead, len: usize) -> Self {
+        Self {
+            client_flags: head.client_flags,
+            cas: head.cas(),
+            len,
+            word: head.expiry,
+            stamp: head.stamp,
+            stale: head.is_stale(),
+            lease: head.lease,
+        }
+    }
 }
 
 /// Takes an item in: head first, then the value straight from the arena.
@@ -42,6 +63,11 @@ pub trait ItemSink {
     fn close(&mut self);
     /// The copy was torn: undoes `open` and all that was appended. `open` is called again if the item is still there.
     fn discard(&mut self);
+    /// Whether this counts as a read of the row, for eviction and for who asks when it was last read.
+    #[inline]
+    fn counts(&self) -> bool {
+        true
+    }
 }
 
 /// A key whose lines are on their way.
@@ -55,16 +81,23 @@ impl Store {
     /// Copies the live row under a key. False: there is none.
     pub fn read(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> bool {
         let hash = self.arena.hash(table.id(), key);
-        self.read_hashed(table, hash, key, row) && self.is_live(table, row.head(), now)
+        self.read_hashed(table, hash, key, now, row) && self.is_live(table, row.head(), now)
     }
 
     /// Copies the current version of a key, live or not.
-    pub(crate) fn read_hashed(&self, table: &Table, hash: Hash, key: &[u8], row: &mut RowBuf) -> bool {
+    pub(crate) fn read_hashed(
+        &self,
+        table: &Table,
+        hash: Hash,
+        key: &[u8],
+        now: Tick,
+        row: &mut RowBuf,
+    ) -> bool {
         for _ in 0..LOOKUP_ATTEMPTS {
             match self.arena.lookup(hash, table.id(), key) {
                 Lookup::Hit(read) => {
                     if row.load(&read) {
-                        read.touch();
+                        read.touch(now);
                         return true;
                     }
                 }
@@ -92,6 +125,32 @@ impl Store {
         self.arena.prefetch_row(ahead.hash, ahead.table);
     }
 
+    /// What there is to know of a live item but its value. `count`: this is a read of the row.
+    pub fn look(&self, table: &Table, key: &[u8], now: Tick, count: bool) -> Option<(ItemMeta, Hits)> {
+        let hash = self.arena.hash(table.id(), key);
+        for _ in 0..LOOKUP_ATTEMPTS {
+            match self.arena.lookup(hash, table.id(), key) {
+                Lookup::Hit(read) => {
+                    let live = self.is_live(table, read.head(), now);
+                    let meta = live.then(|| ItemMeta::of(read.head(), value_len(table, &read)));
+                    let hits = read.hits(now);
+                    if read.is_valid() {
+                        if live && count {
+                            read.touch(now);
+                        }
+                        return meta.map(|meta| (meta, hits));
+                    }
+                }
+                Lookup::Miss => return None,
+                Lookup::Busy => {}
+            }
+        }
+        let shard = self.shard(hash).lock();
+        let entry = self.arena.find(&shard.token, hash, table.id(), key)?;
+        let read = self.arena.row(entry.location).filter(|read| self.is_live(table, read.head(), now))?;
+        Some((ItemMeta::of(read.head(), value_len(table, &read)), self.arena.hits(entry.slot, now)))
+    }
+
     /// Hands the value column of the live row under a key to the sink. False: there is no such row.
     pub fn get_item(&self, table: &Table, key: &[u8], now: Tick, sink: &mut impl ItemSink) -> bool {
         let hash = self.arena.hash(table.id(), key);
@@ -105,7 +164,9 @@ impl Store {
                         continue;
                     }
                     if pour(table, &read, sink) {
-                        read.touch();
+                        if sink.counts() {
+                            read.touch(now);
+                        }
                         return true;
                     }
                 }
@@ -119,7 +180,8 @@ impl Store {
         read.is_some_and(|read| self.is_live(table, read.head(), now) && pour(table, &read, sink))
     }
 
-    /// Whether a row is within its time: not flushed, not past its own deadline or, without one, its table's.
+    /// Whether a row is within its time: not flushed, not past its own deadline or, without one, its table's, by more
+    /// than the table lets it be served stale.
     #[inline]
     pub(crate) fn is_live(&self, table: &Table, head: &RowHead, now: Tick) -> bool {
         let limits = &table.state.limits;
@@ -128,16 +190,16 @@ impl Store {
             return false;
         }
         if head.expiry != 0 {
-            return now < head.expiry;
+            return now < head.expiry || self.is_in_grace(table, head.expiry, now);
         }
         head.stamp >= self.aged_below(&table.state, now)
     }
 
-    /// Rows of smaller stamp have reached their table's `ttl`. Computed once a tick.
+    /// Rows of smaller stamp have reached their table's `ttl`, and the end of being stale. Computed once a tick.
     pub(crate) fn aged_below(&self, state: &TableState, now: Tick) -> u64 {
         let limits = &state.limits;
         // Acquire: pairs with the Release below, so that the number is that of the tick.
-        let ttl = limits.ttl_ticks.load(Ordering::Relaxed);
+        let ttl = limits.gone_ticks.load(Ordering::Relaxed);
         if ttl != 0 && limits.aged_at.load(Ordering::Acquire) != now {
             let below = now.checked_sub(ttl).map_or(0, |moment| self.first_stamp_after(moment, now));
             limits.aged_below.fetch_max(below, Ordering::Relaxed);
@@ -151,8 +213,7 @@ impl Store {
 #[inline]
 fn pour(table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
     let head = read.head();
-    let expiry = if head.expiry == NEVER { 0 } else { head.expiry };
-    let meta = |len| ItemMeta { client_flags: head.client_flags, cas: head.cas(), len, expiry };
+    let meta = |len| ItemMeta::of(head, len);
     if let Some((offset, len)) = value_span(table, read) {
         read.copy_payload(offset, len, sink.open(&meta(len)));
     } else {
@@ -170,6 +231,19 @@ fn pour(table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
     }
     sink.discard();
     false
+}
+
+/// Bytes of a row's value as a memcached client reads it.
+fn value_len(table: &Table, read: &RowRead<'_>) -> usize {
+    if let Some((_, len)) = value_span(table, read) {
+        return len;
+    }
+    let mut row = RowBuf::new();
+    let mut text = Vec::new();
+    if row.load(read) {
+        table.write_item_value(&row, &mut text);
+    }
+    text.len()
 }
 
 /// Where the value's bytes lie in the payload, if they are stored as bytes and that shows in the payload's beginning.

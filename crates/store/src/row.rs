@@ -24,6 +24,7 @@ const NO_ROW: RowHead = RowHead {
     key_len: 0,
     payload_len: 0,
     expiry: 0,
+    lease: 0,
     client_flags: 0,
     explicit_cas: None,
     total_bytes: 0,

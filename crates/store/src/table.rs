@@ -33,6 +33,8 @@ pub struct Table {
     /// The columns whose default is an expression.
     computed_defaults: Vec<usize>,
     indexes: Vec<Arc<Index>>,
+    /// See [`Table::renews`].
+    renews: bool,
     pub(crate) state: Arc<TableState>,
 }
 
@@ -83,6 +85,12 @@ pub(crate) struct Limits {
     pub(crate) aged_at: AtomicU32,
     /// 0 = no `ttl`.
     pub(crate) ttl_ticks: AtomicU32,
+    /// `ttl` and `stale_for` together; 0 = no `ttl`.
+    pub(crate) gone_ticks: AtomicU32,
+    /// How long a row may be served stale after its deadline.
+    pub(crate) stale_ticks: AtomicU32,
+    /// Rows whose deadline was this tick or an earlier one are not served stale: they were gone when the rule came.
+    pub(crate) stale_from: AtomicU32,
     /// `u64::MAX` = no limit.
     pub(crate) rows_max: AtomicU64,
 }
@@ -134,7 +142,8 @@ impl Table {
         let computed = |&at: &usize| def.columns[at].default_sql.is_some() && !def.is_key(at);
         let computed_defaults = (0..def.columns.len()).filter(computed).collect();
         let layout = RowLayout::new(&def);
-        Self { def, layout, missing_default, types, computes, computed_defaults, indexes, state }
+        let renews = def.options.refresh_before_ms.is_some() || def.options.stale_for_ms.is_some();
+        Self { def, layout, missing_default, types, computes, computed_defaults, indexes, renews, state }
     }
 
     /// The columns outside the key whose default is an expression.
@@ -219,6 +228,13 @@ impl Table {
         &self.indexes
     }
 
+    /// Whether its rows are made anew before or after their time by one client for all, by `refresh_before` or
+    /// `stale_for`.
+    #[inline]
+    pub fn renews(&self) -> bool {
+        self.renews
+    }
+
     /// Rows, counting those that expired but were not yet cleared away.
     pub fn rows(&self) -> u64 {
         self.state.counters.rows()
@@ -282,12 +298,22 @@ impl TableState {
 impl Limits {
     /// Puts the rules of a definition in force.
     pub(crate) fn apply(&self, def: &TableDef) {
-        let ticks = def.options.ttl_ms.map_or(0, |ms| (ms * TICKS_PER_SECOND).div_ceil(1_000).max(1));
-        self.ttl_ticks.store(Tick::try_from(ticks).unwrap_or(Tick::MAX), Ordering::Relaxed);
+        let (ttl, stale) = (ticks(def.options.ttl_ms), ticks(def.options.stale_for_ms));
+        let gone = if ttl == 0 { 0 } else { ttl.saturating_add(stale) };
+        self.ttl_ticks.store(ttl, Ordering::Relaxed);
+        self.stale_ticks.store(stale, Ordering::Relaxed);
+        self.gone_ticks.store(gone, Ordering::Relaxed);
+        self.stale_from.store(def.options.stale_from, Ordering::Relaxed);
         // `aged_below` stays: what has expired does not come back when the rule is relaxed.
         self.aged_at.store(0, Ordering::Relaxed);
         self.rows_max.store(def.options.max_rows.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
+}
+
+/// A span of an option in ticks, rounded up; 0 where there is none.
+pub(crate) fn ticks(ms: Option<u64>) -> Tick {
+    let ticks = ms.map_or(0, |ms| ms.saturating_mul(TICKS_PER_SECOND).div_ceil(1_000).max(1));
+    Tick::try_from(ticks).unwrap_or(Tick::MAX)
 }
 
 impl Counters {

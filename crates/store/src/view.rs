@@ -78,7 +78,7 @@ impl View<'_> {
             return Ok(self.copy_own(laid, row));
         }
         let hash = self.store.arena.hash(table.id(), key);
-        let found = self.store.read_hashed(table, hash, key, row);
+        let found = self.store.read_hashed(table, hash, key, self.now, row);
         self.check_sight()?;
         if (found && self.hides(row)) || !self.store.kept.is_empty() {
             return Ok(self.get_kept(table, hash, key, row));

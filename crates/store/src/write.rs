@@ -7,13 +7,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Entry, Hash, Location, Lookup, Queue, RowParts, SegmentId};
+use arena::{Entry, Hash, Location, Lookup, Queue, RowHead, RowParts, SegmentId};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::index::Index;
 use crate::mutation::Mutation;
 use crate::queue::{SegmentSize, place, ttl_class};
+use crate::renew::Renewal;
 use crate::row::{NEVER, RowBuf};
 use crate::shard::Shard;
 use crate::store::Store;
@@ -51,6 +52,8 @@ pub enum Expect {
     Present,
     /// The live row with this CAS value.
     Version(u64),
+    /// The live row with this stamp. A client may give two versions the same CAS value; a stamp never comes twice.
+    Stamp(u64),
     /// The live row with this CAS value, which was read when `since` was the newest stamp; or no row, if it was evicted or
     /// expired meanwhile. One that was removed or flushed since is missed.
     Unremoved {
@@ -101,6 +104,7 @@ pub(crate) struct NewParts<'a> {
     pub(crate) client_flags: u32,
     pub(crate) expiry: Expiry,
     pub(crate) cas: Option<u64>,
+    pub(crate) renewal: Renewal,
 }
 
 /// Space in a segment that this writer holds until it drops the guard.
@@ -154,7 +158,7 @@ impl Store {
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
-        if new.expiry.has_come(now) {
+        if self.has_ended(table, new.expiry, now) {
             return self.remove_for_expired(table, new.key, expect, now);
         }
         self.checkpoint(now);
@@ -212,7 +216,7 @@ impl Store {
             let queue = self.queue_of(row.location());
             if row.is_valid() {
                 if self.is_live(table, &head, now) {
-                    check(expect, Some(head.cas()))?;
+                    check(expect, Some(&head))?;
                 }
                 return Ok(queue);
             }
@@ -235,7 +239,9 @@ impl Store {
         let parts = RowParts {
             table: table.id(),
             multi,
+            stale: new.renewal.stale,
             expiry,
+            lease: new.renewal.lease.or(table.renews().then_some(0)),
             client_flags: new.client_flags,
             cas: new.cas,
             key: new.key,
@@ -330,8 +336,8 @@ impl Store {
             return Err(WriteError::TableGone);
         }
         let found = self.arena.find(&shard.token, hash, table.id(), key);
-        let live = found.and_then(|entry| self.live_cas(table, entry.location, now));
-        if let Err(outcome) = check(expect, live) {
+        let live = found.and_then(|entry| self.live_head(table, entry.location, now));
+        if let Err(outcome) = check(expect, live.as_ref()) {
             return Ok(outcome);
         }
         if new.is_none() && live.is_none() {
@@ -350,13 +356,13 @@ impl Store {
 
     /// Whether the row at a location is live now. The caller's shard lock keeps it where it is, and its deadline.
     pub(crate) fn is_live_there(&self, table: &Table, location: Location, now: Tick) -> bool {
-        self.live_cas(table, location, now).is_some()
+        self.live_head(table, location, now).is_some()
     }
 
-    /// The CAS value of the row at a location if it is live. The caller's shard lock keeps the row where it is.
-    fn live_cas(&self, table: &Table, location: Location, now: Tick) -> Option<u64> {
-        let row = self.arena.row(location)?;
-        self.is_live(table, row.head(), now).then(|| row.head().cas())
+    /// The head of the row at a location if it is live. The caller's shard lock keeps the row where it is.
+    pub(crate) fn live_head(&self, table: &Table, location: Location, now: Tick) -> Option<RowHead> {
+        let head = *self.arena.row(location)?.head();
+        self.is_live(table, &head, now).then_some(head)
     }
 
     /// Puts a new version in the place of an old one, in the index slot and in every ordered index. Only a unique index
@@ -631,14 +637,20 @@ pub(crate) fn count(counter: &std::sync::atomic::AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Compares what is there, a live row's CAS value or nothing, with what is expected.
-pub(crate) fn check(expect: Expect, live: Option<u64>) -> Result<(), Outcome> {
+/// Compares what is there, a live row or nothing, with what is expected.
+#[inline]
+pub(crate) fn check(expect: Expect, live: Option<&RowHead>) -> Result<(), Outcome> {
     match (expect, live) {
         (Expect::Absent, Some(_)) => Err(Outcome::Exists),
-        (Expect::Present | Expect::Version(_) | Expect::Unremoved { .. }, None) => Err(Outcome::Missing),
-        (Expect::Version(wanted) | Expect::Unremoved { cas: wanted, .. }, Some(cas)) if wanted != cas => {
+        (Expect::Present | Expect::Version(_) | Expect::Stamp(_) | Expect::Unremoved { .. }, None) => {
+            Err(Outcome::Missing)
+        }
+        (Expect::Version(wanted) | Expect::Unremoved { cas: wanted, .. }, Some(head))
+            if wanted != head.cas() =>
+        {
             Err(Outcome::Exists)
         }
+        (Expect::Stamp(wanted), Some(head)) if wanted != head.stamp => Err(Outcome::Exists),
         _ => Ok(()),
     }
 }

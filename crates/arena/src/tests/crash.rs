@@ -217,6 +217,8 @@ fn commit_of_many_rows() {
             let parts = RowParts {
                 table: TABLE,
                 multi: true,
+                stale: false,
+                lease: None,
                 expiry: 0,
                 client_flags: 0,
                 cas: None,

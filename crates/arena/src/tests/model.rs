@@ -117,7 +117,7 @@ fn hits_are_counted_and_survive_a_split() {
         let hash = rig.arena.hash(super::TABLE, &i.to_le_bytes());
         for _ in 0..i % 5 {
             let Lookup::Hit(row) = rig.arena.lookup(hash, super::TABLE, &i.to_le_bytes()) else { panic!() };
-            row.touch();
+            row.touch(0);
         }
     }
     // More rows make every bucket split at least once.

@@ -39,7 +39,7 @@ fn read(arena: &Arena, stop: &AtomicBool, seed: u64) -> u64 {
                     certify(key, &bytes);
                     hits += 1;
                 }
-                row.touch();
+                row.touch(0);
             }
             Lookup::Miss => panic!("key {key} is always there"),
             Lookup::Busy => {}
@@ -98,6 +98,8 @@ impl Writer<'_> {
         let parts = crate::RowParts {
             table: TABLE,
             multi: false,
+            stale: false,
+            lease: None,
             expiry: 0,
             client_flags: 0,
             cas: None,
@@ -155,6 +157,8 @@ impl Writer<'_> {
             let parts = crate::RowParts {
                 table: TABLE,
                 multi: false,
+                stale: false,
+                lease: None,
                 expiry: 0,
                 client_flags: 0,
                 cas: None,

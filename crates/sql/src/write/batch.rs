@@ -9,7 +9,7 @@ use std::sync::Arc;
 use store::codec::sort_key;
 use store::value::{Value, ValueRef};
 use store::{
-    BUILT_IN, Catalog, Change, Expect, Expiry, KeyBounds, NewRow, RowBuf, Store, Table, View, Write,
+    BUILT_IN, Catalog, Change, Expect, Expiry, KeyBounds, NewRow, Renewal, RowBuf, Store, Table, View, Write,
 };
 
 use super::target::Draft;
@@ -386,6 +386,7 @@ impl Batch {
                     expiry: after.draft.expiry,
                     client_flags: after.draft.client_flags,
                     cas: None,
+                    renewal: Renewal::default(),
                 }),
                 _ => Change::Delete,
             };

@@ -16,6 +16,14 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 pub struct TableOptions {
     /// Rows expire this long after they were written; `None` is never.
     pub ttl_ms: Option<u64>,
+    /// One client makes a row anew so long before its deadline.
+    pub refresh_before_ms: Option<u64>,
+    /// A row may be served so long after its deadline, while one client makes it anew.
+    pub stale_for_ms: Option<u64>,
+    /// Rows whose own deadline is this tick or an earlier one were gone before `stale_for` came, and stay gone.
+    pub stale_from: u32,
+    /// How long a client that makes a row anew has for it.
+    pub lease_ms: Option<u64>,
     /// More rows than this evict older ones.
     pub max_rows: Option<u64>,
     /// memcached keys that begin with this are rows of this table.
@@ -49,6 +57,27 @@ pub static OPTIONS: &[OptionDef] = &[
         parse: |options, text, _| parse_ttl(text).map(|ttl_ms| options.ttl_ms = ttl_ms),
         reset: |options| options.ttl_ms = None,
         print: |options, _| options.ttl_ms.map(print_ttl),
+    },
+    OptionDef {
+        name: "refresh_before",
+        meaning: "so long before a row's deadline one reader is told that it is gone, to make it anew ('10 s'; 0 or off: nobody)",
+        parse: |options, text, _| parse_ttl(text).map(|ms| options.refresh_before_ms = ms),
+        reset: |options| options.refresh_before_ms = None,
+        print: |options, _| options.refresh_before_ms.map(print_ttl),
+    },
+    OptionDef {
+        name: "stale_for",
+        meaning: "a row is served so long after its deadline, while one reader makes it anew ('30 s'; 0 or off: not at all)",
+        parse: |options, text, _| parse_ttl(text).map(|ms| options.stale_for_ms = ms),
+        reset: |options| options.stale_for_ms = None,
+        print: |options, _| options.stale_for_ms.map(print_ttl),
+    },
+    OptionDef {
+        name: "lease",
+        meaning: "a reader that was told to make a row anew has so long for it, then another one is ('10 s')",
+        parse: |options, text, _| parse_ttl(text).map(|ms| options.lease_ms = ms),
+        reset: |options| options.lease_ms = None,
+        print: |options, _| options.lease_ms.map(print_ttl),
     },
     OptionDef {
         name: "max_rows",
@@ -227,9 +256,16 @@ mod tests {
 
     #[test]
     fn every_option_prints_what_it_parses() {
-        for (name, text) in
-            [("ttl", "90 s"), ("max_rows", "1000"), ("prefix", "frag:"), ("value", "body"), ("ordered", "on")]
-        {
+        for (name, text) in [
+            ("ttl", "90 s"),
+            ("refresh_before", "10 s"),
+            ("stale_for", "1 h"),
+            ("lease", "3 s"),
+            ("max_rows", "1000"),
+            ("prefix", "frag:"),
+            ("value", "body"),
+            ("ordered", "on"),
+        ] {
             let mut options = set(name, text).unwrap();
             assert_eq!(options.list(&columns()), [(name, text.to_owned())]);
             options.reset(name).unwrap();
@@ -255,7 +291,10 @@ mod tests {
             assert_eq!(error.sqlstate, sqlstate, "{name} = {text}: {error}");
         }
         assert!(
-            set("frobnicate", "1").unwrap_err().message.contains("ttl, max_rows, prefix, value, ordered")
+            set("frobnicate", "1")
+                .unwrap_err()
+                .message
+                .contains("ttl, refresh_before, stale_for, lease, max_rows")
         );
         assert!(set("prefix", &"p".repeat(PREFIX_BYTES_MAX + 1)).is_err());
         assert!(set("prefix", &"p".repeat(PREFIX_BYTES_MAX)).is_ok());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use store::definition::{ColumnDef, TableDef, TableOptions};
 use store::value::{Value, ValueRef};
 use store::{
-    Change, Clock, Expect, Expiry, Item, ItemMeta, ItemSink, ManualClock, NewRow, RowBuf, Store,
+    Change, Clock, Expect, Expiry, Item, ItemMeta, ItemSink, ManualClock, NewRow, Renewal, RowBuf, Store,
     StoreOptions, Table, Write,
 };
 
@@ -66,7 +66,8 @@ pub(crate) fn put(table: &Arc<Table>, values: &[Value], expect: Expect) -> Write
     let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
     let (mut key, mut payload) = (Vec::new(), Vec::new());
     table.encode_row(&values, &mut key, &mut payload).unwrap();
-    let row = NewRow { payload, expiry: Expiry::Table, client_flags: 0, cas: None };
+    let row =
+        NewRow { payload, expiry: Expiry::Table, client_flags: 0, cas: None, renewal: Renewal::default() };
     Write { table: Arc::clone(table), key, change: Change::Put(row), expect }
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn all_rows(store: &Store, table: &Arc<Table>) -> Vec<Vec<Value>> {
 }
 
 pub(crate) fn item(value: &[u8], expiry: Expiry) -> Item<'_> {
-    Item { value, client_flags: 7, expiry, cas: None }
+    Item { value, client_flags: 7, expiry, cas: None, lease: None }
 }
 
 /// Collects one item.

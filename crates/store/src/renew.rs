@@ -1,0 +1,179 @@
+//! Making rows anew, by one client for all: stale rows, leases, and the times before and after a deadline.
+//!
+//! A lease is the duty of one client to make a row anew. It stands in the row's one mutable word, as the tick at which
+//! it lapses, and is taken under the shard's lock: of many who ask, one gets it. Whoever writes the row ends it, and
+//! the CAS value that its holder was shown tells whether the row was invalidated since.
+
+use std::sync::atomic::Ordering;
+
+use arena::{Hash, RowHead};
+
+use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::definition::TableOptions;
+use crate::read::ItemMeta;
+use crate::row::{NEVER, RowBuf};
+use crate::store::Store;
+use crate::table::{Table, ticks};
+use crate::write::{Expiry, NewParts};
+
+/// How long the holder of a lease has in a table that makes rows anew and does not say: long enough for a page that is
+/// slow to make, short enough for its readers if the holder is gone.
+const LEASE_DEFAULT: Tick = 10 * TICKS_PER_SECOND as Tick;
+
+/// The lease that ends with the version only.
+const UNTIL_REPLACED: Tick = Tick::MAX;
+
+/// What a row bears for those who make it anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// It was invalidated softly.
+    pub stale: bool,
+    /// Until when somebody makes it anew, 0 for nobody; none where the table decides whether there is room to say.
+    pub lease: Option<Tick>,
+}
+
+/// Where a row stands between its write and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// Within its time.
+    Fresh,
+    /// So near its deadline that the table wants it made anew.
+    Due,
+    /// Invalidated softly, or past its deadline and still served.
+    Stale,
+}
+
+impl Renewal {
+    /// What the head of a row says.
+    pub(crate) fn of(head: &RowHead) -> Self {
+        Self { stale: head.is_stale(), lease: head.has_expiry().then_some(head.lease) }
+    }
+}
+
+impl ItemMeta {
+    /// Whether somebody makes this version anew.
+    #[inline]
+    pub fn is_leased(&self, now: Tick) -> bool {
+        now < self.lease
+    }
+}
+
+impl Store {
+    /// Ticks until a row's deadline, its own or its table's, 0 when it has passed; none if it has none.
+    pub fn remaining(&self, table: &Table, meta: &ItemMeta, now: Tick) -> Option<Tick> {
+        // Relaxed: a rule that changes takes effect soon.
+        let ttl = table.state.limits.ttl_ticks.load(Ordering::Relaxed);
+        match meta.word {
+            NEVER => None,
+            0 if ttl == 0 => None,
+            0 => Some(ttl.saturating_sub(self.age_ticks(meta.stamp))),
+            tick => Some(tick.saturating_sub(now)),
+        }
+    }
+
+    /// Where a row stands by the rules of its table.
+    pub fn freshness(&self, table: &Table, meta: &ItemMeta, now: Tick) -> Freshness {
+        if meta.stale {
+            return Freshness::Stale;
+        }
+        match self.remaining(table, meta, now) {
+            None => Freshness::Fresh,
+            Some(0) => Freshness::Stale,
+            Some(left) if left <= ticks(table.def().options.refresh_before_ms) => Freshness::Due,
+            Some(_) => Freshness::Fresh,
+        }
+    }
+
+    /// When a lease that is taken now lapses. Without a word of the table it is memcached's win token, which ends with
+    /// the version.
+    pub fn lease_end(&self, table: &Table, now: Tick) -> Tick {
+        match ticks(table.def().options.lease_ms) {
+            0 if table.renews() => now.saturating_add(LEASE_DEFAULT),
+            0 => UNTIL_REPLACED,
+            lease => now.saturating_add(lease),
+        }
+    }
+
+    /// Takes the lease of a version, if it is still the current one and nobody holds it. One of all who try gets it.
+    pub fn take_lease(&self, table: &Table, key: &[u8], stamp: u64, until: Tick, now: Tick) -> bool {
+        let hash = self.arena.hash(table.id(), key);
+        {
+            let mut shard = self.shard(hash).lock();
+            self.settle_mark(&mut shard, table, hash, key);
+            let Some(entry) = self.arena.find(&shard.token, hash, table.id(), key) else { return false };
+            let head = self.live_head(table, entry.location, now).filter(|head| head.stamp == stamp);
+            let Some(head) = head else { return false };
+            if head.has_expiry() {
+                let free = head.lease <= now;
+                if free {
+                    self.arena.set_lease(entry.location, until);
+                }
+                return free;
+            }
+        }
+        self.take_lease_with_room(table, hash, key, stamp, until, now)
+    }
+
+    /// As [`Store::take_lease`], for a row without a word for it: a copy that has one takes its place, with the same
+    /// stamp, so that age and CAS value stay.
+    fn take_lease_with_room(
+        &self,
+        table: &Table,
+        hash: Hash,
+        key: &[u8],
+        stamp: u64,
+        until: Tick,
+        now: Tick,
+    ) -> bool {
+        let mut row = RowBuf::new();
+        if !self.read(table, key, now, &mut row) || row.stamp() != stamp || row.head().has_expiry() {
+            return false;
+        }
+        let parts = NewParts {
+            key,
+            payload: &[row.payload()],
+            client_flags: row.client_flags(),
+            expiry: Expiry::Table,
+            cas: row.head().explicit_cas,
+            renewal: Renewal { lease: Some(until), ..Renewal::of(row.head()) },
+        };
+        // Without room nobody gets the lease; the row goes on being served as it is.
+        let Ok(placed) = self.place(table, self.queue_of(row.location()), &parts, row.head().is_multi(), now)
+        else {
+            return false;
+        };
+        let mut shard = self.shard(hash).lock();
+        self.settle_mark(&mut shard, table, hash, key);
+        if table.state.gone.load(Ordering::Acquire) {
+            return false;
+        }
+        self.relocate(&mut shard, table, hash, &row, &placed).is_some()
+    }
+
+    /// Whether a row with this deadline is no row any more.
+    pub(crate) fn has_ended(&self, table: &Table, expiry: Expiry, now: Tick) -> bool {
+        match expiry {
+            // The deadline of a row that is written again while it is served stale.
+            Expiry::At(tick) => tick <= now && !self.is_in_grace(table, tick, now),
+            other => other.has_come(now),
+        }
+    }
+
+    /// Before a table serves rows stale for longer: notes which of them have ended, for they do not come back.
+    pub(crate) fn keep_ended(&self, table: &Table, new: &mut TableOptions) {
+        let old = &table.def().options;
+        if new.stale_for_ms > old.stale_for_ms {
+            let ended = self.now().saturating_sub(ticks(old.stale_for_ms));
+            new.stale_from = ended.max(old.stale_from);
+        }
+    }
+
+    /// Whether a row past its own deadline may still be served. One whose time ended under an earlier rule stays gone.
+    #[cold]
+    pub(crate) fn is_in_grace(&self, table: &Table, deadline: Tick, now: Tick) -> bool {
+        let limits = &table.state.limits;
+        // Relaxed: a rule that changes takes effect soon.
+        let grace = limits.stale_ticks.load(Ordering::Relaxed);
+        now < deadline.saturating_add(grace) && deadline > limits.stale_from.load(Ordering::Relaxed)
+    }
+}
