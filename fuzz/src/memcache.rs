@@ -329,13 +329,13 @@ pub fn describe(request: &Request<'_>) -> String {
         Request::Stats(stats) => describe_stats(*stats),
         Request::CacheMemlimit { mebibytes, .. } => format!("cache_memlimit {mebibytes}"),
         Request::Shutdown { graceful } => format!("shutdown graceful={graceful}"),
-        Request::MetaGet(_)
-        | Request::MetaSet { .. }
-        | Request::MetaDelete(_)
-        | Request::MetaArithmetic(_)
-        | Request::MetaDebug(_) => {
+        Request::MetaSet { meta, value } => {
+            format!("{} '{}'", meta_text("ms", Some(value.len()), meta).escape_ascii(), value.escape_ascii())
+        }
+        Request::MetaGet(_) | Request::MetaDelete(_) | Request::MetaArithmetic(_) | Request::MetaDebug(_) => {
             written(request).unwrap_or_default().trim_ascii_end().escape_ascii().to_string()
         }
+
         Request::MetaNoop => "mn".into(),
         Request::Operator { command } => describe_operator(*command).into(),
         Request::Dump { dump: Dump::Metadump } => "metadump".into(),

@@ -278,6 +278,6 @@ impl RowRead<'_> {
     /// What is known of the hits on this row.
     #[inline]
     pub fn hits(&self, now: u32) -> Hits {
-        self.slot.map_or(Hits::default(), |slot| self.arena.hits(slot, now))
+        self.slot.map_or_else(Hits::default, |slot| self.arena.hits(slot, now))
     }
 }

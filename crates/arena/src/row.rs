@@ -68,6 +68,23 @@ impl RowParts<'_> {
             | (if self.stale { FLAG_STALE } else { 0 })
     }
 
+    /// The head that the row has once it is written, without a stamp.
+    pub fn head(&self) -> RowHead {
+        let payload_len = self.payload_len();
+        RowHead {
+            table: self.table,
+            stamp: 0,
+            flags: self.flags(payload_len),
+            key_len: self.key.len(),
+            payload_len,
+            expiry: self.expiry,
+            lease: self.lease.unwrap_or(0),
+            client_flags: self.client_flags,
+            explicit_cas: self.cas,
+            total_bytes: self.total_bytes(),
+        }
+    }
+
     /// Bytes that the row takes in a segment: what to reserve. A multiple of 8.
     #[inline]
     pub fn total_bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::{Expect, Item, ItemSink, Outcome, WriteError};
+use store::{Edit, Edited, Expect, Item, ItemSink, Mark, Outcome, WriteError};
 
 use crate::answer::Answer;
 use crate::counters::Counter;
@@ -29,8 +29,9 @@ pub enum Verb {
     Cas(u64),
 }
 
-const NOT_A_NUMBER: Answer = Answer::client_error("cannot increment or decrement non-numeric value");
-const TOO_LARGE: Answer = Answer::server_error("object too large for cache");
+pub(crate) const NOT_A_NUMBER: Answer =
+    Answer::client_error("cannot increment or decrement non-numeric value");
+pub(crate) const TOO_LARGE: Answer = Answer::server_error("object too large for cache");
 const FLUSH_REFUSED: Answer = Answer::client_error("flush_all not allowed");
 
 macro_rules! fault_point {
@@ -48,6 +49,7 @@ impl Session {
         fault_point!("get", key);
         let route = lane.route(key);
         let hit = match route.key {
+            Ok(key) if route.table.renews() && route.answers_missing(key) => false,
             Ok(key) => route.engine.store.get_item(route.table, key, route.now, sink),
             // Text that is no key of the table names no row.
             Err(_) => false,
@@ -68,6 +70,7 @@ impl Session {
         self.allow(Command::GetAndTouch)?;
         let route = lane.route(key);
         let hit = match &route.key {
+            Ok(key) if route.table.renews() && route.answers_missing(key) => false,
             Ok(key) => {
                 let store = &route.engine.store;
                 // The value first: a deadline in the past takes the row away.
@@ -109,7 +112,7 @@ impl Session {
         };
         match outcome {
             Ok(answer) => answer,
-            Err(answer) => refuse_store(&route, verb, answer),
+            Err(answer) => refuse_store(&route, verb == Verb::Set, answer),
         }
     }
 
@@ -160,13 +163,11 @@ impl Session {
             return Answer::NotFound;
         };
         let mut result = None;
-        let outcome = route.engine.store.rewrite_item(route.table, key, route.now, &mut |old, new| {
-            result = number::parse(old)
-                .map(|value| if incr { value.wrapping_add(delta) } else { value.saturating_sub(delta) });
-            if let Some(number) = result {
-                number::write_padded(number, old.len(), new);
-            }
-            result.is_some()
+        // A number is changed where it is, and stays what it was: stale, or somebody's to make anew.
+        let how = Edit { mark: Mark::Same, ..Edit::default() };
+        let outcome = route.engine.store.edit_item(route.table, key, &how, route.now, &mut |old, new| {
+            result = number::step(old, !incr, delta, new);
+            if result.is_some() { Edited::New } else { Edited::Refused }
         });
         match (outcome, result) {
             (Ok(Outcome::Done(_)), Some(number)) => {
@@ -290,7 +291,7 @@ fn join(route: &Route<'_>, verb: Verb, value: &[u8]) -> Result<Answer, Answer> {
 
 /// Counts a refused value. A `set` that found no room takes the old value away, which it was to replace.
 #[cold]
-fn refuse_store(route: &Route<'_>, verb: Verb, answer: Answer) -> Answer {
+pub(crate) fn refuse_store(route: &Route<'_>, set: bool, answer: Answer) -> Answer {
     let no_memory = answer == Answer::from(WriteError::Full);
     let too_large = answer == TOO_LARGE;
     if too_large {
@@ -299,7 +300,7 @@ fn refuse_store(route: &Route<'_>, verb: Verb, answer: Answer) -> Answer {
     if no_memory {
         route.count(Counter::StoreNoMemory);
     }
-    if (too_large || no_memory) && verb == Verb::Set {
+    if (too_large || no_memory) && set {
         remove(route);
     }
     answer

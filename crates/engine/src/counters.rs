@@ -22,6 +22,8 @@ counters! {
     CmdFlush => "cmd_flush",
     /// `touch`, `gat` and `gats`, by key.
     CmdTouch => "cmd_touch",
+    /// Meta commands.
+    CmdMeta => "cmd_meta",
     /// SQL statements.
     CmdSql => "cmd_sql",
     /// Keys found by `get` and `gets`.

@@ -35,9 +35,11 @@ mod exptime;
 mod json;
 mod lane;
 mod limits;
+mod meta;
 mod number;
 mod parameters;
 mod privilege;
+mod renew;
 mod session;
 mod sql_session;
 mod statement;
@@ -51,6 +53,10 @@ pub use counters::{Counter, Totals};
 pub use engine::{Engine, EngineOptions};
 pub use lane::Lane;
 pub use limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
+pub use meta::{
+    Condition, MetaArithmetic, MetaDebug, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
+    MetaSink, MetaWritten,
+};
 pub use privilege::{Command, Privilege, Role};
 pub use session::Session;
 pub use sql_session::{

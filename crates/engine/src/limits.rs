@@ -7,6 +7,10 @@ pub const ITEM_SIZE_MAX: usize = 1 << 20;
 /// reader holds no row; 64 MiB is some hundred thousand rows, more than a cache's client should ask for at once.
 pub const RESULT_SIZE_MAX: usize = 64 << 20;
 
+/// Rounds of looking at a key and acting on it before a meta command gives up: each lost round means that another
+/// client's write of the key went through.
+pub(crate) const CONTENDED_ROUNDS: usize = 10_000;
+
 /// The largest relative expiry time in seconds, 30 days; a larger number is a Unix time. memcached's rule.
 pub(crate) const EXPTIME_RELATIVE_MAX: i64 = 60 * 60 * 24 * 30;
 

@@ -15,6 +15,15 @@ pub(crate) fn parse(value: &[u8]) -> Option<u64> {
         .try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
 }
 
+/// Adds `delta` to the number in a value, wrapping at 2^64, or takes it away, stopping at 0, and appends the result as
+/// it is stored. None: the value is no number.
+pub(crate) fn step(value: &[u8], decrement: bool, delta: u64, out: &mut Vec<u8>) -> Option<u64> {
+    let number = parse(value)?;
+    let number = if decrement { number.saturating_sub(delta) } else { number.wrapping_add(delta) };
+    write_padded(number, value.len(), out);
+    Some(number)
+}
+
 /// Appends the number in decimal, padded with spaces to the length of the value that it replaces. memcached writes
 /// in place and so never shortens a value; clients count on the length.
 pub(crate) fn write_padded(number: u64, width: usize, out: &mut Vec<u8>) {

@@ -34,7 +34,6 @@ const CLASS: u32 = 1;
 const ALWAYS_ZERO: &[&str] = &[
     "get_expired",
     "get_flushed",
-    "cmd_meta",
     "auth_cmds",
     "auth_errors",
     "listen_disabled_num",

@@ -138,33 +138,41 @@ impl<'a> Meta<'a> {
         options
     }
 
-    /// Looks at every flag.
+    /// Looks at every flag: first whether there are such letters and each comes once, then at the tokens.
     fn check(&self, verb: Verb) -> Result<MetaOptions, Malformed> {
-        let mut options = MetaOptions { delta: 1, ..MetaOptions::default() };
+        if self.flags().count() > FLAGS_MAX {
+            return Err(Malformed::MetaFlags);
+        }
         let mut seen = 0_u128;
-        let mut count = 0_usize;
-        for (letter, token) in self.flags() {
-            count = count.saturating_add(1);
-            if count > FLAGS_MAX {
-                return Err(Malformed::MetaFlags);
-            }
+        for (letter, _) in self.flags() {
+            let bit = 1_u128 << (letter & 0x7f);
             if !letter.is_ascii_alphabetic() {
                 return Err(Malformed::CommandLine);
-            }
-            let bit = 1_u128 << (letter & 0x7f);
-            if seen & bit != 0 {
+            } else if seen & bit != 0 {
                 return Err(Malformed::MetaDuplicate);
-            }
-            seen |= bit;
-            if !LETTERS.contains(&letter) {
+            } else if !LETTERS.contains(&letter) {
                 return Err(Malformed::MetaLetter);
             }
+            seen |= bit;
+        }
+        let mut options = MetaOptions { delta: 1, ..MetaOptions::default() };
+        for (letter, token) in self.flags() {
             options.take(letter, token)?;
             if letter == b'M' {
                 mode(verb, token)?;
             }
         }
         Ok(options)
+    }
+
+    /// Whether the key is base64, as it must be with `b`.
+    fn check_key(&mut self) -> Result<(), Malformed> {
+        let base64 = self.flags().any(|(letter, _)| letter == b'b');
+        self.key.base64 = base64;
+        if self.key.base64 && base64::decode(self.key.text, &mut [0; KEY_MAX]).is_none() {
+            return Err(Malformed::MetaKey);
+        }
+        Ok(())
     }
 }
 
@@ -237,22 +245,16 @@ fn read<'a>(
 ) -> Result<(Meta<'a>, MetaOptions), Malformed> {
     let text = text.filter(|text| token::is_key(text, limits.key_max)).ok_or(Malformed::CommandLine)?;
     let mut meta = Meta { key: Key::plain(text), words };
-    let options = meta.check(verb).map_err(|error| match (verb, error) {
-        // These two have one answer for whatever is wrong with a flag.
-        (
-            Verb::Delete | Verb::Arithmetic,
-            Malformed::MetaDuplicate
-            | Malformed::MetaLetter
-            | Malformed::MetaToken
-            | Malformed::MetaModeLength,
-        ) => Malformed::MetaFlag,
-        (_, error) => error,
-    })?;
-    if meta.flags().any(|(letter, _)| letter == b'b') {
-        meta.key.base64 = true;
-        base64::decode(text, &mut [0; KEY_MAX]).ok_or(Malformed::MetaKey)?;
+    let checked = meta.check(verb).and_then(|options| meta.check_key().map(|()| options));
+    match checked {
+        Ok(options) => Ok((meta, options)),
+        Err(error @ (Malformed::CommandLine | Malformed::MetaFlags | Malformed::MetaArithmeticMode)) => {
+            Err(error)
+        }
+        // These two have one answer for whatever else is wrong with a flag.
+        Err(_) if matches!(verb, Verb::Delete | Verb::Arithmetic) => Err(Malformed::MetaFlag),
+        Err(error) => Err(error),
     }
-    Ok((meta, options))
 }
 
 /// A command that is a line alone.

@@ -189,11 +189,10 @@ mod tests {
     use crate::{Parsed, Parser, Request};
 
     fn answered(line: &[u8], code: MetaCode, facts: &MetaFacts) -> String {
-        let Parsed::Complete { request: Request::MetaGet(meta), .. } = Parser::default().parse(line) else {
-            panic!("{}", line.escape_ascii());
-        };
         let mut out = Vec::new();
-        meta_line(code, &meta, facts, &mut out);
+        if let Parsed::Complete { request: Request::MetaGet(meta), .. } = Parser::default().parse(line) {
+            meta_line(code, &meta, facts, &mut out);
+        }
         String::from_utf8(out).unwrap()
     }
 

@@ -254,9 +254,9 @@ fn meta_commands() {
         ("ma k MD\r\n", &["ma k MD"]),
         ("me k\r\n", &["me k"]),
         ("me Zm9v b\r\n", &["me Zm9v b"]),
-        ("ms k 2\r\nhi\r\n", &["ms k 2\\r\\nhi"]),
-        ("ms k 2 T0 F4294967296 I MP q\r\nhi\r\n", &["ms k 2 T0 F4294967296 I MP q\\r\\nhi"]),
-        ("ms k 0\r\n\r\nmn\r\n", &["ms k 0", "mn"]),
+        ("ms k 2\r\nhi\r\n", &["ms k 2 'hi'"]),
+        ("ms k 2 T0 F4294967296 I MP q\r\nhi\r\n", &["ms k 2 T0 F4294967296 I MP q 'hi'"]),
+        ("ms k 0\r\n\r\nmn\r\n", &["ms k 0 ''", "mn"]),
     ]);
 }
 

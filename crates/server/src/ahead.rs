@@ -109,6 +109,7 @@ impl Ahead {
 pub(crate) fn key_of<'i>(request: &Request<'i>) -> Option<&'i [u8]> {
     match request {
         Request::Get { keys, .. } => keys.clone().next(),
+        Request::MetaGet(meta) | Request::MetaSet { meta, .. } if !meta.key.base64 => Some(meta.key.text),
         Request::Store { key, .. }
         | Request::Delete { key, .. }
         | Request::Arithmetic { key, .. }

@@ -14,6 +14,7 @@ use crate::limits::{
     REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES,
 };
 use crate::mailbox::Mailbox;
+use crate::meta;
 use crate::reply::{ValueSink, write_answer};
 use crate::shared::Shared;
 use crate::sql_threads::{Statement, Statements};
@@ -316,6 +317,14 @@ impl Desk {
             Request::FlushAll { delay, noreply } => {
                 (connection.session.flush_all(&mut self.lane, delay), noreply)
             }
+            Request::MetaGet(meta) => {
+                meta::get(&connection.session, &mut self.lane, &meta, &mut self.out);
+                return Executed::Whole;
+            }
+            Request::MetaSet { meta, value } => {
+                meta::set(&connection.session, &mut self.lane, &meta, value, &mut self.out);
+                return Executed::Whole;
+            }
             Request::Sql { statement } => return self.hand_over(connection, statement, None),
             Request::SqlParams { statement, parameters } => {
                 return self.hand_over(connection, statement, Some(parameters));
@@ -393,6 +402,9 @@ impl Desk {
             Request::Verbosity { noreply: false } | Request::Operator { .. } => compose(&Reply::Ok, out),
             Request::Verbosity { noreply: true } => {}
             Request::Quit => return Executed::Last,
+            Request::MetaDelete(meta) => meta::delete(&connection.session, &mut self.lane, meta, out),
+            Request::MetaArithmetic(meta) => meta::arithmetic(&connection.session, &mut self.lane, meta, out),
+            Request::MetaDebug(meta) => meta::debug(&connection.session, &mut self.lane, meta, out),
             Request::MetaNoop => compose(&Reply::MetaNoop, out),
             Request::Stats(subject) => self.stats(connection, *subject),
             Request::CacheMemlimit { noreply, .. } => {

@@ -24,6 +24,7 @@ mod dialogue;
 mod limits;
 mod listen;
 mod mailbox;
+mod meta;
 mod pace;
 mod reply;
 mod server;

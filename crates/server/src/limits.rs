@@ -80,6 +80,9 @@ pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the cleaner lets the store work: the resolution of every deadline.
 pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS);
 
+/// The slab class under which every item is reported; memcached's tools ask for one.
+pub(crate) const SLAB_CLASS: u32 = 1;
+
 /// Bytes read and thrown away before a connection is closed, so that the kernel does not cut off our last words
 /// because of unread input.
 pub(crate) const LINGER_BYTES_MAX: usize = 256 << 10;

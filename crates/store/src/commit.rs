@@ -200,7 +200,7 @@ impl Store {
             let hash = self.arena.hash(write.table.id(), &write.key);
             let mut new = None;
             if let Change::Put(row) = &write.change
-                && !self.has_ended(&write.table, row.expiry, now)
+                && !Self::has_ended(&write.table, row.expiry, now)
             {
                 let queue = self.staging_queue(&write.table, hash, &write.key);
                 let space = self.place(
@@ -546,7 +546,7 @@ impl Commit {
 
 impl NewRow {
     pub(crate) fn parts<'a>(&self, key: &'a [u8], payload: &'a [&'a [u8]; 1]) -> NewParts<'a> {
-        let NewRow { client_flags, expiry, cas, renewal, .. } = *self;
+        let Self { client_flags, expiry, cas, renewal, .. } = *self;
         NewParts { key, payload, client_flags, expiry, cas, renewal }
     }
 }

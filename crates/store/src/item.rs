@@ -201,8 +201,8 @@ impl Store {
                 let parts = NewParts {
                     key,
                     payload: &[&payload],
-                    client_flags: how.client_flags.unwrap_or(row.client_flags()),
-                    expiry: how.expiry.unwrap_or(Expiry::of_word(row.head().expiry)),
+                    client_flags: how.client_flags.unwrap_or_else(|| row.client_flags()),
+                    expiry: how.expiry.unwrap_or_else(|| Expiry::of_word(row.head().expiry)),
                     cas: how.cas,
                     renewal: how.mark.on(row),
                 };

@@ -38,6 +38,8 @@ pub struct ItemMeta {
     pub stale: bool,
     /// Until when somebody makes it anew; 0: nobody does.
     pub lease: Tick,
+    /// Bytes that the row takes.
+    pub size: usize,
 }
 
 impl ItemMeta {
@@ -51,6 +53,7 @@ impl ItemMeta {
             stamp: head.stamp,
             stale: head.is_stale(),
             lease: head.lease,
+            size: head.total_bytes,
         }
     }
 }
@@ -190,7 +193,7 @@ impl Store {
             return false;
         }
         if head.expiry != 0 {
-            return now < head.expiry || self.is_in_grace(table, head.expiry, now);
+            return now < head.expiry || limits.is_in_grace(head.expiry, now);
         }
         head.stamp >= self.aged_below(&table.state, now)
     }

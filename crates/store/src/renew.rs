@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use arena::{Hash, RowHead};
 
-use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::clock::Tick;
 use crate::definition::TableOptions;
 use crate::read::ItemMeta;
 use crate::row::{NEVER, RowBuf};
@@ -18,7 +18,7 @@ use crate::write::{Expiry, NewParts};
 
 /// How long the holder of a lease has in a table that makes rows anew and does not say: long enough for a page that is
 /// slow to make, short enough for its readers if the holder is gone.
-const LEASE_DEFAULT: Tick = 10 * TICKS_PER_SECOND as Tick;
+const LEASE_DEFAULT_MS: u64 = 10_000;
 
 /// The lease that ends with the version only.
 const UNTIL_REPLACED: Tick = Tick::MAX;
@@ -77,10 +77,9 @@ impl Store {
             return Freshness::Stale;
         }
         match self.remaining(table, meta, now) {
-            None => Freshness::Fresh,
             Some(0) => Freshness::Stale,
             Some(left) if left <= ticks(table.def().options.refresh_before_ms) => Freshness::Due,
-            Some(_) => Freshness::Fresh,
+            None | Some(_) => Freshness::Fresh,
         }
     }
 
@@ -88,7 +87,7 @@ impl Store {
     /// the version.
     pub fn lease_end(&self, table: &Table, now: Tick) -> Tick {
         match ticks(table.def().options.lease_ms) {
-            0 if table.renews() => now.saturating_add(LEASE_DEFAULT),
+            0 if table.renews() => now.saturating_add(ticks(Some(LEASE_DEFAULT_MS))),
             0 => UNTIL_REPLACED,
             lease => now.saturating_add(lease),
         }
@@ -151,10 +150,10 @@ impl Store {
     }
 
     /// Whether a row with this deadline is no row any more.
-    pub(crate) fn has_ended(&self, table: &Table, expiry: Expiry, now: Tick) -> bool {
+    pub(crate) fn has_ended(table: &Table, expiry: Expiry, now: Tick) -> bool {
         match expiry {
             // The deadline of a row that is written again while it is served stale.
-            Expiry::At(tick) => tick <= now && !self.is_in_grace(table, tick, now),
+            Expiry::At(tick) => tick <= now && !table.state.limits.is_in_grace(tick, now),
             other => other.has_come(now),
         }
     }
@@ -166,14 +165,5 @@ impl Store {
             let ended = self.now().saturating_sub(ticks(old.stale_for_ms));
             new.stale_from = ended.max(old.stale_from);
         }
-    }
-
-    /// Whether a row past its own deadline may still be served. One whose time ended under an earlier rule stays gone.
-    #[cold]
-    pub(crate) fn is_in_grace(&self, table: &Table, deadline: Tick, now: Tick) -> bool {
-        let limits = &table.state.limits;
-        // Relaxed: a rule that changes takes effect soon.
-        let grace = limits.stale_ticks.load(Ordering::Relaxed);
-        now < deadline.saturating_add(grace) && deadline > limits.stale_from.load(Ordering::Relaxed)
     }
 }

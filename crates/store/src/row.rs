@@ -3,6 +3,7 @@
 use arena::{Location, RowHead, RowParts, RowRead, TableId};
 
 use crate::clock::Tick;
+use crate::commit::NewRow;
 
 /// The expiry word of a row that never expires although its table has a `ttl`.
 pub(crate) const NEVER: Tick = Tick::MAX;
@@ -42,27 +43,21 @@ impl RowBuf {
         Self::default()
     }
 
-    /// A row that no commit gave a stamp yet; `words` are its expiry word, the client's flags and a CAS value of its own.
-    pub(crate) fn uncommitted(
-        table: TableId,
-        key: &[u8],
-        payload: Vec<u8>,
-        words: (Tick, u32, Option<u64>),
-    ) -> Self {
-        let (expiry, client_flags, cas) = words;
-        let pieces: &[&[u8]] = &[&payload];
-        let parts = RowParts { table, multi: false, expiry, client_flags, cas, key, payload: pieces };
-        let head = RowHead {
+    /// A row that no commit gave a stamp yet.
+    pub(crate) fn uncommitted(table: TableId, key: &[u8], row: NewRow) -> Self {
+        let parts = RowParts {
             table,
-            key_len: key.len(),
-            payload_len: payload.len(),
-            expiry,
-            client_flags,
-            explicit_cas: cas,
-            total_bytes: parts.total_bytes(),
-            ..NO_ROW
+            multi: false,
+            stale: row.renewal.stale,
+            expiry: row.expiry.word(),
+            lease: row.renewal.lease,
+            client_flags: row.client_flags,
+            cas: row.cas,
+            key,
+            payload: &[&row.payload],
         };
-        Self { head, location: Location::from_bits(0), key: key.to_vec(), payload }
+        let head = parts.head();
+        Self { head, location: Location::from_bits(0), key: key.to_vec(), payload: row.payload }
     }
 
     /// Copies a row and says whether the copy is whole; a torn copy must not be looked at.

@@ -310,6 +310,16 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// Whether a row past its own deadline may still be served. One whose time ended under an earlier rule stays gone.
+    #[cold]
+    pub(crate) fn is_in_grace(&self, deadline: Tick, now: Tick) -> bool {
+        // Relaxed: a rule that changes takes effect soon.
+        let grace = self.stale_ticks.load(Ordering::Relaxed);
+        now < deadline.saturating_add(grace) && deadline > self.stale_from.load(Ordering::Relaxed)
+    }
+}
+
 /// A span of an option in ticks, rounded up; 0 where there is none.
 pub(crate) fn ticks(ms: Option<u64>) -> Tick {
     let ticks = ms.map_or(0, |ms| ms.saturating_mul(TICKS_PER_SECOND).div_ceil(1_000).max(1));

@@ -158,7 +158,7 @@ impl Store {
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
-        if self.has_ended(table, new.expiry, now) {
+        if Self::has_ended(table, new.expiry, now) {
             return self.remove_for_expired(table, new.key, expect, now);
         }
         self.checkpoint(now);
@@ -241,7 +241,7 @@ impl Store {
             multi,
             stale: new.renewal.stale,
             expiry,
-            lease: new.renewal.lease.or(table.renews().then_some(0)),
+            lease: new.renewal.lease.or_else(|| table.renews().then_some(0)),
             client_flags: new.client_flags,
             cas: new.cas,
             key: new.key,

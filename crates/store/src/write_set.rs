@@ -16,6 +16,7 @@ use crate::catalog::Catalog;
 use crate::clock::Tick;
 use crate::commit::{Change, NewRow, Write};
 use crate::index::Index;
+use crate::renew::Renewal;
 use crate::row::RowBuf;
 use crate::table::Table;
 use crate::write::{Expect, Expiry};
@@ -439,13 +440,13 @@ pub(crate) fn is_there(row: &RowBuf, now: Tick) -> bool {
 impl RowBuf {
     /// A row of a list, as the arena would give it back but for its stamp.
     fn own(table: &Table, key: &[u8], row: NewRow) -> Self {
-        let NewRow { payload, expiry, client_flags, cas } = row;
-        Self::uncommitted(table.id(), key, payload, (expiry.word(), client_flags, cas))
+        Self::uncommitted(table.id(), key, row)
     }
 
     fn into_new_row(self) -> NewRow {
         let expiry = Expiry::of_word(self.head().expiry);
         let (client_flags, cas) = (self.client_flags(), self.head().explicit_cas);
-        NewRow { payload: self.into_payload(), expiry, client_flags, cas }
+        let renewal = Renewal::of(self.head());
+        NewRow { payload: self.into_payload(), expiry, client_flags, cas, renewal }
     }
 }

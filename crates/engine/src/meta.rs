@@ -1,0 +1,633 @@
+//! What the meta commands mean.
+//!
+//! `mg` is `get` with duties: of many who find a value missing, stale or near its end, one is told to make it anew (it
+//! *wins*), the others that somebody does. What a table's `refresh_before` and `stale_for` ask for comes on top of what
+//! the request asks for.
+
+use store::{Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Mark, Outcome, Tick};
+
+use crate::answer::Answer;
+use crate::counters::Counter;
+use crate::exptime::expiry;
+use crate::lane::{Lane, Route};
+use crate::limits::CONTENDED_ROUNDS;
+use crate::number;
+use crate::privilege::Command;
+use crate::session::Session;
+
+/// What `mg` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaGet {
+    /// The value is wanted.
+    pub value: bool,
+    /// A hit does not count as a use.
+    pub unnoticed: bool,
+    /// A new expiry time.
+    pub exptime: Option<i64>,
+    /// A missing value's place is taken, until this expiry time.
+    pub vivify: Option<i64>,
+    /// Whoever first sees fewer seconds left wins.
+    pub recache: Option<i64>,
+    /// The CAS of a place that is taken.
+    pub own_cas: Option<u64>,
+    /// The CAS of a value that need not be sent.
+    pub known: Option<u64>,
+}
+
+/// What is known of an item that was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaItem {
+    /// The client's 32 bits.
+    pub client_flags: u32,
+    /// Its CAS.
+    pub cas: u64,
+    /// Bytes of its value.
+    pub bytes: usize,
+    /// Seconds left, none without a deadline.
+    pub ttl: Option<u64>,
+    /// Seconds left by the deadline that the request gave it.
+    pub new_ttl: Option<Option<u64>>,
+    /// It was fetched before.
+    pub fetched: bool,
+    /// Seconds since it was used last: written or fetched.
+    pub unused_seconds: u64,
+    /// Somebody else was told to make it anew.
+    pub claimed: bool,
+    /// It is stale.
+    pub stale: bool,
+    /// Whoever asked is to make it anew.
+    pub won: bool,
+}
+
+/// Takes in what `mg` found.
+pub trait MetaSink {
+    /// Writes what precedes the value and hands out the buffer that the value is appended to.
+    fn open(&mut self, item: &MetaItem) -> &mut Vec<u8>;
+    /// The value is whole.
+    fn close(&mut self);
+    /// Undoes `open` and all that was appended.
+    fn discard(&mut self);
+}
+
+/// What `mg` came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaGot {
+    /// There is nothing.
+    Miss,
+    /// This, and the value was not asked for.
+    Head(MetaItem),
+    /// The sink has it.
+    Value,
+}
+
+/// What `ms` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaSet {
+    /// Under which condition the value is stored.
+    pub condition: Condition,
+    /// The client's 32 bits.
+    pub client_flags: u32,
+    /// When it ends.
+    pub exptime: i64,
+    /// Only over the value with this CAS.
+    pub compare: Option<u64>,
+    /// Over a value with a later CAS as well, and then as stale.
+    pub even_if_invalidated: bool,
+    /// A missing value is made by append and prepend, with this expiry time.
+    pub vivify: Option<i64>,
+    /// The CAS that it gets.
+    pub own_cas: Option<u64>,
+}
+
+/// Under which condition `ms` stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Always.
+    #[default]
+    Always,
+    /// If the key is not there.
+    Absent,
+    /// If the key is there.
+    Present,
+    /// Behind the value.
+    Append,
+    /// Before the value.
+    Prepend,
+}
+
+/// What `md` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaDelete {
+    /// Only the value with this CAS.
+    pub compare: Option<u64>,
+    /// Marks as stale instead of removing.
+    pub invalidate: bool,
+    /// Takes value and flags away, not the item.
+    pub empty: bool,
+    /// The deadline of what is marked.
+    pub exptime: Option<i64>,
+    /// The CAS of what is left.
+    pub own_cas: Option<u64>,
+}
+
+/// What `ma` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaArithmetic {
+    /// Takes away instead of adding.
+    pub decrement: bool,
+    /// How much.
+    pub delta: u64,
+    /// Only the value with this CAS.
+    pub compare: Option<u64>,
+    /// A missing number is made, with this expiry time.
+    pub vivify: Option<i64>,
+    /// And begins with this.
+    pub initial: u64,
+    /// A new expiry time.
+    pub exptime: Option<i64>,
+    /// The CAS that it gets.
+    pub own_cas: Option<u64>,
+}
+
+/// What a meta command that writes came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaDone {
+    /// Done, and this is what is there now.
+    Done(MetaWritten),
+    /// The condition did not hold.
+    NotStored,
+    /// The CAS is another.
+    Exists,
+    /// There is no such key.
+    NotFound,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaWritten {
+    /// Its CAS.
+    pub cas: u64,
+    /// Bytes of the value.
+    pub bytes: usize,
+    /// The result of arithmetic.
+    pub number: u64,
+    /// Seconds left as the item was found, and by a new deadline.
+    pub ttl: Option<u64>,
+    /// Seconds left by the deadline that the request gave it.
+    pub new_ttl: Option<Option<u64>>,
+}
+
+/// What `me` and the dumps of keys tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetaDebug {
+    /// What `mg` would tell.
+    pub item: MetaItem,
+    /// Bytes that the row takes.
+    pub size: usize,
+}
+
+/// What is to happen to a key that `mg` looked up.
+enum Seen {
+    Nothing,
+    Item {
+        item: MetaItem,
+        stamp: u64,
+    },
+    /// Another client was faster: look again.
+    Again,
+}
+
+impl Session {
+    /// `mg`.
+    pub fn meta_get(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaGet,
+        sink: &mut impl MetaSink,
+    ) -> Result<MetaGot, Answer> {
+        let writes = asked.exptime.is_some() || asked.vivify.is_some();
+        self.allow(if writes { Command::GetAndTouch } else { Command::Get })?;
+        let route = lane.route(key);
+        route.count(Counter::CmdMeta);
+        let got = route.meta_get(asked, sink)?;
+        let hit = got != MetaGot::Miss;
+        route.count(Counter::CmdGet);
+        route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
+        if asked.exptime.is_some() {
+            route.count(Counter::CmdTouch);
+            route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
+        }
+        Ok(got)
+    }
+
+    /// `ms`.
+    pub fn meta_set(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        value: &[u8],
+    ) -> Result<MetaDone, Answer> {
+        self.allow(Command::Store)?;
+        let route = lane.route(key);
+        route.count(Counter::CmdMeta);
+        route.count(Counter::CmdSet);
+        let done = route.meta_set(asked, value);
+        done.map_err(|refusal| {
+            crate::command::refuse_store(&route, asked.condition == Condition::Always, refusal)
+        })
+    }
+
+    /// `md`.
+    pub fn meta_delete(&self, lane: &mut Lane, key: &[u8], asked: &MetaDelete) -> Result<MetaDone, Answer> {
+        self.allow(Command::Delete)?;
+        let route = lane.route(key);
+        route.count(Counter::CmdMeta);
+        let done = route.meta_delete(asked)?;
+        match done {
+            MetaDone::Done(_) => route.count(Counter::DeleteHits),
+            MetaDone::NotFound => route.count(Counter::DeleteMisses),
+            MetaDone::NotStored | MetaDone::Exists => {}
+        }
+        Ok(done)
+    }
+
+    /// `ma`.
+    pub fn meta_arithmetic(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaArithmetic,
+    ) -> Result<MetaDone, Answer> {
+        self.allow(Command::Arithmetic)?;
+        let route = lane.route(key);
+        route.count(Counter::CmdMeta);
+        let done = route.meta_arithmetic(asked)?;
+        let (hits, misses) = if asked.decrement {
+            (Counter::DecrHits, Counter::DecrMisses)
+        } else {
+            (Counter::IncrHits, Counter::IncrMisses)
+        };
+        match done {
+            MetaDone::Done(_) => route.count(hits),
+            MetaDone::NotFound => route.count(misses),
+            MetaDone::NotStored | MetaDone::Exists => {}
+        }
+        Ok(done)
+    }
+
+    /// `me`: what is known of an item, without counting as a use.
+    pub fn meta_debug(&self, lane: &mut Lane, key: &[u8]) -> Result<Option<MetaDebug>, Answer> {
+        self.allow(Command::Get)?;
+        let route = lane.route(key);
+        route.count(Counter::CmdMeta);
+        let Ok(key) = route.key else { return Ok(None) };
+        let looked = route.engine.store.look(route.table, key, route.now, false);
+        Ok(looked.map(|(meta, hits)| MetaDebug { item: route.describe(&meta, hits), size: meta.size }))
+    }
+}
+
+impl Route<'_> {
+    fn meta_get(&self, asked: &MetaGet, sink: &mut impl MetaSink) -> Result<MetaGot, Answer> {
+        let Ok(key) = self.key else { return Ok(MetaGot::Miss) };
+        for _ in 0..CONTENDED_ROUNDS {
+            let (item, stamp) = match self.see(key, asked)? {
+                Seen::Nothing => return Ok(MetaGot::Miss),
+                Seen::Again => continue,
+                Seen::Item { item, stamp } => (item, stamp),
+            };
+            let got = if asked.value && asked.known != Some(item.cas) {
+                let mut values =
+                    Values { item, stamp, count: !asked.unnoticed, lost: false, sink: &mut *sink };
+                let found = self.engine.store.get_item(self.table, key, self.now, &mut values);
+                // A value that was replaced since is not the one that was described; a won one must be answered.
+                if !found || (values.lost && !item.won) {
+                    continue;
+                }
+                MetaGot::Value
+            } else {
+                MetaGot::Head(item)
+            };
+            if let Some(exptime) = asked.exptime.filter(|_| item.new_ttl.is_some()) {
+                let store = &self.engine.store;
+                store.touch(self.table, key, expiry(store, exptime), self.now)?;
+            }
+            return Ok(got);
+        }
+        Err(Answer::server_error("the key is changed too often; try again"))
+    }
+
+    /// Looks a key up, and decides who is to make it anew.
+    fn see(&self, key: &[u8], asked: &MetaGet) -> Result<Seen, Answer> {
+        let store = &self.engine.store;
+        let count = !asked.unnoticed && !asked.value;
+        let Some((meta, hits)) = store.look(self.table, key, self.now, count) else {
+            return match asked.vivify {
+                Some(exptime) => self.vivify(key, exptime, asked.own_cas),
+                None => Ok(Seen::Nothing),
+            };
+        };
+        let mut item = self.describe(&meta, hits);
+        item.new_ttl = asked.exptime.map(|exptime| seconds_of(store.as_ref(), exptime, self.now));
+        if !item.claimed && self.is_to_be_made_anew(&meta, &item, asked.recache) {
+            let until = store.lease_end(self.table, self.now);
+            if !store.take_lease(self.table, key, meta.stamp, until, self.now) {
+                return Ok(Seen::Again);
+            }
+            item.won = true;
+        }
+        Ok(Seen::Item { item, stamp: meta.stamp })
+    }
+
+    fn is_to_be_made_anew(&self, meta: &ItemMeta, item: &MetaItem, recache: Option<i64>) -> bool {
+        let left = || self.engine.store.remaining(self.table, meta, self.now);
+        item.stale
+            || recache.is_some_and(|seconds| {
+                let ticks = u64::try_from(seconds).unwrap_or(0).saturating_mul(store::TICKS_PER_SECOND);
+                left().is_some_and(|left| u64::from(left) < ticks)
+            })
+            || (self.table.renews()
+                && self.engine.store.freshness(self.table, meta, self.now) != Freshness::Fresh)
+    }
+
+    /// Takes the place of a value that is to come: an empty one, whose maker this is.
+    fn vivify(&self, key: &[u8], exptime: i64, cas: Option<u64>) -> Result<Seen, Answer> {
+        let store = &self.engine.store;
+        let until = expiry(store, exptime);
+        let lease = Some(store.lease_end(self.table, self.now));
+        let place = Item { value: b"", client_flags: 0, expiry: until, cas, lease };
+        match store.put_item(self.table, key, &place, Expect::Absent, self.now)? {
+            Outcome::Done(stamp) => {
+                let ttl = seconds_of(store.as_ref(), exptime, self.now);
+                let item = MetaItem { cas: cas.unwrap_or(stamp), ttl, won: true, ..MetaItem::default() };
+                Ok(Seen::Item { item, stamp })
+            }
+            _ => Ok(Seen::Again),
+        }
+    }
+
+    /// An item in the words of the protocol.
+    pub(crate) fn describe(&self, meta: &ItemMeta, hits: Hits) -> MetaItem {
+        let store = &self.engine.store;
+        let left = store.remaining(self.table, meta, self.now);
+        let age = store.age_ticks(meta.stamp);
+        let unused = if hits.fetched { hits.ticks_ago.min(age) } else { age };
+        MetaItem {
+            client_flags: meta.client_flags,
+            cas: meta.cas,
+            bytes: meta.len,
+            ttl: left.map(seconds),
+            new_ttl: None,
+            fetched: hits.fetched,
+            unused_seconds: u64::from(unused) / store::TICKS_PER_SECOND,
+            claimed: meta.is_leased(self.now),
+            stale: meta.stale || left == Some(0),
+            won: false,
+        }
+    }
+
+    fn meta_set(&self, asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
+        let key = self.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
+        if value.len() > self.engine.options.item_size_max {
+            return Err(crate::command::TOO_LARGE);
+        }
+        match asked.condition {
+            Condition::Append | Condition::Prepend => self.meta_join(key, asked, value),
+            _ if asked.even_if_invalidated && asked.compare.is_some() => self.meta_refill(key, asked, value),
+            _ => self.meta_put(key, asked, asked.exptime, value),
+        }
+    }
+
+    fn meta_put(&self, key: &[u8], asked: &MetaSet, exptime: i64, value: &[u8]) -> Result<MetaDone, Answer> {
+        let store = &self.engine.store;
+        let expect = match (asked.condition, asked.compare) {
+            (Condition::Absent, _) => Expect::Absent,
+            (_, Some(cas)) => Expect::Version(cas),
+            (Condition::Present, None) => Expect::Present,
+            (_, None) => Expect::Anything,
+        };
+        let item = Item {
+            value,
+            client_flags: asked.client_flags,
+            expiry: expiry(store, exptime),
+            cas: asked.own_cas,
+            lease: None,
+        };
+        let outcome = store.put_item(self.table, key, &item, expect, self.now)?;
+        if asked.compare.is_some() {
+            self.count_cas(outcome);
+        }
+        Ok(match (outcome, asked.compare) {
+            (Outcome::Done(stamp), _) => written(asked.own_cas.unwrap_or(stamp), value.len()),
+            (Outcome::Missing, Some(_)) => MetaDone::NotFound,
+            (Outcome::Exists, Some(_)) if asked.condition != Condition::Absent => MetaDone::Exists,
+            _ => MetaDone::NotStored,
+        })
+    }
+
+    fn count_cas(&self, outcome: Outcome) {
+        self.count(match outcome {
+            Outcome::Done(_) => Counter::CasHits,
+            Outcome::Missing => Counter::CasMisses,
+            Outcome::Exists | Outcome::Left => Counter::CasBadval,
+        });
+    }
+
+    /// `ms` with `C` and `I`: a value that was made of data from before an invalidation is better than none, but stale.
+    fn meta_refill(&self, key: &[u8], asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
+        let store = &self.engine.store;
+        let wanted = asked.compare.unwrap_or_default();
+        for _ in 0..CONTENDED_ROUNDS {
+            match self.meta_put(key, asked, asked.exptime, value)? {
+                MetaDone::Exists => {}
+                done => return Ok(done),
+            }
+            let Some((meta, _)) = store.look(self.table, key, self.now, false) else { continue };
+            if wanted > meta.cas {
+                return Ok(MetaDone::Exists);
+            }
+            let how = Edit {
+                expect: Expect::Stamp(meta.stamp),
+                client_flags: Some(asked.client_flags),
+                cas: asked.own_cas,
+                mark: Mark::StaleSameLease,
+                ..Edit::default()
+            };
+            let outcome = store.edit_item(self.table, key, &how, self.now, &mut |_, new| {
+                new.extend_from_slice(value);
+                Edited::New
+            })?;
+            if let Outcome::Done(stamp) = outcome {
+                return Ok(written(asked.own_cas.unwrap_or(stamp), value.len()));
+            }
+        }
+        Err(Answer::server_error("the key is changed too often; try again"))
+    }
+
+    /// `ms` that appends or prepends; with `N` a missing value is made.
+    fn meta_join(&self, key: &[u8], asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
+        let store = &self.engine.store;
+        let limit = self.engine.options.item_size_max;
+        let mut bytes = 0;
+        let how = Edit {
+            expect: asked.compare.map_or(Expect::Anything, Expect::Version),
+            cas: asked.own_cas,
+            ..Edit::default()
+        };
+        for _ in 0..CONTENDED_ROUNDS {
+            let outcome = store.edit_item(self.table, key, &how, self.now, &mut |old, new| {
+                bytes = old.len() + value.len();
+                if bytes > limit {
+                    return Edited::Refused;
+                }
+                let append = asked.condition == Condition::Append;
+                let (first, second) = if append { (old, value) } else { (value, old) };
+                new.extend_from_slice(first);
+                new.extend_from_slice(second);
+                Edited::New
+            })?;
+            let missing = match outcome {
+                Outcome::Done(stamp) => return Ok(written(asked.own_cas.unwrap_or(stamp), bytes)),
+                Outcome::Left => return Err(crate::command::TOO_LARGE),
+                Outcome::Exists => return Ok(MetaDone::Exists),
+                Outcome::Missing => asked.vivify,
+            };
+            let Some(exptime) = missing else {
+                return Ok(if asked.compare.is_some() { MetaDone::NotFound } else { MetaDone::NotStored });
+            };
+            let fresh = MetaSet { condition: Condition::Absent, compare: None, ..*asked };
+            if let done @ MetaDone::Done(_) = self.meta_put(key, &fresh, exptime, value)? {
+                return Ok(done);
+            }
+        }
+        Err(Answer::server_error("the key is changed too often; try again"))
+    }
+
+    fn meta_delete(&self, asked: &MetaDelete) -> Result<MetaDone, Answer> {
+        let Ok(key) = self.key else { return Ok(MetaDone::NotFound) };
+        let store = &self.engine.store;
+        let expect = asked.compare.map_or(Expect::Anything, Expect::Version);
+        let outcome = if asked.invalidate || asked.empty {
+            let how = Edit {
+                expect,
+                client_flags: asked.empty.then_some(0),
+                expiry: asked.exptime.filter(|_| asked.invalidate).map(|exptime| expiry(store, exptime)),
+                cas: asked.own_cas,
+                mark: if asked.invalidate { Mark::Stale } else { Mark::Fresh },
+            };
+            let edited = if asked.empty { Edited::New } else { Edited::Same };
+            store.edit_item(self.table, key, &how, self.now, &mut |_, _| edited)?
+        } else {
+            store.delete(self.table, key, expect, self.now)?
+        };
+        Ok(match outcome {
+            Outcome::Done(stamp) => written(asked.own_cas.unwrap_or(stamp), 0),
+            Outcome::Exists | Outcome::Left => MetaDone::Exists,
+            Outcome::Missing => MetaDone::NotFound,
+        })
+    }
+
+    fn meta_arithmetic(&self, asked: &MetaArithmetic) -> Result<MetaDone, Answer> {
+        let Ok(key) = self.key else { return Ok(MetaDone::NotFound) };
+        for _ in 0..CONTENDED_ROUNDS {
+            let done = self.calculate(key, asked)?;
+            let Some(exptime) = asked.vivify.filter(|_| done == MetaDone::NotFound) else { return Ok(done) };
+            let text = asked.initial.to_string();
+            let fresh =
+                MetaSet { condition: Condition::Absent, own_cas: asked.own_cas, ..MetaSet::default() };
+            if let MetaDone::Done(made) = self.meta_put(key, &fresh, exptime, text.as_bytes())? {
+                let ttl = seconds_of(self.engine.store.as_ref(), exptime, self.now);
+                return Ok(MetaDone::Done(MetaWritten { number: asked.initial, ttl, ..made }));
+            }
+        }
+        Err(Answer::server_error("the key is changed too often; try again"))
+    }
+
+    /// Adds to a number that is there, or takes away.
+    fn calculate(&self, key: &[u8], asked: &MetaArithmetic) -> Result<MetaDone, Answer> {
+        let store = &self.engine.store;
+        let before = store.look(self.table, key, self.now, false);
+        let ttl = before.and_then(|(meta, _)| store.remaining(self.table, &meta, self.now)).map(seconds);
+        let how = Edit {
+            expect: asked.compare.map_or(Expect::Anything, Expect::Version),
+            expiry: asked.exptime.map(|exptime| expiry(store, exptime)),
+            cas: asked.own_cas,
+            // A number is changed where it is, and stays what it was.
+            mark: Mark::Same,
+            ..Edit::default()
+        };
+        let mut result = None;
+        let outcome = store.edit_item(self.table, key, &how, self.now, &mut |old, new| {
+            result = number::step(old, asked.decrement, asked.delta, new);
+            if result.is_some() { Edited::New } else { Edited::Refused }
+        })?;
+        Ok(match (outcome, result) {
+            (Outcome::Done(stamp), Some(number)) => MetaDone::Done(MetaWritten {
+                cas: asked.own_cas.unwrap_or(stamp),
+                bytes: 0,
+                number,
+                ttl,
+                new_ttl: asked.exptime.map(|exptime| seconds_of(store.as_ref(), exptime, self.now)),
+            }),
+            (Outcome::Left, _) => return Err(crate::command::NOT_A_NUMBER),
+            (Outcome::Exists, _) => MetaDone::Exists,
+            _ => MetaDone::NotFound,
+        })
+    }
+}
+
+/// Passes on the value of the version that was described; another one is a reason to look again.
+struct Values<'s, S> {
+    item: MetaItem,
+    stamp: u64,
+    count: bool,
+    lost: bool,
+    sink: &'s mut S,
+}
+
+impl<S: MetaSink> ItemSink for Values<'_, S> {
+    #[inline]
+    fn open(&mut self, meta: &ItemMeta) -> &mut Vec<u8> {
+        self.lost = meta.stamp != self.stamp;
+        // What was won stays won; what it is that was won is what is sent.
+        let item = MetaItem { client_flags: meta.client_flags, cas: meta.cas, bytes: meta.len, ..self.item };
+        self.sink.open(&item)
+    }
+
+    #[inline]
+    fn close(&mut self) {
+        if self.lost && !self.item.won {
+            self.sink.discard();
+        } else {
+            self.sink.close();
+        }
+    }
+
+    fn discard(&mut self) {
+        self.sink.discard();
+    }
+
+    #[inline]
+    fn counts(&self) -> bool {
+        self.count
+    }
+}
+
+fn written(cas: u64, bytes: usize) -> MetaDone {
+    MetaDone::Done(MetaWritten { cas, bytes, ..MetaWritten::default() })
+}
+
+/// Ticks as whole seconds, to the nearest: a deadline that was just set says the seconds that it was set to.
+fn seconds(ticks: Tick) -> u64 {
+    (u64::from(ticks) + store::TICKS_PER_SECOND / 2) / store::TICKS_PER_SECOND
+}
+
+/// The seconds that an expiry time leaves from now, none for one without end.
+fn seconds_of(store: &store::Store, exptime: i64, now: Tick) -> Option<u64> {
+    match expiry(store, exptime) {
+        Expiry::Never | Expiry::Table => None,
+        Expiry::Now => Some(0),
+        Expiry::At(tick) => Some(seconds(tick.saturating_sub(now))),
+    }
+}

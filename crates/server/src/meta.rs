@@ -1,0 +1,205 @@
+//! Meta commands: from the request's flags to the engine, and back to bytes.
+
+use engine::{
+    Answer, Condition, Lane, MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
+    MetaSink, MetaWritten, Session,
+};
+use memcache::compose::{number, value_end};
+use memcache::{ItemFacts, KEY_MAX, Meta, MetaCode, MetaFacts, Mode, meta_debug, meta_line};
+
+use crate::limits::SLAB_CLASS;
+use crate::reply::write_answer;
+
+/// `mg`.
+pub(crate) fn get(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+    let mut options = request.options();
+    // Of two expiry times for a place that is taken the later counts.
+    if options.vivify.is_some() && options.exptime.is_some() && ends_with_touch(request) {
+        options.vivify = options.exptime;
+    }
+    let asked = MetaGet {
+        value: options.value,
+        unnoticed: options.unnoticed,
+        exptime: options.exptime,
+        vivify: options.vivify,
+        recache: options.recache,
+        own_cas: options.own_cas,
+        known: options.compare,
+    };
+    let begin = out.len();
+    let mut sink = ItemWriter { request, begin, out: &mut *out };
+    let mut buffer = [0; KEY_MAX];
+    match session.meta_get(lane, request.key.bytes(&mut buffer), &asked, &mut sink) {
+        Ok(MetaGot::Value) => {}
+        Ok(MetaGot::Head(item)) => meta_line(MetaCode::Done, request, &facts_of(&item), out),
+        Ok(MetaGot::Miss) if options.quiet => {}
+        Ok(MetaGot::Miss) => meta_line(MetaCode::Miss, request, &MetaFacts::default(), out),
+        Err(refusal) => write_answer(&refusal, out),
+    }
+}
+
+/// Whether `T` stands behind `N`.
+fn ends_with_touch(request: &Meta<'_>) -> bool {
+    request
+        .flags()
+        .filter(|(letter, _)| matches!(letter, b'N' | b'T'))
+        .last()
+        .is_some_and(|(last, _)| last == b'T')
+}
+
+/// `ms`.
+pub(crate) fn set(session: &Session, lane: &mut Lane, request: &Meta<'_>, value: &[u8], out: &mut Vec<u8>) {
+    let options = request.options();
+    let asked = MetaSet {
+        condition: match options.mode {
+            Mode::Add => Condition::Absent,
+            Mode::Replace => Condition::Present,
+            Mode::Append => Condition::Append,
+            Mode::Prepend => Condition::Prepend,
+            Mode::Set | Mode::Increment | Mode::Decrement => Condition::Always,
+        },
+        client_flags: options.client_flags.unwrap_or(0),
+        exptime: options.exptime.unwrap_or(0),
+        compare: options.compare,
+        even_if_invalidated: options.invalidate,
+        vivify: options.vivify,
+        own_cas: options.own_cas,
+    };
+    let mut buffer = [0; KEY_MAX];
+    let done = session.meta_set(lane, request.key.bytes(&mut buffer), &asked, value);
+    let facts = |made: &MetaWritten| MetaFacts {
+        cas: Some(made.cas),
+        bytes: Some(made.bytes),
+        ..MetaFacts::default()
+    };
+    write_done(done, request, options.quiet, facts, out);
+}
+
+/// `md`.
+pub(crate) fn delete(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+    let options = request.options();
+    let asked = MetaDelete {
+        compare: options.compare,
+        invalidate: options.invalidate,
+        empty: options.empty,
+        exptime: options.exptime,
+        own_cas: options.own_cas,
+    };
+    let mut buffer = [0; KEY_MAX];
+    let done = session.meta_delete(lane, request.key.bytes(&mut buffer), &asked);
+    write_done(done, request, options.quiet, |_| MetaFacts::default(), out);
+}
+
+/// `ma`.
+pub(crate) fn arithmetic(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+    let options = request.options();
+    let asked = MetaArithmetic {
+        decrement: options.mode == Mode::Decrement,
+        delta: options.delta,
+        compare: options.compare,
+        vivify: options.vivify,
+        initial: options.initial,
+        exptime: options.exptime,
+        own_cas: options.own_cas,
+    };
+    let mut buffer = [0; KEY_MAX];
+    let done = session.meta_arithmetic(lane, request.key.bytes(&mut buffer), &asked);
+    let facts = |made: &MetaWritten| MetaFacts {
+        cas: Some(made.cas),
+        ttl: Some(made.ttl),
+        new_ttl: made.new_ttl,
+        ..MetaFacts::default()
+    };
+    match done {
+        Ok(MetaDone::Done(made)) if options.value && !options.quiet => {
+            let mut digits = Vec::new();
+            number(made.number, &mut digits);
+            meta_line(MetaCode::Value(digits.len()), request, &facts(&made), out);
+            out.extend_from_slice(&digits);
+            value_end(out);
+        }
+        done => write_done(done, request, options.quiet, facts, out),
+    }
+}
+
+/// `me`.
+pub(crate) fn debug(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+    let mut buffer = [0; KEY_MAX];
+    let key = request.key.bytes(&mut buffer);
+    match session.meta_debug(lane, key) {
+        Ok(Some(debug)) => {
+            let facts = ItemFacts {
+                key,
+                exptime: debug.item.ttl,
+                used: debug.item.unused_seconds,
+                cas: debug.item.cas,
+                fetched: debug.item.fetched,
+                class: SLAB_CLASS,
+                size: debug.size,
+            };
+            meta_debug(&request.key, &facts, out);
+        }
+        // Its answer repeats nothing of the request.
+        Ok(None) => out.extend_from_slice(b"EN\r\n"),
+        Err(refusal) => write_answer(&refusal, out),
+    }
+}
+
+/// The answer to a command that writes. `q` hides that all went well.
+fn write_done(
+    done: Result<MetaDone, Answer>,
+    request: &Meta<'_>,
+    quiet: bool,
+    facts: impl FnOnce(&MetaWritten) -> MetaFacts,
+    out: &mut Vec<u8>,
+) {
+    let nothing = MetaFacts::default();
+    match done {
+        Ok(MetaDone::Done(_)) if quiet => {}
+        Ok(MetaDone::Done(made)) => meta_line(MetaCode::Done, request, &facts(&made), out),
+        Ok(MetaDone::NotStored) => meta_line(MetaCode::NotStored, request, &nothing, out),
+        Ok(MetaDone::Exists) => meta_line(MetaCode::Exists, request, &nothing, out),
+        Ok(MetaDone::NotFound) => meta_line(MetaCode::NotFound, request, &nothing, out),
+        Err(refusal) => write_answer(&refusal, out),
+    }
+}
+
+fn facts_of(item: &MetaItem) -> MetaFacts {
+    MetaFacts {
+        cas: Some(item.cas),
+        client_flags: Some(item.client_flags),
+        bytes: Some(item.bytes),
+        ttl: Some(item.ttl),
+        new_ttl: item.new_ttl,
+        fetched: Some(item.fetched),
+        unused_seconds: Some(item.unused_seconds),
+        claimed: item.claimed,
+        stale: item.stale,
+        won: item.won,
+    }
+}
+
+/// Writes a value straight from the store into the replies of a turn.
+struct ItemWriter<'o> {
+    request: &'o Meta<'o>,
+    out: &'o mut Vec<u8>,
+    /// Where the reply begins.
+    begin: usize,
+}
+
+impl MetaSink for ItemWriter<'_> {
+    #[inline]
+    fn open(&mut self, item: &MetaItem) -> &mut Vec<u8> {
+        meta_line(MetaCode::Value(item.bytes), self.request, &facts_of(item), self.out);
+        self.out
+    }
+
+    #[inline]
+    fn close(&mut self) {
+        value_end(self.out);
+    }
+
+    fn discard(&mut self) {
+        self.out.truncate(self.begin);
+    }
+}
