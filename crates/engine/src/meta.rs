@@ -8,7 +8,7 @@ use store::{Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemS
 
 use crate::answer::Answer;
 use crate::counters::Counter;
-use crate::exptime::expiry;
+use crate::exptime::{expiry, seconds_ahead};
 use crate::lane::{Lane, Route};
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
@@ -28,6 +28,8 @@ pub struct MetaGet {
     pub vivify: Option<i64>,
     /// Whoever first sees fewer seconds left wins.
     pub recache: Option<i64>,
+    /// The seconds left are those of the new expiry time.
+    pub recache_as_touched: bool,
     /// The CAS of a place that is taken.
     pub own_cas: Option<u64>,
     /// The CAS of a value that need not be sent.
@@ -57,6 +59,8 @@ pub struct MetaItem {
     pub stale: bool,
     /// Whoever asked is to make it anew.
     pub won: bool,
+    /// It was not there: this is the place that was taken, first without a deadline.
+    pub made: bool,
 }
 
 /// Takes in what `mg` found.
@@ -175,6 +179,8 @@ pub struct MetaWritten {
     pub ttl: Option<u64>,
     /// Seconds left by the deadline that the request gave it.
     pub new_ttl: Option<Option<u64>>,
+    /// It was not there.
+    pub made: bool,
 }
 
 /// What `me` and the dumps of keys tell.
@@ -309,7 +315,7 @@ impl Route<'_> {
             } else {
                 MetaGot::Head(item)
             };
-            if let Some(exptime) = asked.exptime.filter(|_| item.new_ttl.is_some()) {
+            if let Some(exptime) = asked.exptime.filter(|_| !item.made) {
                 let store = &self.engine.store;
                 store.touch(self.table, key, expiry(store, exptime), self.now)?;
             }
@@ -330,7 +336,7 @@ impl Route<'_> {
         };
         let mut item = self.describe(&meta, hits);
         item.new_ttl = asked.exptime.map(|exptime| seconds_of(store.as_ref(), exptime, self.now));
-        if !item.claimed && self.is_to_be_made_anew(&meta, &item, asked.recache) {
+        if !item.claimed && self.is_to_be_made_anew(&meta, &item, asked) {
             let until = store.lease_end(self.table, self.now);
             if !store.take_lease(self.table, key, meta.stamp, until, self.now) {
                 return Ok(Seen::Again);
@@ -340,15 +346,26 @@ impl Route<'_> {
         Ok(Seen::Item { item, stamp: meta.stamp })
     }
 
-    fn is_to_be_made_anew(&self, meta: &ItemMeta, item: &MetaItem, recache: Option<i64>) -> bool {
-        let left = || self.engine.store.remaining(self.table, meta, self.now);
+    fn is_to_be_made_anew(&self, meta: &ItemMeta, item: &MetaItem, asked: &MetaGet) -> bool {
         item.stale
-            || recache.is_some_and(|seconds| {
-                let ticks = u64::try_from(seconds).unwrap_or(0).saturating_mul(store::TICKS_PER_SECOND);
-                left().is_some_and(|left| u64::from(left) < ticks)
-            })
+            || asked.recache.is_some_and(|moment| self.is_near(meta, asked, moment))
             || (self.table.renews()
                 && self.engine.store.freshness(self.table, meta, self.now) != Freshness::Fresh)
+    }
+
+    /// Whether fewer seconds are left than `R` says.
+    fn is_near(&self, meta: &ItemMeta, asked: &MetaGet, moment: i64) -> bool {
+        let store = &self.engine.store;
+        let Some(seconds) = seconds_ahead(moment, || store.clock().unix_seconds()) else { return false };
+        let left = match asked.exptime.filter(|_| asked.recache_as_touched) {
+            None => store.remaining(self.table, meta, self.now),
+            Some(exptime) => match expiry(store, exptime) {
+                Expiry::Never | Expiry::Table => None,
+                Expiry::Now => Some(0),
+                Expiry::At(tick) => Some(tick.saturating_sub(self.now)),
+            },
+        };
+        left.is_some_and(|left| u64::from(left) < seconds.saturating_mul(store::TICKS_PER_SECOND))
     }
 
     /// Takes the place of a value that is to come: an empty one, whose maker this is.
@@ -360,7 +377,8 @@ impl Route<'_> {
         match store.put_item(self.table, key, &place, Expect::Absent, self.now)? {
             Outcome::Done(stamp) => {
                 let ttl = seconds_of(store.as_ref(), exptime, self.now);
-                let item = MetaItem { cas: cas.unwrap_or(stamp), ttl, won: true, ..MetaItem::default() };
+                let cas = cas.unwrap_or(stamp);
+                let item = MetaItem { cas, new_ttl: Some(ttl), won: true, made: true, ..MetaItem::default() };
                 Ok(Seen::Item { item, stamp })
             }
             _ => Ok(Seen::Again),
@@ -384,6 +402,7 @@ impl Route<'_> {
             claimed: meta.is_leased(self.now),
             stale: meta.stale || left == Some(0),
             won: false,
+            made: false,
         }
     }
 
@@ -493,9 +512,7 @@ impl Route<'_> {
                 Outcome::Exists => return Ok(MetaDone::Exists),
                 Outcome::Missing => asked.vivify,
             };
-            let Some(exptime) = missing else {
-                return Ok(if asked.compare.is_some() { MetaDone::NotFound } else { MetaDone::NotStored });
-            };
+            let Some(exptime) = missing else { return Ok(MetaDone::NotStored) };
             let fresh = MetaSet { condition: Condition::Absent, compare: None, ..*asked };
             if let done @ MetaDone::Done(_) = self.meta_put(key, &fresh, exptime, value)? {
                 return Ok(done);
@@ -538,7 +555,13 @@ impl Route<'_> {
                 MetaSet { condition: Condition::Absent, own_cas: asked.own_cas, ..MetaSet::default() };
             if let MetaDone::Done(made) = self.meta_put(key, &fresh, exptime, text.as_bytes())? {
                 let ttl = seconds_of(self.engine.store.as_ref(), exptime, self.now);
-                return Ok(MetaDone::Done(MetaWritten { number: asked.initial, ttl, ..made }));
+                let new_ttl = Some(ttl);
+                return Ok(MetaDone::Done(MetaWritten {
+                    number: asked.initial,
+                    new_ttl,
+                    made: true,
+                    ..made
+                }));
             }
         }
         Err(Answer::server_error("the key is changed too often; try again"))
@@ -569,6 +592,7 @@ impl Route<'_> {
                 number,
                 ttl,
                 new_ttl: asked.exptime.map(|exptime| seconds_of(store.as_ref(), exptime, self.now)),
+                made: false,
             }),
             (Outcome::Left, _) => return Err(crate::command::NOT_A_NUMBER),
             (Outcome::Exists, _) => MetaDone::Exists,

@@ -44,6 +44,8 @@ pub struct MetaFacts {
     pub stale: bool,
     /// `W`: the peer is to make it anew.
     pub won: bool,
+    /// `N` has made it, so that `t` behind `N` shows the new time.
+    pub made: bool,
 }
 
 /// Seconds until an item expires; none if it does not.
@@ -67,6 +69,7 @@ pub fn meta_line(code: MetaCode, request: &Meta<'_>, facts: &MetaFacts, out: &mu
     for (letter, token) in request.flags() {
         match letter {
             b'T' => ttl = facts.new_ttl.or(ttl),
+            b'N' if facts.made => ttl = facts.new_ttl.or(ttl),
             b'k' => key(&request.key, out),
             b'O' => {
                 out.extend_from_slice(b" O");
@@ -209,6 +212,7 @@ mod tests {
             claimed: true,
             stale: true,
             won: true,
+            made: false,
         };
         for (line, expected) in [
             ("mg k c f s t h l k Oab\r\n", "HD c7 f5 s3 t60 h1 l0 kk Oab Z X W\r\n"),

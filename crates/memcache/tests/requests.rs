@@ -282,7 +282,7 @@ fn meta_commands_that_are_refused() {
         ("mg k Tx\r\n", &[BAD_TOKEN]),
         ("mg k R\r\n", &[BAD_TOKEN]),
         ("mg k O\x01\r\n", &[BAD_TOKEN]),
-        ("mg k a b c d e f g h i j k l m n o p q r s\r\n", &[BAD_FLAG]),
+        ("mg k a b c d e f g h i j k l m n o p q r\r\n", &[BAD_FLAG]),
         ("mg k b c f h k l q s t u v x O P L F1 D1 J1 I\r\n", &["CLIENT_ERROR options flags are too long"]),
         ("mg Zm9 b\r\n", &["CLIENT_ERROR error decoding key"]),
         ("md k v v\r\n", &[EITHER]),

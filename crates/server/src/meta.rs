@@ -14,7 +14,7 @@ use crate::reply::write_answer;
 pub(crate) fn get(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
     let mut options = request.options();
     // Of two expiry times for a place that is taken the later counts.
-    if options.vivify.is_some() && options.exptime.is_some() && ends_with_touch(request) {
+    if options.vivify.is_some() && options.exptime.is_some() && comes_last(request, b'N', b'T') {
         options.vivify = options.exptime;
     }
     let asked = MetaGet {
@@ -23,6 +23,7 @@ pub(crate) fn get(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &
         exptime: options.exptime,
         vivify: options.vivify,
         recache: options.recache,
+        recache_as_touched: options.recache.is_some() && comes_last(request, b'T', b'R'),
         own_cas: options.own_cas,
         known: options.compare,
     };
@@ -38,13 +39,10 @@ pub(crate) fn get(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &
     }
 }
 
-/// Whether `T` stands behind `N`.
-fn ends_with_touch(request: &Meta<'_>) -> bool {
-    request
-        .flags()
-        .filter(|(letter, _)| matches!(letter, b'N' | b'T'))
-        .last()
-        .is_some_and(|(last, _)| last == b'T')
+/// Whether of two flags that are both there the second comes last.
+fn comes_last(request: &Meta<'_>, first: u8, second: u8) -> bool {
+    let mut letters = request.flags().map(|(letter, _)| letter);
+    letters.find(|letter| *letter == first || *letter == second) == Some(first)
 }
 
 /// `ms`.
@@ -72,7 +70,9 @@ pub(crate) fn set(session: &Session, lane: &mut Lane, request: &Meta<'_>, value:
         bytes: Some(made.bytes),
         ..MetaFacts::default()
     };
-    write_done(done, request, options.quiet, facts, out);
+    // What was not stored has the CAS 0.
+    let nothing = MetaFacts { cas: Some(0), ..MetaFacts::default() };
+    write_done(done, request, options.quiet, facts, &nothing, out);
 }
 
 /// `md`.
@@ -87,7 +87,8 @@ pub(crate) fn delete(session: &Session, lane: &mut Lane, request: &Meta<'_>, out
     };
     let mut buffer = [0; KEY_MAX];
     let done = session.meta_delete(lane, request.key.bytes(&mut buffer), &asked);
-    write_done(done, request, options.quiet, |_| MetaFacts::default(), out);
+    let nothing = MetaFacts::default();
+    write_done(done, request, options.quiet, |_| nothing, &nothing, out);
 }
 
 /// `ma`.
@@ -108,6 +109,7 @@ pub(crate) fn arithmetic(session: &Session, lane: &mut Lane, request: &Meta<'_>,
         cas: Some(made.cas),
         ttl: Some(made.ttl),
         new_ttl: made.new_ttl,
+        made: made.made,
         ..MetaFacts::default()
     };
     match done {
@@ -118,7 +120,7 @@ pub(crate) fn arithmetic(session: &Session, lane: &mut Lane, request: &Meta<'_>,
             out.extend_from_slice(&digits);
             value_end(out);
         }
-        done => write_done(done, request, options.quiet, facts, out),
+        done => write_done(done, request, options.quiet, facts, &MetaFacts::default(), out),
     }
 }
 
@@ -151,15 +153,15 @@ fn write_done(
     request: &Meta<'_>,
     quiet: bool,
     facts: impl FnOnce(&MetaWritten) -> MetaFacts,
+    nothing: &MetaFacts,
     out: &mut Vec<u8>,
 ) {
-    let nothing = MetaFacts::default();
     match done {
         Ok(MetaDone::Done(_)) if quiet => {}
         Ok(MetaDone::Done(made)) => meta_line(MetaCode::Done, request, &facts(&made), out),
-        Ok(MetaDone::NotStored) => meta_line(MetaCode::NotStored, request, &nothing, out),
-        Ok(MetaDone::Exists) => meta_line(MetaCode::Exists, request, &nothing, out),
-        Ok(MetaDone::NotFound) => meta_line(MetaCode::NotFound, request, &nothing, out),
+        Ok(MetaDone::NotStored) => meta_line(MetaCode::NotStored, request, nothing, out),
+        Ok(MetaDone::Exists) => meta_line(MetaCode::Exists, request, nothing, out),
+        Ok(MetaDone::NotFound) => meta_line(MetaCode::NotFound, request, nothing, out),
         Err(refusal) => write_answer(&refusal, out),
     }
 }
@@ -176,6 +178,7 @@ fn facts_of(item: &MetaItem) -> MetaFacts {
         claimed: item.claimed,
         stale: item.stale,
         won: item.won,
+        made: item.made,
     }
 }
 

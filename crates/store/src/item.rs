@@ -244,7 +244,11 @@ impl Store {
             };
             match self.put(table, &parts, Expect::Stamp(row.stamp()), now)? {
                 Outcome::Exists | Outcome::Missing => {}
-                done => return Ok(done),
+                done => {
+                    // The same value in another place: that it was used is still so.
+                    let _used = self.look(table, key, now, true);
+                    return Ok(done);
+                }
             }
         }
         Err(WriteError::Lost(vec![0]))

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, RowHead};
+use arena::{Hash, Lookup, RowHead};
 
 use crate::clock::Tick;
 use crate::definition::TableOptions;
@@ -125,7 +125,10 @@ impl Store {
         now: Tick,
     ) -> bool {
         let mut row = RowBuf::new();
-        if !self.read(table, key, now, &mut row) || row.stamp() != stamp || row.head().has_expiry() {
+        // Not a read of the row, so its hint stays.
+        let Lookup::Hit(found) = self.arena.lookup(hash, table.id(), key) else { return false };
+        let same = row.load(&found) && row.stamp() == stamp && !row.head().has_expiry();
+        if !same || !self.is_live(table, row.head(), now) {
             return false;
         }
         let parts = NewParts {

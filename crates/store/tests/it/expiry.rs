@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use store::{BUILT_IN, Expiry};
+use store::definition::{ColumnDef, TableOptions};
+use store::{BUILT_IN, Expiry, Freshness};
 
 use crate::common::{Bench, get, set, table};
 
@@ -131,4 +132,48 @@ fn a_touch_outlives_a_move() {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         mover.join().unwrap();
     });
+}
+
+#[test]
+fn a_stale_row_ends_with_its_grace() {
+    let bench = Bench::new(16);
+    let options = [("ttl", "10 s"), ("stale_for", "30 s"), ("prefix", "t:"), ("value", "v")];
+    let def = table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &options);
+    let table = bench.store.create_table(def).unwrap();
+    set(&bench.store, &table, b"table", b"1", Expiry::Table);
+    set(&bench.store, &table, b"own", b"1", Expiry::At(bench.store.tick_after(Duration::from_secs(20))));
+    let stale = |key: &[u8]| {
+        let now = bench.store.now();
+        let (meta, _) = bench.store.look(&table, key, now, false)?;
+        Some(bench.store.freshness(&table, &meta, now) == Freshness::Stale)
+    };
+    assert_eq!((stale(b"table"), stale(b"own")), (Some(false), Some(false)));
+    bench.advance(Duration::from_millis(10_200));
+    assert_eq!((stale(b"table"), stale(b"own")), (Some(true), Some(false)));
+    bench.advance(Duration::from_millis(10_000));
+    assert_eq!((stale(b"table"), stale(b"own")), (Some(true), Some(true)));
+    bench.advance(Duration::from_millis(20_000));
+    assert_eq!((stale(b"table"), stale(b"own")), (None, Some(true)));
+    bench.advance(Duration::from_millis(10_000));
+    assert_eq!((stale(b"table"), stale(b"own")), (None, None));
+}
+
+#[test]
+fn what_ended_before_stale_for_came_stays_gone() {
+    let bench = Bench::new(16);
+    let def = table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("prefix", "t:"), ("value", "v")]);
+    let old = bench.store.create_table(def).unwrap();
+    let after = |seconds| Expiry::At(bench.store.tick_after(Duration::from_secs(seconds)));
+    set(&bench.store, &old, b"ended", b"1", after(5));
+    set(&bench.store, &old, b"ends", b"1", after(20));
+    bench.hands.advance(Duration::from_secs(10));
+    let change =
+        &mut |options: &mut TableOptions, columns: &[ColumnDef]| options.set("stale_for", "1 h", columns);
+    bench.store.set_options("t", change).unwrap();
+    let catalog = bench.store.catalog();
+    let table = catalog.table("t").unwrap();
+    assert!(get(&bench.store, table, b"ended").is_none());
+    bench.advance(Duration::from_secs(20));
+    assert!(get(&bench.store, table, b"ended").is_none());
+    assert!(get(&bench.store, table, b"ends").is_some());
 }

@@ -1,0 +1,288 @@
+//! Sixty-four clients want one row that ends again and again, through whichever door they come: one of them is told to
+//! make it anew, once a period.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use engine::{
+    Answer, Cancel, Engine, EngineOptions, Executor, Finished, ItemMeta, ItemSink, Lane, MetaDelete,
+    MetaDone, MetaGet, MetaGot, MetaItem, MetaSet, MetaSink, Session, Verb,
+};
+use store::{Clock, ManualClock, Store, StoreOptions};
+
+const CLIENTS: usize = 64;
+const PERIODS: usize = 40;
+const KEY: &[u8] = b"page:17";
+
+/// What a client was given.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Given {
+    value: Option<String>,
+    /// It is to make the row anew.
+    told: bool,
+    /// It was told that the value is stale.
+    marked: bool,
+}
+
+#[derive(Default)]
+struct Sink {
+    item: MetaItem,
+    bytes: Vec<u8>,
+}
+
+impl ItemSink for Sink {
+    fn open(&mut self, _meta: &ItemMeta) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+    fn close(&mut self) {}
+    fn discard(&mut self) {
+        self.bytes.clear();
+    }
+}
+
+impl MetaSink for Sink {
+    fn open(&mut self, item: &MetaItem) -> &mut Vec<u8> {
+        self.item = *item;
+        &mut self.bytes
+    }
+    fn close(&mut self) {}
+    fn discard(&mut self) {
+        self.bytes.clear();
+    }
+}
+
+/// The way a client comes in.
+#[derive(Clone, Copy, Debug)]
+enum Door {
+    Get,
+    Meta,
+    Sql,
+}
+
+struct Client {
+    lane: Lane,
+    door: Door,
+}
+
+impl Client {
+    fn new(engine: &Arc<Engine>, number: usize) -> Self {
+        let door = [Door::Get, Door::Meta, Door::Sql][number % 3];
+        Self { lane: engine.lane(), door }
+    }
+
+    fn ask(&mut self) -> Given {
+        self.lane.begin_batch();
+        let session = Session::local();
+        let mut sink = Sink::default();
+        match self.door {
+            Door::Get => {
+                let hit = session.get(&mut self.lane, KEY, &mut sink).unwrap();
+                plain(hit, sink)
+            }
+            Door::Meta => {
+                let asked = MetaGet { value: true, ..MetaGet::default() };
+                match session.meta_get(&mut self.lane, KEY, &asked, &mut sink).unwrap() {
+                    MetaGot::Miss => Given { told: true, ..Given::default() },
+                    MetaGot::Head(_) => unreachable!("the value was asked for"),
+                    MetaGot::Value => Given {
+                        told: sink.item.won,
+                        marked: sink.item.stale,
+                        value: Some(String::from_utf8(sink.bytes).unwrap()),
+                    },
+                }
+            }
+            Door::Sql => {
+                // An executor belongs to its thread.
+                let mut executor = self.lane.engine().executor(None).unwrap();
+                let rows = sql(&mut self.lane, &mut executor, "SELECT body FROM page WHERE key = '17'");
+                let value = rows.strip_prefix("{\"body\":\"").and_then(|rest| rest.strip_suffix("\"}\r\n"));
+                Given { value: value.map(str::to_owned), ..Given::default() }
+            }
+        }
+    }
+}
+
+fn plain(hit: bool, sink: Sink) -> Given {
+    let value = hit.then(|| String::from_utf8(sink.bytes).unwrap());
+    Given { told: !hit, value, marked: false }
+}
+
+fn sql(lane: &mut Lane, executor: &mut Executor, statement: &str) -> String {
+    let mut out = Vec::new();
+    let done = Session::local().sql(lane, executor, statement.as_bytes(), None, &Cancel::new(), &mut out);
+    assert!(!matches!(done, Finished::Failed(_)), "{done:?}");
+    String::from_utf8(out).unwrap()
+}
+
+struct Town {
+    engine: Arc<Engine>,
+    hands: Arc<ManualClock>,
+    clients: Vec<Client>,
+    lane: Lane,
+}
+
+impl Town {
+    fn new() -> Self {
+        let hands = ManualClock::new(1_800_000_000);
+        let options = StoreOptions {
+            path: None,
+            memory_bytes: 64 << 20,
+            cold: true,
+            clock: Clock::Manual(Arc::clone(&hands)),
+            row_bytes_max: 2 << 20,
+        };
+        let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
+        let (mut lane, mut executor) = (engine.lane(), engine.executor(None).unwrap());
+        let create = "CREATE TABLE page (key TEXT PRIMARY KEY, body TEXT) WITH (prefix = 'page:', value = 'body', \
+                      refresh_before = '10 s', stale_for = '60 s', lease = '5 s')";
+        sql(&mut lane, &mut executor, create);
+        let clients = (0..CLIENTS).map(|number| Client::new(&engine, number)).collect();
+        Self { engine, hands, clients, lane }
+    }
+
+    fn advance(&mut self, seconds: u64) {
+        self.hands.advance(Duration::from_secs(seconds));
+        self.engine.tick();
+        self.lane.begin_batch();
+    }
+
+    fn set(&mut self, version: usize) {
+        let value = format!("version {version}");
+        let answer = Session::local().store(&mut self.lane, Verb::Set, KEY, 0, 60, value.as_bytes());
+        assert_eq!(answer, Answer::Stored);
+    }
+
+    /// All clients ask at the same moment. Returns what each was given.
+    fn rush(&mut self) -> Vec<Given> {
+        let barrier = Barrier::new(CLIENTS);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .clients
+                .iter_mut()
+                .map(|client| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        client.ask()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    /// A rush in which so many are told to make the row anew, and all others are given this version.
+    fn rush_for(&mut self, told: usize, version: usize, marked: bool) {
+        let given = self.rush();
+        assert_eq!(given.iter().filter(|given| given.told).count(), told, "{given:?}");
+        let value = format!("version {version}");
+        for (client, given) in self.clients.iter().zip(&given) {
+            assert!(given.value.as_deref().is_none_or(|found| found == value), "{:?} {given:?}", client.door);
+            assert!(given.value.is_some() || given.told, "{:?} was given nothing", client.door);
+            let meta = matches!(client.door, Door::Meta);
+            assert!(!meta || given.marked == marked, "{given:?}");
+        }
+    }
+}
+
+#[test]
+fn one_client_a_period_makes_the_row_anew() {
+    let mut town = Town::new();
+    town.set(0);
+    for period in 0..PERIODS {
+        // Fresh for fifty seconds.
+        town.rush_for(0, period, false);
+        town.advance(49);
+        town.rush_for(0, period, false);
+        town.advance(2);
+        match period % 4 {
+            // Due: one is told, and then nobody until the row is new.
+            0 => {
+                town.rush_for(1, period, false);
+                town.rush_for(0, period, false);
+            }
+            // The one who was told is gone; another is, when the lease has passed.
+            1 => {
+                town.rush_for(1, period, false);
+                town.advance(4);
+                town.rush_for(0, period, false);
+                town.advance(2);
+                town.rush_for(1, period, false);
+            }
+            // Nobody asked while it was due: past its deadline it is stale.
+            2 => {
+                town.advance(10);
+                town.rush_for(1, period, true);
+                town.rush_for(0, period, true);
+            }
+            // Invalidated softly: whoever asks after that is told so.
+            _ => {
+                let soft = MetaDelete { invalidate: true, ..MetaDelete::default() };
+                let done = Session::local().meta_delete(&mut town.lane, KEY, &soft).unwrap();
+                assert!(matches!(done, MetaDone::Done(_)));
+                town.rush_for(1, period, true);
+                town.rush_for(0, period, true);
+            }
+        }
+        town.set(period + 1);
+    }
+    // Past the time that it may be served stale it is gone for everybody.
+    town.advance(121);
+    let given = town.rush();
+    assert!(given.iter().all(|given| given.value.is_none()), "{given:?}");
+}
+
+#[test]
+fn of_many_who_miss_one_takes_the_place() {
+    let mut town = Town::new();
+    for round in 0..PERIODS {
+        let won = AtomicUsize::new(0);
+        let barrier = Barrier::new(CLIENTS);
+        std::thread::scope(|scope| {
+            for client in &mut town.clients {
+                scope.spawn(|| {
+                    let asked = MetaGet { value: true, vivify: Some(30), ..MetaGet::default() };
+                    barrier.wait();
+                    let mut sink = Sink::default();
+                    Session::local().meta_get(&mut client.lane, KEY, &asked, &mut sink).unwrap();
+                    assert!(sink.item.won != sink.item.claimed, "{:?}", sink.item);
+                    won.fetch_add(usize::from(sink.item.won), Ordering::Relaxed);
+                });
+            }
+        });
+        assert_eq!(won.into_inner(), 1, "round {round}");
+        assert_eq!(Session::local().delete(&mut town.lane, KEY), Answer::Deleted);
+    }
+}
+
+#[test]
+fn a_stale_fill_is_refused() {
+    let mut town = Town::new();
+    let session = Session::local();
+    let place = |lane: &mut Lane| {
+        let asked = MetaGet { vivify: Some(30), ..MetaGet::default() };
+        match session.meta_get(lane, KEY, &asked, &mut Sink::default()).unwrap() {
+            MetaGot::Head(item) => item,
+            other => panic!("{other:?}"),
+        }
+    };
+    let fill = |lane: &mut Lane, cas: u64| {
+        let asked = MetaSet { compare: Some(cas), ..MetaSet::default() };
+        session.meta_set(lane, KEY, &asked, b"computed").unwrap()
+    };
+    let first = place(&mut town.lane);
+    assert!(first.won);
+    assert_eq!(session.delete(&mut town.lane, KEY), Answer::Deleted);
+    assert_eq!(fill(&mut town.lane, first.cas), MetaDone::NotFound);
+    let second = place(&mut town.lane);
+    assert!(second.won && second.cas != first.cas);
+    assert_eq!(fill(&mut town.lane, first.cas), MetaDone::Exists);
+    let soft = MetaDelete { invalidate: true, ..MetaDelete::default() };
+    session.meta_delete(&mut town.lane, KEY, &soft).unwrap();
+    assert_eq!(fill(&mut town.lane, second.cas), MetaDone::Exists);
+    let third = place(&mut town.lane);
+    assert!(third.won && third.stale);
+    assert!(matches!(fill(&mut town.lane, third.cas), MetaDone::Done(_)));
+}
