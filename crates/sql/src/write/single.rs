@@ -11,7 +11,7 @@ use sqlite3_parser::ast::{
 };
 use store::definition::{ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
-use store::{BUILT_IN, Change, Expect, Expiry, NewRow, RowBuf, Table, Write, WriteError};
+use store::{BUILT_IN, Change, Expect, Expiry, NewRow, Renewal, RowBuf, Table, Write, WriteError};
 
 use super::build::{operand, plain_values};
 use super::insert::Operand;
@@ -105,7 +105,13 @@ pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan>
         }
         _ => return None,
     };
-    let new = NewRow { payload: Vec::new(), expiry: Expiry::Table, client_flags: 0, cas: None };
+    let new = NewRow {
+        payload: Vec::new(),
+        expiry: Expiry::Table,
+        client_flags: 0,
+        cas: None,
+        renewal: Renewal::default(),
+    };
     let write = Write {
         table: Arc::clone(table),
         key: Vec::new(),
