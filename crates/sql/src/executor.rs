@@ -26,7 +26,7 @@ use crate::text::parameter::dollars_replaced;
 use crate::text::schema::resolved;
 use crate::text::storage::truncate;
 use crate::text::token::unquoted;
-use crate::text::transaction::control;
+use crate::text::transaction::{Control, control};
 use crate::transaction;
 use crate::write::{self, WritePlan};
 
@@ -228,13 +228,7 @@ impl Executor {
 
     /// A transaction that failed takes only what ends it, or goes back before the failure.
     fn run_in_failed(&self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
-        let found = matches!(kind_of(sql), Ok(StatementKind::Transaction)).then(|| control(sql));
-        match found {
-            Some(Ok(control)) if transaction::ends_failure(&control) => {
-                transaction::run(&self.core.store, session, control)
-            }
-            _ => Err(transaction::in_failed()),
-        }
+        transaction::run(&self.core.store, session, ending(sql)?)
     }
 
     /// A definition takes effect at once, within a transaction too.
@@ -266,6 +260,9 @@ impl Executor {
         sql: &str,
         parameter_types: &[Option<SqlType>],
     ) -> Result<Description, SqlError> {
+        if session.status() == TransactionStatus::Failed {
+            return ending(sql).map(|_| Description::default());
+        }
         self.refresh()?;
         self.core.sight.start_watch(&self.core.limits, session, &Cancel::new());
         let heap_bytes = self.core.limits.heap_bytes_max;
@@ -377,6 +374,15 @@ impl RowSink for Steps {
             self.0.push_str(step);
         }
         Ok(())
+    }
+}
+
+/// A statement that a failed transaction takes.
+fn ending(sql: &str) -> Result<Control, SqlError> {
+    let found = matches!(kind_of(sql), Ok(StatementKind::Transaction)).then(|| control(sql));
+    match found {
+        Some(Ok(control)) if transaction::ends_failure(&control) => Ok(control),
+        _ => Err(transaction::in_failed()),
     }
 }
 

@@ -174,6 +174,9 @@ fn a_failed_transaction_refuses_everything_but_its_end() {
         {
             assert_eq!(db.state(refused), "25P02", "{refused}");
         }
+        let describe = |db: &mut Db, sql: &str| db.executor.describe(&db.session, sql, &[]).map(|_| ());
+        assert_eq!(describe(&mut db, "SELECT 1").unwrap_err().state, "25P02");
+        assert_eq!(describe(&mut db, "ROLLBACK"), Ok(()));
         db.run("ROLLBACK TO s");
         assert_eq!(db.session.status(), TransactionStatus::InBlock);
         assert_eq!(db.query("SELECT count(*) FROM t"), "2");
