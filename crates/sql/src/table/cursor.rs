@@ -27,10 +27,6 @@ pub(crate) struct TableCursor {
 
 /// Where the rows come from.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a cursor has one source, and a box would be allocated for each range"
-)]
 enum Source {
     Empty,
     Scan(TableScan),
