@@ -9,6 +9,7 @@ use sql::{Executor, Limits, SqlError};
 use store::Store;
 
 use crate::activity::Activity;
+use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
 use crate::lane::Lane;
 use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
@@ -35,6 +36,8 @@ impl Default for EngineOptions {
 pub struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) options: EngineOptions,
+    /// Who listens to what.
+    pub(crate) channels: Channels,
     /// The counters of every lane ever made. Taken for a moment, and only to make a lane or to sum up.
     lanes: Mutex<Vec<Arc<Counters>>>,
     /// What `stats reset` saw; sums are given from there. Taken after `lanes` was let go.
@@ -65,6 +68,7 @@ impl Engine {
         Arc::new(Self {
             store,
             options,
+            channels: Channels::default(),
             lanes: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),

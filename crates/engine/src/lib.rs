@@ -28,6 +28,7 @@
 
 mod activity;
 mod answer;
+mod channels;
 mod command;
 mod counters;
 mod engine;
@@ -48,6 +49,7 @@ mod stats;
 pub mod testing;
 
 pub use answer::Answer;
+pub use channels::{Notification, Overflown};
 pub use command::Verb;
 pub use counters::{Counter, Totals};
 pub use engine::{Engine, EngineOptions};
@@ -60,7 +62,8 @@ pub use meta::{
 pub use privilege::{Command, Privilege, Role};
 pub use session::Session;
 pub use sql_session::{
-    Formats, Outcome, Portal, Prepared, ResultColumn, SqlSeat, SqlSession, result_too_large,
+    ClientSink, CopyLayout, CopyOptions, Formats, Outcome, Portal, Prepared, ResultColumn, SqlSeat,
+    SqlSession, result_too_large,
 };
 pub use statement::Finished;
 pub use stats::Subject;

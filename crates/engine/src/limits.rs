@@ -38,3 +38,25 @@ pub(crate) const TIMED_SHARE: u64 = 16;
 
 /// Portals and cursors that one session has open, beside the unnamed one. Each may hold a result.
 pub(crate) const PORTALS_MAX: usize = 256;
+
+/// Rows that `COPY FROM STDIN` stores with one statement, outside a transaction also with one commit: enough to make
+/// the statement's own cost small, and little to hold back.
+pub(crate) const COPY_BATCH_ROWS: usize = 128;
+
+/// Values of such a statement; far below the parameters that a statement may have.
+pub(crate) const COPY_BATCH_VALUES: usize = 8_192;
+
+/// Bytes of notifications that wait for one session. Beyond, it is closed.
+pub(crate) const INBOX_BYTES_MAX: usize = 8 << 20;
+
+/// What a notification takes beside its payload.
+pub(crate) const NOTIFICATION_BYTES: usize = 64;
+
+/// Bytes of a notification's payload; PostgreSQL's limit.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 8_000;
+
+/// Notifications and wishes to listen of one transaction.
+pub(crate) const PENDING_MAX: usize = 10_000;
+
+/// Bytes of a name: of a prepared statement, cursor, channel or setting. PostgreSQL cuts names off at 63 bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 255;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Cancel, Engine, EngineOptions, Finished, Identity, Lane, Session, SettingFacts, SqlSeat, SqlSession,
+    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Finished, Identity, Lane, Session, SettingFacts,
+    SqlSeat, SqlSession,
 };
 use engine::{Column, Executor, RowSink, SqlError, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
@@ -19,6 +20,10 @@ struct Bench {
 /// Rows as text: columns by commas, rows by semicolons.
 #[derive(Default)]
 struct Rows(String);
+
+impl ClientSink for Rows {
+    fn begin_copy(&mut self, _: &CopyOptions, _: &Cancel) {}
+}
 
 impl RowSink for Rows {
     fn columns(&mut self, _: &[Column<'_>]) {}
@@ -108,14 +113,15 @@ fn statements_are_counted_by_their_text_without_literals() {
 fn sessions_are_seen_while_they_last() {
     let mut bench = Bench::new();
     let mut seat = SqlSeat::new(bench.engine.lane());
-    let mut session = SqlSession::local();
+    let mut session = SqlSession::local(Arc::clone(&bench.engine));
     let identity = Identity { pid: 7, user: "ada".to_owned(), database: "shop".to_owned() };
-    session.introduce(&bench.engine, identity, "console", Some("127.0.0.1".to_owned()));
+    let settings = [("application_name".to_owned(), "console".to_owned())];
+    session.start(identity, Some("127.0.0.1".to_owned()), None, &settings).expect("a session");
     bench.clock.advance(Duration::from_secs(10));
     let ask = "SELECT pid, user_name, database_name, application_name, client_addr, state, query, started, \
                query_started, transaction_started, statements FROM sqlcached_sessions";
     let mut rows = Rows::default();
-    session.run_text(&mut seat, "BEGIN", &mut rows).expect("a transaction");
+    session.run_text(&mut seat, "BEGIN", true, &mut rows).expect("a transaction");
     bench.clock.advance(Duration::from_secs(5));
     assert_eq!(
         bench.sql(ask).expect("a session").trim(),
@@ -125,6 +131,7 @@ fn sessions_are_seen_while_they_last() {
         .run_text(
             &mut seat,
             "SELECT state, pid, (SELECT datname FROM pg_database), pg_backend_pid(), current_user() FROM pg_stat_activity",
+            true,
             &mut rows,
         )
         .expect("a session");

@@ -14,6 +14,7 @@
 
 mod array;
 pub mod backend;
+pub mod copy;
 mod datetime;
 mod datum;
 mod decode;

@@ -12,3 +12,6 @@ pub const SMALL_MESSAGE_BYTES_MAX: usize = 30_000;
 
 /// Dimensions of an array that is a parameter; lists of values have one.
 pub(crate) const ARRAY_DIMENSIONS_MAX: i32 = 1;
+
+/// Bytes of one row of `COPY`: as the longest message.
+pub(crate) const COPY_ROW_BYTES_MAX: usize = MESSAGE_BYTES_MAX;

@@ -87,6 +87,12 @@ pub(crate) const SLAB_CLASS: u32 = 1;
 /// because of unread input.
 pub(crate) const LINGER_BYTES_MAX: usize = 256 << 10;
 
+/// How long `COPY TO STDOUT` waits at once for its client to read, before it looks whether it was cancelled...
+pub(crate) const ROOM_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// ...and how often in a row it finds that nothing was read, before it gives the client up: it keeps a SQL thread.
+pub(crate) const ROOM_LOOKS: u32 = 100;
+
 /// Bytes that are read of a connection whose session has not begun: the longest opening packet, and a little.
 pub(crate) const OPENING_BUFFER_BYTES: usize = 10_240;
 

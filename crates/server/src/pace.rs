@@ -1,6 +1,8 @@
 //! Whether a peer keeps a pace.
 
-use engine::{TICKS_PER_SECOND, Tick};
+use std::time::Duration;
+
+use engine::{TICK_NS, TICKS_PER_SECOND, Tick};
 
 use crate::limits::{SLOW_BYTES_PER_SECOND, SLOW_GRACE};
 
@@ -18,6 +20,11 @@ impl Pace {
         let earned = self.bytes * TICKS_PER_SECOND / SLOW_BYTES_PER_SECOND;
         self.since != 0 && u64::from(now.saturating_sub(self.since)) > grace + earned
     }
+}
+
+/// A time in the store's ticks.
+pub(crate) fn ticks(duration: Duration) -> u64 {
+    duration.as_secs() * TICKS_PER_SECOND + u64::from(duration.subsec_nanos()) / TICK_NS
 }
 
 #[cfg(test)]

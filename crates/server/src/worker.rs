@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Counter, TICK_NS, TICKS_PER_SECOND, Tick};
+use engine::{Counter, Tick};
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -16,6 +16,7 @@ use crate::connection::{Connection, Overdue};
 use crate::dialogue::{Desk, Next};
 use crate::limits::{EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
 use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
+use crate::pace::ticks;
 use crate::shared::Permit;
 
 /// The token of the mailbox; connections have their place as theirs.
@@ -278,8 +279,4 @@ impl Worker {
         let empty = self.free.len() == self.connections.len();
         self.desk.shared.is_stopping() || (self.draining && empty)
     }
-}
-
-fn ticks(duration: Duration) -> u64 {
-    duration.as_secs() * TICKS_PER_SECOND + u64::from(duration.subsec_nanos()) / TICK_NS
 }

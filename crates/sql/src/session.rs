@@ -136,7 +136,7 @@ impl Session {
     }
 
     /// Makes the transaction refuse everything but its end.
-    pub(crate) fn fail(&mut self) {
+    pub fn fail(&mut self) {
         if let Some(block) = &mut self.block {
             block.failed = true;
         }
@@ -156,7 +156,7 @@ impl Session {
     }
 
     /// Something went otherwise than a client may think.
-    pub(crate) fn warn(&mut self, state: &'static str, message: impl Into<String>) {
+    pub fn warn(&mut self, state: &'static str, message: impl Into<String>) {
         self.say("WARNING", state, message.into(), None);
     }
 

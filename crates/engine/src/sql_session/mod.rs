@@ -3,30 +3,47 @@
 //! Prepared statements, portals and cursors, settings, the open transaction. Any SQL thread can serve any session,
 //! one at a time: what belongs to the thread is its [`SqlSeat`], what belongs to the client is here.
 
+mod copy;
 mod portal;
 mod prepared;
+mod reader;
 mod rows;
+mod run;
 mod seat;
+mod settings;
 mod split;
+mod utility;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use sql::{Cancel, Done, DoneKind, Identity, RowSink, SqlError, TransactionStatus};
+use sql::{Cancel, Column, Identity, RowSink, SqlError, TransactionStatus};
 use store::value::Value;
 
+use copy::CopyIn;
+pub use copy::{CopyLayout, CopyOptions};
 pub use portal::{Formats, Portal};
 use portal::{Portals, State};
-use prepared::{Body, Statements};
+use prepared::Statements;
 pub use prepared::{Prepared, ResultColumn};
 use rows::Rows;
 pub use rows::too_large as result_too_large;
 pub use seat::SqlSeat;
+use settings::Settings;
+use utility::Utility;
 
-use crate::activity::{Counted, Presence};
+use crate::activity::Presence;
+use crate::channels::{Inbox, Notification, Overflown};
 use crate::counters::Counter;
 use crate::engine::Engine;
-use crate::privilege::Command;
 use crate::session::Session;
+
+/// Takes what a statement gives to a client.
+pub trait ClientSink: RowSink {
+    /// The rows to come are data of a `COPY TO STDOUT`, in this layout.
+    /// `cancel` tells a sink that waits for its client when to give up.
+    fn begin_copy(&mut self, options: &CopyOptions, cancel: &Cancel);
+}
 
 /// What a statement ended with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,43 +59,102 @@ pub enum Outcome {
     Suspended,
     /// There was no statement.
     Empty,
+    /// Rows are to come from the client: see [`SqlSession::copy_columns`].
+    CopyIn,
 }
 
 /// A client's session.
 #[derive(Debug)]
 pub struct SqlSession {
+    engine: Arc<Engine>,
     session: Session,
     sql: sql::Session,
     statements: Statements,
     portals: Portals,
+    settings: Settings,
     cancel: Cancel,
+    copy: Option<Box<CopyIn>>,
+    inbox: Option<Arc<Inbox>>,
+    /// It has ever listened: only then is there anything to look for.
+    listening: bool,
+    /// What the open transaction announces, listens to or ends listening to when it commits.
+    pending: Vec<Utility>,
+    /// A text of several statements has made them one transaction.
+    implicit: bool,
     /// What others see of it; none for a session that nobody introduced.
     presence: Option<Presence>,
 }
 
 impl SqlSession {
     /// A session of somebody on this machine.
-    pub fn local() -> Self {
+    pub fn local(engine: Arc<Engine>) -> Self {
         Self {
+            engine,
             session: Session::local(),
             sql: sql::Session::new(),
             statements: Statements::default(),
             portals: Portals::default(),
+            settings: Settings::default(),
             cancel: Cancel::new(),
+            copy: None,
+            inbox: None,
+            listening: false,
+            pending: Vec::new(),
+            implicit: false,
             presence: None,
         }
     }
 
-    /// Says who speaks, how the client calls itself, and from where; others see the session from now on.
-    pub fn introduce(
+    /// Begins: who speaks, and what they want the settings to be. `timeout` is how long statements may run unless the
+    /// session says otherwise, `address` where the client is.
+    pub fn start(
         &mut self,
-        engine: &Arc<Engine>,
         identity: Identity,
-        application: &str,
         address: Option<String>,
-    ) {
+        timeout: Option<Duration>,
+        settings: &[(String, String)],
+    ) -> Result<(), SqlError> {
+        let timeout = timeout.map_or_else(|| "0".to_owned(), |timeout| format!("{}ms", timeout.as_millis()));
+        self.settings.tell("session_authorization", identity.user.clone());
+        for (name, value) in settings {
+            self.settings.start_with(name, value)?;
+        }
+        let application = self.settings.get("application_name").unwrap_or("").to_owned();
+        self.introduce(identity, &application, address);
+        self.apply_settings();
+        self.settings.tell_if_unset("statement_timeout", timeout);
+        Ok(())
+    }
+
+    /// Says who speaks, how the client calls itself, and from where; others see the session from now on.
+    fn introduce(&mut self, identity: Identity, application: &str, address: Option<String>) {
         self.sql.set_identity(identity.clone());
-        self.presence = Some(Presence::new(engine, identity, application.to_owned(), address));
+        self.presence = Some(Presence::new(&self.engine, identity, application.to_owned(), address));
+    }
+
+    /// Where what is announced to this session comes in. `wake` is called after each, from any thread.
+    pub fn set_wake(&mut self, wake: Box<dyn Fn() + Send + Sync>) {
+        self.inbox = Some(Inbox::new(wake));
+    }
+
+    /// The settings that clients are told at the start.
+    pub fn reported_settings(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.settings.reported()
+    }
+
+    /// Those of them that changed since the last call.
+    #[inline]
+    pub fn take_changed_settings(&mut self) -> Vec<(&'static str, String)> {
+        self.settings.take_changed()
+    }
+
+    /// How long it may sleep: in a transaction, and outside.
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        let name = match self.status() {
+            TransactionStatus::Idle => "idle_session_timeout",
+            _ => "idle_in_transaction_session_timeout",
+        };
+        self.settings.time(name)
     }
 
     /// What stops its statement.
@@ -87,13 +163,29 @@ impl SqlSession {
     }
 
     /// Whether it is in a transaction.
+    #[inline]
     pub fn status(&self) -> TransactionStatus {
         self.sql.status()
     }
 
     /// What its statements had to say beside their answers.
+    #[inline]
     pub fn take_notices(&mut self) -> Vec<sql::Notice> {
-        self.sql.take_notices()
+        let mut notices = self.sql.take_notices();
+        notices.retain(|notice| self.settings.wants(notice.severity));
+        notices
+    }
+
+    /// What was announced to it; nothing while a transaction is open. An error: more than may wait.
+    #[inline]
+    pub fn take_notifications(&mut self) -> Result<impl Iterator<Item = Notification>, Overflown> {
+        let taken = match &self.inbox {
+            Some(inbox) if self.listening && self.sql.status() == TransactionStatus::Idle => {
+                Some(inbox.take()?)
+            }
+            _ => None,
+        };
+        Ok(taken.into_iter().flatten())
     }
 
     /// Prepares a statement under a name; the empty name is taken again and again. `types` are those parameters'
@@ -105,16 +197,20 @@ impl SqlSession {
         text: &str,
         types: impl Iterator<Item = u32>,
     ) -> Result<(), SqlError> {
-        let result = self.prepare(seat, text, types).and_then(|prepared| self.statements.put(name, prepared));
+        let chosen = prepared::chosen_types(types);
+        let prepared = chosen.and_then(|chosen| self.prepare(seat, text, &chosen));
+        let result = prepared.and_then(|prepared| self.statements.put(name, prepared));
         counted(seat, result)
     }
 
     /// A prepared statement.
+    #[inline]
     pub fn prepared(&self, name: &str) -> Result<&Arc<Prepared>, SqlError> {
         self.statements.get(name)
     }
 
     /// Makes a portal of a prepared statement and values for its parameters.
+    #[inline]
     pub fn bind(
         &mut self,
         portal: &str,
@@ -126,6 +222,7 @@ impl SqlSession {
     }
 
     /// A portal.
+    #[inline]
     pub fn portal(&self, name: &str) -> Result<&Portal, SqlError> {
         self.portals.get(name)
     }
@@ -143,7 +240,7 @@ impl SqlSession {
         seat: &mut SqlSeat,
         name: &str,
         max_rows: u32,
-        sink: &mut dyn RowSink,
+        sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         let mut portal = self.portals.take(name)?;
         let result = self.run_portal(seat, &mut portal, max_rows, sink);
@@ -151,23 +248,17 @@ impl SqlSession {
         counted(seat, result)
     }
 
-    /// Runs one statement as text, without parameters.
-    pub fn run_text(
-        &mut self,
-        seat: &mut SqlSeat,
-        text: &str,
-        sink: &mut dyn RowSink,
-    ) -> Result<Outcome, SqlError> {
-        let result = self.run_sql(seat, text, &[], sink);
-        counted(seat, result)
-    }
-
     /// The client has ended a group of requests: outside a transaction its portals end with it.
     #[inline]
     pub fn sync(&mut self) {
         if self.sql.status() == TransactionStatus::Idle {
-            self.portals.clear();
+            self.portals.end_block(false);
         }
+    }
+
+    /// A request failed: a transaction that is open can only be rolled back.
+    pub fn fail(&mut self) {
+        self.sql.fail();
     }
 
     /// Forgets a prepared statement; one that does not exist is forgotten already.
@@ -184,14 +275,17 @@ impl SqlSession {
         &mut self,
         seat: &mut SqlSeat,
         text: &str,
-        types: impl Iterator<Item = u32>,
+        chosen: &[Option<sql::SqlType>],
     ) -> Result<Prepared, SqlError> {
         let text = split::single(text)?;
         if text.is_empty() {
             return Ok(Prepared::empty());
         }
-        let chosen = prepared::chosen_types(types)?;
-        let description = seat.executor()?.describe(&self.sql, text, &chosen)?;
+        if let Some(utility) = utility::read(text)? {
+            let columns = self.columns_of(&utility)?;
+            return Ok(Prepared::utility(text, utility, columns));
+        }
+        let description = seat.executor()?.describe(&self.sql, text, chosen)?;
         Ok(Prepared::new(text, description))
     }
 
@@ -201,66 +295,49 @@ impl SqlSession {
         seat: &mut SqlSeat,
         portal: &mut Portal,
         max_rows: u32,
-        sink: &mut dyn RowSink,
+        sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         match portal.state {
             State::Fresh if max_rows == 0 || portal.prepared.columns().is_none() => {
                 portal.state = State::Ended;
-                match portal.prepared.body() {
-                    Body::Empty => Ok(Outcome::Empty),
-                    Body::Sql => self.run_sql(seat, portal.prepared.text(), &portal.values, sink),
-                }
+                self.run_prepared(seat, &portal.prepared, &portal.values, sink)
             }
             State::Fresh => {
-                let mut rows = Rows::new(seat.lane().engine().options().result_size_max);
-                self.run_sql(seat, portal.prepared.text(), &portal.values, &mut rows)?;
-                portal.state = State::Rows { rows, next: 0 };
+                let mut rows = Kept(Rows::new(self.engine.options().result_size_max));
+                self.run_prepared(seat, &portal.prepared, &portal.values, &mut rows)?;
+                portal.state = State::Rows { rows: rows.0, next: 0 };
                 portal.replay(max_rows, sink)
             }
             State::Rows { .. } => portal.replay(max_rows, sink),
             State::Ended => portal.again(),
         }
     }
+}
 
-    /// Runs a statement: the gate for all of them.
-    #[inline]
-    fn run_sql(
-        &mut self,
-        seat: &mut SqlSeat,
-        text: &str,
-        values: &[Value],
-        sink: &mut dyn RowSink,
-    ) -> Result<Outcome, SqlError> {
-        seat.lane().count(Counter::CmdSql, 1);
-        if self.session.allow(Command::Sql).is_err() {
-            return Err(SqlError::new("42501", "permission denied"));
+impl Drop for SqlSession {
+    fn drop(&mut self) {
+        if let Some(inbox) = &self.inbox {
+            self.engine.channels.unlisten(None, inbox);
         }
-        self.cancel.reset();
-        let counted = seat.lane_mut().statement(text);
-        if let Some(presence) = &self.presence {
-            presence.begin(&counted);
-        }
-        let done = self.run_counted(seat, &counted, text, values, sink);
-        if let Some(presence) = &self.presence {
-            presence.end(self.sql.status());
-        }
-        done.map(outcome)
+    }
+}
+
+/// Keeps rows, as a portal and a cursor want them.
+struct Kept(Rows);
+
+impl RowSink for Kept {
+    fn columns(&mut self, columns: &[Column<'_>]) {
+        self.0.columns(columns);
     }
 
-    #[inline]
-    fn run_counted(
-        &mut self,
-        seat: &mut SqlSeat,
-        counted: &Counted,
-        text: &str,
-        values: &[Value],
-        sink: &mut dyn RowSink,
-    ) -> Result<Done, SqlError> {
-        let (lane, executor) = seat.tools()?;
-        counted.run(&lane.engine().store, executor, text, |executor| {
-            executor.execute(&mut self.sql, text, values, &self.cancel, sink)
-        })
+    fn row(&mut self, values: &[store::value::ValueRef<'_>]) -> Result<(), SqlError> {
+        self.0.row(values)
     }
+}
+
+impl ClientSink for Kept {
+    /// A `COPY` gives no rows to keep.
+    fn begin_copy(&mut self, _options: &CopyOptions, _cancel: &Cancel) {}
 }
 
 fn counted<T>(seat: &SqlSeat, result: Result<T, SqlError>) -> Result<T, SqlError> {
@@ -268,15 +345,4 @@ fn counted<T>(seat: &SqlSeat, result: Result<T, SqlError>) -> Result<T, SqlError
         seat.lane().count(Counter::SqlErrors, 1);
     }
     result
-}
-
-/// The outcome as clients are told it.
-#[inline]
-fn outcome(done: Done) -> Outcome {
-    if done.tag.is_empty() {
-        return Outcome::Empty;
-    }
-    let counted = matches!(done.kind, DoneKind::Rows) && done.tag != "EXPLAIN"
-        || matches!(done.tag, "SELECT" | "INSERT" | "UPDATE" | "DELETE");
-    Outcome::Complete { tag: done.tag, count: counted.then_some(done.affected) }
 }

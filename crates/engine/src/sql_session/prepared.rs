@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use sql::{Description, OwnedColumn, SqlError, SqlType};
 
-use crate::limits::{PREPARED_BYTES_MAX, PREPARED_STATEMENT_BYTES};
+use super::utility::Utility;
+use crate::limits::{NAME_BYTES_MAX, PREPARED_BYTES_MAX, PREPARED_STATEMENT_BYTES};
 
 /// A statement that waits for values.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) enum Body {
     Empty,
     /// The SQL layer.
     Sql,
+    /// The session itself.
+    Utility(Utility),
 }
 
 /// A column of a prepared statement's result.
@@ -52,6 +55,12 @@ impl Prepared {
         let parameter_oids = parameters.iter().map(|ty| ty.oid()).collect();
         let columns = columns.map(|columns| columns.into_iter().map(ResultColumn::new).collect());
         Self { text: text.into(), body: Body::Sql, parameters, parameter_oids, columns, tag }
+    }
+
+    /// A statement that the session answers, with the columns of its rows if it gives any.
+    pub(crate) fn utility(text: &str, utility: Utility, columns: Option<Vec<OwnedColumn>>) -> Self {
+        let description = Description { columns, ..Description::default() };
+        Self { body: Body::Utility(utility), ..Self::new(text, description) }
     }
 
     /// No statement at all.
@@ -82,6 +91,11 @@ impl Prepared {
     /// The columns of its rows; none for a statement that gives none.
     pub fn columns(&self) -> Option<&[ResultColumn]> {
         self.columns.as_deref()
+    }
+
+    /// The columns as the SQL layer has them.
+    pub(crate) fn owned_columns(&self) -> Option<Vec<OwnedColumn>> {
+        self.columns.as_ref().map(|columns| columns.iter().map(|column| column.column.clone()).collect())
     }
 
     /// PostgreSQL's word for it.
@@ -132,6 +146,7 @@ impl Statements {
         if self.named.contains_key(name) {
             return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
+        check_name(name)?;
         let bytes = self.bytes + prepared.bytes() + name.len();
         if bytes > PREPARED_BYTES_MAX {
             let message = format!(
@@ -147,6 +162,10 @@ impl Statements {
         Ok(())
     }
 
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         if name.is_empty() {
             return self.unnamed.take().is_some();
@@ -159,8 +178,16 @@ impl Statements {
     }
 }
 
+/// Names take memory too.
+pub(crate) fn check_name(name: &str) -> Result<(), SqlError> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    Err(SqlError::new("42622", format!("a name has {} bytes; the limit is {NAME_BYTES_MAX}", name.len())))
+}
+
 #[cold]
-fn unknown(name: &str) -> SqlError {
+pub(crate) fn unknown(name: &str) -> SqlError {
     if name.is_empty() {
         return SqlError::new("26000", "unnamed prepared statement does not exist");
     }

@@ -3,8 +3,6 @@
 //! A suspended result is made whole and kept here, so that a client that never asks for the rest holds no row of the
 //! store back. The values lie behind one another in one buffer.
 
-use std::ops::Range;
-
 use sql::{Column, OwnedColumn, RowSink, SqlError};
 use store::value::ValueRef;
 
@@ -29,11 +27,16 @@ impl Rows {
     }
 
     /// Gives some of them to a sink.
-    pub(crate) fn replay(&self, range: Range<usize>, sink: &mut dyn RowSink) -> Result<(), SqlError> {
+    pub(crate) fn replay(
+        &self,
+        wanted: impl Iterator<Item = usize>,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), SqlError> {
         let columns: Vec<Column<'_>> = self.columns.iter().map(OwnedColumn::as_column).collect();
         sink.columns(&columns);
         let mut values = Vec::with_capacity(columns.len());
-        for start in self.starts.get(range).unwrap_or_default() {
+        for row in wanted {
+            let Some(start) = self.starts.get(row) else { break };
             let mut rest = &self.bytes[*start..];
             values.clear();
             for _ in 0..columns.len() {

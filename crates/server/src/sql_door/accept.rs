@@ -6,9 +6,8 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
-use engine::{Lane, TICK_NS, TICKS_PER_SECOND, Tick};
+use engine::{Lane, Tick};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -21,6 +20,7 @@ use crate::limits::{
     ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENING_PATIENCE, OPENINGS_MAX, SWEEP_INTERVAL,
 };
 use crate::listen::Listener;
+use crate::pace::ticks;
 use crate::shared::Shared;
 
 /// Tokens below are listeners.
@@ -195,7 +195,7 @@ impl DoorAcceptor {
             }
             stays
         });
-        let idle = self.shared.idle_timeout().map(ticks);
+        let idle = self.shared.idle_timeout();
         for (place, found) in self.door.places.all() {
             let Some(mut guard) = found.look() else { continue };
             if let Some(connection) = guard.as_mut()
@@ -230,8 +230,8 @@ impl DoorAcceptor {
                 connection.closing = true;
                 last_words(connection, "57P01", "terminating connection due to administrator command", now);
             }
-            connection.flush();
-            if connection.output_waiting() == 0 || connection.broken {
+            connection.socket.flush();
+            if connection.socket.output_waiting() == 0 || connection.socket.broken {
                 self.door.places.close(place, guard);
             } else {
                 left = true;
@@ -244,9 +244,5 @@ impl DoorAcceptor {
 fn last_words(connection: &mut Connection, state: &str, message: &str, now: Tick) {
     let mut out = Vec::new();
     fatal(state, message, &mut out);
-    connection.deliver(&mut out, now);
-}
-
-fn ticks(duration: Duration) -> u64 {
-    duration.as_secs() * TICKS_PER_SECOND + u64::from(duration.subsec_nanos()) / TICK_NS
+    connection.socket.deliver(&mut out, now);
 }

@@ -10,7 +10,9 @@ use postgres::backend::{self, Report, Severity, Status};
 use postgres::frontend::{Bind, Malformed, Parse, Request, Target};
 
 use super::connection::Connection;
-use super::rows::{PortalRows, TextRows, field, format_of, refused};
+use super::copy::CopyIn;
+use super::rows::{ClientRows, field, format_of, refused};
+use super::turn::fatal;
 
 /// Executes one request and appends its replies.
 #[inline]
@@ -26,6 +28,9 @@ pub(crate) fn handle(
             Request::Terminate => {}
             _ => return,
         }
+    }
+    if connection.copy.is_some() {
+        return copying(seat, connection, request, out);
     }
     let result = match request {
         Request::Bind(bind) => self::bind(connection, bind, out),
@@ -51,7 +56,58 @@ pub(crate) fn handle(
     };
     if let Err(error) = result {
         connection.skipping = true;
+        connection.session.fail();
         fail(&error, out);
+    }
+}
+
+/// What may come while rows come in.
+fn copying(seat: &mut SqlSeat, connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) {
+    let Some(mut copy) = connection.copy.take() else { return };
+    let session = &mut connection.session;
+    let result = match request {
+        Request::CopyData(piece) => match copy.feed(seat, session, piece) {
+            Ok(()) => return connection.copy = Some(copy),
+            Err(error) => Err(error),
+        },
+        Request::CopyDone => copy.finish(seat, session),
+        Request::CopyFail(why) => {
+            let error = SqlError::new("57014", format!("COPY from stdin failed: {why}"));
+            Err(copy.failed(error, session))
+        }
+        // The client sends them without waiting for what its request turns out to be.
+        Request::Sync | Request::Flush => return connection.copy = Some(copy),
+        Request::Terminate => return connection.closing = true,
+        _ => {
+            connection.closing = true;
+            return fatal("08P01", "unexpected message during COPY from stdin", out);
+        }
+    };
+    end_copy(seat, connection, &copy, result, out);
+}
+
+fn end_copy(
+    seat: &mut SqlSeat,
+    connection: &mut Connection,
+    copy: &CopyIn,
+    result: Result<u64, SqlError>,
+    out: &mut Vec<u8>,
+) {
+    tell(connection, out);
+    let failed = result.is_err();
+    match result {
+        Ok(rows) => backend::command_complete("COPY", Some(rows), out),
+        Err(error) => {
+            connection.session.fail();
+            fail(&error, out);
+        }
+    }
+    if copy.extended {
+        connection.skipping = failed;
+    } else if failed {
+        end_query(seat, connection, true, out);
+    } else {
+        run_texts(seat, connection, &copy.rest, false, out);
     }
 }
 
@@ -86,7 +142,8 @@ fn sync(connection: &mut Connection, out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn ready(connection: &Connection, out: &mut Vec<u8>) {
+fn ready(connection: &mut Connection, out: &mut Vec<u8>) {
+    tell_notifications(connection, out);
     let status = match connection.session.status() {
         TransactionStatus::Idle => Status::Idle,
         TransactionStatus::InBlock => Status::InBlock,
@@ -95,27 +152,77 @@ fn ready(connection: &Connection, out: &mut Vec<u8>) {
     backend::ready(status, out);
 }
 
-/// Runs the statements of a text one after the other, up to the first that fails.
+/// Sends what was announced to the session. One that has not read what it wanted to hear is closed: what it missed
+/// cannot be told later.
+#[inline]
+pub(crate) fn tell_notifications(connection: &mut Connection, out: &mut Vec<u8>) {
+    match connection.session.take_notifications() {
+        Ok(notifications) => {
+            for heard in notifications {
+                backend::notification(heard.process, &heard.channel, &heard.payload, out);
+            }
+        }
+        Err(_) => {
+            connection.closing = true;
+            fatal("53400", "notifications were lost: they came faster than this client read them", out);
+        }
+    }
+}
+
 fn query(seat: &mut SqlSeat, connection: &mut Connection, text: &str, out: &mut Vec<u8>) {
-    let mut any = false;
+    let mut pieces = split_statements(text);
+    let (first, second) = (pieces.next(), pieces.next());
+    if first.is_none() {
+        backend::empty_query(out);
+    }
+    run_texts(seat, connection, text, second.is_none(), out);
+}
+
+/// Runs the statements of a text one after the other, up to the first that fails.
+fn run_texts(seat: &mut SqlSeat, connection: &mut Connection, text: &str, alone: bool, out: &mut Vec<u8>) {
+    let limit = seat.lane().engine().options().result_size_max;
+    let now = seat.lane().now();
     for Piece { start, sql } in split_statements(text) {
-        any = true;
-        let limit = seat.lane().engine().options().result_size_max;
-        let result = connection.session.run_text(seat, sql, &mut TextRows::new(out, limit));
-        tell_notices(connection, out);
+        let Connection { session, socket, .. } = connection;
+        let mut rows = ClientRows::described(out, socket, limit, now);
+        let result = session.run_text(seat, sql, alone, &mut rows);
+        if result.is_ok() {
+            rows.finish();
+        }
+        tell(connection, out);
         match result {
+            Ok(Outcome::CopyIn) => {
+                let rest = text.get(start + sql.len()..).unwrap_or("");
+                return begin_copy(connection, false, rest, out);
+            }
             Ok(outcome) => complete(outcome, out),
             Err(error) => {
+                connection.session.fail();
                 fail(&moved(error, text, start), out);
-                break;
+                return end_query(seat, connection, true, out);
             }
         }
     }
-    if !any {
-        backend::empty_query(out);
+    end_query(seat, connection, false, out);
+}
+
+/// The text of a simple query is done.
+fn end_query(seat: &mut SqlSeat, connection: &mut Connection, failed: bool, out: &mut Vec<u8>) {
+    if let Err(error) = connection.session.end_text(seat, failed) {
+        fail(&error, out);
     }
     connection.session.sync();
+    tell(connection, out);
     ready(connection, out);
+}
+
+/// Lets the rows of a `COPY FROM STDIN` come.
+fn begin_copy(connection: &mut Connection, extended: bool, rest: &str, out: &mut Vec<u8>) {
+    if let Some(copy) = CopyIn::begin(&connection.session, extended, rest) {
+        let (format, columns) = copy.shape();
+        backend::copy_in(format, columns, out);
+        connection.copy = Some(Box::new(copy));
+    }
 }
 
 /// The error with its position in the whole text.
@@ -168,7 +275,7 @@ fn decode(prepared: &Prepared, bind: &Bind<'_>, values: &mut Vec<Value>) -> Resu
 }
 
 #[inline]
-fn value(value: postgres::Value) -> Value {
+pub(crate) fn value(value: postgres::Value) -> Value {
     match value {
         postgres::Value::Null => Value::Null,
         postgres::Value::Integer(number) => Value::Integer(number),
@@ -229,12 +336,20 @@ fn execute(
 ) -> Result<(), SqlError> {
     let portal = connection.session.portal(name)?;
     let (prepared, formats) = (Arc::clone(portal.prepared()), portal.formats().clone());
-    let limit = out.len().saturating_add(seat.lane().engine().options().result_size_max);
+    let limit = seat.lane().engine().options().result_size_max;
+    let now = seat.lane().now();
     let columns = prepared.columns().unwrap_or_default();
-    let mut rows = PortalRows { columns, formats: &formats, out, limit, changed: false };
-    let result = connection.session.execute(seat, name, max_rows, &mut rows);
-    tell_notices(connection, out);
-    complete(result?, out);
+    let Connection { session, socket, .. } = connection;
+    let mut rows = ClientRows::of_portal(columns, &formats, out, socket, limit, now);
+    let result = session.execute(seat, name, max_rows, &mut rows);
+    if result.is_ok() {
+        rows.finish();
+    }
+    tell(connection, out);
+    match result? {
+        Outcome::CopyIn => begin_copy(connection, true, "", out),
+        outcome => complete(outcome, out),
+    }
     Ok(())
 }
 
@@ -252,6 +367,8 @@ fn complete(outcome: Outcome, out: &mut Vec<u8>) {
         Outcome::Complete { tag, count } => backend::command_complete(tag, count, out),
         Outcome::Suspended => backend::portal_suspended(out),
         Outcome::Empty => backend::empty_query(out),
+        // Its answer is another.
+        Outcome::CopyIn => {}
     }
 }
 
@@ -269,10 +386,14 @@ fn fail(error: &SqlError, out: &mut Vec<u8>) {
     backend::report(&report, out);
 }
 
+/// Sends notices, and the settings that changed.
 #[inline]
-fn tell_notices(connection: &mut Connection, out: &mut Vec<u8>) {
+fn tell(connection: &mut Connection, out: &mut Vec<u8>) {
     for notice in connection.session.take_notices() {
         tell_notice(&notice, out);
+    }
+    for (name, value) in connection.session.take_changed_settings() {
+        backend::parameter_status(name, &value, out);
     }
 }
 

@@ -16,10 +16,12 @@
 
 mod accept;
 mod connection;
+mod copy;
 mod dialogue;
 mod opening;
 mod places;
 mod rows;
+mod socket;
 mod turn;
 
 use std::collections::VecDeque;
@@ -34,7 +36,7 @@ pub(crate) use accept::{DoorAcceptor, DoorWaker};
 pub(crate) use turn::{Desk as SqlDesk, serve};
 
 use self::connection::Connection;
-use self::places::{Cancels, Places};
+use self::places::{Cancels, Place, Places};
 use crate::shared::Shared;
 
 /// The mark of the event that no connection causes: a statement of a memcached client waits, a connection wants
@@ -53,7 +55,7 @@ pub(crate) struct SqlDoor {
     call: OwnedFd,
     places: Places,
     cancels: Cancels,
-    /// Connections that have something to do without an event. At most one entry for each turn that ended early.
+    /// Connections that have something to do without an event, each once.
     again: Mutex<VecDeque<usize>>,
     shared: Arc<Shared>,
 }
@@ -114,7 +116,9 @@ impl SqlDoor {
 
     /// A connection that wants another turn, if one does.
     pub(crate) fn next_again(&self) -> Option<usize> {
-        self.again.lock().pop_front()
+        let place = self.again.lock().pop_front()?;
+        self.places.get(place)?.dequeue();
+        Some(place)
     }
 
     /// Whether [`SqlDoor::next_again`] would find one.
@@ -124,15 +128,23 @@ impl SqlDoor {
 
     /// Gives a connection another turn, behind those that wait already.
     fn turn_again(&self, place: usize) {
-        self.again.lock().push_back(place);
-        self.call();
+        if self.places.get(place).is_some_and(Place::enqueue) {
+            self.again.lock().push_back(place);
+            self.call();
+        }
     }
 
     /// Takes a connection in.
-    fn open(&self, connection: Connection) -> io::Result<()> {
+    fn open(self: &Arc<Self>, connection: Connection) -> io::Result<()> {
         let has_input = connection.has_input();
         let data = |place: usize| epoll::EventData::new_u64(place as u64);
         let place = self.places.put(connection, |connection, place| {
+            let door = Arc::downgrade(self);
+            connection.session.set_wake(Box::new(move || {
+                if let Some(door) = door.upgrade() {
+                    door.turn_again(place);
+                }
+            }));
             Ok(epoll::add(&self.epoll, connection.fd(), data(place), interest(false))?)
         })?;
         if has_input {

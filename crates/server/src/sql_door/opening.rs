@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use engine::{Identity, SqlSession, Tick};
+use engine::{Identity, SqlError, SqlSession, Tick};
 use postgres::backend::{self, Status};
 use postgres::opening::{NEWEST_MINOR, Opening as Packet, Refusal, parse};
 use rustix::io::Errno;
@@ -15,19 +15,6 @@ use super::connection::Connection;
 use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
 use crate::shared::Permit;
-
-/// The parameters that every session is told at its start, beside those of its own.
-const SERVER_PARAMETERS: &[(&str, &str)] = &[
-    ("server_version", "15.0 (sqlcached)"),
-    ("server_encoding", "UTF8"),
-    ("client_encoding", "UTF8"),
-    ("DateStyle", "ISO, MDY"),
-    ("TimeZone", "UTC"),
-    ("IntervalStyle", "postgres"),
-    ("integer_datetimes", "on"),
-    ("standard_conforming_strings", "on"),
-    ("is_superuser", "on"),
-];
 
 /// What a connection is between `accept` and its session. Encryption is asked for and refused here, and whoever is let
 /// in by the listener is trusted; a password exchange would be a second step behind the startup packet.
@@ -146,11 +133,16 @@ impl Opening {
         if minor > NEWEST_MINOR || minor == 1 || !unknown.is_empty() {
             backend::negotiate_protocol(NEWEST_MINOR.min(minor), unknown, &mut out);
         }
-        let mut session = SqlSession::local();
+        let mut session = SqlSession::local(Arc::clone(&door.shared.engine));
         let Ok(key) = door.cancels.admit(session.cancel().clone(), minor >= 2) else { return Step::End };
-        self.introduce(&mut session, door, key.process, parameters);
+        if let Err(error) = begin_session(&mut session, door, key.process, self.address(), parameters) {
+            door.cancels.forget(key.process);
+            fatal(error.state, &error.message, &mut out);
+            self.send(&out);
+            return Step::End;
+        }
         backend::authentication_ok(&mut out);
-        for (name, value) in SERVER_PARAMETERS {
+        for (name, value) in session.reported_settings() {
             backend::parameter_status(name, value, &mut out);
         }
         backend::backend_key(key.process, &key.secret, &mut out);
@@ -161,27 +153,85 @@ impl Opening {
         if sent { Step::Begin(Box::new(connection)) } else { Step::End }
     }
 
-    /// Who the client says it is, for others to see. A client that names no database means one called as itself.
-    fn introduce(
-        &self,
-        session: &mut SqlSession,
-        door: &SqlDoor,
-        number: i32,
-        parameters: &[(String, String)],
-    ) {
-        let given = |name: &str| {
-            let found = parameters.iter().find(|(given, value)| given == name && !value.is_empty());
-            found.map(|(_, value)| value.clone())
-        };
-        let user = given("user").unwrap_or_else(|| Identity::default().user);
-        let database = given("database").unwrap_or_else(|| user.clone());
+    /// The address that the client comes from; none for a Unix socket.
+    fn address(&self) -> Option<String> {
         let peer = rustix::net::getpeername(&self.fd).ok().flatten();
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-        session.introduce(
-            &door.shared.engine,
-            Identity { pid: number, user, database },
-            &given("application_name").unwrap_or_default(),
-            peer.map(|peer| peer.ip().to_string()),
-        );
+        peer.map(|peer| peer.ip().to_string())
+    }
+}
+
+/// Makes the session what its client asks for.
+fn begin_session(
+    session: &mut SqlSession,
+    door: &SqlDoor,
+    pid: i32,
+    address: Option<String>,
+    parameters: &[(String, String)],
+) -> Result<(), SqlError> {
+    let mut identity = Identity { pid, user: String::new(), database: String::new() };
+    let mut settings = Vec::new();
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" => identity.user.clone_from(value),
+            "database" => identity.database.clone_from(value),
+            "options" => settings.extend(options(value)?),
+            "replication" if value != "false" => {
+                return Err(SqlError::new("0A000", "replication connections are not supported"));
+            }
+            "replication" => {}
+            name if name.starts_with("_pq_.") => {}
+            _ => settings.push((name.clone(), value.clone())),
+        }
+    }
+    if identity.user.is_empty() {
+        return Err(SqlError::new("28000", "no PostgreSQL user name specified in startup packet"));
+    }
+    if identity.database.is_empty() {
+        identity.database.clone_from(&identity.user);
+    }
+    session.start(identity, address, door.shared.statement_timeout(), &settings)
+}
+
+/// The settings in `-c name=value --name=value`, as a server's command line has them; a backslash keeps a blank.
+fn options(text: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let mut words = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(next) = chars.next() {
+        match next {
+            '\\' => words.last_mut().into_iter().for_each(|word| word.extend(chars.next())),
+            blank if blank.is_whitespace() => words.push(String::new()),
+            other => words.last_mut().into_iter().for_each(|word| word.push(other)),
+        }
+    }
+    let mut settings = Vec::new();
+    let mut words = words.iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let setting = match word.as_str() {
+            "-c" => words.next().map(String::as_str),
+            word => word.strip_prefix("--").or_else(|| word.strip_prefix("-c")),
+        };
+        let wrong =
+            || SqlError::new("42601", format!("invalid command-line argument for server process: {word}"));
+        let (name, value) = setting.and_then(|setting| setting.split_once('=')).ok_or_else(wrong)?;
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::options;
+
+    #[test]
+    fn options_as_on_a_command_line() {
+        let pairs = |text: &str| -> Vec<String> {
+            options(text).unwrap().iter().map(|(name, value)| format!("{name}={value}")).collect()
+        };
+        assert_eq!(pairs("-c a=1 -cb=2  --c-d=x\\ y"), ["a=1", "b=2", "c_d=x y"]);
+        assert!(pairs("").is_empty());
+        for wrong in ["-c", "x", "--a", "-c a"] {
+            assert_eq!(options(wrong).unwrap_err().state, "42601", "{wrong}");
+        }
     }
 }

@@ -37,6 +37,8 @@ struct Free {
 pub(crate) struct Place {
     /// Something happened that nobody has looked at.
     marked: AtomicBool,
+    /// It waits for a turn.
+    queued: AtomicBool,
     /// The connection. Held by the thread that serves it, for as long as its statement runs, and never waited for.
     connection: Mutex<Option<Connection>>,
     /// What stops its statement. Held for a moment; taken last.
@@ -58,14 +60,14 @@ impl Places {
     /// Puts a connection into a free place; `register` is told which while the place is locked.
     pub(crate) fn put(
         &self,
-        connection: Connection,
-        register: impl FnOnce(&Connection, usize) -> io::Result<()>,
+        mut connection: Connection,
+        register: impl FnOnce(&mut Connection, usize) -> io::Result<()>,
     ) -> io::Result<usize> {
         let Some(place) = self.take_free() else { return Err(io::Error::other("no place for a connection")) };
         let Some(found) = self.get(place) else { return Err(io::Error::other("no such place")) };
         let mut guard = found.connection.lock();
         *found.cancel.lock() = Some(connection.cancel().clone());
-        if let Err(error) = register(&connection, place) {
+        if let Err(error) = register(&mut connection, place) {
             *found.cancel.lock() = None;
             drop(guard);
             self.free.lock().places.push(place);
@@ -113,6 +115,17 @@ impl Place {
         // With the fence in `is_marked`: either the holder of the lock sees the mark after it let go, or whoever
         // leaves it finds the lock free.
         fence(Ordering::SeqCst);
+    }
+
+    /// Notes that it waits for a turn; false when it does already.
+    pub(crate) fn enqueue(&self) -> bool {
+        // The queue's lock orders it.
+        !self.queued.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes that its turn has come: what happens from now on is worth another.
+    pub(crate) fn dequeue(&self) {
+        self.queued.store(false, Ordering::Relaxed);
     }
 
     /// Whether there is a mark, after the lock was let go.

@@ -1,68 +1,139 @@
-//! Rows of a result as `DataRow` messages.
+//! What statements give, as messages: rows of a portal, rows with their description, data of a `COPY`.
 
-use engine::{Column, Formats, ResultColumn, RowSink, SqlError, SqlType, ValueRef};
-use postgres::backend::{Field, data_row, row_description};
+use engine::{
+    Cancel, ClientSink, Column, CopyOptions, Formats, ResultColumn, RowSink, SqlError, SqlType, Tick,
+    ValueRef,
+};
+use postgres::backend::{Field, copy_data, copy_done, copy_out, data_row, row_description};
+use postgres::copy::Writer;
 use postgres::{Datum, Format, ValueError};
 
-/// Writes the rows of a portal, whose columns the client knows.
-pub(crate) struct PortalRows<'a> {
-    pub(crate) columns: &'a [ResultColumn],
-    pub(crate) formats: &'a Formats,
+use super::copy::wire_options;
+use super::socket::Socket;
+use crate::limits::SEND_AT_BYTES;
+
+/// Writes what a statement gives.
+pub(crate) struct ClientRows<'a> {
+    shape: Shape<'a>,
     pub(crate) out: &'a mut Vec<u8>,
+    socket: &'a mut Socket,
     /// How long `out` may become.
-    pub(crate) limit: usize,
-    /// The rows are other than was said.
-    pub(crate) changed: bool,
-}
-
-/// Writes a description of the columns and then the rows, all as text.
-pub(crate) struct TextRows<'a> {
-    types: Vec<u32>,
-    out: &'a mut Vec<u8>,
     limit: usize,
+    now: Tick,
 }
 
-impl RowSink for PortalRows<'_> {
-    #[inline]
-    fn columns(&mut self, columns: &[Column<'_>]) {
-        let same = |(said, is): (&ResultColumn, &Column<'_>)| said.column.ty == is.ty;
-        self.changed = self.columns.len() != columns.len() || !self.columns.iter().zip(columns).all(same);
-    }
-
-    #[inline]
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        if self.changed {
-            return Err(SqlError::new("0A000", "cached plan must not change result type")
-                .with_hint("a definition has changed; prepare the statement again"));
-        }
-        let columns = self.columns.iter().enumerate();
-        let values = columns.zip(values).map(|((at, column), value)| {
-            (column.type_oid, format_of(self.formats.is_binary(at)), datum(*value))
-        });
-        data_row(self.columns.len(), values, self.out).map_err(refused)?;
-        within(self.out.len(), self.limit)
-    }
+/// How rows are written.
+enum Shape<'a> {
+    /// As the client was told before.
+    Portal {
+        columns: &'a [ResultColumn],
+        formats: &'a Formats,
+        /// They are other than was said.
+        changed: bool,
+    },
+    /// As text, behind a description of the columns.
+    Described(Vec<u32>),
+    /// As data.
+    Copy { writer: Writer, types: Vec<u32>, cancel: Cancel },
 }
 
-impl<'a> TextRows<'a> {
-    pub(crate) fn new(out: &'a mut Vec<u8>, limit: usize) -> Self {
+impl<'a> ClientRows<'a> {
+    /// For a portal whose columns the client knows. `limit` is how many bytes its rows may take.
+    #[inline]
+    pub(crate) fn of_portal(
+        columns: &'a [ResultColumn],
+        formats: &'a Formats,
+        out: &'a mut Vec<u8>,
+        socket: &'a mut Socket,
+        limit: usize,
+        now: Tick,
+    ) -> Self {
         let limit = out.len().saturating_add(limit);
-        Self { types: Vec::new(), out, limit }
+        Self { shape: Shape::Portal { columns, formats, changed: false }, out, socket, limit, now }
+    }
+
+    /// For a statement that was sent as text.
+    pub(crate) fn described(out: &'a mut Vec<u8>, socket: &'a mut Socket, limit: usize, now: Tick) -> Self {
+        let limit = out.len().saturating_add(limit);
+        Self { shape: Shape::Described(Vec::new()), out, socket, limit, now }
+    }
+
+    /// Ends the data of a `COPY`.
+    pub(crate) fn finish(&mut self) {
+        if let Shape::Copy { writer, .. } = &self.shape {
+            let mut trailer = Vec::new();
+            writer.end(&mut trailer);
+            if !trailer.is_empty() {
+                copy_data(self.out, |out| out.extend_from_slice(&trailer));
+            }
+            copy_done(self.out);
+        }
     }
 }
 
-impl RowSink for TextRows<'_> {
+impl RowSink for ClientRows<'_> {
+    #[inline]
     fn columns(&mut self, columns: &[Column<'_>]) {
-        self.types.clear();
-        self.types.extend(columns.iter().map(|column| column.ty.oid()));
-        row_description(columns.iter().map(|column| field(*column, column.ty, Format::Text)), self.out);
+        match &mut self.shape {
+            Shape::Portal { columns: said, changed, .. } => {
+                let same = |(said, is): (&ResultColumn, &Column<'_>)| said.column.ty == is.ty;
+                *changed = said.len() != columns.len() || !said.iter().zip(columns).all(same);
+            }
+            Shape::Described(types) => {
+                types.clear();
+                types.extend(columns.iter().map(|column| column.ty.oid()));
+                row_description(
+                    columns.iter().map(|column| field(*column, column.ty, Format::Text)),
+                    self.out,
+                );
+            }
+            Shape::Copy { writer, types, .. } => {
+                types.extend(columns.iter().map(|column| column.ty.oid()));
+                copy_out(writer.format(), columns.len(), self.out);
+                let mut header = Vec::new();
+                writer.begin(columns.iter().map(|column| column.name), &mut header);
+                if !header.is_empty() {
+                    copy_data(self.out, |out| out.extend_from_slice(&header));
+                }
+            }
+        }
     }
 
+    #[inline]
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let columns = self.types.iter().zip(values);
-        let values = columns.map(|(type_oid, value)| (*type_oid, Format::Text, datum(*value)));
-        data_row(self.types.len(), values, self.out).map_err(refused)?;
-        within(self.out.len(), self.limit)
+        match &self.shape {
+            Shape::Portal { changed: true, .. } => return Err(changed()),
+            Shape::Portal { columns, formats, .. } => {
+                let values = columns.iter().enumerate().zip(values).map(|((at, column), value)| {
+                    (column.type_oid, format_of(formats.is_binary(at)), datum(*value))
+                });
+                data_row(columns.len(), values, self.out).map_err(refused)?;
+            }
+            Shape::Described(types) => {
+                let values = types.iter().zip(values);
+                let values = values.map(|(type_oid, value)| (*type_oid, Format::Text, datum(*value)));
+                data_row(types.len(), values, self.out).map_err(refused)?;
+            }
+            Shape::Copy { writer, types, cancel } => {
+                let values = types.iter().zip(values).map(|(type_oid, value)| (*type_oid, datum(*value)));
+                let mut result = Ok(());
+                copy_data(self.out, |out| result = writer.row(values, out));
+                result.map_err(refused)?;
+                if self.out.len() >= SEND_AT_BYTES {
+                    self.socket.deliver(self.out, self.now);
+                    self.socket.wait_for_room(cancel)?;
+                }
+                return Ok(());
+            }
+        }
+        if self.out.len() <= self.limit { Ok(()) } else { Err(engine::result_too_large(self.limit)) }
+    }
+}
+
+impl ClientSink for ClientRows<'_> {
+    fn begin_copy(&mut self, options: &CopyOptions, cancel: &Cancel) {
+        let writer = Writer::new(wire_options(options));
+        self.shape = Shape::Copy { writer, types: Vec::new(), cancel: cancel.clone() };
     }
 }
 
@@ -72,12 +143,13 @@ pub(crate) fn field(column: Column<'_>, ty: SqlType, format: Format) -> Field<'_
     Field { name: column.label, table, column: number, type_oid: ty.oid(), size: ty.size(), format }
 }
 
+#[inline]
 pub(crate) fn format_of(binary: bool) -> Format {
     if binary { Format::Binary } else { Format::Text }
 }
 
 #[inline]
-pub(crate) fn datum(value: ValueRef<'_>) -> Datum<'_> {
+fn datum(value: ValueRef<'_>) -> Datum<'_> {
     match value {
         ValueRef::Null => Datum::Null,
         ValueRef::Integer(number) => Datum::Integer(number),
@@ -92,7 +164,8 @@ pub(crate) fn refused(error: ValueError) -> SqlError {
     SqlError::new(error.state, error.message)
 }
 
-#[inline]
-fn within(len: usize, limit: usize) -> Result<(), SqlError> {
-    if len <= limit { Ok(()) } else { Err(engine::result_too_large(limit)) }
+#[cold]
+fn changed() -> SqlError {
+    SqlError::new("0A000", "cached plan must not change result type")
+        .with_hint("a definition has changed; prepare the statement again")
 }

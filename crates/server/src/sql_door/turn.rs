@@ -62,7 +62,7 @@ pub(crate) fn serve(door: &SqlDoor, desk: &mut Desk, place: usize, hung_up: bool
             }
             Next::Wait => {}
         }
-        let awaits_room = connection.output_waiting() > 0;
+        let awaits_room = connection.socket.output_waiting() > 0;
         if awaits_room != connection.awaits_room {
             connection.awaits_room = awaits_room;
             if door.watch(place, connection, awaits_room).is_err() {
@@ -89,17 +89,21 @@ impl Desk {
     fn turn(&mut self, connection: &mut Connection) -> Next {
         self.seat.lane_mut().begin_batch();
         let now = self.seat.lane().now();
-        let mut written = connection.flush();
+        let mut written = connection.socket.flush();
         let (mut read, mut stopped, mut progress) = (0, false, false);
-        while connection.has_room() && !connection.closing && !stopped {
+        while connection.socket.has_room() && !connection.closing && !stopped {
             let (count, more, executed) = self.round(connection);
             read += count;
             progress |= executed.consumed > 0;
             stopped = executed.stopped;
-            written += connection.deliver(&mut self.out, now);
+            written += connection.socket.deliver(&mut self.out, now);
             if !more {
                 break;
             }
+        }
+        if connection.copy.is_none() && !connection.closing {
+            dialogue::tell_notifications(connection, &mut self.out);
+            written += connection.socket.deliver(&mut self.out, now);
         }
         if self.out.capacity() > REPLY_BUFFER_KEPT_BYTES {
             self.out = Vec::new();
@@ -111,7 +115,9 @@ impl Desk {
     }
 
     fn next(&mut self, connection: &mut Connection, stopped: bool, within_memory: bool) -> Next {
-        if connection.broken || connection.ended && connection.output_waiting() == 0 && !stopped {
+        if connection.socket.broken
+            || connection.socket.ended && connection.socket.output_waiting() == 0 && !stopped
+        {
             return Next::Close;
         }
         if !within_memory {
@@ -119,9 +125,9 @@ impl Desk {
             return Next::Close;
         }
         if connection.closing {
-            return if connection.output_waiting() == 0 { Next::Close } else { Next::Wait };
+            return if connection.socket.output_waiting() == 0 { Next::Close } else { Next::Wait };
         }
-        if stopped && connection.has_room() {
+        if stopped && connection.socket.has_room() {
             self.seat.lane().count(Counter::ConnYields, 1);
             return Next::Again;
         }
@@ -131,7 +137,7 @@ impl Desk {
     /// Reads once and executes. Returns how many bytes came, and whether there may be more.
     fn round(&mut self, connection: &mut Connection) -> (usize, bool, Executed) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let (count, more) = connection.receive(&mut buffer);
+        let (count, more) = connection.socket.receive(&mut buffer);
         let executed = if connection.has_input() {
             let mut input = connection.take_input();
             input.extend_from_slice(&buffer[..count]);
@@ -151,7 +157,7 @@ impl Desk {
     fn execute(&mut self, connection: &mut Connection, input: &[u8]) -> Executed {
         let mut executed = Executed::default();
         for _ in 0..COMMANDS_PER_TURN {
-            if connection.closing || connection.broken {
+            if connection.closing || connection.socket.broken {
                 return executed;
             }
             match parse(&input[executed.consumed..]) {
@@ -168,8 +174,8 @@ impl Desk {
             }
             if self.out.len() >= SEND_AT_BYTES {
                 let now = self.seat.lane().now();
-                connection.deliver(&mut self.out, now);
-                if !connection.has_room() {
+                connection.socket.deliver(&mut self.out, now);
+                if !connection.socket.has_room() {
                     break;
                 }
             }
@@ -188,7 +194,7 @@ impl Desk {
         self.out.clear();
         fatal("XX000", "internal error", &mut self.out);
         let now = self.seat.lane().now();
-        connection.deliver(&mut self.out, now);
+        connection.socket.deliver(&mut self.out, now);
     }
 }
 

@@ -1,0 +1,349 @@
+//! `COPY`: what is copied, and how the data looks; rows that come in are stored in batches.
+
+use std::fmt::Write as _;
+
+use sql::{SqlError, SqlType};
+use store::value::Value;
+
+use super::reader::Reader;
+use crate::limits::{COPY_BATCH_ROWS, COPY_BATCH_VALUES};
+
+/// A `COPY` statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CopyStatement {
+    pub(crate) what: What,
+    pub(crate) direction: CopyDirection,
+    pub(crate) options: CopyOptions,
+}
+
+/// What is copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A table, by its name as it is written, and columns of it; none is all.
+    Table(String, Option<String>),
+    /// What a query gives.
+    Query(String),
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyDirection {
+    /// From the client.
+    In,
+    /// To the client.
+    Out,
+}
+
+/// The layout of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyLayout {
+    /// `FORMAT text`
+    Text,
+    /// `FORMAT csv`
+    Csv,
+    /// `FORMAT binary`
+    Binary,
+}
+
+/// How the data looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyOptions {
+    /// `FORMAT`
+    pub layout: CopyLayout,
+    /// `HEADER`
+    pub header: bool,
+    /// `DELIMITER`
+    pub delimiter: u8,
+    /// `NULL`
+    pub null: String,
+    /// `QUOTE`
+    pub quote: u8,
+    /// `ESCAPE`
+    pub escape: u8,
+}
+
+/// Options as far as they were given.
+#[derive(Default)]
+struct Given {
+    layout: Option<CopyLayout>,
+    header: bool,
+    delimiter: Option<u8>,
+    null: Option<String>,
+    quote: Option<u8>,
+    escape: Option<u8>,
+}
+
+/// Reads what follows the word `COPY`.
+pub(crate) fn read(reader: &mut Reader<'_>) -> Result<CopyStatement, SqlError> {
+    let what = if reader.at_sign(b'(') {
+        What::Query(reader.parenthesised()?.to_owned())
+    } else {
+        let table = reader.written_name()?.to_owned();
+        let columns = if reader.at_sign(b'(') { Some(reader.parenthesised()?.to_owned()) } else { None };
+        What::Table(table, columns)
+    };
+    let direction = if reader.keyword("FROM") {
+        CopyDirection::In
+    } else {
+        reader.expect("TO")?;
+        CopyDirection::Out
+    };
+    let own = if direction == CopyDirection::In { "STDIN" } else { "STDOUT" };
+    if !reader.keyword(own) {
+        let message = format!("COPY with a file or program of the server is not supported; use {own}");
+        return Err(SqlError::new("42501", message).with_hint("psql's \\copy command works for anyone"));
+    }
+    if direction == CopyDirection::In && matches!(what, What::Query(_)) {
+        return Err(SqlError::new("42601", "COPY from STDIN goes into a table, not into a query"));
+    }
+    reader.keyword("WITH");
+    let mut given = Given::default();
+    if reader.at_sign(b'(') {
+        let inner = reader.parenthesised()?;
+        new_options(&mut Reader::new(inner), &mut given)?;
+    } else {
+        old_options(reader, &mut given)?;
+    }
+    if reader.keyword("WHERE") {
+        return Err(SqlError::new("0A000", "COPY FROM with WHERE is not supported"));
+    }
+    reader.end()?;
+    Ok(CopyStatement { what, direction, options: given.checked()? })
+}
+
+/// `FORMAT csv, HEADER, DELIMITER ';'`
+fn new_options(reader: &mut Reader<'_>, given: &mut Given) -> Result<(), SqlError> {
+    loop {
+        let name = reader.name()?;
+        match name.as_str() {
+            "format" => given.layout = Some(layout(&reader.name()?)?),
+            "header" => given.header = switch(reader)?,
+            "freeze" => _ = switch(reader)?,
+            "encoding" => utf8(&reader.literal()?)?,
+            name => one(name, reader, given)?,
+        }
+        if !reader.sign(b',') {
+            return reader.end();
+        }
+    }
+}
+
+/// `CSV HEADER DELIMITER AS ';'`, as before PostgreSQL 9.0.
+fn old_options(reader: &mut Reader<'_>, given: &mut Given) -> Result<(), SqlError> {
+    let words = &["BINARY", "CSV", "HEADER", "FREEZE", "DELIMITER", "NULL", "QUOTE", "ESCAPE", "ENCODING"];
+    while let Some(word) = reader.one_of(words) {
+        match word {
+            "BINARY" => given.layout = Some(CopyLayout::Binary),
+            "CSV" => given.layout = Some(CopyLayout::Csv),
+            "HEADER" => given.header = true,
+            "FREEZE" => {}
+            "ENCODING" => utf8(&reader.literal()?)?,
+            word => {
+                reader.keyword("AS");
+                one(&word.to_lowercase(), reader, given)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one(name: &str, reader: &mut Reader<'_>, given: &mut Given) -> Result<(), SqlError> {
+    match name {
+        "delimiter" => given.delimiter = Some(byte(name, &reader.literal()?)?),
+        "null" => given.null = Some(reader.literal()?),
+        "quote" => given.quote = Some(byte(name, &reader.literal()?)?),
+        "escape" => given.escape = Some(byte(name, &reader.literal()?)?),
+        "force_quote" | "force_not_null" | "force_null" | "default" | "on_error" | "log_verbosity" => {
+            return Err(SqlError::new("0A000", format!("COPY option \"{name}\" is not supported")));
+        }
+        _ => return Err(SqlError::new("42601", format!("option \"{name}\" not recognized"))),
+    }
+    Ok(())
+}
+
+fn layout(name: &str) -> Result<CopyLayout, SqlError> {
+    match name {
+        "text" => Ok(CopyLayout::Text),
+        "csv" => Ok(CopyLayout::Csv),
+        "binary" => Ok(CopyLayout::Binary),
+        _ => Err(SqlError::new("22023", format!("COPY format \"{name}\" not recognized"))),
+    }
+}
+
+fn switch(reader: &mut Reader<'_>) -> Result<bool, SqlError> {
+    if reader.one_of(&["FALSE", "OFF"]).is_some() {
+        return Ok(false);
+    }
+    if reader.keyword("MATCH") {
+        return Err(SqlError::new("0A000", "COPY option HEADER MATCH is not supported"));
+    }
+    let _on = reader.one_of(&["TRUE", "ON"]).is_some() || reader.number().is_some_and(|number| number == 1);
+    Ok(true)
+}
+
+fn utf8(name: &str) -> Result<(), SqlError> {
+    if ["utf8", "utf-8", "unicode"].contains(&name.to_lowercase().as_str()) {
+        return Ok(());
+    }
+    Err(SqlError::new("22023", format!("encoding \"{name}\" is not supported; data is UTF8")))
+}
+
+fn byte(name: &str, text: &str) -> Result<u8, SqlError> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0) => Ok(*byte),
+        _ => Err(SqlError::new("0A000", format!("COPY {name} must be a single one-byte character"))),
+    }
+}
+
+impl Given {
+    fn checked(self) -> Result<CopyOptions, SqlError> {
+        let layout = self.layout.unwrap_or(CopyLayout::Text);
+        let csv = layout == CopyLayout::Csv;
+        let wrong = |message: &str| Err(SqlError::new("42601", message));
+        let looks = self.delimiter.is_some() || self.null.is_some() || self.header;
+        if layout == CopyLayout::Binary && looks {
+            return wrong("cannot specify DELIMITER, NULL or HEADER in BINARY mode");
+        }
+        if !csv && (self.quote.is_some() || self.escape.is_some()) {
+            return wrong("COPY quote and escape are available only in CSV mode");
+        }
+        let delimiter = self.delimiter.unwrap_or(if csv { b',' } else { b'\t' });
+        let quote = self.quote.unwrap_or(b'"');
+        let null = self.null.unwrap_or_else(|| if csv { String::new() } else { "\\N".into() });
+        if csv && delimiter == quote
+            || !csv && (delimiter.is_ascii_alphanumeric() || b"\\.".contains(&delimiter))
+        {
+            return wrong("COPY delimiter is a character that the data needs otherwise");
+        }
+        if null.contains(['\n', '\r']) || null.as_bytes().contains(&delimiter) {
+            return wrong("COPY null representation contains a delimiter or a line end");
+        }
+        Ok(CopyOptions {
+            layout,
+            header: self.header,
+            delimiter,
+            null,
+            quote,
+            escape: self.escape.unwrap_or(quote),
+        })
+    }
+}
+
+impl What {
+    /// The query that gives what is copied out, or the columns of what is copied in.
+    pub(crate) fn query(&self) -> String {
+        match self {
+            Self::Query(text) => text.clone(),
+            Self::Table(table, columns) => {
+                format!("SELECT {} FROM {table}", columns.as_deref().unwrap_or("*"))
+            }
+        }
+    }
+}
+
+/// A `COPY FROM STDIN` under way.
+#[derive(Debug)]
+pub(crate) struct CopyIn {
+    /// `INSERT INTO t (a, b) VALUES `
+    insert: String,
+    pub(crate) options: CopyOptions,
+    pub(crate) types: Vec<SqlType>,
+    /// Rows that wait to be stored together, value by value.
+    pub(crate) values: Vec<Value>,
+    /// How many rows are stored.
+    pub(crate) stored: u64,
+}
+
+impl CopyIn {
+    /// Rows for these columns of a table.
+    pub(crate) fn new(table: &str, names: &[&str], types: Vec<SqlType>, options: CopyOptions) -> Self {
+        let names: Vec<String> = names.iter().map(|name| sql::token::quoted_name(name)).collect();
+        let insert = format!("INSERT INTO {table} ({}) VALUES ", names.join(", "));
+        Self { insert, options, types, values: Vec::new(), stored: 0 }
+    }
+
+    /// Rows that one statement stores.
+    pub(crate) fn rows_per_batch(&self) -> usize {
+        (COPY_BATCH_VALUES / self.types.len().max(1)).clamp(1, COPY_BATCH_ROWS)
+    }
+
+    /// The statement that stores so many rows. The same number gives the same text, which is compiled once.
+    pub(crate) fn statement(&self, rows: usize) -> String {
+        let mut text = self.insert.clone();
+        let columns = self.types.len();
+        for row in 0..rows {
+            text.push_str(if row == 0 { "(" } else { ", (" });
+            for column in 0..columns {
+                let comma = if column == 0 { "" } else { ", " };
+                // Writing to a String never fails.
+                let _written = write!(text, "{comma}${}", row * columns + column + 1);
+            }
+            text.push(')');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::utility::{Utility, read};
+    use super::*;
+
+    fn copy(text: &str) -> CopyStatement {
+        match read(text) {
+            Ok(Some(Utility::Copy(copy))) => *copy,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_ways_of_writing_options() {
+        let csv = CopyOptions {
+            layout: CopyLayout::Csv,
+            header: true,
+            delimiter: b';',
+            null: "-".into(),
+            quote: b'\'',
+            escape: b'\'',
+        };
+        for text in [
+            "COPY t (a, \"B\") FROM STDIN (FORMAT csv, HEADER true, DELIMITER ';', NULL '-', QUOTE '''')",
+            "copy t (a, \"B\") from stdin with csv header delimiter as ';' null '-' quote ''''",
+        ] {
+            let found = copy(text);
+            assert_eq!(found.options, csv, "{text}");
+            assert_eq!(found.what, What::Table("t".into(), Some("a, \"B\"".into())));
+        }
+        let out = copy("COPY (SELECT (1)) TO STDOUT WITH (FORMAT binary)");
+        assert_eq!(out.what, What::Query("SELECT (1)".into()));
+        assert_eq!(out.direction, CopyDirection::Out);
+        assert_eq!(copy("COPY a.b TO STDOUT DELIMITER E'\\t'").what.query(), "SELECT * FROM a.b");
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for (text, state) in [
+            ("COPY t FROM '/etc/passwd'", "42501"),
+            ("COPY t TO PROGRAM 'rm'", "42501"),
+            ("COPY (SELECT 1) FROM STDIN", "42601"),
+            ("COPY t FROM STDIN (FORMAT xml)", "22023"),
+            ("COPY t FROM STDIN (FORMAT csv, DELIMITER '\"')", "42601"),
+            ("COPY t FROM STDIN (FORMAT binary, HEADER)", "42601"),
+            ("COPY t FROM STDIN (QUOTE 'x')", "42601"),
+            ("COPY t FROM STDIN (DELIMITER 'ab')", "0A000"),
+            ("COPY t FROM STDIN (ENCODING 'latin1')", "22023"),
+            ("COPY t FROM STDIN nonsense", "42601"),
+            ("COPY t", "42601"),
+        ] {
+            assert_eq!(read(text).unwrap_err().state, state, "{text}");
+        }
+    }
+
+    #[test]
+    fn statements_for_batches() {
+        let types = vec![SqlType::Int4, SqlType::Text];
+        let options = copy("COPY t FROM STDIN").options;
+        let copy = CopyIn::new("t", &["a", "b c"], types, options);
+        assert_eq!(copy.statement(2), "INSERT INTO t (\"a\", \"b c\") VALUES ($1, $2), ($3, $4)");
+    }
+}

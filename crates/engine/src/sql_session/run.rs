@@ -1,0 +1,524 @@
+//! Runs statements: those of the SQL layer, and those that the session answers itself.
+
+use std::sync::Arc;
+
+use sql::{Done, DoneKind, OwnedColumn, RowSink, SqlError, SqlType, TransactionStatus};
+use store::value::{Value, ValueRef};
+
+use super::copy::{CopyDirection, CopyIn, CopyStatement, What};
+use super::portal::Portal;
+use super::prepared::{self, Body, Prepared, check_name};
+use super::rows::Rows;
+use super::settings::{self, Settings, on_off};
+use super::utility::{self, Discard, Utility};
+use super::{ClientSink, CopyOptions, Kept, Outcome, SqlSeat, SqlSession, counted};
+use crate::activity::Counted;
+use crate::counters::Counter;
+use crate::limits::PAYLOAD_BYTES_MAX;
+use crate::privilege::Command;
+
+/// A tag without a count.
+fn done(tag: &'static str) -> Result<Outcome, SqlError> {
+    Ok(Outcome::Complete { tag, count: None })
+}
+
+impl SqlSession {
+    /// Runs one statement as text, without parameters. `alone`: the client sent no other with it;
+    /// several are one transaction, as long as nobody says otherwise.
+    pub fn run_text(
+        &mut self,
+        seat: &mut SqlSeat,
+        text: &str,
+        alone: bool,
+        sink: &mut dyn ClientSink,
+    ) -> Result<Outcome, SqlError> {
+        let result = self.run_one(seat, text, alone, sink);
+        counted(seat, result)
+    }
+
+    /// The statements that the client sent together are done, or one of them failed.
+    pub fn end_text(&mut self, seat: &mut SqlSeat, failed: bool) -> Result<(), SqlError> {
+        if !std::mem::take(&mut self.implicit) || self.status() == TransactionStatus::Idle {
+            return Ok(());
+        }
+        let end = if failed { "ROLLBACK" } else { "COMMIT" };
+        self.run_sql(seat, end, &[], &mut Kept(Rows::new(0))).map(|_| ())
+    }
+
+    fn run_one(
+        &mut self,
+        seat: &mut SqlSeat,
+        text: &str,
+        alone: bool,
+        sink: &mut dyn ClientSink,
+    ) -> Result<Outcome, SqlError> {
+        if let Some(utility) = utility::read(text)? {
+            return self.run_utility(seat, &utility, sink);
+        }
+        if !alone {
+            self.join_text(seat, text)?;
+        }
+        self.run_sql(seat, text, &[], sink)
+    }
+
+    /// Makes the statements of a text one transaction: begins it before the first that reads or writes rows, and ends
+    /// it before a definition, which takes effect at once.
+    fn join_text(&mut self, seat: &mut SqlSeat, text: &str) -> Result<(), SqlError> {
+        let first = sql::token::Tokens::new(text).next();
+        let is = |words: &[&str]| first.is_some_and(|first| words.iter().any(|word| first.is(word)));
+        if is(&["BEGIN", "START", "CREATE", "DROP", "ALTER", "TRUNCATE", "REINDEX", "ANALYZE"]) {
+            return self.end_text(seat, false);
+        }
+        let rows = is(&["SELECT", "VALUES", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]);
+        if rows && self.status() == TransactionStatus::Idle {
+            self.run_sql(seat, "BEGIN", &[], &mut Kept(Rows::new(0)))?;
+            self.implicit = true;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn run_prepared(
+        &mut self,
+        seat: &mut SqlSeat,
+        prepared: &Prepared,
+        values: &[Value],
+        sink: &mut dyn ClientSink,
+    ) -> Result<Outcome, SqlError> {
+        match prepared.body() {
+            Body::Sql => self.run_sql(seat, prepared.text(), values, sink),
+            Body::Empty => Ok(Outcome::Empty),
+            Body::Utility(utility) => self.run_utility(seat, utility, sink),
+        }
+    }
+
+    /// Runs a statement of the SQL layer: the gate for all of them.
+    #[inline]
+    fn run_sql(
+        &mut self,
+        seat: &mut SqlSeat,
+        text: &str,
+        values: &[Value],
+        sink: &mut dyn RowSink,
+    ) -> Result<Outcome, SqlError> {
+        self.pass_gate(seat)?;
+        let before = self.sql.status();
+        let counted = seat.lane_mut().statement(text);
+        if let Some(presence) = &self.presence {
+            presence.begin(&counted);
+        }
+        let result = self.run_counted(seat, &counted, text, values, sink);
+        if let Some(presence) = &self.presence {
+            presence.end(self.sql.status());
+        }
+        if before != TransactionStatus::Idle {
+            self.after_block(&result);
+        }
+        result.map(outcome)
+    }
+
+    #[inline]
+    fn run_counted(
+        &mut self,
+        seat: &mut SqlSeat,
+        counted: &Counted,
+        text: &str,
+        values: &[Value],
+        sink: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        let (lane, executor) = seat.tools()?;
+        counted.run(&lane.engine().store, executor, text, |executor| {
+            executor.execute(&mut self.sql, text, values, &self.cancel, sink)
+        })
+    }
+
+    /// Every statement passes here.
+    #[inline]
+    fn pass_gate(&mut self, seat: &SqlSeat) -> Result<(), SqlError> {
+        seat.lane().count(Counter::CmdSql, 1);
+        if self.session.allow(Command::Sql).is_err() {
+            return Err(SqlError::new("42501", "permission denied"));
+        }
+        self.cancel.reset();
+        Ok(())
+    }
+
+    /// What the end of a transaction ends.
+    fn after_block(&mut self, result: &Result<Done, SqlError>) {
+        let committed = result.as_ref().is_ok_and(|done| done.tag == "COMMIT");
+        if self.sql.status() != TransactionStatus::Idle && !committed {
+            return;
+        }
+        self.implicit = false;
+        self.portals.end_block(!committed);
+        self.settings.end_block(!committed);
+        self.apply_settings();
+        for pending in std::mem::take(&mut self.pending) {
+            if committed {
+                self.announce(&pending);
+            }
+        }
+    }
+
+    /// Makes the SQL layer know the settings that it heeds.
+    pub(super) fn apply_settings(&mut self) {
+        self.sql.set_statement_timeout(self.settings.own_time("statement_timeout"));
+        self.sql.set_default_read_only(self.settings.is_on("default_transaction_read_only"));
+    }
+
+    fn in_block(&self) -> bool {
+        self.status() != TransactionStatus::Idle
+    }
+
+    fn run_utility(
+        &mut self,
+        seat: &mut SqlSeat,
+        utility: &Utility,
+        sink: &mut dyn ClientSink,
+    ) -> Result<Outcome, SqlError> {
+        self.pass_gate(seat)?;
+        if self.status() == TransactionStatus::Failed {
+            let message = "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(SqlError::new("25P02", message));
+        }
+        match utility {
+            Utility::Set { name, value, local } => self.set(name, value.as_deref(), *local),
+            Utility::Show(name) => self.show(name.as_deref(), sink),
+            Utility::Reset(name) => self.reset(name.as_deref()),
+            Utility::Discard(what) => self.discard(*what),
+            Utility::Prepare { name, types, text } => {
+                if name.is_empty() {
+                    return Err(SqlError::new("42601", "a prepared statement has a name"));
+                }
+                let prepared = self.prepare(seat, text, types)?;
+                self.statements.put(name, prepared)?;
+                done("PREPARE")
+            }
+            Utility::Execute { name, values } => self.execute_prepared(seat, name, values, sink),
+            Utility::Deallocate(name) => self.deallocate(name.as_deref()),
+            Utility::Declare { name, hold, forward_only, text } => {
+                self.declare(seat, name, text, *hold, *forward_only)
+            }
+            Utility::Fetch { name, direction, only_move } => {
+                let mut portal = self.portals.take(name).map_err(|_| no_cursor(name))?;
+                let count = match only_move {
+                    true => portal.fetch(*direction, None),
+                    false => portal.fetch(*direction, Some(sink)),
+                };
+                self.portals.give_back(name, portal);
+                let tag = if *only_move { "MOVE" } else { "FETCH" };
+                Ok(Outcome::Complete { tag, count: Some(count?) })
+            }
+            Utility::Close(name) => self.close(name.as_deref()),
+            Utility::Listen(_) | Utility::Unlisten(_) | Utility::Notify { .. } => self.channel(utility),
+            Utility::Copy(copy) => self.copy(seat, copy, sink),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<Outcome, SqlError> {
+        let in_block = self.in_block();
+        if local && !in_block {
+            self.sql.warn("25P01", "SET LOCAL can only be used in transaction blocks");
+            return done("SET");
+        }
+        self.settings.set(name, value, local, in_block)?;
+        self.apply_settings();
+        done("SET")
+    }
+
+    fn reset(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
+        let in_block = self.in_block();
+        match name {
+            Some(name) => self.settings.set(name, None, false, in_block)?,
+            None => self.settings.reset_all(in_block),
+        }
+        self.apply_settings();
+        done("RESET")
+    }
+
+    fn show(&mut self, name: Option<&str>, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
+        let columns = show_columns(name);
+        sink.columns(&columns.iter().map(OwnedColumn::as_column).collect::<Vec<_>>());
+        let Some(name) = name else {
+            for (name, value) in self.settings.all() {
+                let value = self.current(name).unwrap_or_else(|| value.to_owned());
+                sink.row(&[ValueRef::Text(name), ValueRef::Text(&value), ValueRef::Text("")])?;
+            }
+            return done("SHOW");
+        };
+        let value = self.current(name).or_else(|| self.settings.get(name).map(str::to_owned));
+        let value = value.or_else(|| self.setting_of_server(name)).ok_or_else(|| settings::unknown(name))?;
+        sink.row(&[ValueRef::Text(&value)])?;
+        done("SHOW")
+    }
+
+    /// Settings whose value is the state of the session.
+    fn current(&self, name: &str) -> Option<String> {
+        match name {
+            "transaction_isolation" => Some(self.sql.isolation().to_owned()),
+            "transaction_read_only" => Some(on_off(self.sql.read_only()).to_owned()),
+            "default_transaction_read_only" => Some(on_off(self.sql.default_read_only()).to_owned()),
+            _ => None,
+        }
+    }
+
+    fn setting_of_server(&self, name: &str) -> Option<String> {
+        let settings = self.engine.settings();
+        settings.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    fn discard(&mut self, what: Discard) -> Result<Outcome, SqlError> {
+        if what == Discard::All {
+            if self.in_block() {
+                return Err(SqlError::new("25001", "DISCARD ALL cannot run inside a transaction block"));
+            }
+            self.portals.clear();
+            self.statements.clear();
+            self.settings.reset_all(false);
+            self.apply_settings();
+            self.announce(&Utility::Unlisten(None));
+        }
+        done(match what {
+            Discard::All => "DISCARD ALL",
+            Discard::Plans => "DISCARD PLANS",
+            Discard::Sequences => "DISCARD SEQUENCES",
+            Discard::Temp => "DISCARD TEMP",
+        })
+    }
+
+    fn deallocate(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
+        match name {
+            None => {
+                self.statements.clear();
+                done("DEALLOCATE ALL")
+            }
+            Some(name) if self.statements.remove(name) => done("DEALLOCATE"),
+            Some(name) => Err(prepared::unknown(name)),
+        }
+    }
+
+    /// `EXECUTE`: the values are computed first.
+    fn execute_prepared(
+        &mut self,
+        seat: &mut SqlSeat,
+        name: &str,
+        values: &str,
+        sink: &mut dyn ClientSink,
+    ) -> Result<Outcome, SqlError> {
+        let prepared = Arc::clone(self.statements.get(name)?);
+        let mut taken = OneRow::default();
+        if !values.is_empty() {
+            self.run_sql(seat, &format!("SELECT {values}"), &[], &mut taken)?;
+        }
+        let (given, taken_by) = (taken.values.len(), prepared.parameters().len());
+        if given != taken_by {
+            let message = format!(
+                "wrong number of parameters for prepared statement \"{name}\": expected {taken_by}, but got {given}"
+            );
+            return Err(SqlError::new("42601", message));
+        }
+        if let Body::Utility(Utility::Execute { .. }) = prepared.body() {
+            return Err(SqlError::new("0A000", "EXECUTE of a statement that is an EXECUTE is not supported"));
+        }
+        self.run_prepared(seat, &prepared, &taken.values, sink)
+    }
+
+    fn declare(
+        &mut self,
+        seat: &mut SqlSeat,
+        name: &str,
+        text: &str,
+        hold: bool,
+        forward_only: bool,
+    ) -> Result<Outcome, SqlError> {
+        if !hold && !self.in_block() {
+            return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks")
+                .with_hint("declare it WITH HOLD, or use BEGIN"));
+        }
+        check_name(name)?;
+        let prepared = self.prepare(seat, text, &[])?;
+        if prepared.columns().is_none() || prepared.tag() != "SELECT" {
+            return Err(SqlError::new("42601", "a cursor is declared for a query"));
+        }
+        let mut rows = Kept(Rows::new(self.engine.options().result_size_max));
+        self.run_sql(seat, prepared.text(), &[], &mut rows)?;
+        self.portals.put(name, Portal::cursor(Arc::new(prepared), rows.0, hold, forward_only))?;
+        done("DECLARE CURSOR")
+    }
+
+    fn close(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
+        match name {
+            None => {
+                self.portals.clear();
+                done("CLOSE CURSOR ALL")
+            }
+            Some(name) if self.portals.remove(name) => done("CLOSE CURSOR"),
+            Some(name) => Err(no_cursor(name)),
+        }
+    }
+
+    /// `LISTEN`, `UNLISTEN`, `NOTIFY`: in a transaction when it commits.
+    fn channel(&mut self, utility: &Utility) -> Result<Outcome, SqlError> {
+        let tag = match utility {
+            Utility::Listen(channel) => {
+                check_name(channel)?;
+                if self.inbox.is_none() {
+                    return Err(SqlError::new("0A000", "this connection cannot LISTEN"));
+                }
+                "LISTEN"
+            }
+            Utility::Notify { channel, payload } => {
+                check_name(channel)?;
+                if payload.len() >= PAYLOAD_BYTES_MAX {
+                    return Err(SqlError::new("22023", "payload string too long"));
+                }
+                "NOTIFY"
+            }
+            _ => "UNLISTEN",
+        };
+        if self.in_block() {
+            if self.pending.len() >= crate::limits::PENDING_MAX {
+                return Err(SqlError::new("54000", "too many notifications in one transaction"));
+            }
+            self.pending.push(utility.clone());
+        } else {
+            self.announce(utility);
+        }
+        done(tag)
+    }
+
+    fn announce(&mut self, utility: &Utility) {
+        self.listening |= matches!(utility, Utility::Listen(_));
+        let channels = &self.engine.channels;
+        match (utility, &self.inbox) {
+            (Utility::Notify { channel, payload }, _) => {
+                channels.notify(self.sql.identity().pid, channel, payload);
+            }
+            (Utility::Listen(channel), Some(inbox)) => channels.listen(channel, inbox),
+            (Utility::Unlisten(channel), Some(inbox)) => channels.unlisten(channel.as_deref(), inbox),
+            _ => {}
+        }
+    }
+
+    fn copy(
+        &mut self,
+        seat: &mut SqlSeat,
+        copy: &CopyStatement,
+        sink: &mut dyn ClientSink,
+    ) -> Result<Outcome, SqlError> {
+        let query = copy.what.query();
+        if copy.direction == CopyDirection::Out {
+            sink.begin_copy(&copy.options, &self.cancel);
+            let outcome = self.run_sql(seat, &query, &[], sink)?;
+            let Outcome::Complete { count, .. } = outcome else { return done("COPY") };
+            return Ok(Outcome::Complete { tag: "COPY", count });
+        }
+        let What::Table(table, _) = &copy.what else { return done("COPY") };
+        let columns = self.prepare(seat, &query, &[])?;
+        let columns = columns.columns().unwrap_or_default();
+        let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();
+        let types = columns.iter().map(|column| column.column.ty).collect();
+        self.copy = Some(Box::new(CopyIn::new(table, &names, types, copy.options.clone())));
+        Ok(Outcome::CopyIn)
+    }
+
+    /// The types of the columns that rows are to come for, and how the data looks.
+    pub fn copy_columns(&self) -> Option<(&[SqlType], &CopyOptions)> {
+        self.copy.as_ref().map(|copy| (&copy.types[..], &copy.options))
+    }
+
+    /// Takes a row of a `COPY FROM STDIN`; every so many are stored.
+    pub fn copy_row(
+        &mut self,
+        seat: &mut SqlSeat,
+        values: impl Iterator<Item = Result<Value, SqlError>>,
+    ) -> Result<(), SqlError> {
+        let Some(copy) = &mut self.copy else { return Ok(()) };
+        for value in values {
+            copy.values.push(value?);
+        }
+        if copy.values.len() >= copy.rows_per_batch() * copy.types.len() {
+            let rows = copy.rows_per_batch();
+            return self.store_rows(seat, rows);
+        }
+        Ok(())
+    }
+
+    /// The last row has come; returns how many there were.
+    pub fn copy_end(&mut self, seat: &mut SqlSeat) -> Result<u64, SqlError> {
+        let waiting = self.copy.as_ref().map_or(0, |copy| copy.values.len() / copy.types.len().max(1));
+        if waiting > 0 {
+            self.store_rows(seat, waiting)?;
+        }
+        Ok(self.copy.take().map_or(0, |copy| copy.stored))
+    }
+
+    /// Gives up a `COPY FROM STDIN`; returns how many rows are stored nevertheless: outside a transaction those of the
+    /// whole batches before.
+    pub fn copy_abort(&mut self) -> u64 {
+        let stored = self.copy.take().map_or(0, |copy| copy.stored);
+        if self.in_block() { 0 } else { stored }
+    }
+
+    fn store_rows(&mut self, seat: &mut SqlSeat, rows: usize) -> Result<(), SqlError> {
+        let Some(mut copy) = self.copy.take() else { return Ok(()) };
+        let result = self.run_sql(seat, &copy.statement(rows), &copy.values, &mut Kept(Rows::new(0)));
+        copy.values.clear();
+        if result.is_ok() {
+            copy.stored += rows as u64;
+        }
+        self.copy = Some(copy);
+        result.map(|_| ())
+    }
+
+    /// The columns of the rows that such a statement gives, if it gives any.
+    pub(super) fn columns_of(&self, utility: &Utility) -> Result<Option<Vec<OwnedColumn>>, SqlError> {
+        Ok(match utility {
+            Utility::Show(name) => Some(show_columns(name.as_deref())),
+            Utility::Fetch { name, only_move: false, .. } => {
+                self.portals.get(name)?.prepared().owned_columns()
+            }
+            Utility::Execute { name, .. } => self.statements.get(name)?.owned_columns(),
+            _ => None,
+        })
+    }
+}
+
+fn show_columns(name: Option<&str>) -> Vec<OwnedColumn> {
+    let column =
+        |name: &str| OwnedColumn { name: name.into(), label: name.into(), ty: SqlType::Text, table: None };
+    match name {
+        Some(name) => vec![column(Settings::shown_name(name).unwrap_or(name))],
+        None => vec![column("name"), column("setting"), column("description")],
+    }
+}
+
+fn no_cursor(name: &str) -> SqlError {
+    SqlError::new("34000", format!("cursor \"{name}\" does not exist"))
+}
+
+/// Takes the values of one row.
+#[derive(Default)]
+struct OneRow {
+    values: Vec<Value>,
+}
+
+impl RowSink for OneRow {
+    fn columns(&mut self, _columns: &[sql::Column<'_>]) {}
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.values = values.iter().map(|value| ValueRef::to_owned(*value)).collect();
+        Ok(())
+    }
+}
+
+/// The outcome as clients are told it.
+#[inline]
+fn outcome(done: Done) -> Outcome {
+    if done.tag.is_empty() {
+        return Outcome::Empty;
+    }
+    let counted = matches!(done.kind, DoneKind::Rows) && done.tag != "EXPLAIN"
+        || matches!(done.tag, "SELECT" | "INSERT" | "UPDATE" | "DELETE");
+    Outcome::Complete { tag: done.tag, count: counted.then_some(done.affected) }
+}

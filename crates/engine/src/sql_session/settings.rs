@@ -1,0 +1,395 @@
+//! A session's settings, as `SET` and `SHOW` know them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sql::SqlError;
+
+/// What a setting accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepts {
+    /// Any text.
+    Text,
+    /// `on` and `off`, and PostgreSQL's other words for them.
+    Switch,
+    /// A switch that has one position here: the other is refused.
+    Always(bool),
+    /// A number in this range.
+    Number(i64, i64),
+    /// A time, in milliseconds or with a unit.
+    Time,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A text whose first word, up to a comma, is one of these; others would change what results look like.
+    First(&'static [&'static str]),
+    /// Nothing: it tells a fact.
+    Fixed,
+}
+
+/// A setting that there is.
+#[derive(Debug)]
+struct Known {
+    /// As clients are told it; found in any case.
+    name: &'static str,
+    default: &'static str,
+    accepts: Accepts,
+    /// Clients are told each change.
+    reported: bool,
+}
+
+const fn known(name: &'static str, default: &'static str, accepts: Accepts) -> Known {
+    Known { name, default, accepts, reported: false }
+}
+
+const fn reported(name: &'static str, default: &'static str, accepts: Accepts) -> Known {
+    Known { name, default, accepts, reported: true }
+}
+
+const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
+const MESSAGES: &[&str] =
+    &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+
+/// Every setting, in the order of `SHOW ALL`. Those that PostgreSQL has for its planner, its disks and its replicas are
+/// accepted where tools set them without asking, and mean nothing here.
+const KNOWN: &[Known] = &[
+    reported("application_name", "", Accepts::Text),
+    known("backslash_quote", "safe_encoding", Accepts::Text),
+    known("bytea_output", "hex", Accepts::Word(&["hex"])),
+    known("check_function_bodies", "on", Accepts::Switch),
+    reported("client_encoding", "UTF8", Accepts::First(&["utf8", "utf-8", "unicode"])),
+    known("client_min_messages", "notice", Accepts::Word(MESSAGES)),
+    reported("DateStyle", "ISO, MDY", Accepts::First(&["iso", "mdy", "dmy", "ymd"])),
+    known("default_table_access_method", "heap", Accepts::Text),
+    known("default_tablespace", "", Accepts::Text),
+    known("default_transaction_deferrable", "off", Accepts::Switch),
+    known("default_transaction_isolation", "read committed", Accepts::Word(ISOLATION)),
+    reported("default_transaction_read_only", "off", Accepts::Switch),
+    known("escape_string_warning", "on", Accepts::Switch),
+    known("extra_float_digits", "1", Accepts::Number(-15, 3)),
+    known("idle_in_transaction_session_timeout", "0", Accepts::Time),
+    known("idle_session_timeout", "0", Accepts::Time),
+    reported("in_hot_standby", "off", Accepts::Fixed),
+    reported("integer_datetimes", "on", Accepts::Fixed),
+    reported("IntervalStyle", "postgres", Accepts::Word(&["postgres"])),
+    reported("is_superuser", "on", Accepts::Fixed),
+    known("jit", "off", Accepts::Switch),
+    known("lc_collate", "C", Accepts::Fixed),
+    known("lc_ctype", "C", Accepts::Fixed),
+    known("lc_messages", "C", Accepts::Text),
+    known("lc_monetary", "C", Accepts::Text),
+    known("lc_numeric", "C", Accepts::Text),
+    known("lc_time", "C", Accepts::Text),
+    known("lock_timeout", "0", Accepts::Time),
+    known("max_identifier_length", "63", Accepts::Fixed),
+    known("row_security", "on", Accepts::Switch),
+    known("search_path", "\"$user\", public", Accepts::Text),
+    reported("server_encoding", "UTF8", Accepts::Fixed),
+    reported("server_version", SERVER_VERSION, Accepts::Fixed),
+    known("server_version_num", "150000", Accepts::Fixed),
+    reported("session_authorization", "sqlcached", Accepts::Fixed),
+    reported("standard_conforming_strings", "on", Accepts::Always(true)),
+    known("statement_timeout", "30s", Accepts::Time),
+    known("synchronize_seqscans", "on", Accepts::Switch),
+    known("synchronous_commit", "off", Accepts::Text),
+    reported("TimeZone", "UTC", Accepts::Text),
+    known("transaction_isolation", "read committed", Accepts::Fixed),
+    known("transaction_read_only", "off", Accepts::Fixed),
+    known("work_mem", "64MB", Accepts::Text),
+    known("xmloption", "content", Accepts::Text),
+];
+
+/// What clients are told that they speak with: drivers decide by its number what to ask for.
+const SERVER_VERSION: &str = "15.0 (sqlcached)";
+
+/// Bytes of a setting's value.
+const VALUE_BYTES_MAX: usize = 4 << 10;
+
+/// A session's settings.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// What differs from the defaults.
+    values: BTreeMap<&'static str, String>,
+    /// What the server's own defaults differ in, and what the client asked for at its start.
+    starting: BTreeMap<&'static str, String>,
+    /// What the open transaction changed: the setting, its value before, and whether its end takes it back in any
+    /// case.
+    undo: Vec<(&'static str, Option<String>, bool)>,
+    /// Settings whose change the client is to be told.
+    changed: Vec<&'static str>,
+}
+
+impl Settings {
+    /// The value in force; none for a setting that does not exist.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let known = find(name)?;
+        let value = self.values.get(known.name).or_else(|| self.starting.get(known.name));
+        Some(value.map_or(known.default, String::as_str))
+    }
+
+    /// The name as it is shown.
+    pub(crate) fn shown_name(name: &str) -> Option<&'static str> {
+        find(name).map(|known| known.name)
+    }
+
+    /// Every setting with its value.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        KNOWN.iter().map(|known| (known.name, self.get(known.name).unwrap_or(known.default)))
+    }
+
+    /// Those that clients are told at the start.
+    pub(crate) fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.all().filter(|(name, _)| find(name).is_some_and(|known| known.reported))
+    }
+
+    /// Says what a setting is when nobody sets it, which `RESET` goes back to.
+    pub(crate) fn start_with(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        let known = find(name).ok_or_else(|| unknown(name))?;
+        let value = checked(known, value)?;
+        self.starting.insert(known.name, value);
+        Ok(())
+    }
+
+    /// States a fact.
+    pub(crate) fn tell(&mut self, name: &'static str, value: String) {
+        self.starting.insert(name, value);
+    }
+
+    /// The same, unless the client asked for something else at its start.
+    pub(crate) fn tell_if_unset(&mut self, name: &'static str, value: String) {
+        let shown = milliseconds(&value).map_or(value, shown_time);
+        self.starting.entry(name).or_insert(shown);
+    }
+
+    /// Changes a setting; no value is its default. `in_block`: a transaction is open, and may take the change back.
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+        in_block: bool,
+    ) -> Result<(), SqlError> {
+        let known = find(name).ok_or_else(|| unknown(name))?;
+        if known.accepts == Accepts::Fixed {
+            let message = format!("parameter \"{}\" cannot be changed", known.name);
+            return Err(SqlError::new("55P02", message));
+        }
+        let value = value.map(|value| checked(known, value)).transpose()?;
+        if in_block {
+            self.undo.push((known.name, self.values.get(known.name).cloned(), local));
+        }
+        self.put(known.name, value);
+        Ok(())
+    }
+
+    /// Sets everything back.
+    pub(crate) fn reset_all(&mut self, in_block: bool) {
+        let names: Vec<&'static str> = self.values.keys().copied().collect();
+        for name in names {
+            if in_block {
+                self.undo.push((name, self.values.get(name).cloned(), false));
+            }
+            self.put(name, None);
+        }
+    }
+
+    /// The transaction has ended: what was local goes back, and after a rollback everything.
+    pub(crate) fn end_block(&mut self, rolled_back: bool) {
+        for (name, before, local) in std::mem::take(&mut self.undo).into_iter().rev() {
+            if local || rolled_back {
+                self.put(name, before);
+            }
+        }
+    }
+
+    /// The settings that clients are to be told since the last call.
+    pub(crate) fn take_changed(&mut self) -> Vec<(&'static str, String)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().map(|name| (name, self.get(name).unwrap_or("").to_owned())).collect()
+    }
+
+    /// Whether a message of this severity is wanted.
+    pub(crate) fn wants(&self, severity: &str) -> bool {
+        match self.get("client_min_messages") {
+            Some("error") => false,
+            Some("warning") => severity == "WARNING",
+            _ => true,
+        }
+    }
+
+    /// A time; none when it is 0 or not a time.
+    pub(crate) fn time(&self, name: &str) -> Option<Duration> {
+        milliseconds(self.get(name)?).filter(|time| *time > 0).map(Duration::from_millis)
+    }
+
+    /// A time that this session set itself; 0 is no limit.
+    pub(crate) fn own_time(&self, name: &'static str) -> Option<Duration> {
+        let value = self.values.get(name).or_else(|| self.starting.get(name))?;
+        milliseconds(value).map(Duration::from_millis)
+    }
+
+    /// Whether a switch is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.get(name) == Some("on")
+    }
+
+    fn put(&mut self, name: &'static str, value: Option<String>) {
+        let before = self.values.get(name).cloned();
+        match value {
+            Some(value) => self.values.insert(name, value),
+            None => self.values.remove(name),
+        };
+        if before.as_deref() != self.values.get(name).map(String::as_str)
+            && find(name).is_some_and(|known| known.reported)
+            && !self.changed.contains(&name)
+        {
+            self.changed.push(name);
+        }
+    }
+}
+
+fn find(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.name.eq_ignore_ascii_case(name))
+}
+
+#[cold]
+pub(crate) fn unknown(name: &str) -> SqlError {
+    SqlError::new("42704", format!("unrecognized configuration parameter \"{name}\""))
+}
+
+/// The value as it is kept.
+fn checked(known: &Known, value: &str) -> Result<String, SqlError> {
+    let wrong = |hint: Option<String>| {
+        let message = format!("invalid value for parameter \"{}\": \"{value}\"", known.name);
+        SqlError { hint, ..SqlError::new("22023", message) }
+    };
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(wrong(Some(format!("values have up to {VALUE_BYTES_MAX} bytes"))));
+    }
+    let lower = value.trim().to_lowercase();
+    match known.accepts {
+        Accepts::Text => Ok(value.to_owned()),
+        Accepts::Switch => switch(&lower).map(|on| on_off(on).to_owned()).ok_or_else(|| wrong(None)),
+        Accepts::Always(only) if switch(&lower) == Some(only) => Ok(on_off(only).to_owned()),
+        Accepts::Always(only) => Err(wrong(Some(format!("it is always {} here", on_off(only))))),
+        Accepts::Number(from, to) => match lower.parse::<i64>() {
+            Ok(number) if (from..=to).contains(&number) => Ok(number.to_string()),
+            _ => Err(wrong(Some(format!("numbers from {from} to {to} are valid")))),
+        },
+        Accepts::Time => milliseconds(&lower).map(shown_time).ok_or_else(|| {
+            wrong(Some(
+                "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".".into(),
+            ))
+        }),
+        Accepts::Word(words) if words.contains(&lower.as_str()) => Ok(lower),
+        Accepts::First(words) if words.contains(&lower.split(',').next().unwrap_or("").trim()) => {
+            Ok(if known.name == "DateStyle" { date_style(&lower) } else { known.default.to_owned() })
+        }
+        Accepts::Word(words) | Accepts::First(words) => {
+            Err(wrong(Some(format!("Available values: {}.", words.join(", ")))))
+        }
+        Accepts::Fixed => Ok(value.to_owned()),
+    }
+}
+
+/// Results are always written the ISO way; the order of day and month would only count for input that is not.
+fn date_style(lower: &str) -> String {
+    let order = ["dmy", "ymd"].into_iter().find(|order| lower.contains(order)).unwrap_or("mdy");
+    format!("ISO, {}", order.to_uppercase())
+}
+
+fn switch(lower: &str) -> Option<bool> {
+    match lower {
+        "on" | "true" | "t" | "yes" | "y" | "1" => Some(true),
+        "off" | "false" | "f" | "no" | "n" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+pub(crate) fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+/// A time in milliseconds, of a number with or without a unit.
+fn milliseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|next: char| !next.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: u64 = number.parse().ok()?;
+    match unit.trim() {
+        "us" => Some(number.div_ceil(1_000)),
+        "" | "ms" => Some(number),
+        "s" => number.checked_mul(1_000),
+        "min" => number.checked_mul(60_000),
+        "h" => number.checked_mul(3_600_000),
+        "d" => number.checked_mul(86_400_000),
+        _ => None,
+    }
+}
+
+/// As PostgreSQL shows it: in the largest unit that leaves a whole number.
+fn shown_time(milliseconds: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    let whole = units.iter().find(|(unit, _)| milliseconds > 0 && milliseconds % unit == 0);
+    match whole {
+        Some((unit, name)) => format!("{}{name}", milliseconds / unit),
+        None if milliseconds == 0 => "0".into(),
+        None => format!("{milliseconds}ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_and_shown() {
+        let mut settings = Settings::default();
+        for (name, value, shown) in [
+            ("statement_timeout", "1500", "1500ms"),
+            ("STATEMENT_TIMEOUT", "2min", "2min"),
+            ("statement_timeout", "0", "0"),
+            ("datestyle", "iso, dmy", "ISO, DMY"),
+            ("client_encoding", "utf-8", "UTF8"),
+            ("extra_float_digits", "3", "3"),
+            ("jit", "yes", "on"),
+            ("application_name", "my App", "my App"),
+        ] {
+            settings.set(name, Some(value), false, false).unwrap();
+            assert_eq!(settings.get(name), Some(shown), "{name}");
+        }
+        for (name, value, state) in [
+            ("nonsense", "1", "42704"),
+            ("server_version", "1", "55P02"),
+            ("client_encoding", "latin1", "22023"),
+            ("standard_conforming_strings", "off", "22023"),
+            ("extra_float_digits", "4", "22023"),
+            ("statement_timeout", "-1", "22023"),
+            ("datestyle", "german", "22023"),
+        ] {
+            assert_eq!(settings.set(name, Some(value), false, false).unwrap_err().state, state, "{name}");
+        }
+    }
+
+    #[test]
+    fn transactions_take_changes_back() {
+        let mut settings = Settings::default();
+        settings.set("application_name", Some("a"), false, false).unwrap();
+        settings.set("application_name", Some("b"), false, true).unwrap();
+        settings.set("application_name", Some("c"), true, true).unwrap();
+        settings.end_block(false);
+        assert_eq!(settings.get("application_name"), Some("b"));
+        settings.set("application_name", Some("d"), false, true).unwrap();
+        settings.end_block(true);
+        assert_eq!(settings.get("application_name"), Some("b"));
+        settings.reset_all(false);
+        assert_eq!(settings.get("application_name"), Some(""));
+        assert_eq!(settings.take_changed(), [("application_name", String::new())]);
+    }
+
+    #[test]
+    fn every_default_is_a_value() {
+        for known in KNOWN {
+            assert_eq!(checked(known, known.default).unwrap(), known.default, "{}", known.name);
+        }
+    }
+}

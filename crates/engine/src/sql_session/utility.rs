@@ -1,0 +1,411 @@
+//! The statements that a session answers itself: about settings, prepared statements, cursors, channels and `COPY`.
+
+use sql::token::Kind;
+use sql::{SqlError, SqlType};
+
+use super::copy::{self, CopyStatement};
+use super::reader::{Reader, folded};
+
+/// Such a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Utility {
+    /// `SET [SESSION | LOCAL] name {TO | =} value`; no value is `DEFAULT`.
+    Set {
+        /// The setting.
+        name: String,
+        /// Its value.
+        value: Option<String>,
+        /// Up to the end of the transaction.
+        local: bool,
+    },
+    /// `SHOW name`; no name is `ALL`.
+    Show(Option<String>),
+    /// `RESET name`; no name is `ALL`.
+    Reset(Option<String>),
+    /// `DISCARD`
+    Discard(Discard),
+    /// `PREPARE name (types) AS statement`
+    Prepare {
+        /// Its name.
+        name: String,
+        /// The types that are given.
+        types: Vec<Option<SqlType>>,
+        /// The statement.
+        text: String,
+    },
+    /// `EXECUTE name (values)`
+    Execute {
+        /// Its name.
+        name: String,
+        /// The expressions between the parentheses.
+        values: String,
+    },
+    /// `DEALLOCATE name`; no name is `ALL`.
+    Deallocate(Option<String>),
+    /// `DECLARE name CURSOR FOR query`
+    Declare {
+        /// Its name.
+        name: String,
+        /// It stays when the transaction ends.
+        hold: bool,
+        /// It may not go back.
+        forward_only: bool,
+        /// The query.
+        text: String,
+    },
+    /// `FETCH` or `MOVE`
+    Fetch {
+        /// The cursor.
+        name: String,
+        /// Which rows.
+        direction: Direction,
+        /// The rows are not wanted, only counted.
+        only_move: bool,
+    },
+    /// `CLOSE name`; no name is `ALL`.
+    Close(Option<String>),
+    /// `LISTEN channel`
+    Listen(String),
+    /// `UNLISTEN channel`; no channel is all.
+    Unlisten(Option<String>),
+    /// `NOTIFY channel, 'payload'`
+    Notify {
+        /// The channel.
+        channel: String,
+        /// What is announced.
+        payload: String,
+    },
+    /// `COPY`
+    Copy(Box<CopyStatement>),
+}
+
+/// What `DISCARD` throws away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discard {
+    /// Everything of the session.
+    All,
+    /// Compiled statements, which threads keep and not sessions.
+    Plans,
+    /// What sequences gave last: nothing.
+    Sequences,
+    /// Temporary tables: none.
+    Temp,
+}
+
+/// Which rows of a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// So many from here on; negative is backwards, 0 the row of now once more.
+    Relative(i64),
+    /// All from here on.
+    All,
+    /// All before here, backwards.
+    BackwardAll,
+    /// The one row of this number, counted from the end when negative.
+    Absolute(i64),
+    /// The one row so far from here.
+    Offset(i64),
+}
+
+/// Reads a statement, if its first word says that it is one of these.
+pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
+    let mut reader = Reader::new(text);
+    let words = &[
+        "SET",
+        "SHOW",
+        "RESET",
+        "DISCARD",
+        "PREPARE",
+        "EXECUTE",
+        "DEALLOCATE",
+        "DECLARE",
+        "FETCH",
+        "MOVE",
+        "CLOSE",
+        "LISTEN",
+        "UNLISTEN",
+        "NOTIFY",
+        "COPY",
+    ];
+    let Some(word) = reader.one_of(words) else { return Ok(None) };
+    let utility = match word {
+        "SET" => match set(&mut reader)? {
+            Some(set) => set,
+            None => return Ok(None),
+        },
+        "SHOW" => Utility::Show(setting_or_all(&mut reader)?),
+        "RESET" => Utility::Reset(setting_or_all(&mut reader)?),
+        "DISCARD" => Utility::Discard(discard(&mut reader)?),
+        "PREPARE" => return prepare(&mut reader).map(Some),
+        "EXECUTE" => execute(&mut reader)?,
+        "DEALLOCATE" => {
+            reader.keyword("PREPARE");
+            Utility::Deallocate(name_or_all(&mut reader)?)
+        }
+        "DECLARE" => return declare(&mut reader).map(Some),
+        "FETCH" | "MOVE" => fetch(&mut reader, word == "MOVE")?,
+        "CLOSE" => Utility::Close(name_or_all(&mut reader)?),
+        "LISTEN" => Utility::Listen(reader.name()?),
+        "UNLISTEN" => Utility::Unlisten(if reader.sign(b'*') { None } else { Some(reader.name()?) }),
+        "NOTIFY" => notify(&mut reader)?,
+        _ => return copy::read(&mut reader).map(|copy| Some(Utility::Copy(Box::new(copy)))),
+    };
+    reader.end()?;
+    Ok(Some(utility))
+}
+
+/// `SET`, unless it is about transactions.
+fn set(reader: &mut Reader<'_>) -> Result<Option<Utility>, SqlError> {
+    let local = reader.keyword("LOCAL");
+    let session = !local && reader.keyword("SESSION");
+    if reader.keyword("TRANSACTION") || session && reader.keyword("CHARACTERISTICS") {
+        return Ok(None);
+    }
+    if reader.keyword("TIME") {
+        reader.expect("ZONE")?;
+        let value = value(reader)?.filter(|value| !value.eq_ignore_ascii_case("local"));
+        return Ok(Some(Utility::Set { name: "timezone".into(), value, local }));
+    }
+    if reader.keyword("NAMES") {
+        return Ok(Some(Utility::Set { name: "client_encoding".into(), value: value(reader)?, local }));
+    }
+    let name = setting(reader)?;
+    if !reader.sign(b'=') {
+        reader.expect("TO")?;
+    }
+    Ok(Some(Utility::Set { name, value: value(reader)?, local }))
+}
+
+/// A setting's name, which may have parts.
+fn setting(reader: &mut Reader<'_>) -> Result<String, SqlError> {
+    let mut name = reader.name()?.to_lowercase();
+    while reader.sign(b'.') {
+        name = format!("{name}.{}", reader.name()?.to_lowercase());
+    }
+    Ok(name)
+}
+
+/// What a setting is given: words, literals and numbers, separated by commas.
+fn value(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
+    if reader.keyword("DEFAULT") {
+        return Ok(None);
+    }
+    let mut values = Vec::new();
+    loop {
+        let start = reader.start();
+        values.push(match reader.literal() {
+            Ok(text) => text,
+            Err(_) if reader.start() != start => return Err(reader.unexpected()),
+            Err(_) => word_or_number(reader)?,
+        });
+        if !reader.sign(b',') {
+            return Ok(Some(values.join(", ")));
+        }
+    }
+}
+
+fn word_or_number(reader: &mut Reader<'_>) -> Result<String, SqlError> {
+    let sign = if reader.sign(b'-') { "-" } else { "" };
+    let unexpected = reader.unexpected();
+    match reader.any() {
+        Some(token) if token.kind == Kind::Number => Ok(format!("{sign}{}", token.text)),
+        Some(token) if sign.is_empty() && matches!(token.kind, Kind::Word | Kind::Quoted) => {
+            Ok(folded(&token))
+        }
+        _ => Err(unexpected),
+    }
+}
+
+fn setting_or_all(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
+    if reader.keyword("ALL") {
+        return Ok(None);
+    }
+    if reader.keyword("TIME") {
+        reader.expect("ZONE")?;
+        return Ok(Some("timezone".into()));
+    }
+    if reader.keyword("TRANSACTION") {
+        reader.expect("ISOLATION")?;
+        reader.expect("LEVEL")?;
+        return Ok(Some("transaction_isolation".into()));
+    }
+    setting(reader).map(Some)
+}
+
+fn name_or_all(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
+    if reader.keyword("ALL") { Ok(None) } else { reader.name().map(Some) }
+}
+
+fn discard(reader: &mut Reader<'_>) -> Result<Discard, SqlError> {
+    match reader.one_of(&["ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY"]) {
+        Some("ALL") => Ok(Discard::All),
+        Some("PLANS") => Ok(Discard::Plans),
+        Some("SEQUENCES") => Ok(Discard::Sequences),
+        Some(_) => Ok(Discard::Temp),
+        None => Err(reader.unexpected()),
+    }
+}
+
+fn prepare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
+    let name = reader.name()?;
+    let mut types = Vec::new();
+    if reader.at_sign(b'(') {
+        for ty in reader.parenthesised()?.split(',') {
+            let ty = ty.trim();
+            let known = SqlType::of_declared(ty);
+            let error = || SqlError::new("42704", format!("type \"{ty}\" does not exist"));
+            types.push(Some(known.ok_or_else(error)?));
+        }
+    }
+    reader.expect("AS")?;
+    Ok(Utility::Prepare { name, types, text: reader.rest().to_owned() })
+}
+
+fn execute(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
+    let name = reader.name()?;
+    let values = if reader.at_sign(b'(') { reader.parenthesised()?.to_owned() } else { String::new() };
+    Ok(Utility::Execute { name, values })
+}
+
+fn declare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
+    let name = reader.name()?;
+    let mut forward_only = false;
+    // Rows of a cursor are made at once, so it is always insensitive, and results are text in this protocol's way.
+    while let Some(word) = reader.one_of(&["BINARY", "INSENSITIVE", "ASENSITIVE", "NO", "SCROLL"]) {
+        match word {
+            "NO" => {
+                reader.expect("SCROLL")?;
+                forward_only = true;
+            }
+            "BINARY" => return Err(SqlError::new("0A000", "DECLARE BINARY CURSOR is not supported")),
+            _ => {}
+        }
+    }
+    reader.expect("CURSOR")?;
+    let mut hold = false;
+    if let Some(word) = reader.one_of(&["WITH", "WITHOUT"]) {
+        reader.expect("HOLD")?;
+        hold = word == "WITH";
+    }
+    reader.expect("FOR")?;
+    Ok(Utility::Declare { name, hold, forward_only, text: reader.rest().to_owned() })
+}
+
+fn fetch(reader: &mut Reader<'_>, only_move: bool) -> Result<Utility, SqlError> {
+    let direction = direction(reader)?;
+    if reader.one_of(&["FROM", "IN"]).is_none() {
+        let name = reader.name()?;
+        return Ok(Utility::Fetch { name, direction, only_move });
+    }
+    Ok(Utility::Fetch { name: reader.name()?, direction, only_move })
+}
+
+fn direction(reader: &mut Reader<'_>) -> Result<Direction, SqlError> {
+    if let Some(count) = reader.number() {
+        return Ok(Direction::Relative(count));
+    }
+    let words = &["NEXT", "PRIOR", "FIRST", "LAST", "ABSOLUTE", "RELATIVE", "ALL", "FORWARD", "BACKWARD"];
+    let Some(word) = reader.one_of(words) else { return Ok(Direction::Relative(1)) };
+    Ok(match word {
+        "NEXT" => Direction::Relative(1),
+        "PRIOR" => Direction::Relative(-1),
+        "FIRST" => Direction::Absolute(1),
+        "LAST" => Direction::Absolute(-1),
+        "ABSOLUTE" => Direction::Absolute(reader.number().ok_or_else(|| reader.unexpected())?),
+        "RELATIVE" => Direction::Offset(reader.number().ok_or_else(|| reader.unexpected())?),
+        "ALL" => Direction::All,
+        "FORWARD" if reader.keyword("ALL") => Direction::All,
+        "FORWARD" => Direction::Relative(reader.number().unwrap_or(1)),
+        _ if reader.keyword("ALL") => Direction::BackwardAll,
+        _ => Direction::Relative(reader.number().unwrap_or(1).saturating_neg()),
+    })
+}
+
+fn notify(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
+    let channel = reader.name()?;
+    let payload = if reader.sign(b',') { reader.literal()? } else { String::new() };
+    Ok(Utility::Notify { channel, payload })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, value: Option<&str>, local: bool) -> Utility {
+        Utility::Set { name: name.into(), value: value.map(Into::into), local }
+    }
+
+    #[test]
+    fn settings() {
+        for (text, expected) in [
+            ("SET a = 1", set("a", Some("1"), false)),
+            ("set session A.b to 'x''y'", set("a.b", Some("x'y"), false)),
+            ("SET LOCAL search_path TO \"$user\", public", set("search_path", Some("$user, public"), true)),
+            ("SET a TO DEFAULT", set("a", None, false)),
+            ("SET a TO -2", set("a", Some("-2"), false)),
+            ("SET TIME ZONE 'UTC'", set("timezone", Some("UTC"), false)),
+            ("SET NAMES 'utf8'", set("client_encoding", Some("utf8"), false)),
+            ("SHOW TRANSACTION ISOLATION LEVEL", Utility::Show(Some("transaction_isolation".into()))),
+            ("SHOW ALL", Utility::Show(None)),
+            ("RESET a", Utility::Reset(Some("a".into()))),
+            ("DISCARD ALL", Utility::Discard(Discard::All)),
+        ] {
+            assert_eq!(read(text).unwrap(), Some(expected), "{text}");
+        }
+        for other in [
+            "SELECT 1",
+            "SET TRANSACTION READ ONLY",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            "",
+        ] {
+            assert_eq!(read(other).unwrap(), None, "{other}");
+        }
+        for wrong in [
+            "SET",
+            "SET a",
+            "SET a 1",
+            "SET a = ",
+            "SHOW",
+            "SET a = 1 2",
+            "DISCARD x",
+            "FETCH",
+            "EXECUTE p(1",
+        ] {
+            assert_eq!(read(wrong).unwrap_err().state, "42601", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cursors() {
+        let fetch = |direction| Some(Utility::Fetch { name: "c".into(), direction, only_move: false });
+        for (text, direction) in [
+            ("FETCH c", Direction::Relative(1)),
+            ("FETCH NEXT FROM c", Direction::Relative(1)),
+            ("FETCH 5 IN c", Direction::Relative(5)),
+            ("FETCH -2 c", Direction::Relative(-2)),
+            ("FETCH BACKWARD 3 FROM c", Direction::Relative(-3)),
+            ("FETCH FORWARD ALL FROM c", Direction::All),
+            ("FETCH LAST FROM c", Direction::Absolute(-1)),
+            ("FETCH ABSOLUTE 7 FROM c", Direction::Absolute(7)),
+            ("FETCH RELATIVE 0 FROM c", Direction::Offset(0)),
+        ] {
+            assert_eq!(read(text).unwrap(), fetch(direction), "{text}");
+        }
+        let declared =
+            Utility::Declare { name: "c".into(), hold: true, forward_only: true, text: "SELECT 1".into() };
+        assert_eq!(read("DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1").unwrap(), Some(declared));
+    }
+
+    #[test]
+    fn prepared_statements_and_channels() {
+        let prepared =
+            Utility::Prepare { name: "p".into(), types: vec![Some(SqlType::Int4)], text: "SELECT $1".into() };
+        assert_eq!(read("PREPARE p (int) AS SELECT $1").unwrap(), Some(prepared));
+        let executed = Utility::Execute { name: "p".into(), values: "1, (2)".into() };
+        assert_eq!(read("EXECUTE p(1, (2))").unwrap(), Some(executed));
+        assert_eq!(read("PREPARE p (nonsense) AS SELECT 1").unwrap_err().state, "42704");
+        let notify = Utility::Notify { channel: "c".into(), payload: "it's".into() };
+        assert_eq!(read("NOTIFY C, 'it''s'").unwrap(), Some(notify));
+        assert_eq!(read("UNLISTEN *").unwrap(), Some(Utility::Unlisten(None)));
+    }
+}

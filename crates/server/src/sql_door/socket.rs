@@ -1,0 +1,188 @@
+//! A connection's socket, and the replies that it has not taken.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use engine::{Cancel, SqlError, Tick};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use crate::limits::{LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, ROOM_LOOK_INTERVAL, ROOM_LOOKS};
+use crate::pace::Pace;
+
+/// A socket and what waits for it.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    /// Replies that it did not take; those before `sent` it did.
+    output: Vec<u8>,
+    sent: usize,
+    /// The peer has said its last word, and it was read.
+    pub(crate) ended: bool,
+    /// It failed.
+    pub(crate) broken: bool,
+    /// How fast the peer sends the message that it has begun.
+    pub(crate) receiving: Pace,
+    /// How fast the peer reads the replies that wait.
+    pub(crate) sending: Pace,
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Self {
+            fd,
+            output: Vec::new(),
+            sent: 0,
+            ended: false,
+            broken: false,
+            receiving: Pace::default(),
+            sending: Pace::default(),
+        }
+    }
+
+    /// Reads once. Returns how many bytes came, and whether there may be more.
+    #[inline]
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> (usize, bool) {
+        loop {
+            match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()) {
+                Ok((0, _)) => {
+                    self.ended = true;
+                    return (0, false);
+                }
+                Ok((count, _)) => {
+                    self.receiving.bytes += count as u64;
+                    return (count, count == buffer.len());
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return (0, false),
+                Err(_) => {
+                    self.broken = true;
+                    return (0, false);
+                }
+            }
+        }
+    }
+
+    /// Bytes that it has not taken.
+    #[inline]
+    pub(crate) fn output_waiting(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    /// Memory that they take.
+    #[inline]
+    pub(crate) fn output_memory(&self) -> usize {
+        self.output.capacity()
+    }
+
+    /// Whether more replies may be made.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.output_waiting() < OUTPUT_BYTES_MAX
+    }
+
+    /// Sends `out`, and keeps what the socket does not take; `out` is empty afterwards. Returns how many bytes the
+    /// socket took.
+    #[inline]
+    pub(crate) fn deliver(&mut self, out: &mut Vec<u8>, now: Tick) -> usize {
+        if self.output_waiting() > 0 {
+            self.output.extend_from_slice(out);
+            out.clear();
+            return self.flush();
+        }
+        if out.is_empty() || self.broken {
+            out.clear();
+            return 0;
+        }
+        let sent = self.send(out);
+        if sent < out.len() && !self.broken {
+            self.sending = Pace { since: now, bytes: 0 };
+            self.output.extend_from_slice(&out[sent..]);
+        }
+        out.clear();
+        sent
+    }
+
+    /// Sends what waits. Returns how many bytes the socket took.
+    #[inline]
+    pub(crate) fn flush(&mut self) -> usize {
+        if self.output_waiting() == 0 {
+            return 0;
+        }
+        let output = std::mem::take(&mut self.output);
+        let sent = self.send(&output[self.sent..]);
+        self.output = output;
+        self.sent += sent;
+        self.sending.bytes += sent as u64;
+        if self.broken || self.sent == self.output.len() {
+            self.output = Vec::new();
+            self.sent = 0;
+            self.sending = Pace::default();
+        } else if self.sent > self.output.len() / 2 {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+        sent
+    }
+
+    /// Waits until the peer has read so much that there is room again: only `COPY TO STDOUT` does, whose data has no
+    /// limit. A peer that reads nothing for long, and a cancelled statement, end it.
+    pub(crate) fn wait_for_room(&mut self, cancel: &Cancel) -> Result<(), SqlError> {
+        let mut idle_looks = 0;
+        while !self.has_room() {
+            let mut ready = [PollFd::new(&self.fd, PollFlags::OUT)];
+            let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(ROOM_LOOK_INTERVAL.subsec_nanos()) };
+            let _ready = poll(&mut ready, Some(&interval));
+            idle_looks = if self.flush() > 0 { 0 } else { idle_looks + 1 };
+            if cancel.is_canceled() {
+                return Err(SqlError::new("57014", "canceling statement due to user request"));
+            }
+            if self.broken || idle_looks > ROOM_LOOKS {
+                self.broken = true;
+                return Err(SqlError::new("08006", "the client does not read the data of COPY"));
+            }
+        }
+        Ok(())
+    }
+
+    /// One `send`, begun again only when a signal came between.
+    #[inline]
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        loop {
+            match rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL) {
+                Ok(sent) => return sent,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return 0,
+                Err(_) => {
+                    self.broken = true;
+                    return 0;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Socket {
+    /// Ends the connection so that the peer can read our last words: unread input would make the kernel throw them
+    /// away.
+    fn drop(&mut self) {
+        if self.broken || self.ended {
+            return;
+        }
+        let _gone = rustix::net::shutdown(&self.fd, Shutdown::Write);
+        let mut thrown_away = [0; 4096];
+        let mut total = 0;
+        while total < LINGER_BYTES_MAX {
+            match rustix::net::recv(&self.fd, &mut thrown_away, RecvFlags::empty()) {
+                Ok((count, _)) if count > 0 => total += count,
+                _ => break,
+            }
+        }
+    }
+}
