@@ -6,4 +6,5 @@ pub mod dialogue;
 pub mod grammar;
 pub mod harness;
 pub mod memcache;
+pub mod postgres;
 pub mod sql;

@@ -147,9 +147,9 @@ impl Reader {
         self.bytes.clear();
         self.fields.clear();
         if self.options.layout == Layout::Csv {
-            self.csv(line)
+            self.csv(line);
         } else {
-            self.text(line)
+            self.text(line);
         }
         let found = self.fields.len();
         if found != self.columns {
