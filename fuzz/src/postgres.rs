@@ -55,7 +55,7 @@ fn check_opening(bytes: &[u8]) {
             assert!(0 < consumed && consumed <= bytes.len(), "progress within the input");
         }
         Opening::Incomplete => {
-            assert!(bytes.len() < postgres::limits::OPENING_BYTES_MAX, "a packet has an end")
+            assert!(bytes.len() < postgres::limits::OPENING_BYTES_MAX, "a packet has an end");
         }
         Opening::Cancel { secret, .. } => assert!(secret.len() <= bytes.len()),
         Opening::Refused(_) => {}

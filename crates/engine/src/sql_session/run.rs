@@ -18,8 +18,8 @@ use crate::limits::PAYLOAD_BYTES_MAX;
 use crate::privilege::Command;
 
 /// A tag without a count.
-fn done(tag: &'static str) -> Result<Outcome, SqlError> {
-    Ok(Outcome::Complete { tag, count: None })
+fn done(tag: &'static str) -> Outcome {
+    Outcome::Complete { tag, count: None }
 }
 
 impl SqlSession {
@@ -102,6 +102,8 @@ impl SqlSession {
         sink: &mut dyn RowSink,
     ) -> Result<Outcome, SqlError> {
         self.pass_gate(seat)?;
+        #[cfg(feature = "testing")]
+        crate::testing::pass("sql session", text.as_bytes());
         let before = self.sql.status();
         let counted = seat.lane_mut().statement(text);
         if let Some(presence) = &self.presence {
@@ -192,7 +194,7 @@ impl SqlSession {
                 }
                 let prepared = self.prepare(seat, text, types)?;
                 self.statements.put(name, prepared)?;
-                done("PREPARE")
+                Ok(done("PREPARE"))
             }
             Utility::Execute { name, values } => self.execute_prepared(seat, name, values, sink),
             Utility::Deallocate(name) => self.deallocate(name.as_deref()),
@@ -219,11 +221,11 @@ impl SqlSession {
         let in_block = self.in_block();
         if local && !in_block {
             self.sql.warn("25P01", "SET LOCAL can only be used in transaction blocks");
-            return done("SET");
+            return Ok(done("SET"));
         }
         self.settings.set(name, value, local, in_block)?;
         self.apply_settings();
-        done("SET")
+        Ok(done("SET"))
     }
 
     fn reset(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
@@ -233,7 +235,7 @@ impl SqlSession {
             None => self.settings.reset_all(in_block),
         }
         self.apply_settings();
-        done("RESET")
+        Ok(done("RESET"))
     }
 
     fn show(&mut self, name: Option<&str>, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
@@ -244,12 +246,12 @@ impl SqlSession {
                 let value = self.current(name).unwrap_or_else(|| value.to_owned());
                 sink.row(&[ValueRef::Text(name), ValueRef::Text(&value), ValueRef::Text("")])?;
             }
-            return done("SHOW");
+            return Ok(done("SHOW"));
         };
         let value = self.current(name).or_else(|| self.settings.get(name).map(str::to_owned));
         let value = value.or_else(|| self.setting_of_server(name)).ok_or_else(|| settings::unknown(name))?;
         sink.row(&[ValueRef::Text(&value)])?;
-        done("SHOW")
+        Ok(done("SHOW"))
     }
 
     /// Settings whose value is the state of the session.
@@ -278,21 +280,21 @@ impl SqlSession {
             self.apply_settings();
             self.announce(&Utility::Unlisten(None));
         }
-        done(match what {
+        Ok(done(match what {
             Discard::All => "DISCARD ALL",
             Discard::Plans => "DISCARD PLANS",
             Discard::Sequences => "DISCARD SEQUENCES",
             Discard::Temp => "DISCARD TEMP",
-        })
+        }))
     }
 
     fn deallocate(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
         match name {
             None => {
                 self.statements.clear();
-                done("DEALLOCATE ALL")
+                Ok(done("DEALLOCATE ALL"))
             }
-            Some(name) if self.statements.remove(name) => done("DEALLOCATE"),
+            Some(name) if self.statements.remove(name) => Ok(done("DEALLOCATE")),
             Some(name) => Err(prepared::unknown(name)),
         }
     }
@@ -343,16 +345,16 @@ impl SqlSession {
         let mut rows = Kept(Rows::new(self.engine.options().result_size_max));
         self.run_sql(seat, prepared.text(), &[], &mut rows)?;
         self.portals.put(name, Portal::cursor(Arc::new(prepared), rows.0, hold, forward_only))?;
-        done("DECLARE CURSOR")
+        Ok(done("DECLARE CURSOR"))
     }
 
     fn close(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
         match name {
             None => {
                 self.portals.clear();
-                done("CLOSE CURSOR ALL")
+                Ok(done("CLOSE CURSOR ALL"))
             }
-            Some(name) if self.portals.remove(name) => done("CLOSE CURSOR"),
+            Some(name) if self.portals.remove(name) => Ok(done("CLOSE CURSOR")),
             Some(name) => Err(no_cursor(name)),
         }
     }
@@ -384,7 +386,7 @@ impl SqlSession {
         } else {
             self.announce(utility);
         }
-        done(tag)
+        Ok(done(tag))
     }
 
     fn announce(&mut self, utility: &Utility) {
@@ -410,10 +412,10 @@ impl SqlSession {
         if copy.direction == CopyDirection::Out {
             sink.begin_copy(&copy.options, &self.cancel);
             let outcome = self.run_sql(seat, &query, &[], sink)?;
-            let Outcome::Complete { count, .. } = outcome else { return done("COPY") };
+            let Outcome::Complete { count, .. } = outcome else { return Ok(done("COPY")) };
             return Ok(Outcome::Complete { tag: "COPY", count });
         }
-        let What::Table(table, _) = &copy.what else { return done("COPY") };
+        let What::Table(table, _) = &copy.what else { return Ok(done("COPY")) };
         let columns = self.prepare(seat, &query, &[])?;
         let columns = columns.columns().unwrap_or_default();
         let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();

@@ -267,7 +267,7 @@ fn checked(known: &Known, value: &str) -> Result<String, SqlError> {
     }
     let lower = value.trim().to_lowercase();
     match known.accepts {
-        Accepts::Text => Ok(value.to_owned()),
+        Accepts::Text | Accepts::Fixed => Ok(value.to_owned()),
         Accepts::Switch => switch(&lower).map(|on| on_off(on).to_owned()).ok_or_else(|| wrong(None)),
         Accepts::Always(only) if switch(&lower) == Some(only) => Ok(on_off(only).to_owned()),
         Accepts::Always(only) => Err(wrong(Some(format!("it is always {} here", on_off(only))))),
@@ -287,7 +287,6 @@ fn checked(known: &Known, value: &str) -> Result<String, SqlError> {
         Accepts::Word(words) | Accepts::First(words) => {
             Err(wrong(Some(format!("Available values: {}.", words.join(", ")))))
         }
-        Accepts::Fixed => Ok(value.to_owned()),
     }
 }
 
@@ -329,7 +328,7 @@ fn milliseconds(text: &str) -> Option<u64> {
 /// As PostgreSQL shows it: in the largest unit that leaves a whole number.
 fn shown_time(milliseconds: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
-    let whole = units.iter().find(|(unit, _)| milliseconds > 0 && milliseconds % unit == 0);
+    let whole = units.iter().find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit));
     match whole {
         Some((unit, name)) => format!("{}{name}", milliseconds / unit),
         None if milliseconds == 0 => "0".into(),

@@ -86,7 +86,10 @@ impl CopyIn {
                  BEGIN makes it all or nothing"
             );
         }
-        error.hint = Some(error.hint.map_or(hint.clone(), |before| format!("{before}; {hint}")));
+        if let Some(before) = error.hint {
+            hint = format!("{before}; {hint}");
+        }
+        error.hint = Some(hint);
         error
     }
 }

@@ -156,16 +156,12 @@ fn ready(connection: &mut Connection, out: &mut Vec<u8>) {
 /// cannot be told later.
 #[inline]
 pub(crate) fn tell_notifications(connection: &mut Connection, out: &mut Vec<u8>) {
-    match connection.session.take_notifications() {
-        Ok(notifications) => {
-            for heard in notifications {
-                backend::notification(heard.process, &heard.channel, &heard.payload, out);
-            }
-        }
-        Err(_) => {
-            connection.closing = true;
-            fatal("53400", "notifications were lost: they came faster than this client read them", out);
-        }
+    let Ok(notifications) = connection.session.take_notifications() else {
+        connection.closing = true;
+        return fatal("53400", "notifications were lost: they came faster than this client read them", out);
+    };
+    for heard in notifications {
+        backend::notification(heard.process, &heard.channel, &heard.payload, out);
     }
 }
 

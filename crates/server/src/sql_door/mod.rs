@@ -147,7 +147,8 @@ impl SqlDoor {
             }));
             Ok(epoll::add(&self.epoll, connection.fd(), data(place), interest(false))?)
         })?;
-        if has_input {
+        // A thread may have been told of it before it was in its place.
+        if has_input || self.places.get(place).is_some_and(Place::is_marked) {
             self.turn_again(place);
         }
         Ok(())

@@ -6,4 +6,6 @@ mod dialogue;
 mod generated;
 mod harness;
 mod lifecycle;
+mod pg;
+mod postgres;
 mod statements;

@@ -1,0 +1,382 @@
+//! The PostgreSQL door: dialogues, and what bad input costs: an answer to its sender, and nothing to anybody else.
+
+use std::io::Read;
+use std::net::Shutdown;
+use std::time::Duration;
+
+use engine::testing::arm;
+use server::{Config, Drained};
+
+use crate::harness::{Daemon, config, daemon_with};
+use crate::pg::{Pg, SYNC, bind, describe, execute, message, packet, parse, query, startup};
+
+/// A statement that does not end by itself.
+const ENDLESS: &str =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+
+fn sql_config() -> Config {
+    Config { sql_addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config() }
+}
+
+fn daemon() -> Daemon {
+    daemon_with(&sql_config())
+}
+
+fn with_table(daemon: &Daemon) -> Pg {
+    let mut pg = Pg::connect(daemon);
+    assert_eq!(pg.ask("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)"), ["C CREATE TABLE"]);
+    assert_eq!(pg.ask("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)"), ["C INSERT 0 3"]);
+    pg
+}
+
+#[test]
+fn a_session_begins() {
+    let daemon = daemon();
+    for minor in [0, 2] {
+        let mut pg = Pg::plain(&daemon);
+        pg.send(&startup(minor));
+        let heard = pg.until_ready();
+        assert!(heard.contains(&"S client_encoding=UTF8".to_owned()), "{heard:?}");
+        assert!(heard.contains(&"S application_name=tests".to_owned()), "{heard:?}");
+        assert_eq!(pg.key.1.len(), if minor == 0 { 4 } else { 32 });
+        assert_eq!(pg.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+    }
+    // A protocol to come is negotiated down.
+    let mut pg = Pg::plain(&daemon);
+    pg.send(&startup(9_999));
+    assert_eq!(pg.until_ready()[0], "v");
+    // Encryption is refused with a letter, and the client goes on in the clear.
+    let mut pg = Pg::plain(&daemon);
+    for code in [80_877_103, 80_877_104] {
+        pg.send(&packet(code, b""));
+        let mut letter = [0];
+        pg.stream.read_exact(&mut letter).unwrap();
+        assert_eq!(&letter, b"N");
+    }
+    pg.send(&startup(0));
+    pg.until_ready();
+}
+
+#[test]
+fn who_comes_to_the_wrong_door_is_told() {
+    let daemon = daemon();
+    for (bytes, expected) in [
+        (&b"get a\r\nget b\r\n"[..], "E FATAL 08P01"),
+        (b"GET / HTTP/1.1\r\n\r\n", "E FATAL 08P01"),
+        (b"\0\0\0\0", "E FATAL 08P01"),
+        (b"\xff\xff\xff\xff", "E FATAL 08P01"),
+        (b"\0\0\0\x08\0\x02\0\0", "E FATAL 0A000"),
+        (b"\0\0\0\x0c\0\x03\0\0user", "E FATAL 08P01"),
+    ] {
+        let mut pg = Pg::plain(&daemon);
+        pg.send(bytes);
+        let heard = pg.rest();
+        assert!(heard.len() == 1 && heard[0].starts_with(expected), "{}: {heard:?}", bytes.escape_ascii());
+    }
+    for (parameters, expected) in [
+        (&b"database\0x\0\0"[..], "E FATAL 28000"),
+        (b"user\0me\0nonsense\x001\0\0", "E FATAL 42704"),
+        (b"user\0me\0replication\0true\0\0", "E FATAL 0A000"),
+        (b"user\0me\0client_encoding\0latin1\0\0", "E FATAL 22023"),
+        (b"user\0me\0options\0-c x\0\0", "E FATAL 42601"),
+    ] {
+        let mut pg = Pg::plain(&daemon);
+        pg.send(&packet(3 << 16, parameters));
+        let heard = pg.rest();
+        assert!(heard.len() == 1 && heard[0].starts_with(expected), "{heard:?}");
+    }
+    // Who says nothing is closed when its time is over.
+    let mut silent = Pg::plain(&daemon);
+    silent.send(b"\0\0");
+    let mut pg = Pg::connect(&daemon);
+    daemon.advance(Duration::from_secs(11));
+    assert!(silent.rest()[0].starts_with("E FATAL 08006"));
+    assert_eq!(pg.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+}
+
+#[test]
+fn simple_queries() {
+    let daemon = daemon();
+    let mut pg = with_table(&daemon);
+    assert_eq!(pg.ask("SELECT name FROM t ORDER BY id"), ["T", "D a", "D b", "D NULL", "C SELECT 3"]);
+    assert_eq!(pg.ask(""), ["I"]);
+    assert_eq!(pg.ask(" ; -- nothing"), ["I"]);
+    assert_eq!(pg.ask("SELECT 1; SELECT 2"), ["T", "D 1", "C SELECT 1", "T", "D 2", "C SELECT 1"]);
+    let heard = pg.ask("SELECT 1; SELECT * FROM nowhere; SELECT 2");
+    assert_eq!(heard.len(), 4);
+    assert!(heard[3].starts_with("E ERROR 42P01"), "{heard:?}");
+    // Statements sent together are one transaction.
+    let heard = pg.ask("INSERT INTO t VALUES (9, 'x'); INSERT INTO t VALUES (9, 'y')");
+    assert!(heard[1].starts_with("E ERROR 23505"), "{heard:?}");
+    assert_eq!(pg.ask("SELECT count(*) FROM t"), ["T", "D 3", "C SELECT 1"]);
+    pg.send(&query("BEGIN"));
+    assert_eq!(pg.until_ready(), ["C BEGIN", "Z T"]);
+    pg.send(&query("nonsense"));
+    assert_eq!(pg.until_ready().last().unwrap(), "Z E");
+    pg.send(&query("COMMIT"));
+    assert_eq!(pg.until_ready(), ["C ROLLBACK", "Z I"]);
+}
+
+#[test]
+fn prepared_statements_and_portals() {
+    let daemon = daemon();
+    let mut pg = with_table(&daemon);
+    let typed = message(b'P', b"p\0SELECT id, name FROM t WHERE id >= $1 ORDER BY id\0\0\x01\0\0\0\x17");
+    pg.send(&[&typed[..], &describe(b'S', "p"), SYNC].concat());
+    assert_eq!(pg.until_ready(), ["1", "t [23]", "T", "Z I"]);
+    pg.send(&[&bind("", "p", &["2"])[..], &execute("", 0), SYNC].concat());
+    assert_eq!(pg.until_ready(), ["2", "D 2|b", "D 3|NULL", "C SELECT 2", "Z I"]);
+    // A portal with a limit is suspended, and ends with its transaction.
+    let limited =
+        [&bind("c", "p", &["1"])[..], &execute("c", 2), &execute("c", 2), &execute("c", 2), SYNC].concat();
+    pg.send(&limited);
+    let expected = ["2", "D 1|a", "D 2|b", "s", "D 3|NULL", "C SELECT 1", "C SELECT 0", "Z I"];
+    assert_eq!(pg.until_ready(), expected);
+    pg.send(&[&execute("c", 0)[..], SYNC].concat());
+    assert!(pg.until_ready()[0].starts_with("E ERROR 34000"));
+    // One failure skips everything up to Sync.
+    let group = [&bind("", "p", &["x"])[..], &execute("", 0), &parse("q", "SELECT 1"), SYNC].concat();
+    pg.send(&group);
+    let heard = pg.until_ready();
+    assert!(heard.len() == 2 && heard[0].starts_with("E ERROR 22P02"), "{heard:?}");
+    for (request, state) in [
+        (bind("", "nobody", &[]), "26000"),
+        (bind("", "p", &[]), "08P01"),
+        (parse("p", "SELECT 1"), "42P05"),
+        (parse("", "SELECT 1; SELECT 2"), "42601"),
+        (parse("", "SELECT nope FROM t"), "42703"),
+        (describe(b'P', "nobody"), "34000"),
+        (message(b'P', b"\0SELECT $1\0\0\x01\0\x0f\x0f\x0f"), "42704"),
+        (message(b'B', b"\0p\0\0\x01\0\x07\0\0\0\0"), "22023"),
+        (message(b'E', b"x"), "08P01"),
+    ] {
+        pg.send(&[&request[..], SYNC].concat());
+        let heard = pg.until_ready();
+        assert!(heard.len() == 2 && heard[0].starts_with(&format!("E ERROR {state}")), "{state}: {heard:?}");
+    }
+    // Without Sync the answers come all the same.
+    pg.send(&[&parse("", "SELECT 7")[..], &bind("", "", &[]), &execute("", 0), b"H\0\0\0\x04"].concat());
+    let heard: Vec<String> = (0..4).filter_map(|_| pg.next()).collect();
+    assert_eq!(heard, ["1", "2", "D 7", "C SELECT 1"]);
+}
+
+#[test]
+fn a_stream_cut_anywhere_is_understood_alike() {
+    let daemon = daemon();
+    let mut pg = with_table(&daemon);
+    let group = [
+        &parse("", "SELECT name FROM t WHERE id = $1")[..],
+        &bind("", "", &["2"]),
+        &execute("", 0),
+        SYNC,
+        &query("SELECT count(*) FROM t"),
+    ]
+    .concat();
+    for cut in 1..group.len() {
+        pg.send(&group[..cut]);
+        pg.send(&group[cut..]);
+        assert_eq!(pg.until_ready(), ["1", "2", "D b", "C SELECT 1", "Z I"]);
+        assert_eq!(pg.until_ready(), ["T", "D 3", "C SELECT 1", "Z I"]);
+    }
+}
+
+#[test]
+fn lengths_that_lie_end_the_connection() {
+    let daemon = daemon();
+    for bytes in
+        [&b"Q\0\0\0\0"[..], b"Q\xff\xff\xff\xff", b"Q\x7f\xff\xff\xff", b"S\0\x10\0\0", b"\x01\0\0\0\x04"]
+    {
+        let mut pg = Pg::connect(&daemon);
+        pg.send(bytes);
+        let heard = pg.rest();
+        assert!(heard.len() == 1 && heard[0].starts_with("E FATAL 08P01"), "{heard:?}");
+    }
+    assert_eq!(Pg::connect(&daemon).ask("SELECT 1").len(), 3);
+}
+
+#[test]
+fn a_long_statement_is_cancelled_and_others_are_served() {
+    let daemon = daemon_with(&Config { sql_threads: 2, ..sql_config() });
+    let mut busy = [Pg::connect(&daemon), Pg::connect(&daemon)];
+    let mut other = Pg::connect(&daemon);
+    busy[0].send(&query(ENDLESS));
+    for _ in 0..50 {
+        assert_eq!(other.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+    }
+    busy[1].send(&query(ENDLESS));
+    // Both threads are busy: a cancel request with a guessed key changes nothing, one with the right key does.
+    let cancel = |process: i32, secret: &[u8]| {
+        let mut canceller = Pg::plain(&daemon);
+        canceller.send(&packet(80_877_102, &[&process.to_be_bytes()[..], secret].concat()));
+        assert!(canceller.rest().is_empty());
+    };
+    let keys = [busy[0].key.clone(), busy[1].key.clone()];
+    cancel(keys[0].0, b"none");
+    cancel(9_999, &keys[0].1);
+    cancel(keys[1].0, &keys[1].1);
+    let heard = busy[1].until_ready();
+    assert!(heard.iter().any(|line| line.starts_with("E ERROR 57014")), "{heard:?}");
+    busy[0].stream.set_nonblocking(true).unwrap();
+    assert!(busy[0].stream.peek(&mut [0]).is_err(), "the other statement goes on");
+    busy[0].stream.set_nonblocking(false).unwrap();
+    cancel(keys[0].0, &keys[0].1);
+    busy[0].until_ready();
+    for pg in &mut busy {
+        assert_eq!(pg.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+    }
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_nothing() {
+    let daemon = daemon();
+    let mut pg = with_table(&daemon);
+    // In a transaction.
+    let mut gone = Pg::connect(&daemon);
+    gone.ask("BEGIN");
+    gone.ask("INSERT INTO t VALUES (7, 'gone')");
+    drop(gone);
+    // In the middle of a COPY, within a transaction.
+    let mut gone = Pg::connect(&daemon);
+    gone.send(&query("BEGIN; COPY t FROM STDIN"));
+    assert_eq!(gone.next().unwrap(), "C BEGIN");
+    assert_eq!(gone.next().unwrap(), "G");
+    gone.send(&message(b'd', b"8\tx\n"));
+    drop(gone);
+    // In the middle of a message.
+    let mut gone = Pg::connect(&daemon);
+    gone.send(&query("SELECT 1")[..7]);
+    gone.stream.shutdown(Shutdown::Write).unwrap();
+    assert!(gone.rest().is_empty());
+    assert_eq!(pg.ask("SELECT count(*) FROM t"), ["T", "D 3", "C SELECT 1"]);
+}
+
+#[test]
+fn copy_in_and_out() {
+    let daemon = daemon();
+    let mut pg = with_table(&daemon);
+    pg.send(&query("COPY t FROM STDIN; SELECT count(*) FROM t"));
+    assert_eq!(pg.next().unwrap(), "G");
+    for piece in [&b"10\tt"[..], b"en\n11\t\\N", b"\n"] {
+        pg.send(&message(b'd', piece));
+    }
+    pg.send(&message(b'c', b""));
+    assert_eq!(pg.until_ready(), ["C COPY 2", "T", "D 5", "C SELECT 1", "Z I"]);
+    let heard = pg.ask("COPY (SELECT * FROM t WHERE id > 2 ORDER BY id) TO STDOUT (FORMAT csv, HEADER)");
+    assert_eq!(heard, ["H", "d id,name\n", "d 3,\n", "d 10,ten\n", "d 11,\n", "c", "C COPY 3"]);
+    // A row that does not fit names its line; what comes behind it is ignored.
+    pg.send(&query("COPY t FROM STDIN"));
+    pg.next().unwrap();
+    pg.send(&[message(b'd', b"20\ta\nx\tb\n"), message(b'd', b"21\tc\n"), message(b'c', b"")].concat());
+    let heard = pg.until_ready();
+    assert!(heard.len() == 2 && heard[0].starts_with("E ERROR 22P02"), "{heard:?}");
+    pg.send(&query("COPY t FROM STDIN"));
+    pg.next().unwrap();
+    pg.send(&message(b'f', b"no more\0"));
+    assert!(pg.until_ready()[0].starts_with("E ERROR 57014 COPY from stdin failed: no more"));
+    assert_eq!(pg.ask("SELECT count(*) FROM t"), ["T", "D 5", "C SELECT 1"]);
+    // By the extended protocol, with the Sync that a client sends ahead.
+    let group = [&parse("", "COPY t FROM STDIN (FORMAT csv)")[..], &bind("", "", &[]), &execute("", 0), SYNC]
+        .concat();
+    pg.send(&group);
+    pg.send(&[&message(b'd', b"30,x\n")[..], &message(b'c', b""), SYNC].concat());
+    assert_eq!(pg.until_ready(), ["1", "2", "G", "C COPY 1", "Z I"]);
+}
+
+#[test]
+fn notifications_reach_those_who_listen() {
+    let daemon = daemon();
+    let (mut one, mut two) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    assert_eq!(one.ask("LISTEN news"), ["C LISTEN"]);
+    assert_eq!(two.ask("NOTIFY news, 'now'"), ["C NOTIFY"]);
+    assert_eq!(one.next().unwrap(), "A news now");
+    two.ask("BEGIN");
+    two.ask("NOTIFY news, 'never'");
+    two.ask("ROLLBACK");
+    two.ask("BEGIN");
+    two.ask("NOTIFY news, 'then'");
+    two.ask("COMMIT");
+    assert_eq!(one.next().unwrap(), "A news then");
+    // Within a transaction nothing is told; the answer to its end comes first.
+    one.ask("BEGIN");
+    two.ask("NOTIFY news, 'late'");
+    assert_eq!(one.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+    assert_eq!(one.ask("COMMIT"), ["C COMMIT", "A news late"]);
+    one.ask("UNLISTEN *");
+    two.ask("NOTIFY news, 'nobody'");
+    assert_eq!(one.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+}
+
+#[test]
+fn limits_are_errors_to_their_client_alone() {
+    let daemon = daemon();
+    let mut pg = with_table(&daemon);
+    let mut group = Vec::new();
+    for number in 0..10_000 {
+        group.extend_from_slice(&parse(&format!("s{number}"), "SELECT name FROM t WHERE id = $1"));
+    }
+    group.extend_from_slice(SYNC);
+    pg.send(&group);
+    assert_eq!(pg.until_ready().len(), 10_001);
+    assert_eq!(pg.ask("DEALLOCATE s9999"), ["C DEALLOCATE"]);
+    pg.send(&[&bind("", "s9998", &["1"])[..], &execute("", 0), SYNC].concat());
+    assert_eq!(pg.until_ready(), ["2", "D a", "C SELECT 1", "Z I"]);
+    // A result beyond max_result_size.
+    let big = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) \
+               SELECT i, hex(zeroblob(1000000)) FROM n";
+    pg.send(&query(big));
+    let heard = pg.until_ready();
+    assert!(heard.iter().any(|line| line.starts_with("E ERROR 54000")), "no error");
+    // The same as the data of a COPY has no limit.
+    let heard = pg.ask(&format!("COPY ({big}) TO STDOUT"));
+    assert_eq!(heard.last().unwrap(), "C COPY 100");
+    // A panic costs its connection.
+    let mut victim = Pg::connect(&daemon);
+    arm("sql session", b"SELECT 'panic'");
+    victim.send(&query("SELECT 'panic'"));
+    assert!(victim.rest()[0].starts_with("E FATAL XX000"));
+    assert_eq!(pg.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+}
+
+#[test]
+fn sleepers_are_woken_by_the_clock() {
+    let daemon = daemon();
+    let (mut in_block, mut idle, mut awake) =
+        (Pg::connect(&daemon), Pg::connect(&daemon), Pg::connect(&daemon));
+    in_block.ask("SET idle_in_transaction_session_timeout = '10s'");
+    in_block.ask("BEGIN");
+    idle.ask("SET idle_session_timeout = '20s'");
+    daemon.advance(Duration::from_secs(11));
+    assert!(in_block.rest()[0].starts_with("E FATAL 25P03"));
+    assert_eq!(idle.ask("SELECT 1").len(), 3);
+    daemon.advance(Duration::from_secs(21));
+    assert!(idle.rest()[0].starts_with("E FATAL 57P05"));
+    assert_eq!(awake.ask("SELECT 1").len(), 3);
+}
+
+#[test]
+fn places_are_limited_and_given_back() {
+    let daemon = daemon_with(&Config { max_connections: 2, ..sql_config() });
+    let first = Pg::connect(&daemon);
+    let _second = Pg::connect(&daemon);
+    let mut third = Pg::plain(&daemon);
+    third.send(&startup(0));
+    assert!(third.rest()[0].starts_with("E FATAL 53300"));
+    drop(first);
+    while daemon.engine.connections.load(std::sync::atomic::Ordering::Relaxed) == 2 {
+        std::thread::yield_now();
+    }
+    Pg::connect(&daemon);
+}
+
+#[test]
+fn a_drain_says_goodbye() {
+    let daemon = daemon();
+    let mut idle = with_table(&daemon);
+    let mut other = Pg::connect(&daemon);
+    other.ask("BEGIN");
+    assert_eq!(daemon.server.drain(Duration::from_secs(20)), Drained::Whole);
+    for pg in [&mut idle, &mut other] {
+        let heard = pg.rest();
+        assert!(heard.len() == 1 && heard[0].starts_with("E FATAL 57P01"), "{heard:?}");
+    }
+}
