@@ -70,7 +70,7 @@ fn check_stream(stream: &[u8]) {
             Parsed::Complete { request, consumed } => {
                 assert!(5 <= consumed && at + consumed <= stream.len(), "progress within the input");
                 visit(&request);
-                for cut in [0, 1, 4, 5, consumed - 1] {
+                for cut in [0, 1, 4, 5, consumed - 1].into_iter().filter(|cut| *cut < consumed) {
                     let part = frontend::parse(&stream[at..at + cut]);
                     assert!(
                         matches!(part, Parsed::Incomplete { needed } if cut < needed && needed <= consumed)
@@ -135,9 +135,8 @@ fn check_value(type_oid: u32, value: &Value) {
 /// Equal, as far as the type keeps it: a single loses digits, and times have more than one way to be written.
 fn alike(one: &Value, two: &Value) -> bool {
     match (one, two) {
-        (Value::Real(one), Value::Real(two)) => {
-            one == two || one.is_nan() || (one - two).abs() <= two.abs() * 1e-6
-        }
+        #[allow(clippy::cast_possible_truncation, reason = "a single is what the type keeps")]
+        (Value::Real(one), Value::Real(two)) => one == two || one.is_nan() || *one as f32 == *two as f32,
         (Value::Integer(one), Value::Real(two)) | (Value::Real(two), Value::Integer(one)) => {
             *one as f64 == *two
         }
