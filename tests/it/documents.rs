@@ -8,10 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::daemon::{Daemon, PROGRAM, run};
+use crate::daemon::{Daemon, PROGRAM, free_port, run};
 
-/// The port that documents name; the test's daemon has another.
+/// The ports that documents name, for memcached and PostgreSQL clients; the test's daemon has others.
 const PORT: &str = "11211";
+const SQL_PORT: &str = "5433";
 
 /// A command and the output that the document promises.
 struct Block {
@@ -39,14 +40,15 @@ fn commands_in_the_documents_work() {
 }
 
 fn check(file: &Path, blocks: &[Block]) {
-    let daemon = Daemon::start(&[]);
+    let sql_port = free_port().to_string();
+    let daemon = Daemon::start(&["--sql-port", &sql_port, "--sql-socket-dir", "none"]);
     let path = format!(
         "{}:{}",
         Path::new(PROGRAM).parent().unwrap().display(),
         std::env::var_os("PATH").unwrap_or_default().to_string_lossy()
     );
     for block in blocks {
-        let script = block.script.replace(PORT, &daemon.port.to_string());
+        let script = block.script.replace(PORT, &daemon.port.to_string()).replace(SQL_PORT, &sql_port);
         let mut command = Command::new("sh");
         command.args(["-ec", &script]).env("PATH", &path).current_dir(&daemon.folder.0);
         let (code, out, error) = run(&mut command);
