@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crate::executor::Plan;
 use crate::limits::CACHED_STATEMENT_BYTES_MAX;
+use crate::prepared::Prepared;
 
 /// Keeps the statements used last. Cleared when a definition changes, for plans know their tables.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Cache {
 
 #[derive(Debug)]
 struct Kept {
-    plan: Plan,
+    plan: Prepared,
     used: u64,
 }
 
@@ -41,14 +41,14 @@ impl Cache {
         self.plans.clear();
     }
 
-    pub(crate) fn get(&mut self, sql: &str) -> Option<&mut Plan> {
+    pub(crate) fn get(&mut self, sql: &str) -> Option<&mut Prepared> {
         let kept = self.plans.get_mut(sql)?;
         self.clock += 1;
         kept.used = self.clock;
         Some(&mut kept.plan)
     }
 
-    pub(crate) fn put(&mut self, sql: &str, plan: Plan) {
+    pub(crate) fn put(&mut self, sql: &str, plan: Prepared) {
         if self.capacity == 0 || sql.len() > CACHED_STATEMENT_BYTES_MAX {
             return;
         }

@@ -14,9 +14,12 @@ use store::{Catalog, Expect, Store, Table, View, Write, WriteError, WriteSet};
 use crate::cache::Cache;
 use crate::define;
 use crate::describe::{Column, Description, OwnedColumn, lent};
+use crate::dialect;
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
+use crate::function;
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
+use crate::prepared::Prepared;
 use crate::session::{Session, TransactionStatus};
 use crate::sqlite::{Connection, Row, Statement, heap};
 use crate::system::{self, Server, System};
@@ -124,6 +127,7 @@ impl Executor {
         let cache = Cache::new(limits.cached_statements);
         let system = System::new(Arc::clone(&store));
         system.register(&connection)?;
+        function::register(&connection, &sight)?;
         let (own, since, written) = (None, 0, RefCell::default());
         let core = Core { store, sight, catalog, connection, system, limits, own, since, written };
         let mut executor = Self { core, cache, registered: HashMap::new() };
@@ -201,13 +205,13 @@ impl Executor {
             return self.run_in_failed(session, sql);
         }
         let Self { core, cache, .. } = self;
-        if let Some(plan) = cache.get(sql) {
-            return core.within(session, plan.writes(), |core| plan.run(core, parameters, out));
+        if let Some(prepared) = cache.get(sql) {
+            return core.run_prepared(session, prepared, parameters, out);
         }
         check_size(sql)?;
         let text = resolved(sql)?;
         let kind = kind_of(&text)?;
-        let mut plan = match kind {
+        let mut prepared = match kind {
             StatementKind::Define | StatementKind::Truncate | StatementKind::Alter => {
                 check_count(parameters.len(), 0)?;
                 return self.define(session, kind, &text);
@@ -219,10 +223,10 @@ impl Executor {
             StatementKind::Empty => {
                 return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
             }
-            kind => self.compile(kind, &text)?,
+            _ => self.prepare(kind, &text)?,
         };
-        let result = self.core.within(session, plan.writes(), |core| plan.run(core, parameters, out));
-        self.cache.put(sql, plan);
+        let result = self.core.run_prepared(session, &mut prepared, parameters, out);
+        self.cache.put(sql, prepared);
         result
     }
 
@@ -285,13 +289,13 @@ impl Executor {
             ) {
                 return Ok(Description::default());
             }
-            let plan = self.compile(kind, &text)?;
-            let description = plan.description(parameter_types);
-            self.cache.put(sql, plan);
+            let prepared = self.prepare(kind, &text)?;
+            let description = prepared.description(parameter_types);
+            self.cache.put(sql, prepared);
             return Ok(description);
         }
-        let plan = self.cache.get(sql);
-        Ok(plan.map(|plan| plan.description(parameter_types)).unwrap_or_default())
+        let prepared = self.cache.get(sql);
+        Ok(prepared.map(|prepared| prepared.description(parameter_types)).unwrap_or_default())
     }
 
     /// How a statement's rows are found, step by step; `None` where there is nothing to tell.
@@ -300,15 +304,25 @@ impl Executor {
         self.refresh().ok()?;
         let text = resolved(&text).ok()?;
         let kind = kind_of(&text).ok()?;
-        let mut plan = self.compile(kind, &text).ok()?;
-        let Plan::Read(read) = &mut plan else { return None };
+        let mut prepared = self.prepare(kind, &text).ok()?;
+        let Plan::Read(read) = prepared.plan_mut() else { return None };
         let mut steps = Steps::default();
         let nothing = vec![Value::Null; read.parameters];
         read.run(&self.core, &nothing, &mut steps).ok()?;
         Some(steps.0).filter(|steps| !steps.is_empty())
     }
 
-    /// The plan of a statement that reads or writes rows.
+    /// Compiles a statement that reads or writes rows, in whichever dialect it is written.
+    fn prepare(&self, kind: StatementKind, sql: &str) -> Result<Prepared, SqlError> {
+        let Some(translated) = dialect::translate(&self.core.catalog, sql)? else {
+            return Ok(Prepared::new(self.compile(kind, sql)?));
+        };
+        let compiled = kind_of(&translated.sql).and_then(|kind| self.compile(kind, &translated.sql));
+        let plan = compiled.map_err(|error| translated.relocate(error, sql))?;
+        Ok(Prepared::translated(plan, translated, sql))
+    }
+
+    /// The plan of a statement in SQLite's words.
     fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
         let core = &self.core;
         if matches!(kind, StatementKind::Read | StatementKind::Write)
@@ -407,19 +421,36 @@ fn check_count(given: usize, taken: usize) -> Result<(), SqlError> {
 }
 
 impl Plan {
-    /// What it takes and gives. What a client chose for a parameter stands.
-    fn description(&self, chosen: &[Option<SqlType>]) -> Description {
-        let (count, columns, tag) = match self {
-            Self::Read(plan) => (plan.parameters, Some(plan.columns.as_slice()), plan.tag),
-            Self::Write(plan) => (plan.parameters, plan.columns(), plan.tag()),
-            Self::Direct(plan) => (plan.parameters, plan.columns(), plan.tag()),
-        };
-        let chosen = |at: usize| chosen.get(at).copied().flatten().unwrap_or(SqlType::Text);
-        Description { parameters: (0..count).map(chosen).collect(), columns: columns.map(<[_]>::to_vec), tag }
+    /// How many parameters it takes, and what it is.
+    pub(crate) fn head(&self) -> (usize, &'static str) {
+        match self {
+            Self::Read(plan) => (plan.parameters, plan.tag),
+            Self::Write(plan) => (plan.parameters, plan.tag()),
+            Self::Direct(plan) => (plan.parameters, plan.tag()),
+        }
+    }
+
+    /// The columns of its rows; `None` when it returns none.
+    pub(crate) fn columns(&self) -> Option<&[OwnedColumn]> {
+        match self {
+            Self::Read(plan) => Some(&plan.columns),
+            Self::Write(plan) => plan.columns(),
+            Self::Direct(plan) => plan.columns(),
+        }
+    }
+
+    /// The same, to tell them their types.
+    pub(crate) fn columns_mut(&mut self) -> Option<&mut [OwnedColumn]> {
+        match self {
+            Self::Read(plan) => Some(&mut plan.columns),
+            Self::Write(plan) => plan.returning.as_mut().map(|returning| returning.columns.as_mut_slice()),
+            // These are all columns of tables.
+            Self::Direct(_) => None,
+        }
     }
 
     /// What it is called, if it writes.
-    fn writes(&self) -> Option<&'static str> {
+    pub(crate) fn writes(&self) -> Option<&'static str> {
         match self {
             Self::Read(_) => None,
             Self::Write(plan) => Some(plan.tag()),
@@ -427,7 +458,12 @@ impl Plan {
         }
     }
 
-    fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
+    pub(crate) fn run(
+        &mut self,
+        core: &Core,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
         match self {
             Self::Read(plan) => {
                 check_count(parameters.len(), plan.parameters)?;
@@ -493,7 +529,7 @@ fn recycled<'b>(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'b>> {
 
 impl Core {
     /// Runs a statement of a session, within its transaction if there is one. `writes` names a statement that writes.
-    fn within<T>(
+    pub(crate) fn within<T>(
         &mut self,
         session: &mut Session,
         writes: Option<&'static str>,
@@ -563,7 +599,8 @@ impl Core {
     /// The columns of a compiled statement, typed where they come from a table unchanged.
     pub(crate) fn columns_of(&self, statement: &Statement) -> Vec<OwnedColumn> {
         let column = |at: usize| {
-            let mut column = OwnedColumn::text(statement.column_name(at));
+            let mut column =
+                OwnedColumn { ty: SqlType::Unknown, ..OwnedColumn::text(statement.column_name(at)) };
             let origin = statement.origin(at).and_then(|(table, name)| {
                 if let Some((ty, origin)) = system::column(&table, &name) {
                     (column.ty, column.table) = (ty, Some(origin));

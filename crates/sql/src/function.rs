@@ -1,160 +1,195 @@
-//! Which of SQLite's functions a statement may call: a list, so that a new version of SQLite adds none unseen.
+//! The functions that a statement may call: one table of them, of which the registration, the allow-list, the types and
+//! the user's page are made.
 
+mod cast;
+mod def;
+mod format;
+mod maths;
+mod moment;
+mod more;
+mod pattern;
+mod sqlite;
+mod text;
+
+use std::rc::Rc;
+
+use store::definition::SqlType;
+use store::value::Value;
+
+use crate::error::SqlError;
+use crate::sqlite::{Arguments, Connection, Volatility};
 use crate::system;
+use crate::table::Sight;
+
+pub(crate) use cast::bound;
+use def::{FunctionDef, Run, Source};
+pub(crate) use def::{Now, Returns};
 
 /// Tables that are functions.
 pub(crate) const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
-/// Functions of a row, of groups and of windows. Not here: what loads code, reads settings of the build,
-/// reaches into full-text tables, or tells of the last write of a connection that never writes.
-const ALLOWED: &[&str] = &[
-    "->",
-    "->>",
-    "abs",
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "avg",
-    "ceil",
-    "ceiling",
-    "char",
-    "coalesce",
-    "concat",
-    "concat_ws",
-    "cos",
-    "cosh",
-    "count",
-    "cume_dist",
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "date",
-    "datetime",
-    "degrees",
-    "dense_rank",
-    "exp",
-    "first_value",
-    "floor",
-    "format",
-    "glob",
-    "group_concat",
-    "hex",
-    "if",
-    "ifnull",
-    "iif",
-    "instr",
-    "json",
-    "json_array",
-    "json_array_length",
-    "json_error_position",
-    "json_extract",
-    "json_group_array",
-    "json_group_object",
-    "json_insert",
-    "json_object",
-    "json_patch",
-    "json_pretty",
-    "json_quote",
-    "json_remove",
-    "json_replace",
-    "json_set",
-    "json_type",
-    "json_valid",
-    "jsonb",
-    "jsonb_array",
-    "jsonb_extract",
-    "jsonb_group_array",
-    "jsonb_group_object",
-    "jsonb_insert",
-    "jsonb_object",
-    "jsonb_patch",
-    "jsonb_remove",
-    "jsonb_replace",
-    "jsonb_set",
-    "json_array_insert",
-    "jsonb_array_insert",
-    "julianday",
-    "lag",
-    "last_value",
-    "lead",
-    "length",
-    "like",
-    "likelihood",
-    "likely",
-    "ln",
-    "log",
-    "log10",
-    "log2",
-    "lower",
-    "ltrim",
-    "max",
-    "median",
-    "min",
-    "mod",
-    "nth_value",
-    "ntile",
-    "nullif",
-    "octet_length",
-    "percent_rank",
-    "percentile",
-    "percentile_cont",
-    "percentile_disc",
-    "pi",
-    "pow",
-    "power",
-    "printf",
-    "quote",
-    "radians",
-    "random",
-    "randomblob",
-    "rank",
-    "replace",
-    "round",
-    "row_number",
-    "rtrim",
-    "sign",
-    "sin",
-    "sinh",
-    "soundex",
-    "sqrt",
-    "strftime",
-    "string_agg",
-    "subtype",
-    "substr",
-    "substring",
-    "sum",
-    "tan",
-    "tanh",
-    "time",
-    "timediff",
-    "total",
-    "trim",
-    "trunc",
-    "typeof",
-    "unhex",
-    "unicode",
-    "unistr",
-    "unistr_quote",
-    "unixepoch",
-    "unlikely",
-    "upper",
-    "zeroblob",
+/// All functions in groups, with the headings that they have on the user's page.
+const GROUPS: &[(&str, &[FunctionDef])] = &[
+    ("Texts and bytes", text::FUNCTIONS),
+    ("Texts, SQLite's", sqlite::TEXTS),
+    ("Regular expressions", pattern::FUNCTIONS),
+    ("Dates and times", moment::FUNCTIONS),
+    ("Dates and times, SQLite's", sqlite::DATES),
+    ("Numbers", maths::FUNCTIONS),
+    ("Numbers, SQLite's", sqlite::NUMBERS),
+    ("Numbers, JSON and choices of PostgreSQL's", more::FUNCTIONS),
+    ("Choices and kinds", sqlite::VALUES),
+    ("JSON", sqlite::JSON_FUNCTIONS),
+    ("Groups", sqlite::GROUPS),
+    ("Windows", sqlite::WINDOWS),
 ];
+
+/// What the dialect's other names for functions return.
+const RENAMED: &[(&str, Returns)] = &[
+    ("array_agg", Returns::Array),
+    ("json_agg", Returns::Type(SqlType::Json)),
+    ("jsonb_agg", Returns::Type(SqlType::Jsonb)),
+    ("json_object_agg", Returns::Type(SqlType::Json)),
+    ("jsonb_object_agg", Returns::Type(SqlType::Jsonb)),
+    ("json_build_object", Returns::Type(SqlType::Json)),
+    ("jsonb_build_object", Returns::Type(SqlType::Jsonb)),
+    ("json_build_array", Returns::Type(SqlType::Json)),
+    ("jsonb_build_array", Returns::Type(SqlType::Jsonb)),
+    ("jsonb_array_length", Returns::Type(SqlType::Int4)),
+    ("jsonb_typeof", Returns::Type(SqlType::Text)),
+    ("jsonb_strip_nulls", Returns::Type(SqlType::Jsonb)),
+    ("jsonb_pretty", Returns::Type(SqlType::Text)),
+    ("bool_and", Returns::Type(SqlType::Bool)),
+    ("bool_or", Returns::Type(SqlType::Bool)),
+    ("every", Returns::Type(SqlType::Bool)),
+    ("exists", Returns::Type(SqlType::Bool)),
+    ("chr", Returns::Type(SqlType::Text)),
+    ("char_length", Returns::Type(SqlType::Int4)),
+    ("character_length", Returns::Type(SqlType::Int4)),
+    // Of the catalogue and of the session.
+    ("array_length", Returns::Type(SqlType::Int4)),
+    ("cardinality", Returns::Type(SqlType::Int4)),
+    ("array_position", Returns::Type(SqlType::Int4)),
+    ("array_append", Returns::Argument),
+    ("array_cat", Returns::Argument),
+    ("array_remove", Returns::Argument),
+    ("pg_backend_pid", Returns::Type(SqlType::Int4)),
+    ("current_database", Returns::Type(SqlType::Name)),
+    ("current_schema", Returns::Type(SqlType::Name)),
+    ("current_schemas", Returns::Type(SqlType::Text)),
+    ("current_user", Returns::Type(SqlType::Name)),
+    ("session_user", Returns::Type(SqlType::Name)),
+    ("version", Returns::Type(SqlType::Text)),
+    ("pg_postmaster_start_time", Returns::Type(SqlType::Timestamptz)),
+    ("pg_conf_load_time", Returns::Type(SqlType::Timestamptz)),
+    ("pg_is_in_recovery", Returns::Type(SqlType::Bool)),
+    ("pg_table_is_visible", Returns::Type(SqlType::Bool)),
+    ("pg_type_is_visible", Returns::Type(SqlType::Bool)),
+    ("pg_function_is_visible", Returns::Type(SqlType::Bool)),
+    ("pg_total_relation_size", Returns::Type(SqlType::Int8)),
+    ("pg_relation_size", Returns::Type(SqlType::Int8)),
+    ("pg_table_size", Returns::Type(SqlType::Int8)),
+    ("pg_indexes_size", Returns::Type(SqlType::Int8)),
+    ("pg_database_size", Returns::Type(SqlType::Int8)),
+    ("has_table_privilege", Returns::Type(SqlType::Bool)),
+    ("has_schema_privilege", Returns::Type(SqlType::Bool)),
+    ("has_database_privilege", Returns::Type(SqlType::Bool)),
+    ("txid_current", Returns::Type(SqlType::Int8)),
+];
+
+fn all() -> impl Iterator<Item = &'static FunctionDef> {
+    GROUPS.iter().flat_map(|(_, functions)| functions.iter())
+}
+
+fn find(name: &str) -> Option<&'static FunctionDef> {
+    all().find(|function| function.name.eq_ignore_ascii_case(name))
+}
 
 /// Whether a statement may call this function.
 pub(crate) fn is_allowed(name: &str) -> bool {
-    ALLOWED.iter().any(|allowed| allowed.eq_ignore_ascii_case(name)) || system::is_function(name)
+    find(name).is_some() || SQLITE_WORDS.contains(&name) || cast::is_cast(name) || system::is_function(name)
 }
+
+/// Functions that SQLite knows without parentheses.
+const SQLITE_WORDS: &[&str] = &["current_date", "current_time", "current_timestamp"];
 
 /// Every function that a statement may call.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    let own =
-        ALLOWED.iter().copied().filter(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()));
+    let own = all().map(|function| function.name);
+    let own = own.filter(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()));
     own.chain(system::function_names())
+}
+
+/// What a function returns; the name is in lower case.
+pub(crate) fn returns(name: &str) -> Option<Returns> {
+    let renamed = RENAMED.iter().find(|(own, _)| *own == name).map(|(_, returns)| *returns);
+    renamed.or_else(|| find(name).map(|function| function.returns))
+}
+
+/// The types of a function's first arguments.
+pub(crate) fn argument_types(name: &str) -> &'static [SqlType] {
+    find(name).map_or(&[], |function| function.types)
+}
+
+/// Makes a connection know the functions that are written here.
+pub(crate) fn register(connection: &Connection, sight: &Rc<Sight>) -> Result<(), SqlError> {
+    for function in all() {
+        let (run, fewest, most, volatile, strict) = match function.source {
+            Source::Sqlite => continue,
+            Source::Own(run, fewest, most) => (run, fewest, most, false, true),
+            Source::Raw(run, fewest, most, volatile) => (run, fewest, most, volatile, false),
+        };
+        for count in fewest..=most {
+            let sight = Rc::clone(sight);
+            let volatility = if volatile { Volatility::Volatile } else { Volatility::Immutable };
+            connection.create_function(function.name, count, volatility, move |arguments| {
+                called(run, strict, &sight, arguments).map_err(|error| sight.fail(error))
+            })?;
+        }
+    }
+    for (name, ty) in cast::all() {
+        let sight = Rc::clone(sight);
+        connection.create_function(&name, 1, Volatility::Immutable, move |arguments| {
+            cast::convert(sight.now(), ty, arguments.value(0)).map_err(|error| sight.fail(error))
+        })?;
+    }
+    Ok(())
+}
+
+/// One call. A function of NULL is NULL, unless it says otherwise.
+fn called(run: Run, strict: bool, sight: &Sight, arguments: &Arguments<'_>) -> Result<Value, SqlError> {
+    let values: Vec<Value> = (0..arguments.len()).map(|at| arguments.value(at)).collect();
+    if strict && values.iter().any(Value::is_null) {
+        return Ok(Value::Null);
+    }
+    run(sight.now(), &values)
+}
+
+/// The user's page: each function with an example and its answer.
+pub fn page() -> String {
+    let cell = |text: &str| text.replace('|', "\\|");
+    let mut lines = Vec::new();
+    for (heading, functions) in GROUPS {
+        lines.push(format!("\n## {heading}\n"));
+        lines.push("| function | meaning | example | answer |".to_owned());
+        lines.push("| --- | --- | --- | --- |".to_owned());
+        for function in *functions {
+            let name = if function.arguments.starts_with('(') { function.name } else { "" };
+            lines.push(format!(
+                "| `{}` | {} | `{}` | `{}` |",
+                cell(&format!("{name}{}", function.arguments)),
+                cell(function.meaning),
+                cell(function.example),
+                cell(function.answer)
+            ));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Each function's example with its answer.
+pub fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
+    all().map(|function| (function.example, function.answer))
 }
 
 /// Functions of groups; a few of them are functions of a row when they have several arguments.
@@ -167,11 +202,7 @@ const AGGREGATES: &[&str] = &[
     "jsonb_group_array",
     "jsonb_group_object",
     "max",
-    "median",
     "min",
-    "percentile",
-    "percentile_cont",
-    "percentile_disc",
     "string_agg",
     "sum",
     "total",

@@ -33,6 +33,14 @@ pub const RETRIES_MAX: usize = 10_000;
 /// Operators and parentheses that may lie within each other in a statement that writes: its tree is printed
 /// by recursion. SQLite's own limit for expressions is 1,000.
 pub const NESTING_MAX: usize = 1_000;
+/// Longest text that a function makes of a short one (`repeat`, `lpad`), as long as SQLite's own values may be here.
+pub(crate) const TEXT_BYTES_MAX: usize = 256 << 20;
+/// Longest regular expression, far beyond what people write.
+pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 10;
+/// What a regular expression may become when it is compiled: `(a{1000}){1000}` is short and would be huge.
+pub(crate) const PATTERN_PROGRAM_BYTES_MAX: usize = 1 << 20;
+/// Compiled regular expressions that a thread keeps: a statement has one or two, compiling one takes microseconds.
+pub(crate) const PATTERNS_KEPT: usize = 64;
 /// SQLite operations between two looks at the deadline: about 10 microseconds of work.
 pub(crate) const PROGRESS_OPERATIONS: c_int = 1_000;
 

@@ -150,6 +150,15 @@ impl Connection {
     }
 }
 
+/// Bytes of SQLite's generator, which the system's randomness seeds.
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    let length = c_int::try_from(N).unwrap_or(0);
+    // SAFETY: the place is `N` bytes long, and `length` is no more.
+    unsafe { ffi::sqlite3_randomness(length, bytes.as_mut_ptr().cast()) };
+    bytes
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         // SAFETY: opened once, closed once; statements hold the connection alive, so none is left.

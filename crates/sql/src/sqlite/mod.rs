@@ -13,7 +13,7 @@ mod lent;
 mod statement;
 mod vtab;
 
-pub(crate) use connection::{Action, Connection, Failure, Policy};
+pub(crate) use connection::{Action, Connection, Failure, Policy, random_bytes};
 pub(crate) use function::Volatility;
 pub(crate) use guard::count_panic;
 pub use guard::{FaultPoint, arm_fault, panics_caught};

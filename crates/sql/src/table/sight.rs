@@ -9,7 +9,7 @@ use store::value::Value;
 use store::{Store, View};
 
 use crate::error::{SqlError, state};
-use crate::function;
+use crate::function::{self, Now};
 use crate::limits::{Limits, PROGRESS_OPERATIONS};
 use crate::session::Session;
 use crate::sqlite::{Action, LentView, Policy};
@@ -71,6 +71,8 @@ pub(crate) struct Sight {
     picked: RefCell<Vec<Vec<u8>>>,
     /// Why a cursor failed, in better words than SQLite can carry.
     failure: RefCell<Option<SqlError>>,
+    /// When the statement began, in milliseconds since 1970.
+    now_ms: Cell<u64>,
     /// Tables that statements may read, in lower case.
     known: RefCell<HashSet<String>>,
     /// Off while this crate compiles its own statements on the connection.
@@ -95,6 +97,7 @@ impl Sight {
             lists: Default::default(),
             picked: RefCell::default(),
             failure: RefCell::default(),
+            now_ms: Cell::new(0),
             known: RefCell::default(),
             watch: Watch::default(),
         }
@@ -169,9 +172,22 @@ impl Sight {
             .deadline_ns
             .set(timeout.map(|timeout| self.store.clock().now_ns().saturating_add(timeout)));
         self.watch.operations_left.set(limits.operations_max);
+        self.now_ms.set(self.store.clock().unix_ms());
         self.watch.stopped_by.set(None);
         *self.failure.borrow_mut() = None;
         *self.watch.cancel.borrow_mut() = Some(cancel.clone());
+    }
+
+    /// When the statement began.
+    pub(crate) fn now(&self) -> Now {
+        Now { us: i64::try_from(self.now_ms.get()).unwrap_or(0).saturating_mul(1_000) }
+    }
+
+    /// Keeps an error that SQLite can carry only the words of, and returns these.
+    pub(crate) fn fail(&self, error: SqlError) -> String {
+        let words = error.message.clone();
+        *self.failure.borrow_mut() = Some(error);
+        words
     }
 
     /// Whether the statement's time is over; a loop of this crate asks before each round.

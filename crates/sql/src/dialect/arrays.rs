@@ -1,0 +1,155 @@
+//! Arrays, which are JSON here: `= ANY (...)`, `ARRAY[...]`, subscripts.
+
+use store::definition::SqlType;
+
+use super::expression::call;
+use super::out::{Form, Out};
+use super::token::Token;
+use super::{Step, Translator};
+use crate::error::state;
+
+impl<'a> Translator<'a, '_> {
+    /// `left operator ANY (...)` or `ALL (...)`, from the parenthesis on.
+    pub(super) fn quantified(&mut self, left: Out<'a>, operator: Token<'a>, all: bool) -> Step<Out<'a>> {
+        let Some(mut list) = self.parenthesis()? else { return Ok(left) };
+        let mut left = left;
+        if let Some(ty) = left.ty {
+            self.suggest_array(&mut list, ty)?;
+        } else if let Some(ty) = list.ty.filter(|ty| ty.is_array()) {
+            self.suggest(&mut left, ty.scalar())?;
+        }
+        let equal = operator.text == "=" || operator.text == "==";
+        let unequal = operator.text == "<>" || operator.text == "!=";
+        let out = if (equal && !all) || (unequal && all) {
+            left.push_str(if all { " NOT IN " } else { " IN " });
+            left.push(elements(list, operator.start));
+            left
+        } else {
+            self.compared_with_each(&left, list, operator, all)?
+        };
+        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+    }
+
+    /// The other comparisons, element by element.
+    fn compared_with_each(
+        &mut self,
+        left: &Out<'a>,
+        list: Out<'a>,
+        operator: Token<'a>,
+        all: bool,
+    ) -> Step<Out<'a>> {
+        if matches!(*list.form, Form::Query) {
+            let message =
+                format!("{} ANY or ALL of a subquery is not supported; use min() or max()", operator.text);
+            return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
+        }
+        // The left side is a row of its own, so that no name in it means a column of the elements.
+        let begin = if all { "NOT EXISTS (SELECT 1 FROM (SELECT" } else { "EXISTS (SELECT 1 FROM (SELECT" };
+        let mut out = Out::made(begin, operator.start);
+        out.push(left.clone().wrapped("(", ")"));
+        out.push_str(" AS one) AS side, json_each(");
+        out.push(as_array(list));
+        let not = if all { "NOT" } else { "" };
+        out.push_str(&format!(") AS elements WHERE {not} (side.one {} elements.value))", operator.text));
+        Ok(out)
+    }
+
+    /// Tells the type of an array's elements.
+    pub(super) fn suggest_array(&mut self, list: &mut Out<'a>, element: SqlType) -> Step<()> {
+        if let Form::Array(_) = *list.form {
+            return self.suggest_elements(list, element);
+        }
+        match element.array() {
+            Some(array) => self.suggest(list, array),
+            None => Ok(()),
+        }
+    }
+
+    /// `ARRAY[a, b]` or `ARRAY(SELECT ...)`, behind the word.
+    pub(super) fn array(&mut self, word: Token<'a>) -> Step<Out<'a>> {
+        if self.next_is_sign(0, "(") {
+            let Some(query) = self.parenthesis()? else { return Ok(self.copied(word)) };
+            let ty = query.ty.and_then(SqlType::array);
+            return Ok(query
+                .wrapped("(WITH elements(value) AS ", " SELECT json_group_array(value) FROM elements)")
+                .of_type(ty)
+                .labelled("array"));
+        }
+        self.at += 1;
+        let mut parts = Vec::new();
+        while let Some(part) = self.expression(super::expression::power::ANYTHING)? {
+            parts.push(part);
+            if !self.take_sign(",") {
+                break;
+            }
+        }
+        if !self.take_sign("]") {
+            return Err(self.error_at(self.peek(), state::SYNTAX, "ARRAY[ is not closed"));
+        }
+        let element = parts.iter().find_map(|part| part.ty);
+        for part in &mut parts {
+            if let Some(ty) = element {
+                self.suggest(part, ty)?;
+            }
+        }
+        // Arrays within arrays stay JSON.
+        let ty = element.map_or(SqlType::Text, |ty| ty).array();
+        Ok(array_of(parts, word.start).of_type(ty).labelled("array"))
+    }
+
+    /// `[n]` behind an array; PostgreSQL counts from 1.
+    pub(super) fn subscript(&mut self, array: Out<'a>) -> Step<Out<'a>> {
+        let Some(open) = self.take() else { return Ok(array) };
+        let Some(mut number) = self.expression(super::expression::power::ANYTHING)? else {
+            return Err(self.error_at(Some(open), state::SYNTAX, "a subscript was expected"));
+        };
+        if !self.take_sign("]") {
+            return Err(self.error_at(
+                self.peek(),
+                state::NOT_SUPPORTED,
+                "slices of arrays are not supported",
+            ));
+        }
+        self.suggest(&mut number, SqlType::Int4)?;
+        let ty = array.ty.map(SqlType::scalar);
+        let label = array.label.clone();
+        let mut out = call("array_element", [array, number]).of_type(ty);
+        out.label = label;
+        Ok(out)
+    }
+}
+
+/// The elements of `ARRAY[...]` as JSON.
+pub(super) fn array_of(parts: Vec<Out<'_>>, from: usize) -> Out<'_> {
+    let kept = parts.clone();
+    let mut elements = Out::joined(parts, ",");
+    if elements.is_empty() {
+        elements = Out::made("", from);
+    }
+    elements.wrapped("json_array(", ")").formed(Form::Array(kept))
+}
+
+/// What `IN` takes: the elements themselves where they are written out, a query, or those of the array.
+fn elements(list: Out<'_>, from: usize) -> Out<'_> {
+    match &*list.form {
+        Form::Query => list,
+        Form::Array(parts) => {
+            let mut out = Out::made("(", from);
+            out.push(Out::joined(parts.iter().cloned(), ","));
+            out.push_str(")");
+            out
+        }
+        _ => {
+            let mut out = Out::made("(SELECT value FROM json_each(", from);
+            out.push(as_array(list));
+            out.push_str("))");
+            out
+        }
+    }
+}
+
+/// An array in parentheses as JSON, whatever form its text has.
+fn as_array(list: Out<'_>) -> Out<'_> {
+    let known = list.ty.is_some_and(SqlType::is_array) || matches!(*list.form, Form::Array(_));
+    if known { list } else { call("cast_array", [list]) }
+}

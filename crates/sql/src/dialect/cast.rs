@@ -1,0 +1,270 @@
+//! Types by their names, and conversions to them.
+
+use store::definition::SqlType;
+use store::scalar;
+use store::value::Value;
+
+use super::expression::call;
+use super::out::{Form, Out};
+use super::token::{Kind, Token};
+use super::{Step, Stop, Translator, types};
+use crate::error::{SqlError, state};
+use crate::text::literal::sql_literal;
+use crate::text::token::unquoted;
+
+/// A type as a statement names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TypeName {
+    pub(super) ty: SqlType,
+    /// What stood in parentheses.
+    modifiers: Vec<i64>,
+    /// Whether SQLite's own `CAST` knows it.
+    plain: bool,
+}
+
+/// Texts that mean another moment each time.
+pub(super) fn needs_clock(text: &str) -> bool {
+    ["now", "today", "tomorrow", "yesterday"].iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
+}
+
+/// Types whose names mean something to SQLite's `CAST`: it converts what it can and never fails.
+const PLAIN: &[&str] = &[
+    "INT",
+    "INTEGER",
+    "BIGINT",
+    "SMALLINT",
+    "REAL",
+    "FLOAT",
+    "DOUBLE PRECISION",
+    "DOUBLE",
+    "TEXT",
+    "VARCHAR",
+    "CHAR",
+    "CHARACTER",
+    "CHARACTER VARYING",
+    "BLOB",
+    "NUMERIC",
+    "DECIMAL",
+    "INT8",
+    "INT4",
+    "INT2",
+    "FLOAT8",
+];
+
+impl<'a> Translator<'a, '_> {
+    /// A type's name, with what belongs to it.
+    pub(super) fn type_name(&mut self) -> Step<TypeName> {
+        let first = self.take();
+        let Some(word) = first.filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) else {
+            return Err(self.error_at(first, state::SYNTAX, "a type was expected"));
+        };
+        let mut name = unquoted(word.text).to_ascii_uppercase();
+        if word.kind == Kind::Quoted && name == "CHAR" {
+            // The one-byte type of the catalogue, which only quotes tell from the other.
+            return self.with_brackets(SqlType::Char, Vec::new(), false, word);
+        }
+        for (behind, then) in [("DOUBLE", "PRECISION"), ("CHARACTER", "VARYING"), ("CHAR", "VARYING")] {
+            if name == behind && self.take_word(then) {
+                name = format!("{name} {then}");
+            }
+        }
+        let modifiers = self.modifiers();
+        if name == "TIMESTAMP" || name == "TIME" {
+            if self.take_words(&["WITH", "TIME", "ZONE"]) {
+                name.push_str("TZ");
+            } else {
+                self.take_words(&["WITHOUT", "TIME", "ZONE"]);
+            }
+        }
+        let ty = SqlType::of_declared(&name).or_else(|| catalogue_type(&name));
+        let Some(ty) = ty else {
+            let message = format!("type \"{}\" does not exist", name.to_lowercase());
+            return Err(self.error_at(Some(word), state::UNKNOWN_OBJECT, message));
+        };
+        let plain = PLAIN.contains(&name.as_str());
+        self.with_brackets(ty, modifiers, plain, word)
+    }
+
+    fn with_brackets(
+        &mut self,
+        ty: SqlType,
+        modifiers: Vec<i64>,
+        plain: bool,
+        word: Token<'a>,
+    ) -> Step<TypeName> {
+        let mut array = self.take_word("ARRAY");
+        while self.take_sign("[") {
+            array = true;
+            if self.peek().is_some_and(|token| token.kind == Kind::Number) {
+                self.at += 1;
+            }
+            if !self.take_sign("]") {
+                return Err(self.error_at(self.peek(), state::SYNTAX, "] was expected"));
+            }
+        }
+        if !array {
+            return Ok(TypeName { ty, modifiers, plain });
+        }
+        match ty.array() {
+            Some(ty) => Ok(TypeName { ty, modifiers, plain: false }),
+            None => Err(self.error_at(
+                Some(word),
+                state::UNKNOWN_OBJECT,
+                format!("there are no arrays of {}", ty.sql_name()),
+            )),
+        }
+    }
+
+    /// `(10, 2)`
+    fn modifiers(&mut self) -> Vec<i64> {
+        let mut found = Vec::new();
+        let begin = self.at;
+        if !self.take_sign("(") {
+            return found;
+        }
+        while let Some(number) = self.take() {
+            match number.text.parse() {
+                Ok(number) => found.push(number),
+                Err(_) => break,
+            }
+            if !self.take_sign(",") {
+                break;
+            }
+        }
+        if !self.take_sign(")") {
+            self.at = begin;
+            found.clear();
+        }
+        found
+    }
+
+    /// `out::type`
+    pub(super) fn cast(&mut self, out: Out<'a>, to: &TypeName) -> Step<Out<'a>> {
+        let ty = to.ty;
+        let label = match &*out.form {
+            Form::Computed | Form::List(_) | Form::Query => {
+                out.label.clone().filter(|label| label != "?column?")
+            }
+            _ => None,
+        };
+        let label = label.unwrap_or_else(|| ty.name().trim_matches('"').to_owned());
+        let mut cast = match &*out.form {
+            Form::Parameter(number) if declares(ty) && self.parameters.declare(*number, ty) => {
+                let number = *number;
+                let out = out.typed(ty).formed(Form::Parameter(number));
+                return Ok(shortened(out, to).labelled(&label));
+            }
+            Form::Literal(text) => {
+                let text = text.clone();
+                self.cast_literal(out, &text, ty)?
+            }
+            Form::Array(parts) if ty.is_array() => {
+                let mut parts = parts.clone();
+                for part in &mut parts {
+                    self.suggest(part, ty.scalar())?;
+                    if part.ty.is_some() {
+                        *part = converted(std::mem::take(part), ty.scalar());
+                    }
+                }
+                super::arrays::array_of(parts, out.start())
+            }
+            _ => converted(out, ty),
+        };
+        cast.label = None;
+        Ok(shortened(cast.typed(ty), to).labelled(&label))
+    }
+
+    fn cast_literal(&self, out: Out<'a>, text: &str, ty: SqlType) -> Step<Out<'a>> {
+        if (types::is_moment(Some(ty)) && needs_clock(text)) || !is_stored(ty) {
+            return Ok(converted(out, ty));
+        }
+        let from = out.start();
+        let value = scalar::accept(ty, Value::from(text))
+            .map_err(|refusal| Stop::Error(SqlError::from(refusal).at(self.sql, self.skip_blank(from))))?;
+        Ok(Out::made(sql_literal(&value), from))
+    }
+
+    /// `CAST(out AS type)`, behind the word.
+    pub(super) fn cast_call(&mut self, word: Token<'a>) -> Step<Option<Out<'a>>> {
+        let begin = self.at;
+        self.at += 1;
+        let inner = self.expression(super::expression::power::ANYTHING)?;
+        let Some(mut inner) = inner.filter(|_| self.peek().is_some_and(|token| token.is("AS"))) else {
+            self.at = begin;
+            return Ok(None);
+        };
+        self.at += 1;
+        let name = self.at;
+        let to = self.type_name()?;
+        let end = self.at;
+        if !self.take_sign(")") {
+            self.at = begin;
+            return Ok(None);
+        }
+        if !to.plain {
+            return self.cast(inner, &to).map(Some);
+        }
+        self.suggest(&mut inner, to.ty)?;
+        let label = inner.label.clone().filter(|label| label != "?column?");
+        let inner =
+            if to.ty == SqlType::Text || to.ty == SqlType::Varchar { types::shown(inner) } else { inner };
+        let mut out = Out::made("CAST(", word.start);
+        out.push(inner);
+        out.push_str(" AS");
+        for at in name..end {
+            out.push(self.copied(self.tokens[at]));
+        }
+        out.push_str(")");
+        let label = label.unwrap_or_else(|| to.ty.name().to_owned());
+        // SQLite's integers have 64 bits whatever their type is called.
+        let ty = if matches!(to.ty, SqlType::Int2 | SqlType::Int4) { SqlType::Int8 } else { to.ty };
+        Ok(Some(out.typed(ty).labelled(&label)))
+    }
+}
+
+/// Types of the catalogue, which no column is declared with.
+fn catalogue_type(name: &str) -> Option<SqlType> {
+    let lower = name.to_ascii_lowercase();
+    let own = SqlType::all().find(|ty| ty.name() == lower);
+    own.or_else(|| {
+        lower.strip_prefix('_').and_then(|name| SqlType::all().find(|ty| ty.name() == name)?.array())
+    })
+}
+
+/// Types whose values are stored in a form that [`scalar::accept`] knows.
+fn is_stored(ty: SqlType) -> bool {
+    !matches!(
+        ty.scalar(),
+        SqlType::Regclass | SqlType::Regtype | SqlType::Regproc | SqlType::Regrole | SqlType::Regnamespace
+    )
+}
+
+/// Whether a cast of a bare parameter only tells its type.
+fn declares(ty: SqlType) -> bool {
+    is_stored(ty)
+}
+
+/// A value converted by the function of the type.
+fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
+    match ty {
+        SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name
+            if out.ty == Some(SqlType::Bool) =>
+        {
+            types::shown(out)
+        }
+        SqlType::Regclass => call("regclass", [out]),
+        _ if out.ty == Some(ty) => out,
+        _ => call(&types::cast_name(ty), [out]),
+    }
+}
+
+/// The length of `VARCHAR(n)` and the scale of `NUMERIC(p, s)` are kept by a cast.
+fn shortened<'a>(out: Out<'a>, to: &TypeName) -> Out<'a> {
+    let text = matches!(to.ty, SqlType::Varchar | SqlType::Bpchar);
+    match to.modifiers[..] {
+        [length] if text => out.wrapped("substr(", &format!(", 1, {length})")).typed(to.ty),
+        [_, scale] if to.ty == SqlType::Numeric => out.wrapped("round(", &format!(", {scale})")).typed(to.ty),
+        [_] if to.ty == SqlType::Numeric => out.wrapped("round(", ")").typed(to.ty),
+        _ => out,
+    }
+}

@@ -1,0 +1,245 @@
+//! PostgreSQL's dialect in SQLite's words, and the types of what a statement takes and gives.
+//!
+//! One pass over the tokens, without a grammar of its own: expressions are taken apart by the precedence of their
+//! operators, everything else is copied. So what PostgreSQL spells otherwise is rewritten wherever it stands, and what
+//! is SQLite's alone goes through untouched. On the way the pass learns what it can about types: those of the result's
+//! columns and of the parameters. Names are looked up among the columns of all tables that the statement names.
+
+mod arrays;
+mod calls;
+mod cast;
+mod clauses;
+mod expression;
+mod names;
+mod operand;
+mod out;
+mod params;
+mod select;
+mod token;
+mod types;
+
+use std::collections::HashMap;
+
+use store::Catalog;
+use store::definition::SqlType;
+
+use crate::error::SqlError;
+use names::Names;
+use out::Out;
+use params::Parameters;
+use token::Token;
+
+pub(crate) use params::ParameterType;
+
+/// Parentheses, subqueries and prefix operators that may lie within each other; a text that nests deeper is left as it
+/// is. The pass is recursive, and a SQL thread's stack is bounded.
+const DEPTH_MAX: usize = 150;
+
+/// One column of a result, as far as the text tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// `*` or `t.*`, which stands for any number of columns.
+    pub(crate) star: bool,
+    pub(crate) ty: Option<SqlType>,
+    /// The parameter that it is, from 0.
+    pub(crate) parameter: Option<usize>,
+    /// What PostgreSQL calls it.
+    pub(crate) label: Option<String>,
+}
+
+/// A statement in SQLite's words.
+#[derive(Debug)]
+pub(crate) struct Translated {
+    pub(crate) sql: String,
+    /// Where pieces of the new text begin, and what they stand for in the user's.
+    places: Vec<(usize, usize)>,
+    /// What is known of the parameters.
+    pub(crate) parameters: Vec<ParameterType>,
+    /// The columns of the result.
+    pub(crate) items: Vec<Item>,
+    /// Something that the statement asked for and does not get.
+    pub(crate) notice: Option<&'static str>,
+}
+
+impl Translated {
+    /// Turns a place in the new text, in characters from 1, into one of the user's text.
+    pub(crate) fn relocate(&self, mut error: SqlError, user: &str) -> SqlError {
+        let Some(position) = error.position.take() else { return error };
+        let offset =
+            self.sql.char_indices().nth(position.saturating_sub(1)).map_or(self.sql.len(), |(at, _)| at);
+        let piece = self.places.partition_point(|(new, _)| *new <= offset).saturating_sub(1);
+        let Some(&(new, old)) = self.places.get(piece) else { return error };
+        let same = self.sql.get(new..=offset.min(self.sql.len().saturating_sub(1)))
+            == user.get(old..=old + (offset - new));
+        let at = if same { old + (offset - new) } else { old };
+        let at = (at..=user.len()).find(|at| user.is_char_boundary(*at)).unwrap_or(user.len());
+        let blanks = user[at..].len() - user[at..].trim_start().len();
+        error.at(user, (at + blanks).min(user.len()))
+    }
+}
+
+/// The pass over one statement.
+struct Translator<'a, 'n> {
+    sql: &'a str,
+    tokens: &'a [Token<'a>],
+    at: usize,
+    names: &'n Names,
+    /// Types of names given by `AS`, learned by an earlier pass.
+    known: &'n HashMap<String, SqlType>,
+    learned: HashMap<String, SqlType>,
+    parameters: Parameters,
+    depth: usize,
+    /// The columns of the query that is under way, innermost last.
+    queries: Vec<Option<Vec<Item>>>,
+    /// What the rows of an `INSERT` are assigned to: types, and defaults as SQL.
+    targets: Option<Vec<clauses::Target>>,
+    notice: Option<&'static str>,
+}
+
+/// Why a pass ended early.
+enum Stop {
+    /// The statement is wrong.
+    Error(SqlError),
+    /// It nests too deep to be looked at.
+    Deep,
+}
+
+impl From<SqlError> for Stop {
+    fn from(error: SqlError) -> Self {
+        Self::Error(error)
+    }
+}
+
+type Step<T> = Result<T, Stop>;
+
+/// A statement in SQLite's words; `None` where it should be left as it is.
+pub(crate) fn translate(catalog: &Catalog, sql: &str) -> Result<Option<Translated>, SqlError> {
+    let tokens = token::tokens(sql)?;
+    let names = Names::of(catalog, &tokens);
+    let first = pass(sql, &tokens, &names, &HashMap::new())?;
+    let Some((first, learned)) = first else { return Ok(None) };
+    let subqueries = tokens.iter().filter(|token| token.is("SELECT")).count() > 1;
+    if learned.is_empty() || !subqueries {
+        return Ok(Some(first));
+    }
+    // Names given by subqueries are known now, also where they were used before.
+    Ok(pass(sql, &tokens, &names, &learned)?.map(|(second, _)| second))
+}
+
+type Passed = Option<(Translated, HashMap<String, SqlType>)>;
+
+fn pass(
+    sql: &str,
+    tokens: &[Token<'_>],
+    names: &Names,
+    known: &HashMap<String, SqlType>,
+) -> Result<Passed, SqlError> {
+    let mut translator = Translator {
+        sql,
+        tokens,
+        at: 0,
+        names,
+        known,
+        learned: HashMap::new(),
+        parameters: Parameters::default(),
+        depth: 0,
+        queries: vec![None],
+        targets: None,
+        notice: None,
+    };
+    let out = match translator.whole() {
+        Ok(out) => out,
+        Err(Stop::Deep) => return Ok(None),
+        Err(Stop::Error(error)) => return Err(error),
+    };
+    let items = translator.queries.pop().flatten().unwrap_or_default();
+    let (text, places) = out.finish();
+    let translated = Translated {
+        sql: text,
+        places,
+        parameters: translator.parameters.finish(),
+        items,
+        notice: translator.notice,
+    };
+    Ok(Some((translated, translator.learned)))
+}
+
+impl<'a> Translator<'a, '_> {
+    /// The whole statement; a parenthesis too many is copied for SQLite to complain about.
+    fn whole(&mut self) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        loop {
+            out.push(self.sequence()?);
+            match self.take() {
+                Some(stray) => out.push(self.copied(stray)),
+                None => return Ok(out),
+            }
+        }
+    }
+
+    fn peek(&self) -> Option<Token<'a>> {
+        self.tokens.get(self.at).copied()
+    }
+
+    fn peek_at(&self, ahead: usize) -> Option<Token<'a>> {
+        self.tokens.get(self.at + ahead).copied()
+    }
+
+    fn take(&mut self) -> Option<Token<'a>> {
+        let token = self.peek()?;
+        self.at += 1;
+        Some(token)
+    }
+
+    /// Takes a keyword if it is next.
+    fn take_word(&mut self, word: &str) -> bool {
+        let there = self.peek().is_some_and(|token| token.is(word));
+        self.at += usize::from(there);
+        there
+    }
+
+    /// Takes these keywords if they are next.
+    fn take_words(&mut self, words: &[&str]) -> bool {
+        let there =
+            words.iter().enumerate().all(|(at, word)| self.peek_at(at).is_some_and(|token| token.is(word)));
+        self.at += if there { words.len() } else { 0 };
+        there
+    }
+
+    /// Takes a sign if it is next.
+    fn take_sign(&mut self, sign: &str) -> bool {
+        let there = self.next_is_sign(0, sign);
+        self.at += usize::from(there);
+        there
+    }
+
+    fn next_is_sign(&self, ahead: usize, sign: &str) -> bool {
+        self.peek_at(ahead).is_some_and(|token| token.is_sign(sign))
+    }
+
+    /// A token as it stands, with a blank before it where there was something.
+    fn copied(&self, token: Token<'a>) -> Out<'a> {
+        let blank = token.start > 0 && self.sql.as_bytes()[token.start - 1].is_ascii_whitespace();
+        if blank {
+            return Out::source(&self.sql[token.start - 1..token.end()], token.start - 1);
+        }
+        let own = Out::source(&self.sql[token.start..token.end()], token.start);
+        if token.apart { Out::joined([Out::made("", token.start), own], "") } else { own }
+    }
+
+    /// Runs a step one level deeper.
+    fn deeper<T>(&mut self, step: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        if self.depth >= DEPTH_MAX {
+            return Err(Stop::Deep);
+        }
+        self.depth += 1;
+        let result = step(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn error_at(&self, token: Option<Token<'a>>, state: &'static str, message: impl Into<String>) -> Stop {
+        let at = token.map_or(self.sql.len(), |token| token.start);
+        Stop::Error(SqlError::new(state, message).at(self.sql, at))
+    }
+}

@@ -1,0 +1,72 @@
+//! Parameters: their numbers, as SQLite gives them, and what is known of their types.
+
+use store::definition::SqlType;
+
+/// What is known of a parameter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ParameterType {
+    /// Its type; `None`: nothing is known.
+    pub(crate) ty: Option<SqlType>,
+    /// Whether the statement says so itself (`$1::int`), rather than what stands beside it.
+    pub(crate) cast: bool,
+}
+
+/// The parameters of a statement.
+#[derive(Debug, Default)]
+pub(super) struct Parameters {
+    types: Vec<ParameterType>,
+    names: Vec<(String, usize)>,
+}
+
+impl Parameters {
+    /// The number of a parameter, from 0; `None` where it is none, which the parser will say better.
+    pub(super) fn number(&mut self, text: &str) -> Option<usize> {
+        let digits =
+            text.strip_prefix(['?', '$']).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = match digits {
+            Some("") => self.types.len(),
+            Some(digits) => digits.parse::<usize>().ok()?.checked_sub(1)?,
+            None => {
+                let known = self.names.iter().find(|(name, _)| name == text).map(|(_, number)| *number);
+                known.unwrap_or_else(|| {
+                    self.names.push((text.to_owned(), self.types.len()));
+                    self.types.len()
+                })
+            }
+        };
+        if number >= crate::limits::PARAMETERS_MAX {
+            return None;
+        }
+        if self.types.len() <= number {
+            self.types.resize(number + 1, ParameterType::default());
+        }
+        Some(number)
+    }
+
+    pub(super) fn ty(&self, number: usize) -> Option<SqlType> {
+        self.types.get(number)?.ty
+    }
+
+    /// What stands beside it tells its type, if nothing else did.
+    pub(super) fn suggest(&mut self, number: usize, ty: SqlType) {
+        if let Some(known) = self.types.get_mut(number)
+            && known.ty.is_none()
+        {
+            known.ty = Some(ty);
+        }
+    }
+
+    /// The statement tells its type. False: it told another one before.
+    pub(super) fn declare(&mut self, number: usize, ty: SqlType) -> bool {
+        let Some(known) = self.types.get_mut(number) else { return false };
+        if known.cast {
+            return known.ty == Some(ty);
+        }
+        *known = ParameterType { ty: Some(ty), cast: true };
+        true
+    }
+
+    pub(super) fn finish(&mut self) -> Vec<ParameterType> {
+        std::mem::take(&mut self.types)
+    }
+}

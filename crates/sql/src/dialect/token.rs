@@ -1,0 +1,338 @@
+//! PostgreSQL's tokens: its strings, its operators, its subscripts; and SQLite's, where they do not differ.
+
+use crate::error::{SqlError, state};
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A keyword or a bare name.
+    Word,
+    /// A name in quotes of any sort.
+    Quoted,
+    /// A plain text literal.
+    Text,
+    /// `E'..'`, `U&'..'` or `$$..$$`: a text that SQLite spells otherwise.
+    Foreign,
+    /// `x'..'`
+    Blob,
+    /// A number.
+    Number,
+    /// `?`, `?1`, `$1`, `:name`, `@name`
+    Parameter,
+    /// An operator or a sign.
+    Sign,
+}
+
+/// A token with the blanks and comments before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+    pub(super) start: usize,
+    /// Whether something stands between it and the token before.
+    pub(super) apart: bool,
+}
+
+impl Token<'_> {
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+    }
+
+    pub(super) fn is_any(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.is(word))
+    }
+
+    pub(super) fn is_sign(&self, sign: &str) -> bool {
+        self.kind == Kind::Sign && self.text == sign
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+}
+
+/// Operators of several characters, the longest first.
+const OPERATORS: &[&str] = &[
+    "!~~*", "!~~", "!~*", "~~*", "#>>", "->>", "::", "->", "#>", "@>", "<@", "!~", "~~", "~*", "||", "<>",
+    "!=", "<=", ">=", "==", "<<", ">>", "&&", "@@",
+];
+
+/// All tokens of a text.
+pub(super) fn tokens(sql: &str) -> Result<Vec<Token<'_>>, SqlError> {
+    let mut found: Vec<Token<'_>> = Vec::with_capacity(sql.len() / 4);
+    let mut at = 0;
+    while at < sql.len() {
+        let start = skip_blanks(sql, at);
+        if start >= sql.len() {
+            break;
+        }
+        let (kind, length) = one(sql, start, found.last(), start > at || found.is_empty());
+        let text = sql.get(start..start + length).ok_or_else(|| unfinished(sql, start))?;
+        found.push(Token { kind, text, start, apart: start > at });
+        at = start + length;
+    }
+    Ok(found)
+}
+
+fn unfinished(sql: &str, start: usize) -> SqlError {
+    SqlError::new(state::SYNTAX, "unrecognized token").at(sql, start)
+}
+
+fn skip_blanks(sql: &str, mut at: usize) -> usize {
+    let bytes = sql.as_bytes();
+    loop {
+        at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        match &bytes[at..] {
+            [b'-', b'-', rest @ ..] => {
+                at += 2 + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+            }
+            [b'/', b'*', rest @ ..] => {
+                let end = rest.windows(2).position(|pair| pair == b"*/");
+                at += 2 + end.map_or(rest.len(), |end| end + 2);
+            }
+            _ => return at,
+        }
+    }
+}
+
+fn one(sql: &str, start: usize, before: Option<&Token<'_>>, apart: bool) -> (Kind, usize) {
+    let rest = &sql.as_bytes()[start..];
+    let next = rest.get(1).copied().unwrap_or(0);
+    match rest[0] {
+        b'\'' => (Kind::Text, quoted(rest, b'\'')),
+        b'e' | b'E' if next == b'\'' => (Kind::Foreign, 1 + escaped(&rest[1..])),
+        b'u' | b'U' if rest[1..].starts_with(b"&'") => (Kind::Foreign, 2 + quoted(&rest[2..], b'\'')),
+        b'x' | b'X' if next == b'\'' => (Kind::Blob, 1 + quoted(&rest[1..], b'\'')),
+        quote @ (b'"' | b'`') => (Kind::Quoted, quoted(rest, quote)),
+        b'[' if !subscripts(before, apart) => {
+            (Kind::Quoted, rest.iter().position(|&byte| byte == b']').map_or(rest.len(), |at| at + 1))
+        }
+        b'?' => (Kind::Parameter, 1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count()),
+        b'$' => dollar(rest),
+        b':' | b'@' if in_word(next) => (Kind::Parameter, 1 + word(&rest[1..])),
+        b'0'..=b'9' => (Kind::Number, number(rest)),
+        b'.' if next.is_ascii_digit() => (Kind::Number, number(rest)),
+        byte if in_word(byte) => (Kind::Word, word(rest)),
+        _ => {
+            (Kind::Sign, OPERATORS.iter().find(|op| rest.starts_with(op.as_bytes())).map_or(1, |op| op.len()))
+        }
+    }
+}
+
+/// Whether `[` here begins a subscript or an array rather than a name in brackets.
+fn subscripts(before: Option<&Token<'_>>, apart: bool) -> bool {
+    let Some(before) = before else { return false };
+    if before.is("ARRAY") || before.is_sign("[") {
+        return true;
+    }
+    let operand = matches!(before.kind, Kind::Word | Kind::Quoted | Kind::Parameter)
+        || before.is_sign(")")
+        || before.is_sign("]");
+    operand && !apart
+}
+
+/// `$1`, `$name` or `$tag$ ... $tag$`
+fn dollar(rest: &[u8]) -> (Kind, usize) {
+    let tag = 1 + rest[1..].iter().take_while(|&&byte| in_word(byte) && byte != b'$').count();
+    let is_tag = rest.get(tag) == Some(&b'$') && !rest.get(1).is_some_and(u8::is_ascii_digit);
+    if !is_tag {
+        return if tag == 1 { (Kind::Sign, 1) } else { (Kind::Parameter, tag) };
+    }
+    let open = &rest[..=tag];
+    let body = &rest[open.len()..];
+    let end = body.windows(open.len()).position(|window| window == open);
+    (Kind::Foreign, end.map_or(rest.len(), |end| end + 2 * open.len()))
+}
+
+/// The length of a literal that starts with this quote; a doubled quote stands for itself.
+fn quoted(bytes: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while let Some(found) = bytes[at..].iter().position(|&byte| byte == quote) {
+        at += found + 1;
+        if bytes.get(at) != Some(&quote) {
+            return at;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// The same where a backslash takes the next character's meaning away.
+fn escaped(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            b'\'' if bytes.get(at + 1) == Some(&b'\'') => at += 2,
+            b'\'' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+fn word(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|&&byte| in_word(byte)).count()
+}
+
+/// Digits, letters and points, and a sign after an exponent's `e`.
+fn number(bytes: &[u8]) -> usize {
+    let hexadecimal = matches!(bytes, [b'0', b'x' | b'X', ..]);
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let exponent = !hexadecimal && matches!(byte, b'e' | b'E');
+        if exponent && matches!(bytes.get(at + 1), Some(b'+' | b'-')) {
+            at += 2;
+        } else if byte == b'.' || in_word(byte) {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    at
+}
+
+/// The text that a literal stands for; `None` for a malformed one.
+pub(super) fn text_of(token: &Token<'_>) -> Option<String> {
+    let text = token.text;
+    match text.as_bytes().first()? {
+        b'\'' => Some(text.strip_prefix('\'')?.strip_suffix('\'')?.replace("''", "'")),
+        b'e' | b'E' => unescaped(text.get(2..)?.strip_suffix('\'')?),
+        b'u' | b'U' => unicode(&text.get(3..)?.strip_suffix('\'')?.replace("''", "'")),
+        b'$' => {
+            let tag = text[1..].find('$')? + 2;
+            Some(text.get(tag..text.len().checked_sub(tag)?)?.to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The body of `E'..'`.
+fn unescaped(body: &str) -> Option<String> {
+    let mut out: Vec<u8> = Vec::with_capacity(body.len());
+    let mut rest = body.as_bytes();
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        match first {
+            b'\'' => {
+                rest = rest.strip_prefix(b"'").unwrap_or(rest);
+                out.push(b'\'');
+            }
+            b'\\' => rest = escape(rest, &mut out)?,
+            other => out.push(*other),
+        }
+    }
+    String::from_utf8(out).ok().filter(|text| !text.contains('\0'))
+}
+
+/// What follows a backslash; returns what is behind it.
+fn escape<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+    let (&first, behind) = rest.split_first()?;
+    let digits = |from: &'a [u8], most: usize, radix: u32| {
+        let count = from.iter().take(most).take_while(|byte| char::from(**byte).is_digit(radix)).count();
+        let text = std::str::from_utf8(&from[..count]).ok()?;
+        Some((u32::from_str_radix(text, radix).ok()?, &from[count..]))
+    };
+    let (byte, behind) = match first {
+        b'b' => (8, behind),
+        b'f' => (12, behind),
+        b'n' => (b'\n', behind),
+        b'r' => (b'\r', behind),
+        b't' => (b'\t', behind),
+        b'0'..=b'7' => {
+            let (byte, behind) = digits(rest, 3, 8)?;
+            (u8::try_from(byte).ok()?, behind)
+        }
+        b'x' if behind.first().is_some_and(u8::is_ascii_hexdigit) => {
+            let (byte, behind) = digits(behind, 2, 16)?;
+            (u8::try_from(byte).ok()?, behind)
+        }
+        b'u' | b'U' => {
+            let (code, after) = digits(behind, if first == b'u' { 4 } else { 8 }, 16)?;
+            let mut utf8 = [0; 4];
+            out.extend_from_slice(char::from_u32(code)?.encode_utf8(&mut utf8).as_bytes());
+            return Some(after);
+        }
+        other => (other, behind),
+    };
+    out.push(byte);
+    Some(behind)
+}
+
+/// The body of `U&'..'`: `\0061` and `\+000061` are characters.
+fn unicode(body: &str) -> Option<String> {
+    let mut out = String::with_capacity(body.len());
+    let mut rest = body;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        out.push_str(before);
+        if let Some(behind) = behind.strip_prefix('\\') {
+            out.push('\\');
+            rest = behind;
+            continue;
+        }
+        let (digits, length) = match behind.strip_prefix('+') {
+            Some(digits) => (digits.get(..6)?, 7),
+            None => (behind.get(..4)?, 4),
+        };
+        out.push(char::from_u32(u32::from_str_radix(digits, 16).ok()?)?);
+        rest = &behind[length..];
+    }
+    out.push_str(rest);
+    Some(out).filter(|text| !text.contains('\0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(sql: &str) -> Vec<(Kind, &str)> {
+        tokens(sql).unwrap().iter().map(|token| (token.kind, token.text)).collect()
+    }
+
+    #[test]
+    fn tokens_of_postgresql() {
+        use Kind::{Foreign, Number, Parameter, Quoted, Sign, Text, Word};
+        assert_eq!(
+            texts("a::int[] [b] $1 $$x'y$$ $t$ $$ $t$ E'it\\'s' -- c\n a!~*'b' 1=-1"),
+            [
+                (Word, "a"),
+                (Sign, "::"),
+                (Word, "int"),
+                (Sign, "["),
+                (Sign, "]"),
+                (Quoted, "[b]"),
+                (Parameter, "$1"),
+                (Foreign, "$$x'y$$"),
+                (Foreign, "$t$ $$ $t$"),
+                (Foreign, "E'it\\'s'"),
+                (Word, "a"),
+                (Sign, "!~*"),
+                (Text, "'b'"),
+                (Number, "1"),
+                (Sign, "="),
+                (Sign, "-"),
+                (Number, "1"),
+            ]
+        );
+    }
+
+    #[test]
+    fn texts_mean_what_postgresql_reads() {
+        for (literal, text) in [
+            ("'it''s'", Some("it's")),
+            ("E'a\\n\\x41\\101\\u00e9\\\\'''", Some("a\nAA\u{e9}\\'")),
+            ("U&'\\0061\\+000062\\\\'", Some("ab\\")),
+            ("$$it's$$", Some("it's")),
+            ("$q$a$$b$q$", Some("a$$b")),
+            ("E'\\0'", None),
+            ("U&'\\zzzz'", None),
+        ] {
+            let token = tokens(literal).unwrap()[0];
+            assert_eq!(text_of(&token).as_deref(), text, "{literal}");
+        }
+    }
+}

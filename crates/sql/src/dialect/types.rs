@@ -1,0 +1,91 @@
+//! What operators make of types.
+
+use store::definition::SqlType;
+
+use super::out::Out;
+
+/// The function that converts to a type.
+pub(super) fn cast_name(ty: SqlType) -> String {
+    if ty.is_array() { "cast_array".to_owned() } else { format!("cast_{}", ty.name().trim_matches('"')) }
+}
+
+pub(super) fn is_moment(ty: Option<SqlType>) -> bool {
+    matches!(
+        ty,
+        Some(
+            SqlType::Timestamptz
+                | SqlType::Timestamp
+                | SqlType::Date
+                | SqlType::Time
+                | SqlType::Interval
+                | SqlType::Timetz
+        )
+    )
+}
+
+/// Whether a value of the first type becomes one of the second before they are compared.
+pub(super) fn widens(from: SqlType, to: SqlType) -> bool {
+    matches!(
+        (from, to),
+        (SqlType::Date, SqlType::Timestamp | SqlType::Timestamptz)
+            | (SqlType::Timestamp, SqlType::Timestamptz)
+    )
+}
+
+/// The type of a sum, difference, product or quotient of numbers.
+pub(super) fn arithmetic(left: Option<SqlType>, right: Option<SqlType>) -> Option<SqlType> {
+    const RANKS: [SqlType; 6] =
+        [SqlType::Int2, SqlType::Int4, SqlType::Int8, SqlType::Numeric, SqlType::Float4, SqlType::Float8];
+    let rank = |ty: SqlType| RANKS.iter().position(|ranked| *ranked == ty);
+    match (left, right) {
+        (Some(left), Some(right)) => RANKS.get(rank(left)?.max(rank(right)?)).copied(),
+        _ => None,
+    }
+}
+
+/// What the sides must be, where they are literals or parameters beside a moment.
+pub(super) fn moment_sides(
+    left: Option<SqlType>,
+    right: Option<SqlType>,
+    sign: &str,
+) -> (Option<SqlType>, Option<SqlType>) {
+    let beside = |other: Option<SqlType>| match (other, sign) {
+        (Some(SqlType::Interval), "*" | "/") => Some(SqlType::Float8),
+        // A number of days beside a date, a span beside the others; between moments, the other moment.
+        (Some(SqlType::Date), "+") => Some(SqlType::Int4),
+        (Some(ty), "-") => Some(ty),
+        (Some(_), _) => Some(SqlType::Interval),
+        (None, _) => None,
+    };
+    let left_meant = if left.is_none() { beside(right) } else { None };
+    let right_meant = if right.is_none() { beside(left) } else { None };
+    (left_meant, right_meant)
+}
+
+/// What a sum or difference of moments is.
+pub(super) fn moment_result(left: Option<SqlType>, right: Option<SqlType>, sign: &str) -> Option<SqlType> {
+    use SqlType::{Date, Int8, Interval, Time, Timestamp};
+    let moment = |ty: Option<SqlType>| is_moment(ty) && ty != Some(Interval);
+    match (left, right, sign) {
+        (Some(Date), Some(Date), "-") => Some(Int8),
+        (Some(Date), Some(Interval), _) | (Some(Interval), Some(Date), _) | (Some(Date), Some(Time), "+") => {
+            Some(Timestamp)
+        }
+        (_, _, "-") if moment(left) && moment(right) => Some(Interval),
+        _ if moment(left) => left,
+        _ if moment(right) => right,
+        _ => Some(Interval),
+    }
+}
+
+/// A value as text to be joined with others: a boolean is a word.
+pub(super) fn shown(out: Out<'_>) -> Out<'_> {
+    if out.ty == Some(SqlType::Bool) {
+        let label = out.label.clone();
+        let mut shown =
+            out.wrapped("CASE (", ") WHEN 1 THEN 'true' WHEN 0 THEN 'false' END").typed(SqlType::Text);
+        shown.label = label;
+        return shown;
+    }
+    out
+}
