@@ -3,6 +3,8 @@
 mod common;
 
 use common::Db;
+use sql::SqlType;
+use store::value::Value;
 
 fn db() -> Db {
     let mut db = Db::new();
@@ -149,4 +151,298 @@ fn statements_answer_as_postgresql_does() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Statement; types of its parameters; its columns as PostgreSQL names them with their types.
+const DESCRIPTIONS: &[(&str, &str, &str)] = &[
+    (
+        "SELECT 1, 'x', NULL, 1.5, 5000000000",
+        "",
+        "?column? int4, ?column? text, ?column? text, ?column? numeric, ?column? int8",
+    ),
+    (
+        "SELECT * FROM t",
+        "",
+        "id int4, name text, flag bool, at timestamptz, day date, u uuid, data jsonb, n int8, x float8, amount numeric, tags text[]",
+    ),
+    ("SELECT id, t.name AS who FROM t WHERE id = $1", "int4", "id int4, who text"),
+    (
+        "SELECT count(*), sum(id), sum(n), sum(x), avg(id), max(at), min(name) FROM t",
+        "",
+        "count int8, sum int8, sum numeric, sum float8, avg numeric, max timestamptz, min text",
+    ),
+    (
+        "SELECT id::text, '1'::int8, now(), $1::int, CAST($2 AS uuid) FROM t",
+        "int4, uuid",
+        "id text, int8 int8, now timestamptz, int4 int4, uuid uuid",
+    ),
+    (
+        "SELECT id + 1, n * 2, x / 2, id = 1, name || 'x', NOT flag FROM t",
+        "",
+        "?column? int4, ?column? int8, ?column? float8, ?column? bool, ?column? text, ?column? bool",
+    ),
+    (
+        "SELECT at - interval '1 day', at - at, day + 1, day - day FROM t",
+        "",
+        "?column? timestamptz, ?column? interval, ?column? date, ?column? int8",
+    ),
+    (
+        "SELECT data -> 'a', data ->> 'a', tags[1], ARRAY[1, 2] FROM t",
+        "",
+        "?column? jsonb, ?column? text, tags text, array int4[]",
+    ),
+    (
+        "SELECT CASE WHEN flag THEN id END, coalesce(name, $1), greatest(id, $2) FROM t",
+        "text, int4",
+        "case int4, coalesce text, greatest int4",
+    ),
+    (
+        "SELECT EXISTS (SELECT 1 FROM t), (SELECT max(at) FROM t), true",
+        "",
+        "exists bool, max timestamptz, bool bool",
+    ),
+    ("SELECT s.c, s.m FROM (SELECT count(*) AS c, max(day) AS m FROM t) s", "", "c int8, m date"),
+    ("SELECT t.*, 1 AS one FROM other t", "", "id int4, t_id int4, note varchar, one int4"),
+    ("SELECT name FROM t WHERE id = ANY($1) AND name = ANY($2::text[])", "int4[], text[]", "name text"),
+    (
+        "SELECT name FROM t WHERE id IN ($1, $2) AND at BETWEEN $3 AND $4",
+        "int4, int4, timestamptz, timestamptz",
+        "name text",
+    ),
+    (
+        "SELECT name FROM t WHERE name LIKE $1 AND x > $2 AND flag = $3 LIMIT $4 OFFSET $5",
+        "text, float8, bool, int8, int8",
+        "name text",
+    ),
+    ("SELECT name FROM t WHERE at > now() - $1::interval AND n + $2 > 0", "interval, int8", "name text"),
+    (
+        "INSERT INTO t (id, u, at, data) VALUES ($1, $2, $3, $4) RETURNING id, at",
+        "int4, uuid, timestamptz, jsonb",
+        "id int4, at timestamptz",
+    ),
+    ("INSERT INTO other VALUES ($1, $2, $3), ($4, $5, $6)", "int4, int4, varchar, int4, int4, varchar", "-"),
+    (
+        "INSERT INTO other SELECT $1, id, $2 FROM t ON CONFLICT (id) DO UPDATE SET note = $3",
+        "int4, varchar, varchar",
+        "-",
+    ),
+    ("UPDATE t SET flag = $1, x = x + $2, at = $3 WHERE u = $4", "bool, float8, timestamptz, uuid", "-"),
+    (
+        "DELETE FROM t WHERE day < $1 RETURNING *, $2::text AS why",
+        "date, text",
+        "id int4, name text, flag bool, at timestamptz, day date, u uuid, data jsonb, n int8, x float8, amount numeric, tags text[], why text",
+    ),
+    ("SELECT $1", "text", "?column? text"),
+    ("SELECT ?, :a, :a", "text, text", "?column? text, ?column? text, ?column? text"),
+    ("VALUES (1, 'x', $1)", "text", "column1 int4, column2 text, column3 text"),
+    ("SELECT x FROM generate_series(1, $1) AS g(x)", "int8", "x int4"),
+    ("BEGIN", "", "-"),
+];
+
+fn type_name(ty: SqlType) -> String {
+    format!("{}{}", ty.name(), if ty.is_array() { "[]" } else { "" })
+}
+
+fn described(db: &mut Db, sql: &str, chosen: &[Option<SqlType>]) -> (String, String) {
+    let description =
+        db.executor.describe(&db.session, sql, chosen).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let parameters: Vec<String> = description.parameters.iter().map(|ty| type_name(*ty)).collect();
+    let columns = description.columns.map_or_else(
+        || "-".to_owned(),
+        |columns| {
+            let columns = columns.iter().map(|column| format!("{} {}", column.label, type_name(column.ty)));
+            columns.collect::<Vec<_>>().join(", ")
+        },
+    );
+    (parameters.join(", "), columns)
+}
+
+#[test]
+fn statements_are_described_before_they_run() {
+    let mut db = db();
+    let mut wrong = Vec::new();
+    for (sql, parameters, columns) in DESCRIPTIONS {
+        let found = described(&mut db, sql, &[]);
+        if (found.0.as_str(), found.1.as_str()) != (*parameters, *columns) {
+            wrong.push(format!(
+                "{sql}\n  is     {} -> {}\n  not as {parameters} -> {columns}",
+                found.0, found.1
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What a client chooses stands, and a column that is the parameter follows.
+    let chosen = [Some(SqlType::Int8)];
+    assert_eq!(described(&mut db, "SELECT $1", &chosen), ("int8".into(), "?column? int8".into()));
+}
+
+#[test]
+fn values_are_bound_in_the_form_of_their_type() {
+    let mut db = db();
+    let one = |text: &str| [Value::from(text)];
+    for (sql, parameters, answer) in [
+        ("SELECT name FROM t WHERE flag = $1", one("true"), "Ann"),
+        ("SELECT name FROM t WHERE at = $1", one("2026-11-21T21:00:00+01"), "Ann"),
+        ("SELECT name FROM t WHERE u = $1", one("{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}"), "Ann"),
+        ("SELECT name FROM t WHERE id = ANY($1)", one("{1,7}"), "Ann"),
+        ("SELECT name FROM t WHERE id = ANY($1)", one("[2,7]"), "bob"),
+        ("SELECT $1::int + 1", one(" 41 "), "42"),
+        ("SELECT $1::date + 1", one("2026-12-31"), "2027-01-01"),
+        ("SELECT name FROM t WHERE id = $1::int8", one("2"), "bob"),
+    ] {
+        assert_eq!(db.query_with(sql, &parameters), answer, "{sql}");
+    }
+    for (sql, parameters, state) in [
+        ("SELECT name FROM t WHERE flag = $1", one("perhaps"), "22P02"),
+        ("SELECT name FROM t WHERE at = $1", one("soon"), "22007"),
+        ("SELECT name FROM t WHERE u = $1", one("x"), "22P02"),
+        ("SELECT $1::int", one("x"), "22P02"),
+        ("SELECT $1::int2", one("70000"), "22003"),
+        ("SELECT name FROM t WHERE id = ANY($1)", one("{1"), "22P02"),
+    ] {
+        assert_eq!(db.execute(sql, &parameters).map_err(|error| error.state).err(), Some(state), "{sql}");
+    }
+}
+
+/// Statement, SQLSTATE, and where in the user's text; 0: nowhere.
+const ERRORS: &[(&str, &str, usize)] = &[
+    ("SELECT 'x'::int", "22P02", 8),
+    ("SELECT 1::frob", "42704", 11),
+    ("SELECT name::text FROM t WHERE nme = 1", "42703", 32),
+    ("SELECT id::text, FROM t", "42601", 0),
+    ("SELECT id FROM t WHERE at > 'soon'", "22007", 29),
+    ("SELECT id FROM t WHERE flag = 'maybe'", "22P02", 31),
+    ("SELECT '2026-02-30'::date", "22008", 8),
+    ("SELECT DISTINCT ON (id) name FROM t", "0A000", 8),
+    ("SELECT name FROM t WHERE name SIMILAR TO 'x'", "0A000", 31),
+    ("SELECT id FROM t FOR UPDATE SKIP LOCKED", "0A000", 29),
+    ("SELECT name FROM t WHERE name ~ '('", "2201B", 0),
+    ("INSERT INTO t (id) VALUES (9) ON CONFLICT ON CONSTRAINT nothing DO NOTHING", "42704", 57),
+    ("SELECT now() AT TIME ZONE 'Europe/Nowhere'", "22023", 0),
+    ("SELECT repeat('x', 1000000000)", "54000", 0),
+    ("SELECT 'a' ~ (SELECT 'b' || repeat('(x{500}){500}', 2))", "2201B", 0),
+    ("SELECT E'\\0'", "22025", 8),
+];
+
+#[test]
+fn errors_have_states_and_places_in_the_users_text() {
+    let mut db = db();
+    let mut wrong = Vec::new();
+    for (sql, state, place) in ERRORS {
+        match db.execute(sql, &[]) {
+            Ok((_, rows)) => wrong.push(format!("{sql}: {}", common::shown(&rows.rows))),
+            Err(error) => {
+                if error.state != *state || (*place > 0 && error.position != Some(*place)) {
+                    wrong.push(format!("{sql}: {error} at {:?}, not {state} at {place}", error.position));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn writes_in_postgresqls_words() {
+    let mut db = db();
+    db.run(
+        "INSERT INTO other VALUES (9, DEFAULT, 'x'), (10, 2, DEFAULT);\n\
+         INSERT INTO other (id, note) VALUES (1, 'again') ON CONFLICT ON CONSTRAINT other_pkey DO UPDATE SET note = EXCLUDED.note;\n\
+         UPDATE other SET t_id = v.t FROM (VALUES (2, 77)) AS v(i, t) WHERE other.id = v.i;\n\
+         UPDATE t SET at = '2030-01-01'::timestamptz + interval '1 day', flag = 'no' WHERE id = 1;\n\
+         DELETE FROM other WHERE id = ANY('{9}'::int[])",
+    );
+    assert_eq!(db.query("SELECT id, t_id, note FROM other ORDER BY id"), "1,1,again;2,77,second;10,2,NULL");
+    assert_eq!(db.query("SELECT at, flag FROM t WHERE id = 1"), "2030-01-02 00:00:00+00:00,0");
+    assert_eq!(db.query("SELECT id FROM t WHERE id = 1 FOR UPDATE"), "1");
+    let notices = db.session.take_notices();
+    assert!(notices.iter().any(|notice| notice.message.contains("not locked")), "{notices:?}");
+}
+
+#[test]
+fn text_that_is_no_statement_never_panics() {
+    const WORDS: &[&str] = &[
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "t",
+        "id",
+        "::",
+        "int",
+        "[",
+        "]",
+        "(",
+        ")",
+        ",",
+        "'x'",
+        "$1",
+        "ARRAY",
+        "ANY",
+        "=",
+        "interval",
+        "'1 day'",
+        "E'\\",
+        "$$",
+        "~",
+        "AT",
+        "TIME",
+        "ZONE",
+        "CASE",
+        "WHEN",
+        "END",
+        "LIMIT",
+        "OFFSET",
+        "VALUES",
+        "INSERT",
+        "INTO",
+        "ON",
+        "CONFLICT",
+        "CONSTRAINT",
+        "FOR",
+        "UPDATE",
+        "IS",
+        "NOT",
+        "BETWEEN",
+        "AND",
+        "DISTINCT",
+        "AS",
+        "generate_series",
+        "unnest",
+        "extract",
+        "cast",
+        "trim",
+        "U&'",
+        "\u{e9}",
+        "--",
+        "/*",
+        "DEFAULT",
+        "RETURNING",
+        "*",
+        ".",
+    ];
+    #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
+    let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut db = db();
+    for _ in 0..20_000 {
+        let words: Vec<&str> =
+            (0..random.usize(0..24)).map(|_| WORDS[random.usize(0..WORDS.len())]).collect();
+        let sql = words.join([" ", ""][usize::from(random.u8(0..4) == 0)]);
+        let characters = sql.chars().count();
+        if let Err(error) = db.executor.describe(&db.session, &sql, &[]) {
+            assert!(error.position.is_none_or(|at| (1..=characters + 1).contains(&at)), "{sql}: {error:?}");
+            assert!(!error.state.starts_with("XX"), "{sql}: {error}");
+        }
+    }
+    for deep in [
+        format!("SELECT {}1{}", "(".repeat(3_000), ")".repeat(3_000)),
+        format!("SELECT {} 1", "NOT ".repeat(100_000)),
+        format!("SELECT 1{}", "::int".repeat(10_000)),
+        format!("SELECT {}1{}", "ARRAY[".repeat(5_000), "]".repeat(5_000)),
+        format!("SELECT {}1", "CASE WHEN ".repeat(5_000)),
+    ] {
+        let _ = db.executor.describe(&db.session, &deep, &[]);
+    }
+    assert_eq!(db.query("SELECT 1"), "1");
 }

@@ -33,6 +33,9 @@ const RENAMED: &[(&str, &str)] = &[
     ("character_length", "length"),
 ];
 
+/// Functions that are rewritten as tables.
+pub(super) const TABLES: &[&str] = &["generate_series", "unnest"];
+
 /// Functions whose arguments are of one type, which is what they return.
 const AGREEING: &[&str] = &["coalesce", "greatest", "least", "nullif", "ifnull"];
 
@@ -262,7 +265,7 @@ impl<'a> Translator<'a, '_> {
         let name = token.text.to_ascii_lowercase();
         let begin = self.at;
         match name.as_str() {
-            "generate_series" | "unnest" => {}
+            name if TABLES.contains(&name) => {}
             "json_array_elements"
             | "jsonb_array_elements"
             | "json_array_elements_text"

@@ -118,8 +118,9 @@ pub(crate) fn translate(catalog: &Catalog, sql: &str) -> Result<Option<Translate
     let names = Names::of(catalog, &tokens);
     let first = pass(sql, &tokens, &names, &HashMap::new())?;
     let Some((first, learned)) = first else { return Ok(None) };
-    let subqueries = tokens.iter().filter(|token| token.is("SELECT")).count() > 1;
-    if learned.is_empty() || !subqueries {
+    let inner = tokens.iter().filter(|token| token.is("SELECT")).count() > 1
+        || tokens.iter().any(|token| token.is_any(calls::TABLES));
+    if learned.is_empty() || !inner {
         return Ok(Some(first));
     }
     // Names given by subqueries are known now, also where they were used before.

@@ -78,6 +78,10 @@ impl<'a> Translator<'a, '_> {
                 self.table_item(&mut out)?;
                 continue;
             }
+            if from && token.is("ON") && self.peek_at(1).is_some_and(|next| next.is("CONFLICT")) {
+                // SQLite's grammar would read a join's condition here.
+                out.push(Out::made("WHERE true", token.start));
+            }
             from &= !token.is_any(AFTER_FROM);
             if let Some(clause) = self.clause(token)? {
                 out.push(clause);
