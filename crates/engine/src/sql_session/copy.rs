@@ -88,9 +88,9 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<CopyStatement, SqlError> {
         reader.expect("TO")?;
         CopyDirection::Out
     };
-    let own = if direction == CopyDirection::In { "STDIN" } else { "STDOUT" };
-    if !reader.keyword(own) {
-        let message = format!("COPY with a file or program of the server is not supported; use {own}");
+    // Either word stands for the client, as in PostgreSQL.
+    if reader.one_of(&["STDIN", "STDOUT"]).is_none() {
+        let message = "COPY with a file or program of the server is not supported; use STDIN or STDOUT";
         return Err(SqlError::new("42501", message).with_hint("psql's \\copy command works for anyone"));
     }
     if direction == CopyDirection::In && matches!(what, What::Query(_)) {

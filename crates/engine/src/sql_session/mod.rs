@@ -79,7 +79,7 @@ pub struct SqlSession {
     listening: bool,
     /// What the open transaction announces, listens to or ends listening to when it commits.
     pending: Vec<Utility>,
-    /// A text of several statements has made them one transaction.
+    /// Statements that the client sent together were made one transaction.
     implicit: bool,
     /// What others see of it; none for a session that nobody introduced.
     presence: Option<Presence>,
@@ -233,27 +233,36 @@ impl SqlSession {
         self.portals.recycled_values()
     }
 
-    /// Runs a portal, up to so many rows; 0 is all.
+    /// Runs a portal, up to so many rows; 0 is all. `more`: other requests come before the client's `Sync`, and are one
+    /// transaction with it.
     #[inline]
     pub fn execute(
         &mut self,
         seat: &mut SqlSeat,
         name: &str,
         max_rows: u32,
+        more: bool,
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         let mut portal = self.portals.take(name)?;
-        let result = self.run_portal(seat, &mut portal, max_rows, sink);
+        let joined = if more || self.implicit { self.join_portal(seat, &portal) } else { Ok(()) };
+        let result = joined.and_then(|()| self.run_portal(seat, &mut portal, max_rows, sink));
         self.portals.give_back(name, portal);
         counted(seat, result)
     }
 
-    /// The client has ended a group of requests: outside a transaction its portals end with it.
+    /// The client has ended a group of requests: what they wrote is committed, unless one failed or the client has a
+    /// transaction of its own. Outside a transaction its portals end with it.
     #[inline]
-    pub fn sync(&mut self) {
+    pub fn sync(&mut self, seat: &mut SqlSeat) -> Result<(), SqlError> {
+        let mut result = Ok(());
+        if self.implicit {
+            result = self.end_together(seat);
+        }
         if self.sql.status() == TransactionStatus::Idle {
             self.portals.end_block(false);
         }
+        result
     }
 
     /// A request failed: a transaction that is open can only be rolled back.

@@ -36,13 +36,26 @@ impl SqlSession {
         counted(seat, result)
     }
 
-    /// The statements that the client sent together are done, or one of them failed.
-    pub fn end_text(&mut self, seat: &mut SqlSeat, failed: bool) -> Result<(), SqlError> {
-        if !std::mem::take(&mut self.implicit) || self.status() == TransactionStatus::Idle {
-            return Ok(());
+    /// Ends the transaction that statements sent together were made, if they were.
+    #[cold]
+    pub(super) fn end_together(&mut self, seat: &mut SqlSeat) -> Result<(), SqlError> {
+        let end = match self.status() {
+            _ if !std::mem::take(&mut self.implicit) => return Ok(()),
+            TransactionStatus::Idle => return Ok(()),
+            TransactionStatus::InBlock => "COMMIT",
+            TransactionStatus::Failed => "ROLLBACK",
+        };
+        let result = self.run_sql(seat, end, &[], &mut Kept(Rows::new(0))).map(|_| ());
+        counted(seat, result)
+    }
+
+    /// See [`SqlSession::join_text`].
+    #[cold]
+    pub(super) fn join_portal(&mut self, seat: &mut SqlSeat, portal: &Portal) -> Result<(), SqlError> {
+        match portal.prepared.body() {
+            Body::Sql => self.join_text(seat, portal.prepared.text()),
+            _ => Ok(()),
         }
-        let end = if failed { "ROLLBACK" } else { "COMMIT" };
-        self.run_sql(seat, end, &[], &mut Kept(Rows::new(0))).map(|_| ())
     }
 
     fn run_one(
@@ -61,16 +74,16 @@ impl SqlSession {
         self.run_sql(seat, text, &[], sink)
     }
 
-    /// Makes the statements of a text one transaction: begins it before the first that reads or writes rows, and ends
-    /// it before a definition, which takes effect at once.
+    /// Makes statements that were sent together one transaction: begins it before the first that may write rows, and
+    /// ends it before a definition, which takes effect at once, and before the client's own `BEGIN`.
     fn join_text(&mut self, seat: &mut SqlSeat, text: &str) -> Result<(), SqlError> {
         let first = sql::token::Tokens::new(text).next();
         let is = |words: &[&str]| first.is_some_and(|first| words.iter().any(|word| first.is(word)));
         if is(&["BEGIN", "START", "CREATE", "DROP", "ALTER", "TRUNCATE", "REINDEX", "ANALYZE"]) {
-            return self.end_text(seat, false);
+            return self.end_together(seat);
         }
-        let rows = is(&["SELECT", "VALUES", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]);
-        if rows && self.status() == TransactionStatus::Idle {
+        let writes = is(&["WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]);
+        if writes && self.status() == TransactionStatus::Idle {
             self.run_sql(seat, "BEGIN", &[], &mut Kept(Rows::new(0)))?;
             self.implicit = true;
         }

@@ -14,12 +14,16 @@ use super::copy::CopyIn;
 use super::rows::{ClientRows, field, format_of, refused};
 use super::turn::fatal;
 
-/// Executes one request and appends its replies.
+/// A whole `Sync`.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+/// Executes one request and appends its replies. `rest` is what has arrived behind it.
 #[inline]
 pub(crate) fn handle(
     seat: &mut SqlSeat,
     connection: &mut Connection,
     request: &Request<'_>,
+    rest: &[u8],
     out: &mut Vec<u8>,
 ) {
     if connection.skipping {
@@ -34,9 +38,11 @@ pub(crate) fn handle(
     }
     let result = match request {
         Request::Bind(bind) => self::bind(connection, bind, out),
-        Request::Execute { portal, max_rows } => execute(seat, connection, portal, *max_rows, out),
+        Request::Execute { portal, max_rows } => {
+            execute(seat, connection, portal, *max_rows, !rest.starts_with(SYNC), out)
+        }
         Request::Sync => {
-            sync(connection, out);
+            sync(seat, connection, out);
             Ok(())
         }
         Request::Query(text) => {
@@ -105,7 +111,7 @@ fn end_copy(
     if copy.extended {
         connection.skipping = failed;
     } else if failed {
-        end_query(seat, connection, true, out);
+        end_query(seat, connection, out);
     } else {
         run_texts(seat, connection, &copy.rest, false, out);
     }
@@ -136,8 +142,11 @@ fn rare(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn sync(connection: &mut Connection, out: &mut Vec<u8>) {
-    connection.session.sync();
+#[inline]
+fn sync(seat: &mut SqlSeat, connection: &mut Connection, out: &mut Vec<u8>) {
+    if let Err(error) = connection.session.sync(seat) {
+        fail(&error, out);
+    }
     ready(connection, out);
 }
 
@@ -195,19 +204,18 @@ fn run_texts(seat: &mut SqlSeat, connection: &mut Connection, text: &str, alone:
             Err(error) => {
                 connection.session.fail();
                 fail(&moved(error, text, start), out);
-                return end_query(seat, connection, true, out);
+                return end_query(seat, connection, out);
             }
         }
     }
-    end_query(seat, connection, false, out);
+    end_query(seat, connection, out);
 }
 
-/// The text of a simple query is done.
-fn end_query(seat: &mut SqlSeat, connection: &mut Connection, failed: bool, out: &mut Vec<u8>) {
-    if let Err(error) = connection.session.end_text(seat, failed) {
+/// The text of a simple query is done, or one of its statements failed.
+fn end_query(seat: &mut SqlSeat, connection: &mut Connection, out: &mut Vec<u8>) {
+    if let Err(error) = connection.session.sync(seat) {
         fail(&error, out);
     }
-    connection.session.sync();
     tell(connection, out);
     ready(connection, out);
 }
@@ -328,6 +336,7 @@ fn execute(
     connection: &mut Connection,
     name: &str,
     max_rows: u32,
+    more: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
     let portal = connection.session.portal(name)?;
@@ -337,7 +346,7 @@ fn execute(
     let columns = prepared.columns().unwrap_or_default();
     let Connection { session, socket, .. } = connection;
     let mut rows = ClientRows::of_portal(columns, &formats, out, socket, limit, now);
-    let result = session.execute(seat, name, max_rows, &mut rows);
+    let result = session.execute(seat, name, max_rows, more, &mut rows);
     if result.is_ok() {
         rows.finish();
     }

@@ -164,7 +164,8 @@ impl Desk {
                 Parsed::Incomplete { .. } => return executed,
                 Parsed::Complete { request, consumed } => {
                     executed.consumed += consumed;
-                    dialogue::handle(&mut self.seat, connection, &request, &mut self.out);
+                    let rest = &input[executed.consumed..];
+                    dialogue::handle(&mut self.seat, connection, &request, rest, &mut self.out);
                 }
                 Parsed::Broken(broken) => {
                     refuse(connection, broken, &mut self.out);

@@ -154,6 +154,19 @@ fn prepared_statements_and_portals() {
         let heard = pg.until_ready();
         assert!(heard.len() == 2 && heard[0].starts_with(&format!("E ERROR {state}")), "{state}: {heard:?}");
     }
+    // What is sent together is one transaction up to Sync; what comes behind it is another.
+    let insert = |id: &str| {
+        [parse("", "INSERT INTO t VALUES ($1, 'p')"), bind("", "", &[id]), execute("", 0)].concat()
+    };
+    pg.send(&[&insert("50")[..], &insert("51"), &insert("50"), SYNC, &insert("52"), SYNC].concat());
+    let heard = pg.until_ready();
+    assert!(heard[heard.len() - 2].starts_with("E ERROR 23505"), "{heard:?}");
+    assert_eq!(pg.until_ready(), ["1", "2", "C INSERT 0 1", "Z I"]);
+    assert_eq!(pg.ask("SELECT id FROM t WHERE id >= 50"), ["T", "D 52", "C SELECT 1"]);
+    pg.send(&[&insert("53")[..], &insert("54")].concat());
+    pg.send(SYNC);
+    assert_eq!(pg.until_ready().last().unwrap(), "Z I");
+    assert_eq!(pg.ask("DELETE FROM t WHERE id >= 50"), ["C DELETE 3"]);
     // Without Sync the answers come all the same.
     pg.send(&[&parse("", "SELECT 7")[..], &bind("", "", &[]), &execute("", 0), b"H\0\0\0\x04"].concat());
     let heard: Vec<String> = (0..4).filter_map(|_| pg.next()).collect();
