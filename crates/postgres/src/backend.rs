@@ -69,6 +69,8 @@ pub struct Report<'a> {
     pub position: Option<usize>,
     /// Where it happened, when not in a statement.
     pub context: Option<&'a str>,
+    /// The constraint that was violated.
+    pub constraint: Option<&'a str>,
 }
 
 /// Appends a message that is sent once in a while. One that exceeds `pgwire`'s limits, which only a description of
@@ -149,6 +151,7 @@ pub fn report(report: &Report<'_>, out: &mut Vec<u8>) {
         (b'H', report.hint),
         (b'P', position.as_deref()),
         (b'W', report.context),
+        (b'n', report.constraint),
     ];
     // A zero byte would end the text early.
     let fields = parts.iter().filter_map(|(code, text)| text.map(|text| (*code, text.replace('\0', " "))));

@@ -166,6 +166,7 @@ fn answers_as_pgwire_reads_them() {
         hint: Some("h"),
         position: Some(3),
         context: None,
+        constraint: Some("t_pkey"),
     };
     backend::report(&report, &mut out);
     backend::parameter_description(&[23, 25], &mut out);
@@ -179,7 +180,7 @@ fn answers_as_pgwire_reads_them() {
         "field_count: 2",
         "INSERT 0 12",
         "CREATE TABLE",
-        "(67, \"42P01\"), (77, \"no pe\"), (72, \"h\"), (80, \"3\")",
+        "(67, \"42P01\"), (77, \"no pe\"), (72, \"h\"), (80, \"3\"), (110, \"t_pkey\")",
         "types: [23, 25]",
         "Error",
     ];

@@ -8,6 +8,7 @@ use store::scalar::Refusal;
 use store::{DdlError, ReadError, WriteError};
 
 use crate::sqlite::Failure;
+use crate::text::token::{Kind, Token, Tokens, unquoted};
 
 /// Why a statement failed. Nothing of it was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +145,8 @@ impl SqlError {
 
     /// A failure of SQLite, with the text that it was compiled from.
     pub(crate) fn of_sqlite(failure: Failure, sql: &str) -> Self {
-        let offset = failure.offset;
+        // SQLite knows no place for a missing table.
+        let offset = failure.offset.or_else(|| place_of_table(&failure.message, sql));
         let error = Self::from(failure);
         match offset {
             Some(offset) if error.position.is_none() => error.at(sql, offset),
@@ -160,6 +162,16 @@ impl fmt::Display for SqlError {
 }
 
 impl std::error::Error for SqlError {}
+
+/// Where the table stands that a message misses: at its first mention.
+fn place_of_table(message: &str, sql: &str) -> Option<usize> {
+    let name = message.strip_prefix("no such table: ")?;
+    let name = name.rsplit('.').next().unwrap_or(name);
+    let is_name = |token: &Token<'_>| {
+        matches!(token.kind, Kind::Word | Kind::Quoted) && unquoted(token.text).eq_ignore_ascii_case(name)
+    };
+    Tokens::new(sql).find(is_name).map(|token| token.start)
+}
 
 /// How a message of SQLite begins or what it contains, and the SQLSTATE it stands for; the first match counts.
 const MESSAGES: &[(&str, &str)] = &[
@@ -334,6 +346,14 @@ mod tests {
             assert_eq!(SqlError::from(error.clone()).state, state, "{error:?}");
         }
         assert_eq!(SqlError::from(ReadError::SnapshotTooOld).state, "72000");
+    }
+
+    #[test]
+    fn a_missing_table_has_a_place() {
+        let place = |message: &str, sql: &str| place_of_table(message, sql);
+        assert_eq!(place("no such table: none", "SELECT none.a FROM t, None"), Some(7));
+        assert_eq!(place("no such table: main.a b", "SELECT 'a b' FROM \"a b\""), Some(18));
+        assert_eq!(place("no such column: none", "SELECT none"), None);
     }
 
     #[test]

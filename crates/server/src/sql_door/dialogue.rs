@@ -387,8 +387,15 @@ fn fail(error: &SqlError, out: &mut Vec<u8>) {
         hint: hint.as_deref(),
         position: *position,
         context: None,
+        constraint: violated(state, message),
     };
     backend::report(&report, out);
+}
+
+/// The constraint that the message of an integrity violation names.
+fn violated<'a>(state: &str, message: &'a str) -> Option<&'a str> {
+    let (_, name) = message.split_once(" constraint \"").filter(|_| state.starts_with("23"))?;
+    name.strip_suffix('"')
 }
 
 /// Sends notices, and the settings that changed.
@@ -406,7 +413,15 @@ fn tell_notice(notice: &Notice, out: &mut Vec<u8>) {
     let severity = if notice.severity == "WARNING" { Severity::Warning } else { Severity::Notice };
     let Notice { state, message, hint, .. } = notice;
     backend::report(
-        &Report { severity, state, message, hint: hint.as_deref(), position: None, context: None },
+        &Report {
+            severity,
+            state,
+            message,
+            hint: hint.as_deref(),
+            position: None,
+            context: None,
+            constraint: None,
+        },
         out,
     );
 }

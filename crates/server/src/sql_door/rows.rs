@@ -34,7 +34,13 @@ enum Shape<'a> {
     /// As text, behind a description of the columns.
     Described(Vec<u32>),
     /// As data.
-    Copy { writer: Writer, types: Vec<u32>, cancel: Cancel },
+    Copy {
+        writer: Writer,
+        types: Vec<u32>,
+        cancel: Cancel,
+        /// What comes before the first row, in the same message: clients that take rows apart expect it there.
+        head: Vec<u8>,
+    },
 }
 
 impl<'a> ClientRows<'a> {
@@ -60,11 +66,10 @@ impl<'a> ClientRows<'a> {
 
     /// Ends the data of a `COPY`.
     pub(crate) fn finish(&mut self) {
-        if let Shape::Copy { writer, .. } = &self.shape {
-            let mut trailer = Vec::new();
-            writer.end(&mut trailer);
-            if !trailer.is_empty() {
-                copy_data(self.out, |out| out.extend_from_slice(&trailer));
+        if let Shape::Copy { writer, head, .. } = &mut self.shape {
+            writer.end(head);
+            if !head.is_empty() {
+                copy_data(self.out, |out| out.append(head));
             }
             copy_done(self.out);
         }
@@ -87,13 +92,13 @@ impl RowSink for ClientRows<'_> {
                     self.out,
                 );
             }
-            Shape::Copy { writer, types, .. } => {
+            Shape::Copy { writer, types, head, .. } => {
                 types.extend(columns.iter().map(|column| column.ty.oid()));
                 copy_out(writer.format(), columns.len(), self.out);
-                let mut header = Vec::new();
-                writer.begin(columns.iter().map(|column| column.name), &mut header);
-                if !header.is_empty() {
-                    copy_data(self.out, |out| out.extend_from_slice(&header));
+                writer.begin(columns.iter().map(|column| column.name), head);
+                // A line of names is a message of its own.
+                if writer.format() == Format::Text && !head.is_empty() {
+                    copy_data(self.out, |out| out.append(head));
                 }
             }
         }
@@ -101,7 +106,7 @@ impl RowSink for ClientRows<'_> {
 
     #[inline]
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        match &self.shape {
+        match &mut self.shape {
             Shape::Portal { changed: true, .. } => return Err(changed()),
             Shape::Portal { columns, formats, .. } => {
                 let values = columns.iter().enumerate().zip(values).map(|((at, column), value)| {
@@ -114,10 +119,13 @@ impl RowSink for ClientRows<'_> {
                 let values = values.map(|(type_oid, value)| (*type_oid, Format::Text, datum(*value)));
                 data_row(types.len(), values, self.out).map_err(refused)?;
             }
-            Shape::Copy { writer, types, cancel } => {
+            Shape::Copy { writer, types, cancel, head } => {
                 let values = types.iter().zip(values).map(|(type_oid, value)| (*type_oid, datum(*value)));
                 let mut result = Ok(());
-                copy_data(self.out, |out| result = writer.row(values, out));
+                copy_data(self.out, |out| {
+                    out.append(head);
+                    result = writer.row(values, out);
+                });
                 result.map_err(refused)?;
                 if self.out.len() >= SEND_AT_BYTES {
                     self.socket.deliver(self.out, self.now);
@@ -133,7 +141,7 @@ impl RowSink for ClientRows<'_> {
 impl ClientSink for ClientRows<'_> {
     fn begin_copy(&mut self, options: &CopyOptions, cancel: &Cancel) {
         let writer = Writer::new(wire_options(options));
-        self.shape = Shape::Copy { writer, types: Vec::new(), cancel: cancel.clone() };
+        self.shape = Shape::Copy { writer, types: Vec::new(), cancel: cancel.clone(), head: Vec::new() };
     }
 }
 

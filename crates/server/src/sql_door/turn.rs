@@ -215,5 +215,8 @@ fn refuse(connection: &mut Connection, broken: Broken, out: &mut Vec<u8>) {
 /// Appends an error that ends the connection.
 pub(crate) fn fatal(state: &str, message: &str, out: &mut Vec<u8>) {
     let severity = Severity::Fatal;
-    report(&Report { severity, state, message, hint: None, position: None, context: None }, out);
+    report(
+        &Report { severity, state, message, hint: None, position: None, context: None, constraint: None },
+        out,
+    );
 }
