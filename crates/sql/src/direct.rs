@@ -244,8 +244,15 @@ impl DirectPlan {
         let by_index = || {
             let mut indexes = table.indexes().iter().enumerate();
             indexes.find_map(|(at, index)| {
-                let whole = index.def().predicate.is_none() && index.def().collations.is_empty();
-                let index = whole.then_some(index)?;
+                // The conditions compare by the columns' own collations, and no predicate is known to hold.
+                let fits =
+                    index.def().predicate.is_none()
+                        && index.def().columns.iter().enumerate().take(count).all(|(at, &column)| {
+                            index.collation(at) == table.def().columns[column].collation
+                        });
+                if !fits {
+                    return None;
+                }
                 Some((ordered(conditions, index.def().columns.get(..count)?)?, Way::Index(at)))
             })
         };
@@ -436,7 +443,8 @@ impl DirectPlan {
             let there = view.get(&self.table, &write.key, &mut self.row)?;
             write.expect = Expect::Version(self.row.cas());
             let matches = |(value, (column, _)): (&Value, &(usize, Operand))| {
-                ValueRef::compare(self.table.column(&self.row, *column), value.as_ref()).is_eq()
+                let collation = self.table.def().columns[*column].collation;
+                collation.compare(self.table.column(&self.row, *column), value.as_ref()).is_eq()
             };
             if !there || !values.iter().zip(&self.conditions).all(matches) {
                 gone.push(at);

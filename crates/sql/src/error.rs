@@ -65,6 +65,10 @@ pub(crate) mod state {
     pub(crate) const READ_ONLY_COLUMN: &str = "428C9";
     /// No such column.
     pub(crate) const UNKNOWN_COLUMN: &str = "42703";
+    /// A constraint that is there already.
+    pub(crate) const DUPLICATE_OBJECT: &str = "42710";
+    /// Something that others depend on.
+    pub(crate) const DEPENDED_ON: &str = "2BP01";
     /// No such index.
     pub(crate) const UNKNOWN_OBJECT: &str = "42704";
     /// A name that the system keeps for itself.
@@ -75,6 +79,8 @@ pub(crate) mod state {
     pub(crate) const UNKNOWN_TABLE: &str = "42P01";
     /// No such schema.
     pub(crate) const UNKNOWN_SCHEMA: &str = "3F000";
+    /// An expression that cannot stand in a definition.
+    pub(crate) const BAD_EXPRESSION_PLACE: &str = "42P17";
     /// A definition that makes no sense.
     pub(crate) const BAD_DEFINITION: &str = "42P16";
     /// No memory.
@@ -136,6 +142,12 @@ impl SqlError {
         Self::new(state::UNIQUE, message)
     }
 
+    /// A row for which a check is false.
+    pub(crate) fn check(table: &str, name: &str) -> Self {
+        let message = format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
+        Self::new(state::CHECK, message)
+    }
+
     /// NULL in a column that does not take it.
     pub(crate) fn null_value(table: &str, column: &str) -> Self {
         let message =
@@ -175,6 +187,8 @@ fn place_of_table(message: &str, sql: &str) -> Option<usize> {
 
 /// How a message of SQLite begins or what it contains, and the SQLSTATE it stands for; the first match counts.
 const MESSAGES: &[(&str, &str)] = &[
+    ("prohibited in ", state::BAD_EXPRESSION_PLACE),
+    ("unsafe use of", state::FORBIDDEN),
     ("no such table", state::UNKNOWN_TABLE),
     ("no such column", state::UNKNOWN_COLUMN),
     ("has no column named", state::UNKNOWN_COLUMN),

@@ -7,17 +7,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlite3_parser::ast::QualifiedName;
-use store::definition::SqlType;
+use store::definition::{SqlType, ViewDef};
 use store::value::{Value, ValueRef};
 use store::{Catalog, Expect, Store, Table, View, Write, WriteError, WriteSet};
 
 use crate::cache::Cache;
-use crate::define;
+use crate::compute;
+use crate::define::{self, Defined};
 use crate::describe::{Column, Description, OwnedColumn, lent};
 use crate::dialect;
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::function;
+use crate::hidden;
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
 use crate::prepared::Prepared;
 use crate::session::{Session, TransactionStatus};
@@ -68,6 +70,19 @@ pub struct Executor {
     cache: Cache,
     /// The tables that the connection knows, by their registered name in lower case.
     registered: HashMap<String, Arc<Table>>,
+    /// The views that it knows, likewise.
+    views: HashMap<String, Arc<ViewDef>>,
+}
+
+/// Takes no rows.
+struct Nobody;
+
+impl RowSink for Nobody {
+    fn columns(&mut self, _: &[Column<'_>]) {}
+
+    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        Ok(())
+    }
 }
 
 /// What all statements of an executor share.
@@ -128,9 +143,10 @@ impl Executor {
         let system = System::new(Arc::clone(&store));
         system.register(&connection)?;
         function::register(&connection, &sight)?;
+        store.set_compute(compute::maker(store.clock()));
         let (own, since, written) = (None, 0, RefCell::default());
         let core = Core { store, sight, catalog, connection, system, limits, own, since, written };
-        let mut executor = Self { core, cache, registered: HashMap::new() };
+        let mut executor = Self { core, cache, registered: HashMap::new(), views: HashMap::new() };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -212,7 +228,10 @@ impl Executor {
         let text = resolved(sql)?;
         let kind = kind_of(&text)?;
         let mut prepared = match kind {
-            StatementKind::Define | StatementKind::Truncate | StatementKind::Alter => {
+            StatementKind::Define
+            | StatementKind::Truncate
+            | StatementKind::Alter
+            | StatementKind::Upkeep => {
                 check_count(parameters.len(), 0)?;
                 return self.define(session, kind, &text);
             }
@@ -237,7 +256,8 @@ impl Executor {
 
     /// A definition takes effect at once, within a transaction too.
     fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
-        let tag = self.core.within(session, Some("a definition"), |core| define::run(core, kind, sql))?;
+        let Defined { tag, fill } =
+            self.core.within(session, Some("a definition"), |core| define::run(core, kind, sql))?;
         if let Some(block) = &mut session.block {
             if kind == StatementKind::Truncate {
                 let emptied = truncate(sql)?;
@@ -253,7 +273,22 @@ impl Executor {
                 "ROLLBACK does not take it back",
             );
         }
+        if let Some((table, insert)) = fill {
+            return self.fill(session, &table, &insert);
+        }
         Ok(Done { kind: DoneKind::Write, affected: 0, tag })
+    }
+
+    /// The second half of `CREATE TABLE ... AS`: a table that cannot be filled goes again.
+    fn fill(&mut self, session: &mut Session, table: &str, insert: &str) -> Result<Done, SqlError> {
+        self.refresh()?;
+        match self.run(session, insert, &[], &mut Nobody) {
+            Ok(done) => Ok(Done { tag: "SELECT", ..done }),
+            Err(error) => {
+                self.core.store.drop_table(table)?;
+                Err(error)
+            }
+        }
     }
 
     /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what
@@ -284,6 +319,7 @@ impl Executor {
                 StatementKind::Define
                     | StatementKind::Truncate
                     | StatementKind::Alter
+                    | StatementKind::Upkeep
                     | StatementKind::Transaction
                     | StatementKind::Empty
             ) {
@@ -368,7 +404,24 @@ impl Executor {
             core.connection.unregister(gone.name())?;
         }
         self.registered = registered;
-        core.sight.set_known(self.registered.keys().cloned());
+        self.register_views()?;
+        let views = self.views.keys().cloned();
+        self.core.sight.set_known(self.registered.keys().cloned().chain(views));
+        Ok(())
+    }
+
+    /// Makes the connection know the catalogue's views.
+    fn register_views(&mut self) -> Result<(), SqlError> {
+        let core = &self.core;
+        let views: HashMap<String, Arc<ViewDef>> =
+            core.catalog.views().map(|view| (view.name.to_lowercase(), Arc::clone(view))).collect();
+        for gone in self.views.values().filter(|view| !views.values().any(|other| other.id == view.id)) {
+            core.sight.defining(|| core.connection.drop_view(&gone.name))?;
+        }
+        for new in views.values().filter(|view| !self.views.values().any(|other| other.id == view.id)) {
+            core.sight.defining(|| core.connection.create_view(&new.name, &new.columns, &new.sql))?;
+        }
+        self.views = views;
         Ok(())
     }
 }
@@ -484,8 +537,11 @@ impl Plan {
 impl ReadPlan {
     fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
         let text = dollars_replaced(sql);
-        let (statement, end) = Statement::prepare(&core.connection, &text)
-            .map_err(|failure| core.failed(SqlError::of_sqlite(failure, sql)))?;
+        let (statement, end) = match core.with_hidden(&text) {
+            Some(statement) => (Some(statement), sql.len()),
+            None => Statement::prepare(&core.connection, &text)
+                .map_err(|failure| core.failed(SqlError::of_sqlite(failure, sql)))?,
+        };
         refuse_tail(sql, end)?;
         let Some(statement) = statement else {
             return Err(SqlError::new(state::SYNTAX, "a statement was expected"));
@@ -587,13 +643,25 @@ impl Core {
 
     /// Compiles a part of a statement, made of its own text.
     pub(crate) fn compile(&self, sql: &str) -> Result<Statement, SqlError> {
-        let (statement, _) =
-            Statement::prepare(&self.connection, sql).map_err(|failure| self.failed(failure.into()))?;
+        let statement = match self.with_hidden(sql) {
+            Some(statement) => Some(statement),
+            None => {
+                Statement::prepare(&self.connection, sql).map_err(|failure| self.failed(failure.into()))?.0
+            }
+        };
         let statement = statement.ok_or_else(|| SqlError::new(state::SYNTAX, "a statement was expected"))?;
         if !statement.is_read_only() {
             return Err(SqlError::new(state::FORBIDDEN, "a part of the statement would write"));
         }
         Ok(statement)
+    }
+
+    /// The statement compiled with hidden columns in the place of indexed expressions, where it has such. Its columns
+    /// are called as in the text, for only what follows `FROM` is replaced.
+    fn with_hidden(&self, sql: &str) -> Option<Statement> {
+        let rewritten = hidden::rewritten(&self.catalog, sql)?;
+        let (statement, end) = Statement::prepare(&self.connection, &rewritten).ok()?;
+        statement.filter(|_| refuse_tail(&rewritten, end).is_ok())
     }
 
     /// The columns of a compiled statement, typed where they come from a table unchanged.

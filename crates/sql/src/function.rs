@@ -19,11 +19,10 @@ use store::value::Value;
 use crate::error::SqlError;
 use crate::sqlite::{Arguments, Connection, Volatility};
 use crate::system;
-use crate::table::Sight;
 
 pub(crate) use cast::bound;
+pub(crate) use def::{Caller, Now, Returns};
 use def::{FunctionDef, Run, Source};
-pub(crate) use def::{Now, Returns};
 
 /// Tables that are functions.
 pub(crate) const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
@@ -132,7 +131,7 @@ pub(crate) fn argument_types(name: &str) -> &'static [SqlType] {
 }
 
 /// Makes a connection know the functions that are written here.
-pub(crate) fn register(connection: &Connection, sight: &Rc<Sight>) -> Result<(), SqlError> {
+pub(crate) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<(), SqlError> {
     for function in all() {
         let (run, fewest, most, volatile, strict) = match function.source {
             Source::Sqlite => continue,
@@ -140,29 +139,29 @@ pub(crate) fn register(connection: &Connection, sight: &Rc<Sight>) -> Result<(),
             Source::Raw(run, fewest, most, volatile) => (run, fewest, most, volatile, false),
         };
         for count in fewest..=most {
-            let sight = Rc::clone(sight);
+            let caller = Rc::clone(caller);
             let volatility = if volatile { Volatility::Volatile } else { Volatility::Immutable };
             connection.create_function(function.name, count, volatility, move |arguments| {
-                called(run, strict, &sight, arguments).map_err(|error| sight.fail(error))
+                called(run, strict, caller.now(), arguments).map_err(|error| caller.fail(error))
             })?;
         }
     }
     for (name, ty) in cast::all() {
-        let sight = Rc::clone(sight);
+        let caller = Rc::clone(caller);
         connection.create_function(&name, 1, Volatility::Immutable, move |arguments| {
-            cast::convert(sight.now(), ty, arguments.value(0)).map_err(|error| sight.fail(error))
+            cast::convert(caller.now(), ty, arguments.value(0)).map_err(|error| caller.fail(error))
         })?;
     }
     Ok(())
 }
 
 /// One call. A function of NULL is NULL, unless it says otherwise.
-fn called(run: Run, strict: bool, sight: &Sight, arguments: &Arguments<'_>) -> Result<Value, SqlError> {
+fn called(run: Run, strict: bool, now: Now, arguments: &Arguments<'_>) -> Result<Value, SqlError> {
     let values: Vec<Value> = (0..arguments.len()).map(|at| arguments.value(at)).collect();
     if strict && values.iter().any(Value::is_null) {
         return Ok(Value::Null);
     }
-    run(sight.now(), &values)
+    run(now, &values)
 }
 
 /// The user's page: each function with an example and its answer.

@@ -38,6 +38,7 @@
 //! ```
 
 mod cache;
+mod compute;
 mod define;
 mod describe;
 mod dialect;
@@ -45,6 +46,7 @@ mod direct;
 mod error;
 mod executor;
 mod function;
+mod hidden;
 pub mod limits;
 mod prepared;
 mod session;

@@ -41,6 +41,11 @@ pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 10;
 pub(crate) const PATTERN_PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// Compiled regular expressions that a thread keeps: a statement has one or two, compiling one takes microseconds.
 pub(crate) const PATTERNS_KEPT: usize = 64;
+/// SQLite operations that the expressions of a table's definition may take for one row: about a millisecond, for which
+/// a memcached worker waits.
+pub(crate) const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
+/// SQLite's heap for the expressions of one row: some copies of the largest value that is usual.
+pub(crate) const EXPRESSION_HEAP_BYTES_MAX: usize = 32 << 20;
 /// SQLite operations between two looks at the deadline: about 10 microseconds of work.
 pub(crate) const PROGRESS_OPERATIONS: c_int = 1_000;
 

@@ -7,7 +7,7 @@ use crate::describe::{Description, OwnedColumn};
 use crate::dialect::{Item, ParameterType, Translated};
 use crate::error::SqlError;
 use crate::executor::{Core, Done, Plan, RowSink};
-use crate::function::{Now, bound};
+use crate::function::{Caller, Now, bound};
 use crate::session::Session;
 
 /// What the cache keeps.

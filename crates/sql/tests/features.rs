@@ -202,15 +202,10 @@ fn definitions() {
     assert_eq!(db.state("TRUNCATE nope"), "42P01");
     assert_eq!(db.state("ALTER TABLE nope SET (ttl = 1)"), "42P01");
     for (sql, state) in [
-        ("CREATE TABLE t (a INT CHECK (a > 0))", "0A000"),
         ("CREATE TABLE t (a INT REFERENCES b (c))", "0A000"),
-        ("CREATE TABLE t (a TEXT COLLATE NOCASE)", "0A000"),
-        ("CREATE TABLE t (a INT, b INT AS (a + 1))", "0A000"),
-        ("CREATE TABLE t (a INT DEFAULT (1 + 1))", "0A000"),
-        ("CREATE TABLE t (a TEXT DEFAULT CURRENT_TIMESTAMP)", "0A000"),
-        ("CREATE TABLE t AS SELECT 1", "0A000"),
         ("CREATE TEMP TABLE t (a INT)", "0A000"),
-        ("CREATE VIEW v AS SELECT 1", "0A000"),
+        ("CREATE TEMP VIEW v AS SELECT 1", "0A000"),
+        ("CREATE TRIGGER r AFTER INSERT ON memcached BEGIN SELECT 1; END", "0A000"),
         ("CREATE TABLE t (a POINT)", "42704"),
         ("CREATE TABLE t (a INT, A INT)", "42701"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (b))", "42703"),
@@ -220,7 +215,6 @@ fn definitions() {
         ("CREATE TABLE t (a INT) WITH (nope = 1)", "22023"),
         ("CREATE TABLE t (a INT) WITH (max_ops = 1)", "0A000"),
         ("CREATE INDEX i ON memcached (lower(key))", "0A000"),
-        ("CREATE INDEX i ON memcached (key DESC)", "0A000"),
         ("CREATE INDEX i ON memcached (key) WHERE key > 'a'", "0A000"),
         ("DROP TABLE memcached", "42501"),
     ] {

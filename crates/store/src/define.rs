@@ -425,7 +425,7 @@ fn load(arena: &Arena, def: TableDef) -> Table {
     // Nobody writes yet.
     state.schema.store(def.schema, Ordering::Relaxed);
     state.numbers_below.store(def.numbers_below, Ordering::Relaxed);
-    state.next_row_id.store(def.numbers_below.max(1), Ordering::Relaxed);
+    state.next_number.store(def.numbers_below.max(1), Ordering::Relaxed);
     Table::new(def, indexes, state)
 }
 

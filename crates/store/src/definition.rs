@@ -109,7 +109,7 @@ impl TableDef {
         }
     }
 
-    /// The position of a column; SQL names match in any ASCII case.
+    /// The position of a column that statements can name; SQL names match in any ASCII case.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         find_column(&self.columns, name)
     }
@@ -271,7 +271,7 @@ impl TableDef {
 }
 
 fn find_column(columns: &[ColumnDef], name: &str) -> Option<usize> {
-    columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
+    columns.iter().position(|column| column.is_visible() && column.name.eq_ignore_ascii_case(name))
 }
 
 fn duplicate_column(name: &str) -> DefinitionError {

@@ -140,6 +140,11 @@ impl Store {
             self.put(table, &NewParts { key, payload, client_flags, expiry, cas, renewal }, expect, now)
         };
         table.check_defaults()?;
+        if let Some(at) = table.identity().filter(|at| table.def().is_key(*at))
+            && let ValueRef::Integer(number) = table.key_column(key, at)
+        {
+            self.note_number(table, number)?;
+        }
         match table.layout().item(item.value).filter(|_| !table.computes()) {
             Some(payload) => put(&payload.parts()),
             None => put(&[&self.encode_item(table, key, None, item.value)?]),
@@ -284,6 +289,9 @@ impl Store {
         };
         let mut values: Vec<ValueRef<'_>> = (0..def.columns.len()).map(own).collect();
         let mut made = Made::new();
+        if let Some(at) = table.identity().filter(|at| row.is_none() && !def.is_key(*at)) {
+            made.push((at, Value::Integer(self.next_number(table)?)));
+        }
         if table.computes() {
             let defaults = if row.is_none() { table.computed_defaults() } else { &[] };
             self.complete(&Task { table, values: &values, defaults, checks: true }, &mut made)?;

@@ -25,7 +25,7 @@ impl Store {
         // Relaxed: only that no two are the same.
         let raised = |number: i64| number.checked_add(1);
         let number = state
-            .next_row_id
+            .next_number
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raised)
             .map_err(|_| WriteError::NumbersExhausted(table.name().to_owned()))?;
         self.reserve_numbers(table, number)?;
@@ -35,7 +35,7 @@ impl Store {
     /// Notes a number that a row brought along: those given out go on behind it.
     pub fn note_number(&self, table: &Table, number: i64) -> Result<(), WriteError> {
         // Relaxed: as in `next_number`.
-        let next = table.state.next_row_id.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+        let next = table.state.next_number.fetch_max(number.saturating_add(1), Ordering::Relaxed);
         if number < next { Ok(()) } else { self.reserve_numbers(table, number) }
     }
 

@@ -32,6 +32,8 @@ pub struct Table {
     computes: bool,
     /// The columns whose default is an expression.
     computed_defaults: Vec<usize>,
+    /// The column that the server numbers.
+    identity: Option<usize>,
     indexes: Vec<Arc<Index>>,
     /// See [`Table::renews`].
     renews: bool,
@@ -59,6 +61,8 @@ pub(crate) struct TableState {
     pub(crate) counters: Counters,
     pub(crate) census: Census,
     pub(crate) next_row_id: AtomicI64,
+    /// The next number of an identity column.
+    pub(crate) next_number: AtomicI64,
     /// Numbers of an identity column below this one may have been given out, and the definitions say so.
     pub(crate) numbers_below: AtomicI64,
 }
@@ -138,12 +142,30 @@ impl Table {
             .find(|column| unfilled(column))
             .map(|&column| def.columns[column].name.clone());
         let types = def.columns.iter().map(ColumnDef::sql_type).collect();
-        let computes = def.computes();
+        let identity = def.identity();
+        // A number is given to each row, so none has a payload made beforehand.
+        let computes = def.computes() || identity.is_some_and(|at| !def.is_key(at));
         let computed = |&at: &usize| def.columns[at].default_sql.is_some() && !def.is_key(at);
         let computed_defaults = (0..def.columns.len()).filter(computed).collect();
         let layout = RowLayout::new(&def);
         let renews = def.options.refresh_before_ms.is_some() || def.options.stale_for_ms.is_some();
-        Self { def, layout, missing_default, types, computes, computed_defaults, indexes, renews, state }
+        Self {
+            def,
+            layout,
+            missing_default,
+            types,
+            computes,
+            computed_defaults,
+            identity,
+            indexes,
+            renews,
+            state,
+        }
+    }
+
+    /// The column that the server numbers.
+    pub(crate) fn identity(&self) -> Option<usize> {
+        self.identity
     }
 
     /// The columns outside the key whose default is an expression.
@@ -290,6 +312,7 @@ impl TableState {
             counters: Counters::default(),
             census: Census::new(),
             next_row_id: AtomicI64::new(1),
+            next_number: AtomicI64::new(1),
             numbers_below: AtomicI64::new(0),
         }
     }

@@ -27,6 +27,14 @@ pub(crate) struct Now {
     pub(crate) us: i64,
 }
 
+/// On whose behalf functions are called.
+pub(crate) trait Caller: 'static {
+    /// The moment of the call.
+    fn now(&self) -> Now;
+    /// Keeps an error that SQLite can carry only the words of, and returns these.
+    fn fail(&self, error: SqlError) -> String;
+}
+
 /// A function in Rust.
 pub(crate) type Run = fn(Now, &[Value]) -> Result<Value, SqlError>;
 

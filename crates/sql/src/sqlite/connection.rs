@@ -10,6 +10,7 @@ use libsqlite3_sys as ffi;
 use super::guard::{FaultPoint, guarded};
 use super::heap;
 use crate::limits;
+use crate::text::token::quoted_name;
 
 /// The encoding of every text that goes in; SQLite's functions want it as a byte.
 #[expect(clippy::cast_possible_truncation, reason = "SQLite's constant is 1")]
@@ -95,7 +96,6 @@ impl Connection {
             (ffi::SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
             (ffi::SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
             (ffi::SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
-            (ffi::SQLITE_DBCONFIG_ENABLE_VIEW, 0),
             (ffi::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0),
             (ffi::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, 0),
             (ffi::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, 0),
@@ -124,6 +124,18 @@ impl Connection {
         // SAFETY: each of these options takes an int and a pointer to an int, which may be null.
         let code = unsafe { ffi::sqlite3_db_config(self.as_ptr(), option, value, ptr::null_mut::<c_int>()) };
         self.check(code)
+    }
+
+    /// Makes a view known.
+    pub(crate) fn create_view(&self, name: &str, columns: &[String], sql: &str) -> Result<(), Failure> {
+        let columns: Vec<String> = columns.iter().map(|column| quoted_name(column)).collect();
+        let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
+        self.execute(&c_string(&format!("CREATE VIEW {}{columns} AS {sql}", quoted_name(name)))?)
+    }
+
+    /// Makes a view unknown.
+    pub(crate) fn drop_view(&self, name: &str) -> Result<(), Failure> {
+        self.execute(&c_string(&format!("DROP VIEW {}", quoted_name(name)))?)
     }
 
     fn execute(&self, sql: &CStr) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use std::ptr;
 use std::slice;
 
 use libsqlite3_sys as ffi;
+use store::definition::Collation;
 use store::value::ValueRef;
 
 use super::vtab::value_of;
@@ -80,17 +81,17 @@ impl<'a> Request<'a> {
         usable.map(|(place, raw)| Constraint { place, column: raw.iColumn, operator: operator(raw.op) })
     }
 
-    /// Whether the condition compares text by its bytes.
-    pub(crate) fn is_binary(&mut self, constraint: Constraint) -> bool {
-        let Ok(place) = c_int::try_from(constraint.place) else { return false };
+    /// How the condition compares texts; `None` for a way that is not known here.
+    pub(crate) fn collation(&mut self, constraint: Constraint) -> Option<Collation> {
+        let place = c_int::try_from(constraint.place).ok()?;
         // SAFETY: called within xBestIndex with a place of this question.
         let name = unsafe { ffi::sqlite3_vtab_collation(self.raw, place) };
         if name.is_null() {
-            return false;
+            return None;
         }
         // SAFETY: SQLite answers with a C string.
         let name = unsafe { CStr::from_ptr(name) };
-        name == c"BINARY"
+        Collation::of_name(name.to_str().ok()?)
     }
 
     /// The value that the column is compared with, where the statement spells it out.

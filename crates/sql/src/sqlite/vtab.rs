@@ -290,6 +290,12 @@ unsafe extern "C" fn connect<M: Module>(
         // SAFETY: owns the reference just made.
         let module = unsafe { Rc::from_raw(client) };
         let Ok(declaration) = CString::new(module.declaration()) else { return ffi::SQLITE_ERROR };
+        // Reading a table has no effect, so views may read it too.
+        // SAFETY: called within xConnect; this option takes no further argument.
+        let code = unsafe { ffi::sqlite3_vtab_config(db, ffi::SQLITE_VTAB_INNOCUOUS) };
+        if code != ffi::SQLITE_OK {
+            return code;
+        }
         // SAFETY: called within xConnect, with a C string.
         let code = unsafe { ffi::sqlite3_declare_vtab(db, declaration.as_ptr()) };
         if code != ffi::SQLITE_OK {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use store::definition::Collation;
 use store::value::{Value, ValueRef};
 
 use super::System;
@@ -105,7 +106,7 @@ impl Module for SystemModule {
         let found = constraints.into_iter().find(|constraint| {
             constraint.operator == Operator::Equal
                 && (0..width).contains(&constraint.column)
-                && request.is_binary(*constraint)
+                && request.collation(*constraint) == Some(Collation::Binary)
         });
         match found {
             Some(constraint) => {

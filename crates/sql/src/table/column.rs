@@ -1,7 +1,7 @@
 //! Which columns SQLite sees: those of the table, and those computed from a row's head.
 
 use store::Table;
-use store::definition::ColumnKind;
+use store::definition::{Collation, ColumnDef, ColumnKind};
 
 use crate::text::token::quoted_name;
 
@@ -69,16 +69,30 @@ pub(crate) struct Shown {
     /// Left out of `*`.
     pub(crate) hidden: bool,
     affinity: &'static str,
+    collation: Collation,
     not_null: bool,
 }
 
 impl Shown {
+    fn stored(at: usize, column: &ColumnDef) -> Self {
+        Self {
+            name: column.name.clone(),
+            column: Column::Stored(at),
+            hidden: column.hidden,
+            affinity: affinity(column.kind),
+            collation: column.collation,
+            // The store refuses NULL in these, so the planner may rely on it.
+            not_null: column.not_null,
+        }
+    }
+
     /// The column as it stands in a `CREATE TABLE` statement.
     pub(crate) fn declaration(&self) -> String {
         let name = quoted_name(&self.name);
         let not_null = if self.not_null { " NOT NULL" } else { "" };
         let hidden = if self.hidden { " HIDDEN" } else { "" };
-        format!("{name} {}{hidden}{not_null}", self.affinity)
+        let collation = self.collation.name();
+        format!("{name} {}{hidden}{not_null} COLLATE {collation}", self.affinity)
     }
 
     fn head(name: &str, head: Head, hidden: bool) -> Self {
@@ -87,8 +101,14 @@ impl Shown {
             Head::Row => "BLOB",
             _ => "INTEGER",
         };
-        Self { name: name.to_owned(), column: Column::Head(head), hidden, affinity, not_null: false }
+        let (name, column, collation) = (name.to_owned(), Column::Head(head), Collation::Binary);
+        Self { name, column, hidden, affinity, collation, not_null: false }
     }
+}
+
+/// A column of a table as it stands in a `CREATE TABLE` statement for the rows of it that are under way.
+pub(crate) fn declaration(column: &ColumnDef) -> String {
+    format!("{} {} COLLATE {}", quoted_name(&column.name), affinity(column.kind), column.collation.name())
 }
 
 /// All columns of a table in SQLite's numbering.
@@ -101,19 +121,15 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn of(table: &Table) -> Self {
-        let stored = table.def().columns.iter().enumerate().map(|(at, column)| Shown {
-            name: column.name.clone(),
-            column: Column::Stored(at),
-            hidden: false,
-            affinity: affinity(column.kind),
-            // The store refuses NULL in these, so the planner may rely on it.
-            not_null: column.not_null,
-        });
+        let def = table.def();
+        let stored = def.visible_columns().map(|(at, column)| Shown::stored(at, column));
         let built_in = if table.name() == store::BUILT_IN { BUILT_IN } else { &[] };
         let built_in = built_in.iter().map(|(name, head)| Shown::head(name, *head, false));
         let mut columns: Vec<Shown> = stored.chain(built_in).collect();
         let visible = columns.len();
         columns.extend(HIDDEN.iter().map(|(name, head, _)| Shown::head(name, *head, true)));
+        let made = def.columns.iter().enumerate().filter(|(_, column)| column.hidden && !column.pending);
+        columns.extend(made.map(|(at, column)| Shown::stored(at, column)));
         Self { columns, visible }
     }
 

@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use store::definition::ColumnKind;
+use store::definition::{Collation, ColumnKind};
 use store::value::{Affinity, Value, ValueRef};
 use store::{Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, Table, TableScan, View};
 
 use super::coerce::{Sought, sought};
 use super::column::{Column, Head};
 use super::identity::Identity;
-use super::plan::{Equal, IndexPlan, KeyPlan, Plan, ends, is_row_number};
+use super::plan::{Equal, IndexPlan, KeyPlan, Next, Plan, ends, is_row_number};
 use super::{ListRow, TableModule};
 use crate::error::SqlError;
 use crate::sqlite::{Arguments, Cursor, Output};
@@ -190,7 +190,7 @@ impl TableCursor {
         for (at, equal) in plan.columns.iter().enumerate() {
             let kind =
                 def.primary_key.get(at).map_or(ColumnKind::Integer, |&column| def.columns[column].kind);
-            match values(kind, *equal, arguments)? {
+            match values(kind, Collation::Binary, *equal, arguments)? {
                 Values::These(values) => combinations = extended(&combinations, &values),
                 // SQLite checks the condition again, so every row will do.
                 Values::Unclear(_) => return self.scan(),
@@ -211,14 +211,15 @@ impl TableCursor {
         let kind = |at: usize| table.def().columns[index.def().columns[at]].kind;
         let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
         for (at, equal) in plan.equal.iter().enumerate() {
-            match values(kind(at), *equal, arguments)? {
+            match values(kind(at), index.collation(at), *equal, arguments)? {
                 Values::These(values) => prefixes = extended(&prefixes, &values),
                 Values::Unclear(_) => return self.gathered(plan, index, arguments),
             }
         }
         let at = |argument: usize| arguments.value(argument);
         let bounds: VecDeque<KeyBounds> = if plan.equal.len() < index.def().columns.len() {
-            let next = kind(plan.equal.len());
+            let at_next = plan.equal.len();
+            let next = Next { kind: kind(at_next), descending: index.def().is_descending(at_next) };
             prefixes.iter().filter_map(|prefix| ends(next, plan, prefix, &at)).collect()
         } else {
             prefixes.into_iter().map(KeyBounds::equal).collect()
@@ -234,7 +235,7 @@ impl TableCursor {
         let mut wanted = Vec::with_capacity(plan.equal.len());
         for (at, equal) in plan.equal.iter().enumerate() {
             let kind = table.def().columns[columns[at]].kind;
-            wanted.push(match values(kind, *equal, arguments)? {
+            wanted.push(match values(kind, index.collation(at), *equal, arguments)? {
                 Values::These(values) | Values::Unclear(values) => values,
             });
         }
@@ -245,9 +246,9 @@ impl TableCursor {
             let mut rows = view.range(table, &table.indexes()[ranges.0], &KeyBounds::ALL, false);
             let mut row = RowBuf::new();
             while rows.next(view, &mut row)? {
-                let matches = wanted.iter().zip(columns).all(|(wanted, &column)| {
-                    let own = table.column(&row, column);
-                    wanted.iter().any(|value| may_equal(own, value))
+                let matches = wanted.iter().enumerate().all(|(at, wanted)| {
+                    let own = table.column(&row, columns[at]);
+                    wanted.iter().any(|value| may_equal(own, value, index.collation(at)))
                 });
                 if matches {
                     let sort = order.iter().map(|&column| table.column(&row, column).to_owned()).collect();
@@ -256,7 +257,7 @@ impl TableCursor {
             }
             Ok(())
         })?;
-        found.sort_by(|a, b| compare_lists(&a.0, &b.0));
+        found.sort_by(|a, b| compare_lists(index, wanted.len(), &a.0, &b.0));
         if ranges.1 {
             found.reverse();
         }
@@ -400,7 +401,12 @@ enum Values {
     Unclear(Vec<Value>),
 }
 
-fn values(kind: ColumnKind, equal: Equal, arguments: &Arguments<'_>) -> Result<Values, String> {
+fn values(
+    kind: ColumnKind,
+    collation: Collation,
+    equal: Equal,
+    arguments: &Arguments<'_>,
+) -> Result<Values, String> {
     let raw =
         if equal.in_list { arguments.list(equal.argument)? } else { vec![arguments.value(equal.argument)] };
     let mut found = Vec::with_capacity(raw.len());
@@ -417,8 +423,8 @@ fn values(kind: ColumnKind, equal: Equal, arguments: &Arguments<'_>) -> Result<V
     }
     if found.len() > 1 {
         // Different values of a list may be the same one to the column, and a row must come once.
-        found.sort_by(|a, b| ValueRef::compare(a.as_ref(), b.as_ref()));
-        found.dedup_by(|a, b| ValueRef::compare(a.as_ref(), b.as_ref()) == Ordering::Equal);
+        found.sort_by(|a, b| collation.compare(a.as_ref(), b.as_ref()));
+        found.dedup_by(|a, b| collation.compare(a.as_ref(), b.as_ref()) == Ordering::Equal);
     }
     Ok(Values::These(found))
 }
@@ -431,14 +437,18 @@ fn extended(prefixes: &[Vec<Value>], values: &[Value]) -> Vec<Vec<Value>> {
 }
 
 /// Whether a stored value equals the sought one under some conversion that SQLite may make.
-fn may_equal(own: ValueRef<'_>, value: &Value) -> bool {
-    let same = |a: ValueRef<'_>, b: ValueRef<'_>| ValueRef::compare(a, b) == Ordering::Equal;
+fn may_equal(own: ValueRef<'_>, value: &Value, collation: Collation) -> bool {
+    let same = |a: ValueRef<'_>, b: ValueRef<'_>| collation.compare(a, b) == Ordering::Equal;
     let number = |value: ValueRef<'_>| value.to_owned().with_affinity(Affinity::Numeric);
     same(own, value.as_ref()) || same(number(own).as_ref(), number(value.as_ref()).as_ref())
 }
 
-fn compare_lists(a: &[Value], b: &[Value]) -> Ordering {
-    let pairs = a.iter().zip(b).map(|(a, b)| ValueRef::compare(a.as_ref(), b.as_ref()));
+/// The order of an index in its columns from `first` on.
+fn compare_lists(index: &Index, first: usize, a: &[Value], b: &[Value]) -> Ordering {
+    let pairs = a.iter().zip(b).zip(first..).map(|((a, b), at)| {
+        let order = index.collation(at).compare(a.as_ref(), b.as_ref());
+        if index.def().is_descending(at) { order.reverse() } else { order }
+    });
     pairs.fold(Ordering::Equal, Ordering::then)
 }
 

@@ -17,7 +17,7 @@ use crate::sqlite::{Module, Request};
 use crate::text::token::quoted_name;
 
 pub(crate) use coerce::{Sought, sought};
-pub(crate) use column::{Column, HIDDEN, Head, Shape, Shown};
+pub(crate) use column::{Column, HIDDEN, Head, Shape, Shown, declaration};
 pub(crate) use cursor::TableCursor;
 pub(crate) use identity::{Identity, expiry_of_word, word_of_expiry};
 pub(crate) use plan::Plan;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use store::definition::ColumnKind;
+use store::definition::{Collation, ColumnKind};
 use store::value::{Value, ValueRef};
 use store::{Index, KeyBounds, Store, Table};
 
@@ -135,6 +135,8 @@ impl Choice {
 /// A condition with what is known of its value while planning.
 struct Condition<'a> {
     constraint: Constraint,
+    /// How it compares texts; `None`: `LIKE`, which has a way of its own.
+    collation: Option<Collation>,
     literal: Option<ValueRef<'a>>,
     is_in: bool,
 }
@@ -174,10 +176,13 @@ pub(crate) fn choose(store: &Store, table: &Table, shape: &Shape, request: &mut 
     let conditions = constraints.into_iter().filter(|constraint| constraint.operator != Operator::Other);
     let conditions: Vec<Constraint> = conditions.collect();
     let conditions = conditions.into_iter().filter_map(|constraint| {
-        // LIKE has a collation of its own; every other comparison must be by bytes.
-        let usable = constraint.operator == Operator::Like || request.is_binary(constraint);
-        usable.then(|| Condition {
+        let collation = match constraint.operator {
+            Operator::Like => None,
+            _ => Some(request.collation(constraint)?),
+        };
+        Some(Condition {
             constraint,
+            collation,
             literal: request.literal(constraint),
             is_in: constraint.operator == Operator::Equal && request.is_in(constraint),
         })
@@ -249,9 +254,21 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn find(&self, stored: Option<usize>, operators: &[Operator]) -> Option<&Condition<'_>> {
+    /// A condition on a column that compares texts as the index at hand orders them.
+    fn find(
+        &self,
+        stored: Option<usize>,
+        collation: Collation,
+        operators: &[Operator],
+    ) -> Option<&Condition<'_>> {
+        // What is no text compares the same under each collation.
+        let textless = stored.is_none_or(|column| {
+            !matches!(self.table.def().columns[column].kind, ColumnKind::Text | ColumnKind::Any)
+        });
         let fits = |condition: &&Condition<'_>| {
-            operators.contains(&condition.constraint.operator) && self.is_about(condition.constraint, stored)
+            operators.contains(&condition.constraint.operator)
+                && self.is_about(condition.constraint, stored)
+                && (textless || condition.collation.is_none_or(|own| own == collation))
         };
         // One plain value is better than a list of them.
         let mut found = self.conditions.iter().filter(fits);
@@ -270,7 +287,7 @@ impl Planner<'_, '_> {
             if key.is_empty() { vec![None] } else { key.iter().map(|&column| Some(column)).collect() };
         let mut found = Vec::with_capacity(columns.len());
         for column in &columns {
-            found.push(self.find(*column, &[Operator::Equal, Operator::Is])?);
+            found.push(self.find(*column, Collation::Binary, &[Operator::Equal, Operator::Is])?);
         }
         // A key column is never NULL, so `IS NULL` finds nothing and IS is as good as =.
         let equals = found.iter().enumerate().map(|(argument, condition)| condition.equal(argument));
@@ -294,25 +311,29 @@ impl Planner<'_, '_> {
     fn by_index(&self, position: usize) -> Option<Choice> {
         let index = &self.table.indexes()[position];
         let columns = &index.def().columns;
+        if !self.implies_predicate(index) {
+            return None;
+        }
         let mut plan = IndexPlan { index: position, ..IndexPlan::default() };
         let mut takes: Vec<&Condition<'_>> = Vec::new();
         let mut words = Vec::new();
-        for &column in columns {
+        for (at, &column) in columns.iter().enumerate() {
             let operators = [Operator::Equal, Operator::Is, Operator::IsNull];
-            let Some(condition) = self.find(Some(column), &operators) else { break };
+            let Some(condition) = self.find(Some(column), index.collation(at), &operators) else { break };
             plan.equal.push(condition.equal(takes.len()));
             takes.push(condition);
             words.push(format!("{}=?", self.column_name(Some(column))));
         }
         if let Some(&next) = columns.get(plan.equal.len()) {
-            self.take_range(next, &mut plan, &mut takes, &mut words);
+            let collation = index.collation(plan.equal.len());
+            self.take_range((next, collation), &mut plan, &mut takes, &mut words);
         }
         let values = combinations(&plan.equal);
-        let (ordered, reverse) = self.order_of(columns, plan.equal.len());
+        let (ordered, reverse) = self.order_of(index, plan.equal.len());
         // One range after the other has no order as a whole.
         let ordered = ordered && values == 1;
         plan.reverse = ordered && reverse;
-        if takes.is_empty() && !ordered {
+        if takes.is_empty() && !ordered && index.def().predicate.is_none() {
             return None;
         }
         let rows = self.estimate(index, &plan, &takes);
@@ -338,14 +359,14 @@ impl Planner<'_, '_> {
 
     fn take_range<'s>(
         &'s self,
-        column: usize,
+        (column, collation): (usize, Collation),
         plan: &mut IndexPlan,
         takes: &mut Vec<&'s Condition<'s>>,
         words: &mut Vec<String>,
     ) {
         let name = self.column_name(Some(column));
         let mut end = |operators: &[Operator], included: Operator, sign: &str| {
-            let condition = self.find(Some(column), operators)?;
+            let condition = self.find(Some(column), collation, operators)?;
             let included = condition.constraint.operator == included;
             let argument = takes.len();
             takes.push(condition);
@@ -360,7 +381,7 @@ impl Planner<'_, '_> {
         {
             return;
         }
-        if let Some(condition) = self.find(Some(column), &[Operator::Like]) {
+        if let Some(condition) = self.find(Some(column), collation, &[Operator::Like]) {
             let known = condition.literal.map(|pattern| like_range(&pattern.to_owned()).is_some());
             if known != Some(false) {
                 plan.like = Some(takes.len());
@@ -370,24 +391,42 @@ impl Planner<'_, '_> {
         }
     }
 
+    /// Whether a partial index has every row that the conditions leave, for they say that its predicate is true.
+    fn implies_predicate(&self, index: &Index) -> bool {
+        let Some(predicate) = index.def().predicate else { return true };
+        self.conditions.iter().any(|condition| {
+            condition.constraint.operator == Operator::Equal
+                && self.is_about(condition.constraint, Some(predicate))
+                && condition.literal == Some(ValueRef::Integer(1))
+        })
+    }
+
     /// Whether the index, behind so many equal columns, gives the order asked for, and if so whether backwards.
-    fn order_of(&self, columns: &[usize], equal: usize) -> (bool, bool) {
-        let Some(&(_, reverse)) = self.order.first() else { return (false, false) };
-        let mut rest = columns[equal..].iter();
+    fn order_of(&self, index: &Index, equal: usize) -> (bool, bool) {
+        let columns = &index.def().columns;
+        // An order is by the columns' own collations.
+        let own = |at: usize| index.collation(at) == self.table.def().columns[columns[at]].collation;
+        let mut at = equal;
+        let mut backwards = None;
         for &(column, descending) in &self.order {
             let Some(Column::Stored(column)) =
                 usize::try_from(column).ok().and_then(|at| self.shape.column(at))
             else {
                 return (false, false);
             };
-            if columns[..equal].contains(&column) {
+            if (0..equal).any(|at| columns[at] == column && own(at)) {
                 continue;
             }
-            if descending != reverse || rest.next() != Some(&column) {
+            if columns.get(at) != Some(&column) || !own(at) {
                 return (false, false);
             }
+            let turned = descending != index.def().is_descending(at);
+            if *backwards.get_or_insert(turned) != turned {
+                return (false, false);
+            }
+            at += 1;
         }
-        (true, reverse)
+        (!self.order.is_empty(), backwards.unwrap_or(false))
     }
 
     fn estimate(&self, index: &Index, plan: &IndexPlan, takes: &[&Condition<'_>]) -> u64 {
@@ -464,7 +503,9 @@ pub(crate) fn range(
         prefix.push(equal_value(table.def().columns[column].kind, *equal, values(equal.argument))?);
     }
     let Some(&next) = columns.get(prefix.len()) else { return Some(KeyBounds::equal(prefix)) };
-    ends(table.def().columns[next].kind, plan, &prefix, values)
+    let next =
+        Next { kind: table.def().columns[next].kind, descending: index.def().is_descending(prefix.len()) };
+    ends(next, plan, &prefix, values)
 }
 
 fn equal_value(kind: ColumnKind, equal: Equal, value: Value) -> Option<Value> {
@@ -477,8 +518,25 @@ fn equal_value(kind: ColumnKind, equal: Equal, value: Value) -> Option<Value> {
     }
 }
 
+/// The column of an index behind a prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    pub(crate) kind: ColumnKind,
+    pub(crate) descending: bool,
+}
+
 /// The range within a prefix that the plan's ends or pattern describe; `None`: no row.
 pub(crate) fn ends(
+    next: Next,
+    plan: &IndexPlan,
+    prefix: &[Value],
+    values: &dyn Fn(usize) -> Value,
+) -> Option<KeyBounds> {
+    let bounds = ascending_ends(next.kind, plan, prefix, values)?;
+    Some(if next.descending { KeyBounds { lower: bounds.upper, upper: bounds.lower } } else { bounds })
+}
+
+fn ascending_ends(
     kind: ColumnKind,
     plan: &IndexPlan,
     prefix: &[Value],

@@ -9,7 +9,7 @@ use store::value::Value;
 use store::{Store, View};
 
 use crate::error::{SqlError, state};
-use crate::function::{self, Now};
+use crate::function::{self, Caller, Now};
 use crate::limits::{Limits, PROGRESS_OPERATIONS};
 use crate::session::Session;
 use crate::sqlite::{Action, LentView, Policy};
@@ -75,6 +75,8 @@ pub(crate) struct Sight {
     now_ms: Cell<u64>,
     /// Tables that statements may read, in lower case.
     known: RefCell<HashSet<String>>,
+    /// On while this crate defines a view.
+    defining: Cell<bool>,
     /// Off while this crate compiles its own statements on the connection.
     watch: Watch,
 }
@@ -99,6 +101,7 @@ impl Sight {
             failure: RefCell::default(),
             now_ms: Cell::new(0),
             known: RefCell::default(),
+            defining: Cell::new(false),
             watch: Watch::default(),
         }
     }
@@ -164,6 +167,14 @@ impl Sight {
         *self.known.borrow_mut() = names.collect();
     }
 
+    /// Lets this crate define a view on the connection.
+    pub(crate) fn defining<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.defining.set(true);
+        let result = body();
+        self.defining.set(false);
+        result
+    }
+
     /// Starts to watch a statement: its deadline counts from now.
     pub(crate) fn start_watch(&self, limits: &Limits, session: &Session, cancel: &Cancel) {
         let timeout = session.statement_timeout(limits.statement_timeout);
@@ -176,18 +187,6 @@ impl Sight {
         self.watch.stopped_by.set(None);
         *self.failure.borrow_mut() = None;
         *self.watch.cancel.borrow_mut() = Some(cancel.clone());
-    }
-
-    /// When the statement began.
-    pub(crate) fn now(&self) -> Now {
-        Now { us: i64::try_from(self.now_ms.get()).unwrap_or(0).saturating_mul(1_000) }
-    }
-
-    /// Keeps an error that SQLite can carry only the words of, and returns these.
-    pub(crate) fn fail(&self, error: SqlError) -> String {
-        let words = error.message.clone();
-        *self.failure.borrow_mut() = Some(error);
-        words
     }
 
     /// Whether the statement's time is over; a loop of this crate asks before each round.
@@ -206,8 +205,23 @@ impl Sight {
     }
 }
 
+impl Caller for Sight {
+    fn now(&self) -> Now {
+        Now { us: i64::try_from(self.now_ms.get()).unwrap_or(0).saturating_mul(1_000) }
+    }
+
+    fn fail(&self, error: SqlError) -> String {
+        let words = error.message.clone();
+        *self.failure.borrow_mut() = Some(error);
+        words
+    }
+}
+
 impl Policy for Sight {
     fn allows(&self, action: Action<'_>) -> bool {
+        if self.defining.get() {
+            return true;
+        }
         match action {
             Action::Select | Action::Recursive => true,
             Action::Read(table) => {

@@ -55,67 +55,32 @@ pub(crate) fn truncate(sql: &str) -> Result<Vec<String>, SqlError> {
     Ok(names)
 }
 
-/// `ALTER TABLE`, as far as we have it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Alter {
-    /// `SET (name = value, ...)`
-    Set(Vec<Setting>),
-    /// `RESET (name, ...)`
-    Reset(Vec<String>),
-}
-
-/// `ALTER TABLE name SET (...)` or `RESET (...)`; other forms are not supported yet.
-pub(crate) fn alter(sql: &str) -> Result<(String, Alter), SqlError> {
-    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
-    let mut reader = Reader { sql, tokens: &tokens, at: 0 };
-    reader.skip_semicolons();
-    reader.keyword("ALTER")?;
-    if reader.keyword("TABLE").is_err() {
-        return Err(SqlError::not_supported("ALTER of anything but a table"));
-    }
-    let table = reader.table_name()?;
-    let change = if reader.keyword("SET").is_ok() {
-        Alter::Set(reader.settings()?)
-    } else if reader.keyword("RESET").is_ok() {
-        Alter::Reset(reader.settings()?.into_iter().map(|(name, _)| name).collect())
-    } else if let Some(word) = reader.peek() {
-        let what = format!("ALTER TABLE ... {}", word.text.to_ascii_uppercase());
-        return Err(SqlError::not_supported(what)
-            .with_hint("SET (...) and RESET (...) are")
-            .at(sql, word.start));
-    } else {
-        return Err(reader.unexpected());
-    };
-    reader.end()?;
-    Ok((table, change))
-}
-
 /// Reads tokens one after the other.
-pub(super) struct Reader<'t, 'a> {
-    sql: &'a str,
-    tokens: &'t [Token<'a>],
-    at: usize,
+pub(crate) struct Reader<'t, 'a> {
+    pub(crate) sql: &'a str,
+    pub(crate) tokens: &'t [Token<'a>],
+    pub(crate) at: usize,
 }
 
 impl<'t, 'a> Reader<'t, 'a> {
-    pub(super) fn new(sql: &'a str, tokens: &'t [Token<'a>]) -> Self {
+    pub(crate) fn new(sql: &'a str, tokens: &'t [Token<'a>]) -> Self {
         Self { sql, tokens, at: 0 }
     }
 
-    fn peek(&self) -> Option<&Token<'a>> {
+    pub(crate) fn peek(&self) -> Option<&Token<'a>> {
         self.tokens.get(self.at)
     }
 
     /// Whether a keyword or a bare name comes.
-    pub(super) fn at_word(&self) -> bool {
+    pub(crate) fn at_word(&self) -> bool {
         self.peek().is_some_and(|token| token.kind == Kind::Word)
     }
 
-    pub(super) fn skip_semicolons(&mut self) {
+    pub(crate) fn skip_semicolons(&mut self) {
         while self.sign(b';').is_ok() {}
     }
 
-    fn unexpected(&self) -> SqlError {
+    pub(crate) fn unexpected(&self) -> SqlError {
         match self.peek() {
             Some(token) => syntax_error(self.sql, token),
             None => SqlError::new(state::SYNTAX, "the statement ends too early").at(self.sql, self.sql.len()),
@@ -132,21 +97,21 @@ impl<'t, 'a> Reader<'t, 'a> {
         }
     }
 
-    pub(super) fn keyword(&mut self, word: &str) -> Result<(), SqlError> {
+    pub(crate) fn keyword(&mut self, word: &str) -> Result<(), SqlError> {
         self.take_if(|token| token.is(word)).map(|_| ())
     }
 
-    pub(super) fn sign(&mut self, sign: u8) -> Result<(), SqlError> {
+    pub(crate) fn sign(&mut self, sign: u8) -> Result<(), SqlError> {
         self.take_if(|token| token.is_sign(sign)).map(|_| ())
     }
 
-    pub(super) fn name(&mut self) -> Result<String, SqlError> {
+    pub(crate) fn name(&mut self) -> Result<String, SqlError> {
         self.take_if(|token| matches!(token.kind, Kind::Word | Kind::Quoted))
             .map(|token| unquoted(token.text))
     }
 
     /// A table's name; the only schema is `main`.
-    fn table_name(&mut self) -> Result<String, SqlError> {
+    pub(crate) fn table_name(&mut self) -> Result<String, SqlError> {
         let name = self.name()?;
         if self.sign(b'.').is_err() {
             return Ok(name);
@@ -157,13 +122,13 @@ impl<'t, 'a> Reader<'t, 'a> {
         self.name()
     }
 
-    pub(super) fn end(&mut self) -> Result<(), SqlError> {
+    pub(crate) fn end(&mut self) -> Result<(), SqlError> {
         self.skip_semicolons();
         if self.peek().is_some() { Err(self.unexpected()) } else { Ok(()) }
     }
 
     /// `(name = value, name, ...)`
-    fn settings(&mut self) -> Result<Vec<Setting>, SqlError> {
+    pub(crate) fn settings(&mut self) -> Result<Vec<Setting>, SqlError> {
         self.sign(b'(')?;
         let mut settings = Vec::new();
         loop {
@@ -207,20 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn truncate_and_alter() {
+    fn truncate_names_tables() {
         assert_eq!(truncate("TRUNCATE TABLE a, main.\"b\";").unwrap(), ["a", "b"]);
         assert_eq!(truncate("truncate a").unwrap(), ["a"]);
         assert_eq!(truncate("truncate a cascade").unwrap_err().position, Some(12));
-        assert_eq!(
-            alter("ALTER TABLE t SET (ttl = '1 h')").unwrap(),
-            ("t".to_owned(), Alter::Set(vec![setting("ttl", "1 h")]))
-        );
-        assert_eq!(
-            alter("alter table t reset (ttl, max_rows)").unwrap(),
-            ("t".to_owned(), Alter::Reset(vec!["ttl".to_owned(), "max_rows".to_owned()]))
-        );
-        assert_eq!(alter("ALTER TABLE t ADD COLUMN a").unwrap_err().state, "0A000");
-        assert_eq!(alter("ALTER TABLE t").unwrap_err().state, "42601");
-        assert_eq!(alter("ALTER VIEW t").unwrap_err().state, "0A000");
     }
 }

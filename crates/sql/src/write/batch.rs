@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use store::codec::sort_key;
 use store::value::{Value, ValueRef};
 use store::{
-    BUILT_IN, Catalog, Change, Expect, Expiry, KeyBounds, NewRow, Renewal, RowBuf, Store, Table, View, Write,
+    BUILT_IN, Catalog, Change, Expect, Expiry, KeyBounds, Made, NewRow, Renewal, RowBuf, Store, Table, Task,
+    View, Write, WriteError,
 };
 
 use super::target::Draft;
@@ -122,6 +122,29 @@ impl Batch {
         self.by_key.get(key).is_some_and(|&at| self.pending[at].after.is_some())
     }
 
+    /// Completes a row with what the server makes of it, and checks it. `new`: it gets a number if it has none.
+    pub(crate) fn complete(&self, store: &Store, draft: &mut Draft, new: bool) -> Result<(), WriteError> {
+        let table = self.table.as_ref();
+        if let Some(column) = table.def().identity() {
+            match &draft.values[column] {
+                Value::Integer(number) => store.note_number(table, *number)?,
+                _ if new => draft.values[column] = Value::Integer(store.next_number(table)?),
+                _ => {}
+            }
+        }
+        if !table.def().computes() {
+            return Ok(());
+        }
+        let mut made = Made::new();
+        let values: Vec<ValueRef<'_>> = draft.values.iter().map(Value::as_ref).collect();
+        let defaults = std::mem::take(&mut draft.defaults);
+        store.complete(&Task { table, values: &values, defaults: &defaults, checks: true }, &mut made)?;
+        for (column, value) in made {
+            draft.values[column] = value;
+        }
+        Ok(())
+    }
+
     /// Encodes a row's key and payload; a table without a key gets a new number.
     pub(crate) fn encode(&self, store: &Store, draft: &Draft) -> Result<(Vec<u8>, Vec<u8>), SqlError> {
         let table = &self.table;
@@ -194,7 +217,7 @@ impl Batch {
         let at = self.place(key, before);
         self.forget_taken(at);
         for (index, taken) in &mut self.taken {
-            if let Some(values) = unique_key(&self.table, *index, &draft.values) {
+            if let Some(values) = self.table.indexes()[*index].unique_key(&draft.values) {
                 taken.insert(values, at);
             }
         }
@@ -243,7 +266,7 @@ impl Batch {
     fn forget_taken(&mut self, at: usize) {
         let Some(after) = &self.pending[at].after else { return };
         for (index, taken) in &mut self.taken {
-            if let Some(values) = unique_key(&self.table, *index, &after.draft.values)
+            if let Some(values) = self.table.indexes()[*index].unique_key(&after.draft.values)
                 && taken.get(&values) == Some(&at)
             {
                 taken.remove(&values);
@@ -287,7 +310,7 @@ impl Batch {
             return Ok(Some((Constraint::Primary, key.to_vec())));
         }
         for (index, taken) in self.taken.iter().filter(|(index, _)| asked(Constraint::Index(*index))) {
-            let Some(values) = unique_key(&self.table, *index, &draft.values) else { continue };
+            let Some(values) = self.table.indexes()[*index].unique_key(&draft.values) else { continue };
             if let Some(&at) = taken.get(&values)
                 && own != Some(self.pending[at].key.as_slice())
             {
@@ -305,7 +328,9 @@ impl Batch {
         for (at, pending) in self.pending.iter().enumerate() {
             let Some(after) = &pending.after else { continue };
             for (index, taken) in &self.taken {
-                let Some(values) = unique_key(&self.table, *index, &after.draft.values) else { continue };
+                let Some(values) = self.table.indexes()[*index].unique_key(&after.draft.values) else {
+                    continue;
+                };
                 if taken.get(&values) != Some(&at)
                     || self.stored_conflict(view, *index, &after.draft, Some(&pending.key))?.is_some()
                 {
@@ -440,6 +465,7 @@ impl Current {
     pub(crate) fn to_draft(&self) -> Draft {
         Draft {
             values: self.values.clone(),
+            defaults: Vec::new(),
             expiry: expiry_of_word(self.identity.expiry),
             client_flags: self.identity.client_flags,
         }
@@ -459,17 +485,4 @@ pub(crate) fn listed(draft: &Draft, now: u32) -> ListRow {
         expiry: word_of_expiry(draft.expiry, now),
         client_flags: draft.client_flags,
     }
-}
-
-/// The values of a unique index as bytes; `None` where one is NULL, for NULL is never the same.
-fn unique_key(table: &Table, index: usize, values: &[Value]) -> Option<Vec<u8>> {
-    let mut key = Vec::new();
-    for &column in &table.indexes()[index].def().columns {
-        let value = values[column].as_ref();
-        if value.is_null() {
-            return None;
-        }
-        sort_key(&[value], &mut key);
-    }
-    Some(key)
 }

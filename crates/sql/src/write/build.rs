@@ -7,6 +7,7 @@ use sqlite3_parser::ast::{
     Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex, With,
 };
 use store::Table;
+use store::definition::{ColumnDef, TableDef};
 
 use super::batch::Constraint;
 use super::change::{ChangeKind, ChangePlan, Picked, UpdateConflict};
@@ -16,6 +17,7 @@ use super::single;
 use super::target::Target;
 use crate::error::{SqlError, state};
 use crate::executor::Core;
+use crate::hidden::{predicate_of, same_tokens};
 use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
 use crate::text::literal::{parameter_of, value_of};
 use crate::text::parameter::numbered;
@@ -152,6 +154,14 @@ impl<'t> Writer<'t> {
         format!("{}({list}) AS {name}", quoted_name(self.table.name()))
     }
 
+    /// A column as an expression; one that is still being made holds nothing.
+    fn qualified(&self, column: &ColumnDef) -> String {
+        if column.pending {
+            return "NULL".to_owned();
+        }
+        format!("{}.{}", self.name, quoted_name(&column.name))
+    }
+
     fn with_clause(&self) -> String {
         self.with.map_or_else(String::new, |with| format!("{} ", Sql(with)))
     }
@@ -266,35 +276,54 @@ impl<'t> Writer<'t> {
         Ok(UpsertClause { target, update })
     }
 
-    /// The key or unique index that has exactly these columns.
+    /// The key or unique index that has exactly these columns, expressions and condition.
     fn conflict_target(&self, index: &UpsertIndex<'_>) -> Result<Constraint, SqlError> {
-        if index.where_clause.is_some() {
-            return Err(SqlError::not_supported("a conflict target with WHERE (partial unique indexes)"));
-        }
-        let mut columns = Vec::with_capacity(index.targets.len());
-        for target in index.targets {
-            let name = match &target.expr {
-                Expr::Id(id) => id.0,
-                Expr::Name(name) => name.0,
-                _ => return Err(SqlError::not_supported("a conflict target that is an expression")),
-            };
-            match self.target(&Name(name))? {
-                Target::Stored(column) => columns.push(column),
-                _ => return Err(bad_target()),
-            }
-        }
+        let mut columns: Vec<usize> = index
+            .targets
+            .iter()
+            .map(|target| self.conflict_column(&target.expr))
+            .collect::<Result<_, _>>()?;
         columns.sort_unstable();
         let same = |other: &[usize]| {
             let mut other = other.to_vec();
             other.sort_unstable();
             other == columns
         };
-        if same(&self.table.def().primary_key) {
+        let def = self.table.def();
+        if same(&def.primary_key) {
             return Ok(Constraint::Primary);
         }
-        let unique =
-            self.table.indexes().iter().position(|index| index.def().unique && same(&index.def().columns));
+        let condition = index.where_clause.as_ref().map(|condition| Sql(condition).to_string());
+        let unique = self.table.indexes().iter().position(|index| {
+            let whole = index.def().predicate.is_none();
+            let known = index.def().predicate.and_then(|at| predicate_of(generated_sql(def, at)?));
+            let holds =
+                known.zip(condition.as_deref()).is_some_and(|(known, given)| same_tokens(known, given));
+            index.def().unique && same(&index.def().columns) && (whole || holds)
+        });
         unique.map(Constraint::Index).ok_or_else(bad_target)
+    }
+
+    /// A column, or the hidden one of an indexed expression.
+    fn conflict_column(&self, expression: &Expr<'_>) -> Result<usize, SqlError> {
+        let def = self.table.def();
+        let name = match expression {
+            Expr::Id(id) => unquoted(id.0),
+            Expr::Name(name) => unquoted(name.0),
+            Expr::Collate(inner, _) => return self.conflict_column(inner),
+            _ => {
+                let sql = Sql(expression).to_string();
+                let known = |&at: &usize| {
+                    def.columns[at].hidden
+                        && generated_sql(def, at).is_some_and(|known| same_tokens(known, &sql))
+                };
+                return (0..def.columns.len()).find(known).ok_or_else(bad_target);
+            }
+        };
+        def.column_index(&name).ok_or_else(|| match Target::named(&self.table, &self.shape, &name) {
+            Ok(_) => bad_target(),
+            Err(error) => error,
+        })
     }
 
     /// Each expression is a query of the old row inside one of the new row, so that a bare name means the old
@@ -346,7 +375,9 @@ impl<'t> Writer<'t> {
             is_assigned.push(own.is_some());
             columns.push(match own {
                 Some((_, expression)) => format!("({expression})"),
-                None => format!("{}.{}", self.name, quoted_name(&column.name)),
+                // Computed anew when the row is complete.
+                None if column.generated.is_some() => "NULL".to_owned(),
+                None => self.qualified(column),
             });
         }
         let mut heads = Vec::new();
@@ -373,8 +404,7 @@ impl<'t> Writer<'t> {
     fn delete(self, rows: &Rows<'_>, returning: Option<&[ResultColumn<'_>]>) -> Result<WritePlan, SqlError> {
         let mut columns = vec![format!("{}.\"_row\"", self.name)];
         if returning.is_some() {
-            let all = self.table.def().columns.iter();
-            columns.extend(all.map(|column| format!("{}.{}", self.name, quoted_name(&column.name))));
+            columns.extend(self.table.def().columns.iter().map(|column| self.qualified(column)));
         }
         self.change(ChangeKind::Delete { columns: returning.is_some() }, &columns, rows, true, returning)
     }
@@ -413,6 +443,10 @@ impl<'t> Writer<'t> {
         parts.extend(rows.limit.map(|limit| Sql(limit).to_string()));
         parts.join(" ")
     }
+}
+
+fn generated_sql(def: &TableDef, column: usize) -> Option<&str> {
+    def.columns[column].generated.as_ref().map(|generated| generated.sql.as_str())
 }
 
 fn bad_target() -> SqlError {

@@ -6,7 +6,7 @@ use store::View;
 use store::value::ValueRef;
 
 use super::batch::{Batch, Before, listed};
-use super::insert::constraint_name;
+use super::insert::{constraint_name, is_broken_constraint};
 use super::plan::Run;
 use super::target::{Draft, Target};
 use crate::error::{SqlError, state};
@@ -170,6 +170,7 @@ fn draft_of(
     let columns = run.table.def().columns.len();
     let mut draft = Draft {
         values: vec![store::value::Value::Null; columns],
+        defaults: Vec::new(),
         expiry: expiry_of_word(identity.expiry),
         client_flags: identity.client_flags,
     };
@@ -205,7 +206,8 @@ fn old_row(identity: &Identity, draft: Option<Draft>) -> ListRow {
 fn update(run: &Run<'_>, view: &View<'_>, batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
     let mut new = Vec::with_capacity(found.len());
     for Found { identity, draft } in found {
-        let Some(draft) = draft else { continue };
+        let Some(mut draft) = draft else { continue };
+        batch.complete(&run.core.store, &mut draft, false).map_err(|error| run.refused(error))?;
         let mut key = identity.key.clone();
         let payload = batch.encode_payload(&draft, &mut key)?;
         if key != identity.key {
@@ -243,10 +245,14 @@ fn update_one(
     found: Found,
     conflict: UpdateConflict,
 ) -> Result<(), SqlError> {
-    let Found { identity, draft: Some(draft) } = found else { return Ok(()) };
+    let Found { identity, draft: Some(mut draft) } = found else { return Ok(()) };
     // An earlier row of this statement may have replaced it.
     if batch.has(&identity.key) && !batch.holds(&identity.key) {
         return Ok(());
+    }
+    match batch.complete(&run.core.store, &mut draft, false) {
+        Err(error) if conflict == UpdateConflict::Ignore && is_broken_constraint(&error) => return Ok(()),
+        completed => completed.map_err(|error| run.refused(error))?,
     }
     if draft.null_column(run.table).is_some() && conflict == UpdateConflict::Ignore {
         return Ok(());

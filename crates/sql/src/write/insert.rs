@@ -1,7 +1,7 @@
 //! `INSERT` and `REPLACE`.
 
-use store::View;
 use store::value::Value;
+use store::{View, WriteError};
 
 use super::batch::{Batch, Before, Constraint, Current, listed};
 use super::plan::Run;
@@ -164,13 +164,16 @@ fn insert(
     mut draft: Draft,
     verify: bool,
 ) -> Result<(), SqlError> {
-    if let Some(column) = draft.null_column(run.table) {
-        let def = &run.table.def().columns[column];
-        match (&conflict, &def.default) {
-            (OnConflict::Ignore, _) => return Ok(()),
-            (OnConflict::Replace, Some(default)) => draft.values[column] = default.clone(),
-            _ => {}
-        }
+    if matches!(conflict, OnConflict::Replace) {
+        take_defaults(run, &mut draft);
+    }
+    let ignore = matches!(conflict, OnConflict::Ignore);
+    match batch.complete(&run.core.store, &mut draft, true) {
+        Err(error) if ignore && is_broken_constraint(&error) => return Ok(()),
+        completed => completed.map_err(|error| run.refused(error))?,
+    }
+    if ignore && draft.null_column(run.table).is_some() {
+        return Ok(());
     }
     let (key, payload) = batch.encode(&run.core.store, &draft)?;
     match conflict {
@@ -198,6 +201,25 @@ fn insert(
             }
         }
     }
+}
+
+/// `OR REPLACE` puts the default where NULL must not be.
+fn take_defaults(run: &Run<'_>, draft: &mut Draft) {
+    for (at, column) in run.table.def().columns.iter().enumerate() {
+        if !column.not_null || !draft.values[at].is_null() || draft.defaults.contains(&at) {
+            continue;
+        }
+        match &column.default {
+            Some(default) => draft.values[at] = default.clone(),
+            None if column.default_sql.is_some() => draft.defaults.push(at),
+            None => {}
+        }
+    }
+}
+
+/// Whether a row is refused for what it holds: `OR IGNORE` leaves such a row out.
+pub(super) fn is_broken_constraint(error: &WriteError) -> bool {
+    matches!(error, WriteError::Check(_) | WriteError::NotNull(_))
 }
 
 fn put(
@@ -253,9 +275,10 @@ fn store_updated(
     view: &View<'_>,
     batch: &mut Batch,
     current: &Current,
-    new: Draft,
+    mut new: Draft,
 ) -> Result<(), SqlError> {
     let mut key = current.identity.key.clone();
+    batch.complete(&run.core.store, &mut new, false).map_err(|error| run.refused(error))?;
     let payload = batch.encode_payload(&new, &mut key)?;
     if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key), None)? {
         return Err(SqlError::unique(&constraint_name(run, constraint)));

@@ -172,6 +172,11 @@ impl Run<'_> {
         Err(SqlError::new(state::LOST, message))
     }
 
+    /// A refusal of the store, with what it cannot know.
+    pub(super) fn refused(&self, error: WriteError) -> SqlError {
+        refused(self.table, error)
+    }
+
     /// Runs a part of the statement with the parameters of the whole.
     pub(crate) fn query(
         &self,
@@ -187,6 +192,7 @@ pub(super) fn refused(table: &Table, error: WriteError) -> SqlError {
     match error {
         WriteError::NotNull(column) => SqlError::null_value(table.name(), &column),
         WriteError::TableGone => SqlError::unknown_table(table.name()),
+        WriteError::Check(name) => SqlError::check(table.name(), &name),
         other => other.into(),
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use store::definition::ColumnKind;
+use store::definition::{ColumnDef, ColumnKind, Identity};
 use store::scalar::has_form;
 use store::value::{Affinity, Value, ValueRef};
-use store::{Expiry, Store, Table};
+use store::{Expiry, Store, Table, WriteError};
 
 use crate::error::{SqlError, state};
 use crate::table::{Column, Head, Shape};
@@ -28,6 +28,9 @@ impl Target {
     pub(crate) fn named(table: &Table, shape: &Shape, name: &str) -> Result<Self, SqlError> {
         let shown = shape.named(name).ok_or_else(|| SqlError::unknown_column(table.name(), name))?;
         match shown.column {
+            Column::Stored(at) if is_made(&table.def().columns[at]) => {
+                Err(WriteError::Generated(shown.name.clone()).into())
+            }
             Column::Stored(at) => Ok(Self::Stored(at)),
             Column::Head(Head::Flags) => Ok(Self::Flags),
             Column::Head(Head::ExpiresAt) => Ok(Self::ExpiresAt),
@@ -45,6 +48,8 @@ impl Target {
 pub(crate) struct Draft {
     /// One value for each column of the table.
     pub(crate) values: Vec<Value>,
+    /// The columns that wait for the value of their default expression.
+    pub(crate) defaults: Vec<usize>,
     pub(crate) expiry: Expiry,
     pub(crate) client_flags: u32,
 }
@@ -52,8 +57,15 @@ pub(crate) struct Draft {
 impl Draft {
     /// A row of defaults.
     pub(crate) fn defaults(table: &Table) -> Self {
-        let values = table.def().columns.iter().map(|column| column.default.clone().unwrap_or_default());
-        Self { values: values.collect(), expiry: Expiry::Table, client_flags: 0 }
+        let columns = &table.def().columns;
+        let values = columns.iter().map(|column| column.default.clone().unwrap_or_default());
+        let computed = (0..columns.len()).filter(|&at| columns[at].default_sql.is_some());
+        Self {
+            values: values.collect(),
+            defaults: computed.collect(),
+            expiry: Expiry::Table,
+            client_flags: 0,
+        }
     }
 
     /// Assigns a computed value, converted to what the column stores.
@@ -65,7 +77,10 @@ impl Draft {
         value: Value,
     ) -> Result<(), SqlError> {
         match target {
-            Target::Stored(at) => self.values[at] = accept(table, at, value)?,
+            Target::Stored(at) => {
+                self.values[at] = accept(table, at, value)?;
+                self.defaults.retain(|&waiting| waiting != at);
+            }
             Target::Flags => self.client_flags = flags(value)?,
             Target::ExpiresAt => self.expiry = expires_at(store, value)?,
             Target::Ttl => self.expiry = ttl(store, value)?,
@@ -78,6 +93,11 @@ impl Draft {
         let columns = table.def().columns.iter().zip(&self.values);
         columns.into_iter().position(|(column, value)| column.not_null && value.is_null())
     }
+}
+
+/// Whether the server alone makes the column's values.
+fn is_made(column: &ColumnDef) -> bool {
+    column.generated.is_some() || column.identity == Some(Identity::Always)
 }
 
 /// Whether a column stores this value without a conversion, as it stores most.

@@ -1,0 +1,143 @@
+//! The expressions of table definitions: defaults, generated columns, checks, what an index is made of.
+//!
+//! A row that any door writes has them computed here, by one mechanism, so that it means the same whichever door it came
+//! through. Each thread that writes has a connection of its own that knows no table but rows under way: a one-row
+//! virtual table with the columns of the real one, so that names, affinities and collations are what they are in a
+//! query. The commonest expression of a cache, a part of the key, is computed without SQLite.
+
+mod direct;
+mod plan;
+mod row;
+mod scratch;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use store::{Clock, Compute, Made, MakeCompute, Task, WriteError};
+
+use plan::TablePlan;
+pub(crate) use plan::mentions;
+use row::CurrentRow;
+pub(crate) use scratch::check_definition;
+
+use crate::error::SqlError;
+use crate::function::{self, Caller, Now};
+use crate::limits::{EXPRESSION_HEAP_BYTES_MAX, EXPRESSION_OPERATIONS_MAX, PROGRESS_OPERATIONS};
+use crate::sqlite::{Action, Connection, Policy, heap};
+
+/// Plans kept by one thread; beyond that all are made anew.
+const PLANS_MAX: usize = 256;
+
+/// One thread's way to compute expressions.
+pub(crate) struct Computer {
+    connection: Rc<Connection>,
+    policy: Rc<Bounded>,
+    row: Rc<CurrentRow>,
+    /// By table number and schema version.
+    plans: HashMap<(u16, u32), TablePlan>,
+}
+
+impl fmt::Debug for Computer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Computer").field("plans", &self.plans.len()).finish_non_exhaustive()
+    }
+}
+
+/// How the store makes one for each thread.
+pub(crate) fn maker(clock: &Clock) -> MakeCompute {
+    let clock = clock.clone();
+    Arc::new(move || -> Box<dyn Compute> {
+        match Computer::new(clock.clone()) {
+            Ok(computer) => Box::new(computer),
+            Err(error) => Box::new(Broken(error)),
+        }
+    })
+}
+
+impl Computer {
+    pub(crate) fn new(clock: Clock) -> Result<Self, SqlError> {
+        let policy = Rc::new(Bounded { operations: Cell::new(0), now_ms: Cell::new(0), clock });
+        let connection = Connection::open(Rc::<Bounded>::clone(&policy))?;
+        function::register(&connection, &policy)?;
+        Ok(Self { connection, policy, row: Rc::default(), plans: HashMap::new() })
+    }
+
+    fn plan(&mut self, table: &store::Table) -> Result<&mut TablePlan, SqlError> {
+        let at = (table.id().0, table.def().schema);
+        if !self.plans.contains_key(&at) {
+            if self.plans.len() >= PLANS_MAX {
+                self.plans.clear();
+            }
+            let plan = TablePlan::new(&self.connection, &self.row, table.def())?;
+            self.plans.insert(at, plan);
+        }
+        self.plans.get_mut(&at).ok_or_else(|| SqlError::new(crate::error::state::INTERNAL, "no plan"))
+    }
+}
+
+impl Compute for Computer {
+    fn row(&mut self, task: &Task<'_>, made: &mut Made) -> Result<(), WriteError> {
+        self.policy.begin();
+        let row = Rc::clone(&self.row);
+        heap::capped(EXPRESSION_HEAP_BYTES_MAX, || {
+            let plan = self.plan(task.table).map_err(|error| WriteError::Expression(error.to_string()))?;
+            plan.run(&row, task, made)
+        })
+    }
+}
+
+/// Stands in where a connection could not be opened.
+#[derive(Debug)]
+struct Broken(SqlError);
+
+impl Compute for Broken {
+    fn row(&mut self, _: &Task<'_>, _: &mut Made) -> Result<(), WriteError> {
+        Err(WriteError::Expression(self.0.to_string()))
+    }
+}
+
+/// Lets expressions read their row and call functions, for a bounded number of operations: a memcached worker waits for
+/// them.
+#[derive(Debug)]
+struct Bounded {
+    operations: Cell<u64>,
+    /// When the row came.
+    now_ms: Cell<u64>,
+    clock: Clock,
+}
+
+impl Bounded {
+    fn begin(&self) {
+        self.operations.set(0);
+        self.now_ms.set(self.clock.unix_ms());
+    }
+}
+
+impl Caller for Bounded {
+    fn now(&self) -> Now {
+        Now { us: i64::try_from(self.now_ms.get()).unwrap_or(0).saturating_mul(1_000) }
+    }
+
+    fn fail(&self, error: SqlError) -> String {
+        error.message
+    }
+}
+
+impl Policy for Bounded {
+    fn allows(&self, action: Action<'_>) -> bool {
+        match action {
+            Action::Select | Action::Read(_) | Action::Rows(_) => true,
+            Action::Function(name) => function::is_allowed(name),
+            Action::Recursive | Action::Other => false,
+        }
+    }
+
+    fn must_stop(&self) -> bool {
+        let operations = self.operations.get() + u64::from(PROGRESS_OPERATIONS.unsigned_abs());
+        self.operations.set(operations);
+        operations > EXPRESSION_OPERATIONS_MAX
+    }
+}

@@ -1,0 +1,44 @@
+//! What in a definition depends on a column.
+
+use store::definition::TableDef;
+
+use crate::compute::mentions;
+use crate::error::{SqlError, state};
+
+/// Refuses to drop a column that something else needs.
+pub(super) fn check_droppable(def: &TableDef, at: usize) -> Result<(), SqlError> {
+    let name = &def.columns[at].name;
+    let index = || def.indexes.iter().find(|index| index.reads().any(|read| read == at));
+    let why = if def.is_key(at) {
+        "it is part of the primary key".to_owned()
+    } else if def.options.value == Some(at) {
+        "it is what memcached clients set".to_owned()
+    } else if let Some(index) = index() {
+        format!("index \"{}\" has it", index.name)
+    } else if def.visible_columns().count() == 1 {
+        "it is the only one".to_owned()
+    } else if let Some(what) = reader_of(def, at) {
+        format!("{what} reads it")
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(state::DEPENDED_ON, format!("cannot drop column \"{name}\": {why}"))
+        .with_hint("drop what depends on it first"))
+}
+
+/// An expression of the definition that reads a column.
+pub(super) fn reader_of(def: &TableDef, at: usize) -> Option<String> {
+    let name = &def.columns[at].name;
+    let generated = def.columns.iter().enumerate().find(|(other, column)| {
+        *other != at && column.generated.as_ref().is_some_and(|generated| mentions(&generated.sql, name))
+    });
+    if let Some((other, column)) = generated {
+        let index = def.indexes.iter().find(|index| index.reads().any(|read| read == other));
+        return Some(match index.filter(|_| column.hidden) {
+            Some(index) => format!("index \"{}\"", index.name),
+            None => format!("generated column \"{}\"", column.name),
+        });
+    }
+    let check = def.checks.iter().find(|check| mentions(&check.sql, name))?;
+    Some(format!("constraint \"{}\"", check.name))
+}

@@ -1,0 +1,191 @@
+//! `ALTER TABLE` and `ALTER INDEX`, read by a reader of our own: SQLite's grammar knows a few of their forms only.
+
+mod add;
+mod column;
+mod depend;
+mod rename;
+
+use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
+
+use self::depend::check_droppable;
+use super::prepare::prepared;
+use crate::compute::mentions;
+use crate::error::{SqlError, state};
+use crate::executor::Core;
+use crate::system;
+use crate::text::storage::Reader;
+use crate::text::token::{Kind, Token, Tokens};
+
+pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
+    let (text, _) = prepared(sql)?;
+    let tokens: Vec<Token<'_>> = Tokens::new(&text).collect();
+    let mut reader = Reader { sql: &text, tokens: &tokens, at: 0 };
+    reader.skip_semicolons();
+    reader.keyword("ALTER")?;
+    if reader.keyword("INDEX").is_ok() {
+        return rename::index(core, &mut reader);
+    }
+    if reader.keyword("TABLE").is_err() {
+        return Err(SqlError::not_supported("ALTER of anything but a table or an index"));
+    }
+    let if_exists = if_exists(&mut reader)?;
+    let _ = reader.keyword("ONLY");
+    let table = reader.table_name()?;
+    system::refuse_change(&table)?;
+    if core.catalog.table(&table).is_none() {
+        return if if_exists { Ok("ALTER TABLE") } else { Err(SqlError::unknown_table(&table)) };
+    }
+    let mut change = Change { core, table };
+    loop {
+        change.one(&mut reader)?;
+        if reader.sign(b',').is_err() {
+            break;
+        }
+    }
+    reader.end()?;
+    Ok("ALTER TABLE")
+}
+
+fn if_exists(reader: &mut Reader<'_, '_>) -> Result<bool, SqlError> {
+    if reader.keyword("IF").is_err() {
+        return Ok(false);
+    }
+    reader.keyword("EXISTS").map(|()| true)
+}
+
+/// What is done to one table. Several changes of one statement are made one after the other.
+struct Change<'c> {
+    core: &'c Core,
+    table: String,
+}
+
+impl Change<'_> {
+    fn one(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
+        if reader.keyword("ADD").is_ok() {
+            self.add(reader)
+        } else if reader.keyword("DROP").is_ok() {
+            self.drop(reader)
+        } else if reader.keyword("RENAME").is_ok() {
+            self.rename(reader)
+        } else if reader.keyword("ALTER").is_ok() {
+            let _ = reader.keyword("COLUMN");
+            let column = reader.name()?;
+            self.column(&column, reader)
+        } else if reader.keyword("SET").is_ok() {
+            let settings = reader.settings()?;
+            self.options(|options, columns| {
+                settings.iter().try_for_each(|(name, value)| options.set(name, value, columns))
+            })
+        } else if reader.keyword("RESET").is_ok() {
+            let settings = reader.settings()?;
+            self.options(|options, _| settings.iter().try_for_each(|(name, _)| options.reset(name)))
+        } else if let Some(word) = reader.peek() {
+            let what = format!("ALTER TABLE ... {}", word.text.to_ascii_uppercase());
+            Err(SqlError::not_supported(what)
+                .with_hint("ADD, DROP, RENAME, ALTER COLUMN, SET (...) and RESET (...) are")
+                .at(reader.sql, word.start))
+        } else {
+            Err(reader.unexpected())
+        }
+    }
+
+    fn options(
+        &self,
+        mut change: impl FnMut(&mut TableOptions, &[ColumnDef]) -> Result<(), DefinitionError>,
+    ) -> Result<(), SqlError> {
+        Ok(self.core.store.set_options(&self.table, &mut change)?)
+    }
+
+    /// The definition as it is now.
+    fn def(&self) -> Result<TableDef, SqlError> {
+        let catalog = self.core.store.catalog();
+        let table = catalog.table(&self.table).ok_or_else(|| SqlError::unknown_table(&self.table))?;
+        Ok(table.def().clone())
+    }
+
+    fn alter(
+        &self,
+        mut change: impl FnMut(&mut TableDef) -> Result<(), DefinitionError>,
+    ) -> Result<(), SqlError> {
+        self.core.store.alter_table(&self.table, &mut change)?;
+        Ok(())
+    }
+
+    /// `DROP [COLUMN] [IF EXISTS] name`, `DROP CONSTRAINT [IF EXISTS] name`
+    fn drop(&self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
+        let constraint = reader.keyword("CONSTRAINT").is_ok();
+        if !constraint {
+            let _ = reader.keyword("COLUMN");
+        }
+        let if_exists = if_exists(reader)?;
+        let name = reader.name()?;
+        let _ = reader.keyword("RESTRICT");
+        if constraint { self.drop_constraint(&name, if_exists) } else { self.drop_column(&name, if_exists) }
+    }
+
+    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<(), SqlError> {
+        let def = self.def()?;
+        if def.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name)) {
+            return self.alter(|def| {
+                def.checks.retain(|check| !check.name.eq_ignore_ascii_case(name));
+                Ok(())
+            });
+        }
+        let unique = |index: &IndexDef| index.constraint && index.name.eq_ignore_ascii_case(name);
+        if def.indexes.iter().any(unique) {
+            return Ok(self.core.store.drop_index(name)?);
+        }
+        if if_exists { Ok(()) } else { Err(unknown_constraint(&def, name)) }
+    }
+
+    fn drop_column(&self, name: &str, if_exists: bool) -> Result<(), SqlError> {
+        let def = self.def()?;
+        let Some(at) = def.column_index(name) else {
+            return if if_exists { Ok(()) } else { Err(SqlError::unknown_column(&def.name, name)) };
+        };
+        self.refuse_views("DROP COLUMN")?;
+        check_droppable(&def, at)?;
+        self.alter(|def| {
+            if let Some(at) = def.column_index(name) {
+                check_droppable(def, at).map_err(|error| DefinitionError::new(error.state, error.message))?;
+                def.remove_column(at);
+            }
+            Ok(())
+        })
+    }
+
+    /// A view's text names tables and columns; it would not find them any more.
+    fn refuse_views(&self, what: &str) -> Result<(), SqlError> {
+        match self.core.catalog.views().find(|view| mentions(&view.sql, &self.table)) {
+            None => Ok(()),
+            Some(view) => Err(SqlError::new(
+                state::DEPENDED_ON,
+                format!("{what} is refused: view \"{}\" reads table \"{}\"", view.name, self.table),
+            )
+            .with_hint("drop the view first")),
+        }
+    }
+}
+
+fn unknown_constraint(def: &TableDef, name: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" of table \"{}\" does not exist", def.name);
+    SqlError::new(state::UNKNOWN_OBJECT, message)
+}
+
+/// The text up to the comma or the end that closes this change.
+fn rest_of_change<'a>(reader: &mut Reader<'_, 'a>) -> &'a str {
+    let start = reader.peek().map_or(reader.sql.len(), |token| token.start);
+    let mut depth = 0_usize;
+    let mut end = start;
+    while let Some(token) = reader.peek() {
+        match token.kind {
+            Kind::Sign(b'(') => depth += 1,
+            Kind::Sign(b')') => depth = depth.saturating_sub(1),
+            Kind::Sign(b',' | b';') if depth == 0 => break,
+            _ => {}
+        }
+        end = token.end();
+        reader.at += 1;
+    }
+    reader.sql.get(start..end).unwrap_or_default()
+}

@@ -1,0 +1,167 @@
+//! `RENAME`: tables, columns, constraints, indexes, and their names in expressions.
+
+use store::definition::{DefinitionError, TableDef};
+
+use super::{Change, if_exists, unknown_constraint};
+use crate::define::{check_column_name, check_table_name};
+use crate::error::{SqlError, state};
+use crate::executor::Core;
+use crate::text::storage::Reader;
+use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
+
+/// `ALTER INDEX name RENAME TO name`
+pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<&'static str, SqlError> {
+    let if_exists = if_exists(reader)?;
+    let name = reader.table_name()?;
+    reader.keyword("RENAME")?;
+    reader.keyword("TO")?;
+    let new = reader.name()?;
+    reader.end()?;
+    let Some(owner) = core.catalog.index_owner(&name) else {
+        let error = SqlError::new(state::UNKNOWN_OBJECT, format!("index \"{name}\" does not exist"));
+        return if if_exists { Ok("ALTER INDEX") } else { Err(error) };
+    };
+    if core.catalog.index_owner(&new).is_some() {
+        return Err(SqlError::new("42P07", format!("index \"{new}\" exists already")));
+    }
+    core.store.alter_table(owner.name(), &mut |def| match def
+        .indexes
+        .iter_mut()
+        .find(|index| index.name.eq_ignore_ascii_case(&name))
+    {
+        Some(index) => {
+            index.name.clone_from(&new);
+            Ok(())
+        }
+        None => Err(DefinitionError::new(
+            state::DEPENDED_ON,
+            format!("index \"{name}\" belongs to the primary key, and is called after its table"),
+        )),
+    })?;
+    Ok("ALTER INDEX")
+}
+
+impl Change<'_> {
+    /// `RENAME TO name`, `RENAME [COLUMN] name TO name`, `RENAME CONSTRAINT name TO name`
+    pub(super) fn rename(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
+        if reader.keyword("TO").is_ok() {
+            let name = reader.name()?;
+            return self.rename_table(name);
+        }
+        let constraint = reader.keyword("CONSTRAINT").is_ok();
+        if !constraint {
+            let _ = reader.keyword("COLUMN");
+        }
+        let from = reader.name()?;
+        reader.keyword("TO")?;
+        let to = reader.name()?;
+        if constraint { self.rename_constraint(&from, &to) } else { self.rename_column(&from, &to) }
+    }
+
+    fn rename_table(&mut self, name: String) -> Result<(), SqlError> {
+        check_table_name(&name)?;
+        self.refuse_views("RENAME TO")?;
+        self.alter(|def| {
+            let before = std::mem::replace(&mut def.name, name.clone());
+            rename_in_expressions(def, &before, &name, Meant::Table);
+            Ok(())
+        })?;
+        self.table = name;
+        Ok(())
+    }
+
+    fn rename_column(&self, from: &str, to: &str) -> Result<(), SqlError> {
+        check_column_name(to)?;
+        self.refuse_views("RENAME COLUMN")?;
+        let def = self.def()?;
+        if def.column_index(from).is_none() {
+            return Err(SqlError::unknown_column(&def.name, from));
+        }
+        self.alter(|def| {
+            if let Some(at) = def.column_index(from) {
+                to.clone_into(&mut def.columns[at].name);
+                rename_in_expressions(def, from, to, Meant::Column);
+            }
+            Ok(())
+        })
+    }
+
+    fn rename_constraint(&self, from: &str, to: &str) -> Result<(), SqlError> {
+        let mut def = self.def()?;
+        if constraint_names(&mut def).any(|name| name.eq_ignore_ascii_case(to)) {
+            return Err(SqlError::new(
+                state::DUPLICATE_OBJECT,
+                format!("constraint \"{to}\" exists already"),
+            ));
+        }
+        if !constraint_names(&mut def).any(|name| name.eq_ignore_ascii_case(from)) {
+            return Err(unknown_constraint(&def, from));
+        }
+        self.alter(|def| {
+            if let Some(name) = constraint_names(def).find(|name| name.eq_ignore_ascii_case(from)) {
+                to.clone_into(name);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The names of a table's constraints but for its key's.
+fn constraint_names(def: &mut TableDef) -> impl Iterator<Item = &mut String> {
+    let unique = def.indexes.iter_mut().filter(|index| index.constraint).map(|index| &mut index.name);
+    def.checks.iter_mut().map(|check| &mut check.name).chain(unique)
+}
+
+/// What a name in an expression stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meant {
+    /// A column: a name that is neither a function's nor a table's.
+    Column,
+    /// The table: a name before a point.
+    Table,
+}
+
+fn rename_in_expressions(def: &mut TableDef, from: &str, to: &str, meant: Meant) {
+    let generated = def.columns.iter_mut().filter_map(|column| column.generated.as_mut());
+    let generated = generated.map(|generated| &mut generated.sql);
+    for sql in generated.chain(def.checks.iter_mut().map(|check| &mut check.sql)) {
+        *sql = renamed(sql, from, to, meant);
+    }
+}
+
+fn renamed(sql: &str, from: &str, to: &str, meant: Meant) -> String {
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let mut out = String::with_capacity(sql.len());
+    let mut copied = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        let is_name = matches!(token.kind, Kind::Word | Kind::Quoted);
+        let next = tokens.get(at + 1);
+        let before_point = next.is_some_and(|next| next.is_sign(b'.'));
+        let calls = next.is_some_and(|next| next.is_sign(b'('));
+        let fits = if meant == Meant::Table { before_point } else { !before_point && !calls };
+        if is_name && fits && unquoted(token.text).eq_ignore_ascii_case(from) {
+            out.push_str(&sql[copied..token.start]);
+            out.push_str(&quoted_name(to));
+            copied = token.end();
+        }
+    }
+    out.push_str(&sql[copied..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_where_they_are_meant() {
+        for (sql, expected) in [
+            ("a + \"A\"", "\"b\" + \"b\""),
+            ("a(a) || 'a'", "a(\"b\") || 'a'"),
+            ("t.a > a.x", "t.\"b\" > a.x"),
+        ] {
+            assert_eq!(renamed(sql, "a", "b", Meant::Column), expected);
+        }
+        assert_eq!(renamed("t.t + t", "t", "u", Meant::Table), "\"u\".t + t");
+    }
+}

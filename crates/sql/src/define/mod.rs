@@ -1,0 +1,149 @@
+//! Definitions: from the tree of `CREATE`, `DROP`, and from our own readers of `TRUNCATE` and `ALTER`, to the
+//! store.
+
+mod alter;
+mod index;
+mod prepare;
+mod table;
+mod upkeep;
+mod view;
+
+use sqlite3_parser::ast::{QualifiedName, Stmt};
+
+use crate::error::{SqlError, state};
+use crate::executor::{Core, check_schema};
+use crate::function::TABLE_FUNCTIONS;
+use crate::system;
+use crate::table::HIDDEN;
+use crate::text::kind::StatementKind;
+use crate::text::parse::with_tree;
+use crate::text::storage::{Setting, split_parameters, truncate};
+use crate::text::token::unquoted;
+
+/// What a definition was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Defined {
+    pub(crate) tag: &'static str,
+    /// `CREATE TABLE ... AS`: the table that is to be filled, and the statement that does it.
+    pub(crate) fill: Option<(String, String)>,
+}
+
+impl From<&'static str> for Defined {
+    fn from(tag: &'static str) -> Self {
+        Self { tag, fill: None }
+    }
+}
+
+/// Carries out a definition and says what it was.
+pub(crate) fn run(core: &Core, kind: StatementKind, sql: &str) -> Result<Defined, SqlError> {
+    match kind {
+        StatementKind::Truncate => run_truncate(core, sql).map(Defined::from),
+        StatementKind::Alter => alter::run(core, sql).map(Defined::from),
+        StatementKind::Upkeep => upkeep::run(core, sql).map(Defined::from),
+        _ => {
+            let (text, settings) = split_parameters(sql)?;
+            let (text, replace) = prepare::prepared(&text)?;
+            with_tree(&text, |tree| run_tree(core, tree, &settings, replace))
+        }
+    }
+}
+
+fn run_truncate(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
+    let names = truncate(sql)?;
+    names.iter().try_for_each(|name| system::refuse_change(name))?;
+    let tables: Result<Vec<_>, _> = names
+        .iter()
+        .map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name)))
+        .collect();
+    for table in tables? {
+        core.store.truncate(table);
+    }
+    Ok("TRUNCATE TABLE")
+}
+
+/// `replace`: it began with `CREATE OR REPLACE`.
+fn run_tree(core: &Core, tree: &Stmt<'_>, settings: &[Setting], replace: bool) -> Result<Defined, SqlError> {
+    if !settings.is_empty() && !matches!(tree, Stmt::CreateTable { .. }) {
+        return Err(SqlError::not_supported("WITH (...) on anything but a table"));
+    }
+    if replace && !matches!(tree, Stmt::CreateView { .. }) {
+        return Err(SqlError::not_supported("OR REPLACE for anything but a view"));
+    }
+    match tree {
+        Stmt::CreateTable { temporary: true, .. } | Stmt::CreateView { temporary: true, .. } => {
+            Err(SqlError::not_supported("a temporary table or view")
+                .with_hint("rows of any table may expire: WITH (ttl = '5 min')"))
+        }
+        Stmt::CreateTable { if_not_exists, tbl_name, body, .. } => {
+            check_schema(tbl_name)?;
+            table::create(core, *if_not_exists, tbl_name, body, settings)
+        }
+        Stmt::CreateIndex { unique, if_not_exists, idx_name, tbl_name, columns, where_clause } => {
+            let wanted = index::Wanted { unique: *unique, columns, condition: where_clause.as_ref() };
+            index::create(core, *if_not_exists, (idx_name, tbl_name), &wanted).map(Defined::from)
+        }
+        Stmt::CreateView { if_not_exists, view_name, columns, select, .. } => {
+            check_schema(view_name)?;
+            let existing = view::Existing::of(*if_not_exists, replace);
+            view::create(core, existing, view_name, *columns, select).map(Defined::from)
+        }
+        Stmt::DropTable { if_exists, tbl_name } => drop_table(core, *if_exists, tbl_name).map(Defined::from),
+        Stmt::DropIndex { if_exists, idx_name } => drop_index(core, *if_exists, idx_name).map(Defined::from),
+        Stmt::DropView { if_exists, view_name } => {
+            check_schema(view_name)?;
+            view::drop(core, *if_exists, view_name).map(Defined::from)
+        }
+        Stmt::CreateTrigger { .. } | Stmt::DropTrigger { .. } => Err(SqlError::not_supported("a trigger")
+            .with_hint("derive values by generated columns and refuse rows by CHECK")),
+        Stmt::CreateVirtualTable { .. } => Err(SqlError::new(
+            state::FORBIDDEN,
+            "CREATE VIRTUAL TABLE is not allowed: a table is made by CREATE TABLE",
+        )),
+        _ => Err(SqlError::not_supported("this definition")),
+    }
+}
+
+/// Names that SQLite or this server keep for themselves.
+fn check_table_name(name: &str) -> Result<(), SqlError> {
+    const PREFIXES: &[&str] = &["sqlite_", "pragma_"];
+    const NAMES: &[&str] =
+        &["dbstat", "fts3tokenize", "bytecode", "tables_used", "sqlite_stmt", "rtree", "fts5vocab"];
+    let lower = name.to_ascii_lowercase();
+    let reserved = PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
+        || system::is_reserved(&lower)
+        || NAMES.contains(&lower.as_str())
+        || TABLE_FUNCTIONS.contains(&lower.as_str());
+    if reserved {
+        return Err(SqlError::new(
+            state::RESERVED_NAME,
+            format!("the table name \"{name}\" is reserved; choose another"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_column_name(name: &str) -> Result<(), SqlError> {
+    if HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(name)) {
+        let message =
+            format!("the column name \"{name}\" is reserved: every table has such a column, hidden");
+        return Err(SqlError::new(state::RESERVED_NAME, message));
+    }
+    Ok(())
+}
+
+fn drop_table(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<&'static str, SqlError> {
+    check_schema(name)?;
+    system::refuse_change(&unquoted(name.name.0))?;
+    match core.store.drop_table(&unquoted(name.name.0)) {
+        Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => Ok("DROP TABLE"),
+        result => Ok(result.map(|()| "DROP TABLE")?),
+    }
+}
+
+fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<&'static str, SqlError> {
+    check_schema(name)?;
+    match core.store.drop_index(&unquoted(name.name.0)) {
+        Err(error) if error.state == state::UNKNOWN_OBJECT && if_exists => Ok("DROP INDEX"),
+        result => Ok(result.map(|()| "DROP INDEX")?),
+    }
+}

@@ -1,0 +1,68 @@
+//! `CREATE VIEW` and `DROP VIEW`: a view's text is kept among the definitions, and each connection knows it as a view of
+//! SQLite's.
+
+use sqlite3_parser::ast::{IndexedColumn, QualifiedName, Select};
+use store::definition::ViewDef;
+
+use super::check_table_name;
+use crate::error::{SqlError, state};
+use crate::executor::Core;
+use crate::text::parse::Sql;
+use crate::text::token::{Kind, Tokens, unquoted};
+
+/// What happens where a view of the name is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    Refused,
+    Kept,
+    Replaced,
+}
+
+impl Existing {
+    pub(super) fn of(if_not_exists: bool, replace: bool) -> Self {
+        match (if_not_exists, replace) {
+            (_, true) => Self::Replaced,
+            (true, false) => Self::Kept,
+            (false, false) => Self::Refused,
+        }
+    }
+}
+
+pub(super) fn create(
+    core: &Core,
+    existing: Existing,
+    name: &QualifiedName<'_>,
+    columns: Option<&[IndexedColumn<'_>]>,
+    select: &Select<'_>,
+) -> Result<&'static str, SqlError> {
+    const TAG: &str = "CREATE VIEW";
+    let name = unquoted(name.name.0);
+    if existing == Existing::Kept && core.catalog.view(&name).is_some() {
+        return Ok(TAG);
+    }
+    check_table_name(&name)?;
+    let sql = Sql(select).to_string();
+    if Tokens::new(&sql).any(|token| token.kind == Kind::Parameter) {
+        return Err(SqlError::new(state::SYNTAX, "a view takes no parameters"));
+    }
+    let columns: Vec<String> =
+        columns.unwrap_or_default().iter().map(|column| unquoted(column.col_name.0)).collect();
+    // Whatever is wrong with the query is told now.
+    let width = core.compile(&sql)?.columns();
+    if !columns.is_empty() && columns.len() != width {
+        let message = format!("view \"{name}\" names {} columns, but its query has {width}", columns.len());
+        return Err(SqlError::new(state::SYNTAX, message));
+    }
+    let view = ViewDef { id: 0, name, columns, sql };
+    match core.store.create_view(view, existing == Existing::Replaced) {
+        Err(error) if error.state == "42P07" && existing == Existing::Kept => Ok(TAG),
+        result => Ok(result.map(|()| TAG)?),
+    }
+}
+
+pub(super) fn drop(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<&'static str, SqlError> {
+    match core.store.drop_view(&unquoted(name.name.0)) {
+        Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => Ok("DROP VIEW"),
+        result => Ok(result.map(|()| "DROP VIEW")?),
+    }
+}
