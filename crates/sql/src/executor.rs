@@ -29,6 +29,7 @@ use crate::table::{Cancel, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::parameter::dollars_replaced;
 use crate::text::schema::resolved;
+use crate::text::set_returning;
 use crate::text::storage::truncate;
 use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
@@ -360,6 +361,16 @@ impl Executor {
 
     /// The plan of a statement in SQLite's words.
     fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
+        match set_returning::rewritten(sql) {
+            None => self.compile_text(kind, sql),
+            // A place in the new text would be none in the user's.
+            Some(text) => self
+                .compile_text(kind_of(&text)?, &text)
+                .map_err(|error| SqlError { position: None, ..error }),
+        }
+    }
+
+    fn compile_text(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
         let core = &self.core;
         if matches!(kind, StatementKind::Read | StatementKind::Write)
             && let Some(plan) = direct::plan(core, sql)

@@ -136,3 +136,49 @@ fn a_lookup_finds_what_a_walk_finds() {
         assert_eq!(found, walked, "{by_value}");
     }
 }
+
+#[test]
+fn calls_return_rows() {
+    let mut db = db();
+    for (sql, answer) in [
+        ("SELECT unnest('{a,b}')", "a;b"),
+        ("SELECT unnest('[1,2]') AS n, generate_subscripts('[1,2]', 1) AS i", "1,1;2,2"),
+        ("SELECT unnest('{a,b,c}') a, unnest('{x}') b", "a,x;b,NULL;c,NULL"),
+        ("SELECT x FROM unnest('{a,b}') AS t(x) WHERE x <> 'a'", "b"),
+        ("SELECT t.x, t.n FROM unnest('{a,b}') WITH ORDINALITY AS t(x, n) ORDER BY n DESC", "b,2;a,1"),
+        ("SELECT s FROM generate_series(3, 1, -1) s", "3;2;1"),
+        ("SELECT * FROM generate_series(1, 0)", ""),
+        ("SELECT count(*) FROM pg_catalog.generate_series(1, 100000)", "100000"),
+        ("SELECT option_name, option_value FROM pg_options_to_table('{a=1,b=x=y}')", "a,1;b,x=y"),
+        (
+            "SELECT (information_schema._pg_expandarray('5 7')).n, (information_schema._pg_expandarray('5 7')).x",
+            "1,5;2,7",
+        ),
+        (
+            "SELECT k.x, k.n FROM pg_index i, _pg_expandarray(i.indkey) k WHERE i.indrelid = to_regclass('visits') AND i.indisprimary",
+            "1,1;2,2",
+        ),
+        (
+            "SELECT a.attname, k.n FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, n) \
+             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+             WHERE i.indexrelid = to_regclass('frag_user') ORDER BY k.n",
+            "user_id,1;page_id,2",
+        ),
+        (
+            "SELECT c.relname, unnest(i.indkey) AS attnum, generate_subscripts(i.indkey, 1) AS ord \
+             FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = to_regclass('visits') ORDER BY 1, 3",
+            "visits_note_key,4,0;visits_pkey,1,0;visits_pkey,2,1",
+        ),
+        (
+            "SELECT array_upper('{a,b}', 1), array_lower('1 2', 1), array_length('[]', 1), cardinality('[]')",
+            "2,0,NULL,0",
+        ),
+        (
+            "SELECT array_to_string('{a,NULL,c}', '-', '?'), array_position('{a,b}', 'b'), array_remove('{a,b,a}', 'a')",
+            "a-?-c,2,[\"b\"]",
+        ),
+    ] {
+        assert_eq!(db.query(sql), answer, "{sql}");
+    }
+    assert_eq!(db.state("SELECT * FROM unnest()"), "42601");
+}

@@ -10,6 +10,7 @@ use store::definition::SqlType;
 use store::{Catalog, Table};
 
 use super::token::{Kind, Token};
+use crate::system;
 use crate::table::HIDDEN;
 use crate::text::token::unquoted;
 
@@ -32,6 +33,10 @@ impl Names {
             if let Some(table) = catalog.table(&name) {
                 names.add_columns(table);
                 names.tables.insert(name, Arc::clone(table));
+            } else {
+                for (column, ty) in system::columns_of(&name) {
+                    names.add_column(column, Some(ty));
+                }
             }
         }
         if !names.tables.is_empty() {
@@ -44,11 +49,14 @@ impl Names {
 
     fn add_columns(&mut self, table: &Table) {
         for (at, column) in table.def().columns.iter().enumerate() {
-            let ty = Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown);
-            let known = self.columns.entry(column.name.to_lowercase()).or_insert(ty);
-            if *known != ty {
-                *known = None;
-            }
+            self.add_column(&column.name, Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown));
+        }
+    }
+
+    fn add_column(&mut self, name: &str, ty: Option<SqlType>) {
+        let known = self.columns.entry(name.to_lowercase()).or_insert(ty);
+        if *known != ty {
+            *known = None;
         }
     }
 

@@ -376,7 +376,9 @@ impl<'a> Translator<'a, '_> {
     fn case(&mut self) -> Step<Out<'a>> {
         self.deeper(|own| {
             let mut out = Out::default();
-            let (mut results, mut tested): (Vec<usize>, Option<SqlType>) = (Vec::new(), None);
+            let mut results: Vec<usize> = Vec::new();
+            // Without an operand each WHEN is a condition; one of unknown type tells nothing of them.
+            let mut tested = Some(SqlType::Bool);
             let mut ty = None;
             let mut before = "CASE";
             while let Some(token) = own.take() {
@@ -389,7 +391,11 @@ impl<'a> Translator<'a, '_> {
                 let Some(mut part) = own.expression(power::ANYTHING)? else { continue };
                 match before {
                     "CASE" => tested = part.ty,
-                    "WHEN" => own.suggest(&mut part, tested.unwrap_or(SqlType::Bool))?,
+                    "WHEN" => {
+                        if let Some(tested) = tested {
+                            own.suggest(&mut part, tested)?;
+                        }
+                    }
                     _ => {
                         if let Some(ty) = ty {
                             own.suggest(&mut part, ty)?;

@@ -13,6 +13,12 @@ pub(crate) fn of_values(items: impl Iterator<Item = Value>) -> Value {
     Value::Text(Json::Array(items.map(json_of).collect()).to_string())
 }
 
+/// A row of named values, as values hold it: a JSON object.
+pub(crate) fn record<'n>(fields: impl Iterator<Item = (&'n str, Value)>) -> Value {
+    let fields = fields.map(|(name, value)| (name.to_owned(), json_of(value)));
+    Value::Text(Json::Object(fields.collect()).to_string())
+}
+
 fn json_of(value: Value) -> Json {
     match value {
         Value::Null => Json::Null,

@@ -9,10 +9,12 @@ mod array;
 mod columns;
 mod content;
 mod functions;
+mod keywords;
 mod module;
 mod oid;
 mod relation;
 mod rows;
+mod series;
 mod server;
 mod time;
 
@@ -34,6 +36,7 @@ use crate::sqlite::Connection;
 
 pub(crate) use self::functions::{is_function, names as function_names};
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
+pub(crate) use self::series::row_function;
 pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};
 
 /// What the system tables of one connection tell, for the statement that runs.
@@ -115,6 +118,7 @@ impl System {
         for (at, layout) in LAYOUTS.iter().enumerate() {
             connection.register(&layout.registered, SystemModule::new(at, self))?;
         }
+        series::register(connection)?;
         functions::register(self, connection)
     }
 }
@@ -129,6 +133,12 @@ pub(crate) fn column(registered: &str, name: &str) -> Option<(SqlType, (u32, u16
     let layout = LAYOUTS.iter().find(|layout| layout.registered == registered)?;
     let at = layout.position(name)?;
     Some((layout.columns[at].ty, (layout.oid, u16::try_from(at + 1).ok()?)))
+}
+
+/// The columns of a system table by the name under which it is registered; none for another name.
+pub(crate) fn columns_of(registered: &str) -> impl Iterator<Item = (&'static str, SqlType)> {
+    let layout = LAYOUTS.iter().find(|layout| layout.registered.eq_ignore_ascii_case(registered));
+    layout.into_iter().flat_map(|layout| layout.columns.iter().map(|column| (column.name, column.ty)))
 }
 
 /// Refuses to write or to change a system table.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use store::definition::{ColumnDef, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
+use super::keywords::is_keyword;
 use super::oid::{Named, oid_of_name, oid_of_table};
 use crate::executor::type_of;
 use crate::table::Shape;
@@ -164,83 +165,7 @@ pub(crate) fn identifier(name: &str) -> String {
     let mut bytes = name.bytes();
     let plain = bytes.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if plain && !is_reserved(name) { name.to_owned() } else { quoted_name(name) }
-}
-
-/// Words that cannot be a name without quotes.
-const RESERVED: &[&str] = &[
-    "all",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "index",
-    "initially",
-    "intersect",
-    "into",
-    "leading",
-    "limit",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "session_user",
-    "some",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "values",
-    "when",
-    "where",
-    "window",
-    "with",
-];
-
-fn is_reserved(name: &str) -> bool {
-    RESERVED.binary_search(&name).is_ok()
+    if plain && !is_keyword(name) { name.to_owned() } else { quoted_name(name) }
 }
 
 #[cfg(test)]
@@ -249,7 +174,6 @@ mod tests {
 
     #[test]
     fn names_are_quoted_where_they_must_be() {
-        assert!(RESERVED.is_sorted());
         for (name, shown) in
             [("frag", "frag"), ("Frag", "\"Frag\""), ("order", "\"order\""), ("a b", "\"a b\"")]
         {

@@ -18,7 +18,7 @@ const SCHEMAS: &[&str] = &["main", "public", "pg_catalog", "information_schema"]
 /// Takes `pg_catalog.`, `public.` and `OPERATOR(...)` away, joins `information_schema.` with the name behind it, and
 /// leaves out collations that change nothing.
 pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
-    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).map(type_name).collect();
     let mut text = Blanked { sql, out: None };
     // A table may be called like the schema; then what stands before a point is that table.
     let table_public = tokens.iter().enumerate().any(|(at, token)| {
@@ -46,11 +46,28 @@ pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
             text.blank(schema.start, point.end());
         } else if is_name(schema, "information_schema") {
             text.join(schema, name, rest.get(3))?;
-        } else if before.is_some_and(|before| BEFORE_TABLES.iter().any(|word| before.is(word))) {
+        } else if !is_distinct_from(&tokens, at)
+            && before.is_some_and(|before| BEFORE_TABLES.iter().any(|word| before.is(word)))
+        {
             check_schema(sql, schema)?;
         }
     }
     Ok(text.out.map_or(Cow::Borrowed(sql), Cow::Owned))
+}
+
+/// Behind `::` a type's name with a schema looks like a parameter, `:pg_catalog`.
+fn type_name(token: Token<'_>) -> Token<'_> {
+    match token.text.strip_prefix(':') {
+        Some(name) if token.kind == Kind::Parameter && name.eq_ignore_ascii_case("pg_catalog") => {
+            Token { kind: Kind::Word, text: name, start: token.start + 1 }
+        }
+        _ => token,
+    }
+}
+
+/// Whether the name at a place stands behind `IS DISTINCT FROM`.
+fn is_distinct_from(tokens: &[Token<'_>], at: usize) -> bool {
+    at.checked_sub(2).and_then(|before| tokens.get(before)).is_some_and(|token| token.is("DISTINCT"))
 }
 
 fn check_schema(sql: &str, schema: &Token<'_>) -> Result<(), SqlError> {
@@ -148,6 +165,8 @@ mod tests {
             ("a OPERATOR(pg_catalog.~) 'x' COLLATE pg_catalog.default AND b", "a ~ 'x' AND b"),
             ("a OPERATOR(pg_catalog.!~~) 'x' COLLATE \"C\"", "a !~~ 'x'"),
             ("a COLLATE NOCASE", "a COLLATE NOCASE"),
+            ("a::pg_catalog.text", "a:: text"),
+            ("a IS DISTINCT FROM s.b", "a IS DISTINCT FROM s.b"),
             ("'pg_catalog.x' -- pg_catalog.y", "'pg_catalog.x' -- pg_catalog.y"),
             ("SELECT t.a FROM main.t", "SELECT t.a FROM main.t"),
         ] {

@@ -91,6 +91,7 @@ fn char_to_encoding(_: &System, call: &Call) -> Value {
 const FIXED: &[(&str, &str)] = &[
     ("client_encoding", "UTF8"),
     ("datestyle", "ISO, MDY"),
+    ("default_table_access_method", "cache"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
     ("integer_datetimes", "on"),

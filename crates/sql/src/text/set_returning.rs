@@ -1,0 +1,461 @@
+//! Calls that return rows, where SQLite cannot run them as they stand: in the list of a `SELECT`, and in `FROM` with
+//! names of their own for the columns.
+//!
+//! `SELECT unnest(a), b FROM t` becomes a join of `t` with as many numbers as the array has elements, and a function
+//! that gives the element of a number. `FROM unnest(a) AS t(x)` becomes `FROM unnest(a) AS t`, and `x` becomes
+//! `t.value`. The field of a row, `(f(x)).n`, is taken out of the JSON that stands for the row.
+
+use std::collections::HashMap;
+
+use super::token::{Kind, Token, Tokens, unquoted};
+use crate::system::row_function;
+
+/// More levels of parentheses than real statements have; deeper ones are left as they are.
+const DEPTH_MAX: usize = 100;
+/// More such calls in `FROM` than real statements have: each is one walk through the statement.
+const TABLES_MAX: usize = 64;
+
+/// Words that end the list of a `SELECT` or its `FROM`.
+const CLAUSES: &[&str] = &[
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "FETCH",
+    "WINDOW",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "RETURNING",
+];
+/// Words that cannot be the name given to a table.
+const NOT_ALIAS: &[&str] = &[
+    "ON", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "USING", "WITH", "SET", "AS",
+    "LATERAL",
+];
+/// Calls that may stand in the list of a `SELECT`, and the functions that give the value for a row's number.
+const IN_LIST: &[(&str, &str)] = &[
+    ("unnest", "_row_unnest"),
+    ("generate_subscripts", "_row_subscript"),
+    ("_pg_expandarray", "_row_expand"),
+];
+
+/// The statement as SQLite can run it; `None` where it can as it stands.
+pub(crate) fn rewritten(sql: &str) -> Option<String> {
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let mentions = tokens.iter().zip(tokens.iter().skip(1)).any(|(name, open)| {
+        open.is_sign(b'(') && is_plain(name) && row_function(&unquoted(name.text)).is_some()
+    });
+    let fields = tokens
+        .windows(3)
+        .any(|three| three[0].is_sign(b')') && three[1].is_sign(b'.') && three[2].kind == Kind::Word);
+    if !mentions && !fields {
+        return None;
+    }
+    let mut pass = Pass { sql, tokens: &tokens, edits: Vec::new(), made: 0, named: 0 };
+    pass.fields();
+    pass.scope(0, tokens.len(), 0);
+    Some(pass.finish())
+}
+
+fn is_plain(token: &Token<'_>) -> bool {
+    matches!(token.kind, Kind::Word | Kind::Quoted)
+}
+
+/// A piece of the text that becomes another.
+struct Edit {
+    start: usize,
+    end: usize,
+    text: String,
+}
+
+struct Pass<'t, 'a> {
+    sql: &'a str,
+    tokens: &'t [Token<'a>],
+    edits: Vec<Edit>,
+    /// Tables made so far, which need names.
+    made: usize,
+    /// Calls in `FROM` so far.
+    named: usize,
+}
+
+impl Pass<'_, '_> {
+    fn edit(&mut self, start: usize, end: usize, text: impl Into<String>) {
+        self.edits.push(Edit { start, end, text: text.into() });
+    }
+
+    fn finish(mut self) -> String {
+        // Edits at one place stay in the order in which they were made.
+        self.edits.sort_by_key(|edit| (edit.start, edit.end));
+        let mut out = String::with_capacity(self.sql.len() + 64);
+        let mut at = 0;
+        for edit in &self.edits {
+            if edit.start < at {
+                continue;
+            }
+            out.push_str(&self.sql[at..edit.start]);
+            out.push_str(&edit.text);
+            at = edit.end;
+        }
+        out.push_str(&self.sql[at..]);
+        out
+    }
+
+    fn is_sign(&self, at: usize, sign: u8) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.is_sign(sign))
+    }
+
+    fn is_word(&self, at: usize, words: &[&str]) -> bool {
+        self.tokens.get(at).is_some_and(|token| words.iter().any(|word| token.is(word)))
+    }
+
+    /// The place of the parenthesis that closes the one at `open`.
+    fn close(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for (at, token) in self.tokens.iter().enumerate().skip(open) {
+            match token.kind {
+                Kind::Sign(b'(') => depth += 1,
+                Kind::Sign(b')') => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return Some(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The place of the parenthesis that opens the one closed at `close`.
+    fn open(&self, close: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for at in (0..=close).rev() {
+            match self.tokens[at].kind {
+                Kind::Sign(b')') => depth += 1,
+                Kind::Sign(b'(') => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return Some(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// `(row).field` is a member of the JSON that stands for the row.
+    fn fields(&mut self) {
+        for close in 0..self.tokens.len().saturating_sub(2) {
+            let field = &self.tokens[close + 2];
+            if !self.is_sign(close, b')') || !self.is_sign(close + 1, b'.') || field.kind != Kind::Word {
+                continue;
+            }
+            let Some(open) = self.open(close) else { continue };
+            // Behind a name the parenthesis is a call's, and a call's field needs one more.
+            if open.checked_sub(1).is_some_and(|before| self.tokens[before].kind == Kind::Quoted) {
+                continue;
+            }
+            let (start, end, point) = (self.tokens[open].start, field.end(), self.tokens[close].end());
+            let path = format!(" ->> '$.{}')", field.text.to_ascii_lowercase());
+            self.edit(start, start, "(");
+            self.edit(point, end, path);
+        }
+    }
+
+    /// Everything between two parentheses, or the whole statement.
+    fn scope(&mut self, begin: usize, end: usize, depth: usize) {
+        if depth > DEPTH_MAX {
+            return;
+        }
+        let mut at = begin;
+        while at < end {
+            if self.is_sign(at, b'(') {
+                let close = self.close(at).unwrap_or(end).min(end);
+                self.scope(at + 1, close, depth + 1);
+                at = close;
+            } else if self.is_word(at, &["SELECT"]) {
+                self.select(at, end);
+            }
+            at += 1;
+        }
+    }
+
+    /// The place of the next clause word of the query at this level, or `end`.
+    fn clause_end(&self, begin: usize, end: usize) -> usize {
+        let mut at = begin;
+        while at < end {
+            if self.is_sign(at, b'(') {
+                at = self.close(at).unwrap_or(end);
+            } else if self.is_word(at, CLAUSES) || self.is_sign(at, b';') {
+                // `IS DISTINCT FROM`, `trim(.. FROM ..)` have the word in another sense.
+                let distinct =
+                    self.is_word(at, &["FROM"]) && at > begin && self.is_word(at - 1, &["DISTINCT"]);
+                if !distinct {
+                    return at;
+                }
+            }
+            at += 1;
+        }
+        end
+    }
+
+    /// The place behind the whole query, its relatives by `UNION` left out.
+    fn query_end(&self, begin: usize, end: usize) -> usize {
+        let mut at = begin;
+        while at < end {
+            if self.is_sign(at, b'(') {
+                at = self.close(at).unwrap_or(end);
+            } else if self.is_word(at, &["UNION", "EXCEPT", "INTERSECT"]) || self.is_sign(at, b';') {
+                return at;
+            }
+            at += 1;
+        }
+        end
+    }
+
+    fn select(&mut self, select: usize, end: usize) {
+        let list_end = self.clause_end(select + 1, end);
+        let query_end = self.query_end(select + 1, end);
+        let from = self.is_word(list_end, &["FROM"]).then_some(list_end);
+        let from_end = from.map_or(list_end, |from| self.clause_end(from + 1, end));
+        if let Some(from) = from {
+            self.from(from, from_end, select, query_end);
+        }
+        self.list(select + 1, list_end, from_end, from.is_some());
+    }
+
+    /// Gives the tables of a `FROM` their columns' names.
+    fn from(&mut self, from: usize, from_end: usize, select: usize, query_end: usize) {
+        let mut at = from + 1;
+        while at < from_end {
+            let open = at + 1;
+            let name = self.tokens[at];
+            let item = self.is_sign(open, b'(') && is_plain(&name) && !self.is_sign(at - 1, b'.');
+            let starts = self.is_word(at - 1, &["FROM", "JOIN", "LATERAL"]) || self.is_sign(at - 1, b',');
+            let function = row_function(&unquoted(name.text)).filter(|_| item && starts);
+            if let (Some(function), Some(close)) = (function, self.close(open))
+                && self.named < TABLES_MAX
+            {
+                self.named += 1;
+                if self.is_word(at - 1, &["LATERAL"]) {
+                    let lateral = self.tokens[at - 1];
+                    self.edit(lateral.start, lateral.end(), "");
+                }
+                at = self.table(function.name, function.columns, close, (select, query_end));
+            } else if self.is_sign(at, b'(') {
+                at = self.close(at).unwrap_or(from_end);
+            }
+            at += 1;
+        }
+    }
+
+    /// What stands behind a call in `FROM`: `[WITH ORDINALITY] [AS] alias [(column, ...)]`. Returns the last place.
+    fn table(
+        &mut self,
+        function: &str,
+        columns: &[&str],
+        close: usize,
+        (select, query_end): (usize, usize),
+    ) -> usize {
+        let mut at = close + 1;
+        let ordinality = self.is_word(at, &["WITH"]) && self.is_word(at + 1, &["ORDINALITY"]);
+        if ordinality {
+            at += 2;
+        }
+        let alias_at = at + usize::from(self.is_word(at, &["AS"]));
+        let alias = self.tokens.get(alias_at).filter(|token| {
+            is_plain(token) && !self.is_word(alias_at, CLAUSES) && !self.is_word(alias_at, NOT_ALIAS)
+        });
+        let name = alias.map_or_else(|| function.to_owned(), |alias| unquoted(alias.text));
+        let mut last = if alias.is_some() { alias_at } else { at - 1 };
+        let mut names = HashMap::new();
+        let real = columns.iter().copied().chain(ordinality.then_some("ordinality"));
+        let list = (alias.is_some() && self.is_sign(last + 1, b'(')).then(|| self.close(last + 1)).flatten();
+        if let Some(list_end) = list {
+            let given = self.tokens[last + 2..list_end].iter().filter(|token| is_plain(token));
+            names.extend(given.zip(real).map(|(given, real)| (unquoted(given.text).to_lowercase(), real)));
+            last = list_end;
+        } else if let [column] = columns {
+            names.insert(name.to_lowercase(), *column);
+        }
+        let start = self.tokens[close].end();
+        self.edit(start, self.tokens[last].end(), format!(" AS \"{name}\""));
+        self.rename(select, query_end, (close + 1, last + 1), &name, &names);
+        last
+    }
+
+    /// Puts the real names of a table's columns in the place of those that the statement gave.
+    fn rename(
+        &mut self,
+        begin: usize,
+        end: usize,
+        (own_begin, own_end): (usize, usize),
+        table: &str,
+        names: &HashMap<String, &str>,
+    ) {
+        let items = self.items(begin, self.clause_end(begin + 1, end));
+        for at in (begin..end).filter(|at| !(own_begin..own_end).contains(at)) {
+            let token = self.tokens[at];
+            if let Some(inner) = token.text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+                if let Some(column) = names.get(&inner.to_lowercase()) {
+                    self.edit(token.start, token.end(), format!("[\"{table}\".\"{column}\"]"));
+                }
+                continue;
+            }
+            let Some(column) = Some(token)
+                .filter(is_plain)
+                .and_then(|token| names.get(&unquoted(token.text).to_lowercase()))
+            else {
+                continue;
+            };
+            let qualified = self.is_sign(at.wrapping_sub(1), b'.');
+            let owner =
+                qualified && at >= 2 && unquoted(self.tokens[at - 2].text).eq_ignore_ascii_case(table);
+            if self.is_sign(at + 1, b'.') || self.is_sign(at + 1, b'(') || (qualified && !owner) {
+                continue;
+            }
+            if self.is_word(at.wrapping_sub(1), &["AS"]) {
+                continue;
+            }
+            // A name that is a whole item of the list names the result's column.
+            let first = if qualified { at - 2 } else { at };
+            let is_item =
+                items.contains(&first) && (self.is_sign(at + 1, b',') || self.is_word(at + 1, &["FROM"]));
+            let label = if is_item { format!(" AS {}", token.text) } else { String::new() };
+            let text = if owner { format!("\"{column}\"") } else { format!("\"{table}\".\"{column}\"") };
+            self.edit(token.start, token.end(), text + &label);
+        }
+    }
+
+    /// Where the items of the list behind `SELECT` begin.
+    fn items(&self, select: usize, list_end: usize) -> Vec<usize> {
+        let mut found = vec![select + 1];
+        let mut at = select + 1;
+        while at < list_end {
+            if self.is_sign(at, b'(') {
+                at = self.close(at).unwrap_or(list_end);
+            } else if self.is_sign(at, b',') {
+                found.push(at + 1);
+            }
+            at += 1;
+        }
+        found
+    }
+
+    /// Calls in the list of a `SELECT`: each row of its `FROM` is there once for each row of the longest call.
+    fn list(&mut self, begin: usize, end: usize, from_end: usize, has_from: bool) {
+        let table = format!("_rows{}", self.made);
+        let mut arrays: Vec<String> = Vec::new();
+        let mut at = begin;
+        while at < end {
+            let is_query = self.is_sign(at, b'(') && self.is_word(at + 1, &["SELECT", "WITH"]);
+            if is_query {
+                at = self.close(at).unwrap_or(end);
+            } else if let Some((array, close)) = self.list_call(at, &table) {
+                if !arrays.contains(&array) {
+                    arrays.push(array);
+                }
+                at = close;
+            }
+            at += 1;
+        }
+        if arrays.is_empty() {
+            return;
+        }
+        self.made += 1;
+        let join = if has_from { "," } else { " FROM" };
+        let place = self.tokens[from_end - 1].end();
+        let text = format!("{join} generate_series(1, _rows_of({})) AS {table}", arrays.join(", "));
+        self.edit(place, place, text);
+    }
+
+    /// One call of a list: its array, as text, and the place of its end.
+    fn list_call(&mut self, at: usize, table: &str) -> Option<(String, usize)> {
+        let name = self.tokens[at];
+        let (_, function) =
+            IN_LIST.iter().find(|(known, _)| is_plain(&name) && known == &unquoted(name.text))?;
+        if !self.is_sign(at + 1, b'(') {
+            return None;
+        }
+        let close = self.close(at + 1)?;
+        let array_end = self.argument_end(at + 2, close);
+        let (array_start, array_stop) = (self.tokens[at + 2].start, self.tokens[array_end - 1].end());
+        let array = self.sql[array_start..array_stop].to_owned();
+        self.edit(name.start, name.end(), *function);
+        // A second argument is the dimension, of which there is one.
+        self.edit(array_stop, self.tokens[close].start, format!(", {table}.value"));
+        Some((array, close))
+    }
+
+    /// The place behind the first argument of a call.
+    fn argument_end(&self, begin: usize, close: usize) -> usize {
+        let mut at = begin;
+        while at < close {
+            if self.is_sign(at, b'(') {
+                at = self.close(at).unwrap_or(close);
+            } else if self.is_sign(at, b',') {
+                return at;
+            }
+            at += 1;
+        }
+        close
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_become_joins() {
+        for (sql, expected) in [
+            ("SELECT a FROM t", None),
+            (
+                "SELECT b, unnest(a) AS x FROM t WHERE b > 1",
+                Some(
+                    "SELECT b, _row_unnest(a, _rows0.value) AS x FROM t, generate_series(1, _rows_of(a)) AS _rows0 WHERE b > 1",
+                ),
+            ),
+            (
+                "SELECT unnest(i.k) n, generate_subscripts(i.k, 1) AS ord FROM (SELECT 1) i",
+                Some(
+                    "SELECT _row_unnest(i.k, _rows0.value) n, _row_subscript(i.k, _rows0.value) AS ord FROM (SELECT 1) i, generate_series(1, _rows_of(i.k)) AS _rows0",
+                ),
+            ),
+            (
+                "SELECT unnest('{a}')",
+                Some(
+                    "SELECT _row_unnest('{a}', _rows0.value) FROM generate_series(1, _rows_of('{a}')) AS _rows0",
+                ),
+            ),
+            (
+                "SELECT (_pg_expandarray(i.k)).n FROM i",
+                Some(
+                    "SELECT ((_row_expand(i.k, _rows0.value)) ->> '$.n') FROM i, generate_series(1, _rows_of(i.k)) AS _rows0",
+                ),
+            ),
+            ("SELECT x FROM unnest(e) AS t(x)", Some("SELECT \"t\".\"value\" AS x FROM unnest(e) AS \"t\"")),
+            (
+                "SELECT k.attnum, k.ord FROM LATERAL unnest(c) WITH ORDINALITY AS k(attnum, ord) WHERE ord > 1",
+                Some(
+                    "SELECT k.\"value\" AS attnum, k.\"ordinality\" AS ord FROM  unnest(c) AS \"k\" WHERE \"k\".\"ordinality\" > 1",
+                ),
+            ),
+            (
+                "(SELECT 'x.' || x FROM unnest(r) x) x",
+                Some("(SELECT 'x.' || \"x\".\"value\" FROM unnest(r) AS \"x\") x"),
+            ),
+            (
+                "SELECT * FROM generate_series(0, 3) s, p WHERE p[s] = 1",
+                Some("SELECT * FROM generate_series(0, 3) AS \"s\", p WHERE p[\"s\".\"value\"] = 1"),
+            ),
+        ] {
+            assert_eq!(rewritten(sql).as_deref(), expected, "{sql}");
+        }
+    }
+}
