@@ -1,6 +1,6 @@
 //! Clauses that PostgreSQL spells otherwise.
 
-use store::definition::SqlType;
+use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
 use super::expression::power;
 use super::out::{Form, Out};
@@ -154,7 +154,7 @@ impl<'a> Translator<'a, '_> {
             let column = &table.def().columns[at];
             Target {
                 ty: Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown),
-                default: column.default.as_ref().map(sql_literal),
+                default: default_sql(column),
             }
         };
         let targets = match columns {
@@ -162,7 +162,7 @@ impl<'a> Translator<'a, '_> {
                 .iter()
                 .map(|name| table.def().column_index(name).map_or_else(Target::default, target))
                 .collect(),
-            None => (0..table.def().columns.len()).map(target).collect(),
+            None => assignable(table.def()).map(target).collect(),
         };
         self.targets = Some(targets);
         out
@@ -211,7 +211,7 @@ impl<'a> Translator<'a, '_> {
         let name = column.label.as_deref().unwrap_or_default();
         let default = self.names.tables().find_map(|table| {
             let at = table.def().column_index(name)?;
-            table.def().columns[at].default.as_ref().map(sql_literal)
+            default_sql(&table.def().columns[at])
         });
         Out::made(default.unwrap_or_else(|| "NULL".to_owned()), column.start())
     }
@@ -238,4 +238,16 @@ impl<'a> Translator<'a, '_> {
             columns.iter().map(|&at| quoted_name(&table.def().columns[at].name)).collect();
         Ok(Out::made(format!("ON CONFLICT ({})", names.join(", ")), first.start))
     }
+}
+
+/// The default of a column as SQL.
+fn default_sql(column: &ColumnDef) -> Option<String> {
+    let computed = || column.default_sql.as_ref().map(|sql| format!("({sql})"));
+    column.default.as_ref().map(sql_literal).or_else(computed)
+}
+
+/// The columns that `INSERT` fills when it names none.
+fn assignable(def: &TableDef) -> impl Iterator<Item = usize> {
+    let given = |column: &ColumnDef| column.generated.is_none() && column.identity != Some(Identity::Always);
+    def.visible_columns().filter(move |(_, column)| given(column)).map(|(at, _)| at)
 }

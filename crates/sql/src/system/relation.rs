@@ -8,6 +8,7 @@ use store::{BUILT_IN, Catalog, Index, Table};
 use super::keywords::is_keyword;
 use super::oid::{Named, oid_of_name, oid_of_table};
 use crate::executor::type_of;
+use crate::hidden::predicate_of;
 use crate::table::Shape;
 use crate::text::token::quoted_name;
 
@@ -102,7 +103,7 @@ pub(crate) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
             columns: def.columns.clone(),
             unique: def.unique,
             primary: false,
-            constraint: def.unique && is_of_constraint(table.name(), index.name()),
+            constraint: def.constraint || (def.unique && is_of_constraint(table.name(), index.name())),
             index: Some(Arc::clone(index)),
         });
     }
@@ -124,21 +125,41 @@ impl IndexFacts {
         if self.index.is_some() { "btree" } else { "hash" }
     }
 
-    /// The names of its columns, quoted where they must be.
+    /// Its columns and expressions as they are declared.
     pub(crate) fn column_list(&self, table: &Table) -> String {
-        let names = self.columns.iter().filter_map(|&column| table.def().columns.get(column));
-        names.map(|column| identifier(&column.name)).collect::<Vec<_>>().join(", ")
+        let def = self.index.as_ref().map(|index| index.def());
+        let columns = self.columns.iter().enumerate().filter_map(|(at, &column)| {
+            let column = table.def().columns.get(column)?;
+            let name = match &column.generated {
+                Some(generated) if column.hidden => format!("({})", generated.sql),
+                _ => identifier(&column.name),
+            };
+            let collation = def.and_then(|def| def.collations.get(at).copied().flatten());
+            let collation = collation.map_or_else(String::new, |own| format!(" COLLATE {}", own.name()));
+            let order = if def.is_some_and(|def| def.is_descending(at)) { " DESC" } else { "" };
+            Some(format!("{name}{collation}{order}"))
+        });
+        columns.collect::<Vec<_>>().join(", ")
+    }
+
+    /// ` WHERE` and the condition of an index of some rows.
+    fn condition(&self, table: &Table) -> String {
+        let predicate = self.index.as_ref().and_then(|index| index.def().predicate);
+        let generated = predicate.and_then(|at| table.def().columns.get(at)?.generated.as_ref());
+        let condition = generated.and_then(|generated| predicate_of(&generated.sql));
+        condition.map_or_else(String::new, |condition| format!(" WHERE ({condition})"))
     }
 
     /// The statement that makes it.
     pub(crate) fn definition(&self, table: &Table) -> String {
         let unique = if self.unique { "UNIQUE " } else { "" };
         format!(
-            "CREATE {unique}INDEX {} ON public.{} USING {} ({})",
+            "CREATE {unique}INDEX {} ON public.{} USING {} ({}){}",
             identifier(&self.name),
             identifier(table.name()),
             self.method_name(),
-            self.column_list(table)
+            self.column_list(table),
+            self.condition(table)
         )
     }
 
