@@ -1,7 +1,7 @@
 //! Values of a result, as their type wants them.
 
 use crate::datum::{Datum, Format, ValueError};
-use crate::{datetime, integer, numeric, oid, real};
+use crate::{datetime, integer, list, numeric, oid, real};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -31,9 +31,18 @@ fn write_text(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Real(number) if type_oid == oid::FLOAT4 => real::write_single(number as f32, out),
         Datum::Real(number) => real::write(number, out),
         Datum::Text(text) if type_oid == oid::BYTEA => write_hex(text.as_bytes(), out),
-        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Datum::Text(text) => write_characters(type_oid, text, out),
         // Text on the wire is UTF-8, which other bytes are not.
         Datum::Bytes(bytes) => write_hex(bytes, out),
+    }
+}
+
+/// Text as it is; a list is kept as JSON, and one that is none goes as it is.
+#[inline]
+fn write_characters(type_oid: u32, text: &str, out: &mut Vec<u8>) {
+    let element = if text.starts_with('[') { oid::element_of(type_oid) } else { None };
+    if !element.is_some_and(|element| list::write_text(element, text, out)) {
+        out.extend_from_slice(text.as_bytes());
     }
 }
 
@@ -71,8 +80,11 @@ fn write_binary(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) -> Result<()
             other => write_text(oid::TEXT, other, out),
         },
         oid::INTERVAL => return Err(unsupported(type_oid)),
-        array if oid::element_of(array).is_some() => return Err(unsupported(type_oid)),
-        _ => write_text(type_oid, datum, out),
+        _ => match (oid::element_of(type_oid), datum) {
+            (None, datum) => write_text(type_oid, datum, out),
+            (Some(element), Datum::Text(json)) => list::write_binary(type_oid, element, json, out)?,
+            (Some(_), _) => return Err(ValueError::binary(type_oid)),
+        },
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ mod encode;
 pub mod frontend;
 mod integer;
 pub mod limits;
+mod list;
 mod numeric;
 pub mod oid;
 pub mod opening;
