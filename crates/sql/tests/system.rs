@@ -182,3 +182,19 @@ fn calls_return_rows() {
     }
     assert_eq!(db.state("SELECT * FROM unnest()"), "42601");
 }
+
+#[test]
+fn types_are_known_through_several_subqueries() {
+    let mut db = db();
+    let sql = "SELECT i.indisunique, x.flags FROM pg_catalog.pg_index i LEFT OUTER JOIN (\
+               SELECT q.id, array_agg(q.flag ORDER BY q.ord) AS flags FROM (\
+               SELECT k.id, k.attnum = 0 AS flag, k.ord FROM (\
+               SELECT indexrelid AS id, unnest(indkey) AS attnum, generate_subscripts(indkey, 1) AS ord FROM pg_index\
+               ) AS k) AS q GROUP BY q.id) AS x ON x.id = i.indexrelid \
+               WHERE i.indexrelid = 'frag_user'::regclass";
+    assert_eq!(db.query(sql), "0,[0,0]");
+    let described = db.executor.describe(&sql::Session::new(), sql, &[]).expect("a description");
+    let types: Vec<String> =
+        described.columns.expect("columns").iter().map(|column| column.ty.sql_name()).collect();
+    assert_eq!(types, ["boolean", "boolean[]"]);
+}

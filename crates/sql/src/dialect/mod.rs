@@ -35,6 +35,9 @@ pub(crate) use params::ParameterType;
 /// is. The pass is recursive, and a SQL thread's stack is bounded.
 const DEPTH_MAX: usize = 150;
 
+/// Passes over one statement: one for each level of subqueries whose columns are named and used further out.
+const PASSES_MAX: usize = 5;
+
 /// One column of a result, as far as the text tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Item {
@@ -117,14 +120,23 @@ pub(crate) fn translate(catalog: &Catalog, sql: &str) -> Result<Option<Translate
     let tokens = token::tokens(sql)?;
     let names = Names::of(catalog, &tokens);
     let first = pass(sql, &tokens, &names, &HashMap::new())?;
-    let Some((first, learned)) = first else { return Ok(None) };
+    let Some((mut last, mut learned)) = first else { return Ok(None) };
     let inner = tokens.iter().filter(|token| token.is("SELECT")).count() > 1
         || tokens.iter().any(|token| token.is_any(calls::TABLES));
     if learned.is_empty() || !inner {
-        return Ok(Some(first));
+        return Ok(Some(last));
     }
-    // Names given by subqueries are known now, also where they were used before.
-    Ok(pass(sql, &tokens, &names, &learned)?.map(|(second, _)| second))
+    // Names given by subqueries are known now, also where they were used before; names that depend on these are known
+    // after one more pass.
+    for _ in 1..PASSES_MAX {
+        let Some((next, more)) = pass(sql, &tokens, &names, &learned)? else { return Ok(None) };
+        let is_last = more == learned;
+        (last, learned) = (next, more);
+        if is_last {
+            break;
+        }
+    }
+    Ok(Some(last))
 }
 
 type Passed = Option<(Translated, HashMap<String, SqlType>)>;
