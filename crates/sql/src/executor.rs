@@ -30,6 +30,7 @@ use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::parameter::dollars_replaced;
 use crate::text::schema::resolved;
 use crate::text::set_returning;
+use crate::text::shape::{Shape, shape_of};
 use crate::text::storage::truncate;
 use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
@@ -225,6 +226,13 @@ impl Executor {
         if let Some(prepared) = cache.get(sql) {
             return core.run_prepared(session, prepared, parameters, out);
         }
+        let shape = if parameters.is_empty() { shape_of(sql) } else { None };
+        if let Some(shape) = &shape
+            && let Some(prepared) = cache.get(&shape.text)
+            && prepared.is_direct()
+        {
+            return core.run_prepared(session, prepared, &shape.values, out);
+        }
         check_size(sql)?;
         let text = resolved(sql)?;
         let kind = kind_of(&text)?;
@@ -246,7 +254,10 @@ impl Executor {
             _ => self.prepare(kind, &text)?,
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
-        self.cache.put(sql, prepared);
+        match shape.filter(|_| prepared.is_direct()).and_then(|shape| self.prepare_shape(kind, shape)) {
+            Some((shape, of_all)) => self.cache.put(&shape, of_all),
+            None => self.cache.put(sql, prepared),
+        }
         result
     }
 
@@ -357,6 +368,13 @@ impl Executor {
         let compiled = kind_of(&translated.sql).and_then(|kind| self.compile(kind, &translated.sql));
         let plan = compiled.map_err(|error| translated.relocate(error, sql))?;
         Ok(Prepared::translated(plan, translated, sql))
+    }
+
+    /// A statement that serves all texts of a shape; `None` unless it needs no SQLite, as those texts do not.
+    fn prepare_shape(&self, kind: StatementKind, shape: Shape) -> Option<(String, Prepared)> {
+        let prepared = self.prepare(kind, &shape.text).ok()?;
+        let fits = prepared.is_direct() && prepared.plan().head().0 == shape.values.len();
+        fits.then_some((shape.text, prepared))
     }
 
     /// The plan of a statement in SQLite's words.

@@ -51,6 +51,11 @@ impl Prepared {
         &self.plan
     }
 
+    /// Whether it needs no SQLite.
+    pub(crate) fn is_direct(&self) -> bool {
+        matches!(self.plan, Plan::Direct(_))
+    }
+
     /// The plan itself, to run it apart.
     pub(crate) fn plan_mut(&mut self) -> &mut Plan {
         &mut self.plan

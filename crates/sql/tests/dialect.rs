@@ -446,3 +446,27 @@ fn text_that_is_no_statement_never_panics() {
     }
     assert_eq!(db.query("SELECT 1"), "1");
 }
+
+#[test]
+fn texts_of_one_shape_share_a_plan_and_nothing_else() {
+    let mut db = db();
+    db.run("INSERT INTO t (id, name, flag) SELECT x, 'n' || x, x % 2 FROM generate_series(3, 400) AS g(x)");
+    for id in 3..=400 {
+        assert_eq!(
+            db.query(&format!("SELECT name, flag FROM t WHERE id = {id}")),
+            format!("n{id},{}", id % 2)
+        );
+        assert_eq!(db.query(&format!("SELECT name FROM t WHERE id = '{id}'")), format!("n{id}"));
+    }
+    assert_eq!(db.query("SELECT name FROM t WHERE id = 'x'"), "");
+    assert_eq!(db.query("SELECT name FROM t WHERE id = 1"), "Ann");
+    // What is asked with parameters is not answered without them, and the other way round.
+    assert_eq!(db.state("SELECT name FROM t WHERE id = ?"), "08P01");
+    assert_eq!(db.query_with("SELECT name FROM t WHERE id = ?", &[Value::Integer(2)]), "bob");
+    assert_eq!(db.affected("DELETE FROM t WHERE id = 3"), 1);
+    assert_eq!(db.affected("DELETE FROM t WHERE id = 3"), 0);
+    assert_eq!(db.affected("DELETE FROM t WHERE id = 4"), 1);
+    // A literal that is shown is no parameter.
+    assert_eq!(db.query("SELECT 5, name FROM t WHERE id = 1"), "5,Ann");
+    assert_eq!(db.query("SELECT 6, name FROM t WHERE id = 2"), "6,bob");
+}

@@ -7,6 +7,7 @@ pub(crate) mod parameter;
 pub(crate) mod parse;
 pub(crate) mod schema;
 pub(crate) mod set_returning;
+pub(crate) mod shape;
 pub(crate) mod split;
 pub(crate) mod storage;
 pub mod token;
