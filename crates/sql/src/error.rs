@@ -83,6 +83,8 @@ pub(crate) mod state {
     pub(crate) const BAD_EXPRESSION_PLACE: &str = "42P17";
     /// A definition that makes no sense.
     pub(crate) const BAD_DEFINITION: &str = "42P16";
+    /// A view where a table is written.
+    pub(crate) const NOT_A_TABLE: &str = "42809";
     /// No memory.
     pub(crate) const OUT_OF_MEMORY: &str = "53200";
     /// Over a limit.

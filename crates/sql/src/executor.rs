@@ -667,7 +667,11 @@ impl Core {
         check_schema(name)?;
         let name = unquoted(name.name.0);
         system::refuse_change(&name)?;
-        self.catalog.table(&name).cloned().ok_or_else(|| SqlError::unknown_table(&name))
+        self.catalog.table(&name).cloned().ok_or_else(|| match self.catalog.view(&name) {
+            Some(view) => SqlError::new(state::NOT_A_TABLE, format!("\"{}\" is a view", view.name))
+                .with_hint("write to the table that it reads"),
+            None => SqlError::unknown_table(&name),
+        })
     }
 
     /// Compiles a part of a statement, made of its own text.

@@ -274,6 +274,9 @@ fn views_are_seen_by_every_connection() {
         ("CREATE VIEW x AS SELECT * FROM nope", "42P01"),
         ("CREATE VIEW x (a, b) AS SELECT 1", "42601"),
         ("DROP VIEW nope", "42P01"),
+        ("INSERT INTO v VALUES ('z')", "42809"),
+        ("UPDATE v SET b = 'z'", "42809"),
+        ("DELETE FROM v", "42809"),
     ] {
         assert_eq!(db.state(sql), state, "{sql}");
     }

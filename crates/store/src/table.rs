@@ -22,6 +22,8 @@ use crate::value::ValueRef;
 /// One table under one definition; a handle of a statement or a worker. Immutable but for the shared state.
 #[derive(Debug)]
 pub struct Table {
+    /// See [`Table::number`].
+    number: u64,
     def: TableDef,
     layout: RowLayout,
     /// A NOT NULL column without default, besides key and value, which a memcached `set` cannot fill.
@@ -39,6 +41,9 @@ pub struct Table {
     renews: bool,
     pub(crate) state: Arc<TableState>,
 }
+
+/// The next table's number.
+static TABLES: AtomicU64 = AtomicU64::new(1);
 
 /// What survives a change of definition: rows, limits, counters.
 #[derive(Debug)]
@@ -150,6 +155,8 @@ impl Table {
         let layout = RowLayout::new(&def);
         let renews = def.options.refresh_before_ms.is_some() || def.options.stale_for_ms.is_some();
         Self {
+            // Relaxed: only that no two are the same.
+            number: TABLES.fetch_add(1, Ordering::Relaxed),
             def,
             layout,
             missing_default,
@@ -161,6 +168,12 @@ impl Table {
             renews,
             state,
         }
+    }
+
+    /// Tells this table under this definition from all others of the process, for what is kept by it: another table
+    /// may have its id by then.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The column that the server numbers.

@@ -36,8 +36,8 @@ pub(crate) struct Computer {
     connection: Rc<Connection>,
     policy: Rc<Bounded>,
     row: Rc<CurrentRow>,
-    /// By table number and schema version.
-    plans: HashMap<(u16, u32), TablePlan>,
+    /// By the number of the table under its definition.
+    plans: HashMap<u64, TablePlan>,
 }
 
 impl fmt::Debug for Computer {
@@ -66,7 +66,7 @@ impl Computer {
     }
 
     fn plan(&mut self, table: &store::Table) -> Result<&mut TablePlan, SqlError> {
-        let at = (table.id().0, table.def().schema);
+        let at = table.number();
         if !self.plans.contains_key(&at) {
             if self.plans.len() >= PLANS_MAX {
                 self.plans.clear();

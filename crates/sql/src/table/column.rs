@@ -92,7 +92,9 @@ impl Shown {
         let not_null = if self.not_null { " NOT NULL" } else { "" };
         let hidden = if self.hidden { " HIDDEN" } else { "" };
         let collation = self.collation.name();
-        format!("{name} {}{hidden}{not_null} COLLATE {collation}", self.affinity)
+        // The word HIDDEN alone would be a type of NUMERIC affinity.
+        let affinity = if self.hidden && self.affinity.is_empty() { "BLOB" } else { self.affinity };
+        format!("{name} {affinity}{hidden}{not_null} COLLATE {collation}")
     }
 
     fn head(name: &str, head: Head, hidden: bool) -> Self {
