@@ -285,7 +285,7 @@ fn some(random: &mut fastrand::Rng, flags: &[&str]) -> String {
         seen.push(flag.as_bytes()[0]);
         new
     });
-    flags.iter().map(|flag| format!(" {flag}")).collect()
+    flags.iter().flat_map(|flag| [" ", flag]).collect()
 }
 
 fn base64(text: &str) -> String {

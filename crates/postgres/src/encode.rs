@@ -31,6 +31,9 @@ fn write_text(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) {
         Datum::Real(number) if type_oid == oid::FLOAT4 => real::write_single(number as f32, out),
         Datum::Real(number) => real::write(number, out),
         Datum::Text(text) if type_oid == oid::BYTEA => write_hex(text.as_bytes(), out),
+        Datum::Text(text) if type_oid == oid::TIMESTAMPTZ => {
+            out.extend_from_slice(with_short_offset(text).as_bytes());
+        }
         Datum::Text(text) => write_characters(type_oid, text, out),
         // Text on the wire is UTF-8, which other bytes are not.
         Datum::Bytes(bytes) => write_hex(bytes, out),
@@ -43,6 +46,14 @@ fn write_characters(type_oid: u32, text: &str, out: &mut Vec<u8>) {
     let element = if text.starts_with('[') { oid::element_of(type_oid) } else { None };
     if !element.is_some_and(|element| list::write_text(element, text, out)) {
         out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// A moment as PostgreSQL writes it: the minutes of its offset only where there are some.
+fn with_short_offset(text: &str) -> &str {
+    match text.strip_suffix(":00") {
+        Some(short) if matches!(short.as_bytes(), [.., b'+' | b'-', _, _]) => short,
+        _ => text,
     }
 }
 
@@ -182,4 +193,22 @@ pub(crate) fn uuid_text(bytes: &[u8; 16]) -> String {
         text.push(char::from(HEX[usize::from(byte & 15)]));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_short_offset;
+
+    #[test]
+    fn offsets_are_as_short_as_postgresql_writes_them() {
+        for (kept, sent) in [
+            ("2026-02-03 04:05:06.789+00:00", "2026-02-03 04:05:06.789+00"),
+            ("2026-02-03 04:05:00-08:00", "2026-02-03 04:05:00-08"),
+            ("2026-02-03 04:05:00+05:30", "2026-02-03 04:05:00+05:30"),
+            ("2026-02-03 04:05:00", "2026-02-03 04:05:00"),
+            ("infinity", "infinity"),
+        ] {
+            assert_eq!(with_short_offset(kept), sent);
+        }
+    }
 }

@@ -485,7 +485,7 @@ static const struct {
     {"transactions, savepoints, and a lost race", transactions},
     {"a pipeline recovers at the Sync, and is one transaction up to it", pipelines},
     {"single-row mode", single_rows},
-    {"cursors: DECLARE, FETCH, MOVE, CLOSE", cursors},
+    {"cursors, by DECLARE, FETCH, MOVE, CLOSE", cursors},
     {"a statement is cancelled, and statement_timeout ends one", cancel},
     {"COPY in, out, and given up", copies},
     {"NOTIFY reaches LISTEN at the commit only", notifications},

@@ -107,7 +107,7 @@ const checks = {
     await client.query("INSERT INTO node_plain VALUES (1, 'a')")
     await failsWith('42601', client.query('SELEC 1'))
     assert.equal((await failsWith('42P01', client.query('SELECT * FROM node_none'))).position, '15')
-    await failsWith('42703', client.query('SELECT nothing FROM node_plain WHERE id = $1', [1]))
+    await failsWith('42703', client.query('SELECT missing FROM node_plain WHERE id = $1', [1]))
     const taken = await failsWith('23505', client.query('INSERT INTO node_plain VALUES ($1, $2)', [1, 'b']))
     assert.equal(taken.constraint, 'node_plain_pkey')
     await failsWith('22P02', client.query('SELECT * FROM node_plain WHERE id = $1', ['one']))
@@ -157,14 +157,18 @@ const checks = {
     assert.equal((await client.query('SELECT 1 AS one')).rows[0].one, 1)
   }),
 
-  'statement_timeout and pg_cancel_backend end a statement': async () => {
+  'statement_timeout ends a statement': async () => {
     await connected((client) => failsWith('57014', client.query(ENDLESS)), { statement_timeout: 100 })
+  },
+
+  'pg_cancel_backend ends the statement of another session': async () => {
     await connected((one) => connected(async (two) => {
       const running = failsWith('57014', one.query(ENDLESS))
       await new Promise((resolve) => setTimeout(resolve, 100))
-      await two.query('SELECT pg_cancel_backend($1)', [one.processID])
+      const asked = await two.query('SELECT pg_cancel_backend($1)', [one.processID]).catch((error) => error)
       await running
-    }))
+      assert.ok(!(asked instanceof Error), asked.message)
+    }), { statement_timeout: 2000 })
   },
 
   'COPY streams rows in and out': () => connected(async (client) => {
@@ -216,16 +220,20 @@ if (OURS) {
 }
 
 async function main() {
+  // A check that never ends would end the program without a word.
+  let failed = 0
+  process.exitCode = 1
   for (const [name, check] of Object.entries(checks)) {
     try {
       await check()
       console.log(`ok - ${name}`)
     } catch (error) {
-      process.exitCode = 1
+      failed = 1
       console.log(`not ok - ${name}: ${error.message.replace(/\s+/g, ' ')}`)
       console.error(error)
     }
   }
+  process.exitCode = failed
 }
 
 main()

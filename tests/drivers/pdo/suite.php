@@ -209,7 +209,7 @@ $checks['persistent connections are handed out again'] = function () {
     same($pids[0], $pids[1]);
 };
 
-$checks['the pgsql extension: pg_query_params, pg_insert, pg_meta_data'] = function () {
+$checks['the pgsql extension with pg_query_params, pg_insert, pg_meta_data'] = function () {
     $db = pg_connect(sprintf('host=%s port=%s', getenv('PGHOST'), getenv('PGPORT')));
     pg_query($db, 'DROP TABLE IF EXISTS pdo_ext');
     pg_query($db, 'CREATE TABLE pdo_ext (id INTEGER PRIMARY KEY, name TEXT)');

@@ -151,7 +151,7 @@ public final class Suite {
 
     private static void types(Connection db) throws Exception {
         run(db, "DROP TABLE IF EXISTS java_types", "CREATE TABLE java_types (id INTEGER PRIMARY KEY, flag BOOLEAN,"
-                + " small SMALLINT, big BIGINT, real4 REAL, real8 DOUBLE PRECISION, price NUMERIC(12, 2), name TEXT,"
+                + " small SMALLINT, big BIGINT, real4 FLOAT4, real8 DOUBLE PRECISION, price NUMERIC(12, 2), name TEXT,"
                 + " raw BYTEA, at TIMESTAMPTZ, local TIMESTAMP, day DATE, doc JSON, uid UUID)");
         byte[] raw = {0, 1, -1, 92};
         OffsetDateTime at = OffsetDateTime.parse("2026-02-03T04:05:06.789Z");
@@ -396,14 +396,14 @@ public final class Suite {
                             + " PRIMARY KEY (page, part))",
                     "CREATE INDEX java_meta_hits ON java_meta (hits, page)");
             DatabaseMetaData meta = db.getMetaData();
-            try (ResultSet rows = meta.getTables(null, "public", "java\\_meta", new String[] {"TABLE"})) {
+            try (ResultSet rows = meta.getTables(null, "public", "java_meta", new String[] {"TABLE"})) {
                 same(rows.next(), true);
                 same(rows.getString("TABLE_NAME"), "java_meta");
                 same(rows.getString("TABLE_TYPE"), "TABLE");
                 same(rows.next(), false);
             }
             List<String> columns = new ArrayList<>();
-            try (ResultSet rows = meta.getColumns(null, null, "java\\_meta", null)) {
+            try (ResultSet rows = meta.getColumns(null, null, "java_meta", null)) {
                 while (rows.next()) {
                     columns.add(rows.getString("COLUMN_NAME") + " " + rows.getString("TYPE_NAME") + " "
                             + rows.getString("IS_NULLABLE") + " " + rows.getInt("ORDINAL_POSITION"));
@@ -502,7 +502,7 @@ public final class Suite {
         good &= holds("query timeout, cancel and statement_timeout end a statement", Suite::cancels);
         good &= holds("COPY through the driver's CopyManager", Suite::copies);
         good &= holds("LISTEN gets what NOTIFY sends", Suite::notifications);
-        good &= holds("DatabaseMetaData: tables, columns, keys, indexes, schemas, types", Suite::metadata);
+        good &= holds("DatabaseMetaData tells tables, columns, keys, indexes, schemas, types", Suite::metadata);
         if (OURS) {
             good &= holds("a row written by SQL is read by memcached's get, and the other way round", Suite::memcachedSees);
         }

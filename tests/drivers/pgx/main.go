@@ -131,7 +131,7 @@ func types() {
 	must(full.UID.Scan("12345678-1234-5678-1234-567812345678"))
 	db := connect("")
 	defer db.Close(ctx)
-	fresh(db, "go_types", `id INTEGER PRIMARY KEY, flag BOOLEAN, small SMALLINT, big BIGINT, real4 REAL,
+	fresh(db, "go_types", `id INTEGER PRIMARY KEY, flag BOOLEAN, small SMALLINT, big BIGINT, real4 FLOAT4,
 		real8 DOUBLE PRECISION, price NUMERIC(12, 2), name TEXT, raw BYTEA, at TIMESTAMPTZ, day DATE, doc JSON,
 		docb JSONB, uid UUID`)
 	insert := "INSERT INTO go_types VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"

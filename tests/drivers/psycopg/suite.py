@@ -40,7 +40,7 @@ ROW = {
     "docb": {"b": {"c": True}},
     "uid": uuid.UUID("12345678-1234-5678-1234-567812345678"),
 }
-COLUMNS = """id INTEGER PRIMARY KEY, flag BOOLEAN, small SMALLINT, num INTEGER, big BIGINT, real4 REAL,
+COLUMNS = """id INTEGER PRIMARY KEY, flag BOOLEAN, small SMALLINT, num INTEGER, big BIGINT, real4 FLOAT4,
     real8 DOUBLE PRECISION, price NUMERIC(12, 2), name TEXT, code VARCHAR(20), raw BYTEA, at TIMESTAMPTZ,
     local TIMESTAMP, day DATE, clock TIME, doc JSON, docb JSONB, uid UUID"""
 
@@ -166,7 +166,7 @@ def errors_have_states():
         for kind, statement in [
             (errors.SyntaxError, "SELEC 1"),
             (errors.UndefinedTable, "SELECT * FROM psy_none"),
-            (errors.UndefinedColumn, "SELECT nothing FROM psy_plain"),
+            (errors.UndefinedColumn, "SELECT missing FROM psy_plain"),
             (errors.UndefinedFunction, "SELECT no_such_function(1)"),
             (errors.UniqueViolation, "INSERT INTO psy_plain VALUES (1, 'b')"),
             (errors.NotNullViolation, "INSERT INTO psy_plain VALUES (2, NULL)"),

@@ -3,21 +3,23 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::daemon::{Daemon, Folder, free_port};
+
 /// An address on this machine, over TCP and over a Unix socket.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) port: u16,
+pub(crate) struct Place {
+    pub(crate) port: u16,
     /// The folder of the socket `.s.PGSQL.<port>`.
-    pub(super) sockets: PathBuf,
-    pub(super) user: &'static str,
-    pub(super) database: &'static str,
+    pub(crate) sockets: PathBuf,
+    pub(crate) user: &'static str,
+    pub(crate) database: &'static str,
     /// Memcached's door to the same rows, where there is one.
-    pub(super) memcached: Option<u16>,
+    pub(crate) memcached: Option<u16>,
 }
 
 impl Place {
     /// Tells a program the place by libpq's variables, and nothing else that our own environment says to drivers.
-    pub(super) fn tell(&self, command: &mut Command) {
+    pub(crate) fn tell(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
             command.env_remove(name);
         }
@@ -30,9 +32,31 @@ impl Place {
     }
 
     /// A client program of PostgreSQL's, told the place.
-    pub(super) fn program(&self, name: &str) -> Command {
+    pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         self.tell(&mut command);
         command
+    }
+}
+
+/// A daemon with a PostgreSQL door on a port of its own.
+#[derive(Debug)]
+pub(crate) struct SqlDaemon {
+    pub(crate) daemon: Daemon,
+    pub(crate) place: Place,
+}
+
+impl SqlDaemon {
+    /// Starts with these flags besides the places.
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        let folder = Folder::new();
+        let port = free_port();
+        let (port_text, sockets) = (port.to_string(), folder.0.clone());
+        let sockets_text = sockets.display().to_string();
+        let mut all = vec!["--sql-port", &port_text, "--sql-socket-dir", &sockets_text];
+        all.extend_from_slice(flags);
+        let daemon = Daemon::start_in(folder, &all);
+        let memcached = Some(daemon.port);
+        Self { daemon, place: Place { port, sockets, user: "app", database: "sqlcached", memcached } }
     }
 }

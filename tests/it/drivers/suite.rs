@@ -18,6 +18,15 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
+impl Line {
+    /// The check's name, without what was said of its failure.
+    pub(super) fn name(&self) -> &str {
+        let text = self.text.strip_prefix("not ").unwrap_or(&self.text);
+        let text = text.strip_prefix("ok - ").unwrap_or(text);
+        if self.held { text } else { text.split_once(": ").map_or(text, |(name, _)| name) }
+    }
+}
+
 /// A folder of `tests/drivers` and the command that runs it.
 #[derive(Debug)]
 pub(super) struct Suite {
@@ -64,7 +73,7 @@ fn line(text: &str) -> Option<Line> {
     (held || text.starts_with("not ok - ")).then(|| Line { held, text: text.to_owned() })
 }
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
@@ -73,7 +82,7 @@ fn source(path: &str) -> PathBuf {
 }
 
 /// What `cargo xtask tools` fetched.
-fn fetched(path: &str) -> PathBuf {
+pub(super) fn fetched(path: &str) -> PathBuf {
     let path = root().join("target/drivers").join(path);
     assert!(path.exists(), "{} is missing; make tools fetches it", path.display());
     path
@@ -124,20 +133,30 @@ fn pgjdbc() -> Command {
 }
 
 fn node_postgres() -> Command {
+    node(&source("node-postgres/suite.js"))
+}
+
+/// A script of Node's that finds the driver.
+pub(super) fn node(script: &Path) -> Command {
     let mut node = Command::new("node");
-    node.arg(source("node-postgres/suite.js")).env("NODE_PATH", fetched("node/node_modules"));
+    node.arg(script).env("NODE_PATH", fetched("node/node_modules"));
     node
 }
 
 fn pgx() -> Command {
     static DONE: OnceLock<()> = OnceLock::new();
     let program = built("pgx-suite");
-    let mut go = Command::new("go");
-    go.args(["build", "-o"]).arg(&program).arg(".").current_dir(source("pgx"));
-    // From what was fetched, and from nowhere else.
-    go.env("GOMODCACHE", fetched("go")).env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
-    build_once(&DONE, go.env("GOFLAGS", "-mod=readonly -modcacherw"));
+    build_once(&DONE, go_build(&program).arg("."));
     Command::new(program)
+}
+
+/// Go's compiler in the suite's module, with what was fetched and nothing else.
+pub(super) fn go_build(program: &Path) -> Command {
+    let mut go = Command::new("go");
+    go.args(["build", "-o"]).arg(program).current_dir(source("pgx"));
+    go.env("GOMODCACHE", fetched("go")).env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
+    go.env("GOFLAGS", "-mod=readonly -modcacherw");
+    go
 }
 
 fn pdo() -> Command {

@@ -122,7 +122,7 @@ fn prepared(runtime: &Runtime, place: &Place) {
 fn types(runtime: &Runtime, place: &Place) {
     runtime.block_on(async {
         let client = connect(place).await;
-        let columns = "id INTEGER PRIMARY KEY, flag BOOLEAN, small SMALLINT, big BIGINT, real4 REAL, \
+        let columns = "id INTEGER PRIMARY KEY, flag BOOLEAN, small SMALLINT, big BIGINT, real4 FLOAT4, \
                        real8 DOUBLE PRECISION, name TEXT, code VARCHAR(20), raw BYTEA, at TIMESTAMPTZ, doc JSON, \
                        docb JSONB, uid UUID";
         fresh(&client, "rust_types", columns).await;
