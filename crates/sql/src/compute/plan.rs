@@ -12,6 +12,7 @@ use super::row::{CurrentRow, RowModule};
 use crate::error::{SqlError, state};
 use crate::sqlite::{Connection, Failure, Statement};
 use crate::text::token::{Kind, Tokens, quoted_name, unquoted};
+use crate::write::is_stored_as_it_is;
 
 /// The expressions of a table, compiled.
 #[derive(Debug)]
@@ -219,6 +220,10 @@ fn check(statement: &mut Statement, def: &TableDef) -> Result<(), WriteError> {
 }
 
 fn accepted(task: &Task<'_>, column: usize, value: Value) -> Result<Value, WriteError> {
+    // The common case needs no conversion.
+    if is_stored_as_it_is(task.table, column, value.as_ref()) {
+        return Ok(value);
+    }
     task.table.def().accept(column, value).map_err(|mismatch| WriteError::Type(mismatch.to_string()))
 }
 

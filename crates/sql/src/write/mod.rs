@@ -15,3 +15,4 @@ mod target;
 pub(crate) use build::{build, operand};
 pub(crate) use insert::Operand;
 pub(crate) use plan::WritePlan;
+pub(crate) use target::is_stored_as_it_is;

@@ -101,7 +101,7 @@ fn is_made(column: &ColumnDef) -> bool {
 }
 
 /// Whether a column stores this value without a conversion, as it stores most.
-pub(super) fn is_stored_as_it_is(table: &Table, at: usize, value: ValueRef<'_>) -> bool {
+pub(crate) fn is_stored_as_it_is(table: &Table, at: usize, value: ValueRef<'_>) -> bool {
     match (table.def().columns[at].kind, value) {
         (_, ValueRef::Null) => true,
         (ColumnKind::Integer, ValueRef::Integer(_)) | (ColumnKind::Text, ValueRef::Text(_)) => {
