@@ -22,12 +22,14 @@ use store::{Clock, Expect, Expiry, Item, Outcome, RowBuf, Store};
 const ACCOUNTS: i64 = 24;
 const MARKS: i64 = 8;
 const GHOSTS: i64 = 4;
+/// Rows of a table that is written as a whole: so many that the store swaps them in by slices.
+const WIDE: i64 = 2_000;
 const OWNERS: i64 = 5;
 const TOTAL: i64 = ACCOUNTS * 100;
 /// Threads with an executor each, and the sessions that each of them serves in turns.
 const SQL_THREADS: u64 = 3;
 const SESSIONS: usize = 5;
-const OPERATIONS: u64 = 40_000;
+const OPERATIONS: u64 = 30_000;
 /// Each memcached-style writer does one operation in so many of all, for it is far faster than SQL.
 const SINGLE_SHARE: u64 = 6;
 
@@ -86,6 +88,7 @@ impl World {
             "CREATE TABLE account (key TEXT PRIMARY KEY, owner INT, balance INT, touched INT) WITH (prefix = 'a:', value = touched, ordered = on)",
             "CREATE INDEX account_owner ON account (owner)",
             "CREATE TABLE mark (key TEXT PRIMARY KEY, round INT, touched INT) WITH (prefix = 'm:', value = touched)",
+            "CREATE TABLE wide (key TEXT PRIMARY KEY, round INT, touched INT) WITH (prefix = 'w:', value = touched)",
             "CREATE TABLE ghost (key TEXT PRIMARY KEY, body TEXT) WITH (prefix = 'g:', value = body)",
         ] {
             teller.single(sql, &[]).unwrap();
@@ -97,6 +100,9 @@ impl World {
         for at in 0..MARKS {
             teller.single("INSERT INTO mark VALUES ($1, 0, 0)", &[key(at)]).unwrap();
         }
+        let numbers = "WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < $1)";
+        let fill = format!("INSERT INTO wide {numbers} SELECT 'k' || i, 0, 0 FROM n");
+        teller.single(&fill, &[Value::Integer(WIDE)]).unwrap();
         drop(teller);
         world
     }
@@ -134,7 +140,12 @@ impl World {
         let catalog = self.store.catalog();
         let mut own = 0;
         while self.goes_on_single(&mut own) {
-            let (name, count) = if random.bool() { ("account", ACCOUNTS) } else { ("mark", MARKS) };
+            let (name, count) = match random.u32(0..100) {
+                // Rarely, or no commit of the whole table would ever find it unchanged.
+                0 => ("wide", WIDE),
+                1..50 => ("mark", MARKS),
+                _ => ("account", ACCOUNTS),
+            };
             let table = catalog.table(name).unwrap();
             let key = format!("k{}", random.i64(0..count));
             let outcome =
@@ -175,10 +186,13 @@ impl World {
     fn check_end(&self) {
         let mut teller = Teller::new(self, 0);
         assert_eq!(teller.number("SELECT sum(balance) FROM account"), TOTAL);
-        let touched =
-            teller.number("SELECT (SELECT sum(touched) FROM account) + (SELECT sum(touched) FROM mark)");
+        let sums = ["account", "mark", "wide"].map(|table| format!("SELECT sum(touched) FROM {table}"));
+        let touched: i64 = sums.iter().map(|sum| teller.number(sum)).sum();
         assert_eq!(touched, self.touched.load(Ordering::Relaxed), "increments were lost or came twice");
         assert_eq!(teller.number("SELECT count(DISTINCT round) FROM mark"), 1);
+        assert_eq!(teller.number("SELECT count(DISTINCT round) FROM wide"), 1);
+        let wide = teller.number("SELECT max(round) FROM wide");
+        assert!(wide > 0, "the whole table was never written");
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (committed, refused) = (count(&self.committed), count(&self.refused));
         println!(
@@ -276,7 +290,8 @@ impl<'w> Teller<'w> {
             ("SELECT sum(balance) FROM account WHERE key LIKE 'k%'", TOTAL),
             ("SELECT count(DISTINCT round) FROM mark", 1),
             ("SELECT count(*) FROM account", ACCOUNTS),
-        ][self.random.usize(0..7)];
+            ("SELECT count(DISTINCT round) FROM wide", 1),
+        ][if self.random.u32(0..40) == 0 { 7 } else { self.random.usize(0..7) }];
         match self.single(sql, &[]) {
             Ok(rows) => assert_eq!(integer(&rows), answer, "{sql}"),
             Err(error) => self.too_old(sql, &error),
@@ -331,10 +346,12 @@ impl<'w> Teller<'w> {
 
     fn transaction(&mut self) -> VecDeque<Step> {
         let mut steps = vec![step("BEGIN", &[])];
-        match self.random.u32(0..8) {
-            0..4 => self.transfer(&mut steps),
-            4 | 5 => self.touch(&mut steps),
-            6 => mark(&mut steps),
+        match self.random.u32(0..240) {
+            // Rarely: it takes as long as a hundred others.
+            0 => whole(&mut steps, "UPDATE wide SET round = (SELECT max(round) + 1 FROM wide)"),
+            1..120 => self.transfer(&mut steps),
+            120..180 => self.touch(&mut steps),
+            180..210 => whole(&mut steps, "UPDATE mark SET round = (SELECT max(round) + 1 FROM mark)"),
             _ => self.ghosts(&mut steps),
         }
         steps.push(step(if self.random.u32(0..10) == 0 { "ROLLBACK" } else { "COMMIT" }, &[]));
@@ -387,9 +404,11 @@ impl<'w> Teller<'w> {
     }
 }
 
-fn mark(steps: &mut Vec<Step>) {
-    steps.push(step("UPDATE mark SET round = (SELECT max(round) + 1 FROM mark)", &[]));
-    steps.push(asked("SELECT count(DISTINCT round) FROM mark", 1));
+/// A table of which all rows bear the same number.
+fn whole(steps: &mut Vec<Step>, sql: &'static str) {
+    steps.push(step(sql, &[]));
+    let asks = ["SELECT count(DISTINCT round) FROM mark", "SELECT count(DISTINCT round) FROM wide"];
+    steps.push(asked(asks[usize::from(sql.contains("wide"))], 1));
 }
 
 fn integer(rows: &Rows) -> i64 {
