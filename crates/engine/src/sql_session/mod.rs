@@ -292,7 +292,13 @@ impl SqlSession {
         }
         if let Some(utility) = utility::read(text)? {
             let columns = self.columns_of(&utility)?;
-            return Ok(Prepared::utility(text, utility, columns));
+            let parameters = match &utility {
+                Utility::Declare { text, .. } => {
+                    seat.executor()?.describe(&self.sql, text, chosen)?.parameters
+                }
+                _ => Vec::new(),
+            };
+            return Ok(Prepared::utility(text, utility, parameters, columns));
         }
         let description = seat.executor()?.describe(&self.sql, text, chosen)?;
         Ok(Prepared::new(text, description))

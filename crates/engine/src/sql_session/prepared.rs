@@ -57,9 +57,15 @@ impl Prepared {
         Self { text: text.into(), body: Body::Sql, parameters, parameter_oids, columns, tag }
     }
 
-    /// A statement that the session answers, with the columns of its rows if it gives any.
-    pub(crate) fn utility(text: &str, utility: Utility, columns: Option<Vec<OwnedColumn>>) -> Self {
-        let description = Description { columns, ..Description::default() };
+    /// A statement that the session answers, with the parameters of the query in it, and the columns of its rows if it
+    /// gives any.
+    pub(crate) fn utility(
+        text: &str,
+        utility: Utility,
+        parameters: Vec<SqlType>,
+        columns: Option<Vec<OwnedColumn>>,
+    ) -> Self {
+        let description = Description { parameters, columns, ..Description::default() };
         Self { body: Body::Utility(utility), ..Self::new(text, description) }
     }
 

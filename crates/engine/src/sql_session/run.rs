@@ -66,7 +66,7 @@ impl SqlSession {
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         if let Some(utility) = utility::read(text)? {
-            return self.run_utility(seat, &utility, sink);
+            return self.run_utility(seat, &utility, &[], sink);
         }
         if !alone {
             self.join_text(seat, text)?;
@@ -101,7 +101,7 @@ impl SqlSession {
         match prepared.body() {
             Body::Sql => self.run_sql(seat, prepared.text(), values, sink),
             Body::Empty => Ok(Outcome::Empty),
-            Body::Utility(utility) => self.run_utility(seat, utility, sink),
+            Body::Utility(utility) => self.run_utility(seat, utility, values, sink),
         }
     }
 
@@ -189,6 +189,7 @@ impl SqlSession {
         &mut self,
         seat: &mut SqlSeat,
         utility: &Utility,
+        values: &[Value],
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         self.pass_gate(seat)?;
@@ -212,7 +213,9 @@ impl SqlSession {
             Utility::Execute { name, values } => self.execute_prepared(seat, name, values, sink),
             Utility::Deallocate(name) => self.deallocate(name.as_deref()),
             Utility::Declare { name, hold, forward_only, text } => {
-                self.declare(seat, name, text, *hold, *forward_only)
+                let (prepared, rows) = self.declared(seat, name, text, *hold, values)?;
+                self.portals.put(name, Portal::cursor(Arc::new(prepared), rows, *hold, *forward_only))?;
+                Ok(done("DECLARE CURSOR"))
             }
             Utility::Fetch { name, direction, only_move } => {
                 let mut portal = self.portals.take(name).map_err(|_| no_cursor(name))?;
@@ -338,14 +341,15 @@ impl SqlSession {
         self.run_prepared(seat, &prepared, &taken.values, sink)
     }
 
-    fn declare(
+    /// The rows of a cursor, with what its query is.
+    fn declared(
         &mut self,
         seat: &mut SqlSeat,
         name: &str,
         text: &str,
         hold: bool,
-        forward_only: bool,
-    ) -> Result<Outcome, SqlError> {
+        values: &[Value],
+    ) -> Result<(Prepared, Rows), SqlError> {
         if !hold && !self.in_block() {
             return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks")
                 .with_hint("declare it WITH HOLD, or use BEGIN"));
@@ -356,9 +360,8 @@ impl SqlSession {
             return Err(SqlError::new("42601", "a cursor is declared for a query"));
         }
         let mut rows = Kept(Rows::new(self.engine.options().result_size_max));
-        self.run_sql(seat, prepared.text(), &[], &mut rows)?;
-        self.portals.put(name, Portal::cursor(Arc::new(prepared), rows.0, hold, forward_only))?;
-        Ok(done("DECLARE CURSOR"))
+        self.run_sql(seat, prepared.text(), values, &mut rows)?;
+        Ok((prepared, rows.0))
     }
 
     fn close(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {

@@ -167,6 +167,13 @@ fn prepared_statements_and_portals() {
     pg.send(SYNC);
     assert_eq!(pg.until_ready().last().unwrap(), "Z I");
     assert_eq!(pg.ask("DELETE FROM t WHERE id >= 50"), ["C DELETE 3"]);
+    // A cursor takes values too.
+    let declare = message(b'P', b"\0DECLARE k CURSOR FOR SELECT name FROM t WHERE id = $1\0\0\x01\0\0\0\x17");
+    pg.ask("BEGIN");
+    pg.send(&[&declare[..], &bind("", "", &["2"]), &execute("", 0), SYNC].concat());
+    assert_eq!(pg.until_ready(), ["1", "2", "C DECLARE CURSOR", "Z T"]);
+    assert_eq!(pg.ask("FETCH ALL FROM k"), ["T", "D b", "C FETCH 1"]);
+    pg.ask("COMMIT");
     // Without Sync the answers come all the same.
     pg.send(&[&parse("", "SELECT 7")[..], &bind("", "", &[]), &execute("", 0), b"H\0\0\0\x04"].concat());
     let heard: Vec<String> = (0..4).filter_map(|_| pg.next()).collect();
@@ -276,6 +283,9 @@ fn copy_in_and_out() {
     assert_eq!(pg.until_ready(), ["C COPY 2", "T", "D 5", "C SELECT 1", "Z I"]);
     let heard = pg.ask("COPY (SELECT * FROM t WHERE id > 2 ORDER BY id) TO STDOUT (FORMAT csv, HEADER)");
     assert_eq!(heard, ["H", "d id,name\n", "d 3,\n", "d 10,ten\n", "d 11,\n", "c", "C COPY 3"]);
+    // The head of binary data comes with its first row.
+    let heard = pg.ask("COPY (SELECT id FROM t WHERE id = 1) TO STDOUT (FORMAT binary)");
+    assert!(heard.len() == 5 && heard[1].starts_with("d PGCOPY") && heard[1].ends_with('\u{1}'), "{heard:?}");
     // A row that does not fit names its line; what comes behind it is ignored.
     pg.send(&query("COPY t FROM STDIN"));
     pg.next().unwrap();
