@@ -77,7 +77,10 @@ pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<St
     let mut events = Vec::with_capacity(1);
     loop {
         match door.wait(&mut events) {
-            Ok(Some(Wake::Connection { place, hung_up })) => {
+            Ok(Some(Wake::Connection { place, half_closed, hung_up })) => {
+                if half_closed {
+                    door.note_half_closed(place);
+                }
                 thread.desk.seat.set_timeout(shared.statement_timeout());
                 sql_door::serve(door, &mut thread.desk, place, hung_up);
             }

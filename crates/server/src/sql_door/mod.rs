@@ -67,6 +67,8 @@ pub(crate) enum Wake {
     Connection {
         /// Where it is.
         place: usize,
+        /// Its peer has sent its last byte.
+        half_closed: bool,
         /// Its peer is gone altogether.
         hung_up: bool,
     },
@@ -105,7 +107,16 @@ impl SqlDoor {
             return Ok(Some(Wake::Call));
         }
         let hung_up = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-        Ok(usize::try_from(data.u64()).ok().map(|place| Wake::Connection { place, hung_up }))
+        let half_closed = hung_up || flags.contains(epoll::EventFlags::RDHUP);
+        Ok(usize::try_from(data.u64()).ok().map(|place| Wake::Connection { place, half_closed, hung_up }))
+    }
+
+    /// Notes that a peer has sent its last byte: the kernel says so once.
+    #[cold]
+    pub(crate) fn note_half_closed(&self, place: usize) {
+        if let Some(found) = self.places.get(place) {
+            found.half_close();
+        }
     }
 
     /// Wakes one SQL thread.

@@ -37,6 +37,8 @@ struct Free {
 pub(crate) struct Place {
     /// Something happened that nobody has looked at.
     marked: AtomicBool,
+    /// The peer has sent its last byte: reading goes on until that byte is reached.
+    half_closed: AtomicBool,
     /// It waits for a turn.
     queued: AtomicBool,
     /// The connection. Held by the thread that serves it, for as long as its statement runs, and never waited for.
@@ -94,6 +96,7 @@ impl Places {
         let Some(connection) = guard.take() else { return };
         if let Some(found) = self.get(place) {
             *found.cancel.lock() = None;
+            found.half_closed.store(false, Ordering::Relaxed);
         }
         drop(guard);
         self.free.lock().places.push(place);
@@ -115,6 +118,17 @@ impl Place {
         // With the fence in `is_marked`: either the holder of the lock sees the mark after it let go, or whoever
         // leaves it finds the lock free.
         fence(Ordering::SeqCst);
+    }
+
+    /// Notes that the peer has sent its last byte. A mark follows, which orders it.
+    pub(crate) fn half_close(&self) {
+        self.half_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has.
+    #[inline]
+    pub(crate) fn is_half_closed(&self) -> bool {
+        self.half_closed.load(Ordering::Relaxed)
     }
 
     /// Notes that it waits for a turn; false when it does already.

@@ -17,6 +17,8 @@ pub(crate) struct Socket {
     /// Replies that it did not take; those before `sent` it did.
     output: Vec<u8>,
     sent: usize,
+    /// The peer has sent its last byte, which may not have been read yet.
+    pub(crate) half_closed: bool,
     /// The peer has said its last word, and it was read.
     pub(crate) ended: bool,
     /// It failed.
@@ -39,6 +41,7 @@ impl Socket {
             fd,
             output: Vec::new(),
             sent: 0,
+            half_closed: false,
             ended: false,
             broken: false,
             receiving: Pace::default(),
@@ -57,7 +60,9 @@ impl Socket {
                 }
                 Ok((count, _)) => {
                     self.receiving.bytes += count as u64;
-                    return (count, count == buffer.len());
+                    // Fewer bytes than asked for: the socket is empty, and what comes next is announced anew. The end of
+                    // the stream is no byte, and was announced already if it came together with the last ones.
+                    return (count, count == buffer.len() || self.half_closed);
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return (0, false),

@@ -54,6 +54,7 @@ pub(crate) fn serve(door: &SqlDoor, desk: &mut Desk, place: usize, hung_up: bool
             return;
         };
         let Some(connection) = guard.as_mut() else { return };
+        connection.socket.half_closed = found.is_half_closed();
         match desk.guarded_turn(connection) {
             Next::Close => return door.places.close(place, guard),
             Next::Again => {
