@@ -352,6 +352,12 @@ fn writes_in_postgresqls_words() {
          DELETE FROM other WHERE id = ANY('{9}'::int[])",
     );
     assert_eq!(db.query("SELECT id, t_id, note FROM other ORDER BY id"), "1,1,again;2,77,second;10,2,NULL");
+    db.run(
+        "CREATE TABLE made (id INT PRIMARY KEY, twice INT AS (id * 2), token TEXT DEFAULT (upper('x' || 1)), n INT DEFAULT 7);\n\
+         INSERT INTO made VALUES (1, DEFAULT, DEFAULT), (2, 'own', 8);\n\
+         UPDATE made SET token = DEFAULT WHERE id = 2",
+    );
+    assert_eq!(db.query("SELECT id, twice, token, n FROM made ORDER BY id"), "1,2,X1,7;2,4,X1,8");
     assert_eq!(db.query("SELECT at, flag FROM t WHERE id = 1"), "2030-01-02 00:00:00+00:00,0");
     assert_eq!(db.query("SELECT id FROM t WHERE id = 1 FOR UPDATE"), "1");
     let notices = db.session.take_notices();
