@@ -198,3 +198,45 @@ fn types_are_known_through_several_subqueries() {
         described.columns.expect("columns").iter().map(|column| column.ty.sql_name()).collect();
     assert_eq!(types, ["boolean", "boolean[]"]);
 }
+
+#[test]
+fn conditions_expressions_and_views_are_described() {
+    let mut db = db();
+    db.run(
+        "CREATE TABLE item (id INT PRIMARY KEY, name TEXT, price INT CHECK (price >= 0),
+           upper_name TEXT GENERATED ALWAYS AS (upper(name)) STORED);
+         CREATE INDEX item_lower ON item (lower(name), id);
+         ALTER TABLE item ADD COLUMN note TEXT;
+         CREATE INDEX item_note ON item (note);
+         CREATE VIEW cheap AS SELECT id FROM item WHERE price < 10",
+    );
+    for (sql, answer) in [
+        (
+            "SELECT attname, attnum, attgenerated FROM pg_attribute WHERE attrelid = 'item'::regclass ORDER BY attnum",
+            "id,1,;name,2,;price,3,;upper_name,4,s;note,5,",
+        ),
+        (
+            "SELECT c.relname, i.indkey FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid \
+             WHERE i.indrelid = 'item'::regclass ORDER BY 1",
+            "item_lower,0 1;item_note,5;item_pkey,1",
+        ),
+        (
+            "SELECT pg_get_indexdef('item_lower'::regclass, 1, true), pg_get_indexdef('item_note'::regclass, 1, true)",
+            "(lower (name)),note",
+        ),
+        (
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'item'::regclass AND contype = 'c'",
+            "CHECK (price >= 0)",
+        ),
+        (
+            "SELECT is_generated, generation_expression, column_default FROM information_schema.columns \
+             WHERE table_name = 'item' AND column_name = 'upper_name'",
+            "ALWAYS,upper (name),NULL",
+        ),
+        ("SELECT relkind, pg_table_is_visible(oid) FROM pg_class WHERE relname = 'cheap'", "v,1"),
+        ("SELECT pg_get_viewdef('cheap'::regclass) = definition FROM pg_views", "1"),
+        ("SELECT table_name FROM information_schema.views", "cheap"),
+    ] {
+        assert_eq!(db.query(sql), answer, "{sql}");
+    }
+}

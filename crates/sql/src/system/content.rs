@@ -42,6 +42,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_tablespace", fixed::tablespaces),
     ("pg_type", types::types),
     ("pg_user", fixed::users),
+    ("pg_views", relations::views),
     ("sqlcached_indexes", own::indexes),
     ("sqlcached_sessions", own::sessions),
     ("sqlcached_settings", own::settings),
@@ -53,6 +54,7 @@ const CATALOG: &[(&str, Fill)] = &[
 const INFORMATION: &[(&str, Fill)] = &[
     ("applicable_roles", information::applicable_roles),
     ("character_sets", information::character_sets),
+    ("check_constraints", information::check_constraints),
     ("columns", information::columns),
     ("constraint_column_usage", information::constraint_column_usage),
     ("constraint_table_usage", information::constraint_table_usage),
@@ -64,6 +66,7 @@ const INFORMATION: &[(&str, Fill)] = &[
     ("table_constraints", information::table_constraints),
     ("table_privileges", information::table_privileges),
     ("tables", information::tables),
+    ("views", information::views),
 ];
 
 pub(super) fn fill(system: &System, rows: &mut Rows) {

@@ -2,6 +2,7 @@
 //! that they are the same in every thread, and after every restart that keeps the tables.
 
 use store::Table;
+use store::definition::ViewDef;
 
 /// PostgreSQL's own objects have smaller numbers.
 pub const FIRST_USER_OID: u32 = 16_384;
@@ -23,6 +24,7 @@ pub fn oid_of_table(table: &Table) -> u32 {
 pub(crate) enum Named {
     Index = 1,
     Constraint = 2,
+    View = 3,
 }
 
 /// The number of something that belongs to a table and has a name of its own.
@@ -33,6 +35,11 @@ pub(crate) fn oid_of_name(what: Named, table: u32, name: &str) -> u32 {
         (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
     });
     NAMED | (u32::try_from(hash >> 34).unwrap_or(0))
+}
+
+/// The number of a view.
+pub(crate) fn oid_of_view(view: &ViewDef) -> u32 {
+    oid_of_name(Named::View, 0, &view.name)
 }
 
 /// The number of a column's default.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use store::definition::{ColumnDef, SqlType};
+use store::definition::{CheckDef, ColumnDef, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
 use super::keywords::is_keyword;
 use super::oid::{Named, oid_of_name, oid_of_table};
 use crate::executor::type_of;
 use crate::hidden::predicate_of;
-use crate::table::Shape;
+use crate::table::{Column, Shape};
 use crate::text::token::quoted_name;
 
 /// PostgreSQL's numbers for the index methods.
@@ -32,17 +32,45 @@ pub(crate) struct ColumnFacts<'t> {
 /// The columns that `*` stands for.
 pub(crate) fn columns_of(table: &Table) -> Vec<ColumnFacts<'_>> {
     let shape = Shape::of(table);
-    let facts = |(at, shown): (usize, &crate::table::Shown)| {
-        let def = table.def().columns.get(at);
-        ColumnFacts {
-            name: shown.name.clone(),
-            ty: def.map_or(SqlType::Int8, |_| type_of(table, at)),
-            modifier: def.map_or(-1, |def| modifier(&def.declared)),
-            not_null: def.is_some_and(|def| def.not_null),
-            def,
-        }
+    let facts = |shown: &crate::table::Shown| match shown.column {
+        Column::Stored(at) => column_at(table, at),
+        Column::Head(_) => None,
     };
-    shape.visible().iter().enumerate().map(facts).collect()
+    let head = |shown: &crate::table::Shown| ColumnFacts {
+        name: shown.name.clone(),
+        ty: SqlType::Int8,
+        modifier: -1,
+        not_null: false,
+        def: None,
+    };
+    shape.visible().iter().map(|shown| facts(shown).unwrap_or_else(|| head(shown))).collect()
+}
+
+/// The column at a position in the table's definition; one made for an index is called `expr`.
+pub(crate) fn column_at(table: &Table, at: usize) -> Option<ColumnFacts<'_>> {
+    let def = table.def().columns.get(at)?;
+    Some(ColumnFacts {
+        name: if def.hidden { "expr".to_owned() } else { def.name.clone() },
+        ty: type_of(table, at),
+        modifier: modifier(&def.declared),
+        not_null: def.not_null,
+        def: Some(def),
+    })
+}
+
+/// The number by which clients know the column at a position, from 1; 0 for an expression.
+pub(crate) fn number_of(table: &Table, at: usize) -> usize {
+    table.def().visible_columns().position(|(own, _)| own == at).map_or(0, |rank| rank + 1)
+}
+
+/// The number of a condition that all rows meet.
+pub(crate) fn check_oid(table: &Table, name: &str) -> u32 {
+    oid_of_name(Named::Constraint, oid_of_table(table), name)
+}
+
+/// The conditions that users declared; one that stands for `NOT NULL` while it is made is none.
+pub(crate) fn checks_of(table: &Table) -> impl Iterator<Item = &CheckDef> {
+    table.def().checks.iter().filter(|check| check.not_null.is_none())
 }
 
 /// `varchar(20)` and `numeric(10, 2)` as PostgreSQL keeps them in `atttypmod`.
@@ -130,10 +158,7 @@ impl IndexFacts {
         let def = self.index.as_ref().map(|index| index.def());
         let columns = self.columns.iter().enumerate().filter_map(|(at, &column)| {
             let column = table.def().columns.get(column)?;
-            let name = match &column.generated {
-                Some(generated) if column.hidden => format!("({})", generated.sql),
-                _ => identifier(&column.name),
-            };
+            let name = shown(column);
             let collation = def.and_then(|def| def.collations.get(at).copied().flatten());
             let collation = collation.map_or_else(String::new, |own| format!(" COLLATE {}", own.name()));
             let order = if def.is_some_and(|def| def.is_descending(at)) { " DESC" } else { "" };
@@ -171,6 +196,18 @@ impl IndexFacts {
 
     pub(crate) fn constraint_oid(&self, table: &Table) -> u32 {
         oid_of_name(Named::Constraint, oid_of_table(table), &self.name)
+    }
+}
+
+/// A column's name, or the expression that it was made for, by its position in the table's definition.
+pub(crate) fn shown_at(table: &Table, at: usize) -> Option<String> {
+    table.def().columns.get(at).map(shown)
+}
+
+fn shown(column: &ColumnDef) -> String {
+    match &column.generated {
+        Some(generated) if column.hidden => format!("({})", generated.sql),
+        _ => identifier(&column.name),
     }
 }
 

@@ -6,7 +6,7 @@ use store::value::Value;
 
 use super::super::System;
 use super::super::columns::LAYOUTS;
-use super::super::relation::{ColumnFacts, columns_of, indexes_of, tables_of};
+use super::super::relation::{ColumnFacts, checks_of, column_at, columns_of, indexes_of, tables_of};
 use super::super::rows::{Rows, int, text, yes_or_no};
 use super::fixed::{NAMESPACES, PUBLIC_NAME};
 use super::relations::default_text;
@@ -73,6 +73,9 @@ pub(super) fn tables(system: &System, rows: &mut Rows) {
     for table in tables_of(&catalog) {
         add(PUBLIC_NAME, table.name(), true, true);
     }
+    for view in catalog.views() {
+        add(PUBLIC_NAME, &view.name, false, false);
+    }
     for layout in LAYOUTS.iter() {
         add(layout.schema.name(), layout.name, layout.kind == "r", false);
     }
@@ -106,6 +109,8 @@ fn column_row(
     let size = size_of(column);
     let known = |size: Option<i64>| size.map_or(Value::Null, Value::Integer);
     let array = column.ty.is_array();
+    let is_generated = column.def.is_some_and(|def| def.generated.is_some());
+    let default = default_text(column).map_or(Value::Null, Value::Text);
     let udt = format!("{}{}", if array { "_" } else { "" }, column.ty.name());
     rows.add([
         ("table_catalog", database(system)),
@@ -113,7 +118,7 @@ fn column_row(
         ("table_name", text(table)),
         ("column_name", text(&column.name)),
         ("ordinal_position", int(number)),
-        ("column_default", default_text(column).map_or(Value::Null, Value::Text)),
+        ("column_default", if is_generated { Value::Null } else { default.clone() }),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("data_type", text(if array { "ARRAY".to_owned() } else { column.ty.sql_name() }.as_str())),
         ("character_maximum_length", known(size.characters)),
@@ -129,7 +134,8 @@ fn column_row(
         ("is_self_referencing", yes_or_no(false)),
         ("is_identity", yes_or_no(false)),
         ("identity_cycle", yes_or_no(false)),
-        ("is_generated", text("NEVER")),
+        ("is_generated", text(if is_generated { "ALWAYS" } else { "NEVER" })),
+        ("generation_expression", if is_generated { default.clone() } else { Value::Null }),
         ("is_updatable", yes_or_no(schema == PUBLIC_NAME)),
     ]);
 }
@@ -203,13 +209,40 @@ pub(super) fn table_constraints(system: &System, rows: &mut Rows) {
     }
 }
 
+/// `information_schema.check_constraints`
+pub(super) fn check_constraints(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for check in checks_of(table) {
+            rows.add([
+                ("constraint_catalog", database(system)),
+                ("constraint_schema", text(PUBLIC_NAME)),
+                ("constraint_name", text(&check.name)),
+                ("check_clause", text(&check.sql)),
+            ]);
+        }
+    }
+}
+
+/// `information_schema.views`
+pub(super) fn views(system: &System, rows: &mut Rows) {
+    for view in system.catalog().views() {
+        rows.add([
+            ("table_catalog", database(system)),
+            ("table_schema", text(PUBLIC_NAME)),
+            ("table_name", text(&view.name)),
+            ("view_definition", text(&view.sql)),
+            ("check_option", text("NONE")),
+        ]);
+    }
+}
+
 /// Each column of each constraint, with the constraint's name and the column's place in it.
 fn constraint_columns(system: &System, mut each: impl FnMut(&Table, &str, &str, i64)) {
     let catalog = system.catalog();
     for table in tables_of(&catalog) {
-        let columns = columns_of(table);
         for index in indexes_of(table).iter().filter(|index| index.constraint) {
-            for (place, column) in (1..).zip(index.columns.iter().filter_map(|&at| columns.get(at))) {
+            for (place, column) in (1..).zip(index.columns.iter().filter_map(|&at| column_at(table, at))) {
                 each(table, &index.name, &column.name, place);
             }
         }

@@ -1,13 +1,15 @@
 //! Tables, their columns, indexes and constraints.
 
 use store::Table;
-use store::definition::SqlType;
+use store::definition::{ColumnDef, Identity, SqlType};
 use store::value::Value;
 
 use super::super::System;
 use super::super::columns::LAYOUTS;
-use super::super::oid::{oid_of_default, oid_of_table};
-use super::super::relation::{ColumnFacts, IndexFacts, columns_of, indexes_of, tables_of};
+use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
+use super::super::relation::{
+    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of, tables_of,
+};
 use super::super::rows::{Rows, flag, int, text};
 use super::fixed::{CACHE_METHOD, DEFAULT_COLLATION, OWNER, PUBLIC, PUBLIC_NAME, namespace_of};
 use super::types::facts_of;
@@ -24,6 +26,18 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
         for index in indexes_of(table) {
             index_class(table, &index, rows);
         }
+    }
+    for view in catalog.views() {
+        rows.add([
+            ("oid", int(oid_of_view(view))),
+            ("relname", text(&view.name)),
+            ("relnamespace", int(PUBLIC)),
+            ("relowner", int(OWNER)),
+            ("relpersistence", text("p")),
+            ("relkind", text("v")),
+            ("relispopulated", flag(true)),
+            ("relreplident", text("n")),
+        ]);
     }
     for layout in LAYOUTS.iter() {
         rows.add([
@@ -51,6 +65,7 @@ fn table_class(table: &Table, rows: &mut Rows) {
         ("relam", int(CACHE_METHOD)),
         ("relpages", int(stats.bytes.div_ceil(PAGE_BYTES))),
         ("reltuples", Value::Real(stats.rows as f64)),
+        ("relchecks", int(checks_of(table).count())),
         ("relhasindex", flag(!indexes_of(table).is_empty())),
         // Rows are in memory only.
         ("relpersistence", text("u")),
@@ -102,9 +117,8 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
             attribute(oid_of_table(table), number, column, rows);
         }
         for index in indexes_of(table) {
-            for (number, column) in (1..).zip(index.columns.iter().filter_map(|&at| columns.get(at))) {
-                let column = ColumnFacts { name: column.name.clone(), def: None, ..*column };
-                attribute(index.oid, number, &ColumnFacts { not_null: false, ..column }, rows);
+            for (number, column) in (1..).zip(index.columns.iter().filter_map(|&at| column_at(table, at))) {
+                attribute(index.oid, number, &ColumnFacts { not_null: false, def: None, ..column }, rows);
             }
         }
     }
@@ -119,7 +133,12 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
 
 fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, rows: &mut Rows) {
     let facts = facts_of(column.ty);
-    let default = column.def.is_some_and(|def| def.default.is_some());
+    let is = |what: fn(&ColumnDef) -> bool| column.def.is_some_and(what);
+    let identity = match column.def.and_then(|def| def.identity) {
+        Some(Identity::Always) => "a",
+        Some(Identity::ByDefault) => "d",
+        None => "",
+    };
     rows.add([
         ("attrelid", int(relation)),
         ("attname", text(&column.name)),
@@ -134,7 +153,9 @@ fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, rows: &mut Ro
         ("attalign", text(facts.align)),
         ("attstorage", text(facts.storage)),
         ("attnotnull", flag(column.not_null)),
-        ("atthasdef", flag(default)),
+        ("atthasdef", flag(default_text(column).is_some())),
+        ("attgenerated", text(if is(|def| def.generated.is_some()) { "s" } else { "" })),
+        ("attidentity", text(identity)),
         ("attislocal", flag(true)),
         ("attcollation", int(if facts.collated { DEFAULT_COLLATION } else { 0 })),
     ]);
@@ -159,7 +180,14 @@ pub(super) fn defaults(system: &System, rows: &mut Rows) {
 
 /// A column's default as SQL; PostgreSQL shows the type of a text behind it, and clients take it off.
 pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
-    let default = column.def?.default.as_ref()?;
+    let def = column.def?;
+    if let Some(generated) = &def.generated {
+        return Some(generated.sql.clone());
+    }
+    if let Some(expression) = &def.default_sql {
+        return Some(expression.clone());
+    }
+    let default = def.default.as_ref()?;
     Some(match (column.ty, default) {
         (SqlType::Bool, Value::Integer(truth)) => if *truth == 0 { "false" } else { "true" }.to_owned(),
         (ty, Value::Text(_)) => format!("{}::{}", sql_literal(default), ty.sql_name()),
@@ -174,7 +202,8 @@ pub(super) fn indexes(system: &System, rows: &mut Rows) {
         for index in indexes_of(table) {
             let count = index.columns.len();
             let vector = |value: &str| text(&vec![value; count].join(" "));
-            let numbers: Vec<String> = index.columns.iter().map(|column| (column + 1).to_string()).collect();
+            let numbers: Vec<String> =
+                index.columns.iter().map(|&column| number_of(table, column).to_string()).collect();
             rows.add([
                 ("indexrelid", int(index.oid)),
                 ("indrelid", int(oid_of_table(table))),
@@ -199,8 +228,10 @@ pub(super) fn indexes(system: &System, rows: &mut Rows) {
 pub(super) fn constraints(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
     for table in tables_of(&catalog) {
+        check_constraints(table, rows);
         for index in indexes_of(table).iter().filter(|index| index.constraint) {
-            let numbers: Vec<String> = index.columns.iter().map(|column| (column + 1).to_string()).collect();
+            let numbers: Vec<String> =
+                index.columns.iter().map(|&column| number_of(table, column).to_string()).collect();
             rows.add([
                 ("oid", int(index.constraint_oid(table))),
                 ("conname", text(&index.name)),
@@ -217,6 +248,37 @@ pub(super) fn constraints(system: &System, rows: &mut Rows) {
                 ("conkey", text(&format!("[{}]", numbers.join(",")))),
             ]);
         }
+    }
+}
+
+/// The conditions among `pg_constraint`.
+fn check_constraints(table: &Table, rows: &mut Rows) {
+    for check in checks_of(table) {
+        rows.add([
+            ("oid", int(check_oid(table, &check.name))),
+            ("conname", text(&check.name)),
+            ("connamespace", int(PUBLIC)),
+            ("contype", text("c")),
+            ("convalidated", flag(true)),
+            ("conrelid", int(oid_of_table(table))),
+            ("confupdtype", text(" ")),
+            ("confdeltype", text(" ")),
+            ("confmatchtype", text(" ")),
+            ("conislocal", flag(true)),
+            ("conbin", text(&check.sql)),
+        ]);
+    }
+}
+
+/// `pg_views`
+pub(super) fn views(system: &System, rows: &mut Rows) {
+    for view in system.catalog().views() {
+        rows.add([
+            ("schemaname", text(PUBLIC_NAME)),
+            ("viewname", text(&view.name)),
+            ("viewowner", text(&system.owner())),
+            ("definition", text(&view.sql)),
+        ]);
     }
 }
 

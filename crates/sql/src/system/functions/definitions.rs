@@ -10,8 +10,8 @@ use super::{Call, FunctionDef, function, optional, truth};
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::content::{NAMESPACES, OWNER};
-use crate::system::oid::oid_of_table;
-use crate::system::relation::{IndexFacts, columns_of, identifier, indexes_of};
+use crate::system::oid::{oid_of_table, oid_of_view};
+use crate::system::relation::{IndexFacts, check_oid, checks_of, identifier, indexes_of, shown_at};
 use crate::system::rows::{int, text};
 use crate::text::token::unquoted;
 
@@ -36,7 +36,13 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_get_statisticsobjdef_columns", (1, 1), |_, _| Value::Null),
     function("pg_get_triggerdef", (1, 2), |_, _| Value::Null),
     function("pg_get_userbyid", (1, 1), user_by_id),
-    function("pg_get_viewdef", (1, 2), |_, _| Value::Null),
+    function("pg_get_viewdef", (1, 2), |system, call| {
+        let by_name = || call.text(0).and_then(|name| relation_oid(system, &name));
+        let oid = call.oid(0).or_else(by_name);
+        let catalog = system.catalog();
+        let view = catalog.views().find(|view| Some(oid_of_view(view)) == oid);
+        optional(view.map(|view| view.sql.clone()))
+    }),
     function("pg_indexes_size", (1, 1), |system, call| size_of(system, call, |sizes| sizes.indexes)),
     function("pg_opclass_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_operator_is_visible", (1, 1), |_, _| truth(true)),
@@ -87,6 +93,9 @@ pub(crate) fn relation_oid(system: &System, name: &str) -> Option<u32> {
     if in_schema("public") {
         if let Some(table) = catalog.table(&name) {
             return Some(oid_of_table(table));
+        }
+        if let Some(view) = catalog.view(&name) {
+            return Some(oid_of_view(view));
         }
         let indexes = catalog.tables().flat_map(|table| indexes_of(table));
         if let Some(index) = indexes.into_iter().find(|index| index.name.eq_ignore_ascii_case(&name)) {
@@ -182,8 +191,7 @@ fn index_definition(system: &System, call: &Call) -> Value {
         None | Some(0) => text(&index.definition(&table)),
         Some(number) => {
             let at = usize::try_from(number - 1).ok().and_then(|at| index.columns.get(at));
-            let columns = columns_of(&table);
-            optional(at.and_then(|&at| columns.get(at)).map(|column| identifier(&column.name)))
+            optional(at.and_then(|&at| shown_at(&table, at)))
         }
     }
 }
@@ -194,7 +202,11 @@ fn constraint_definition(system: &System, call: &Call) -> Value {
     let found = catalog.tables().find_map(|table| {
         let constraints = indexes_of(table).into_iter().filter(|index| index.constraint);
         let mut constraints = constraints.filter(|index| index.constraint_oid(table) == oid);
-        constraints.next().map(|index| index.constraint_definition(table))
+        let of_index = constraints.next().map(|index| index.constraint_definition(table));
+        of_index.or_else(|| {
+            let check = checks_of(table).find(|check| check_oid(table, &check.name) == oid)?;
+            Some(format!("CHECK ({})", check.sql))
+        })
     });
     optional(found)
 }
@@ -213,6 +225,7 @@ fn table_is_visible(system: &System, call: &Call) -> Value {
     match LAYOUTS.iter().find(|layout| layout.oid == oid) {
         Some(layout) => truth(layout.schema == Schema::Catalog),
         None if relation(system, oid).is_some() => truth(true),
+        None if system.catalog().views().any(|view| oid_of_view(view) == oid) => truth(true),
         None => Value::Null,
     }
 }
