@@ -1,16 +1,19 @@
 //! Random statements run here and on SQLite's own tables; the answers and the tables must be the same.
 //!
-//! `SEED=... cargo test -p sql --test differential` replays one run.
+//! `SEED=... cargo test -p sql --test differential` replays one run; `STATEMENTS=1000000` asks for more of them.
 
+mod clauses;
+#[path = "../common/mod.rs"]
 mod common;
+mod compare;
 
-use std::fmt::Write as _;
-
+use clauses::Change;
 use common::native::Native;
-use common::{Db, Rows, show};
+use common::{Db, Rows};
+use compare::{compare, same_class};
 use fastrand::Rng;
 use sql::{Done, SqlError};
-use store::value::{Value, ValueRef};
+use store::value::Value;
 
 /// Rounds with a schema of their own, and statements in each.
 const ROUNDS: u64 = 60;
@@ -58,7 +61,10 @@ fn run(transactional: bool) {
     #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
     let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
     let first: u64 = given.unwrap_or_else(|| fastrand::u64(..));
-    for round in 0..if given.is_some() { 1 } else { ROUNDS } {
+    #[expect(clippy::disallowed_methods, reason = "a test may be told how much to do")]
+    let asked = std::env::var("STATEMENTS").ok().map(|count| count.parse::<u64>().expect("a number"));
+    let rounds = asked.map_or(ROUNDS, |count| count.div_ceil(STATEMENTS as u64));
+    for round in 0..if given.is_some() { 1 } else { rounds } {
         let seed = first.wrapping_add(round);
         let mut world = World::new(seed, transactional);
         for _ in 0..STATEMENTS {
@@ -197,13 +203,14 @@ impl World {
     }
 
     fn read(&mut self) -> Result<(), String> {
-        let (sql, ordered) = self.select();
+        let (sql, ordered) = if self.rng.bool() { self.rare_select() } else { self.select() };
         self.log.push(sql.clone());
         let native = self.native(&sql);
         let ours = self.ours(&sql);
         let (native, ours) = match (native, ours) {
             (Ok(native), Ok((_, ours))) => (native, ours.rows),
-            (Err(_), Err(_)) => {
+            (Err(native), Err(ours)) => {
+                same_class(&native, ours.state)?;
                 self.log.pop();
                 return Ok(());
             }
@@ -218,9 +225,10 @@ impl World {
 
     fn write(&mut self) -> Result<(), String> {
         let at = self.rng.usize(0..self.tables.len());
-        let sql = self.change(at);
+        let Change { ours: sql, native } =
+            if self.rng.u32(0..3) == 0 { self.rare_change(at) } else { self.change(at).into() };
         self.log.push(sql.clone());
-        let native = self.native(&sql);
+        let native = self.native(&native);
         let ours = self.ours(&sql);
         match (native, ours) {
             (Ok(native), Ok((done, ours))) => {
@@ -231,7 +239,7 @@ impl World {
                 }
                 compare(native, ours.rows, false)?;
             }
-            (Err(_), Err(_)) => {}
+            (Err(native), Err(ours)) => same_class(&native, ours.state)?,
             (native, ours) => return Err(format!("native {native:?}, ours {ours:?}")),
         }
         self.compare_table(at)
@@ -432,6 +440,9 @@ impl World {
                 _ => {}
             }
         }
+        if self.rng.u32(0..8) == 0 {
+            return self.rare_condition(scope);
+        }
         let column = self.column_of(scope);
         match self.rng.u32(0..14) {
             0 => format!("{column} IS NULL"),
@@ -553,57 +564,4 @@ fn random_table(rng: &mut Rng, name: &str) -> Table {
         }
     }
     Table { name: name.to_owned(), columns, key, unique }
-}
-
-/// NULL, numbers by value, texts, blobs; then integers before equal floats, so that a list has one order.
-fn total(a: &[Value], b: &[Value]) -> std::cmp::Ordering {
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| ValueRef::compare(a.as_ref(), b.as_ref()))
-        .find(|order| order.is_ne())
-        .unwrap_or_else(|| a.len().cmp(&b.len()))
-}
-
-fn compare(mut native: Vec<Vec<Value>>, mut ours: Vec<Vec<Value>>, ordered: bool) -> Result<(), String> {
-    if !ordered {
-        native.sort_by(|a, b| total(a, b));
-        ours.sort_by(|a, b| total(a, b));
-    }
-    let same = native.len() == ours.len()
-        && native
-            .iter()
-            .zip(&ours)
-            .all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)));
-    if same {
-        return Ok(());
-    }
-    let mut message = String::new();
-    let print = |rows: &[Vec<Value>]| {
-        rows.iter()
-            .map(|row| {
-                row.iter()
-                    .map(|value| format!("{}:{}", show(value), class(value)))
-                    .collect::<Vec<_>>()
-                    .join(",")
-            })
-            .collect::<Vec<_>>()
-            .join(" | ")
-    };
-    let _ = write!(message, "native [{}]\n-- ours   [{}]", print(&native), print(&ours));
-    Err(message)
-}
-
-fn class(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "n",
-        Value::Integer(_) => "i",
-        Value::Real(_) => "r",
-        Value::Text(_) => "t",
-        Value::Blob(_) => "b",
-    }
-}
-
-/// Equal in value; `DISTINCT`, `min` and `GROUP BY` may pick any of several equal values (1 or 1.0).
-fn same_value(a: &Value, b: &Value) -> bool {
-    ValueRef::compare(a.as_ref(), b.as_ref()).is_eq()
 }
