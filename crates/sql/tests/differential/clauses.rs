@@ -22,7 +22,7 @@ impl World {
 
     /// An expression over the columns of some tables, of any type.
     fn expression(&mut self, scope: &[usize], depth: u32) -> String {
-        let column = self.column_of(scope);
+        let column = self.plain_column_of(scope);
         if depth == 0 {
             return if self.rng.u32(0..3) == 0 { self.any_value() } else { column };
         }
@@ -51,6 +51,30 @@ impl World {
             13 => format!("hex({left})"),
             14 => format!("upper(substr({left}, 1, 2))"),
             _ => left,
+        }
+    }
+
+    /// A column whose values keep their type: a key column of type ANY keeps a float without fraction as an integer.
+    fn plain_column_of(&mut self, scope: &[usize]) -> String {
+        let at = scope[self.rng.usize(0..scope.len())];
+        let table = &self.tables[at];
+        let plain = (0..table.columns.len())
+            .filter(|column| table.columns[*column].kind != "ANY" || !table.key.contains(column));
+        let plain: Vec<usize> = plain.collect();
+        match self.rng.choice(&plain) {
+            Some(&column) => self.tables[at].qualified()[column].clone(),
+            None => self.any_value(),
+        }
+    }
+
+    /// An expression for `RETURNING`. Not of the table itself: what a query there sees of a statement that is under
+    /// way is not defined.
+    fn returned(&mut self, at: usize) -> String {
+        loop {
+            let expression = self.expression(&[at], 2);
+            if !expression.contains("SELECT") {
+                return expression;
+            }
         }
     }
 
@@ -133,7 +157,7 @@ impl World {
             8 => {
                 let group = self.expression(&[at], 1);
                 (
-                    format!("SELECT {group} AS g, count(*), total(length({all}) IS NULL) FROM {table} GROUP BY {group} HAVING count(*) > 1")
+                    format!("SELECT {group} AS g, count(*), total(length({all}) IS NULL) FROM {table} GROUP BY g HAVING count(*) > 1")
                         .replace(&format!("length({all})"), &format!("length({})", self.column(at))),
                     false,
                 )
@@ -175,13 +199,13 @@ impl World {
                 format!("WITH c AS (SELECT * FROM {name} WHERE {condition}) DELETE FROM {name} WHERE EXISTS (SELECT 1 FROM c WHERE c.{0} IS {name}.{0}) RETURNING *", self.bare(at)).into()
             }
             5 => {
-                let (condition, expression) = (self.rare_condition(&[at]), self.expression(&[at], 2));
+                let (condition, expression) = (self.rare_condition(&[at]), self.returned(at));
                 format!("DELETE FROM {name} WHERE {condition} RETURNING {expression}").into()
             }
             6 => self.pair_update(at).into(),
             7 => {
                 let or = self.pick(&["ABORT", "FAIL", "REPLACE", "IGNORE"]);
-                let expression = self.expression(&[at], 1);
+                let expression = self.returned(at);
                 // One row, for FAIL keeps those before the one that failed.
                 format!("INSERT OR {or} INTO {name} VALUES {} RETURNING {expression}", self.row(at)).into()
             }
@@ -270,7 +294,9 @@ impl World {
 
     fn pair_update(&mut self, at: usize) -> String {
         let name = self.tables[at].name.clone();
-        let (Some(first), Some(second)) = (self.free_column(at), self.free_column(at)) else {
+        let pair = self.free_column(at).zip(self.free_column(at));
+        // The parser refuses a column twice in one pair, where SQLite lets the rightmost count.
+        let Some((first, second)) = pair.filter(|(first, second)| first.name != second.name) else {
             return format!("UPDATE {name} SET {0} = {0} WHERE {1}", self.bare(at), self.condition(&[at], 1));
         };
         let (a, b, condition) = (self.value_for(&first), self.value_for(&second), self.condition(&[at], 1));
