@@ -18,6 +18,7 @@ use crate::describe::{Column, Description, OwnedColumn, lent};
 use crate::dialect;
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
+use crate::facts;
 use crate::function;
 use crate::hidden;
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
@@ -146,6 +147,7 @@ impl Executor {
         system.register(&connection)?;
         function::register(&connection, &sight)?;
         store.set_compute(compute::maker(store.clock()));
+        facts::register(&connection, &sight)?;
         let (own, since, written) = (None, 0, RefCell::default());
         let core = Core { store, sight, catalog, connection, system, limits, own, since, written };
         let mut executor = Self { core, cache, registered: HashMap::new(), views: HashMap::new() };
@@ -180,7 +182,12 @@ impl Executor {
         self.core.system.begin(&self.core.catalog, session.identity());
         self.core.sight.start_watch(&self.core.limits, session, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
+        self.core.sight.set_facts(session.facts);
         let result = heap::capped(heap_bytes, || self.run_current(session, sql, parameters, out));
+        if let Ok(done) = &result {
+            session.facts = self.core.sight.facts();
+            session.facts.note(done);
+        }
         result.map_err(|error| {
             session.fail();
             self.core.sight.take_failure().unwrap_or(error)

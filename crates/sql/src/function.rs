@@ -18,7 +18,7 @@ use store::value::Value;
 
 use crate::error::SqlError;
 use crate::sqlite::{Arguments, Connection, Volatility};
-use crate::system;
+use crate::{facts, system};
 
 pub(crate) use cast::bound;
 pub(crate) use def::{Caller, Now, Returns};
@@ -94,6 +94,9 @@ const RENAMED: &[(&str, Returns)] = &[
     ("has_schema_privilege", Returns::Type(SqlType::Bool)),
     ("has_database_privilege", Returns::Type(SqlType::Bool)),
     ("txid_current", Returns::Type(SqlType::Int8)),
+    ("changes", Returns::Type(SqlType::Int8)),
+    ("total_changes", Returns::Type(SqlType::Int8)),
+    ("last_insert_rowid", Returns::Type(SqlType::Int8)),
 ];
 
 fn all() -> impl Iterator<Item = &'static FunctionDef> {
@@ -106,7 +109,11 @@ fn find(name: &str) -> Option<&'static FunctionDef> {
 
 /// Whether a statement may call this function.
 pub(crate) fn is_allowed(name: &str) -> bool {
-    find(name).is_some() || SQLITE_WORDS.contains(&name) || cast::is_cast(name) || system::is_function(name)
+    find(name).is_some()
+        || facts::FUNCTIONS.contains(&name)
+        || SQLITE_WORDS.contains(&name)
+        || cast::is_cast(name)
+        || system::is_function(name)
 }
 
 /// Functions that SQLite knows without parentheses.

@@ -45,6 +45,7 @@ mod dialect;
 mod direct;
 mod error;
 mod executor;
+mod facts;
 mod function;
 mod hidden;
 pub mod limits;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{SqlError, state};
+use crate::facts::Facts;
 use crate::limits::NOTICES_MAX;
 use crate::transaction::Block;
 
@@ -60,6 +61,8 @@ pub struct Session {
     /// In the place of the executor's limit.
     statement_timeout: Option<Duration>,
     notices: Vec<Notice>,
+    /// What its statements wrote.
+    pub(crate) facts: Facts,
     identity: Identity,
 }
 

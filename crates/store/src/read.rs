@@ -113,6 +113,16 @@ impl Store {
         found.is_some_and(|entry| self.load_stable(entry.location, row))
     }
 
+    /// How often the row under a key was read, as eviction counts: up to 3, where 3 is three or more. A row that eviction
+    /// passed over begins anew. 0 where there is no row.
+    pub fn hits(&self, table: &Table, key: &[u8]) -> u8 {
+        let hash = self.arena.hash(table.id(), key);
+        match self.arena.lookup(hash, table.id(), key) {
+            Lookup::Hit(read) => read.slot().map_or(0, |slot| self.arena.frequency(slot)),
+            _ => 0,
+        }
+    }
+
     /// Asks memory for the index bucket of a key that is going to be looked up; [`Store::prefetch_row`] is to follow,
     /// when the buckets of some other keys were asked for.
     #[inline]

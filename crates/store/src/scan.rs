@@ -159,7 +159,7 @@ pub struct IndexScan {
     pub(crate) reverse: bool,
     /// The last index entry read.
     after: Option<Resume>,
-    /// Rows handed out with the sort key of `after`, so that one which moved meanwhile is not met twice.
+    /// Rows handed out, those with the sort key of `after` among them, so that one which moved is not met twice.
     met: HashSet<u64>,
     /// How many entries had come when the last chunk was read, and whether any came between two chunks: only then
     /// can a row have moved.
@@ -363,22 +363,15 @@ impl IndexScan {
         });
     }
 
-    /// Notes where the chunk ended, and which of the rows handed out could be met again there.
+    /// Notes where the chunk ended, and which of the rows handed out could be met again there: all of the chunk, for
+    /// to tell those of its last key apart costs more.
     fn remember(&mut self, view: &View<'_>, last: Option<Resume>, rows: &[RowBuf]) {
         let Some(last) = last else { return };
-        let same = self.after.as_ref().is_some_and(|after| after.key == last.key);
-        if !same {
+        if self.after.as_ref().is_none_or(|after| after.key != last.key) {
             self.met.clear();
         }
-        let mut key = Vec::new();
-        for row in rows.iter().rev() {
-            // Between two equal keys lie only equal ones.
-            if !same {
-                self.index.sort_key(row, &mut key);
-                if key != last.key {
-                    break;
-                }
-            }
+        self.met.reserve(rows.len());
+        for row in rows {
             let hash = self.hash(view, row);
             self.met.insert(hash.0);
         }

@@ -33,6 +33,8 @@ pub(crate) enum Head {
     Size,
     /// Its CAS value.
     Cas,
+    /// How often it was read, as eviction counts.
+    Hits,
     /// The memcached client's flags.
     Flags,
 }
@@ -49,6 +51,11 @@ pub(crate) const HIDDEN: &[(&str, Head, Option<&str>)] = &[
     ("_age", Head::Age, Some("seconds since it was written")),
     ("_size", Head::Size, Some("bytes it takes in memory")),
     ("_cas", Head::Cas, Some("its CAS value, which every write changes")),
+    (
+        "_hits",
+        Head::Hits,
+        Some("how often it was read of late, as eviction counts: 0 to 3, where 3 is three or more"),
+    ),
     ("_flags", Head::Flags, Some("the 32 bits that a memcached client stored with it")),
 ];
 

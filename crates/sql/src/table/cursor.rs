@@ -11,9 +11,10 @@ use store::{Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, Table, TableS
 use super::coerce::{Sought, sought};
 use super::column::{Column, Head};
 use super::identity::Identity;
-use super::plan::{Equal, IndexPlan, KeyPlan, Next, Plan, ends, is_row_number};
+use super::plan::{Equal, IndexPlan, KeyPlan, Next, Plan, ends};
 use super::{ListRow, TableModule};
 use crate::error::SqlError;
+use crate::facts::row_number;
 use crate::sqlite::{Arguments, Cursor, Output};
 
 /// A cursor of one statement.
@@ -318,6 +319,7 @@ impl TableCursor {
             Head::Age => ValueRef::Integer(age() / i64::from(ticks_per_second())),
             Head::Size => ValueRef::Integer(i64::try_from(row.size()).unwrap_or(i64::MAX)),
             Head::Cas => ValueRef::Integer(row.cas().cast_signed()),
+            Head::Hits => ValueRef::Integer(i64::from(store.hits(&module.table, row.key()))),
             Head::Flags => ValueRef::Integer(i64::from(row.client_flags())),
         });
     }
@@ -383,10 +385,7 @@ impl Cursor for TableCursor {
             return i64::try_from(*next).unwrap_or(i64::MAX);
         }
         let (table, key) = (&self.module.table, self.row.key());
-        let def = table.def();
-        if def.primary_key.first().is_none_or(|&column| is_row_number(table, column))
-            && let Ok(ValueRef::Integer(number)) = table.keys().column(key, 0)
-        {
+        if let Some(number) = row_number(table, key) {
             return number;
         }
         rapidhash::v3::rapidhash_v3(key).cast_signed()
@@ -486,7 +485,7 @@ fn expires_at<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) 
 /// The head of a row that is not stored yet.
 fn listed_head<'a>(module: &TableModule, row: &ListRow, head: Head) -> ValueRef<'a> {
     match head {
-        Head::List | Head::Pick | Head::Row | Head::Size => ValueRef::Null,
+        Head::List | Head::Pick | Head::Row | Head::Size | Head::Hits => ValueRef::Null,
         Head::Ttl => seconds_left(module, row.expiry, || 0),
         Head::ExpiresAt => expires_at(module, row.expiry, || 0),
         Head::Age => ValueRef::Integer(0),

@@ -20,7 +20,7 @@ pub(crate) use coerce::{Sought, sought};
 pub(crate) use column::{Column, HIDDEN, Head, Shape, Shown, declaration};
 pub(crate) use cursor::TableCursor;
 pub(crate) use identity::{Identity, expiry_of_word, word_of_expiry};
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Plan, is_row_number};
 pub use sight::Cancel;
 pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Sight};
 

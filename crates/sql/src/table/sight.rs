@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::value::Value;
-use store::{Store, View};
+use store::{Store, Table, View};
 
 use crate::error::{SqlError, state};
+use crate::facts::Facts;
 use crate::function::{self, Caller, Now};
 use crate::limits::{Limits, PROGRESS_OPERATIONS};
 use crate::session::Session;
@@ -73,6 +74,8 @@ pub(crate) struct Sight {
     failure: RefCell<Option<SqlError>>,
     /// When the statement began, in milliseconds since 1970.
     now_ms: Cell<u64>,
+    /// What the session's statements wrote so far.
+    facts: Cell<Facts>,
     /// Tables that statements may read, in lower case.
     known: RefCell<HashSet<String>>,
     /// On while this crate defines a view.
@@ -100,6 +103,7 @@ impl Sight {
             picked: RefCell::default(),
             failure: RefCell::default(),
             now_ms: Cell::new(0),
+            facts: Cell::default(),
             known: RefCell::default(),
             defining: Cell::new(false),
             watch: Watch::default(),
@@ -160,6 +164,22 @@ impl Sight {
 
     pub(crate) fn picked(&self) -> Vec<Vec<u8>> {
         self.picked.borrow().clone()
+    }
+
+    /// Lends a session's numbers to the functions that tell them.
+    pub(crate) fn set_facts(&self, facts: Facts) {
+        self.facts.set(facts);
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        self.facts.get()
+    }
+
+    /// Takes note of a row inserted under a key.
+    pub(crate) fn note_inserted(&self, table: &Table, key: &[u8]) {
+        let mut facts = self.facts.get();
+        facts.note_inserted(table, key);
+        self.facts.set(facts);
     }
 
     /// Sets which tables statements may read.

@@ -80,6 +80,8 @@ pub(crate) struct Batch {
     /// Whether rows are returned.
     returning: bool,
     bytes: usize,
+    /// The key of the row inserted last.
+    inserted: Option<Vec<u8>>,
 }
 
 impl Batch {
@@ -99,12 +101,25 @@ impl Batch {
             effects: Vec::new(),
             returning,
             bytes: 0,
+            inserted: None,
         }
     }
 
     /// How many rows the statement wrote.
     pub(crate) fn affected(&self) -> u64 {
         self.effects.len() as u64
+    }
+
+    /// Takes note of a row that is new.
+    pub(crate) fn note_inserted(&mut self, key: &[u8]) {
+        let last = self.inserted.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+    }
+
+    /// The key of the row inserted last.
+    pub(crate) fn last_inserted(&self) -> Option<&[u8]> {
+        self.inserted.as_deref()
     }
 
     /// Whether the statement returns rows.

@@ -231,6 +231,9 @@ fn put(
     payload: Vec<u8>,
 ) -> Result<(), SqlError> {
     let row = batch.returns().then(|| listed(&draft, view.now()));
+    if !matches!(before, Before::Version(_)) {
+        batch.note_inserted(&key);
+    }
     let change = batch.put(key, before, draft, payload)?;
     batch.count(change, || row.unwrap_or_default());
     Ok(())

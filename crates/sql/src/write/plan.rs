@@ -71,6 +71,9 @@ impl WritePlan {
             Verb::Insert(plan) => run.commit(&mut Again::Insert(plan), returning, self.returning.as_mut())?,
             Verb::Change(plan) => run.commit(&mut Again::Change(plan), returning, self.returning.as_mut())?,
         };
+        if let Some(key) = batch.last_inserted() {
+            core.sight.note_inserted(&self.table, key);
+        }
         if let Some(returning) = &self.returning {
             out.columns(&lent(&returning.columns));
             for row in &rows {

@@ -296,7 +296,12 @@ impl SinglePlan {
                 Step::Done(done) => return Ok(Some(done)),
                 Step::General => return Ok(None),
                 Step::Write(tag) => match core.store.commit(std::slice::from_ref(&*write)) {
-                    Ok(_) => return Ok(Some(wrote(tag, 1))),
+                    Ok(_) => {
+                        if !matches!(write.expect, Expect::Version(_)) {
+                            core.sight.note_inserted(table, &write.key);
+                        }
+                        return Ok(Some(wrote(tag, 1)));
+                    }
                     Err(WriteError::Lost(_)) => {
                         if let Some(done) = self.after_loss()? {
                             return Ok(Some(done));

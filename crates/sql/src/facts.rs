@@ -1,0 +1,68 @@
+//! What a session's statements wrote: `changes()`, `total_changes()`, `last_insert_rowid()`.
+//!
+//! SQLite has functions of these names, but it writes nothing here, so they are ours: a session keeps the numbers, and
+//! the executor that runs its statement lends them to the functions.
+
+use std::rc::Rc;
+
+use store::Table;
+use store::value::{Value, ValueRef};
+
+use crate::executor::Done;
+use crate::sqlite::{Connection, Failure, Volatility};
+use crate::table::{Sight, is_row_number};
+
+/// The numbers of one session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Rows that the last statement which writes wrote.
+    changes: i64,
+    /// Rows written since the session began.
+    total: i64,
+    /// The number of the last row inserted into a table that numbers its rows.
+    last_row: i64,
+}
+
+/// The functions' names.
+pub(crate) const FUNCTIONS: &[&str] = &["changes", "total_changes", "last_insert_rowid"];
+
+/// Statements that write rows, by their tag.
+const WRITES: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
+
+impl Facts {
+    /// Takes note of a statement that worked.
+    pub(crate) fn note(&mut self, done: &Done) {
+        if WRITES.contains(&done.tag) {
+            self.changes = i64::try_from(done.affected).unwrap_or(i64::MAX);
+            self.total = self.total.saturating_add(self.changes);
+        }
+    }
+
+    /// Takes note of a row inserted under a key.
+    pub(crate) fn note_inserted(&mut self, table: &Table, key: &[u8]) {
+        if let Some(number) = row_number(table, key) {
+            self.last_row = number;
+        }
+    }
+}
+
+/// The number of a row, where its key is one: in a table without a key, and under a single INTEGER key.
+pub(crate) fn row_number(table: &Table, key: &[u8]) -> Option<i64> {
+    let numbered = table.def().primary_key.first().is_none_or(|&column| is_row_number(table, column));
+    match table.keys().column(key, 0) {
+        Ok(ValueRef::Integer(number)) if numbered => Some(number),
+        _ => None,
+    }
+}
+
+/// Makes the functions known to a connection.
+pub(crate) fn register(connection: &Connection, sight: &Rc<Sight>) -> Result<(), Failure> {
+    let numbers: [fn(Facts) -> i64; 3] = [|facts| facts.changes, |facts| facts.total, |facts| facts.last_row];
+    for (name, number) in FUNCTIONS.iter().zip(numbers) {
+        let sight = Rc::clone(sight);
+        connection.create_function(name, 0, Volatility::Volatile, move |_| {
+            Ok(Value::Integer(number(sight.facts())))
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! What a session knows of its writes, and what a row tells of itself.
+
+mod common;
+
+use std::time::Duration;
+
+use common::Db;
+use sql::Session;
+
+#[test]
+fn a_session_knows_what_it_wrote() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);\nCREATE TABLE log (line TEXT)");
+    assert_eq!(db.query("SELECT changes(), total_changes(), last_insert_rowid()"), "0,0,0");
+    db.run("INSERT INTO t VALUES (7, 'x'), (9, 'y'), (8, 'z')");
+    assert_eq!(db.query("SELECT changes(), total_changes(), last_insert_rowid()"), "3,3,8");
+    db.run("UPDATE t SET b = 'w' WHERE a > 7");
+    assert_eq!(db.query("SELECT changes(), total_changes(), last_insert_rowid()"), "2,5,8");
+    assert_eq!(db.state("INSERT INTO t VALUES (100, 'a'), (7, 'taken')"), "23505");
+    assert_eq!(
+        db.query("SELECT changes(), total_changes(), last_insert_rowid()"),
+        "2,5,8",
+        "a failure wrote nothing"
+    );
+    db.run("INSERT OR IGNORE INTO t VALUES (7, 'ignored')");
+    assert_eq!(db.query("SELECT changes(), last_insert_rowid()"), "0,8");
+    db.run("INSERT INTO t VALUES (8, 'n') ON CONFLICT (a) DO UPDATE SET b = excluded.b");
+    assert_eq!(db.query("SELECT changes(), last_insert_rowid()"), "1,8", "an update is no insertion");
+    db.run("INSERT INTO log VALUES ('one');\nINSERT INTO log VALUES ('two')");
+    let last = db.query("SELECT max(rowid) FROM log");
+    assert_eq!(db.query("SELECT last_insert_rowid()"), last);
+    db.run("INSERT INTO t VALUES (last_insert_rowid() + 1000, 'after')");
+    assert_eq!(db.query("SELECT count(*) FROM t WHERE b = 'after' AND a > 1000"), "1");
+    db.run("DELETE FROM t WHERE a = 9");
+    assert_eq!(db.query("SELECT changes()"), "1");
+    db.run("REPLACE INTO t VALUES (7, 'r')");
+    assert_eq!(db.query("SELECT changes(), last_insert_rowid()"), "1,7");
+
+    let own = std::mem::replace(&mut db.session, Session::new());
+    assert_eq!(
+        db.query("SELECT changes(), total_changes(), last_insert_rowid()"),
+        "0,0,0",
+        "another session"
+    );
+    db.session = own;
+    assert_eq!(db.query("SELECT changes(), last_insert_rowid()"), "1,7");
+}
+
+#[test]
+fn a_rows_end_is_a_column() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (a INT PRIMARY KEY, page INT) WITH (ttl = '1 min');
+CREATE INDEX t_page ON t (page);
+INSERT INTO t VALUES (1, 17), (2, 17), (3, 18);
+INSERT INTO t (a, page, _ttl) VALUES (4, 18, 5), (5, 18, NULL)",
+    );
+    assert_eq!(db.query("SELECT a, _ttl FROM t ORDER BY a"), "1,60;2,60;3,60;4,5;5,NULL");
+    db.run("UPDATE t SET _ttl = 600 WHERE page = 17");
+    assert_eq!(db.query("SELECT a, _ttl FROM t ORDER BY a"), "1,600;2,600;3,60;4,5;5,NULL");
+    db.run("UPDATE t SET _expires_at = 1700000030 WHERE a = 3");
+    assert_eq!(db.query("SELECT _ttl, _expires_at FROM t WHERE a = 3"), "30,1700000030");
+    // A write that does not name it keeps it; one of a whole new row does not.
+    db.run("UPDATE t SET page = 19 WHERE a = 5;\nREPLACE INTO t VALUES (2, 17)");
+    assert_eq!(db.query("SELECT a, _ttl FROM t WHERE a IN (2, 5) ORDER BY a"), "2,60;5,NULL");
+    db.run("INSERT INTO t (a, page, _ttl) VALUES (1, 17, 20) ON CONFLICT (a) DO UPDATE SET _ttl = excluded._ttl + 1");
+    assert_eq!(db.query("SELECT _ttl FROM t WHERE a = 1"), "21");
+    assert_eq!(db.query("UPDATE t SET _ttl = _ttl * 2 WHERE a = 1 RETURNING a, _ttl"), "1,42");
+    db.run("UPDATE t SET _ttl = 0 WHERE a = 1");
+    assert_eq!(db.query("SELECT count(*) FROM t WHERE a = 1"), "0", "it has come to its end");
+    db.clock.advance(Duration::from_secs(61));
+    assert_eq!(db.query("SELECT a, _age >= 61, _expires_at FROM t"), "5,1,NULL");
+    for read_only in ["_age", "_size", "_cas", "_hits"] {
+        assert_eq!(db.state(&format!("UPDATE t SET {read_only} = 1")), "428C9");
+        assert_eq!(db.state(&format!("INSERT INTO t (a, {read_only}) VALUES (9, 1)")), "428C9");
+    }
+    assert_eq!(db.state("UPDATE t SET _ttl = 'soon'"), "22P02");
+}
+
+#[test]
+fn a_rows_reads_are_counted_as_eviction_counts_them() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT PRIMARY KEY);\nINSERT INTO t VALUES (1), (2)");
+    assert_eq!(db.query("SELECT a, _hits FROM t ORDER BY a"), "1,0;2,0", "a scan counts nothing");
+    for _ in 0..5 {
+        db.query("SELECT a FROM t WHERE a = 2");
+    }
+    assert_eq!(db.query("SELECT a, _hits FROM t ORDER BY a"), "1,0;2,3");
+    assert_eq!(db.query("SELECT a FROM t WHERE _hits = 0 AND _age >= 0"), "1");
+}
