@@ -155,19 +155,16 @@ impl World {
                 )
             }
             8 => {
-                let group = self.expression(&[at], 1);
-                (
-                    format!("SELECT {group} AS g, count(*), total(length({all}) IS NULL) FROM {table} GROUP BY g HAVING count(*) > 1")
-                        .replace(&format!("length({all})"), &format!("length({})", self.column(at))),
-                    false,
-                )
+                let (group, column) = (self.expression(&[at], 1), self.column(at));
+                let list = format!("{group} AS g, count(*), total(length({column}) IS NULL)");
+                (format!("SELECT {list} FROM {table} GROUP BY g HAVING count(*) > 1"), false)
             }
             9 => (
                 format!(
-                    "SELECT a.*, b.* FROM {table} AS a JOIN {table} AS b ON a.{} = b.{} WHERE {}",
+                    "SELECT a.*, b.* FROM {table} AS a JOIN {table} AS b ON a.{} = b.{} WHERE a.{} IS NOT NULL",
                     self.bare(at),
                     self.bare(at),
-                    format!("a.{} IS NOT NULL", self.bare(at))
+                    self.bare(at)
                 ),
                 false,
             ),
