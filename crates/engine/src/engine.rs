@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sql::{Executor, Limits, SqlError};
-use store::Store;
+use store::{Departure, Store};
 
 use crate::activity::Activity;
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
+use crate::json;
 use crate::lane::Lane;
 use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
 
@@ -103,6 +104,14 @@ impl Engine {
     /// The store's housekeeping: a bounded piece of work, to be called each tick.
     pub fn tick(&self) {
         self.store.tick();
+        self.announce();
+    }
+
+    /// Tells listeners which rows left the tables that name a channel.
+    fn announce(&self) {
+        for departure in self.store.take_departures() {
+            self.channels.notify(SERVER_PROCESS, &departure.channel, &announcement(&departure));
+        }
     }
 
     /// The settings it was made with.
@@ -154,4 +163,22 @@ impl Engine {
         }
         totals
     }
+}
+
+/// The number under which the server itself announces: no session has it.
+const SERVER_PROCESS: i32 = 0;
+
+/// A departure as listeners get it: a JSON object of one line.
+fn announcement(departure: &Departure) -> String {
+    let mut text = format!("{{\"event\":\"{}\",\"table\":", departure.cause.name()).into_bytes();
+    json::write_text(&departure.table, &mut text);
+    if let Some(key) = &departure.key {
+        text.extend_from_slice(b",\"key\":");
+        match std::str::from_utf8(key) {
+            Ok(key) => json::write_text(key, &mut text),
+            Err(_) => json::write_value(store::value::ValueRef::Blob(key), &mut text),
+        }
+    }
+    text.push(b'}');
+    String::from_utf8_lossy(&text).into_owned()
 }

@@ -12,6 +12,7 @@ use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEn
 use parking_lot::Mutex;
 
 use crate::clock::Tick;
+use crate::departure::Cause;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::renew::Renewal;
@@ -250,6 +251,7 @@ impl Store {
         self.withdraw(commit, order);
         match turned {
             Ok(true) => {
+                self.announce_replaced(commit, &before);
                 self.purge_kept();
                 Ok(Attempt::Committed)
             }
@@ -404,6 +406,14 @@ impl Store {
             if !self.make_room() {
                 return Err(WriteError::Full);
             }
+        }
+    }
+
+    /// Notes for listeners which rows a published commit replaced or removed.
+    fn announce_replaced(&self, commit: &Commit, before: &[Before]) {
+        for (staged, _) in commit.staged.iter().zip(before).filter(|(_, before)| before.location.is_some()) {
+            let key = |out: &mut Vec<u8>| out.extend_from_slice(&staged.key);
+            self.departures.note(&staged.table, key, Cause::Invalidate);
         }
     }
 

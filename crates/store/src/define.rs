@@ -10,6 +10,7 @@ use crate::catalog::{BUILT_IN, Catalog};
 use crate::catalogue::{catalog_of, read_catalogue};
 use crate::clock::Tick;
 use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
+use crate::departure::Cause;
 use crate::error::DdlError;
 use crate::index::Index;
 use crate::queue::place;
@@ -309,7 +310,7 @@ impl Store {
                 }
                 let hash = self.arena.hash(built_in.id(), &key);
                 if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
-                    self.unpublish(&mut shard, built_in, Entry { slot, location });
+                    self.unpublish(&mut shard, built_in, Entry { slot, location }, Cause::Invalidate);
                 }
             }
         }

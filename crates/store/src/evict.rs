@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag, SlotId};
 
 use crate::clock::Tick;
+use crate::departure::Cause;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::queue::{NO_DEADLINE_CLASS, Sealed, SealedLists, SegmentSize, Standing, place};
@@ -286,7 +287,8 @@ impl Store {
             shard = self.shard(hash).lock();
         }
         let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
-        self.unpublish(&mut shard, table, Entry { slot, location });
+        let cause = if verdict == Verdict::Dead { Cause::Expire } else { Cause::Evict };
+        self.unpublish(&mut shard, table, Entry { slot, location }, cause);
         match verdict {
             Verdict::Dead => count(&table.state.counters.expired),
             _ => count(&table.state.counters.evicted),

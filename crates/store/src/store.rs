@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::catalog::Catalog;
 use crate::clock::{Clock, TICK_NS, TICKS_PER_SECOND, Tick};
 use crate::compute::Maker;
+use crate::departure::{Departure, Departures};
 use crate::error::DdlError;
 use crate::kept::KeptAccount;
 use crate::row::NEVER;
@@ -94,6 +95,7 @@ pub struct Store {
     pub(crate) checkpointed: AtomicU32,
     /// The tick at which the last look through the sealed segments left none that was due.
     pub(crate) nothing_due: AtomicU32,
+    pub(crate) departures: Departures,
     /// How a thread gets what computes expressions for it.
     pub(crate) compute: OnceLock<Maker>,
     /// Tells this store from others of the process.
@@ -143,6 +145,7 @@ impl Store {
             memory_bytes: options.memory_bytes,
             checkpointed: AtomicU32::new(0),
             nothing_due: AtomicU32::new(0),
+            departures: Departures::default(),
             compute: OnceLock::new(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
             arena,
@@ -216,6 +219,12 @@ impl Store {
         self.arena.set_dead_below(table.id(), table.state.limits.flushed_below.load(Ordering::Acquire));
         // Whoever makes room next finds the flushed segments first.
         self.nothing_due.store(0, Ordering::Relaxed);
+        self.departures.note_all(table);
+    }
+
+    /// What left tables that name a channel since the last call.
+    pub fn take_departures(&self) -> Vec<Departure> {
+        self.departures.take()
     }
 
     /// Flushes every table that memcached can reach, now or at a tick to come.

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use arena::{Entry, Hash, Location, Lookup, Queue, RowHead, RowParts, SegmentId};
 
 use crate::clock::Tick;
+use crate::departure::Cause;
 use crate::error::WriteError;
 use crate::index::Index;
 use crate::mutation::Mutation;
@@ -344,7 +345,7 @@ impl Store {
             // It may have been evicted, and whoever removes a row that is not there wants it away all the same.
             shard.removals.note(hash, self.arena.last_stamp());
             if let Some(entry) = found {
-                self.unpublish(&mut shard, table, entry);
+                self.unpublish(&mut shard, table, entry, Cause::Expire);
                 count(&table.state.counters.expired);
             }
             return Ok(Outcome::Missing);
@@ -378,7 +379,7 @@ impl Store {
         let maintained = table.state.maintained.load();
         if maintained.is_empty() {
             self.swap_slot(shard, table, change)?;
-            self.account_old(table, found);
+            self.part_with(table, found, unique);
             return Ok(());
         }
         SWAP.with_borrow_mut(|scratch| {
@@ -398,15 +399,30 @@ impl Store {
             }
             self.reorder(&maintained, old, new_row, matches!(unique, Unique::Check(_)), &mut scratch.keys);
             // Last: a segment without live bytes is recycled at once, and an index entry must not outlive its row.
-            self.account_old(table, found);
+            self.part_with(table, found, unique);
             Ok(())
         })
     }
 
-    fn account_old(&self, table: &Table, found: Option<Entry>) {
+    /// The version that was there is dead from here on.
+    fn part_with(&self, table: &Table, found: Option<Entry>, unique: Unique) {
         if let Some(entry) = found {
+            // A commit announces its rows itself, when it has been published.
+            if matches!(unique, Unique::Check(_)) {
+                self.announce(table, entry.location, Cause::Invalidate);
+            }
             self.account_out(table, entry.location);
         }
+    }
+
+    /// Notes for listeners that the row at a location left. Its bytes still stand there.
+    fn announce(&self, table: &Table, location: Location, cause: Cause) {
+        let copy_key = |key: &mut Vec<u8>| {
+            if let Some(row) = self.arena.row(location) {
+                row.copy_key(key);
+            }
+        };
+        self.departures.note(table, copy_key, cause);
     }
 
     fn swap_slot(&self, shard: &mut Shard, table: &Table, change: &SlotChange) -> Result<(), WriteError> {
@@ -435,7 +451,7 @@ impl Store {
     }
 
     /// Takes a row out of its slot and of every index.
-    pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry) {
+    pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry, cause: Cause) {
         let maintained = table.state.maintained.load();
         if !maintained.is_empty() {
             SWAP.with_borrow_mut(|scratch| {
@@ -446,6 +462,7 @@ impl Store {
         }
         self.arena.remove(&mut shard.token, entry.slot);
         table.state.census.leave();
+        self.announce(table, entry.location, cause);
         self.account_out(table, entry.location);
     }
 

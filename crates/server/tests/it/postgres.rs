@@ -18,6 +18,9 @@ fn sql_config() -> Config {
     Config { sql_addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config() }
 }
 
+/// The store's own, after which announcements come.
+const TICK: Duration = Duration::from_nanos(engine::TICK_NS);
+
 fn daemon() -> Daemon {
     daemon_with(&sql_config())
 }
@@ -327,6 +330,22 @@ fn notifications_reach_those_who_listen() {
     one.ask("UNLISTEN *");
     two.ask("NOTIFY news, 'nobody'");
     assert_eq!(one.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+}
+
+#[test]
+fn who_keeps_copies_hears_which_rows_left() {
+    let daemon = daemon();
+    let (mut listener, mut writer) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    let create = "CREATE TABLE frag (k TEXT PRIMARY KEY, v TEXT) WITH (prefix = 'frag:', value = 'v', notify = 'gone')";
+    assert_eq!(writer.ask(create), ["C CREATE TABLE"]);
+    assert_eq!(listener.ask("LISTEN gone"), ["C LISTEN"]);
+    assert_eq!(writer.ask("INSERT INTO frag VALUES ('17', 'old')"), ["C INSERT 0 1"]);
+    assert_eq!(writer.ask("UPDATE frag SET v = 'new'"), ["C UPDATE 1"]);
+    daemon.advance(TICK);
+    assert_eq!(listener.next().unwrap(), r#"A gone {"event":"invalidate","table":"frag","key":"frag:17"}"#);
+    assert_eq!(writer.ask("TRUNCATE frag"), ["C TRUNCATE TABLE"]);
+    daemon.advance(TICK);
+    assert_eq!(listener.next().unwrap(), r#"A gone {"event":"flush","table":"frag"}"#);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct TableOptions {
     pub prefix: Option<String>,
     /// The column that memcached reads and writes.
     pub value: Option<usize>,
+    /// The channel on which keys are announced whose rows left.
+    pub notify: Option<String>,
     /// Whether the primary key has an ordered index beside the hash index.
     pub ordered: bool,
 }
@@ -101,6 +103,13 @@ pub static OPTIONS: &[OptionDef] = &[
         print: |options, columns| Some(columns.get(options.value?)?.name.clone()),
     },
     OptionDef {
+        name: "notify",
+        meaning: "LISTEN on this channel hears which keys were invalidated, expired or evicted",
+        parse: |options, text, _| parse_channel(text).map(|channel| options.notify = channel),
+        reset: |options| options.notify = None,
+        print: |options, _| options.notify.clone(),
+    },
+    OptionDef {
         name: "ordered",
         meaning: "keep the primary key in order, for ranges and ORDER BY (on or off)",
         parse: |options, text, _| parse_switch(text).map(|on| options.ordered = on),
@@ -110,7 +119,7 @@ pub static OPTIONS: &[OptionDef] = &[
 ];
 
 /// Options that the design names and this version does not have; a promise not kept must not be silent.
-const NOT_YET: &[&str] = &["max_ops", "max_memory", "notify", "shared_memory", "compress", "snapshot"];
+const NOT_YET: &[&str] = &["max_ops", "max_memory", "shared_memory", "compress", "snapshot"];
 
 impl TableOptions {
     /// Sets one option from its text; `columns` are the table's, for options that name one.
@@ -206,6 +215,17 @@ fn parse_prefix(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
+/// A channel is named as `LISTEN` names one: an identifier.
+fn parse_channel(text: &str) -> Result<Option<String>, String> {
+    if is_off(text) {
+        return Ok(None);
+    }
+    if text.is_empty() || text.len() > super::NAME_BYTES_MAX {
+        return Err(format!("a channel's name has 1 to {} bytes", super::NAME_BYTES_MAX));
+    }
+    Ok(Some(text.into()))
+}
+
 fn parse_column(text: &str, columns: &[ColumnDef]) -> Result<usize, String> {
     find_column(columns, text).ok_or_else(|| "the table has no such column".into())
 }
@@ -264,6 +284,7 @@ mod tests {
             ("max_rows", "1000"),
             ("prefix", "frag:"),
             ("value", "body"),
+            ("notify", "gone"),
             ("ordered", "on"),
         ] {
             let mut options = set(name, text).unwrap();

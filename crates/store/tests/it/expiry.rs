@@ -150,11 +150,11 @@ fn a_stale_row_ends_with_its_grace() {
     assert_eq!((stale(b"table"), stale(b"own")), (Some(false), Some(false)));
     bench.advance(Duration::from_millis(10_200));
     assert_eq!((stale(b"table"), stale(b"own")), (Some(true), Some(false)));
-    bench.advance(Duration::from_millis(10_000));
+    bench.advance(Duration::from_secs(10));
     assert_eq!((stale(b"table"), stale(b"own")), (Some(true), Some(true)));
-    bench.advance(Duration::from_millis(20_000));
+    bench.advance(Duration::from_secs(20));
     assert_eq!((stale(b"table"), stale(b"own")), (None, Some(true)));
-    bench.advance(Duration::from_millis(10_000));
+    bench.advance(Duration::from_secs(10));
     assert_eq!((stale(b"table"), stale(b"own")), (None, None));
 }
 

@@ -6,6 +6,7 @@
 mod commits;
 mod common;
 mod definitions;
+mod departures;
 mod eviction;
 mod expiry;
 mod model;
