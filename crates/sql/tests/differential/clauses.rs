@@ -34,9 +34,11 @@ impl World {
             3 => format!("length({left})"),
             4 => format!("({left} || {right})"),
             5 => format!("({left} {} {right})", self.pick(&["+", "-", "*", "/", "%", "&", "|"])),
-            6 => format!("({left} IS {right})"),
+            // A truth is one here, as in PostgreSQL: a word in a text, and no match for other words. The sum makes it
+            // the number that it is on SQLite.
+            6 => format!("(({left} IS {right}) + 0)"),
             7 => format!("CAST({left} AS {})", self.pick(&["INTEGER", "REAL", "TEXT", "BLOB", "NUMERIC"])),
-            8 => format!("({left} COLLATE NOCASE = {right})"),
+            8 => format!("(({left} COLLATE NOCASE = {right}) + 0)"),
             9 => format!("iif({left}, {right}, {column})"),
             10 => format!("nullif({left}, {right})"),
             11 => format!("{}({left}, {right})", self.pick(&["min", "max"])),
