@@ -25,6 +25,8 @@ pub struct SqlError {
 
 /// The SQLSTATEs that this crate gives itself. SQLite's and the store's refusals are mapped below.
 pub(crate) mod state {
+    /// Nothing is wrong.
+    pub(crate) const SUCCESS: &str = "00000";
     /// A feature that this version does not have.
     pub(crate) const NOT_SUPPORTED: &str = "0A000";
     /// The number of parameters differs from the statement's.
@@ -77,6 +79,8 @@ pub(crate) mod state {
     pub(crate) const BAD_TARGET: &str = "42P10";
     /// No such table.
     pub(crate) const UNKNOWN_TABLE: &str = "42P01";
+    /// A table, an index or a view that is there already.
+    pub(crate) const DUPLICATE_TABLE: &str = "42P07";
     /// No such schema.
     pub(crate) const UNKNOWN_SCHEMA: &str = "3F000";
     /// An expression that cannot stand in a definition.

@@ -13,7 +13,7 @@ use store::{Catalog, Expect, Store, Table, View, Write, WriteError, WriteSet};
 
 use crate::cache::Cache;
 use crate::compute;
-use crate::define::{self, Defined};
+use crate::define::{self, Defined, Skipped};
 use crate::describe::{Column, Description, OwnedColumn, lent};
 use crate::dialect;
 use crate::direct::{self, DirectPlan};
@@ -275,8 +275,12 @@ impl Executor {
 
     /// A definition takes effect at once, within a transaction too.
     fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
-        let Defined { tag, fill } =
+        let Defined { tag, fill, skipped } =
             self.core.within(session, Some("a definition"), |core| define::run(core, kind, sql))?;
+        if let Some(Skipped { state, message }) = skipped {
+            session.tell(state, message);
+            return Ok(Done { kind: DoneKind::Write, affected: 0, tag });
+        }
         if let Some(block) = &mut session.block {
             if kind == StatementKind::Truncate {
                 let emptied = truncate(sql)?;

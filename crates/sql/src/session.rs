@@ -165,7 +165,12 @@ impl Session {
 
     /// Something that is worth knowing.
     pub(crate) fn note(&mut self, message: impl Into<String>, hint: &str) {
-        self.say("NOTICE", "00000", message.into(), Some(hint.to_owned()));
+        self.say("NOTICE", state::SUCCESS, message.into(), Some(hint.to_owned()));
+    }
+
+    /// The same of a kind that has an SQLSTATE of its own.
+    pub(crate) fn tell(&mut self, state: &'static str, message: impl Into<String>) {
+        self.say("NOTICE", state, message.into(), None);
     }
 
     fn say(&mut self, severity: &'static str, state: &'static str, message: String, hint: Option<String>) {

@@ -557,3 +557,28 @@ fn tables_change_under_readers_and_writers() {
     assert_eq!(db.query(all), by_scan);
     assert_eq!(db.query("SELECT count(*) > 100 FROM t"), "1");
 }
+
+#[test]
+fn definitions_with_nothing_to_do_say_so() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (a INT PRIMARY KEY);\n CREATE INDEX t_a ON t (a);\n CREATE VIEW v AS SELECT a FROM t",
+    );
+    db.session.take_notices();
+    for (sql, state, message) in [
+        ("DROP TABLE IF EXISTS x", "00000", "table \"x\" does not exist, skipping"),
+        ("DROP INDEX IF EXISTS x", "00000", "index \"x\" does not exist, skipping"),
+        ("DROP VIEW IF EXISTS x", "00000", "view \"x\" does not exist, skipping"),
+        ("CREATE TABLE IF NOT EXISTS t (a INT)", "42P07", "relation \"t\" already exists, skipping"),
+        ("CREATE INDEX IF NOT EXISTS t_a ON t (a)", "42P07", "relation \"t_a\" already exists, skipping"),
+        ("CREATE VIEW IF NOT EXISTS v AS SELECT 1", "42P07", "relation \"v\" already exists, skipping"),
+    ] {
+        db.run(sql);
+        let told = db.session.take_notices();
+        let told: Vec<_> =
+            told.iter().map(|notice| (notice.severity, notice.state, notice.message.as_str())).collect();
+        assert_eq!(told, [("NOTICE", state, message)], "{sql}");
+    }
+    db.run("DROP VIEW IF EXISTS v;\n DROP INDEX IF EXISTS t_a;\n DROP TABLE IF EXISTS t");
+    assert_eq!(db.session.take_notices(), []);
+}

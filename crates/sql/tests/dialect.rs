@@ -237,6 +237,17 @@ const DESCRIPTIONS: &[(&str, &str, &str)] = &[
     ("VALUES (1, 'x', $1)", "text", "column1 int4, column2 text, column3 text"),
     ("SELECT x FROM generate_series(1, $1) AS g(x)", "int8", "x int4"),
     ("BEGIN", "", "-"),
+    (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n",
+        "",
+        "i int4",
+    ),
+    (
+        "WITH a(x, \"Y\") AS (VALUES (1::int8, true)), b(z) AS NOT MATERIALIZED (SELECT x + 1 FROM a) SELECT \"Y\", z FROM a, b",
+        "",
+        "Y bool, z int8",
+    ),
+    ("WITH c AS (SELECT id FROM t) SELECT id FROM c", "", "id int4"),
 ];
 
 fn type_name(ty: SqlType) -> String {

@@ -240,3 +240,41 @@ fn conditions_expressions_and_views_are_described() {
         assert_eq!(db.query(sql), answer, "{sql}");
     }
 }
+
+#[test]
+fn numbered_columns_tell_that_they_are() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE one (id SERIAL PRIMARY KEY, a TEXT);\n\
+         CREATE TABLE two (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a TEXT)",
+    );
+    let reflected = "SELECT a.attname, a.attidentity, CASE WHEN a.attidentity <> '' THEN (SELECT s.seqmax FROM pg_sequence s
+        WHERE s.seqrelid = pg_get_serial_sequence(a.attrelid::regclass::text, a.attname)::regclass::oid) END
+        FROM pg_attribute a WHERE a.attrelid = '{}'::regclass AND a.attnum > 0 ORDER BY a.attnum";
+    assert_eq!(db.query(&reflected.replace("{}", "one")), "id,d,2147483647;a,,NULL");
+    assert_eq!(db.query(&reflected.replace("{}", "two")), format!("id,a,{};a,,NULL", i64::MAX));
+    assert_eq!(
+        db.query(
+            "SELECT table_name, column_name, is_identity, identity_generation FROM information_schema.columns \
+             WHERE table_schema = 'public' AND table_name IN ('one', 'two') ORDER BY 1, ordinal_position"
+        ),
+        "one,id,YES,BY DEFAULT;one,a,NO,NULL;two,id,YES,ALWAYS;two,a,NO,NULL"
+    );
+    assert_eq!(
+        db.query("SELECT pg_get_serial_sequence('one', 'id'), pg_get_serial_sequence('one', 'a')"),
+        "public.one_id_seq,NULL"
+    );
+}
+
+#[test]
+fn settings_that_never_change_are_in_pg_settings() {
+    let mut db = Db::new();
+    assert_eq!(
+        db.query(
+            "SELECT name, setting, vartype, context FROM pg_settings \
+             WHERE name IN ('max_index_keys', 'max_identifier_length', 'server_encoding') ORDER BY name"
+        ),
+        "max_identifier_length,63,integer,internal;max_index_keys,32,integer,internal;server_encoding,UTF8,string,internal"
+    );
+    assert_eq!(db.query("SELECT current_setting('max_index_keys')"), "32");
+}

@@ -3,9 +3,10 @@
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, SortOrder, SortedColumn};
 use store::definition::{Collation, ColumnDef, Generated, IndexDef, TableDef};
 
+use super::Defined;
 use super::table::collation;
 use crate::compute::check_definition;
-use crate::error::SqlError;
+use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
 use crate::hidden::predicate_column;
 use crate::system;
@@ -30,7 +31,7 @@ pub(super) fn create(
     if_not_exists: bool,
     (index, table): (&QualifiedName<'_>, &Name<'_>),
     wanted: &Wanted<'_>,
-) -> Result<&'static str, SqlError> {
+) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE INDEX";
     check_schema(index)?;
     let name = unquoted(index.name.0);
@@ -38,11 +39,11 @@ pub(super) fn create(
     system::refuse_change(&table)?;
     let table = core.catalog.table(&table).ok_or_else(|| SqlError::unknown_table(&table))?;
     if if_not_exists && core.catalog.index_owner(&name).is_some() {
-        return Ok(TAG);
+        return Ok(Defined::present(TAG, &name));
     }
     let def = table.def();
     let mut form = index_form(def, wanted.columns)?;
-    form.index = IndexDef { name, unique: wanted.unique, ..form.index };
+    form.index = IndexDef { name: name.clone(), unique: wanted.unique, ..form.index };
     if let Some(condition) = wanted.condition {
         form.index.predicate = Some(def.columns.len() + form.hidden.len());
         form.hidden.push(predicate_column(&free_name(def, form.hidden.len()), &Sql(condition).to_string())?);
@@ -60,8 +61,10 @@ pub(super) fn create(
         }
     };
     match core.store.create_index_with(table.name(), hidden, &placed) {
-        Err(error) if error.state == "42P07" && if_not_exists => Ok(TAG),
-        result => Ok(result.map(|()| TAG)?),
+        Err(error) if error.state == state::DUPLICATE_TABLE && if_not_exists => {
+            Ok(Defined::present(TAG, &name))
+        }
+        result => Ok(result.map(|()| TAG.into())?),
     }
 }
 

@@ -26,11 +26,34 @@ pub(crate) struct Defined {
     pub(crate) tag: &'static str,
     /// `CREATE TABLE ... AS`: the table that is to be filled, and the statement that does it.
     pub(crate) fill: Option<(String, String)>,
+    /// Nothing was done, as `IF EXISTS` or `IF NOT EXISTS` allows.
+    pub(crate) skipped: Option<Skipped>,
+}
+
+/// What a client is told of a definition that had nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Skipped {
+    pub(crate) state: &'static str,
+    pub(crate) message: String,
+}
+
+impl Defined {
+    /// `IF EXISTS`, where there is no such thing. `what`: `table`, `index`, `view`.
+    fn missing(tag: &'static str, what: &str, name: &str) -> Self {
+        let message = format!("{what} \"{name}\" does not exist, skipping");
+        Self { skipped: Some(Skipped { state: state::SUCCESS, message }), ..tag.into() }
+    }
+
+    /// `IF NOT EXISTS`, where the name is taken.
+    fn present(tag: &'static str, name: &str) -> Self {
+        let message = format!("relation \"{name}\" already exists, skipping");
+        Self { skipped: Some(Skipped { state: state::DUPLICATE_TABLE, message }), ..tag.into() }
+    }
 }
 
 impl From<&'static str> for Defined {
     fn from(tag: &'static str) -> Self {
-        Self { tag, fill: None }
+        Self { tag, fill: None, skipped: None }
     }
 }
 
@@ -80,18 +103,18 @@ fn run_tree(core: &Core, tree: &Stmt<'_>, settings: &[Setting], replace: bool) -
         }
         Stmt::CreateIndex { unique, if_not_exists, idx_name, tbl_name, columns, where_clause } => {
             let wanted = index::Wanted { unique: *unique, columns, condition: where_clause.as_ref() };
-            index::create(core, *if_not_exists, (idx_name, tbl_name), &wanted).map(Defined::from)
+            index::create(core, *if_not_exists, (idx_name, tbl_name), &wanted)
         }
         Stmt::CreateView { if_not_exists, view_name, columns, select, .. } => {
             check_schema(view_name)?;
             let existing = view::Existing::of(*if_not_exists, replace);
-            view::create(core, existing, view_name, *columns, select).map(Defined::from)
+            view::create(core, existing, view_name, *columns, select)
         }
-        Stmt::DropTable { if_exists, tbl_name } => drop_table(core, *if_exists, tbl_name).map(Defined::from),
-        Stmt::DropIndex { if_exists, idx_name } => drop_index(core, *if_exists, idx_name).map(Defined::from),
+        Stmt::DropTable { if_exists, tbl_name } => drop_table(core, *if_exists, tbl_name),
+        Stmt::DropIndex { if_exists, idx_name } => drop_index(core, *if_exists, idx_name),
         Stmt::DropView { if_exists, view_name } => {
             check_schema(view_name)?;
-            view::drop(core, *if_exists, view_name).map(Defined::from)
+            view::drop(core, *if_exists, view_name)
         }
         Stmt::CreateTrigger { .. } | Stmt::DropTrigger { .. } => Err(SqlError::not_supported("a trigger")
             .with_hint("derive values by generated columns and refuse rows by CHECK")),
@@ -131,19 +154,27 @@ fn check_column_name(name: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn drop_table(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<&'static str, SqlError> {
+fn drop_table(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
+    const TAG: &str = "DROP TABLE";
     check_schema(name)?;
-    system::refuse_change(&unquoted(name.name.0))?;
-    match core.store.drop_table(&unquoted(name.name.0)) {
-        Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => Ok("DROP TABLE"),
-        result => Ok(result.map(|()| "DROP TABLE")?),
+    let name = unquoted(name.name.0);
+    system::refuse_change(&name)?;
+    match core.store.drop_table(&name) {
+        Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => {
+            Ok(Defined::missing(TAG, "table", &name))
+        }
+        result => Ok(result.map(|()| TAG.into())?),
     }
 }
 
-fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<&'static str, SqlError> {
+fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
+    const TAG: &str = "DROP INDEX";
     check_schema(name)?;
-    match core.store.drop_index(&unquoted(name.name.0)) {
-        Err(error) if error.state == state::UNKNOWN_OBJECT && if_exists => Ok("DROP INDEX"),
-        result => Ok(result.map(|()| "DROP INDEX")?),
+    let name = unquoted(name.name.0);
+    match core.store.drop_index(&name) {
+        Err(error) if error.state == state::UNKNOWN_OBJECT && if_exists => {
+            Ok(Defined::missing(TAG, "index", &name))
+        }
+        result => Ok(result.map(|()| TAG.into())?),
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn create(
     const TAG: &str = "CREATE TABLE";
     let name = unquoted(name.name.0);
     if if_not_exists && core.catalog.table(&name).is_some() {
-        return Ok(TAG.into());
+        return Ok(Defined::present(TAG, &name));
     }
     check_table_name(&name)?;
     let mut maker = TableMaker::new(&name);
@@ -50,9 +50,11 @@ pub(super) fn create(
     }
     let def = maker.finish(settings)?;
     match core.store.create_table(def) {
-        Err(error) if error.state == "42P07" && if_not_exists => Ok(TAG.into()),
+        Err(error) if error.state == state::DUPLICATE_TABLE && if_not_exists => {
+            Ok(Defined::present(TAG, &name))
+        }
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(Defined { tag: TAG, fill }),
+        Ok(_) => Ok(Defined { fill, ..TAG.into() }),
     }
 }
 

@@ -4,7 +4,7 @@
 use sqlite3_parser::ast::{IndexedColumn, QualifiedName, Select};
 use store::definition::ViewDef;
 
-use super::check_table_name;
+use super::{Defined, check_table_name};
 use crate::error::{SqlError, state};
 use crate::executor::Core;
 use crate::text::parse::Sql;
@@ -34,11 +34,11 @@ pub(super) fn create(
     name: &QualifiedName<'_>,
     columns: Option<&[IndexedColumn<'_>]>,
     select: &Select<'_>,
-) -> Result<&'static str, SqlError> {
+) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE VIEW";
     let name = unquoted(name.name.0);
     if existing == Existing::Kept && core.catalog.view(&name).is_some() {
-        return Ok(TAG);
+        return Ok(Defined::present(TAG, &name));
     }
     check_table_name(&name)?;
     let sql = Sql(select).to_string();
@@ -53,16 +53,22 @@ pub(super) fn create(
         let message = format!("view \"{name}\" names {} columns, but its query has {width}", columns.len());
         return Err(SqlError::new(state::SYNTAX, message));
     }
-    let view = ViewDef { id: 0, name, columns, sql };
+    let view = ViewDef { id: 0, name: name.clone(), columns, sql };
     match core.store.create_view(view, existing == Existing::Replaced) {
-        Err(error) if error.state == "42P07" && existing == Existing::Kept => Ok(TAG),
-        result => Ok(result.map(|()| TAG)?),
+        Err(error) if error.state == state::DUPLICATE_TABLE && existing == Existing::Kept => {
+            Ok(Defined::present(TAG, &name))
+        }
+        result => Ok(result.map(|()| TAG.into())?),
     }
 }
 
-pub(super) fn drop(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<&'static str, SqlError> {
-    match core.store.drop_view(&unquoted(name.name.0)) {
-        Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => Ok("DROP VIEW"),
-        result => Ok(result.map(|()| "DROP VIEW")?),
+pub(super) fn drop(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
+    const TAG: &str = "DROP VIEW";
+    let name = unquoted(name.name.0);
+    match core.store.drop_view(&name) {
+        Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => {
+            Ok(Defined::missing(TAG, "view", &name))
+        }
+        result => Ok(result.map(|()| TAG.into())?),
     }
 }

@@ -38,6 +38,9 @@ impl<'a> Translator<'a, '_> {
         if token.is("VALUES") && self.next_is_sign(1, "(") {
             return self.values(token).map(Some);
         }
+        if token.is("WITH") {
+            return self.with(token).map(Some);
+        }
         if token.is_any(&["LIMIT", "OFFSET"]) || (token.is("FETCH") && (next("FIRST") || next("NEXT"))) {
             return self.limits(token).map(Some);
         }
@@ -59,6 +62,38 @@ impl<'a> Translator<'a, '_> {
             return Err(self.error_at(Some(token), state::NOT_SUPPORTED, message));
         }
         Ok(None)
+    }
+
+    /// `WITH [RECURSIVE] name [(columns)] AS (query), ...`: columns that are named have the types of the first arm.
+    fn with(&mut self, token: Token<'a>) -> Step<Out<'a>> {
+        let mut out = self.taken(token);
+        if let Some(word) = self.peek().filter(|token| token.is("RECURSIVE")) {
+            out.push(self.taken(word));
+        }
+        loop {
+            let Some(name) = self.peek().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted))
+            else {
+                return Ok(out);
+            };
+            out.push(self.taken(name));
+            let columns = self.named_columns(&mut out).unwrap_or_default();
+            while let Some(word) = self.peek().filter(|token| token.is_any(&["AS", "NOT", "MATERIALIZED"])) {
+                out.push(self.taken(word));
+            }
+            let Some(open) = self.peek().filter(|token| token.is_sign("(")) else { return Ok(out) };
+            self.at += 1;
+            let (query, items) = self.deeper(|own| own.query_behind(open))?;
+            out.push(query);
+            let known = items.iter().take_while(|item| !item.star).map(|item| self.type_of(item));
+            let known: Vec<_> = columns.iter().zip(known).collect();
+            for (column, ty) in known {
+                if let Some(ty) = ty {
+                    self.learned.insert(column.to_lowercase(), ty);
+                }
+            }
+            let Some(comma) = self.peek().filter(|token| token.is_sign(",")) else { return Ok(out) };
+            out.push(self.taken(comma));
+        }
     }
 
     /// `LIMIT`, `OFFSET` and `FETCH FIRST` in any order, as SQLite's `LIMIT n OFFSET m`.
@@ -145,7 +180,7 @@ impl<'a> Translator<'a, '_> {
                 out.push(self.copied(point));
             }
         }
-        let columns = self.insert_columns(&mut out);
+        let columns = self.named_columns(&mut out);
         if self.take_word("OVERRIDING") {
             self.at += 2;
         }
@@ -168,7 +203,7 @@ impl<'a> Translator<'a, '_> {
         out
     }
 
-    fn insert_columns(&mut self, out: &mut Out<'a>) -> Option<Vec<String>> {
+    fn named_columns(&mut self, out: &mut Out<'a>) -> Option<Vec<String>> {
         let query = self.peek_at(1).is_some_and(|token| token.is_any(&["SELECT", "WITH", "VALUES"]));
         if !self.next_is_sign(0, "(") || query {
             return None;

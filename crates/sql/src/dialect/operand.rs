@@ -7,7 +7,7 @@ use store::value::Value;
 use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::token::{self, Kind, Token};
-use super::{Step, Stop, Translator, cast, types};
+use super::{Item, Step, Stop, Translator, cast, types};
 use crate::error::SqlError;
 use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
@@ -115,7 +115,7 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    fn taken(&mut self, token: Token<'a>) -> Out<'a> {
+    pub(super) fn taken(&mut self, token: Token<'a>) -> Out<'a> {
         self.at += 1;
         self.copied(token)
     }
@@ -227,6 +227,16 @@ impl<'a> Translator<'a, '_> {
     }
 
     fn subquery(&mut self, open: Token<'a>) -> Step<Out<'a>> {
+        let (out, items) = self.query_behind(open)?;
+        let first = items.into_iter().next().unwrap_or_default();
+        let ty = self.type_of(&first);
+        let mut out = out.of_type(ty).formed(Form::Query);
+        out.label = first.label;
+        Ok(out)
+    }
+
+    /// A query up to its closing parenthesis, and its columns as its first arm gives them.
+    pub(super) fn query_behind(&mut self, open: Token<'a>) -> Step<(Out<'a>, Vec<Item>)> {
         self.queries.push(None);
         let targets = self.targets.take();
         let inner = self.sequence()?;
@@ -235,11 +245,12 @@ impl<'a> Translator<'a, '_> {
         let mut out = self.copied(open);
         out.push(inner);
         self.close(&mut out);
-        let first = items.into_iter().next().unwrap_or_default();
-        let ty = first.ty.or_else(|| first.parameter.and_then(|number| self.parameters.ty(number)));
-        let mut out = out.of_type(ty).formed(Form::Query);
-        out.label = first.label;
-        Ok(out)
+        Ok((out, items))
+    }
+
+    /// The type of a query's column, where it is known.
+    pub(super) fn type_of(&self, item: &Item) -> Option<SqlType> {
+        item.ty.or_else(|| item.parameter.and_then(|number| self.parameters.ty(number)))
     }
 
     fn word(&mut self, token: Token<'a>) -> Step<Option<Out<'a>>> {

@@ -33,6 +33,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_opclass", fixed::operator_classes),
     ("pg_proc", types::functions),
     ("pg_roles", fixed::roles),
+    ("pg_sequence", relations::sequences),
     ("pg_settings", activity::settings),
     ("pg_shadow", fixed::users),
     ("pg_stat_activity", activity::sessions),

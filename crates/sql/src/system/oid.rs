@@ -25,6 +25,7 @@ pub(crate) enum Named {
     Index = 1,
     Constraint = 2,
     View = 3,
+    Sequence = 4,
 }
 
 /// The number of something that belongs to a table and has a name of its own.

@@ -211,6 +211,33 @@ fn shown(column: &ColumnDef) -> String {
     }
 }
 
+/// What numbers a column. It is no relation of its own here; clients ask for it to learn that a column is numbered.
+#[derive(Debug)]
+pub(crate) struct SequenceFacts {
+    pub(crate) oid: u32,
+    /// `table_column_seq`, as PostgreSQL names it.
+    pub(crate) name: String,
+    /// The column's name.
+    pub(crate) column: String,
+    pub(crate) ty: SqlType,
+}
+
+/// The sequences of a table's numbered columns.
+pub(crate) fn sequences_of(table: &Table) -> Vec<SequenceFacts> {
+    let numbered = columns_of(table).into_iter().filter(is_numbered);
+    let facts = |column: ColumnFacts<'_>| {
+        let name = format!("{}_{}_seq", table.name(), column.name);
+        let oid = oid_of_name(Named::Sequence, oid_of_table(table), &name);
+        SequenceFacts { oid, name, column: column.name, ty: column.ty }
+    };
+    numbered.map(facts).collect()
+}
+
+/// Whether the server numbers the rows by this column.
+pub(crate) fn is_numbered(column: &ColumnFacts<'_>) -> bool {
+    column.def.is_some_and(|def| def.identity.is_some())
+}
+
 /// All tables, the built-in one last, so that what users made comes first where nobody sorts.
 pub(crate) fn tables_of(catalog: &Catalog) -> Vec<&Arc<Table>> {
     let mut tables: Vec<_> = catalog.tables().collect();

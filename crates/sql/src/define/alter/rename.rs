@@ -22,7 +22,7 @@ pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<&'static
         return if if_exists { Ok("ALTER INDEX") } else { Err(error) };
     };
     if core.catalog.index_owner(&new).is_some() {
-        return Err(SqlError::new("42P07", format!("index \"{new}\" exists already")));
+        return Err(SqlError::new(state::DUPLICATE_TABLE, format!("index \"{new}\" exists already")));
     }
     core.store.alter_table(owner.name(), &mut |def| match def
         .indexes

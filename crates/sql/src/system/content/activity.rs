@@ -7,6 +7,7 @@ use super::super::oid::oid_of_table;
 use super::super::relation::tables_of;
 use super::super::rows::{Rows, int, text};
 use super::fixed::{DATABASE, OWNER, PUBLIC_NAME};
+use crate::system::functions::PRESET;
 use crate::system::time::{moment, moment_of};
 
 /// A text, or NULL.
@@ -39,11 +40,6 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
 /// `pg_settings`
 pub(super) fn settings(system: &System, rows: &mut Rows) {
     for setting in system.server().settings() {
-        let kind = match setting.setting.as_str() {
-            "on" | "off" => "bool",
-            number if number.parse::<i64>().is_ok() => "integer",
-            _ => "string",
-        };
         rows.add([
             ("name", text(&setting.name)),
             ("setting", text(&setting.setting)),
@@ -51,12 +47,34 @@ pub(super) fn settings(system: &System, rows: &mut Rows) {
             ("category", text(&setting.category)),
             ("short_desc", text(&setting.description)),
             ("context", text("user")),
-            ("vartype", text(kind)),
+            ("vartype", text(kind_of(&setting.setting))),
             ("source", text(&setting.source)),
             ("boot_val", text(&setting.default)),
             ("reset_val", text(&setting.setting)),
             ("pending_restart", int(0)),
         ]);
+    }
+    for &(name, value) in PRESET {
+        rows.add([
+            ("name", text(name)),
+            ("setting", text(value)),
+            ("category", text("Preset Options")),
+            ("context", text("internal")),
+            ("vartype", text(kind_of(value))),
+            ("source", text("default")),
+            ("boot_val", text(value)),
+            ("reset_val", text(value)),
+            ("pending_restart", int(0)),
+        ]);
+    }
+}
+
+/// What PostgreSQL calls the type of a setting.
+fn kind_of(value: &str) -> &'static str {
+    match value {
+        "on" | "off" => "bool",
+        number if number.parse::<i64>().is_ok() => "integer",
+        _ => "string",
     }
 }
 

@@ -1,13 +1,14 @@
 //! `information_schema`: the same as the catalogue, in the words of the SQL standard.
 
 use store::Table;
-use store::definition::SqlType;
+use store::definition::{Identity, SqlType};
 use store::value::Value;
 
 use super::super::System;
 use super::super::columns::LAYOUTS;
 use super::super::relation::{ColumnFacts, checks_of, column_at, columns_of, indexes_of, tables_of};
 use super::super::rows::{Rows, int, text, yes_or_no};
+use super::activity::optional;
 use super::fixed::{NAMESPACES, PUBLIC_NAME};
 use super::relations::default_text;
 
@@ -111,6 +112,10 @@ fn column_row(
     let array = column.ty.is_array();
     let is_generated = column.def.is_some_and(|def| def.generated.is_some());
     let default = default_text(column).map_or(Value::Null, Value::Text);
+    let identity = column.def.and_then(|def| def.identity).map(|identity| match identity {
+        Identity::Always => "ALWAYS",
+        Identity::ByDefault => "BY DEFAULT",
+    });
     let udt = format!("{}{}", if array { "_" } else { "" }, column.ty.name());
     rows.add([
         ("table_catalog", database(system)),
@@ -132,7 +137,8 @@ fn column_row(
         ("udt_name", text(&udt)),
         ("dtd_identifier", text(&number.to_string())),
         ("is_self_referencing", yes_or_no(false)),
-        ("is_identity", yes_or_no(false)),
+        ("is_identity", yes_or_no(identity.is_some())),
+        ("identity_generation", optional(identity)),
         ("identity_cycle", yes_or_no(false)),
         ("is_generated", text(if is_generated { "ALWAYS" } else { "NEVER" })),
         ("generation_expression", if is_generated { default.clone() } else { Value::Null }),

@@ -8,7 +8,8 @@ use super::super::System;
 use super::super::columns::LAYOUTS;
 use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
 use super::super::relation::{
-    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of, tables_of,
+    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of,
+    sequences_of, tables_of,
 };
 use super::super::rows::{Rows, flag, int, text};
 use super::fixed::{CACHE_METHOD, DEFAULT_COLLATION, OWNER, PUBLIC, PUBLIC_NAME, namespace_of};
@@ -159,6 +160,28 @@ fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, rows: &mut Ro
         ("attislocal", flag(true)),
         ("attcollation", int(if facts.collated { DEFAULT_COLLATION } else { 0 })),
     ]);
+}
+
+/// `pg_sequence`
+pub(super) fn sequences(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for sequence in tables_of(&catalog).into_iter().flat_map(|table| sequences_of(table)) {
+        let last = match sequence.ty {
+            SqlType::Int2 => i64::from(i16::MAX),
+            SqlType::Int4 => i64::from(i32::MAX),
+            _ => i64::MAX,
+        };
+        rows.add([
+            ("seqrelid", int(sequence.oid)),
+            ("seqtypid", int(sequence.ty.oid())),
+            ("seqstart", int(1)),
+            ("seqincrement", int(1)),
+            ("seqmax", int(last)),
+            ("seqmin", int(1)),
+            ("seqcache", int(1)),
+            ("seqcycle", flag(false)),
+        ]);
+    }
 }
 
 /// `pg_attrdef`

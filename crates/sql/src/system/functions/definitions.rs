@@ -11,7 +11,9 @@ use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::content::{NAMESPACES, OWNER};
 use crate::system::oid::{oid_of_table, oid_of_view};
-use crate::system::relation::{IndexFacts, check_oid, checks_of, identifier, indexes_of, shown_at};
+use crate::system::relation::{
+    IndexFacts, check_oid, checks_of, identifier, indexes_of, sequences_of, shown_at,
+};
 use crate::system::rows::{int, text};
 use crate::text::token::unquoted;
 
@@ -32,7 +34,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_get_indexdef", (1, 3), index_definition),
     function("pg_get_partkeydef", (1, 1), |_, _| Value::Null),
     function("pg_get_ruledef", (1, 2), |_, _| Value::Null),
-    function("pg_get_serial_sequence", (2, 2), |_, _| Value::Null),
+    function("pg_get_serial_sequence", (2, 2), serial_sequence),
     function("pg_get_statisticsobjdef_columns", (1, 1), |_, _| Value::Null),
     function("pg_get_triggerdef", (1, 2), |_, _| Value::Null),
     function("pg_get_userbyid", (1, 1), user_by_id),
@@ -101,6 +103,12 @@ pub(crate) fn relation_oid(system: &System, name: &str) -> Option<u32> {
         if let Some(index) = indexes.into_iter().find(|index| index.name.eq_ignore_ascii_case(&name)) {
             return Some(index.oid);
         }
+        let sequences = catalog.tables().flat_map(|table| sequences_of(table));
+        if let Some(sequence) =
+            sequences.into_iter().find(|sequence| sequence.name.eq_ignore_ascii_case(&name))
+        {
+            return Some(sequence.oid);
+        }
     }
     let layout = LAYOUTS.iter().find(|layout| {
         layout.name == name
@@ -134,6 +142,18 @@ fn regclass(system: &System, call: &Call) -> Value {
             call.text(0).and_then(|name| name.parse().ok().or_else(|| relation_oid(system, &name))),
         ),
     }
+}
+
+/// The sequence of a numbered column, with its schema.
+fn serial_sequence(system: &System, call: &Call) -> Value {
+    let (Some(table), Some(column)) = (call.text(0), call.text(1)) else { return Value::Null };
+    let Some(Relation::Table(table)) = relation_oid(system, &table).and_then(|oid| relation(system, oid))
+    else {
+        return Value::Null;
+    };
+    let mut sequences = sequences_of(&table).into_iter();
+    let found = sequences.find(|sequence| sequence.column.eq_ignore_ascii_case(&column));
+    optional(found.map(|sequence| format!("public.{}", identifier(&sequence.name))))
 }
 
 /// The number of a schema.

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use store::value::Value;
 
+pub(super) use self::session::PRESET;
 use super::System;
 use crate::error::SqlError;
 use crate::sqlite::{Arguments, Connection, Volatility};

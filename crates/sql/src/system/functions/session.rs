@@ -87,24 +87,28 @@ fn char_to_encoding(_: &System, call: &Call) -> Value {
     int(if ["utf8", "utf-8", "unicode"].contains(&name.as_str()) { 6 } else { -1 })
 }
 
-/// Settings that clients ask for and that do not change.
+/// Settings that are as they are in every server: `pg_settings` tells them beside the server's own.
+pub(crate) const PRESET: &[(&str, &str)] = &[
+    ("integer_datetimes", "on"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C.UTF-8"),
+    ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
+    ("server_encoding", "UTF8"),
+    ("server_version", SERVER_VERSION),
+    ("server_version_num", SERVER_VERSION_NUMBER),
+];
+
+/// Settings that clients ask for where no session answers, as a new session has them.
 const FIXED: &[(&str, &str)] = &[
     ("client_encoding", "UTF8"),
     ("datestyle", "ISO, MDY"),
     ("default_table_access_method", "cache"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
-    ("integer_datetimes", "on"),
     ("intervalstyle", "postgres"),
     ("is_superuser", "on"),
-    ("lc_collate", "C"),
-    ("lc_ctype", "C.UTF-8"),
-    ("max_identifier_length", "63"),
-    ("max_index_keys", "32"),
     ("search_path", "\"$user\", public"),
-    ("server_encoding", "UTF8"),
-    ("server_version", SERVER_VERSION),
-    ("server_version_num", SERVER_VERSION_NUMBER),
     ("standard_conforming_strings", "on"),
     ("timezone", "UTC"),
     ("transaction_isolation", "read committed"),
@@ -117,7 +121,7 @@ fn current_setting(system: &System, call: &Call) -> Value {
     let settings = system.server().settings();
     let told = settings.into_iter().find(|setting| setting.name.eq_ignore_ascii_case(&name));
     let fixed = || {
-        let found = FIXED.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name));
+        let found = PRESET.iter().chain(FIXED).find(|(known, _)| known.eq_ignore_ascii_case(&name));
         found.map(|(_, value)| (*value).to_owned())
     };
     optional(told.map(|setting| setting.setting).or_else(fixed))
