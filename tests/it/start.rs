@@ -34,7 +34,7 @@ fn sigterm_stops_and_the_next_start_is_warm() {
     assert_eq!(daemon.terminate().code(), Some(0));
     assert!(!daemon.socket().exists());
     daemon.restart();
-    assert!(daemon.printed().contains("warm start: 1 rows"), "{}", daemon.printed());
+    daemon.wait_until_it_says("warm start: 1 rows");
     assert_eq!(daemon.connect().get("k").as_deref(), Some(&b"v"[..]));
     daemon.signal("INT");
     assert_eq!(daemon.wait().code(), Some(0));
@@ -47,7 +47,7 @@ fn cold_starts_empty() {
     daemon.terminate();
     daemon.restart();
     assert_eq!(daemon.connect().get("k"), None);
-    assert!(daemon.printed().contains("cold start"), "{}", daemon.printed());
+    daemon.wait_until_it_says("cold start");
 }
 
 #[test]

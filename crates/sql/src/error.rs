@@ -37,6 +37,10 @@ pub(crate) mod state {
     pub(crate) const NUMBERS_EXHAUSTED: &str = "2200H";
     /// A value beyond its range.
     pub(crate) const OUT_OF_RANGE: &str = "22003";
+    /// NULL where a value must be.
+    pub(crate) const NULL_NOT_ALLOWED: &str = "22004";
+    /// A function was called with something it cannot take.
+    pub(crate) const BAD_PARAMETER: &str = "22023";
     /// A value that is no value of the type.
     pub(crate) const BAD_VALUE: &str = "22P02";
     /// NULL where it must not be.
@@ -97,6 +101,8 @@ pub(crate) mod state {
     pub(crate) const TOO_COMPLEX: &str = "54001";
     /// Stopped by its timeout or by request.
     pub(crate) const CANCELED: &str = "57014";
+    /// It has not come so far yet.
+    pub(crate) const NOT_IN_STATE: &str = "55000";
     /// The rows that a statement needs were given up.
     pub(crate) const SNAPSHOT_TOO_OLD: &str = "72000";
     /// A mistake of ours.

@@ -179,7 +179,8 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         self.refresh()?;
-        self.core.system.begin(&self.core.catalog, session.identity());
+        self.core.system.begin(&self.core.catalog, session);
+        session.set_effects(Vec::new());
         self.core.sight.start_watch(&self.core.limits, session, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
         self.core.sight.set_facts(session.facts);
@@ -187,10 +188,12 @@ impl Executor {
         if let Ok(done) = &result {
             session.facts = self.core.sight.facts();
             session.facts.note(done);
+            session.set_effects(self.core.system.take_effects());
         }
         result.map_err(|error| {
             session.fail();
-            self.core.sight.take_failure().unwrap_or(error)
+            let told = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
+            told.unwrap_or(error)
         })
     }
 

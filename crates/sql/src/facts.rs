@@ -1,4 +1,4 @@
-//! What a session's statements wrote: `changes()`, `total_changes()`, `last_insert_rowid()`.
+//! What a session's statements wrote: `changes()`, `total_changes()`, `last_insert_rowid()`, `lastval()`.
 //!
 //! SQLite has functions of these names, but it writes nothing here, so they are ours: a session keeps the numbers, and
 //! the executor that runs its statement lends them to the functions.
@@ -8,7 +8,9 @@ use std::rc::Rc;
 use store::Table;
 use store::value::{Value, ValueRef};
 
+use crate::error::{SqlError, state};
 use crate::executor::Done;
+use crate::function::Caller;
 use crate::sqlite::{Connection, Failure, Volatility};
 use crate::table::{Sight, is_row_number};
 
@@ -21,10 +23,12 @@ pub(crate) struct Facts {
     total: i64,
     /// The number of the last row inserted into a table that numbers its rows.
     last_row: i64,
+    /// The number that was made last for a row without one.
+    made: Option<i64>,
 }
 
 /// The functions' names.
-pub(crate) const FUNCTIONS: &[&str] = &["changes", "total_changes", "last_insert_rowid"];
+pub(crate) const FUNCTIONS: &[&str] = &["changes", "total_changes", "last_insert_rowid", "lastval"];
 
 /// Statements that write rows, by their tag.
 const WRITES: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
@@ -38,12 +42,22 @@ impl Facts {
         }
     }
 
+    /// Takes note of a number made for a row.
+    pub(crate) fn note_made(&mut self, number: i64) {
+        self.made = Some(number);
+    }
+
     /// Takes note of a row inserted under a key.
     pub(crate) fn note_inserted(&mut self, table: &Table, key: &[u8]) {
         if let Some(number) = row_number(table, key) {
             self.last_row = number;
         }
     }
+}
+
+fn nothing_made() -> SqlError {
+    SqlError::new(state::NOT_IN_STATE, "lastval is not yet defined in this session")
+        .with_hint("insert a row into a table with an identity first")
 }
 
 /// The number of a row, where its key is one: in a table without a key, and under a single INTEGER key.
@@ -57,11 +71,16 @@ pub(crate) fn row_number(table: &Table, key: &[u8]) -> Option<i64> {
 
 /// Makes the functions known to a connection.
 pub(crate) fn register(connection: &Connection, sight: &Rc<Sight>) -> Result<(), Failure> {
-    let numbers: [fn(Facts) -> i64; 3] = [|facts| facts.changes, |facts| facts.total, |facts| facts.last_row];
+    let numbers: [fn(Facts) -> Option<i64>; 4] = [
+        |facts| Some(facts.changes),
+        |facts| Some(facts.total),
+        |facts| Some(facts.last_row),
+        |facts| facts.made,
+    ];
     for (name, number) in FUNCTIONS.iter().zip(numbers) {
         let sight = Rc::clone(sight);
         connection.create_function(name, 0, Volatility::Volatile, move |_| {
-            Ok(Value::Integer(number(sight.facts())))
+            number(sight.facts()).map(Value::Integer).ok_or_else(|| sight.fail(nothing_made()))
         })?;
     }
     Ok(())

@@ -25,6 +25,8 @@ pub const ROWS_PER_TRANSACTION_MAX: usize = 1_000_000;
 pub const BYTES_PER_TRANSACTION_MAX: usize = 256 << 20;
 /// Most bytes that the lists of all open transactions take together: a client may sleep in one for hours.
 pub const OPEN_TRANSACTIONS_BYTES_MAX: usize = 1 << 30;
+/// Announcements and settings that the functions of one statement ask for: each is compared with those before it.
+pub const EFFECTS_MAX: usize = 1_000;
 /// Notices that a session keeps until somebody takes them; a statement has one or two.
 pub const NOTICES_MAX: usize = 64;
 /// How often a statement that lost a race is computed again. Each loss means that another writer won, so only

@@ -1,7 +1,10 @@
 //! What the SQL layer keeps for a client between its statements. No SQLite in it: any executor can serve any session.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::effect::Effect;
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
 use crate::limits::NOTICES_MAX;
@@ -49,6 +52,9 @@ impl Default for Identity {
     }
 }
 
+/// What a session set, by the names of settings as they are shown.
+pub type OwnSettings = BTreeMap<&'static str, String>;
+
 /// One client's session: its open transaction, and what its statements have to say beside their answers.
 #[derive(Debug, Default)]
 pub struct Session {
@@ -64,6 +70,9 @@ pub struct Session {
     /// What its statements wrote.
     pub(crate) facts: Facts,
     identity: Identity,
+    /// What the door says that the session set.
+    settings: Arc<OwnSettings>,
+    effects: Vec<Effect>,
 }
 
 impl Session {
@@ -80,6 +89,25 @@ impl Session {
     /// Says who speaks, once it is known.
     pub fn set_identity(&mut self, identity: Identity) {
         self.identity = identity;
+    }
+
+    /// Says what the session set, for `current_setting()`.
+    pub fn set_own_settings(&mut self, settings: Arc<OwnSettings>) {
+        self.settings = settings;
+    }
+
+    pub(crate) fn own_settings(&self) -> &Arc<OwnSettings> {
+        &self.settings
+    }
+
+    /// Takes what the last statement asked of the door, if it worked.
+    #[inline]
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    pub(crate) fn set_effects(&mut self, effects: Vec<Effect>) {
+        self.effects = effects;
     }
 
     /// A session for a door whose clients share connections and see no status: `BEGIN` is refused there.

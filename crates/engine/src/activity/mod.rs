@@ -7,12 +7,13 @@ mod sessions;
 mod statements;
 
 use parking_lot::Mutex;
-use sql::{Server, SessionFacts, SettingFacts, StatementFacts};
+use sql::{Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
 
 pub(crate) use sessions::{Presence, Sessions};
 pub(crate) use statements::{Counted, KnownStatements, Statements};
 
 use crate::engine::Engine;
+use crate::sql_session::{check_notification, settings};
 
 /// All of it. Each part has a lock of its own, held for a moment.
 #[derive(Debug, Default)]
@@ -44,5 +45,21 @@ impl Server for Engine {
 
     fn started_ms(&self) -> i64 {
         self.started_ms
+    }
+
+    fn session_default(&self, name: &str) -> Option<&'static str> {
+        settings::default_of(name)
+    }
+
+    fn check_setting(&self, name: &str, value: Option<&str>) -> Result<String, SqlError> {
+        settings::after(name, value)
+    }
+
+    fn check_notification(&self, channel: &str, payload: &str) -> Result<(), SqlError> {
+        check_notification(channel, payload)
+    }
+
+    fn cancel(&self, pid: i32) -> bool {
+        self.activity.sessions.cancel(pid)
     }
 }

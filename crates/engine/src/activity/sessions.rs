@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use sql::{Identity, SessionFacts, TransactionStatus};
+use sql::{Cancel, Identity, SessionFacts, TransactionStatus};
 
 use super::statements::Counted;
 use crate::engine::Engine;
@@ -23,6 +23,8 @@ struct Shown {
     identity: Identity,
     address: Option<String>,
     application: String,
+    /// What stops its statement.
+    cancel: Cancel,
     started_ms: i64,
     /// Held for a moment by the session's own thread, and by a reader of the tables.
     now: Mutex<Now>,
@@ -49,6 +51,12 @@ impl Sessions {
     pub(crate) fn all(&self) -> Vec<SessionFacts> {
         self.0.lock().values().filter_map(Weak::upgrade).map(|shown| shown.facts()).collect()
     }
+
+    /// Stops what a session does; false where there is none of this number.
+    pub(crate) fn cancel(&self, pid: i32) -> bool {
+        let shown = self.0.lock().get(&pid).and_then(Weak::upgrade);
+        shown.inspect(|shown| shown.cancel.cancel()).is_some()
+    }
 }
 
 impl Presence {
@@ -58,6 +66,7 @@ impl Presence {
         identity: Identity,
         application: String,
         address: Option<String>,
+        cancel: Cancel,
     ) -> Self {
         let started_ms = wall_ms(engine);
         let now = Now { changed_ms: Some(started_ms), ..Now::default() };
@@ -66,6 +75,7 @@ impl Presence {
             identity,
             address,
             application,
+            cancel,
             started_ms,
             now: Mutex::new(now),
             statements: AtomicU64::new(0),

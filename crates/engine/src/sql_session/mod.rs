@@ -4,13 +4,14 @@
 //! one at a time: what belongs to the thread is its [`SqlSeat`], what belongs to the client is here.
 
 mod copy;
+mod effects;
 mod portal;
 mod prepared;
 mod reader;
 mod rows;
 mod run;
 mod seat;
-mod settings;
+pub(crate) mod settings;
 mod split;
 mod utility;
 
@@ -22,6 +23,7 @@ use store::value::Value;
 
 use copy::CopyIn;
 pub use copy::{CopyLayout, CopyOptions};
+pub(crate) use effects::check_notification;
 pub use portal::{Formats, Portal};
 use portal::{Portals, State};
 use prepared::Statements;
@@ -123,13 +125,15 @@ impl SqlSession {
         self.introduce(identity, &application, address);
         self.apply_settings();
         self.settings.tell_if_unset("statement_timeout", timeout);
+        self.sql.set_own_settings(self.settings.own());
         Ok(())
     }
 
     /// Says who speaks, how the client calls itself, and from where; others see the session from now on.
     fn introduce(&mut self, identity: Identity, application: &str, address: Option<String>) {
         self.sql.set_identity(identity.clone());
-        self.presence = Some(Presence::new(&self.engine, identity, application.to_owned(), address));
+        self.presence =
+            Some(Presence::new(&self.engine, identity, application.to_owned(), address, self.cancel.clone()));
     }
 
     /// Where what is announced to this session comes in. `wake` is called after each, from any thread.

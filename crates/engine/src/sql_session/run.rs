@@ -6,6 +6,7 @@ use sql::{Done, DoneKind, OwnedColumn, RowSink, SqlError, SqlType, TransactionSt
 use store::value::{Value, ValueRef};
 
 use super::copy::{CopyDirection, CopyIn, CopyStatement, What};
+use super::effects::check_notification;
 use super::portal::Portal;
 use super::prepared::{self, Body, Prepared, check_name};
 use super::rows::Rows;
@@ -14,7 +15,6 @@ use super::utility::{self, Discard, Utility};
 use super::{ClientSink, CopyOptions, Kept, Outcome, SqlSeat, SqlSession, counted};
 use crate::activity::Counted;
 use crate::counters::Counter;
-use crate::limits::PAYLOAD_BYTES_MAX;
 use crate::privilege::Command;
 
 /// A tag without a count.
@@ -129,7 +129,9 @@ impl SqlSession {
         if before != TransactionStatus::Idle {
             self.after_block(&result);
         }
-        result.map(outcome)
+        let done = result?;
+        self.carry_out()?;
+        Ok(outcome(done))
     }
 
     #[inline]
@@ -179,6 +181,7 @@ impl SqlSession {
     pub(super) fn apply_settings(&mut self) {
         self.sql.set_statement_timeout(self.settings.own_time("statement_timeout"));
         self.sql.set_default_read_only(self.settings.is_on("default_transaction_read_only"));
+        self.sql.set_own_settings(self.settings.own());
     }
 
     fn in_block(&self) -> bool {
@@ -233,7 +236,7 @@ impl SqlSession {
         }
     }
 
-    fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<Outcome, SqlError> {
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<Outcome, SqlError> {
         let in_block = self.in_block();
         if local && !in_block {
             self.sql.warn("25P01", "SET LOCAL can only be used in transaction blocks");
@@ -376,7 +379,7 @@ impl SqlSession {
     }
 
     /// `LISTEN`, `UNLISTEN`, `NOTIFY`: in a transaction when it commits.
-    fn channel(&mut self, utility: &Utility) -> Result<Outcome, SqlError> {
+    pub(super) fn channel(&mut self, utility: &Utility) -> Result<Outcome, SqlError> {
         let tag = match utility {
             Utility::Listen(channel) => {
                 check_name(channel)?;
@@ -386,10 +389,7 @@ impl SqlSession {
                 "LISTEN"
             }
             Utility::Notify { channel, payload } => {
-                check_name(channel)?;
-                if payload.len() >= PAYLOAD_BYTES_MAX {
-                    return Err(SqlError::new("22023", "payload string too long"));
-                }
+                check_notification(channel, payload)?;
                 "NOTIFY"
             }
             _ => "UNLISTEN",

@@ -1,9 +1,10 @@
 //! A session's settings, as `SET` and `SHOW` know them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sql::SqlError;
+use sql::{OwnSettings, SqlError};
 
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,8 @@ pub(crate) struct Settings {
     undo: Vec<(&'static str, Option<String>, bool)>,
     /// Settings whose change the client is to be told.
     changed: Vec<&'static str>,
+    /// What differs from the defaults, as the SQL layer reads it; made anew after a change.
+    shown: Option<Arc<OwnSettings>>,
 }
 
 impl Settings {
@@ -146,18 +149,21 @@ impl Settings {
         let known = find(name).ok_or_else(|| unknown(name))?;
         let value = checked(known, value)?;
         self.starting.insert(known.name, value);
+        self.shown = None;
         Ok(())
     }
 
     /// States a fact.
     pub(crate) fn tell(&mut self, name: &'static str, value: String) {
         self.starting.insert(name, value);
+        self.shown = None;
     }
 
     /// The same, unless the client asked for something else at its start.
     pub(crate) fn tell_if_unset(&mut self, name: &'static str, value: String) {
         let shown = milliseconds(&value).map_or(value, shown_time);
         self.starting.entry(name).or_insert(shown);
+        self.shown = None;
     }
 
     /// Changes a setting; no value is its default. `in_block`: a transaction is open, and may take the change back.
@@ -168,17 +174,22 @@ impl Settings {
         local: bool,
         in_block: bool,
     ) -> Result<(), SqlError> {
-        let known = find(name).ok_or_else(|| unknown(name))?;
-        if known.accepts == Accepts::Fixed {
-            let message = format!("parameter \"{}\" cannot be changed", known.name);
-            return Err(SqlError::new("55P02", message));
-        }
-        let value = value.map(|value| checked(known, value)).transpose()?;
+        let (known, value) = changeable(name, value)?;
         if in_block {
             self.undo.push((known.name, self.values.get(known.name).cloned(), local));
         }
         self.put(known.name, value);
         Ok(())
+    }
+
+    /// What differs from the defaults.
+    pub(crate) fn own(&mut self) -> Arc<OwnSettings> {
+        let Self { values, starting, shown, .. } = self;
+        let own = || {
+            let set = starting.iter().chain(values.iter());
+            Arc::new(set.map(|(name, value)| (*name, value.clone())).collect())
+        };
+        Arc::clone(shown.get_or_insert_with(own))
     }
 
     /// Sets everything back.
@@ -233,6 +244,7 @@ impl Settings {
     }
 
     fn put(&mut self, name: &'static str, value: Option<String>) {
+        self.shown = None;
         let before = self.values.get(name).cloned();
         match value {
             Some(value) => self.values.insert(name, value),
@@ -245,6 +257,27 @@ impl Settings {
             self.changed.push(name);
         }
     }
+}
+
+/// The setting with the value as it is kept, unless it cannot be changed to that.
+fn changeable(name: &str, value: Option<&str>) -> Result<(&'static Known, Option<String>), SqlError> {
+    let known = find(name).ok_or_else(|| unknown(name))?;
+    if known.accepts == Accepts::Fixed {
+        let message = format!("parameter \"{}\" cannot be changed", known.name);
+        return Err(SqlError::new("55P02", message));
+    }
+    Ok((known, value.map(|value| checked(known, value)).transpose()?))
+}
+
+/// What a session's setting would be after this.
+pub(crate) fn after(name: &str, value: Option<&str>) -> Result<String, SqlError> {
+    let (known, value) = changeable(name, value)?;
+    Ok(value.unwrap_or_else(|| known.default.to_owned()))
+}
+
+/// The value of a setting that nobody set; none for a name that is no setting.
+pub(crate) fn default_of(name: &str) -> Option<&'static str> {
+    find(name).map(|known| known.default)
 }
 
 fn find(name: &str) -> Option<&'static Known> {

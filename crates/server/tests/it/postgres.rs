@@ -349,6 +349,103 @@ fn who_keeps_copies_hears_which_rows_left() {
 }
 
 #[test]
+fn pg_notify_is_notify() {
+    let daemon = daemon();
+    let (mut one, mut two) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    one.ask("LISTEN news");
+    assert_eq!(two.ask("SELECT pg_notify('news', 'now')"), ["T", "D ", "C SELECT 1"]);
+    assert_eq!(one.next().unwrap(), "A news now");
+    two.ask("BEGIN");
+    two.ask("SELECT pg_notify('news', 'never')");
+    two.ask("ROLLBACK");
+    let failed = two.ask("SELECT pg_notify('news', 'never'), 'x'::int");
+    assert!(failed.iter().any(|line| line.starts_with("E ERROR 22P02")), "{failed:?}");
+    two.ask("BEGIN");
+    // The same once more in one statement is told once.
+    two.ask("SELECT pg_notify('news', 'then') FROM (VALUES (1), (2))");
+    two.ask("COMMIT");
+    assert_eq!(one.next().unwrap(), "A news then");
+    for (call, state) in [
+        ("pg_notify('', 'x')", "22023"),
+        ("pg_notify(NULL, 'x')", "22023"),
+        ("pg_notify('news', repeat('x', 8000))", "22023"),
+        ("pg_notify('news', n::text) FROM generate_series(1, 1001) AS s(n)", "54000"),
+    ] {
+        let heard = two.ask(&format!("SELECT {call}"));
+        assert!(heard.iter().any(|line| line.starts_with(&format!("E ERROR {state}"))), "{call}: {heard:?}");
+    }
+    assert_eq!(one.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"], "what failed told nothing");
+}
+
+#[test]
+fn functions_see_and_change_a_sessions_settings() {
+    let daemon = daemon();
+    let (mut one, mut two) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    let get = |pg: &mut Pg| pg.ask("SELECT current_setting('WORK_MEM')")[1].clone();
+    one.ask("SET work_mem = '1MB'");
+    assert_eq!((get(&mut one), get(&mut two)), ("D 1MB".into(), "D 64MB".into()));
+    let both = "SELECT set_config('work_mem', '2MB', false), current_setting('work_mem')";
+    assert_eq!(one.ask(both)[1], "D 2MB|2MB");
+    assert_eq!(one.ask("SHOW work_mem")[1], "D 2MB");
+    one.ask("BEGIN");
+    one.ask("SELECT set_config('work_mem', '3MB', true)");
+    assert_eq!(get(&mut one), "D 3MB");
+    one.ask("COMMIT");
+    assert_eq!(get(&mut one), "D 2MB");
+    one.ask("BEGIN");
+    one.ask("SELECT set_config('work_mem', '4MB', false)");
+    one.ask("ROLLBACK");
+    assert_eq!(get(&mut one), "D 2MB");
+    for (call, state) in [
+        ("current_setting('nonsense')", "42704"),
+        ("set_config('nonsense', 'x', false)", "42704"),
+        ("set_config('server_version', 'x', false)", "55P02"),
+        ("set_config('extra_float_digits', 'x', false)", "22023"),
+        ("set_config(NULL, 'x', false)", "22004"),
+    ] {
+        let heard = one.ask(&format!("SELECT {call}"));
+        assert!(heard.iter().any(|line| line.starts_with(&format!("E ERROR {state}"))), "{call}: {heard:?}");
+    }
+    assert_eq!(one.ask("SELECT current_setting('nonsense', true) IS NULL")[1], "D t");
+}
+
+#[test]
+fn pg_cancel_backend_stops_another_sessions_statement() {
+    let daemon = daemon_with(&Config { sql_threads: 2, ..sql_config() });
+    let (mut busy, mut other) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    busy.send(&query(ENDLESS));
+    let number = busy.key.0;
+    // A cancellation before the statement begins would be forgotten.
+    let cancel = format!(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = {number} AND state = 'active'"
+    );
+    while other.ask(&cancel)[1] != "D t" {}
+    let heard = busy.until_ready();
+    assert!(heard.iter().any(|line| line.starts_with("E ERROR 57014")), "{heard:?}");
+    assert_eq!(busy.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+    assert_eq!(other.ask("SELECT pg_cancel_backend(-1)")[1], "D f");
+}
+
+#[test]
+fn lastval_tells_the_number_made_last() {
+    let daemon = daemon();
+    let (mut one, mut two) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    one.ask("CREATE TABLE s (id SERIAL PRIMARY KEY, name TEXT)");
+    for pg in [&mut one, &mut two] {
+        let heard = pg.ask("SELECT lastval()");
+        assert!(heard.iter().any(|line| line.starts_with("E ERROR 55000")), "{heard:?}");
+    }
+    for name in ["a", "b"] {
+        let made = one.ask(&format!("INSERT INTO s (name) VALUES ('{name}') RETURNING id"))[1].clone();
+        assert_eq!(one.ask("SELECT lastval()")[1], made);
+    }
+    let before = one.ask("SELECT lastval()");
+    one.ask("INSERT INTO s VALUES (1000, 'given')");
+    two.ask("INSERT INTO s (name) VALUES ('another session')");
+    assert_eq!(one.ask("SELECT lastval()"), before);
+}
+
+#[test]
 fn limits_are_errors_to_their_client_alone() {
     let daemon = daemon();
     let mut pg = with_table(&daemon);

@@ -18,7 +18,7 @@ mod series;
 mod server;
 mod time;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,8 +30,10 @@ use self::columns::LAYOUTS;
 use self::module::{Content, SystemModule};
 use self::rows::Rows;
 use self::server::NoServer;
+use crate::effect::Effect;
 use crate::error::{SqlError, state};
-use crate::session::Identity;
+use crate::limits::EFFECTS_MAX;
+use crate::session::{Identity, OwnSettings, Session};
 use crate::sqlite::Connection;
 
 pub(crate) use self::functions::{is_function, names as function_names};
@@ -49,6 +51,14 @@ pub(crate) struct System {
     contents: RefCell<HashMap<usize, Rc<Content>>>,
     /// Whose statement it is.
     identity: RefCell<Identity>,
+    /// What its session set.
+    settings: RefCell<Arc<OwnSettings>>,
+    /// The door has sessions, which can do what functions ask.
+    lasting: Cell<bool>,
+    /// What the statement's functions asked for.
+    effects: RefCell<Vec<Effect>>,
+    /// Why a function refused.
+    failure: RefCell<Option<SqlError>>,
 }
 
 impl System {
@@ -60,6 +70,10 @@ impl System {
             server: RefCell::new(Arc::new(NoServer)),
             contents: RefCell::default(),
             identity: RefCell::default(),
+            settings: RefCell::default(),
+            lasting: Cell::new(false),
+            effects: RefCell::default(),
+            failure: RefCell::default(),
         })
     }
 
@@ -69,7 +83,14 @@ impl System {
     }
 
     /// Forgets what was computed for the statement before.
-    pub(crate) fn begin(&self, catalog: &Arc<Catalog>, identity: &Identity) {
+    pub(crate) fn begin(&self, catalog: &Arc<Catalog>, session: &Session) {
+        let identity = session.identity();
+        self.effects.borrow_mut().clear();
+        self.failure.take();
+        self.lasting.set(!session.is_single());
+        if !Arc::ptr_eq(&self.settings.borrow(), session.own_settings()) {
+            *self.settings.borrow_mut() = Arc::clone(session.own_settings());
+        }
         self.contents.borrow_mut().clear();
         if *self.identity.borrow() != *identity {
             self.identity.borrow_mut().clone_from(identity);
@@ -99,6 +120,55 @@ impl System {
 
     pub(crate) fn server(&self) -> Arc<dyn Server> {
         Arc::clone(&self.server.borrow())
+    }
+
+    /// What the session set.
+    pub(crate) fn settings(&self) -> Arc<OwnSettings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// What this statement gave a setting before.
+    pub(crate) fn asked_setting(&self, setting: &str) -> Option<String> {
+        self.effects.borrow().iter().rev().find_map(|effect| match effect {
+            Effect::Set { name, value, .. } if name.eq_ignore_ascii_case(setting) => value.clone(),
+            _ => None,
+        })
+    }
+
+    /// Takes note of something to do when the statement has worked; the same once more is the same, so a statement
+    /// that had to begin again asks for it once.
+    pub(crate) fn ask(&self, effect: Effect) -> Result<(), SqlError> {
+        if !self.lasting.get() {
+            let message = "this function needs a session, which only the PostgreSQL door has";
+            return Err(SqlError::new(state::NOT_SUPPORTED, message));
+        }
+        let mut effects = self.effects.borrow_mut();
+        if matches!(effect, Effect::Notify { .. }) && effects.contains(&effect) {
+            return Ok(());
+        }
+        if effects.len() >= EFFECTS_MAX {
+            let message = format!("one statement announces and sets up to {EFFECTS_MAX} things");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        effects.push(effect);
+        Ok(())
+    }
+
+    /// What the statement asked for.
+    pub(crate) fn take_effects(&self) -> Vec<Effect> {
+        self.effects.take()
+    }
+
+    /// Keeps an error that SQLite can carry only the words of, and returns these.
+    fn fail(&self, error: SqlError) -> String {
+        let words = error.message.clone();
+        *self.failure.borrow_mut() = Some(error);
+        words
+    }
+
+    /// The error that a function left.
+    pub(crate) fn take_failure(&self) -> Option<SqlError> {
+        self.failure.take()
     }
 
     /// The rows of a table, computed by the first cursor that asks.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::{SqlError, state};
+
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionFacts {
@@ -84,6 +86,14 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn settings(&self) -> Vec<SettingFacts>;
     /// Unix milliseconds: when the daemon started.
     fn started_ms(&self) -> i64;
+    /// The value that a session's setting has when nobody sets it; none for a name that is no setting.
+    fn session_default(&self, name: &str) -> Option<&'static str>;
+    /// What a session's setting would be after this; no value is its default. An error where it is refused.
+    fn check_setting(&self, name: &str, value: Option<&str>) -> Result<String, SqlError>;
+    /// Whether this can be announced.
+    fn check_notification(&self, channel: &str, payload: &str) -> Result<(), SqlError>;
+    /// Stops the statement of a session; false where there is no such session.
+    fn cancel(&self, pid: i32) -> bool;
 }
 
 /// An executor by itself, without a daemon around it.
@@ -105,5 +115,22 @@ impl Server for NoServer {
 
     fn started_ms(&self) -> i64 {
         0
+    }
+
+    fn session_default(&self, _: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn check_setting(&self, name: &str, _: Option<&str>) -> Result<String, SqlError> {
+        let message = format!("unrecognized configuration parameter \"{name}\"");
+        Err(SqlError::new(state::UNKNOWN_OBJECT, message))
+    }
+
+    fn check_notification(&self, _: &str, _: &str) -> Result<(), SqlError> {
+        Err(SqlError::new(state::NOT_SUPPORTED, "nobody can listen here"))
+    }
+
+    fn cancel(&self, _: i32) -> bool {
+        false
     }
 }

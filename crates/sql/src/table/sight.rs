@@ -175,6 +175,13 @@ impl Sight {
         self.facts.get()
     }
 
+    /// Takes note of a number made for a row.
+    pub(crate) fn note_made(&self, number: i64) {
+        let mut facts = self.facts.get();
+        facts.note_made(number);
+        self.facts.set(facts);
+    }
+
     /// Takes note of a row inserted under a key.
     pub(crate) fn note_inserted(&self, table: &Table, key: &[u8]) {
         let mut facts = self.facts.get();

@@ -3,6 +3,7 @@
 //! A statement that meets a row twice (an upsert of the same key, a key that moves) sees its own changes here;
 //! nobody else sees anything before the list is committed.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -82,6 +83,8 @@ pub(crate) struct Batch {
     bytes: usize,
     /// The key of the row inserted last.
     inserted: Option<Vec<u8>>,
+    /// The number made last for a row.
+    made: Cell<Option<i64>>,
 }
 
 impl Batch {
@@ -102,6 +105,7 @@ impl Batch {
             returning,
             bytes: 0,
             inserted: None,
+            made: Cell::new(None),
         }
     }
 
@@ -120,6 +124,11 @@ impl Batch {
     /// The key of the row inserted last.
     pub(crate) fn last_inserted(&self) -> Option<&[u8]> {
         self.inserted.as_deref()
+    }
+
+    /// The number made last for a row without one.
+    pub(crate) fn last_made(&self) -> Option<i64> {
+        self.made.get()
     }
 
     /// Whether the statement returns rows.
@@ -143,7 +152,11 @@ impl Batch {
         if let Some(column) = table.def().identity() {
             match &draft.values[column] {
                 Value::Integer(number) => store.note_number(table, *number)?,
-                _ if new => draft.values[column] = Value::Integer(store.next_number(table)?),
+                _ if new => {
+                    let number = store.next_number(table)?;
+                    self.made.set(Some(number));
+                    draft.values[column] = Value::Integer(number);
+                }
                 _ => {}
             }
         }

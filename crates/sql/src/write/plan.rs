@@ -74,6 +74,9 @@ impl WritePlan {
         if let Some(key) = batch.last_inserted() {
             core.sight.note_inserted(&self.table, key);
         }
+        if let Some(number) = batch.last_made() {
+            core.sight.note_made(number);
+        }
         if let Some(returning) = &self.returning {
             out.columns(&lent(&returning.columns));
             for row in &rows {

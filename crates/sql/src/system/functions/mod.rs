@@ -2,6 +2,7 @@
 
 mod arrays;
 mod definitions;
+mod effects;
 mod session;
 
 use std::rc::Rc;
@@ -18,7 +19,16 @@ pub(super) struct FunctionDef {
     name: &'static str,
     /// The fewest and the most arguments.
     arguments: (i32, i32),
-    run: fn(&System, &Call) -> Value,
+    run: Run,
+}
+
+/// What it does.
+#[derive(Clone, Copy)]
+enum Run {
+    /// It always has an answer.
+    Sure(fn(&System, &Call) -> Value),
+    /// It may refuse.
+    Fallible(fn(&System, &Call) -> Result<Value, SqlError>),
 }
 
 /// The arguments of one call.
@@ -31,12 +41,21 @@ const fn function(
     arguments: (i32, i32),
     run: fn(&System, &Call) -> Value,
 ) -> FunctionDef {
-    FunctionDef { name, arguments, run }
+    FunctionDef { name, arguments, run: Run::Sure(run) }
+}
+
+/// The same, of a function that may refuse.
+const fn fallible(
+    name: &'static str,
+    arguments: (i32, i32),
+    run: fn(&System, &Call) -> Result<Value, SqlError>,
+) -> FunctionDef {
+    FunctionDef { name, arguments, run: Run::Fallible(run) }
 }
 
 /// All of them.
 fn all() -> impl Iterator<Item = &'static FunctionDef> {
-    [session::FUNCTIONS, definitions::FUNCTIONS, arrays::FUNCTIONS].into_iter().flatten()
+    [session::FUNCTIONS, effects::FUNCTIONS, definitions::FUNCTIONS, arrays::FUNCTIONS].into_iter().flatten()
 }
 
 /// Whether a function of this name is here, given in any case.
@@ -58,7 +77,11 @@ pub(super) fn register(system: &Rc<System>, connection: &Connection) -> Result<(
             let system = Rc::clone(system);
             let run = function.run;
             connection.create_function(function.name, count, volatility, move |arguments| {
-                Ok(run(&system, &Call::of(arguments)))
+                let call = Call::of(arguments);
+                match run {
+                    Run::Sure(run) => Ok(run(&system, &call)),
+                    Run::Fallible(run) => run(&system, &call).map_err(|error| system.fail(error)),
+                }
             })?;
         }
     }
@@ -94,6 +117,16 @@ impl Call {
             Value::Integer(integer) => Some(*integer),
             Value::Text(text) => text.trim().parse().ok(),
             _ => None,
+        }
+    }
+
+    /// Whether an argument is true; NULL is not.
+    fn truth(&self, at: usize) -> bool {
+        match self.value(at) {
+            Value::Text(text) => {
+                ["t", "true", "on", "yes", "y", "1"].contains(&text.to_ascii_lowercase().as_str())
+            }
+            _ => self.integer(at).is_some_and(|number| number != 0),
         }
     }
 

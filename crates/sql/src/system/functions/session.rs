@@ -20,7 +20,6 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("current_role", (0, 0), |system, _| text(&system.identity().user)),
     function("current_schema", (0, 0), |_, _| text(PUBLIC_NAME)),
     function("current_schemas", (1, 1), current_schemas),
-    function("current_setting", (1, 2), current_setting),
     function("current_user", (0, 0), |system, _| text(&system.identity().user)),
     function("getdatabaseencoding", (0, 0), |_, _| text("UTF8")),
     function("has_any_column_privilege", (2, 3), |_, _| truth(true)),
@@ -100,7 +99,7 @@ pub(crate) const PRESET: &[(&str, &str)] = &[
 ];
 
 /// Settings that clients ask for where no session answers, as a new session has them.
-const FIXED: &[(&str, &str)] = &[
+pub(super) const FIXED: &[(&str, &str)] = &[
     ("client_encoding", "UTF8"),
     ("datestyle", "ISO, MDY"),
     ("default_table_access_method", "cache"),
@@ -114,15 +113,3 @@ const FIXED: &[(&str, &str)] = &[
     ("transaction_isolation", "read committed"),
     ("transaction_read_only", "off"),
 ];
-
-/// NULL for a setting that is not known, as `current_setting(name, true)` has it.
-fn current_setting(system: &System, call: &Call) -> Value {
-    let Some(name) = call.text(0) else { return Value::Null };
-    let settings = system.server().settings();
-    let told = settings.into_iter().find(|setting| setting.name.eq_ignore_ascii_case(&name));
-    let fixed = || {
-        let found = PRESET.iter().chain(FIXED).find(|(known, _)| known.eq_ignore_ascii_case(&name));
-        found.map(|(_, value)| (*value).to_owned())
-    };
-    optional(told.map(|setting| setting.setting).or_else(fixed))
-}
