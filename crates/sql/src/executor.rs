@@ -104,6 +104,23 @@ pub(crate) struct Core {
     written: RefCell<Vec<Write>>,
 }
 
+/// Knows whether anything was told, for then a statement cannot begin anew.
+struct Telling<'o> {
+    out: &'o mut dyn RowSink,
+    told: bool,
+}
+
+impl RowSink for Telling<'_> {
+    fn columns(&mut self, columns: &[Column<'_>]) {
+        self.told = true;
+        self.out.columns(columns);
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.out.row(values)
+    }
+}
+
 /// A compiled statement.
 #[derive(Debug)]
 pub(crate) enum Plan {
@@ -198,7 +215,7 @@ impl Executor {
     }
 
     /// Runs a statement; one that stands alone again where a table was redefined between its compilation and its end,
-    /// for nothing of it was applied then.
+    /// for nothing of it was applied then, and nothing was told.
     fn run_current(
         &mut self,
         session: &mut Session,
@@ -207,11 +224,13 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let alone = session.status() == TransactionStatus::Idle;
+        let mut out = Telling { out, told: false };
         loop {
-            match self.run(session, sql, parameters, out) {
+            match self.run(session, sql, parameters, &mut out) {
                 Err(error)
                     if alone
-                        && error.state == state::LOST
+                        && !out.told
+                        && (error.state == state::LOST || error.state == state::SNAPSHOT_TOO_OLD)
                         && self.core.store.generation() != self.core.catalog.generation =>
                 {
                     self.core.sight.check_watch()?;
@@ -601,12 +620,16 @@ impl ReadPlan {
     }
 
     fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
-        out.columns(&lent(&self.columns));
+        let columns = &self.columns;
         let mut rows = 0;
         let mut values: Vec<ValueRef<'static>> = Vec::new();
         let view = core.view();
         core.sight.lend(&view, || {
             core.run(&mut self.statement, parameters, &mut |row| {
+                // Not before: a statement that told nothing can begin anew.
+                if rows == 0 {
+                    out.columns(&lent(columns));
+                }
                 rows += 1;
                 // The buffer is reused; its lifetime is renewed for each row.
                 let mut shown: Vec<ValueRef<'_>> = recycled(std::mem::take(&mut values));
@@ -616,6 +639,9 @@ impl ReadPlan {
                 result
             })
         })?;
+        if rows == 0 {
+            out.columns(&lent(columns));
+        }
         Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag })
     }
 }

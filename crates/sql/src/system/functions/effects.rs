@@ -42,7 +42,9 @@ fn setting(system: &System, name: &str) -> Option<String> {
         .session_default(name)
         .map(str::to_owned)
         .or_else(|| server.settings().into_iter().find(|told| same(&told.name)).map(|told| told.setting))
-        .or_else(|| PRESET.iter().chain(FIXED).find(|(known, _)| same(known)).map(|(_, value)| (*value).to_owned()))
+        .or_else(|| {
+            PRESET.iter().chain(FIXED).find(|(known, _)| same(known)).map(|(_, value)| (*value).to_owned())
+        })
 }
 
 /// Takes effect at once, whatever becomes of this statement, as in PostgreSQL.
