@@ -83,8 +83,6 @@ pub use greeting::{Stranger, stranger};
 pub use limits::*;
 pub use malformed::{Malformed, Then};
 pub use meta::{Key, KeyBuffer, Meta, MetaOptions, Mode};
-pub use meta_compose::{
-    ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line, metadump_line, mgdump_line, uri,
-};
+pub use meta_compose::{ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line};
 pub use parse::{Parsed, Parser};
 pub use request::{Dump, Keys, Operator, Request, Stats, Verb};

@@ -2,7 +2,6 @@
 
 use crate::compose::{number, text, value_end};
 use crate::meta::{Key, Meta};
-use crate::{base64, token};
 
 /// How the answer to a meta command begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,14 +111,12 @@ fn key(key: &Key<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What `me` and the dumps of keys tell of an item.
+/// What `me` tells of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ItemFacts<'a> {
-    /// The key's bytes.
-    pub key: &'a [u8],
-    /// `exp`: for `me` seconds left, for a dump the Unix time; none is -1.
+pub struct ItemFacts {
+    /// `exp`: seconds left; none is -1.
     pub exptime: Option<u64>,
-    /// `la`: for `me` seconds since it was used last, for a dump the Unix time.
+    /// `la`: seconds since it was used last.
     pub used: u64,
     /// `cas`.
     pub cas: u64,
@@ -132,34 +129,14 @@ pub struct ItemFacts<'a> {
 }
 
 /// Appends the answer to `me`, the key as the peer wrote it.
-pub fn meta_debug(request: &Key<'_>, facts: &ItemFacts<'_>, out: &mut Vec<u8>) {
+pub fn meta_debug(request: &Key<'_>, facts: &ItemFacts, out: &mut Vec<u8>) {
     out.extend_from_slice(b"ME ");
     out.extend_from_slice(request.text);
     item_facts(facts, out);
     value_end(out);
 }
 
-/// Appends a line of `lru_crawler metadump`. memcached ends it with a space and LF.
-pub fn metadump_line(facts: &ItemFacts<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"key=");
-    uri(facts.key, out);
-    item_facts(facts, out);
-    out.extend_from_slice(b" \n");
-}
-
-/// Appends a line of `lru_crawler mgdump`: a request that fetches the key.
-pub fn mgdump_line(key: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"mg ");
-    if token::has_space_or_control(key) {
-        base64::encode(key, out);
-        out.extend_from_slice(b" b");
-    } else {
-        out.extend_from_slice(key);
-    }
-    value_end(out);
-}
-
-fn item_facts(facts: &ItemFacts<'_>, out: &mut Vec<u8>) {
+fn item_facts(facts: &ItemFacts, out: &mut Vec<u8>) {
     match facts.exptime {
         Some(exptime) => flag(b" exp=", Some(exptime), out),
         None => out.extend_from_slice(b" exp=-1"),
@@ -169,21 +146,6 @@ fn item_facts(facts: &ItemFacts<'_>, out: &mut Vec<u8>) {
     text(if facts.fetched { " fetch=yes" } else { " fetch=no" }, out);
     flag(b" cls=", Some(u64::from(facts.class)), out);
     flag(b" size=", u64::try_from(facts.size).ok(), out);
-}
-
-/// Appends bytes as a URI writes them: what is not a letter, a digit or one of `-._~` in hexadecimal behind a `%`.
-pub fn uri(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            out.push(*byte);
-        } else {
-            out.push(b'%');
-            for half in [byte >> 4, byte & 15] {
-                out.push(DIGITS.get(usize::from(half)).copied().unwrap_or(b'0'));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -226,26 +188,5 @@ mod tests {
         assert_eq!(answered(b"mg k c t k O1\r\n", MetaCode::Miss, &none), "EN kk O1\r\n");
         let never = MetaFacts { ttl: Some(None), ..none };
         assert_eq!(answered(b"mg k t v\r\n", MetaCode::Value(0), &never), "VA 0 t-1\r\n");
-    }
-
-    #[test]
-    fn dumps_write_any_key() {
-        let mut out = Vec::new();
-        let facts = ItemFacts {
-            key: b"a b/\xff",
-            exptime: None,
-            used: 9,
-            cas: 1,
-            fetched: false,
-            class: 1,
-            size: 64,
-        };
-        metadump_line(&facts, &mut out);
-        mgdump_line(facts.key, &mut out);
-        mgdump_line(b"plain", &mut out);
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "key=a%20b%2F%FF exp=-1 la=9 cas=1 fetch=no cls=1 size=64 \nmg YSBiL/8= b\r\nmg plain\r\n"
-        );
     }
 }

@@ -242,7 +242,7 @@ impl Connection {
         if self.output_waiting() > 0 {
             self.output.extend_from_slice(out);
             out.clear();
-            return self.flush(now);
+            return self.flush();
         }
         if out.is_empty() || self.broken {
             out.clear();
@@ -258,7 +258,7 @@ impl Connection {
     }
 
     /// Sends what waits. Returns how many bytes the socket took.
-    pub(crate) fn flush(&mut self, now: Tick) -> usize {
+    pub(crate) fn flush(&mut self) -> usize {
         if self.output_waiting() == 0 {
             return 0;
         }
@@ -275,7 +275,6 @@ impl Connection {
             self.output.drain(..self.sent);
             self.sent = 0;
         }
-        let _ = now;
         sent
     }
 

@@ -112,7 +112,7 @@ impl Desk {
     #[inline]
     pub(crate) fn turn(&mut self, connection: &mut Connection) -> Next {
         if connection.output_waiting() > 0 {
-            let sent = connection.flush(self.lane.now());
+            let sent = connection.flush();
             self.lane.count(Counter::BytesWritten, sent as u64);
         }
         let may_execute = connection.statement.is_none()

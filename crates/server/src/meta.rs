@@ -131,7 +131,6 @@ pub(crate) fn debug(session: &Session, lane: &mut Lane, request: &Meta<'_>, out:
     match session.meta_debug(lane, key) {
         Ok(Some(debug)) => {
             let facts = ItemFacts {
-                key,
                 exptime: debug.item.ttl,
                 used: debug.item.unused_seconds,
                 cas: debug.item.cas,

@@ -13,6 +13,10 @@ use crate::drivers::postgresql::{PostgreSql, is_root};
 const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) \
                        SELECT count(*) FROM n";
 
+/// Says so while another session runs `ENDLESS`.
+const RUNNING: &str =
+    "SELECT 'it ' || 'runs' FROM pg_stat_activity WHERE state = 'active' AND query ILIKE 'with rec%';";
+
 /// How long to wait for another program.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -118,8 +122,11 @@ fn psql_copies(place: &Place) {
 fn psql_cancels(place: &Place) {
     let mut child = spawn_psql(place);
     writeln!(child.stdin.take().unwrap(), "{ENDLESS};").unwrap();
-    // The statement has to be running; a signal that comes earlier would end psql itself.
-    std::thread::sleep(Duration::from_millis(500));
+    // A signal that comes before the statement runs would end psql itself.
+    let end = Instant::now() + PATIENCE;
+    while !psql(place, RUNNING).contains("it runs") {
+        assert!(Instant::now() < end, "the statement does not begin");
+    }
     assert!(Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success());
     contains(&said(child), &["Cancel request sent", "canceling statement due to user request"]);
 }

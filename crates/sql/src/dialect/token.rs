@@ -1,6 +1,7 @@
 //! PostgreSQL's tokens: its strings, its operators, its subscripts; and SQLite's, where they do not differ.
 
 use crate::error::{SqlError, state};
+use crate::text::token::{in_word, number, word};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,31 +170,6 @@ fn escaped(bytes: &[u8]) -> usize {
         }
     }
     bytes.len()
-}
-
-fn in_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
-}
-
-fn word(bytes: &[u8]) -> usize {
-    bytes.iter().take_while(|&&byte| in_word(byte)).count()
-}
-
-/// Digits, letters and points, and a sign after an exponent's `e`.
-fn number(bytes: &[u8]) -> usize {
-    let hexadecimal = matches!(bytes, [b'0', b'x' | b'X', ..]);
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let exponent = !hexadecimal && matches!(byte, b'e' | b'E');
-        if exponent && matches!(bytes.get(at + 1), Some(b'+' | b'-')) {
-            at += 2;
-        } else if byte == b'.' || in_word(byte) {
-            at += 1;
-        } else {
-            break;
-        }
-    }
-    at
 }
 
 /// The text that a literal stands for; `None` for a malformed one.

@@ -58,6 +58,7 @@ impl Connection {
     }
 }
 
+// SAFETY: SQLite alone calls it, with the client pointer that it was given and once for each registration.
 unsafe extern "C" fn release<F>(client: *mut c_void) {
     // SAFETY: the box that `create_function` gave away, given back once.
     drop(unsafe { Box::from_raw(client.cast::<F>()) });

@@ -76,7 +76,7 @@ fn length(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-unsafe extern "C" fn allocate(bytes: c_int) -> *mut c_void {
+extern "C" fn allocate(bytes: c_int) -> *mut c_void {
     let Some(bytes) = usize::try_from(bytes).ok().filter(|&bytes| bytes > 0) else { return ptr::null_mut() };
     let Some(layout) = layout(bytes) else { return ptr::null_mut() };
     if !charge(length(bytes)) {
@@ -155,12 +155,12 @@ unsafe extern "C" fn size(at: *mut c_void) -> c_int {
     c_int::try_from(bytes).unwrap_or(c_int::MAX)
 }
 
-unsafe extern "C" fn round_up(bytes: c_int) -> c_int {
+extern "C" fn round_up(bytes: c_int) -> c_int {
     bytes.saturating_add(7) & !7
 }
 
-unsafe extern "C" fn initialise(_: *mut c_void) -> c_int {
+extern "C" fn initialise(_: *mut c_void) -> c_int {
     ffi::SQLITE_OK
 }
 
-unsafe extern "C" fn shut_down(_: *mut c_void) {}
+extern "C" fn shut_down(_: *mut c_void) {}

@@ -206,6 +206,7 @@ impl Connection {
         let name = c_string(name)?;
         let client = Rc::into_raw(module).cast_mut().cast::<c_void>();
         let methods: &'static ffi::sqlite3_module = &Shims::<M>::METHODS;
+        // SAFETY: a pointer to a function that SQLite alone calls, as its own words say.
         let release = Some(release::<M> as unsafe extern "C" fn(*mut c_void));
         // SAFETY: the methods live for ever; SQLite owns the counted reference and gives it to `release`, also
         // when it refuses the module.
@@ -225,6 +226,7 @@ impl Connection {
     }
 }
 
+// SAFETY: SQLite alone calls it, with the client pointer that it was given and once for each registration.
 unsafe extern "C" fn release<M: Module>(client: *mut c_void) {
     // SAFETY: the reference that `register` gave away, given back once.
     drop(unsafe { Rc::from_raw(client.cast::<M>()) });
@@ -275,6 +277,7 @@ impl<M: Module> Shims<M> {
     };
 }
 
+// SAFETY: SQLite alone calls it, with a live connection and the client pointer of `register`.
 unsafe extern "C" fn connect<M: Module>(
     db: *mut ffi::sqlite3,
     client: *mut c_void,
@@ -425,6 +428,7 @@ unsafe extern "C" fn column<M: Module>(
     })
 }
 
+// SAFETY: SQLite alone calls it, with a cursor that `open` made and a place for the number.
 unsafe extern "C" fn row_number<M: Module>(
     cursor: *mut ffi::sqlite3_vtab_cursor,
     number: *mut ffi::sqlite3_int64,

@@ -126,16 +126,18 @@ fn quoted(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-fn in_word(byte: u8) -> bool {
+/// Whether a byte may stand in a word.
+pub(crate) fn in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-fn word(bytes: &[u8]) -> usize {
+/// How long the word at the beginning is.
+pub(crate) fn word(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|&&byte| in_word(byte)).count()
 }
 
 /// Digits, letters and points, and a sign after an exponent's `e`.
-fn number(bytes: &[u8]) -> usize {
+pub(crate) fn number(bytes: &[u8]) -> usize {
     let hexadecimal = matches!(bytes, [b'0', b'x' | b'X', ..]);
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
