@@ -179,10 +179,10 @@ fn arithmetic(text: &str) -> Option<(bool, u64)> {
     }
 }
 
-/// The number that a side holds for a key.
+/// The number that a side holds for a key; what follows it behind a space does not count.
 fn number(side: &mut Side, key: usize) -> Option<u64> {
     side.send(&Act { key, text: format!("get k{key}\r\n") });
-    side.answer(key).get(1)?.trim_end().parse().ok()
+    side.answer(key).get(1)?.split(' ').next()?.parse().ok()
 }
 
 /// A number that `incr` makes longer is a fresh item to memcached, which forgets that it was stale and that somebody

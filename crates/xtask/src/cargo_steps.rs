@@ -71,13 +71,10 @@ fn tests(step: &str, arguments: &[&str]) -> Outcome {
         Err(why) => return Outcome::broken(why),
     };
     let (passed, failed) = tally(&log);
-    let mut failures: Vec<String> = failed.iter().map(|name| format!("  failed: {name}")).collect();
-    if !succeeded {
-        // The last failure bears the output, so that it is read after the list of names.
-        match failures.last_mut() {
-            Some(last) => *last = format!("{last}\n{}", tail(&log)),
-            None => failures.push(tail(&log)),
-        }
+    let mut failures: Vec<String> =
+        failed.iter().map(|name| format!("  failed: {name}\n{}", said(&log, name))).collect();
+    if !succeeded && failures.is_empty() {
+        failures.push(tail(&log));
     }
     let reasons = fs::read_to_string(root().join(format!("target/ci/{step}.skipped"))).unwrap_or_default();
     let skipped: Vec<String> = reasons.lines().map(str::to_owned).collect();
@@ -100,6 +97,15 @@ fn tally(log: &str) -> (usize, Vec<String>) {
     (passed, failed)
 }
 
+/// What a failed test printed: the runner shows it under a heading with the test's name.
+fn said(log: &str, name: &str) -> String {
+    let heading = format!("---- {name} stdout ----");
+    let lines = log.lines().skip_while(|line| *line != heading).skip(1);
+    let text: Vec<&str> =
+        lines.take_while(|line| !line.starts_with("---- ") && *line != "failures:").collect();
+    tail(&text.join("\n"))
+}
+
 fn tail(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
@@ -107,7 +113,14 @@ fn tail(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::tally;
+    use super::{said, tally};
+
+    #[test]
+    fn a_failure_bears_what_its_test_printed() {
+        let log = "test c ... FAILED\n\nfailures:\n\n---- c stdout ----\nwhy\n\n---- d stdout ----\nother\n\nfailures:\n    c\n";
+        assert_eq!(said(log, "c").trim(), "why");
+        assert_eq!(said(log, "d").trim(), "other");
+    }
 
     #[test]
     fn counts_what_the_runner_prints() {

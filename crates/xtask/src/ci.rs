@@ -27,7 +27,8 @@ pub(crate) fn run(only: &[&str]) -> bool {
         println!("no step '{unknown}'; there are: {}", known.join(", "));
         return false;
     }
-    let (mut passed, mut failed) = (0, 0);
+    let mut passed = 0;
+    let mut failed: Vec<String> = Vec::new();
     for (name, step) in STEPS.iter().filter(|(name, _)| only.is_empty() || only.contains(name)) {
         let start = Instant::now();
         let outcome = step();
@@ -48,8 +49,16 @@ pub(crate) fn run(only: &[&str]) -> bool {
             println!("{failure}");
         }
         passed += outcome.passed;
-        failed += outcome.failures.len();
+        failed.extend(outcome.failures.iter().map(|failure| format!("{name}: {}", first_line(failure))));
     }
-    println!("{passed} passed, {failed} failed");
-    failed == 0
+    // Once more where the eye is when it ends: what failed may stand thousands of lines above.
+    for failure in &failed {
+        println!("{failure}");
+    }
+    println!("{passed} passed, {} failed", failed.len());
+    failed.is_empty()
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim_start().lines().next().unwrap_or_default()
 }
