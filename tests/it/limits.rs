@@ -37,7 +37,7 @@ fn the_connection_limit_refuses_and_recovers() {
 
 #[test]
 fn a_statement_that_runs_away_is_stopped_while_others_are_served() {
-    let daemon = Daemon::start(&["--statement-timeout", "500ms", "--sql-threads", "2"]);
+    let daemon = Daemon::start(&["--statement-timeout", "5s", "--sql-threads", "2"]);
     let mut slow = daemon.connect();
     let begin = Instant::now();
     slow.send(format!("sql {}\r\n{ENDLESS}\r\n", ENDLESS.len()).as_bytes());
@@ -46,14 +46,15 @@ fn a_statement_that_runs_away_is_stopped_while_others_are_served() {
         assert_eq!(other.set(&format!("k{number}"), b"v"), "STORED");
     }
     assert_eq!(other.sql("SELECT count(*) AS n FROM memcached"), Reply::Rows(vec![json!({"n": 100})]));
-    assert!(begin.elapsed() < Duration::from_millis(450), "others waited for the slow statement");
+    // Far from the hundredths of a second that this takes, so that a busy machine does not look like a fault.
+    assert!(begin.elapsed() < Duration::from_millis(4_500), "others waited for the slow statement");
     match slow.reply() {
         Reply::Error(state, message) => {
             assert!(state == "57014" && message.contains("timeout"), "{state} {message}");
         }
         other => panic!("{other:?}"),
     }
-    assert!(begin.elapsed() >= Duration::from_millis(500));
+    assert!(begin.elapsed() >= Duration::from_secs(5));
     assert_eq!(slow.sql("SELECT 1 AS one"), Reply::Rows(vec![json!({"one": 1})]));
 }
 
@@ -150,5 +151,5 @@ fn an_idle_connection_is_closed_when_asked() {
     let mut client = daemon.connect();
     let begin = Instant::now();
     assert_eq!(client.rest(), b"");
-    assert!((1..5).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+    assert!((1..25).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
 }
