@@ -111,12 +111,12 @@ impl Desk {
     /// Gives a connection its turn: sends what waits, reads once, executes what is whole, sends the replies.
     #[inline]
     pub(crate) fn turn(&mut self, connection: &mut Connection) -> Next {
-        if connection.output_waiting() > 0 {
-            let sent = connection.flush();
+        if connection.socket.output_waiting() > 0 {
+            let sent = connection.socket.flush();
             self.lane.count(Counter::BytesWritten, sent as u64);
         }
         let may_execute = connection.statement.is_none()
-            && connection.has_room()
+            && connection.socket.has_room()
             && !connection.closing
             && (connection.stalled || connection.readable || connection.first_read.is_some());
         if may_execute {
@@ -124,7 +124,7 @@ impl Desk {
             self.send(connection);
             if !connection.note_turn(self.lane.now(), run.waits_for_peer, run.progress) {
                 self.lane.count(Counter::OutputKicks, 1);
-                connection.broken = true;
+                connection.socket.broken = true;
             }
             if self.out.capacity() > REPLY_BUFFER_KEPT_BYTES {
                 self.out = Vec::new();
@@ -142,11 +142,11 @@ impl Desk {
     ) {
         connection.statement = None;
         connection.closing |= panicked;
-        let sent = connection.deliver(&mut reply, self.lane.now());
+        let sent = connection.socket.deliver(&mut reply, self.lane.now());
         self.lane.count(Counter::BytesWritten, sent as u64);
         if !connection.note_turn(self.lane.now(), false, true) {
             self.lane.count(Counter::OutputKicks, 1);
-            connection.broken = true;
+            connection.socket.broken = true;
         }
     }
 
@@ -163,22 +163,22 @@ impl Desk {
     fn next(&self, connection: &Connection) -> Next {
         // A statement whose client is gone is canceled by closing. Other requests are executed to the last: their
         // effects were asked for.
-        if connection.broken || (connection.hung_up && connection.statement.is_some()) {
+        if connection.socket.broken || (connection.hung_up && connection.statement.is_some()) {
             return Next::Close;
         }
-        if connection.statement.is_some() || !connection.has_room() {
+        if connection.statement.is_some() || !connection.socket.has_room() {
             return Next::Wait;
         }
         if !connection.closing && (connection.stalled || connection.readable) {
             return Next::Again;
         }
-        let finished = connection.closing || connection.ended || self.shared.is_draining();
-        if finished && connection.output_waiting() == 0 { Next::Close } else { Next::Wait }
+        let finished = connection.closing || connection.socket.ended || self.shared.is_draining();
+        if finished && connection.socket.output_waiting() == 0 { Next::Close } else { Next::Wait }
     }
 
     #[inline]
     fn send(&mut self, connection: &mut Connection) {
-        let sent = connection.deliver(&mut self.out, self.lane.now());
+        let sent = connection.socket.deliver(&mut self.out, self.lane.now());
         self.lane.count(Counter::BytesWritten, sent as u64);
         self.whole = 0;
     }
@@ -230,7 +230,7 @@ impl Desk {
         connection.stalled = false;
         connection.needed = 0;
         while let Some(rest) = next_request(connection, &input[run.consumed..], &mut run) {
-            if budget == 0 || !connection.has_room() {
+            if budget == 0 || !connection.socket.has_room() {
                 self.lane.count(Counter::ConnYields, 1);
                 connection.stalled = true;
                 break;
@@ -359,7 +359,7 @@ impl Desk {
                 self.whole = self.out.len();
                 self.send(connection);
             }
-            if *budget == 0 || !connection.has_room() {
+            if *budget == 0 || !connection.socket.has_room() {
                 return Executed::InPart;
             }
             *budget -= 1;

@@ -29,6 +29,7 @@ mod pace;
 mod reply;
 mod server;
 mod shared;
+mod socket;
 mod sql_door;
 mod sql_threads;
 mod worker;

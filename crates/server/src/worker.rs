@@ -117,8 +117,10 @@ impl Worker {
     fn note(&mut self, event: &Event) {
         let Some(Some(connection)) = self.connections.get_mut(event.token().0) else { return };
         connection.hung_up |= event.is_error() || event.is_write_closed();
-        connection.half_closed |= event.is_read_closed();
-        if (event.is_readable() || connection.half_closed || connection.hung_up) && !connection.ended {
+        connection.socket.half_closed |= event.is_read_closed();
+        if (event.is_readable() || connection.socket.half_closed || connection.hung_up)
+            && !connection.socket.ended
+        {
             connection.readable = true;
         }
     }
@@ -165,7 +167,7 @@ impl Worker {
             }
             Next::Again | Next::Wait => {}
         }
-        let awaits_room = connection.output_waiting() > 0;
+        let awaits_room = connection.socket.output_waiting() > 0;
         if awaits_room != connection.awaits_room {
             self.watch(place, awaits_room);
         }
@@ -225,13 +227,12 @@ impl Worker {
     }
 
     fn close(&mut self, place: usize) {
-        let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        // Closing the descriptor takes it out of the epoll.
+        let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
         self.free.push(place);
         if connection.queued {
             self.queue.retain(|queued| *queued != place);
         }
-        // Closing the descriptor takes it out of the epoll.
-        connection.part();
     }
 
     fn finish_statement(&mut self, reply: SqlReply) {
@@ -269,7 +270,7 @@ impl Worker {
     fn begin_drain(&mut self) {
         for place in 0..self.connections.len() {
             if let Some(connection) = &mut self.connections[place] {
-                connection.readable = !connection.ended;
+                connection.readable = !connection.socket.ended;
                 self.turn(place);
             }
         }

@@ -9,10 +9,10 @@ use engine::{Cancel, Counter, SqlSession, Tick, TransactionStatus};
 use super::SqlDoor;
 use super::copy::CopyIn;
 use super::places::Key;
-use super::socket::Socket;
 use crate::limits::{CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
 use crate::pace::{Pace, ticks};
 use crate::shared::Permit;
+use crate::socket::Socket;
 
 /// Waiting bytes below this are not accounted for: they belong to the cost of a connection.
 const ACCOUNTED_FROM_BYTES: usize = 16 << 10;

@@ -21,7 +21,6 @@ mod dialogue;
 mod opening;
 mod places;
 mod rows;
-mod socket;
 mod turn;
 
 use std::collections::VecDeque;

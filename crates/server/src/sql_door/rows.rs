@@ -7,10 +7,11 @@ use engine::{
 use postgres::backend::{Field, copy_data, copy_done, copy_out, data_row, row_description};
 use postgres::copy::Writer;
 use postgres::{Datum, Format, ValueError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::copy::wire_options;
-use super::socket::Socket;
-use crate::limits::SEND_AT_BYTES;
+use crate::limits::{ROOM_LOOK_INTERVAL, ROOM_LOOKS, SEND_AT_BYTES};
+use crate::socket::Socket;
 
 /// Writes what a statement gives.
 pub(crate) struct ClientRows<'a> {
@@ -129,7 +130,7 @@ impl RowSink for ClientRows<'_> {
                 result.map_err(refused)?;
                 if self.out.len() >= SEND_AT_BYTES {
                     self.socket.deliver(self.out, self.now);
-                    self.socket.wait_for_room(cancel)?;
+                    wait_for_room(self.socket, cancel)?;
                 }
                 return Ok(());
             }
@@ -143,6 +144,26 @@ impl ClientSink for ClientRows<'_> {
         let writer = Writer::new(wire_options(options));
         self.shape = Shape::Copy { writer, types: Vec::new(), cancel: cancel.clone(), head: Vec::new() };
     }
+}
+
+/// Waits until the peer has read so much that there is room again: only `COPY TO STDOUT` does, whose data has no limit.
+/// A peer that reads nothing for long, and a cancelled statement, end it.
+fn wait_for_room(socket: &mut Socket, cancel: &Cancel) -> Result<(), SqlError> {
+    let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(ROOM_LOOK_INTERVAL.subsec_nanos()) };
+    let mut idle_looks = 0;
+    while !socket.has_room() {
+        let mut ready = [PollFd::new(&*socket, PollFlags::OUT)];
+        let _ready = poll(&mut ready, Some(&interval));
+        idle_looks = if socket.flush() > 0 { 0 } else { idle_looks + 1 };
+        if cancel.is_canceled() {
+            return Err(SqlError::new("57014", "canceling statement due to user request"));
+        }
+        if socket.broken || idle_looks > ROOM_LOOKS {
+            socket.broken = true;
+            return Err(SqlError::new("08006", "the client does not read the data of COPY"));
+        }
+    }
+    Ok(())
 }
 
 /// A column as it is described to the client.

@@ -1,13 +1,13 @@
-//! A connection's socket, and the replies that it has not taken.
+//! A connection's socket, whatever is spoken over it, and the replies that it has not taken.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use engine::{Cancel, SqlError, Tick};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use engine::Tick;
+use rustix::buffer::{Buffer, spare_capacity};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-use crate::limits::{LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, ROOM_LOOK_INTERVAL, ROOM_LOOKS};
+use crate::limits::{LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, READ_BUFFER_BYTES};
 use crate::pace::Pace;
 
 /// A socket and what waits for it.
@@ -49,20 +49,36 @@ impl Socket {
         }
     }
 
-    /// Reads once. Returns how many bytes came, and whether there may be more.
+    /// Reads once into `buffer`, which is not empty. Returns how many bytes came, and whether there may be more.
     #[inline]
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> (usize, bool) {
+        let space = buffer.len();
+        self.received(space, |fd| receive_once(fd, &mut *buffer))
+    }
+
+    /// As [`Socket::receive`], behind what `buffer` holds, in the room that it has.
+    pub(crate) fn receive_behind(&mut self, buffer: &mut Vec<u8>) -> (usize, bool) {
+        let space = buffer.capacity() - buffer.len();
+        self.received(space, |fd| receive_once(fd, spare_capacity(buffer)))
+    }
+
+    #[inline]
+    fn received(
+        &mut self,
+        space: usize,
+        mut receive: impl FnMut(&OwnedFd) -> rustix::io::Result<usize>,
+    ) -> (usize, bool) {
         loop {
-            match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()) {
-                Ok((0, _)) => {
+            match receive(&self.fd) {
+                Ok(0) => {
                     self.ended = true;
                     return (0, false);
                 }
-                Ok((count, _)) => {
+                Ok(count) => {
                     self.receiving.bytes += count as u64;
                     // Fewer bytes than asked for: the socket is empty, and what comes next is announced anew. The end of
                     // the stream is no byte, and was announced already if it came together with the last ones.
-                    return (count, count == buffer.len() || self.half_closed);
+                    return (count, count == space || self.half_closed);
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return (0, false),
@@ -106,12 +122,27 @@ impl Socket {
             return 0;
         }
         let sent = self.send(out);
-        if sent < out.len() && !self.broken {
-            self.sending = Pace { since: now, bytes: 0 };
-            self.output.extend_from_slice(&out[sent..]);
+        if sent == out.len() || self.broken {
+            out.clear();
+        } else {
+            self.hold(out, sent, now);
         }
-        out.clear();
         sent
+    }
+
+    #[cold]
+    fn hold(&mut self, out: &mut Vec<u8>, sent: usize, now: Tick) {
+        self.sending = Pace { since: now, bytes: 0 };
+        // Large replies change hands, small ones are copied so that the thread keeps its buffer.
+        if out.len() - sent >= READ_BUFFER_BYTES {
+            self.output = std::mem::take(out);
+            self.sent = sent;
+        } else {
+            self.output.clear();
+            self.output.extend_from_slice(&out[sent..]);
+            self.sent = 0;
+            out.clear();
+        }
     }
 
     /// Sends what waits. Returns how many bytes the socket took.
@@ -134,26 +165,6 @@ impl Socket {
             self.sent = 0;
         }
         sent
-    }
-
-    /// Waits until the peer has read so much that there is room again: only `COPY TO STDOUT` does, whose data has no
-    /// limit. A peer that reads nothing for long, and a cancelled statement, end it.
-    pub(crate) fn wait_for_room(&mut self, cancel: &Cancel) -> Result<(), SqlError> {
-        let mut idle_looks = 0;
-        while !self.has_room() {
-            let mut ready = [PollFd::new(&self.fd, PollFlags::OUT)];
-            let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(ROOM_LOOK_INTERVAL.subsec_nanos()) };
-            let _ready = poll(&mut ready, Some(&interval));
-            idle_looks = if self.flush() > 0 { 0 } else { idle_looks + 1 };
-            if cancel.is_canceled() {
-                return Err(SqlError::new("57014", "canceling statement due to user request"));
-            }
-            if self.broken || idle_looks > ROOM_LOOKS {
-                self.broken = true;
-                return Err(SqlError::new("08006", "the client does not read the data of COPY"));
-            }
-        }
-        Ok(())
     }
 
     /// One `send`, begun again only when a signal came between.
@@ -190,4 +201,9 @@ impl Drop for Socket {
             }
         }
     }
+}
+
+#[inline]
+fn receive_once(fd: &OwnedFd, buffer: impl Buffer<u8>) -> rustix::io::Result<usize> {
+    rustix::net::recv(fd, buffer, RecvFlags::empty()).map(|(_, count)| count)
 }
