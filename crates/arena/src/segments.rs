@@ -521,6 +521,11 @@ impl Arena {
         self.state(segment).order.load(Ordering::Relaxed)
     }
 
+    /// The place in that order of the next one.
+    pub fn next_order(&self) -> u64 {
+        self.segments.pool.lock().next_order
+    }
+
     /// The segment in which a location lies.
     #[inline]
     pub fn head_of(&self, location: Location) -> SegmentId {

@@ -75,6 +75,7 @@ impl Lane {
             self.refresh();
         }
         let (table, rest) = self.catalog.route(key);
+        self.engine.store.count_operation(table);
         let key = if table.keys().is_raw() {
             Ok(rest)
         } else {

@@ -7,18 +7,30 @@ use store::definition::OPTIONS;
 
 const PAGE: &str = include_str!("../../../docs/sql.md");
 
-#[test]
-fn every_statement_of_the_page_runs() {
+/// Runs the statements of a page in their order. Returns how many there are.
+fn run(page: &str) -> usize {
     let mut db = Db::new();
     let mut count = 0;
-    for block in PAGE.split("```sql\n").skip(1) {
+    for block in page.split("```sql\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default();
         for sql in block.split(";\n").map(str::trim).filter(|sql| !sql.is_empty()) {
             db.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
             count += 1;
         }
     }
+    count
+}
+
+#[test]
+fn every_statement_of_the_page_runs() {
+    let count = run(PAGE);
     assert!(count > 30, "{count}");
+}
+
+#[test]
+fn every_statement_about_expiry_runs() {
+    let count = run(include_str!("../../../docs/expiry.md"));
+    assert!(count >= 4, "{count}");
 }
 
 #[test]

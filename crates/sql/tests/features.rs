@@ -213,7 +213,7 @@ fn definitions() {
         ("CREATE TABLE t (_ttl INT)", "42939"),
         ("CREATE TABLE sqlite_x (a INT)", "42939"),
         ("CREATE TABLE t (a INT) WITH (nope = 1)", "22023"),
-        ("CREATE TABLE t (a INT) WITH (max_ops = 1)", "0A000"),
+        ("CREATE TABLE t (a INT) WITH (shared_memory = on)", "0A000"),
         ("CREATE INDEX i ON memcached (lower(key))", "0A000"),
         ("CREATE INDEX i ON memcached (key) WHERE key > 'a'", "0A000"),
         ("DROP TABLE memcached", "42501"),

@@ -33,7 +33,9 @@ impl Store {
             self.expire_segments(SEGMENTS_PER_TICK, now);
         }
         for table in self.catalog().tables() {
+            self.settle_operations(&table.state);
             self.keep_to_rows(table, ROWS_PER_TICK, now);
+            self.shrink_to_memory(table, SEGMENTS_PER_TICK);
         }
         self.keep_units_free();
         for _ in 0..SPLITS_PER_TICK {
@@ -65,7 +67,7 @@ impl Store {
         let segments = self.memory_bytes / arena::UNIT_BYTES as u64;
         let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + RESERVE_UNITS;
         for _ in 0..SEGMENTS_PER_TICK {
-            if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some() {
+            if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(None) {
                 break;
             }
         }

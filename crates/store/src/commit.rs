@@ -119,6 +119,9 @@ impl Store {
         let _mutation = Mutation;
         let now = self.now();
         self.checkpoint(now);
+        for group in writes.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)) {
+            self.count_operations(&group[0].table, group.len() as u64);
+        }
         match writes {
             [] => Ok(self.arena.last_stamp()),
             [write] => self.commit_one(write, now),
@@ -403,7 +406,7 @@ impl Store {
             if let Some(redo) = self.arena.write_redo(entries) {
                 return Ok(redo);
             }
-            if !self.make_room() {
+            if !self.make_room(None) {
                 return Err(WriteError::Full);
             }
         }
@@ -442,7 +445,13 @@ impl Store {
         let stamp = commit.stamp.load(Ordering::Relaxed);
         // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
         let change = SlotChange { hash: staged.hash, found, new: staged.new, stamp };
-        let _evicted = self.swap(shard, &staged.table, &change, Unique::Reserved).is_err();
+        let old = found.and_then(|entry| self.arena.row(entry.location)).map(|row| *row.head());
+        let leaving = old.and_then(|old| self.leaving(&staged.table, &old, staged.new.is_none(), self.now()));
+        if self.swap(shard, &staged.table, &change, Unique::Reserved).is_ok()
+            && let Some(leaving) = leaving
+        {
+            staged.table.state.counters.count(leaving);
+        }
         if let Some(redo) = &*commit.redo.lock() {
             self.arena.redo_done(redo, write);
         }
@@ -503,10 +512,10 @@ impl Store {
 /// Whether a write finds what it expects under its key: a live row of this CAS value, or none.
 fn is_expected(shard: &Shard, staged: &Staged, live: Option<&RowHead>) -> bool {
     match (staged.expect, live) {
-        // Acquire: pairs with the Release in `flush`.
+        // The shard's lock was taken after the flush that matters: one acknowledged before.
         (Expect::Unremoved { since, .. }, None) => {
             !shard.removals.since(staged.hash, since)
-                && staged.table.state.limits.flushed_below.load(Ordering::Acquire) <= since
+                && staged.table.state.emptied_below.load(Ordering::Relaxed) <= since
         }
         (expect, live) => check(expect, live).is_ok(),
     }

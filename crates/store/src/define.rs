@@ -10,9 +10,9 @@ use crate::catalog::{BUILT_IN, Catalog};
 use crate::catalogue::{catalog_of, read_catalogue};
 use crate::clock::Tick;
 use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
-use crate::departure::Cause;
 use crate::error::DdlError;
 use crate::index::Index;
+use crate::leaving::Leaving;
 use crate::queue::place;
 use crate::row::RowBuf;
 use crate::store::{Opened, Start, Store, StoreError, StoreOptions};
@@ -24,6 +24,9 @@ pub type OptionsChange<'a> = dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Resul
 
 /// Tables at most: the arena has a line of words for each.
 pub const TABLES_MAX: u16 = 4_096;
+/// The share of the memory that tables may have for themselves, in per cent: the rest is for hash index, ordered indexes
+/// and tables that reserve nothing.
+const RESERVED_PER_CENT: u64 = 75;
 /// Number of the built-in table.
 pub(crate) const BUILT_IN_ID: TableId = TableId(1);
 
@@ -60,6 +63,7 @@ impl Store {
         def.validate()?;
         check_index_names(&catalog, &def)?;
         check_prefix(&catalog, &def, None)?;
+        self.check_reserves(&catalog, &def)?;
         let id = self.free_table_id(&catalog)?;
         def.id = id.0;
         def.schema = 1;
@@ -123,15 +127,32 @@ impl Store {
             ));
         }
         check_prefix(&catalog, &def, Some(table.id()))?;
+        self.check_reserves(&catalog, &def)?;
         // What has expired under the old rule stays dead, in the next process too.
         self.arena.set_aged_below(table.id(), self.aged_below(&table.state, self.now()));
         let changed = Table::new(def, table.indexes().to_vec(), Arc::clone(&table.state));
         if let Err(error) = self.replace(&catalog, changed) {
-            table.state.limits.apply(table.def());
+            table.state.apply(table.def());
             return Err(error);
         }
         if let Some(table) = self.catalog().table(name) {
             self.claim_prefix(table);
+        }
+        Ok(())
+    }
+
+    /// What tables have for themselves leaves room for the others.
+    fn check_reserves(&self, catalog: &Catalog, def: &TableDef) -> Result<(), DdlError> {
+        let Some(own) = def.options.min_memory else { return Ok(()) };
+        let others = catalog.tables().filter(|table| table.id().0 != def.id);
+        let taken: u64 = others.filter_map(|table| table.def().options.min_memory).sum();
+        let limit = self.memory_bytes.saturating_mul(RESERVED_PER_CENT) / 100;
+        if taken.saturating_add(own) > limit {
+            let message = format!(
+                "min_memory of all tables would be {} bytes; the limit is {limit}, {RESERVED_PER_CENT} % of the memory",
+                taken.saturating_add(own)
+            );
+            return Err(ddl("53200", message));
         }
         Ok(())
     }
@@ -310,7 +331,7 @@ impl Store {
                 }
                 let hash = self.arena.hash(built_in.id(), &key);
                 if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
-                    self.unpublish(&mut shard, built_in, Entry { slot, location }, Cause::Invalidate);
+                    self.unpublish(&mut shard, built_in, Entry { slot, location }, Leaving::Invalidated);
                 }
             }
         }
@@ -421,7 +442,9 @@ fn load(arena: &Arena, def: TableDef) -> Table {
     let state = Arc::new(TableState::new(id));
     let indexes: Vec<Arc<Index>> = indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
     state.maintained.store(Arc::new(indexes.clone()));
-    state.limits.flushed_below.store(arena.dead_below(id), Ordering::Release);
+    let dead_below = arena.dead_below(id);
+    state.limits.flushed_below.store(dead_below, Ordering::Release);
+    state.emptied_below.store(dead_below, Ordering::Relaxed);
     state.limits.aged_below.store(arena.aged_below(id), Ordering::Relaxed);
     // Nobody writes yet.
     state.schema.store(def.schema, Ordering::Relaxed);

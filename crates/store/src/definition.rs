@@ -238,6 +238,11 @@ impl TableDef {
     }
 
     fn validate_options(&self) -> Result<(), DefinitionError> {
+        if let (Some(least), Some(most)) = (self.options.min_memory, self.options.max_memory)
+            && least > most
+        {
+            return Err(DefinitionError::invalid("min_memory is more than max_memory".to_owned()));
+        }
         let Some(prefix) = &self.options.prefix else {
             return self.validate_value();
         };

@@ -9,16 +9,19 @@ use std::sync::atomic::Ordering;
 use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag, SlotId};
 
 use crate::clock::Tick;
-use crate::departure::Cause;
 use crate::error::WriteError;
+use crate::leaving::Leaving;
 use crate::mutation::Mutation;
-use crate::queue::{NO_DEADLINE_CLASS, Sealed, SealedLists, SegmentSize, Standing, place};
+use crate::queue::{SealedLists, SegmentSize, Standing, place};
 use crate::renew::Renewal;
 use crate::row::RowBuf;
 use crate::shard::Shard;
 use crate::store::Store;
-use crate::table::{Cursor, Cursors, Table, TableState};
-use crate::write::{NewParts, Placed, count};
+use crate::table::{Table, TableState};
+use crate::write::{NewParts, Placed};
+
+mod pressure;
+mod rows;
 
 /// Units that only eviction may take, so that a row worth keeping always finds a place to move to.
 pub(crate) const RESERVE_UNITS: u64 = 4;
@@ -27,8 +30,6 @@ const FREE_ATTEMPTS: usize = 4_096;
 /// Times that a writer gives way to others who hold every segment, before it is refused: a write holds its segment for
 /// about a microsecond, longer only where its thread is off the processor.
 const HELD_ROUNDS: usize = 64;
-/// Rows that row-by-row eviction looks at for each row it has to evict, before the next one goes whatever its reads.
-const LOOKS_PER_EVICTION: usize = 256;
 /// Reads in the small queue that earn a row a place in the main queue.
 const PROMOTE_READS: u8 = 2;
 /// The small queue's share of a table, in per cent.
@@ -47,7 +48,7 @@ const REUSE_STEPS: usize = 2;
 
 /// What happens to the live rows of a segment that is being emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// By the rules of the queue it stands in.
     Evict,
     /// All move to the end of the same queue.
@@ -60,17 +61,19 @@ enum Purpose {
 
 /// What is being emptied, and how.
 #[derive(Clone, Copy, Debug)]
-struct Emptying<'t> {
-    table: &'t Table,
-    queue: Queue,
-    purpose: Purpose,
-    now: Tick,
+pub(crate) struct Emptying<'t> {
+    pub(crate) table: &'t Table,
+    pub(crate) queue: Queue,
+    pub(crate) purpose: Purpose,
+    /// What a live row counts as that has to leave.
+    pub(crate) leaving: Leaving,
+    pub(crate) now: Tick,
 }
 
 /// The decision on one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    Dead,
+    Dead(Leaving),
     Leave { remember: bool },
     Move { queue: Queue, reads: u8 },
 }
@@ -131,6 +134,9 @@ impl Store {
         if !moving && wastes(table) {
             self.reuse();
         }
+        if !moving {
+            self.keep_to_memory(table, units)?;
+        }
         for _ in 0..FREE_ATTEMPTS {
             let spare = if moving { 0 } else { RESERVE_UNITS };
             if self.arena.free_bytes() >= (u64::from(units) + spare) * arena::UNIT_BYTES as u64
@@ -139,7 +145,7 @@ impl Store {
                 table.state.counters.units[place(queue)].fetch_add(u64::from(units), Ordering::Relaxed);
                 return Ok(segment);
             }
-            if moving || !self.make_room() {
+            if moving || !self.make_room(Some(table)) {
                 break;
             }
         }
@@ -148,13 +154,8 @@ impl Store {
 
     /// One step of making room, waiting a little where other writers hold all that could be taken: they are done soon,
     /// unless one of them is a commit as large as the memory. False: the caller is out of memory.
-    pub(crate) fn make_room(&self) -> bool {
-        (0..HELD_ROUNDS).any(|round| {
-            if round > 0 {
-                std::thread::yield_now();
-            }
-            self.free_some()
-        })
+    pub(crate) fn make_room(&self, own: Option<&Table>) -> bool {
+        patiently(|| self.free_some(own))
     }
 
     /// Makes sparse segments free again: more than the one that the caller is about to take, so that waste shrinks.
@@ -162,7 +163,7 @@ impl Store {
         let Some(_cleaning) = self.cleaning.try_lock() else { return };
         let now = self.now();
         for _ in 0..REUSE_STEPS {
-            self.compact_one(now);
+            self.compact_one(None, now);
         }
     }
 
@@ -182,54 +183,8 @@ impl Store {
         }
     }
 
-    /// Frees the memory of one segment. False: there is nothing to take at this moment.
-    pub(crate) fn free_some(&self) -> bool {
-        let _cleaning = self.cleaning.lock();
-        let _mutation = Mutation;
-        let now = self.now();
-        // Looking through the segments is worth it once a tick: nothing comes due in between.
-        let may_expire = self.nothing_due.load(Ordering::Relaxed) != now;
-        if (may_expire && self.expire_segments(1, now) > 0) || self.compact_one(now) {
-            return true;
-        }
-        let catalog = self.catalog();
-        let candidates = catalog.tables().filter_map(|table| {
-            self.eviction_candidate(table).map(|(order, queue, segment)| (order, table, queue, segment))
-        });
-        let mut candidates: Vec<_> = candidates.collect();
-        candidates.sort_by_key(|&(order, ..)| order);
-        for (_, table, queue, segment) in candidates {
-            if self.take_sealed(table, segment)
-                && self.empty(segment, &Emptying { table, queue, purpose: Purpose::Evict, now })
-            {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// The segment that S3-FIFO would empty next in a table, with its age.
-    fn eviction_candidate(&self, table: &Table) -> Option<(u64, Queue, SegmentId)> {
-        let units = &table.state.counters.units;
-        let [small, main] = [0, 1].map(|at: usize| units[at].load(Ordering::Relaxed));
-        let first = if small * 100 > (small + main) * SMALL_PER_CENT { Queue::Small } else { Queue::Main };
-        let second = if first == Queue::Small { Queue::Main } else { Queue::Small };
-        for queue in [first, second] {
-            let oldest =
-                || table.state.queues.lock().oldest(queue, |segment| self.arena.writers(segment) > 0);
-            if let Some((order, segment)) = oldest() {
-                return Some((order, queue, segment));
-            }
-            self.seal_open(table, queue);
-            if let Some((order, segment)) = oldest() {
-                return Some((order, queue, segment));
-            }
-        }
-        None
-    }
-
     /// Seals the open segments of a queue, for there are no others to take from.
-    fn seal_open(&self, table: &Table, queue: Queue) {
+    pub(crate) fn seal_open(&self, table: &Table, queue: Queue) {
         let queues = &table.state.queues;
         let mut lists = queues.lock();
         let open: Vec<_> = queues
@@ -244,7 +199,7 @@ impl Store {
 
     /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, and it is back
     /// in its list.
-    fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
+    pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let state = &work.table.state;
         if self.arena.writers(segment) > 0 {
             state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
@@ -272,12 +227,12 @@ impl Store {
         let mut shard = self.shard(hash).lock();
         let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
         let reads = self.arena.frequency(slot);
-        let verdict = match work.purpose {
-            Purpose::Drop => Verdict::Dead,
-            // Judged by what stands there now: it may have been touched since it was copied.
-            _ if !self.is_live_there(table, location, work.now) => Verdict::Dead,
-            Purpose::Compact | Purpose::Expire => Verdict::Move { queue: work.queue, reads },
-            Purpose::Evict => s3fifo(work.queue, reads),
+        // Judged by what stands there now: it may have been touched since it was copied.
+        let verdict = match (self.dead_there(table, location, work.now), work.purpose) {
+            (_, Purpose::Drop) => Verdict::Dead(Leaving::Flushed),
+            (Some(dead), _) => Verdict::Dead(dead),
+            (None, Purpose::Compact | Purpose::Expire) => Verdict::Move { queue: work.queue, reads },
+            (None, Purpose::Evict) => s3fifo(work.queue, reads),
         };
         if let Verdict::Move { queue, reads } = verdict {
             drop(shard);
@@ -287,16 +242,12 @@ impl Store {
             shard = self.shard(hash).lock();
         }
         let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
-        let cause = if verdict == Verdict::Dead { Cause::Expire } else { Cause::Evict };
-        self.unpublish(&mut shard, table, Entry { slot, location }, cause);
-        match verdict {
-            Verdict::Dead => count(&table.state.counters.expired),
-            _ => count(&table.state.counters.evicted),
-        }
+        let leaving = if let Verdict::Dead(dead) = verdict { dead } else { work.leaving };
+        self.unpublish(&mut shard, table, Entry { slot, location }, leaving);
         if matches!(verdict, Verdict::Leave { remember: true }) {
             table.state.remember(hash);
         }
-        verdict != Verdict::Dead
+        !matches!(verdict, Verdict::Dead(_))
     }
 
     /// Copies a live row to the end of a queue and points its slot and index entries there. False: no room.
@@ -389,152 +340,6 @@ impl Store {
         self.place(table, queue, &parts, head.is_multi(), now)
     }
 
-    /// Evicts up to `rows` rows of a table that is above its `max_rows`, oldest first.
-    pub(crate) fn evict_rows(&self, table: &Table, rows: usize, now: Tick) {
-        let Some(mut cursors) = table.state.evicting.try_lock() else { return };
-        let limit = table.state.limits.rows_max.load(Ordering::Relaxed);
-        table.state.size_ghost(limit);
-        let mut row = RowBuf::new();
-        for _ in 0..rows {
-            if table.rows() <= limit || !self.evict_row(table, &mut cursors, limit, now, &mut row) {
-                return;
-            }
-        }
-    }
-
-    fn evict_row(
-        &self,
-        table: &Table,
-        cursors: &mut Cursors,
-        limit: u64,
-        now: Tick,
-        row: &mut RowBuf,
-    ) -> bool {
-        for look in 0..LOOKS_PER_EVICTION {
-            let small = table.state.counters.rows[place(Queue::Small)].load(Ordering::Relaxed);
-            let main = table.state.counters.rows[place(Queue::Main)].load(Ordering::Relaxed);
-            let queue = if small * 100 >= limit.max(1) * SMALL_PER_CENT || main == 0 {
-                Queue::Small
-            } else {
-                Queue::Main
-            };
-            let Some((location, head)) = self.next_row(table, cursors, queue) else { return false };
-            let before = table.rows();
-            let tired = look + 1 == LOOKS_PER_EVICTION && queue == Queue::Main;
-            if tired {
-                self.forget_reads(table, location, row);
-            }
-            let left = self.settle_row(
-                &Emptying { table, queue, purpose: Purpose::Evict, now },
-                location,
-                &head,
-                row,
-            );
-            if left || table.rows() < before {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn forget_reads(&self, table: &Table, location: Location, row: &mut RowBuf) {
-        if self.load_stable(location, row) {
-            let hash = self.arena.hash(table.id(), row.key());
-            let shard = self.shard(hash).lock();
-            if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
-                self.arena.set_frequency(slot, 0);
-            }
-        }
-    }
-
-    /// The next row at the old end of a queue, recycling segments that were passed.
-    fn next_row(&self, table: &Table, cursors: &mut Cursors, queue: Queue) -> Option<(Location, RowHead)> {
-        for _ in 0..LOOKS_PER_EVICTION {
-            let at = &mut cursors.0[place(queue)];
-            let cursor = match at {
-                Some(cursor) => cursor,
-                None => at.insert(self.next_cursor(table, queue)?),
-            };
-            let mut rows = self.arena.rows(cursor.segment, cursor.word);
-            if let Some(row) = rows.next() {
-                cursor.word = rows.position();
-                return Some(row);
-            }
-            let segment = cursor.segment;
-            *at = None;
-            self.give_up(&table.state, queue, segment);
-        }
-        None
-    }
-
-    fn next_cursor(&self, table: &Table, queue: Queue) -> Option<Cursor> {
-        let oldest = || table.state.queues.lock().oldest(queue, |segment| self.arena.writers(segment) > 0);
-        let mut found = oldest();
-        if found.is_none() {
-            self.seal_open(table, queue);
-            found = oldest();
-        }
-        let (_, segment) = found?;
-        if !self.take_sealed(table, segment) {
-            return None;
-        }
-        Some(Cursor { segment, word: 0 })
-    }
-
-    /// Recycles segments in which nothing can be live any more. Returns how many.
-    pub(crate) fn expire_segments(&self, limit: usize, now: Tick) -> usize {
-        let mut freed = 0;
-        for table in self.catalog().tables() {
-            if freed >= limit {
-                break;
-            }
-            self.seal_expired(table, now);
-            let dead_below = self.dead_below(table, now);
-            let dead = |sealed: &Sealed| {
-                self.all_due(table, sealed.segment, now)
-                    || (self.has_no_deadlines(sealed.segment) && sealed.newest < dead_below)
-                    || sealed.newest < table.state.limits.flushed_below.load(Ordering::Acquire)
-            };
-            let segments = table.state.queues.lock().take_if(limit - freed, dead);
-            for segment in segments {
-                let queue = self.arena.tag(segment).queue;
-                freed += usize::from(
-                    self.empty(segment, &Emptying { table, queue, purpose: Purpose::Expire, now }),
-                );
-            }
-        }
-        if freed < limit {
-            // Relaxed: a hint, read and written under the `cleaning` lock; a flush takes it back.
-            self.nothing_due.store(now, Ordering::Relaxed);
-        }
-        freed
-    }
-
-    /// Whether the last row of a segment is past its deadline and the time that it may be served stale.
-    fn all_due(&self, table: &Table, segment: SegmentId, now: Tick) -> bool {
-        let grace = table.state.limits.stale_ticks.load(Ordering::Relaxed);
-        self.arena.max_expiry(segment).is_some_and(|last| last.saturating_add(grace) <= now)
-    }
-
-    fn has_no_deadlines(&self, segment: SegmentId) -> bool {
-        self.arena.tag(segment).ttl_class == NO_DEADLINE_CLASS
-    }
-
-    /// Seals open segments whose rows have all reached their deadline.
-    fn seal_expired(&self, table: &Table, now: Tick) {
-        let queues = &table.state.queues;
-        let expired = |segment| self.arena.used(segment) > 0 && self.all_due(table, segment, now);
-        if !queues.open_segments().any(|(.., segment)| expired(segment)) {
-            return;
-        }
-        let mut lists = queues.lock();
-        let open: Vec<_> = queues.open_segments().filter(|&(.., segment)| expired(segment)).collect();
-        for (queue, class, size, segment) in open {
-            queues.set_open(&mut lists, queue, class, size, None);
-            self.seal(&mut lists, segment);
-        }
-    }
-
     /// Notes a sealed segment that is less than half alive, each time its live bytes have halved again.
     pub(crate) fn note_sparse(&self, segment: SegmentId, before: usize, live: usize) {
         let halved = before.checked_ilog2() != live.checked_ilog2();
@@ -546,10 +351,10 @@ impl Store {
         }
     }
 
-    /// Moves the live rows of one sparse segment together with others.
-    fn compact_one(&self, now: Tick) -> bool {
+    /// Moves the live rows of one sparse segment together with others; `only`: of this table.
+    fn compact_one(&self, only: Option<&Table>, now: Tick) -> bool {
         loop {
-            let Some(segment) = self.sparse.lock().pop_front() else { return false };
+            let Some(segment) = self.next_sparse(only) else { return false };
             let tag = self.arena.tag(segment);
             let catalog = self.catalog();
             let Some(table) = catalog.tables().find(|table| table.id() == tag.table) else { continue };
@@ -558,8 +363,28 @@ impl Store {
             if !sparse || !self.take_sealed(table, segment) {
                 continue;
             }
-            if self.empty(segment, &Emptying { table, queue: tag.queue, purpose: Purpose::Compact, now }) {
+            if self.empty(
+                segment,
+                &Emptying {
+                    table,
+                    queue: tag.queue,
+                    purpose: Purpose::Compact,
+                    leaving: Leaving::Memory,
+                    now,
+                },
+            ) {
                 return true;
+            }
+        }
+    }
+
+    fn next_sparse(&self, only: Option<&Table>) -> Option<SegmentId> {
+        let mut sparse = self.sparse.lock();
+        match only {
+            None => sparse.pop_front(),
+            Some(table) => {
+                let at = sparse.iter().position(|&segment| self.arena.tag(segment).table == table.id())?;
+                sparse.remove(at)
             }
         }
     }
@@ -572,7 +397,10 @@ impl Store {
         for queue in [Queue::Small, Queue::Main] {
             self.seal_open(table, queue);
             if let Some(cursor) = cursors.0[place(queue)].take() {
-                self.empty(cursor.segment, &Emptying { table, queue, purpose: Purpose::Drop, now });
+                self.empty(
+                    cursor.segment,
+                    &Emptying { table, queue, purpose: Purpose::Drop, leaving: Leaving::Flushed, now },
+                );
             }
         }
         for _ in 0..FREE_ATTEMPTS {
@@ -582,7 +410,10 @@ impl Store {
             }
             for segment in segments {
                 let queue = self.arena.tag(segment).queue;
-                if !self.empty(segment, &Emptying { table, queue, purpose: Purpose::Drop, now }) {
+                if !self.empty(
+                    segment,
+                    &Emptying { table, queue, purpose: Purpose::Drop, leaving: Leaving::Flushed, now },
+                ) {
                     std::thread::yield_now();
                 }
             }
@@ -600,12 +431,20 @@ fn s3fifo(queue: Queue, reads: u8) -> Verdict {
     }
 }
 
+/// Tries a few times, giving way to others in between.
+fn patiently(attempt: impl Fn() -> bool) -> bool {
+    (0..HELD_ROUNDS).any(|round| {
+        if round > 0 {
+            std::thread::yield_now();
+        }
+        attempt()
+    })
+}
+
 /// Whether so much of a table's memory is dead that sparse segments are worth emptying although there is room.
 fn wastes(table: &Table) -> bool {
     let counters = &table.state.counters;
-    let units: u64 = counters.units.iter().map(|units| units.load(Ordering::Relaxed)).sum();
-    let live = counters.bytes.load(Ordering::Relaxed);
-    units * arena::UNIT_BYTES as u64 > WASTE_FACTOR * live + WASTE_BYTES
+    counters.segment_bytes() > WASTE_FACTOR * counters.bytes.load(Ordering::Relaxed) + WASTE_BYTES
 }
 
 thread_local! {

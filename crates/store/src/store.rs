@@ -214,6 +214,7 @@ impl Store {
     /// Makes every row of a table invisible at once; its memory comes back later.
     pub fn flush(&self, table: &Table) {
         let stamp = self.arena.next_stamp();
+        table.state.emptied_below.fetch_max(stamp, Ordering::Relaxed);
         // Release: pairs with the Acquire in `is_live`.
         table.state.limits.flushed_below.fetch_max(stamp, Ordering::Release);
         self.arena.set_dead_below(table.id(), table.state.limits.flushed_below.load(Ordering::Acquire));

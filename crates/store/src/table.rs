@@ -1,7 +1,7 @@
 //! A table as one definition describes it, and the state that lives on when the definition changes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use arena::{SegmentId, TableId};
@@ -15,6 +15,8 @@ use crate::error::WriteError;
 use crate::ghost::Ghost;
 use crate::index::Index;
 use crate::layout::RowLayout;
+use crate::leaving::Leaving;
+use crate::operations::Operations;
 use crate::queue::{QUEUES, Queues};
 use crate::row::RowBuf;
 use crate::value::ValueRef;
@@ -64,6 +66,11 @@ pub(crate) struct TableState {
     pub(crate) ghost_used: AtomicBool,
     pub(crate) limits: Limits,
     pub(crate) counters: Counters,
+    /// The last flush: rows of smaller stamp were flushed, while others below `flushed_below` had their operations.
+    /// Relaxed: it tells causes apart, not the dead from the living.
+    pub(crate) emptied_below: AtomicU64,
+    /// Made when `max_ops` is set for the first time.
+    pub(crate) operations: OnceLock<Box<Operations>>,
     pub(crate) census: Census,
     pub(crate) next_row_id: AtomicI64,
     /// The next number of an identity column.
@@ -83,10 +90,12 @@ pub(crate) struct Cursor {
     pub(crate) word: u32,
 }
 
-/// The rules of the table, as numbers that a hot path compares. Relaxed: a rule that changes takes effect soon.
+/// The rules of the table, as numbers that a hot path compares: one cache line. Relaxed: a rule that changes takes effect
+/// soon.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Limits {
-    /// Rows of smaller stamp are flushed. Release/Acquire: who saw the flush acknowledged sees the number.
+    /// Rows of smaller stamp are flushed, or had all the operations that `max_ops` gives them. Release/Acquire: who saw the flush acknowledged sees the number.
     pub(crate) flushed_below: AtomicU64,
     /// Rows of smaller stamp without a deadline of their own are older than `ttl`.
     pub(crate) aged_below: AtomicU64,
@@ -102,7 +111,13 @@ pub(crate) struct Limits {
     pub(crate) stale_from: AtomicU32,
     /// `u64::MAX` = no limit.
     pub(crate) rows_max: AtomicU64,
+    /// 0 = no `max_ops`.
+    pub(crate) ops_max: AtomicU64,
+    /// `u64::MAX` = no `max_memory`.
+    pub(crate) memory_max: AtomicU64,
 }
+
+const _: () = assert!(size_of::<Limits>() == 64, "one cache line");
 
 /// Counted as it happens. Relaxed: figures for people.
 #[derive(Debug, Default)]
@@ -113,8 +128,8 @@ pub(crate) struct Counters {
     pub(crate) units: [AtomicU64; QUEUES],
     pub(crate) bytes: AtomicU64,
     pub(crate) written: AtomicU64,
-    pub(crate) evicted: AtomicU64,
-    pub(crate) expired: AtomicU64,
+    /// Rows that left, by why.
+    pub(crate) left: [AtomicU64; Leaving::COUNT],
 }
 
 /// A table's counters at one moment.
@@ -132,11 +147,22 @@ pub struct TableStats {
     pub evicted: u64,
     /// Rows cleared away after their time came.
     pub expired: u64,
+    /// Rows that left, by why; [`TableStats::left`] names them.
+    by_cause: [u64; Leaving::COUNT],
+    /// Operations since `max_ops` was set.
+    pub operations: u64,
+}
+
+impl TableStats {
+    /// Rows that left for this reason and were cleared away.
+    pub fn left(&self, leaving: Leaving) -> u64 {
+        self.by_cause[leaving as usize]
+    }
 }
 
 impl Table {
     pub(crate) fn new(def: TableDef, indexes: Vec<Arc<Index>>, state: Arc<TableState>) -> Self {
-        state.limits.apply(&def);
+        state.apply(&def);
         let unfilled = |&column: &usize| {
             let own = &def.columns[column];
             own.not_null && !own.has_default() && def.options.value != Some(column)
@@ -278,14 +304,17 @@ impl Table {
     /// Counters of this moment.
     pub fn stats(&self) -> TableStats {
         let counters = &self.state.counters;
-        let units: u64 = counters.units.iter().map(|units| units.load(Ordering::Relaxed)).sum();
+        let by_cause = std::array::from_fn(|cause| counters.left[cause].load(Ordering::Relaxed));
+        let sum = |causes: &[Leaving]| causes.iter().map(|cause| by_cause[*cause as usize]).sum();
         TableStats {
             rows: counters.rows(),
             bytes: counters.bytes.load(Ordering::Relaxed),
-            segment_bytes: units * arena::UNIT_BYTES as u64,
+            segment_bytes: counters.segment_bytes(),
             written: counters.written.load(Ordering::Relaxed),
-            evicted: counters.evicted.load(Ordering::Relaxed),
-            expired: counters.expired.load(Ordering::Relaxed),
+            evicted: sum(Leaving::EVICTED),
+            expired: sum(Leaving::EXPIRED),
+            by_cause,
+            operations: self.state.operations.get().map_or(0, |operations| operations.total()),
         }
     }
 
@@ -323,6 +352,8 @@ impl TableState {
             ghost_used: AtomicBool::new(false),
             limits: Limits::default(),
             counters: Counters::default(),
+            emptied_below: AtomicU64::new(0),
+            operations: OnceLock::new(),
             census: Census::new(),
             next_row_id: AtomicI64::new(1),
             next_number: AtomicI64::new(1),
@@ -331,9 +362,18 @@ impl TableState {
     }
 }
 
-impl Limits {
+impl TableState {
     /// Puts the rules of a definition in force.
     pub(crate) fn apply(&self, def: &TableDef) {
+        if def.options.max_ops.is_some() {
+            self.operations.get_or_init(Box::default);
+        }
+        self.limits.apply(def);
+    }
+}
+
+impl Limits {
+    fn apply(&self, def: &TableDef) {
         let (ttl, stale) = (ticks(def.options.ttl_ms), ticks(def.options.stale_for_ms));
         let gone = if ttl == 0 { 0 } else { ttl.saturating_add(stale) };
         self.ttl_ticks.store(ttl, Ordering::Relaxed);
@@ -343,6 +383,8 @@ impl Limits {
         // `aged_below` stays: what has expired does not come back when the rule is relaxed.
         self.aged_at.store(0, Ordering::Relaxed);
         self.rows_max.store(def.options.max_rows.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.ops_max.store(def.options.max_ops.unwrap_or(0), Ordering::Relaxed);
+        self.memory_max.store(def.options.max_memory.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
@@ -365,5 +407,16 @@ pub(crate) fn ticks(ms: Option<u64>) -> Tick {
 impl Counters {
     pub(crate) fn rows(&self) -> u64 {
         self.rows.iter().map(|rows| rows.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Bytes of the table's segments.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        let units: u64 = self.units.iter().map(|units| units.load(Ordering::Relaxed)).sum();
+        units * arena::UNIT_BYTES as u64
+    }
+
+    /// Counts a row that left.
+    pub(crate) fn count(&self, leaving: Leaving) {
+        self.left[leaving as usize].fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -26,6 +26,8 @@ pub struct View<'s> {
     pub(crate) store: &'s Store,
     pub(crate) sight: Sight,
     now: Tick,
+    /// Whether its searches are operations on the tables.
+    counted: bool,
     /// What the statement's transaction wrote.
     pub(crate) own: Option<&'s WriteSet>,
 }
@@ -34,7 +36,14 @@ impl Store {
     /// Begins a statement.
     pub fn view(&self) -> View<'_> {
         let sight = self.statements.begin(|| self.arena.last_stamp());
-        View { store: self, sight, now: self.now(), own: None }
+        View { store: self, sight, now: self.now(), counted: true, own: None }
+    }
+
+    /// Begins a statement of the server's own, whose searches are no operations on the tables.
+    pub fn own_view(&self) -> View<'_> {
+        let mut view = self.view();
+        view.counted = false;
+        view
     }
 
     /// The newest stamp drawn: no version that is read from now on is older than what stands there now.
@@ -72,6 +81,7 @@ impl View<'_> {
 
     /// Copies the row under a key as this statement sees it. False: there is none.
     pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool, ReadError> {
+        self.count(table);
         if let Some(own) = self.own
             && let Some(laid) = own.laid(table.id(), key)
         {
@@ -109,6 +119,7 @@ impl View<'_> {
 
     /// All live rows of a table, each once, in no order.
     pub fn scan(&self, table: &Arc<Table>) -> TableScan {
+        self.count(table);
         TableScan::new(self, table)
     }
 
@@ -125,7 +136,16 @@ impl View<'_> {
         bounds: &KeyBounds,
         reverse: bool,
     ) -> IndexScan {
+        self.count(table);
         IndexScan::new(self, table, index, bounds, reverse)
+    }
+
+    /// Counts a search.
+    #[inline]
+    fn count(&self, table: &Table) {
+        if self.counted {
+            self.store.count_operation(table);
+        }
     }
 
     /// Whether a row belongs to a commit that this statement does not see, or is not published at all.

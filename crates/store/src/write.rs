@@ -13,6 +13,7 @@ use crate::clock::Tick;
 use crate::departure::Cause;
 use crate::error::WriteError;
 use crate::index::Index;
+use crate::leaving::Leaving;
 use crate::mutation::Mutation;
 use crate::queue::{SegmentSize, place, ttl_class};
 use crate::renew::Renewal;
@@ -344,20 +345,24 @@ impl Store {
         if new.is_none() && live.is_none() {
             // It may have been evicted, and whoever removes a row that is not there wants it away all the same.
             shard.removals.note(hash, self.arena.last_stamp());
-            if let Some(entry) = found {
-                self.unpublish(&mut shard, table, entry, Cause::Expire);
-                count(&table.state.counters.expired);
+            if let Some(entry) = found
+                && let Some(dead) = self.dead_there(table, entry.location, now)
+            {
+                self.unpublish(&mut shard, table, entry, dead);
             }
             return Ok(Outcome::Missing);
         }
+        let leaving = match (live.is_some(), found) {
+            (true, _) => new.is_none().then_some(Leaving::Invalidated),
+            (false, Some(entry)) => self.dead_there(table, entry.location, now),
+            (false, None) => None,
+        };
         let stamp = self.arena.next_stamp();
         self.swap(&mut shard, table, &SlotChange { hash, found, new, stamp }, Unique::Check(now))?;
+        if let Some(leaving) = leaving {
+            table.state.counters.count(leaving);
+        }
         Ok(Outcome::Done(stamp))
-    }
-
-    /// Whether the row at a location is live now. The caller's shard lock keeps it where it is, and its deadline.
-    pub(crate) fn is_live_there(&self, table: &Table, location: Location, now: Tick) -> bool {
-        self.live_head(table, location, now).is_some()
     }
 
     /// The head of the row at a location if it is live. The caller's shard lock keeps the row where it is.
@@ -450,8 +455,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a row out of its slot and of every index.
-    pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry, cause: Cause) {
+    /// Takes a row out of its slot and of every index, and counts it.
+    pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry, leaving: Leaving) {
         let maintained = table.state.maintained.load();
         if !maintained.is_empty() {
             SWAP.with_borrow_mut(|scratch| {
@@ -462,7 +467,11 @@ impl Store {
         }
         self.arena.remove(&mut shard.token, entry.slot);
         table.state.census.leave();
-        self.announce(table, entry.location, cause);
+        // A flush was announced for all rows at once.
+        if let Some(cause) = leaving.cause() {
+            self.announce(table, entry.location, cause);
+        }
+        table.state.counters.count(leaving);
         self.account_out(table, entry.location);
     }
 

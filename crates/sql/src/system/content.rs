@@ -5,6 +5,7 @@ mod fixed;
 mod information;
 mod own;
 mod relations;
+mod rules;
 mod types;
 
 pub(super) use self::fixed::{NAMESPACES, OWNER, PUBLIC_NAME, UTF8};
@@ -45,6 +46,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_user", fixed::users),
     ("pg_views", relations::views),
     ("sqlcached_indexes", own::indexes),
+    ("sqlcached_limits", rules::limits),
     ("sqlcached_sessions", own::sessions),
     ("sqlcached_settings", own::settings),
     ("sqlcached_statements", own::statements),

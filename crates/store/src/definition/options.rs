@@ -9,6 +9,12 @@ const PREFIX_BYTES_MAX: usize = 200;
 /// Longest ttl: a hundred years, well inside the 32 bits of a row's expiry word.
 const TTL_MS_MAX: u64 = 100 * 365 * DAY_MS;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// Least `max_memory`: a table takes segments, and rows above 8 KiB share segments of this size.
+const TABLE_MEMORY_MIN: u64 = 1 << 20;
+/// Least and greatest `weight`, in hundredths: beyond them a table would be as good as reserved, or as good as without memory.
+const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// The weight of a table that does not say, in hundredths.
+const WEIGHT_DEFAULT: u32 = 100;
 
 /// The options of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +32,18 @@ pub struct TableOptions {
     pub lease_ms: Option<u64>,
     /// More rows than this evict older ones.
     pub max_rows: Option<u64>,
+    /// Rows go after so many operations on the table since they were written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ops: Option<u64>,
+    /// More bytes of segments than this evict older rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_memory: Option<u64>,
+    /// So many bytes of segments are not evicted for other tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_memory: Option<u64>,
+    /// How dear its rows are beside those of other tables, in hundredths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
     /// memcached keys that begin with this are rows of this table.
     pub prefix: Option<String>,
     /// The column that memcached reads and writes.
@@ -89,6 +107,34 @@ pub static OPTIONS: &[OptionDef] = &[
         print: |options, _| options.max_rows.map(|rows| rows.to_string()),
     },
     OptionDef {
+        name: "max_ops",
+        meaning: "rows expire after so many operations on the table since they were written (0 or off: never)",
+        parse: |options, text, _| parse_ops(text).map(|ops| options.max_ops = ops),
+        reset: |options| options.max_ops = None,
+        print: |options, _| options.max_ops.map(|ops| ops.to_string()),
+    },
+    OptionDef {
+        name: "max_memory",
+        meaning: "the table takes at most this much memory and evicts rows ('64 MB'; 0 or off: no limit of its own)",
+        parse: |options, text, _| parse_max_memory(text).map(|bytes| options.max_memory = bytes),
+        reset: |options| options.max_memory = None,
+        print: |options, _| options.max_memory.map(print_size),
+    },
+    OptionDef {
+        name: "min_memory",
+        meaning: "so much of its memory is not evicted for other tables ('16 MB'; 0 or off: none)",
+        parse: |options, text, _| parse_size(text).map(|bytes| options.min_memory = bytes),
+        reset: |options| options.min_memory = None,
+        print: |options, _| options.min_memory.map(print_size),
+    },
+    OptionDef {
+        name: "weight",
+        meaning: "when tables compete for memory, its rows may grow so many times older (0.01 to 100; 1)",
+        parse: |options, text, _| parse_weight(text).map(|weight| options.weight = weight),
+        reset: |options| options.weight = None,
+        print: |options, _| options.weight.map(print_weight),
+    },
+    OptionDef {
         name: "prefix",
         meaning: "memcached keys that begin with this text are rows of this table",
         parse: |options, text, _| parse_prefix(text).map(|prefix| options.prefix = Some(prefix)),
@@ -119,7 +165,7 @@ pub static OPTIONS: &[OptionDef] = &[
 ];
 
 /// Options that the design names and this version does not have; a promise not kept must not be silent.
-const NOT_YET: &[&str] = &["max_ops", "max_memory", "shared_memory", "compress", "snapshot"];
+const NOT_YET: &[&str] = &["shared_memory", "compress", "snapshot"];
 
 impl TableOptions {
     /// Sets one option from its text; `columns` are the table's, for options that name one.
@@ -133,6 +179,11 @@ impl TableOptions {
     pub fn reset(&mut self, name: &str) -> Result<(), DefinitionError> {
         (option_named(name)?.reset)(self);
         Ok(())
+    }
+
+    /// How dear its rows are beside those of other tables, in hundredths.
+    pub fn weight_or_default(&self) -> u32 {
+        self.weight.unwrap_or(WEIGHT_DEFAULT)
     }
 
     /// The options that are set, as (name, text); setting them again gives the same options.
@@ -194,6 +245,71 @@ fn parse_rows(text: &str) -> Result<Option<u64>, String> {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| "write a whole number of rows".into())
+}
+
+fn parse_ops(text: &str) -> Result<Option<u64>, String> {
+    if is_off(text) {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| "write a whole number of operations".into())
+}
+
+/// Units of memory with their bytes; the largest that divides a size is the one printed.
+const SIZE_UNITS: &[(u64, &[&str])] = &[
+    (1 << 40, &["TB", "t"]),
+    (1 << 30, &["GB", "g"]),
+    (1 << 20, &["MB", "m"]),
+    (1 << 10, &["kB", "k"]),
+    (1, &["B", ""]),
+];
+
+fn parse_size(text: &str) -> Result<Option<u64>, String> {
+    if is_off(text) {
+        return Ok(None);
+    }
+    let expected = || "write a whole number and a unit, as in '64 MB', '512 kB' or '1 GB'".to_owned();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = (&text[..end], text[end..].trim());
+    let named = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(unit));
+    let (scale, _) = SIZE_UNITS.iter().find(|(_, names)| named(names)).ok_or_else(expected)?;
+    let bytes =
+        digits.parse::<u64>().ok().and_then(|count| count.checked_mul(*scale)).ok_or_else(expected)?;
+    Ok(Some(bytes).filter(|bytes| *bytes > 0))
+}
+
+fn print_size(bytes: u64) -> String {
+    let (scale, names) =
+        SIZE_UNITS.iter().find(|(scale, _)| bytes.is_multiple_of(*scale)).unwrap_or(&(1, &["B"]));
+    format!("{} {}", bytes / scale, names[0])
+}
+
+fn parse_max_memory(text: &str) -> Result<Option<u64>, String> {
+    let bytes = parse_size(text)?;
+    match bytes {
+        Some(bytes) if bytes < TABLE_MEMORY_MIN => Err(format!(
+            "the least is {}: memory is given to tables in segments",
+            print_size(TABLE_MEMORY_MIN)
+        )),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A decimal number of at most two places, as hundredths.
+fn parse_weight(text: &str) -> Result<Option<u32>, String> {
+    let (whole, places) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let hundredths = (digits(whole) && digits(places) && places.len() <= 2)
+        .then(|| format!("{whole}{places:0<2}").parse::<u32>().ok())
+        .flatten();
+    match hundredths {
+        Some(weight) if WEIGHTS.contains(&weight) => Ok(Some(weight)),
+        _ => Err("write a number from 0.01 to 100".into()),
+    }
+}
+
+fn print_weight(weight: u32) -> String {
+    let text = format!("{}.{:02}", weight / 100, weight % 100);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// `0`, `off` and `none` switch a limit off.
@@ -275,6 +391,25 @@ mod tests {
     }
 
     #[test]
+    fn sizes_take_units() {
+        for (text, bytes) in [
+            ("64 MB", Some(64 << 20)),
+            ("64mb", Some(64 << 20)),
+            ("2g", Some(2 << 30)),
+            ("1536 kB", Some(1536 << 10)),
+            ("2097152", Some(2 << 20)),
+            ("0", None),
+            ("off", None),
+            ("0 MB", None),
+        ] {
+            assert_eq!(set("max_memory", text).unwrap().max_memory, bytes, "{text}");
+        }
+        for (text, weight) in [("1", 100), ("0.01", 1), ("2.5", 250), ("100", 10_000), (".5", 50)] {
+            assert_eq!(set("weight", text).unwrap().weight, Some(weight), "{text}");
+        }
+    }
+
+    #[test]
     fn every_option_prints_what_it_parses() {
         for (name, text) in [
             ("ttl", "90 s"),
@@ -282,6 +417,10 @@ mod tests {
             ("stale_for", "1 h"),
             ("lease", "3 s"),
             ("max_rows", "1000"),
+            ("max_ops", "1000000"),
+            ("max_memory", "64 MB"),
+            ("min_memory", "1536 kB"),
+            ("weight", "2.5"),
             ("prefix", "frag:"),
             ("value", "body"),
             ("notify", "gone"),
@@ -299,7 +438,15 @@ mod tests {
     fn faulty_options_are_refused() {
         for (name, text, sqlstate) in [
             ("frobnicate", "1", "22023"),
-            ("max_ops", "1", "0A000"),
+            ("max_ops", "few", "22023"),
+            ("max_memory", "64 kB", "22023"),
+            ("max_memory", "64 parsecs", "22023"),
+            ("min_memory", "99999999999999999999", "22023"),
+            ("min_memory", "-1", "22023"),
+            ("weight", "0", "22023"),
+            ("weight", "100.01", "22023"),
+            ("weight", "1.234", "22023"),
+            ("weight", ".", "22023"),
             ("shared_memory", "on", "0A000"),
             ("max_rows", "-1", "22023"),
             ("max_rows", "many", "22023"),

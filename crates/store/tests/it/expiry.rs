@@ -72,6 +72,30 @@ fn expired_memory_comes_back_without_reads() {
     assert_eq!(bench.store.usage().rows, 0);
 }
 
+/// Open segments, too: nobody writes any more who would fill them.
+#[test]
+fn an_idle_table_gives_its_last_segments_back() {
+    let bench = Bench::new(16);
+    let def =
+        table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("ttl", "10 s"), ("prefix", "t:"), ("value", "v")]);
+    let table = bench.store.create_table(def).unwrap();
+    set(&bench.store, &table, b"small", b"1", Expiry::Table);
+    set(&bench.store, &table, b"large", &vec![b'x'; 50_000], Expiry::Table);
+    bench.advance(Duration::from_secs(9));
+    assert_eq!(table.stats().rows, 2);
+    bench.advance(Duration::from_millis(1_100));
+    for _ in 0..16 {
+        bench.advance(Duration::from_millis(63));
+    }
+    assert_eq!((table.stats().rows, table.stats().segment_bytes), (0, 0));
+    set(&bench.store, &table, b"own", b"1", Expiry::At(bench.store.tick_after(Duration::from_hours(1))));
+    bench.store.flush(&table);
+    for _ in 0..17 {
+        bench.advance(Duration::from_millis(63));
+    }
+    assert_eq!((table.stats().rows, table.stats().segment_bytes), (0, 0), "after a flush");
+}
+
 #[test]
 fn a_flush_in_the_future_takes_what_is_there_then() {
     let bench = Bench::new(16);

@@ -9,6 +9,7 @@ mod definitions;
 mod departures;
 mod eviction;
 mod expiry;
+mod limits;
 mod model;
 mod restart;
 mod torture;

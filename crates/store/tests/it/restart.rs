@@ -9,10 +9,10 @@ use store::{BUILT_IN, Expect, Expiry, ManualClock, Start, Store};
 
 use crate::common::{all_rows, delete, get, options, put, set, table};
 
-struct TempArena(PathBuf);
+pub(crate) struct TempArena(pub(crate) PathBuf);
 
 impl TempArena {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sqlcached-store-{}-{name}.arena", std::process::id()));
         let _ = std::fs::remove_file(&path);
         Self(path)
