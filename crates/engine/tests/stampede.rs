@@ -97,9 +97,15 @@ impl Client {
             Door::Sql => {
                 // An executor belongs to its thread.
                 let mut executor = self.lane.engine().executor(None).unwrap();
-                let rows = sql(&mut self.lane, &mut executor, "SELECT body FROM page WHERE key = '17'");
-                let value = rows.strip_prefix("{\"body\":\"").and_then(|rest| rest.strip_suffix("\"}\r\n"));
-                Given { value: value.map(str::to_owned), ..Given::default() }
+                // Who sees that the row is due or stale claims it; of all who do one gets it.
+                let claim = "UPDATE page SET _leased = TRUE \
+                             WHERE key = '17' AND _due AND NOT _leased RETURNING body, _cas";
+                let won = !sql(&mut self.lane, &mut executor, claim).is_empty();
+                let rows =
+                    sql(&mut self.lane, &mut executor, "SELECT body, _stale FROM page WHERE key = '17'");
+                let body = rows.strip_prefix("{\"body\":\"").and_then(|rest| rest.split('"').next());
+                let marked = rows.contains("\"_stale\":1");
+                Given { told: won, value: body.map(str::to_owned), marked }
             }
         }
     }
@@ -155,6 +161,17 @@ impl Town {
         assert_eq!(answer, Answer::Stored);
     }
 
+    fn invalidate(&mut self, by_sql: bool) {
+        if by_sql {
+            let mut executor = self.engine.executor(None).unwrap();
+            sql(&mut self.lane, &mut executor, "UPDATE page SET _stale = TRUE WHERE key LIKE '1%'");
+        } else {
+            let soft = MetaDelete { invalidate: true, ..MetaDelete::default() };
+            let done = Session::local().meta_delete(&mut self.lane, KEY, &soft).unwrap();
+            assert!(matches!(done, MetaDone::Done(_)));
+        }
+    }
+
     /// All clients ask at the same moment. Returns what each was given.
     fn rush(&mut self) -> Vec<Given> {
         let barrier = Barrier::new(CLIENTS);
@@ -181,8 +198,8 @@ impl Town {
         for (client, given) in self.clients.iter().zip(&given) {
             assert!(given.value.as_deref().is_none_or(|found| found == value), "{:?} {given:?}", client.door);
             assert!(given.value.is_some() || given.told, "{:?} was given nothing", client.door);
-            let meta = matches!(client.door, Door::Meta);
-            assert!(!meta || given.marked == marked, "{given:?}");
+            let knows = matches!(client.door, Door::Meta | Door::Sql);
+            assert!(!knows || given.marked == marked, "{given:?}");
         }
     }
 }
@@ -217,11 +234,9 @@ fn one_client_a_period_makes_the_row_anew() {
                 town.rush_for(1, period, true);
                 town.rush_for(0, period, true);
             }
-            // Invalidated softly: whoever asks after that is told so.
+            // Invalidated softly, by either door: whoever asks after that is told so.
             _ => {
-                let soft = MetaDelete { invalidate: true, ..MetaDelete::default() };
-                let done = Session::local().meta_delete(&mut town.lane, KEY, &soft).unwrap();
-                assert!(matches!(done, MetaDone::Done(_)));
+                town.invalidate(period % 8 == 3);
                 town.rush_for(1, period, true);
                 town.rush_for(0, period, true);
             }
@@ -285,4 +300,117 @@ fn a_stale_fill_is_refused() {
     let third = place(&mut town.lane);
     assert!(third.won && third.stale);
     assert!(matches!(fill(&mut town.lane, third.cas), MetaDone::Done(_)));
+}
+
+/// The one number of an answer's first row.
+fn number(row: &str) -> i64 {
+    let digits = row.split([':', ',', '}']).nth(1).unwrap_or_default();
+    digits.parse().unwrap_or_else(|_| panic!("{row}"))
+}
+
+#[test]
+fn a_stale_fill_by_sql_is_refused() {
+    let mut town = Town::new();
+    let mut executor = town.engine.executor(None).unwrap();
+    let mut run = |lane: &mut Lane, statement: &str| sql(lane, &mut executor, statement);
+    let place =
+        "INSERT INTO page (key, _leased, _ttl) VALUES ('17', TRUE, 30) ON CONFLICT DO NOTHING RETURNING key";
+    assert_eq!(run(&mut town.lane, place), "{\"key\":\"17\"}\r\n");
+    assert_eq!(run(&mut town.lane, place), "");
+    let seen = "SELECT _cas, _leased, _stale FROM page WHERE key = '17'";
+    let first = run(&mut town.lane, seen);
+    assert!(first.ends_with(",\"_leased\":1,\"_stale\":0}\r\n"), "{first}");
+    let fill = |cas: i64| {
+        format!("UPDATE page SET body = 'computed' WHERE key = '17' AND _cas = {cas} RETURNING _leased")
+    };
+    run(&mut town.lane, "UPDATE page SET _stale = TRUE WHERE key = '17'");
+    assert_eq!(run(&mut town.lane, &fill(number(&first))), "");
+    // What a claim returns is what the fill asks for.
+    let claim =
+        "UPDATE page SET _leased = TRUE WHERE key = '17' AND _due AND NOT _leased RETURNING _cas, _stale";
+    let second = run(&mut town.lane, claim);
+    assert!(second.ends_with(",\"_stale\":1}\r\n"), "{second}");
+    assert_eq!(run(&mut town.lane, claim), "");
+    assert_eq!(run(&mut town.lane, &fill(number(&second))), "{\"_leased\":0}\r\n");
+    assert!(run(&mut town.lane, seen).ends_with(",\"_leased\":0,\"_stale\":0}\r\n"));
+    // Nor does a fill bring back what was deleted.
+    let third = run(&mut town.lane, seen);
+    run(&mut town.lane, "DELETE FROM page WHERE key = '17'");
+    assert_eq!(run(&mut town.lane, &fill(number(&third))), "");
+}
+
+/// A claim by SQL and a win by `mg` take the same lease: whoever comes second gets nothing.
+#[test]
+fn a_claim_by_sql_and_a_win_by_memcached_exclude_each_other() {
+    let mut town = Town::new();
+    let mut executor = town.engine.executor(None).unwrap();
+    let claim = "UPDATE page SET _leased = TRUE WHERE key = '17' AND _due AND NOT _leased RETURNING key";
+    for sql_first in [true, false] {
+        town.set(0);
+        town.advance(51);
+        let win = |town: &mut Town| {
+            let asked = MetaGet { value: true, ..MetaGet::default() };
+            let mut sink = Sink::default();
+            Session::local().meta_get(&mut town.lane, KEY, &asked, &mut sink).unwrap();
+            sink.item.won
+        };
+        let mut claimed = |town: &mut Town| !sql(&mut town.lane, &mut executor, claim).is_empty();
+        let outcome = if sql_first {
+            (claimed(&mut town), win(&mut town))
+        } else {
+            (win(&mut town), claimed(&mut town))
+        };
+        assert_eq!(outcome, (true, false), "sql first: {sql_first}");
+    }
+}
+
+/// A mark makes a row no younger: it ends when its table's `ttl` said before, whichever door marks it.
+#[test]
+fn soft_invalidation_and_claims_leave_the_age_of_a_row() {
+    for by_sql in [true, false] {
+        let mut town = Town::new();
+        let mut executor = town.engine.executor(None).unwrap();
+        let mut run = |lane: &mut Lane, statement: &str| sql(lane, &mut executor, statement);
+        run(&mut town.lane, "ALTER TABLE page SET (ttl = '60 s')");
+        run(&mut town.lane, "INSERT INTO page (key, body) VALUES ('17', 'version 0')");
+        let ttl = |lane: &mut Lane, run: &mut dyn FnMut(&mut Lane, &str) -> String| {
+            number(&run(lane, "SELECT _ttl FROM page WHERE key = '17'"))
+        };
+        town.advance(40);
+        assert_eq!(ttl(&mut town.lane, &mut run), 20);
+        if by_sql {
+            run(&mut town.lane, "UPDATE page SET _stale = TRUE WHERE key = '17'");
+            assert_eq!(ttl(&mut town.lane, &mut run), 20);
+            run(&mut town.lane, "UPDATE page SET _leased = TRUE WHERE key = '17'");
+        } else {
+            town.invalidate(false);
+        }
+        assert_eq!(ttl(&mut town.lane, &mut run), 20);
+        // Served as stale until its end and `stale_for` behind it, and not longer.
+        town.advance(79);
+        assert_ne!(run(&mut town.lane, "SELECT body FROM page WHERE key = '17'"), "");
+        town.advance(2);
+        assert_eq!(run(&mut town.lane, "SELECT body FROM page WHERE key = '17'"), "");
+    }
+}
+
+/// A claim keeps the CAS value, so that a client which read the row before can still write it.
+#[test]
+fn a_claim_changes_nothing_that_was_read() {
+    let mut town = Town::new();
+    let mut executor = town.engine.executor(None).unwrap();
+    town.set(0);
+    let mut run = |lane: &mut Lane, statement: &str| sql(lane, &mut executor, statement);
+    let cas = "SELECT _cas FROM page WHERE key = '17'";
+    let before = run(&mut town.lane, cas);
+    let claim = "UPDATE page SET _leased = TRUE WHERE key = '17' AND NOT _leased RETURNING _cas";
+    assert_eq!(run(&mut town.lane, claim), before);
+    assert_eq!(run(&mut town.lane, cas), before);
+    // Given back, it can be claimed again.
+    assert_eq!(run(&mut town.lane, claim), "");
+    assert_eq!(
+        run(&mut town.lane, "UPDATE page SET _leased = FALSE WHERE key = '17' RETURNING _cas"),
+        before
+    );
+    assert_eq!(run(&mut town.lane, claim), before);
 }

@@ -82,6 +82,11 @@ impl Default for Edit {
 }
 
 impl Mark {
+    /// Whether the new version holds what is old: then it is as old as the one before, too.
+    fn is_of_old(self) -> bool {
+        matches!(self, Self::Stale | Self::StaleSameLease)
+    }
+
     fn on(self, row: &RowBuf) -> Renewal {
         let old = Renewal::of(row.head());
         match self {
@@ -203,11 +208,15 @@ impl Store {
                     Edited::New => Cow::Owned(self.encode_item(table, key, Some(row), new)?),
                     Edited::Same => Cow::Borrowed(row.payload()),
                 };
+                let kept = || match Expiry::of_word(row.head().expiry) {
+                    Expiry::Table if how.mark.is_of_old() => self.own_deadline(table, row.stamp()),
+                    own => own,
+                };
                 let parts = NewParts {
                     key,
                     payload: &[&payload],
                     client_flags: how.client_flags.unwrap_or_else(|| row.client_flags()),
-                    expiry: how.expiry.unwrap_or_else(|| Expiry::of_word(row.head().expiry)),
+                    expiry: how.expiry.unwrap_or_else(kept),
                     cas: how.cas,
                     renewal: how.mark.on(row),
                 };

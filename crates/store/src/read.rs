@@ -44,7 +44,7 @@ pub struct ItemMeta {
 
 impl ItemMeta {
     #[inline]
-    fn of(head: &RowHead, len: usize) -> Self {
+    pub(crate) fn of(head: &RowHead, len: usize) -> Self {
         Self {
             client_flags: head.client_flags,
             cas: head.cas(),
@@ -247,7 +247,7 @@ fn pour(table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
 }
 
 /// Bytes of a row's value as a memcached client reads it.
-fn value_len(table: &Table, read: &RowRead<'_>) -> usize {
+pub(crate) fn value_len(table: &Table, read: &RowRead<'_>) -> usize {
     if let Some((_, len)) = value_span(table, read) {
         return len;
     }

@@ -71,6 +71,22 @@ impl Store {
         }
     }
 
+    /// Where a row that was copied stands, and whether somebody makes it anew.
+    pub fn renewal_of(&self, table: &Table, row: &RowBuf, now: Tick) -> (Freshness, bool) {
+        let meta = ItemMeta::of(row.head(), 0);
+        (self.freshness(table, &meta, now), meta.is_leased(now))
+    }
+
+    /// The end that a table's `ttl` gives the version with this stamp, as a deadline that the version after it can
+    /// bear: a mark on a row makes it no younger.
+    pub fn own_deadline(&self, table: &Table, stamp: u64) -> Expiry {
+        // Relaxed: a rule that changes takes effect soon.
+        match table.state.limits.ttl_ticks.load(Ordering::Relaxed) {
+            0 => Expiry::Table,
+            ttl => Expiry::At((self.now().saturating_add(ttl)).saturating_sub(self.age_ticks(stamp))),
+        }
+    }
+
     /// Where a row stands by the rules of its table.
     pub fn freshness(&self, table: &Table, meta: &ItemMeta, now: Tick) -> Freshness {
         if meta.stale {

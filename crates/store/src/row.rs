@@ -4,6 +4,7 @@ use arena::{Location, RowHead, RowParts, RowRead, TableId};
 
 use crate::clock::Tick;
 use crate::commit::NewRow;
+use crate::renew::Renewal;
 
 /// The expiry word of a row that never expires although its table has a `ttl`.
 pub(crate) const NEVER: Tick = Tick::MAX;
@@ -116,6 +117,11 @@ impl RowBuf {
     /// The 32 bits that a memcached client stored beside the value.
     pub fn client_flags(&self) -> u32 {
         self.head.client_flags
+    }
+
+    /// Whether it is stale, and who makes it anew.
+    pub fn renewal(&self) -> Renewal {
+        Renewal::of(&self.head)
     }
 
     /// The encoded primary key.

@@ -56,6 +56,13 @@ pub enum Expect {
     Version(u64),
     /// The live row with this stamp. A client may give two versions the same CAS value; a stamp never comes twice.
     Stamp(u64),
+    /// The live row with this CAS value, which nobody claimed since it was read.
+    Lease {
+        /// The CAS value.
+        cas: u64,
+        /// Until when somebody made it anew when it was read, 0 for nobody.
+        lease: Tick,
+    },
     /// The live row with this CAS value, which was read when `since` was the newest stamp; or no row, if it was evicted or
     /// expired meanwhile. One that was removed or flushed since is missed.
     Unremoved {
@@ -668,8 +675,10 @@ pub(crate) fn count(counter: &std::sync::atomic::AtomicU64) {
 pub(crate) fn check(expect: Expect, live: Option<&RowHead>) -> Result<(), Outcome> {
     match (expect, live) {
         (Expect::Absent, Some(_)) => Err(Outcome::Exists),
-        (Expect::Present | Expect::Version(_) | Expect::Stamp(_) | Expect::Unremoved { .. }, None) => {
-            Err(Outcome::Missing)
+        (Expect::Anything | Expect::Absent, None) => Ok(()),
+        (_, None) => Err(Outcome::Missing),
+        (Expect::Lease { cas, lease }, Some(head)) if (cas, lease) != (head.cas(), head.lease) => {
+            Err(Outcome::Exists)
         }
         (Expect::Version(wanted) | Expect::Unremoved { cas: wanted, .. }, Some(head))
             if wanted != head.cas() =>

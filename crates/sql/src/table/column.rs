@@ -37,6 +37,12 @@ pub(crate) enum Head {
     Hits,
     /// The memcached client's flags.
     Flags,
+    /// Whether it is stale.
+    Stale,
+    /// Whether it is to be made anew.
+    Due,
+    /// Whether somebody makes it anew.
+    Leased,
 }
 
 /// The hidden columns of every table: name, what it is, and for those that users may ask for, what it means.
@@ -57,6 +63,19 @@ pub(crate) const HIDDEN: &[(&str, Head, Option<&str>)] = &[
         Some("how often it was read of late, as eviction counts: 0 to 3, where 3 is three or more"),
     ),
     ("_flags", Head::Flags, Some("the 32 bits that a memcached client stored with it")),
+    (
+        "_stale",
+        Head::Stale,
+        Some("1 if it was invalidated softly, or is past its deadline in a table with stale_for"),
+    ),
+    (
+        "_due",
+        Head::Due,
+        Some(
+            "1 if it is stale, or so near its deadline as the table's refresh_before says: somebody should make it anew",
+        ),
+    ),
+    ("_leased", Head::Leased, Some("1 while somebody makes it anew")),
 ];
 
 /// What the built-in table shows beside its key and value.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use store::definition::{Collation, ColumnKind};
 use store::value::{Affinity, Value, ValueRef};
-use store::{Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, Table, TableScan, View};
+use store::{Freshness, Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, Table, TableScan, View};
 
 use super::coerce::{Sought, sought};
 use super::column::{Column, Head};
@@ -304,7 +304,7 @@ impl TableCursor {
         let row = &self.row;
         if head == Head::Row {
             let mut blob = Vec::with_capacity(16 + row.key().len());
-            Identity::encode(row.cas(), row.expiry(), row.client_flags(), row.key(), &mut blob);
+            Identity::encode_row(row, &mut blob);
             return output.set(ValueRef::Blob(&blob));
         }
         let store = module.sight.store();
@@ -321,6 +321,11 @@ impl TableCursor {
             Head::Cas => ValueRef::Integer(row.cas().cast_signed()),
             Head::Hits => ValueRef::Integer(i64::from(store.hits(&module.table, row.key()))),
             Head::Flags => ValueRef::Integer(i64::from(row.client_flags())),
+            // Its age counts from the commit.
+            Head::Stale | Head::Due if uncommitted => truth(row.renewal().stale),
+            Head::Stale => truth(store.renewal_of(&module.table, row, store.now()).0 == Freshness::Stale),
+            Head::Due => truth(store.renewal_of(&module.table, row, store.now()).0 != Freshness::Fresh),
+            Head::Leased => truth(store.renewal_of(&module.table, row, store.now()).1),
         });
     }
 }
@@ -491,5 +496,14 @@ fn listed_head<'a>(module: &TableModule, row: &ListRow, head: Head) -> ValueRef<
         Head::Age => ValueRef::Integer(0),
         Head::Cas => row.cas.map_or(ValueRef::Null, |cas| ValueRef::Integer(cas.cast_signed())),
         Head::Flags => ValueRef::Integer(i64::from(row.client_flags)),
+        Head::Stale | Head::Due => truth(row.renewal.stale),
+        Head::Leased => {
+            let now = module.sight.store().now();
+            truth(row.renewal.lease.is_some_and(|until| now < until))
+        }
     }
+}
+
+fn truth(is: bool) -> ValueRef<'static> {
+    ValueRef::Integer(i64::from(is))
 }

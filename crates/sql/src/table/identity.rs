@@ -1,16 +1,20 @@
 //! The hidden column `_row`: what a write must know of the version that it replaces.
 
-use store::Expiry;
+use store::{Expiry, Renewal, RowBuf};
 
-/// Key, version, deadline and flags of a row.
+/// Key, version, deadline, flags and renewal of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// The CAS value: the write is lost if the row's differs by then.
     pub(crate) cas: u64,
+    /// The number of the write that made the version, from which its age is known; 0 before it is committed.
+    pub(crate) stamp: u64,
     /// The row's expiry word as it stands in the arena.
     pub(crate) expiry: u32,
     /// The memcached client's flags.
     pub(crate) client_flags: u32,
+    /// Whether it is stale, and who makes it anew.
+    pub(crate) renewal: Renewal,
     /// The encoded primary key.
     pub(crate) key: Vec<u8>,
 }
@@ -18,15 +22,30 @@ pub(crate) struct Identity {
 /// The expiry word of a row that never expires, whatever its table says.
 const NEVER: u32 = u32::MAX;
 /// Bytes before the key.
-const HEAD_BYTES: usize = 16;
+const HEAD_BYTES: usize = 30;
 
 impl Identity {
-    /// As a blob: three numbers, then the key.
-    pub(crate) fn encode(cas: u64, expiry: u32, client_flags: u32, key: &[u8], out: &mut Vec<u8>) {
+    /// As a blob: numbers, then the key.
+    #[cfg(test)]
+    fn encode(&self, out: &mut Vec<u8>) {
+        Self::write((self.cas, self.stamp, self.expiry, self.client_flags), self.renewal, &self.key, out);
+    }
+
+    /// The blob of a stored row.
+    pub(crate) fn encode_row(row: &RowBuf, out: &mut Vec<u8>) {
+        let numbers = (row.cas(), row.stamp(), row.expiry(), row.client_flags());
+        Self::write(numbers, row.renewal(), row.key(), out);
+    }
+
+    fn write(numbers: (u64, u64, u32, u32), renewal: Renewal, key: &[u8], out: &mut Vec<u8>) {
+        let (cas, stamp, expiry, client_flags) = numbers;
         out.clear();
         out.extend_from_slice(&cas.to_le_bytes());
+        out.extend_from_slice(&stamp.to_le_bytes());
         out.extend_from_slice(&expiry.to_le_bytes());
         out.extend_from_slice(&client_flags.to_le_bytes());
+        out.extend_from_slice(&renewal.lease.unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(&[u8::from(renewal.lease.is_some()), u8::from(renewal.stale)]);
         out.extend_from_slice(key);
     }
 
@@ -34,12 +53,18 @@ impl Identity {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, key) = bytes.split_at_checked(HEAD_BYTES)?;
         let (cas, rest) = head.split_first_chunk::<8>()?;
+        let (stamp, rest) = rest.split_first_chunk::<8>()?;
         let (expiry, rest) = rest.split_first_chunk::<4>()?;
-        let flags = rest.first_chunk::<4>()?;
+        let (flags, rest) = rest.split_first_chunk::<4>()?;
+        let (lease, rest) = rest.split_first_chunk::<4>()?;
+        let [has_lease, stale] = *rest.first_chunk::<2>()?;
+        let lease = (has_lease != 0).then(|| u32::from_le_bytes(*lease));
         Some(Self {
             cas: u64::from_le_bytes(*cas),
+            stamp: u64::from_le_bytes(*stamp),
             expiry: u32::from_le_bytes(*expiry),
             client_flags: u32::from_le_bytes(*flags),
+            renewal: Renewal { stale: stale != 0, lease },
             key: key.to_vec(),
         })
     }
@@ -70,10 +95,14 @@ mod tests {
 
     #[test]
     fn identities_survive_the_blob() {
-        let identity = Identity { cas: 7, expiry: NEVER, client_flags: 3, key: b"k".to_vec() };
-        let mut bytes = Vec::new();
-        Identity::encode(7, NEVER, 3, b"k", &mut bytes);
-        assert_eq!(Identity::decode(&bytes), Some(identity));
-        assert_eq!(Identity::decode(&bytes[..15]), None);
+        for lease in [None, Some(0), Some(9)] {
+            let renewal = Renewal { stale: true, lease };
+            let key = b"k".to_vec();
+            let identity = Identity { cas: 7, stamp: 8, expiry: NEVER, client_flags: 3, renewal, key };
+            let mut bytes = Vec::new();
+            identity.encode(&mut bytes);
+            assert_eq!(Identity::decode(&bytes), Some(identity));
+            assert_eq!(Identity::decode(&bytes[..29]), None);
+        }
     }
 }

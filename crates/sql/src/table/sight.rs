@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::value::Value;
-use store::{Store, Table, View};
+use store::{Renewal, Store, Table, View};
 
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
@@ -56,6 +56,8 @@ pub(crate) struct ListRow {
     pub(crate) expiry: u32,
     /// The memcached client's flags.
     pub(crate) client_flags: u32,
+    /// Whether it is stale, and who makes it anew.
+    pub(crate) renewal: Renewal,
 }
 
 /// The list of rows as they will be: `excluded`, or what `RETURNING` returns.

@@ -34,6 +34,13 @@ pub(crate) enum Before {
     Absent,
     /// The row with this CAS value.
     Version(u64),
+    /// The row with this CAS value and this lease: of those who found it without one, one takes it.
+    Lease {
+        /// The CAS value.
+        cas: u64,
+        /// Until when somebody made it anew, as it was read; 0 for nobody.
+        lease: u32,
+    },
 }
 
 /// One key's change.
@@ -310,8 +317,10 @@ impl Batch {
                 values: after.draft.values.clone(),
                 identity: Identity {
                     cas: 0,
+                    stamp: 0,
                     expiry: word_of_expiry(after.draft.expiry, view.now()),
                     client_flags: after.draft.client_flags,
+                    renewal: after.draft.renewal,
                     key: key.to_vec(),
                 },
             }));
@@ -438,8 +447,8 @@ impl Batch {
                     payload: after.payload.clone(),
                     expiry: after.draft.expiry,
                     client_flags: after.draft.client_flags,
-                    cas: None,
-                    renewal: Renewal::default(),
+                    cas: after.draft.cas,
+                    renewal: after.draft.renewal,
                 }),
                 _ => Change::Delete,
             };
@@ -447,6 +456,7 @@ impl Batch {
                 Before::Anything => Expect::Anything,
                 Before::Absent => Expect::Absent,
                 Before::Version(cas) => Expect::Version(cas),
+                Before::Lease { cas, lease } => Expect::Lease { cas, lease },
             };
             Write { table: Arc::clone(&table), key: pending.key.clone(), change, expect }
         };
@@ -471,8 +481,10 @@ pub(crate) fn current_of(table: &Table, row: &RowBuf) -> Current {
         values: columns.map(|column| table.column(row, column).to_owned()).collect(),
         identity: Identity {
             cas: row.cas(),
+            stamp: row.stamp(),
             expiry: row.expiry(),
             client_flags: row.client_flags(),
+            renewal: row.renewal(),
             key: row.key().to_vec(),
         },
     }
@@ -486,6 +498,7 @@ impl Current {
             cas: Some(self.identity.cas),
             expiry: self.identity.expiry,
             client_flags: self.identity.client_flags,
+            renewal: self.identity.renewal,
         }
     }
 
@@ -496,6 +509,9 @@ impl Current {
             defaults: Vec::new(),
             expiry: expiry_of_word(self.identity.expiry),
             client_flags: self.identity.client_flags,
+            cas: None,
+            // A row that is written is fresh, unless the statement says otherwise.
+            renewal: Renewal::default(),
         }
     }
 
@@ -509,8 +525,9 @@ impl Current {
 pub(crate) fn listed(draft: &Draft, now: u32) -> ListRow {
     ListRow {
         values: draft.values.clone(),
-        cas: None,
+        cas: draft.cas,
         expiry: word_of_expiry(draft.expiry, now),
         client_flags: draft.client_flags,
+        renewal: draft.renewal,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use store::View;
 use store::value::ValueRef;
+use store::{Expiry, Renewal, View};
 
 use super::batch::{Batch, Before, listed};
 use super::insert::{constraint_name, is_broken_constraint};
@@ -125,9 +125,12 @@ impl ChangePlan {
         let found = found?;
         match kind {
             ChangeKind::Delete { .. } => delete(batch, found),
-            ChangeKind::Update { conflict: UpdateConflict::Abort, .. } => update(run, view, batch, found),
-            ChangeKind::Update { conflict, .. } => {
-                found.into_iter().try_for_each(|found| update_one(run, view, batch, found, *conflict))
+            ChangeKind::Update { heads, conflict: UpdateConflict::Abort, .. } => {
+                update(run, view, batch, heads, found)
+            }
+            ChangeKind::Update { heads, conflict, .. } => {
+                let how = (heads.as_slice(), *conflict);
+                found.into_iter().try_for_each(|found| update_one(run, view, batch, found, how))
             }
         }
     }
@@ -152,6 +155,9 @@ fn found(run: &Run<'_>, statement: &mut Statement, kind: &ChangeKind) -> Result<
                 for (column, target) in (1 + assigned.len()..).zip(heads) {
                     draft.assign(&run.core.store, run.table, *target, row.value(column).to_owned())?;
                 }
+                if !assigned.contains(&true) {
+                    keep_what_was_read(run, &identity, heads, &mut draft);
+                }
                 Some(draft)
             }
         };
@@ -173,6 +179,12 @@ fn draft_of(
         defaults: Vec::new(),
         expiry: expiry_of_word(identity.expiry),
         client_flags: identity.client_flags,
+        cas: None,
+        // A row whose columns are written is fresh; other facts of it leave that as it is.
+        renewal: match assigned {
+            Some(assigned) if !assigned.contains(&true) => identity.renewal,
+            _ => Renewal::default(),
+        },
     };
     for column in 0..columns {
         let value = row.value(1 + column).to_owned();
@@ -183,6 +195,32 @@ fn draft_of(
         }
     }
     Ok(draft)
+}
+
+/// An update of staleness or lease alone is no new value: the row keeps the end that its table's `ttl` gave it, and a
+/// claim its CAS value, so that whoever read it before may still write it.
+fn keep_what_was_read(run: &Run<'_>, identity: &Identity, heads: &[Target], draft: &mut Draft) {
+    let marks = heads.iter().any(|head| matches!(head, Target::Stale | Target::Leased));
+    if marks && draft.expiry == Expiry::Table && identity.stamp != 0 {
+        draft.expiry = run.core.store.own_deadline(run.table, identity.stamp);
+    }
+    if claims(heads) && identity.stamp != 0 {
+        draft.cas = Some(identity.cas);
+    }
+}
+
+/// Whether an update takes or gives back a lease, and changes nothing else but a deadline.
+fn claims(heads: &[Target]) -> bool {
+    heads.contains(&Target::Leased)
+        && heads.iter().all(|head| matches!(head, Target::Leased | Target::Ttl | Target::ExpiresAt))
+}
+
+/// What an update expects of the row that it read.
+fn before(heads: &[Target], identity: &Identity) -> Before {
+    if heads.contains(&Target::Leased) {
+        return Before::Lease { cas: identity.cas, lease: identity.renewal.lease.unwrap_or(0) };
+    }
+    Before::Version(identity.cas)
 }
 
 fn delete(batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
@@ -199,11 +237,18 @@ fn old_row(identity: &Identity, draft: Option<Draft>) -> ListRow {
         cas: Some(identity.cas),
         expiry: identity.expiry,
         client_flags: identity.client_flags,
+        renewal: identity.renewal,
     }
 }
 
 /// Replaces all rows at once: first all old keys go, then the new ones come, so that keys may change places.
-fn update(run: &Run<'_>, view: &View<'_>, batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
+fn update(
+    run: &Run<'_>,
+    view: &View<'_>,
+    batch: &mut Batch,
+    heads: &[Target],
+    found: Vec<Found>,
+) -> Result<(), SqlError> {
     let mut new = Vec::with_capacity(found.len());
     for Found { identity, draft } in found {
         let Some(mut draft) = draft else { continue };
@@ -220,7 +265,7 @@ fn update(run: &Run<'_>, view: &View<'_>, batch: &mut Batch, found: Vec<Found>) 
             return Err(taken(run));
         }
         let before = if key == identity.key {
-            Before::Version(identity.cas)
+            before(heads, &identity)
         } else if !batch.has(&key) && batch.current(view, &key)?.is_some() {
             return Err(taken(run));
         } else {
@@ -243,7 +288,7 @@ fn update_one(
     view: &View<'_>,
     batch: &mut Batch,
     found: Found,
-    conflict: UpdateConflict,
+    (heads, conflict): (&[Target], UpdateConflict),
 ) -> Result<(), SqlError> {
     let Found { identity, draft: Some(mut draft) } = found else { return Ok(()) };
     // An earlier row of this statement may have replaced it.
@@ -269,7 +314,7 @@ fn update_one(
     if key != identity.key {
         batch.remove(identity.key.clone(), Before::Version(identity.cas))?;
     }
-    let before = if key == identity.key { Before::Version(identity.cas) } else { Before::Absent };
+    let before = if key == identity.key { before(heads, &identity) } else { Before::Absent };
     let row = batch.returns().then(|| listed(&draft, view.now()));
     let change = batch.put(key, before, draft, payload)?;
     batch.count(change, || row.unwrap_or_default());

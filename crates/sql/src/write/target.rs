@@ -5,7 +5,7 @@ use std::time::Duration;
 use store::definition::{ColumnDef, ColumnKind, Identity};
 use store::scalar::has_form;
 use store::value::{Affinity, Value, ValueRef};
-use store::{Expiry, Store, Table, WriteError};
+use store::{Expiry, Renewal, Store, Table, WriteError};
 
 use crate::error::{SqlError, state};
 use crate::table::{Column, Head, Shape};
@@ -21,6 +21,10 @@ pub(crate) enum Target {
     ExpiresAt,
     /// The deadline, as seconds from now; NULL is none.
     Ttl,
+    /// Whether it is stale: TRUE invalidates softly.
+    Stale,
+    /// Whether somebody makes it anew: TRUE says that it is whoever sent the statement.
+    Leased,
 }
 
 impl Target {
@@ -35,6 +39,8 @@ impl Target {
             Column::Head(Head::Flags) => Ok(Self::Flags),
             Column::Head(Head::ExpiresAt) => Ok(Self::ExpiresAt),
             Column::Head(Head::Ttl) => Ok(Self::Ttl),
+            Column::Head(Head::Stale) => Ok(Self::Stale),
+            Column::Head(Head::Leased) => Ok(Self::Leased),
             Column::Head(_) => {
                 let message = format!("column \"{}\" can only be read: the server computes it", shown.name);
                 Err(SqlError::new("428C9", message))
@@ -52,6 +58,9 @@ pub(crate) struct Draft {
     pub(crate) defaults: Vec<usize>,
     pub(crate) expiry: Expiry,
     pub(crate) client_flags: u32,
+    /// The CAS value that it keeps, where the write changes nothing that a client read.
+    pub(crate) cas: Option<u64>,
+    pub(crate) renewal: Renewal,
 }
 
 impl Draft {
@@ -65,6 +74,8 @@ impl Draft {
             defaults: computed.collect(),
             expiry: Expiry::Table,
             client_flags: 0,
+            cas: None,
+            renewal: Renewal::default(),
         }
     }
 
@@ -84,6 +95,11 @@ impl Draft {
             Target::Flags => self.client_flags = flags(value)?,
             Target::ExpiresAt => self.expiry = expires_at(store, value)?,
             Target::Ttl => self.expiry = ttl(store, value)?,
+            Target::Stale => self.renewal = Renewal { stale: truth(value, "_stale")?, lease: Some(0) },
+            Target::Leased => {
+                let until = if truth(value, "_leased")? { store.lease_end(table, store.now()) } else { 0 };
+                self.renewal.lease = Some(until);
+            }
         }
         Ok(())
     }
@@ -117,6 +133,13 @@ fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
         Ok(value)
     } else {
         Ok(table.def().accept(at, value)?)
+    }
+}
+
+fn truth(value: Value, column: &str) -> Result<bool, SqlError> {
+    match value.with_affinity(Affinity::Numeric) {
+        Value::Integer(truth @ (0 | 1)) => Ok(truth == 1),
+        _ => Err(SqlError::new(state::BAD_VALUE, format!("{column} is TRUE or FALSE"))),
     }
 }
 
