@@ -18,6 +18,7 @@ mod drivers;
 mod limits;
 mod memory;
 mod settings;
+mod shared_memory;
 mod start;
 
 use std::io::Write;

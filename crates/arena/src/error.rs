@@ -21,6 +21,13 @@ pub enum ArenaError {
         /// Bytes that could not be committed.
         bytes: u64,
     },
+    /// The file is not to be read from.
+    Refused {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The memory asked for does not fit the address range of a location, or is nothing.
     Geometry(u64),
     /// The system refused a call.
@@ -46,6 +53,9 @@ impl fmt::Display for ArenaError {
                  or choose another path (--arena)",
                 path.display()
             ),
+            Self::Refused { path, reason } => {
+                write!(f, "{} is not to be read from: {reason}", path.display())
+            }
             Self::Geometry(bytes) => write!(f, "an arena cannot have {bytes} bytes of memory"),
             Self::Io { call, path, source } => write!(f, "{call} on {}: {source}", path.display()),
         }

@@ -5,10 +5,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::hint::{self, Hits};
+use crate::hint;
 use crate::layout::{
     BUCKET_BYTES, BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SHARDS, SlotId,
-    TableId, slot_prefix, word,
+    TableId, slot_prefix,
 };
 use crate::{Arena, IndexFull};
 
@@ -96,17 +96,6 @@ impl Arena {
 
     pub(crate) fn all_tokens() -> Vec<ShardToken> {
         (0..SHARDS as u16).map(|shard| ShardToken { shard }).collect()
-    }
-
-    /// The word in the file at which a bucket begins; overflow bucket n has number `max_buckets + n - 1`.
-    #[inline]
-    pub(crate) fn bucket_word(&self, bucket: u64) -> u64 {
-        self.layout.index + bucket * BUCKET_WORDS
-    }
-
-    #[inline]
-    pub(crate) fn index_word(&self) -> u64 {
-        self.map.load(word::INDEX, Ordering::Acquire)
     }
 
     /// The buckets of a chain by number, at most [`MAX_CHAIN`].
@@ -277,12 +266,6 @@ impl Arena {
     pub fn set_frequency(&self, slot: SlotId, frequency: u8) {
         let hint = &self.hints[slot.0 as usize];
         hint.store(hint::with_frequency(hint.load(Ordering::Relaxed), frequency), Ordering::Relaxed);
-    }
-
-    /// What is known of the hits on a slot's row.
-    #[inline]
-    pub fn hits(&self, slot: SlotId, now: u32) -> Hits {
-        Hits::of(self.hints[slot.0 as usize].load(Ordering::Relaxed), now)
     }
 
     /// Begins a scan of the whole index.

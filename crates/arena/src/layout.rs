@@ -4,7 +4,7 @@
 //! raises [`LAYOUT_VERSION`].
 
 /// Raised whenever a byte of the file changes its meaning; another version is not attached.
-pub const LAYOUT_VERSION: u64 = 2;
+pub const LAYOUT_VERSION: u64 = 3;
 /// First word of the file: `SQLCARNA` in little-endian bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SQLCARNA");
 /// A big-endian machine would read this number differently and refuse the file.
@@ -168,7 +168,8 @@ pub(crate) mod word {
     pub(crate) const UNITS_USED: u64 = 19;
     /// Overflow buckets that are committed.
     pub(crate) const OVERFLOW_COMMITTED: u64 = 20;
-    /// The half of the catalogue in force: 0 none, 1 first, 2 second.
+    /// How many catalogues there were: the first half holds the odd ones, the second the even ones, 0 is none. One load
+    /// tells a reader whether the one that it knows is in force.
     pub(crate) const CATALOGUE: u64 = 21;
     /// Index word: level in the top 8 bits, next bucket to split below. Alone on its line.
     pub(crate) const INDEX: u64 = 32;

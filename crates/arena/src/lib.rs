@@ -71,8 +71,10 @@ mod hint;
 mod index;
 mod layout;
 mod map;
+mod mapped;
 mod prefetch;
 mod read;
+mod reader;
 #[cfg(any(test, feature = "record"))]
 mod record;
 mod recover;
@@ -86,7 +88,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rapidhash::v3::RapidSecrets;
 
 pub use checkpoints::Checkpoints;
 pub use commit::{CommitSlot, CommitState, Redo, RedoEntry};
@@ -97,7 +98,9 @@ pub use layout::{
     BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, Location, MAX_CATALOGUE_BYTES, MAX_KEY_BYTES,
     MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SegmentTag, SlotId, TableId, UNIT_BYTES,
 };
+pub use mapped::Mapped;
 pub use read::{Lookup, RowRead};
+pub use reader::Reader;
 #[cfg(any(test, feature = "record"))]
 pub use record::Image;
 pub use recover::{Attach, Recovery};
@@ -129,16 +132,12 @@ pub struct Usage {
 /// An arena that this process owns.
 #[derive(Debug)]
 pub struct Arena {
-    map: map::Map,
-    layout: Layout,
-    secrets: RapidSecrets,
-    epoch_ns: u64,
+    /// The file, and how rows are found in it.
+    mapped: Mapped,
     /// Slots in use.
     rows: Counter,
     stamps: superblock::Stamps,
     segments: segments::Segments,
-    /// What is known of the hits on each index slot's row, indexed as slots are.
-    hints: map::Lazy<std::sync::atomic::AtomicU16>,
     buckets: Mutex<growth::Buckets>,
     checkpoints: checkpoints::CheckpointRings,
     /// Held while the definitions are read or replaced, so that a reader's half is not overwritten twice.
@@ -161,6 +160,15 @@ impl std::ops::Deref for Counter {
     }
 }
 
+impl std::ops::Deref for Arena {
+    type Target = Mapped;
+
+    #[inline]
+    fn deref(&self) -> &Mapped {
+        &self.mapped
+    }
+}
+
 impl Arena {
     /// The private side of a mapped file; nothing in it is counted yet.
     fn with_map(
@@ -170,36 +178,21 @@ impl Arena {
         seed: u64,
         next_stamp: u64,
     ) -> io::Result<Self> {
-        let epoch_ns = map.load(layout::word::EPOCH, Ordering::Relaxed);
         let limit_units = (geometry.memory_bytes / UNIT_BYTES as u64).min(u64::from(layout.max_units));
         let slots = (layout.max_buckets + layout.max_overflow) * index::BUCKET_WORDS;
         Ok(Self {
-            map,
-            layout,
-            secrets: RapidSecrets::seed(seed),
-            epoch_ns,
+            mapped: Mapped::new(map, layout, seed, slots as usize)?,
             rows: Counter::default(),
             stamps: superblock::Stamps::new(next_stamp),
             segments: segments::Segments {
                 states: map::Lazy::new(layout.max_units as usize)?,
                 pool: Mutex::new(segments::Pool::new(layout.max_units, limit_units)),
             },
-            hints: map::Lazy::new(slots as usize)?,
             buckets: Mutex::default(),
             checkpoints: Mutex::default(),
             catalogue_lock: Mutex::default(),
             tokens: Self::all_tokens(),
         })
-    }
-
-    /// Hashes a key of a table under the file's seed.
-    #[inline]
-    pub fn hash(&self, table: TableId, key: &[u8]) -> Hash {
-        let key = rapidhash::v3::rapidhash_v3_inline::<true, false, false>(key, &self.secrets);
-        // One folded multiplication brings the table into every bit: shard, bucket and tag are cut from all over.
-        let table = (u64::from(table.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let product = u128::from(key ^ table) * u128::from(self.secrets.secrets[0] | 1);
-        Hash(product as u64 ^ (product >> 64) as u64)
     }
 
     /// What the arena takes.

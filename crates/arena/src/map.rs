@@ -38,8 +38,16 @@ impl std::fmt::Debug for Map {
 impl Map {
     /// Maps `bytes` (a multiple of the page size) of the file, readable and writable.
     pub(crate) fn new(file: OwnedFd, bytes: u64) -> io::Result<Self> {
+        Self::with(file, bytes, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// As [`Map::new`], for who only reads; a store would be a fault.
+    pub(crate) fn read_only(file: OwnedFd, bytes: u64) -> io::Result<Self> {
+        Self::with(file, bytes, ProtFlags::READ)
+    }
+
+    fn with(file: OwnedFd, bytes: u64, prot: ProtFlags) -> io::Result<Self> {
         let len = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let prot = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
         // SAFETY: no address is asked for, so no mapping of ours is replaced.
         let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, file.as_fd(), 0) }?;

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::Arena;
+use crate::Mapped;
 use crate::index::{BUCKET_WORDS, ScanShape};
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
 
@@ -14,7 +14,7 @@ use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_p
 const BUCKETS_AHEAD: u64 = 12;
 const ROWS_AHEAD: u64 = 4;
 
-impl Arena {
+impl Mapped {
     /// Asks for the bucket of a hash and its hints.
     #[inline]
     pub fn prefetch_bucket(&self, hash: Hash) {

@@ -15,7 +15,7 @@ use crate::row::{
     FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, header_flags, long_lengths,
     optional_words, short_lengths,
 };
-use crate::{Arena, copy};
+use crate::{Mapped, copy};
 
 /// Rounds before a reader gives up on a bucket that keeps changing.
 const ROUNDS: usize = 64;
@@ -34,7 +34,7 @@ pub enum Lookup<'a> {
 /// A row found in the arena, by place and generation.
 #[derive(Clone, Copy, Debug)]
 pub struct RowRead<'a> {
-    arena: &'a Arena,
+    arena: &'a Mapped,
     head: RowHead,
     location: Location,
     slot: Option<SlotId>,
@@ -48,7 +48,7 @@ enum Round<'a> {
     Again,
 }
 
-impl Arena {
+impl Mapped {
     /// Finds a row without a lock. A hit writes nothing.
     #[inline]
     pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
@@ -68,6 +68,9 @@ impl Arena {
         let want = slot_prefix(hash, table);
         // Acquire: pairs with the Release in `split`; the new bucket's slots are visible with the word.
         let index_word = words[word::INDEX as usize].load(Ordering::Acquire);
+        if !self.is_bounded(index_word) {
+            return Round::Again;
+        }
         let first = self.bucket_word(crate::index::bucket_of(index_word, hash)) as usize;
         // Acquire: pairs with the Release store of an even version at the end of `split`.
         let version = words[first].load(Ordering::Acquire);
@@ -80,7 +83,7 @@ impl Arena {
                     continue;
                 }
                 let location = Location::from_bits(found);
-                if location.unit() >= self.layout.max_units {
+                if location.unit() >= self.units_bound() {
                     continue;
                 }
                 // Acquire: pairs with the Release in `recycle`; a raised generation comes with cleared slots.
@@ -101,7 +104,7 @@ impl Arena {
                 }
             }
             let next = crate::index::overflow_link(header);
-            if next == 0 || next > self.layout.max_overflow {
+            if next == 0 || next > self.overflow_bound() {
                 break;
             }
             at = self.bucket_word(self.layout.max_buckets + next - 1) as usize;
@@ -127,10 +130,18 @@ impl Arena {
     pub(crate) fn parse(&self, location: Location) -> Option<RowHead> {
         let words = self.map.words();
         let at = self.layout.at(location) as usize;
+        let unit_left = (UNIT_WORDS - u64::from(location.word())) as usize;
+        if unit_left < 2 && !self.fits_run(location, 2) {
+            return None;
+        }
         let stamp_word = words.get(at)?.load(Ordering::Relaxed);
         let header = words.get(at + 1)?.load(Ordering::Relaxed);
         let flags = header_flags(header);
         if flags & !FLAGS_KNOWN != 0 {
+            return None;
+        }
+        let lead = 2 + optional_words(flags);
+        if unit_left < lead && !self.fits_run(location, lead as u64) {
             return None;
         }
         let mut next = at + 2;
@@ -157,8 +168,7 @@ impl Arena {
             }
         }
         let total_words = next - at + key_len.div_ceil(8) + payload_len.div_ceil(8);
-        let in_unit = u64::from(location.word()) + total_words as u64 <= UNIT_WORDS;
-        if !in_unit && !self.fits_run(location, total_words as u64) {
+        if total_words > unit_left && !self.fits_run(location, total_words as u64) {
             return None;
         }
         Some(RowHead {
@@ -204,7 +214,7 @@ impl Arena {
     /// The caller holds a lock that keeps the row published, or validates afterwards and compares the key.
     #[inline]
     pub fn row(&self, location: Location) -> Option<RowRead<'_>> {
-        if location.unit() >= self.layout.max_units {
+        if location.unit() >= self.units_bound() {
             return None;
         }
         // Acquire: pairs with the Release in `recycle`.
@@ -228,7 +238,7 @@ impl RowRead<'_> {
         self.location
     }
 
-    /// The index slot through which it was found; `None` for [`Arena::row`].
+    /// The index slot through which it was found; `None` for [`Mapped::row`].
     #[inline]
     pub fn slot(&self) -> Option<SlotId> {
         self.slot
@@ -266,7 +276,7 @@ impl RowRead<'_> {
     #[inline]
     pub fn touch(&self, now: u32) {
         if let Some(slot) = self.slot {
-            let hint = &self.arena.hints[slot.0 as usize];
+            let Some(hint) = self.arena.hints.get(slot.0 as usize) else { return };
             let before = hint.load(Ordering::Relaxed);
             // Relaxed, and a lost update is harmless: the hint is advice. A hot row costs one load.
             if !hint::is_saturated(before, now) {

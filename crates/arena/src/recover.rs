@@ -122,7 +122,7 @@ impl Arena {
 }
 
 /// Proves the words that never change, before anything is mapped; yields layout and seed.
-fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
+pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
     let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
     let mut read = 0;
     while read < bytes.len() {
@@ -247,8 +247,9 @@ impl Work<'_> {
     /// Definitions must be whole; a table cannot be dead beyond the stamps ever issued.
     fn prove_tables(&self) -> Result<(), Reason> {
         let arena = self.arena;
-        if let root @ 1..=2 = arena.map.load(word::CATALOGUE, Ordering::Acquire) {
-            let half = arena.layout.catalogue + (root - 1) * crate::layout::CATALOGUE_HALF_BYTES / 8;
+        let root = arena.map.load(word::CATALOGUE, Ordering::Acquire);
+        if root != 0 {
+            let half = arena.catalogue_half(root);
             arena
                 .map
                 .commit(half * 8, crate::layout::CATALOGUE_HALF_BYTES)

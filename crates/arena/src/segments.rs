@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use parking_lot::Mutex;
 
 use crate::layout::{
-    BLOCK_UNITS, Location, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId, UNIT_BYTES,
-    UNIT_WORDS, word,
+    BLOCK_UNITS, Location, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId, UNIT_BYTES, word,
 };
 use crate::map::{Lazy, Map, Zeroable};
 use crate::row::{FILLER_TABLE, RowHead};
@@ -367,10 +366,6 @@ impl Arena {
         Kind::of(self.segments.states[unit as usize].kind.load(Ordering::Acquire))
     }
 
-    fn header_word(&self, unit: u32) -> u64 {
-        self.layout.headers + u64::from(unit) * (SEGMENT_HEADER_BYTES / 8)
-    }
-
     /// The header words of a unit in the file: kind, schema, order.
     pub(crate) fn stored_header(&self, unit: u32) -> [u64; 3] {
         let at = self.header_word(unit);
@@ -432,7 +427,8 @@ impl Arena {
     fn open_segment(&self, unit: u32, kind: Kind, schema: u32, order: u64) {
         let end = u64::from(unit + kind.units);
         if self.map.load(word::UNITS_USED, Ordering::Relaxed) < end {
-            self.map.store(word::UNITS_USED, end, Ordering::Relaxed);
+            // Release: pairs with the Acquire in `units_bound`; generations and headers below have pages.
+            self.map.store(word::UNITS_USED, end, Ordering::Release);
         }
         let at = self.header_word(unit);
         self.map.store(at + 1, u64::from(schema), Ordering::Relaxed);
@@ -532,13 +528,6 @@ impl Arena {
         let unit = location.unit();
         let kind = self.kind(unit);
         SegmentId(if kind.state == UNIT_TAIL { unit.saturating_sub(kind.units) } else { unit })
-    }
-
-    /// Whether so many words from a location on lie in its segment.
-    pub(crate) fn fits_run(&self, location: Location, words: u64) -> bool {
-        let head = self.head_of(location);
-        let end = u64::from(head.0 + self.units(head)) * UNIT_WORDS;
-        location.bits() + words <= end
     }
 
     /// Counts bytes as live; returns the live bytes.

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::index::index_word;
 use crate::layout::{
-    BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES,
-    MAX_TABLES, STATE_READY, TABLE_LINE_BYTES, TableId, UNIT_BYTES, word,
+    BYTE_ORDER_MARK, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES, STATE_READY, TableId,
+    UNIT_BYTES, word,
 };
 use crate::map::Map;
 use crate::{Arena, ArenaError, CatalogueError, Geometry};
@@ -130,28 +130,9 @@ impl Arena {
         self.stamps.next.load(Ordering::Acquire) - 1
     }
 
-    fn table_word(&self, table: TableId) -> u64 {
-        debug_assert!(usize::from(table.0) < MAX_TABLES);
-        self.layout.tables + (u64::from(table.0) % MAX_TABLES as u64) * (TABLE_LINE_BYTES / 8)
-    }
-
-    /// Rows of the table with a smaller stamp are dead.
-    #[inline]
-    pub fn dead_below(&self, table: TableId) -> u64 {
-        // Acquire: pairs with the Release exchange below, so that a flush is seen by whoever is told of it.
-        self.map.load(self.table_word(table), Ordering::Acquire)
-    }
-
     /// Raises `dead_below`; a smaller value is ignored, for what is dead stays dead.
     pub fn set_dead_below(&self, table: TableId, stamp: u64) {
         self.raise(self.table_word(table), stamp);
-    }
-
-    /// Rows of the table with a smaller stamp and no deadline of their own are dead: they reached a time to live that
-    /// the table had once.
-    pub fn aged_below(&self, table: TableId) -> u64 {
-        // Acquire: pairs with the Release exchange below.
-        self.map.load(self.table_word(table) + 1, Ordering::Acquire)
     }
 
     /// Raises `aged_below`; a smaller value is ignored, for what is dead stays dead.
@@ -166,37 +147,10 @@ impl Arena {
         }
     }
 
-    fn catalogue_half(&self, root: u64) -> u64 {
-        self.layout.catalogue + (root - 1) * (CATALOGUE_HALF_BYTES / 8)
-    }
-
     /// The table definitions, if any were stored.
     pub fn catalogue(&self) -> Option<Vec<u8>> {
         let _guard = self.catalogue_lock.lock();
         self.read_catalogue().ok().flatten()
-    }
-
-    /// The definitions in force; an error if the words that should hold them do not.
-    pub(crate) fn read_catalogue(&self) -> Result<Option<Vec<u8>>, &'static str> {
-        let root = self.map.load(word::CATALOGUE, Ordering::Acquire);
-        if root == 0 {
-            return Ok(None);
-        }
-        if root > 2 {
-            return Err("the root of the table definitions is neither half");
-        }
-        let half = self.catalogue_half(root);
-        let len = usize::try_from(self.map.load(half, Ordering::Relaxed)).unwrap_or(usize::MAX);
-        if len > MAX_CATALOGUE_BYTES {
-            return Err("the table definitions are longer than their place");
-        }
-        let mut bytes = Vec::new();
-        let first = half as usize + 2;
-        crate::copy::append(&self.map.words()[first..first + len.div_ceil(8)], 0, len, &mut bytes);
-        if u64::from(crc32c::crc32c(&bytes)) != self.map.load(half + 1, Ordering::Relaxed) {
-            return Err("the table definitions do not bear their check");
-        }
-        Ok(Some(bytes))
     }
 
     /// Replaces the table definitions by one store.
@@ -205,7 +159,8 @@ impl Arena {
             return Err(CatalogueError::TooLarge(bytes.len()));
         }
         let _guard = self.catalogue_lock.lock();
-        let root = if self.map.load(word::CATALOGUE, Ordering::Relaxed) == 1 { 2 } else { 1 };
+        // Beyond counting it would start at 1, never at 0.
+        let root = self.map.load(word::CATALOGUE, Ordering::Relaxed).checked_add(1).unwrap_or(1);
         let half = self.catalogue_half(root);
         self.map.commit(half * 8, 16 + bytes.len() as u64).map_err(|_| CatalogueError::NoSpace)?;
         let (whole, tail) = bytes.split_at(bytes.len() & !7);
@@ -215,15 +170,10 @@ impl Arena {
         }
         self.map.store(half + 1, u64::from(crc32c::crc32c(bytes)), Ordering::Relaxed);
         self.map.store(half, bytes.len() as u64, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `read_catalogue`; the half is complete behind the root.
+        // Release: pairs with the Acquire in `read_catalogue` and `Reader::definitions`; the half is complete behind
+        // the root.
         self.map.store(word::CATALOGUE, root, Ordering::Release);
         Ok(())
-    }
-
-    /// The monotonic time at which the arena was created; ticks count from it.
-    #[inline]
-    pub fn epoch_ns(&self) -> u64 {
-        self.epoch_ns
     }
 
     /// Tells readers that the owner lives.

@@ -23,6 +23,14 @@ struct Definitions {
     views: Vec<ViewDef>,
 }
 
+/// What readers of an arena are shown: the tables in it, and the prefixes of others that take keys from these.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    pub(crate) tables: Vec<TableDef>,
+    #[serde(default)]
+    pub(crate) private: Vec<String>,
+}
+
 impl Store {
     /// Writes the definitions to the arena.
     pub(crate) fn save(&self, catalog: &Catalog) -> Result<(), DdlError> {
@@ -59,6 +67,15 @@ pub(crate) fn read_catalogue(arena: &Arena) -> Option<(Vec<TableDef>, Vec<ViewDe
     let whole =
         tables.iter().any(|def| def.name == BUILT_IN) && tables.iter().all(|def| def.validate().is_ok());
     whole.then_some((tables, views))
+}
+
+/// The definitions that another process wrote for its readers; none where they do not make sense.
+pub(crate) fn read_shown(bytes: &[u8]) -> Option<Shown> {
+    let mut shown: Shown = serde_json::from_slice(bytes)
+        .or_else(|_| serde_json::from_slice(bytes).map(|tables| Shown { tables, private: Vec::new() }))
+        .ok()?;
+    shown.tables.retain(|def| def.validate().is_ok());
+    Some(shown)
 }
 
 /// Drops columns that a process which ended did not live to finish: nobody has seen them.

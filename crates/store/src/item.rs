@@ -361,13 +361,7 @@ impl Store {
 impl Table {
     /// The value column as a memcached client reads it.
     pub(crate) fn write_item_value(&self, row: &RowBuf, out: &mut Vec<u8>) {
-        if let Some(column) = self.def().options.value {
-            match self.column(row, column) {
-                ValueRef::Null => {}
-                ValueRef::Blob(bytes) => out.extend_from_slice(bytes),
-                value => value.write_text(out),
-            }
-        }
+        self.layout().write_item_value(self.def(), row, out);
     }
 
     /// A client's bytes as a value of the column: text where they are UTF-8, a number where the column holds numbers.

@@ -72,6 +72,16 @@ impl RowLayout {
         }
     }
 
+    /// Appends the value column of a row as a memcached client reads it.
+    pub(crate) fn write_item_value(&self, def: &TableDef, row: &RowBuf, out: &mut Vec<u8>) {
+        let value = def.options.value.map_or(ValueRef::Null, |column| self.column(row, column));
+        match value {
+            ValueRef::Null => {}
+            ValueRef::Blob(bytes) => out.extend_from_slice(bytes),
+            value => value.write_text(out),
+        }
+    }
+
     /// One column of an encoded key; NULL for one that is none of it.
     pub(crate) fn key_column<'a>(&'a self, key: &'a [u8], column: usize) -> ValueRef<'a> {
         match self.places.get(column) {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use arena::{Hash, Hits, Lookup, RowHead, RowRead, TableId};
 
 use crate::clock::Tick;
-use crate::codec::ValueSpan;
+use crate::codec::{PayloadShape, ValueSpan};
 use crate::row::RowBuf;
 use crate::store::Store;
 use crate::table::{Table, TableState};
@@ -227,7 +227,7 @@ impl Store {
 fn pour(table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
     let head = read.head();
     let meta = |len| ItemMeta::of(head, len);
-    if let Some((offset, len)) = value_span(table, read) {
+    if let Some((offset, len)) = value_span(table.layout().shape(), read) {
         read.copy_payload(offset, len, sink.open(&meta(len)));
     } else {
         let mut row = RowBuf::new();
@@ -248,7 +248,7 @@ fn pour(table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
 
 /// Bytes of a row's value as a memcached client reads it.
 pub(crate) fn value_len(table: &Table, read: &RowRead<'_>) -> usize {
-    if let Some((_, len)) = value_span(table, read) {
+    if let Some((_, len)) = value_span(table.layout().shape(), read) {
         return len;
     }
     let mut row = RowBuf::new();
@@ -261,9 +261,8 @@ pub(crate) fn value_len(table: &Table, read: &RowRead<'_>) -> usize {
 
 /// Where the value's bytes lie in the payload, if they are stored as bytes and that shows in the payload's beginning.
 #[inline]
-fn value_span(table: &Table, read: &RowRead<'_>) -> Option<(usize, usize)> {
+pub(crate) fn value_span(shape: &PayloadShape, read: &RowRead<'_>) -> Option<(usize, usize)> {
     let payload_len = read.head().payload_len;
-    let shape = table.layout().shape();
     // One column: its descriptor and length lie in the first eight bytes.
     let len = if shape.columns() == 1 { 8 } else { VALUE_HEAD_BYTES };
     SPAN.with_borrow_mut(|head| {

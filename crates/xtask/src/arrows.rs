@@ -18,10 +18,15 @@ const RULES: &[Rule] = &[
     ("postgres", &[], false),
     ("store", &["arena"], false),
     ("sql", &["store"], true),
+    ("sqlcached-client", &["store"], false),
     ("engine", &["store", "sql"], false),
     ("server", &["engine", "memcache", "postgres"], false),
-    ("sqlcached", &["server", "engine", "store"], false),
-    ("sqlcached-bench", &["sqlcached", "server", "engine", "memcache", "sql", "store", "arena"], false),
+    ("sqlcached", &["server", "engine", "store", "sqlcached-client"], false),
+    (
+        "sqlcached-bench",
+        &["sqlcached", "sqlcached-client", "server", "engine", "memcache", "sql", "store", "arena"],
+        false,
+    ),
     ("xtask", &[], false),
 ];
 

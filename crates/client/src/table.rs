@@ -1,0 +1,108 @@
+//! A table by name: where it is read, by the definition in force.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use store::{Ahead, Found, Freshness, Reader, Seen, SharedTable};
+
+use crate::error::Error;
+use crate::limits::AHEAD;
+use crate::remote::Remote;
+use crate::{Lookup, Meta, Renewal};
+
+/// A table of the daemon's. Kept by who reads it often: a read then begins without looking for its name.
+#[derive(Debug)]
+pub struct Table {
+    name: String,
+    pub(crate) shared: ArcSwapOption<Shared>,
+    /// How the daemon is asked for it.
+    pub(crate) remote: ArcSwapOption<Remote>,
+}
+
+/// A table in shared memory.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) reader: Arc<Reader>,
+    pub(crate) table: Arc<SharedTable>,
+}
+
+thread_local! {
+    /// The encoded key of a table whose keys are not plain text.
+    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Table {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), shared: ArcSwapOption::empty(), remote: ArcSwapOption::empty() }
+    }
+
+    /// Its name, as it was asked for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is read in shared memory at this moment.
+    pub fn is_shared(&self) -> bool {
+        self.shared.load().is_some()
+    }
+}
+
+impl Shared {
+    /// Whether it still says what holds: the file is in use, and the definition in force.
+    #[inline]
+    pub(crate) fn moment(&self) -> Option<store::Tick> {
+        self.reader.begin().filter(|_| self.reader.is_current(&self.table))
+    }
+
+    /// Appends the value under a key, which is written as memcached's clients write it, without the prefix.
+    #[inline]
+    pub(crate) fn value(&self, key: &[u8], now: store::Tick, out: &mut Vec<u8>) -> Result<Found, Error> {
+        self.with_key(key, |key| self.reader.value(&self.table, key, now, out))
+    }
+
+    /// Asks memory for the buckets of some keys, then for their rows.
+    #[inline]
+    pub(crate) fn prefetch(&self, keys: &[&[u8]]) {
+        if !self.table.keys().is_raw() {
+            return;
+        }
+        let mut ahead: [Option<Ahead>; AHEAD] = [None; AHEAD];
+        for (place, key) in ahead.iter_mut().zip(keys) {
+            *place = Some(self.reader.prefetch(&self.table, key));
+        }
+        for ahead in ahead.into_iter().flatten() {
+            self.reader.prefetch_row(ahead);
+        }
+    }
+
+    /// Runs a read with the encoded key.
+    #[inline]
+    pub(crate) fn with_key(&self, key: &[u8], read: impl FnOnce(&[u8]) -> Found) -> Result<Found, Error> {
+        if self.table.keys().is_raw() {
+            return Ok(read(key));
+        }
+        KEY.with_borrow_mut(|encoded| {
+            encoded.clear();
+            match self.table.key_from_text(key, encoded) {
+                Ok(()) => Ok(read(encoded)),
+                Err(store::codec::KeyError::Unreachable) => {
+                    Err(Error::Unreachable(self.table.def().name.clone()))
+                }
+                // Text that is no key of the table names no row.
+                Err(_) => Ok(Found::Miss),
+            }
+        })
+    }
+}
+
+/// The state of a row that was seen, with what goes with its value.
+pub(crate) fn state_of(seen: &Seen) -> Lookup<Meta> {
+    let renewal = if seen.lease == 0 { Renewal::Nobody } else { Renewal::Another };
+    let meta = Meta { flags: seen.client_flags, cas: seen.cas, renewal };
+    match seen.freshness {
+        Freshness::Fresh => Lookup::Hit(meta),
+        Freshness::Due => Lookup::Due(meta),
+        Freshness::Stale => Lookup::Stale(meta),
+    }
+}
