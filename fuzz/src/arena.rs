@@ -63,9 +63,10 @@ fn value(salt: u8, i: u32) -> Vec<u8> {
 /// Runs one input against a specimen. Says whether the arena could be used.
 pub fn fuzz_attach(specimen: &Specimen, data: &[u8]) -> bool {
     let image = damaged(specimen, data);
-    let Attach::Warm(arena, recovery) = Arena::attach_image(&image, &GEOMETRY) else {
+    let Attach::Warm(mut arena) = Arena::attach_image(&image, &GEOMETRY) else {
         return false;
     };
+    let recovery = arena.recover();
     let mut shelf = Shelf::new(arena);
     let served = (0..=ROWS).filter(|i| shelf.serves(specimen.salt, *i)).count();
     assert!(served as u64 <= recovery.rows, "{served} rows are served, {} were found", recovery.rows);

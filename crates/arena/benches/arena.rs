@@ -135,7 +135,8 @@ fn recovery() {
     let attached = Arena::attach(&path, &geometry);
     let seconds = start.elapsed().as_secs_f64();
     std::fs::remove_file(&path).unwrap();
-    let Ok(Attach::Warm(_, recovery)) = attached else { panic!("usable") };
+    let Ok(Attach::Warm(mut arena)) = attached else { panic!("usable") };
+    let recovery = arena.recover();
     println!("recovery of {} rows: {:.0} ns a row", recovery.rows, seconds * 1e9 / recovery.rows as f64);
 }
 

@@ -66,6 +66,7 @@ impl Arena {
         if old as usize % SHARDS != token.shard() {
             return false;
         }
+        self.ensure_proved(old);
         let new = (1u64 << level) + old;
         if !self.commit_main(new) {
             return false;

@@ -136,7 +136,9 @@ impl Arena {
 
     fn bucket_under(&self, token: &ShardToken, hash: Hash) -> u64 {
         debug_assert_eq!(token.shard(), Self::shard_of(hash), "the token of the hash's shard");
-        bucket_of(self.index_word(), hash)
+        let bucket = bucket_of(self.index_word(), hash);
+        self.ensure_proved(bucket);
+        bucket
     }
 
     /// Finds a key's entry.
@@ -290,6 +292,7 @@ impl Arena {
         let buckets = (1u64 << level) + split;
         let want = u64::from(table.0 & 0x1ff) << LOCATION_BITS;
         for bucket in (group..buckets).step_by(shape.groups as usize) {
+            self.ensure_proved(bucket);
             for (_, found) in self.slots(bucket) {
                 if found == 0 || (found ^ want) & (0x1ff << LOCATION_BITS) != 0 {
                     continue;

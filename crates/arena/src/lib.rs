@@ -73,6 +73,7 @@ mod layout;
 mod map;
 mod mapped;
 mod prefetch;
+mod proof;
 mod read;
 mod reader;
 #[cfg(any(test, feature = "record"))]
@@ -80,6 +81,7 @@ mod record;
 mod recover;
 mod row;
 mod segments;
+mod settle;
 mod superblock;
 #[cfg(test)]
 mod tests;
@@ -99,6 +101,7 @@ pub use layout::{
     MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SegmentTag, SlotId, TableId, UNIT_BYTES,
 };
 pub use mapped::Mapped;
+pub use proof::Witness;
 pub use read::{Lookup, RowRead};
 pub use reader::Reader;
 #[cfg(any(test, feature = "record"))]
@@ -106,6 +109,7 @@ pub use record::Image;
 pub use recover::{Attach, Recovery};
 pub use row::{RowHead, RowParts};
 pub use segments::Rows;
+pub use settle::Settled;
 
 use layout::Layout;
 
@@ -134,6 +138,8 @@ pub struct Usage {
 pub struct Arena {
     /// The file, and how rows are found in it.
     mapped: Mapped,
+    /// What of an earlier process's index is proved.
+    proof: proof::Proof,
     /// Slots in use.
     rows: Counter,
     stamps: superblock::Stamps,
@@ -182,11 +188,13 @@ impl Arena {
         let slots = (layout.max_buckets + layout.max_overflow) * index::BUCKET_WORDS;
         Ok(Self {
             mapped: Mapped::new(map, layout, seed, slots as usize)?,
+            proof: proof::Proof::none(),
             rows: Counter::default(),
             stamps: superblock::Stamps::new(next_stamp),
             segments: segments::Segments {
                 states: map::Lazy::new(layout.max_units as usize)?,
                 pool: Mutex::new(segments::Pool::new(layout.max_units, limit_units)),
+                listed: settle::Listed::default(),
             },
             buckets: Mutex::default(),
             checkpoints: Mutex::default(),

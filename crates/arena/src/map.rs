@@ -10,7 +10,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 /// The whole file, mapped once for as long as the arena lives.
@@ -115,6 +115,25 @@ impl Map {
     /// Makes the file system promise pages for a range, so that touching them cannot fault.
     pub(crate) fn commit(&self, from_byte: u64, bytes: u64) -> io::Result<()> {
         self.fallocate(FallocateFlags::empty(), from_byte, bytes)
+    }
+
+    /// As [`Map::commit`], for a range that mostly has pages: asks for those only that are missing.
+    pub(crate) fn commit_holes(&self, from_byte: u64, bytes: u64) -> io::Result<()> {
+        let end = from_byte + bytes;
+        let mut at = from_byte;
+        while at < end {
+            let hole = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).unwrap_or(at);
+            if hole >= end {
+                break;
+            }
+            // Beyond the last page there is no data to seek.
+            let data = rustix::fs::seek(&self.file, SeekFrom::Data(hole)).map_or(end, |data| data.min(end));
+            // A promised page that was never written counts as a hole; to ask for it again costs a call only.
+            let to = data.max(hole + 1);
+            self.commit(hole, to - hole)?;
+            at = to;
+        }
+        Ok(())
     }
 
     /// Gives the pages of a range back; it reads as zeros afterwards.

@@ -75,6 +75,20 @@ impl Mapped {
             }
         }
     }
+
+    /// Asks for the rows of a bucket that is going to be proved; it has pages. Its overflow buckets are left to themselves.
+    pub(crate) fn prefetch_chain(&self, bucket: u64) {
+        let words = self.map.words();
+        let at = self.bucket_word(bucket) as usize;
+        let Some(slots) = words.get(at + 1..=at + BUCKET_SLOTS as usize) else { return };
+        for slot in slots {
+            // Relaxed: what is asked for in vain is lost time only.
+            let found = slot.load(Ordering::Relaxed);
+            if found != 0 {
+                self.prefetch_location(Location::from_bits(found));
+            }
+        }
+    }
 }
 
 /// Asks for the cache line of a place.

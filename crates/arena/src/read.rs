@@ -15,7 +15,7 @@ use crate::row::{
     FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, header_flags, long_lengths,
     optional_words, short_lengths,
 };
-use crate::{Mapped, copy};
+use crate::{Arena, Mapped, copy};
 
 /// Rounds before a reader gives up on a bucket that keeps changing.
 const ROUNDS: usize = 64;
@@ -27,7 +27,7 @@ pub enum Lookup<'a> {
     Hit(RowRead<'a>),
     /// No such row.
     Miss,
-    /// The bucket kept changing; ask again under the shard's lock.
+    /// The bucket kept changing, or is not proved since the start; ask again under the shard's lock.
     Busy,
 }
 
@@ -46,6 +46,19 @@ enum Round<'a> {
     Hit(RowRead<'a>),
     Miss,
     Again,
+}
+
+impl Arena {
+    /// Finds a row without a lock. A hit writes nothing. A chain that an earlier process left is busy until it is proved.
+    #[inline]
+    pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
+        // A bucket that is split is proved before, so what is asked here holds in every round.
+        if self.proof.is_pending() && !self.proof.is_proved(crate::index::bucket_of(self.index_word(), hash))
+        {
+            return Lookup::Busy;
+        }
+        self.mapped.lookup(hash, table, key)
+    }
 }
 
 impl Mapped {

@@ -1,37 +1,36 @@
 //! Recovery: a file that another process left is proved word by word, repaired, and served.
 //!
-//! Nothing in the file is trusted. The superblock must bear its check; every number is bounded before it is
-//! followed; a row counts only if its slot, its segment's header, its own header, its check and its key's hash
-//! agree. The walk goes by the index, not by the segments: what no slot points at is not a row.
+//! Nothing in the file is trusted. The superblock must bear its check, and every number is bounded before it is
+//! followed. What must be so before the first row is served is done here, and takes milliseconds: segment headers,
+//! definitions, the links between buckets, commits that were decided. Rows are proved behind the start (`proof.rs`), and
+//! their segments settled when all of them are (`settle.rs`).
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::index::{bucket_of, header, overflow_link, shape, version};
 use crate::layout::{
-    BUCKET_BYTES, BYTE_ORDER_MARK, FIRST_LEVEL, Hash, INDEX_STEP_BYTES, LAYOUT_VERSION, LOCATION_MASK,
-    Layout, Location, MAGIC, MAX_CHAIN, MAX_KEY_BYTES, MAX_TABLES, STATE_READY, SUPERBLOCK_BYTES, SegmentId,
+    BUCKET_BYTES, BUCKET_SLOTS, BYTE_ORDER_MARK, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION,
+    LOCATION_MASK, Layout, Location, MAGIC, MAX_CHAIN, MAX_TABLES, STATE_READY, SUPERBLOCK_BYTES, SegmentId,
     SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
 };
 use crate::map::Map;
-use crate::row::{Check, FLAG_CAS, FLAG_CLIENT, FLAG_LONG, RowHead, has_check, optional_words};
+use crate::proof::MIN_ROW_BYTES;
 use crate::segments::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};
 use crate::superblock::{STAMP_LIMIT, boot_id, constants_check, lock, system};
 use crate::{Arena, ArenaError, Geometry, RedoEntry};
-
-/// The smallest row: two header words.
-const MIN_ROW_BYTES: u64 = 16;
 
 /// What [`Arena::attach`] found.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one, for a moment, at start-up")]
 pub enum Attach {
-    /// A usable arena and what recovery did.
-    Warm(Arena, Recovery),
+    /// A usable arena, whose rows are still to be proved: a chain of buckets is when it is first used, and all of them by
+    /// [`Arena::prove`] and [`Arena::settle`], or [`Arena::recover`].
+    Warm(Arena),
     /// The file cannot be used, and why. The caller logs, unlinks and creates.
     Unusable(String),
 }
@@ -39,7 +38,7 @@ pub enum Attach {
 /// What recovery found in an arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Rows kept.
+    /// Rows proved.
     pub rows: u64,
     /// Index slots cleared because what they pointed at was not a row of theirs.
     pub dropped: u64,
@@ -72,8 +71,8 @@ impl Arena {
 
     /// Recovers from a file that is already open and locked.
     pub(crate) fn attach_file(file: OwnedFd, geometry: &Geometry) -> Attach {
-        match Self::prove(file, geometry) {
-            Ok((arena, recovery)) => Attach::Warm(arena, recovery),
+        match Self::prepare(file, geometry) {
+            Ok(arena) => Attach::Warm(arena),
             Err(reason) => Attach::Unusable(reason),
         }
     }
@@ -87,7 +86,7 @@ impl Arena {
         }
     }
 
-    fn prove(file: OwnedFd, geometry: &Geometry) -> Result<(Self, Recovery), Reason> {
+    fn prepare(file: OwnedFd, geometry: &Geometry) -> Result<Self, Reason> {
         let (layout, seed) = prove_constants(&file)?;
         if geometry.memory_bytes == 0 || geometry.memory_bytes > layout.reserve_bytes {
             return Err(format!(
@@ -105,19 +104,10 @@ impl Arena {
         if ceiling == 0 || ceiling >= STAMP_LIMIT {
             return Err("its stamps are used up".into());
         }
-        let arena =
+        let mut arena =
             Self::with_map(map, layout, geometry, seed, ceiling).map_err(|error| format!("mmap: {error}"))?;
-        let mut work = Work {
-            arena: &arena,
-            ceiling,
-            units_used: 0,
-            recovery: Recovery::default(),
-            strays: Vec::new(),
-            key: Vec::new(),
-        };
-        work.run()?;
-        let recovery = work.recovery;
-        Ok((arena, recovery))
+        Work { arena: &mut arena, ceiling, units_used: 0, key: Vec::new() }.run()?;
+        Ok(arena)
     }
 }
 
@@ -156,15 +146,12 @@ pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
     Ok((layout, load(word::SEED)))
 }
 
-/// One recovery in progress.
+/// What is done before the first row is served.
 struct Work<'a> {
-    arena: &'a Arena,
+    arena: &'a mut Arena,
     /// Every stamp ever issued is smaller.
     ceiling: u64,
     units_used: u32,
-    recovery: Recovery,
-    /// Rows met in a bucket that is not theirs.
-    strays: Vec<(Hash, Location)>,
     /// Room for a key or a row to be checked.
     key: Vec<u8>,
 }
@@ -172,12 +159,13 @@ struct Work<'a> {
 impl Work<'_> {
     fn run(&mut self) -> Result<(), Reason> {
         self.adopt_segments()?;
+        self.arena.proof.expect(self.ceiling, self.units_used);
         self.prove_tables()?;
-        self.walk_index()?;
+        let buckets = self.mend_index()?;
+        self.finish_split();
         self.finish_commits()?;
-        let starts = self.row_starts();
-        self.settle_segments(&starts);
-        let arena = self.arena;
+        let arena = &mut *self.arena;
+        arena.proof.begin(buckets).map_err(|error| format!("mmap: {error}"))?;
         arena.load_checkpoints(self.ceiling);
         arena.map.store(word::PID, u64::from(std::process::id()), Ordering::Relaxed);
         Ok(())
@@ -185,7 +173,7 @@ impl Work<'_> {
 
     /// Reads the segment headers; a run counts if its head and all its tails agree.
     fn adopt_segments(&mut self) -> Result<(), Reason> {
-        let arena = self.arena;
+        let arena = &*self.arena;
         let used = arena.map.load(word::UNITS_USED, Ordering::Acquire);
         if used > u64::from(arena.layout.max_units) {
             return Err("it claims more segments than fit".into());
@@ -195,7 +183,8 @@ impl Work<'_> {
         if !pool.commit_headers(&arena.map, &arena.layout, self.units_used) {
             return Err("no space for segment headers".into());
         }
-        let (mut unit, mut last_order, mut free_from) = (0, 0, 0);
+        let mut adopted = arena.proof.adopted.lock();
+        let (mut unit, mut last_order) = (0, 0);
         while unit < self.units_used {
             let [kind_word, schema, order] = arena.stored_header(unit);
             let kind = Kind::of(kind_word);
@@ -206,31 +195,45 @@ impl Work<'_> {
                 unit += 1;
                 continue;
             }
-            let byte = (arena.layout.segments + u64::from(unit) * UNIT_WORDS) * 8;
-            let bytes = u64::from(kind.units) * UNIT_BYTES as u64;
-            arena.map.commit(byte, bytes).map_err(|error| format!("fallocate: {error}"))?;
-            self.punch(free_from, unit)?;
             // An order beyond all counting is a damaged one; such a segment counts as the oldest.
             let order = if order < STAMP_LIMIT { order } else { 0 };
             last_order = last_order.max(order);
             arena.adopt_segment(unit, kind, schema, order);
             pool.adopt(unit, kind.units);
+            adopted.push(SegmentId(unit));
             unit += kind.units;
-            free_from = unit;
         }
-        // Free units may have pages that nobody counts: give them back.
-        self.punch(free_from, arena.layout.max_units)?;
         pool.set_next_order(last_order + 1);
-        Ok(())
+        drop(pool);
+        self.settle_pages(&adopted)
+    }
+
+    /// Segments have pages, whatever the file says; free units may have some that nobody counts: these are given back.
+    fn settle_pages(&self, adopted: &[SegmentId]) -> Result<(), Reason> {
+        let arena = &*self.arena;
+        let mut free_from = 0;
+        let mut runs =
+            adopted.iter().map(|segment| (segment.0, segment.0 + arena.units(*segment))).peekable();
+        while let Some((first, mut end)) = runs.next() {
+            // Neighbours together: fewer calls.
+            while let Some((_, next)) = runs.next_if(|(next, _)| *next == end) {
+                end = next;
+            }
+            self.punch(free_from, first)?;
+            let (byte, bytes) = (unit_byte(arena, first), u64::from(end - first) * UNIT_BYTES as u64);
+            arena.map.commit_holes(byte, bytes).map_err(|error| format!("fallocate: {error}"))?;
+            free_from = end;
+        }
+        self.punch(free_from, arena.layout.max_units)
     }
 
     fn punch(&self, from: u32, to: u32) -> Result<(), Reason> {
         if from >= to {
             return Ok(());
         }
-        let byte = (self.arena.layout.segments + u64::from(from) * UNIT_WORDS) * 8;
         let bytes = u64::from(to - from) * UNIT_BYTES as u64;
-        self.arena.map.punch(byte, bytes).map_err(|error| format!("fallocate: {error}"))
+        let punched = self.arena.map.punch(unit_byte(self.arena, from), bytes);
+        punched.map_err(|error| format!("fallocate: {error}"))
     }
 
     fn is_run(&self, unit: u32, kind: Kind) -> bool {
@@ -246,7 +249,7 @@ impl Work<'_> {
 
     /// Definitions must be whole; a table cannot be dead beyond the stamps ever issued.
     fn prove_tables(&self) -> Result<(), Reason> {
-        let arena = self.arena;
+        let arena = &*self.arena;
         let root = arena.map.load(word::CATALOGUE, Ordering::Acquire);
         if root != 0 {
             let half = arena.catalogue_half(root);
@@ -266,12 +269,35 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Proves every slot of every chain, mends links and versions, and rebuilds the lists of free buckets.
-    fn walk_index(&mut self) -> Result<(), Reason> {
-        let arena = self.arena;
+    /// Bounds the index, mends links and versions of every chain, and finds the free buckets; how many buckets there are.
+    fn mend_index(&mut self) -> Result<u64, Reason> {
+        let (buckets, overflow) = self.bound_index()?;
+        let arena = &*self.arena;
+        let main = buckets.next_multiple_of(INDEX_STEP_BYTES / BUCKET_BYTES).min(arena.layout.max_buckets);
+        for (first, count) in [(0, main), (arena.layout.max_buckets, overflow)] {
+            if count > 0 {
+                let committed = arena.map.commit_holes(arena.bucket_word(first) * 8, count * BUCKET_BYTES);
+                committed.map_err(|error| format!("fallocate: {error}"))?;
+            }
+        }
+        let mut linked = vec![false; overflow as usize];
+        let rows: u64 = (0..buckets).map(|bucket| self.mend_chain(bucket, &mut linked)).sum();
+        arena.rows.store(rows, Ordering::Relaxed);
+        let used = linked.iter().rposition(|linked| *linked).map_or(0, |last| last as u64 + 1);
+        let mut state = arena.buckets.lock();
+        state.main_committed = main;
+        state.overflow_committed = overflow;
+        state.overflow_used = used;
+        state.overflow_free = (1..=used).filter(|link| !linked[*link as usize - 1]).collect();
+        Ok(buckets)
+    }
+
+    /// Main buckets and committed overflow buckets, if the rows that fit the segments can have made so many.
+    fn bound_index(&self) -> Result<(u64, u64), Reason> {
+        let arena = &*self.arena;
         let index_word = arena.index_word();
         let (level, split) = shape(index_word);
-        // A bucket splits only when the index is full of rows, so rows that fit the segments bound the buckets.
+        // A bucket splits only when the index is full of rows.
         let rows_at_most = u64::from(self.units_used) * (UNIT_BYTES as u64 / MIN_ROW_BYTES);
         let buckets_at_most = ((2 << FIRST_LEVEL) + rows_at_most / 5).min(arena.layout.max_buckets);
         if index_word >> 62 != 0 || !(FIRST_LEVEL..40).contains(&level) || split >= 1 << level {
@@ -284,181 +310,52 @@ impl Work<'_> {
         if buckets > buckets_at_most || overflow > overflow_at_most {
             return Err("its index is larger than its rows can be".into());
         }
-        let main = buckets.next_multiple_of(INDEX_STEP_BYTES / BUCKET_BYTES).min(arena.layout.max_buckets);
-        for (first, count) in [(0, main), (arena.layout.max_buckets, overflow)] {
-            if count > 0 {
-                arena
-                    .map
-                    .commit(arena.bucket_word(first) * 8, count * BUCKET_BYTES)
-                    .map_err(|error| format!("fallocate: {error}"))?;
-            }
-        }
-        let mut linked = vec![false; overflow as usize];
-        for bucket in 0..buckets {
-            self.mend_chain(bucket, &mut linked);
-            self.prove_chain(bucket, index_word);
-        }
-        self.recovery.dropped += self.lost_strays(index_word);
-        let used = linked.iter().rposition(|linked| *linked).map_or(0, |last| last as u64 + 1);
-        let mut state = arena.buckets.lock();
-        state.main_committed = main;
-        state.overflow_committed = overflow;
-        state.overflow_used = used;
-        state.overflow_free = (1..=used).filter(|link| !linked[*link as usize - 1]).collect();
-        Ok(())
+        Ok((buckets, overflow))
     }
 
-    /// Cuts a chain at a link that is out of bounds, leads into another chain, or makes it too long.
-    fn mend_chain(&self, bucket: u64, linked: &mut [bool]) {
-        let arena = self.arena;
+    /// Cuts a chain at a link that is out of bounds, leads into another chain, or makes it too long; how many of its
+    /// slots are in use.
+    fn mend_chain(&self, bucket: u64, linked: &mut [bool]) -> u64 {
+        let arena = &*self.arena;
         let mut at = arena.bucket_word(bucket);
         let first = arena.map.load(at, Ordering::Relaxed);
         if version(first) % 2 == 1 {
-            arena.map.store(
-                at,
-                header((version(first) + 1) & 0xffff_ffff, overflow_link(first)),
-                Ordering::Release,
-            );
+            let even = header((version(first) + 1) & 0xffff_ffff, overflow_link(first));
+            arena.map.store(at, even, Ordering::Release);
         }
+        let mut rows = 0;
         for place in 1..=MAX_CHAIN {
             let now = arena.map.load(at, Ordering::Relaxed);
+            let used = |slot: &u64| arena.map.load(at + slot, Ordering::Relaxed) != 0;
+            rows += (1..=BUCKET_SLOTS).filter(used).count() as u64;
             let link = overflow_link(now);
             if link == 0 {
-                return;
+                break;
             }
             match linked.get_mut(link as usize - 1) {
                 Some(seen) if !*seen && place < MAX_CHAIN => *seen = true,
                 _ => {
                     arena.map.store(at, header(version(now), 0), Ordering::Release);
-                    return;
+                    break;
                 }
             }
             at = arena.bucket_word(arena.layout.max_buckets + link - 1);
         }
+        rows
     }
 
-    /// Clears the slots of a chain that do not hold a row of it, and all but the newest of two for one key.
-    fn prove_chain(&mut self, bucket: u64, index_word: u64) {
-        let arena = self.arena;
-        let mut seen: Vec<(SlotId, Hash, Location, u64)> = Vec::new();
-        for (slot, value) in arena.slots(bucket) {
-            if value == 0 {
-                continue;
-            }
-            let location = Location::from_bits(value);
-            let found = self.prove_row(location);
-            let found = found.filter(|(hash, head)| slot_prefix(*hash, head.table) == value & !LOCATION_MASK);
-            let Some((hash, head)) = found else {
-                self.drop_slot(slot);
-                continue;
-            };
-            if bucket_of(index_word, hash) != bucket {
-                arena.set_slot(slot, 0);
-                self.strays.push((hash, location));
-                continue;
-            }
-            let twin = seen.iter().position(|(_, other_hash, other, _)| {
-                *other_hash == hash && (*other == location || self.same_key(*other, location, &head))
-            });
-            match twin {
-                None => seen.push((slot, hash, location, head.stamp)),
-                // An entry copied forward and not yet cleared at its old place is no loss.
-                Some(twin) if seen[twin].2 == location => arena.set_slot(slot, 0),
-                Some(twin) if seen[twin].3 >= head.stamp => self.drop_slot(slot),
-                Some(twin) => {
-                    self.drop_slot(seen[twin].0);
-                    seen[twin] = (slot, hash, location, head.stamp);
-                }
-            }
-        }
-    }
-
-    /// Rows met outside their bucket and not in it either. One that is there is what an unfinished split left.
-    fn lost_strays(&mut self, index_word: u64) -> u64 {
-        let strays = std::mem::take(&mut self.strays);
-        let is_lost = |(hash, location): &(Hash, Location)| {
-            let mut slots = self.arena.slots(bucket_of(index_word, *hash));
-            !slots.any(|(_, value)| value != 0 && value & LOCATION_MASK == location.bits())
-        };
-        strays.iter().filter(|stray| is_lost(stray)).count() as u64
-    }
-
-    fn drop_slot(&mut self, slot: SlotId) {
-        self.arena.set_slot(slot, 0);
-        self.recovery.dropped += 1;
-    }
-
-    fn same_key(&self, other: Location, location: Location, head: &RowHead) -> bool {
-        let mut key = Vec::new();
-        self.arena.append_key(location, head, &mut key);
-        let Some(other_head) = self.arena.parse(other) else { return false };
-        self.arena.is_row_of(other, &other_head, head.table, &key)
-    }
-
-    /// Proves the row at a location: in a segment for rows, whole, stamped, bearing its check.
-    fn prove_row(&mut self, location: Location) -> Option<(Hash, RowHead)> {
-        let arena = self.arena;
-        if location.unit() >= self.units_used {
-            return None;
-        }
-        let segment = arena.head_of(location);
-        // A word beyond the run could lie in pages that were never committed.
-        if arena.units(segment) == 0
-            || arena.tag(segment).queue == crate::Queue::Redo
-            || !arena.fits_run(location, MIN_ROW_BYTES / 8)
-        {
-            return None;
-        }
-        let head = self.parse_within(location)?;
-        if head.stamp == 0 || head.stamp >= self.ceiling || usize::from(head.table.0) >= MAX_TABLES {
-            return None;
-        }
-        if head.key_len > MAX_KEY_BYTES || !self.bears_check(location, &head) {
-            return None;
-        }
-        self.key.clear();
-        arena.append_key(location, &head, &mut self.key);
-        Some((arena.hash(head.table, &self.key), head))
-    }
-
-    /// As `Arena::parse`, but looks at the words behind the header only if they lie in the run.
-    fn parse_within(&self, location: Location) -> Option<RowHead> {
-        let header = self.arena.map.load(self.arena.layout.at(location) + 1, Ordering::Relaxed);
-        let words = 2 + optional_words(crate::row::header_flags(header)) as u64;
-        if !self.arena.fits_run(location, words) {
-            return None;
-        }
-        self.arena.parse(location)
-    }
-
-    fn bears_check(&mut self, location: Location, head: &RowHead) -> bool {
-        let map = &self.arena.map;
-        let at = self.arena.layout.at(location);
-        let header = map.load(at + 1, Ordering::Relaxed);
-        let mut check = Check::new(header);
-        let mut next = at + 2;
-        for flag in [FLAG_LONG, crate::row::FLAG_EXPIRY, FLAG_CLIENT, FLAG_CAS] {
-            if head.flags & flag != 0 {
-                if flag != crate::row::FLAG_EXPIRY {
-                    check.word(map.load(next, Ordering::Relaxed));
-                }
-                next += 1;
-            }
-        }
-        let words = &map.words()[next as usize..(at as usize + head.total_bytes / 8)];
-        self.key.clear();
-        crate::copy::append(words, 0, head.key_len, &mut self.key);
-        check.bytes(&self.key);
-        self.key.clear();
-        let payload = &words[head.key_len.div_ceil(8)..];
-        crate::copy::append(payload, 0, head.payload_len, &mut self.key);
-        check.bytes(&self.key);
-        has_check(header, &check)
+    /// Clears what the last split may have left in the bucket that it split, while nobody can have changed the other.
+    fn finish_split(&mut self) {
+        let (level, split) = shape(self.arena.index_word());
+        let last = split.checked_sub(1).unwrap_or((1 << (level - 1)) - 1);
+        self.arena.check_chain(last, &mut self.key);
     }
 
     /// Swaps in what committed transactions had not swapped in yet.
     fn finish_commits(&mut self) -> Result<(), Reason> {
         for entry in self.arena.unfinished_commits(self.units_used)? {
+            let chain = bucket_of(self.arena.index_word(), entry.hash);
+            self.arena.check_chain(chain, &mut self.key);
             self.redo(&entry);
         }
         self.arena.clear_commits();
@@ -466,146 +363,53 @@ impl Work<'_> {
     }
 
     fn redo(&mut self, entry: &RedoEntry) {
-        let arena = self.arena;
-        let mut tokens = [crate::ShardToken { shard: Arena::shard_of(entry.hash) as u16 }];
-        let token = &mut tokens[0];
-        let new = entry.new.and_then(|new| Some((new, self.prove_row(new)?)));
+        let arena = &*self.arena;
+        let mut token = crate::ShardToken { shard: Arena::shard_of(entry.hash) as u16 };
+        let new = entry.new.and_then(|new| Some((new, arena.prove_row(new, &mut self.key)?)));
         let new = new.filter(|(_, (hash, head))| *hash == entry.hash && head.table == entry.table);
         let Some((location, (hash, head))) = new else {
             // A deletion; or a new version that is damaged, and then serving the old one would undo the commit.
-            self.recovery.dropped += u64::from(entry.new.is_some());
+            count(&arena.proof.dropped, entry.new.is_some());
             if let Some(slot) = self.find_old(entry) {
-                arena.set_slot(slot, 0);
-                self.recovery.redone += 1;
+                self.arena.clear_slot(slot, false);
+                count(&self.arena.proof.redone, true);
             }
             return;
         };
         let mut key = Vec::new();
         arena.append_key(location, &head, &mut key);
-        let found = arena.find(token, hash, entry.table, &key);
-        let done = match found {
+        let done = match arena.find(&token, hash, entry.table, &key) {
             Some(found) if found.location == location => return,
             Some(found) => {
-                arena.replace(token, found.slot, hash, entry.table, location);
+                arena.replace(&mut token, found.slot, hash, entry.table, location);
                 true
             }
-            None => arena.insert(token, hash, entry.table, location).is_ok(),
+            None => arena.insert(&mut token, hash, entry.table, location).is_ok(),
         };
-        if done {
-            self.recovery.redone += 1;
-        } else {
-            self.recovery.dropped += 1;
-        }
+        count(&arena.proof.redone, done);
+        count(&arena.proof.dropped, !done);
     }
 
     /// The slot of the version that a redo entry replaces, wherever the cleaner moved that version.
     fn find_old(&mut self, entry: &RedoEntry) -> Option<SlotId> {
-        let arena = self.arena;
+        let arena = &*self.arena;
         let prefix = slot_prefix(entry.hash, entry.table);
         let bucket = bucket_of(arena.index_word(), entry.hash);
         let candidates: Vec<(SlotId, u64)> =
             arena.slots(bucket).filter(|(_, value)| *value & !LOCATION_MASK == prefix).collect();
         candidates.into_iter().find_map(|(slot, value)| {
             let location = Location::from_bits(value);
-            let (hash, head) = self.prove_row(location)?;
+            let (hash, head) = arena.prove_row(location, &mut self.key)?;
             let same = hash == entry.hash && head.stamp == entry.old_stamp;
             (same || entry.old == Some(location)).then_some(slot)
         })
     }
-
-    /// A bit for every word of the used units at which a row starts.
-    fn row_starts(&mut self) -> Vec<u64> {
-        let arena = self.arena;
-        let mut starts = vec![0u64; (u64::from(self.units_used) * UNIT_WORDS / 64) as usize];
-        let (level, split) = shape(arena.index_word());
-        let mut rows = 0;
-        for bucket in 0..(1u64 << level) + split {
-            for (_, value) in arena.slots(bucket) {
-                if value != 0 {
-                    let bits = value & LOCATION_MASK;
-                    starts[(bits / 64) as usize] |= 1 << (bits % 64);
-                    rows += 1;
-                }
-            }
-        }
-        arena.rows.store(rows, Ordering::Relaxed);
-        self.recovery.rows = rows;
-        starts
-    }
-
-    /// Counts the live rows of each segment, fills the gaps between them, and frees segments without any.
-    fn settle_segments(&mut self, starts: &[u64]) {
-        for segment in self.arena.segments() {
-            self.settle_segment(segment, starts);
-        }
-    }
-
-    fn settle_segment(&mut self, segment: SegmentId, starts: &[u64]) {
-        let arena = self.arena;
-        let first = u64::from(segment.0) * UNIT_WORDS;
-        let words = u64::from(arena.units(segment)) * UNIT_WORDS;
-        let (mut end, mut gaps, mut live) = (first, Vec::new(), 0);
-        for start in set_bits(starts, first, first + words) {
-            let location = Location::from_bits(start);
-            let head = arena.parse(location);
-            let Some(head) = head.filter(|_| start >= end) else {
-                // Two rows cannot share bytes: one is an image of a row inside the other's payload.
-                self.drop_overlapping(location);
-                continue;
-            };
-            if start > end {
-                gaps.push((end, start));
-            }
-            end = start + head.total_bytes as u64 / 8;
-            live += head.total_bytes;
-            arena.note_expiry(segment, head.expiry);
-        }
-        if live == 0 {
-            arena.recycle(segment);
-            return;
-        }
-        if !gaps.is_empty() {
-            self.fill_gaps(segment, &gaps);
-        }
-        arena.add_live(segment, live);
-        arena.set_used(segment, (end - first) * 8);
-    }
-
-    /// Fillers overwrite dead rows, so the generation rises first; live rows of the segment stay as they are.
-    fn fill_gaps(&self, segment: SegmentId, gaps: &[(u64, u64)]) {
-        let arena = self.arena;
-        for unit in segment.0..segment.0 + arena.units(segment) {
-            let at = arena.layout.generations + u64::from(unit);
-            let generation = arena.map.load(at, Ordering::Relaxed);
-            arena.map.store(at, generation.wrapping_add(1), Ordering::Release);
-        }
-        fence(Ordering::Release);
-        for (from, to) in gaps {
-            arena.write_filler(Location::from_bits(*from), (to - from) as usize * 8);
-        }
-    }
-
-    fn drop_overlapping(&mut self, location: Location) {
-        let arena = self.arena;
-        let Some(hash) = arena.hash_of_row(location, &mut self.key) else { return };
-        let token = crate::ShardToken { shard: Arena::shard_of(hash) as u16 };
-        if let Some(slot) = arena.find_location(&token, hash, location) {
-            arena.set_slot(slot, 0);
-            arena.rows.fetch_sub(1, Ordering::Relaxed);
-            self.recovery.rows -= 1;
-            self.recovery.dropped += 1;
-        }
-    }
 }
 
-/// The numbers of the set bits from `first` to before `end`, both multiples of 64.
-fn set_bits(bits: &[u64], first: u64, end: u64) -> impl Iterator<Item = u64> {
-    (first / 64..end / 64).flat_map(move |word| {
-        let mut rest = bits[word as usize];
-        std::iter::from_fn(move || {
-            let bit = rest.trailing_zeros();
-            rest &= rest.wrapping_sub(1);
-            (bit < 64).then(|| word * 64 + u64::from(bit))
-        })
-    })
+fn unit_byte(arena: &Arena, unit: u32) -> u64 {
+    (arena.layout.segments + u64::from(unit) * UNIT_WORDS) * 8
+}
+
+fn count(counter: &AtomicU64, happened: bool) {
+    counter.fetch_add(u64::from(happened), Ordering::Relaxed);
 }

@@ -5,6 +5,7 @@
 //! remain possible; longer runs take contiguous blocks.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
@@ -14,6 +15,7 @@ use crate::layout::{
 };
 use crate::map::{Lazy, Map, Zeroable};
 use crate::row::{FILLER_TABLE, RowHead};
+use crate::settle::Listed;
 use crate::{Arena, Layout};
 
 /// State of a unit in its header word: free.
@@ -116,6 +118,7 @@ impl Kind {
 pub(crate) struct Segments {
     pub(crate) states: Lazy<SegmentState>,
     pub(crate) pool: Mutex<Pool>,
+    pub(crate) listed: Listed,
 }
 
 /// Which units are free and which have pages. Guarded by `Segments::pool`; taken after any lock of the caller.
@@ -568,7 +571,13 @@ impl Arena {
     /// The rows of a segment from a word on. It is sealed without writers, or the caller knows that what it
     /// visits is written.
     pub fn rows(&self, segment: SegmentId, from_word: u32) -> Rows<'_> {
-        Rows { arena: self, head: segment.0, next: u64::from(from_word), end: self.used(segment) as u64 / 8 }
+        Rows {
+            arena: self,
+            head: segment.0,
+            next: u64::from(from_word),
+            end: self.used(segment) as u64 / 8,
+            listed: self.segments.listed.of(segment),
+        }
     }
 
     /// Frees a segment. No slot points into it and it has no writer.
@@ -589,6 +598,7 @@ impl Arena {
             self.clear_stored_header(unit);
             self.segments.states[unit as usize].kind.store(UNIT_FREE, Ordering::Release);
         }
+        self.segments.listed.forget(segment);
         self.segments.pool.lock().mark(segment.0, units, false);
     }
 
@@ -632,6 +642,8 @@ pub struct Rows<'a> {
     head: u32,
     next: u64,
     end: u64,
+    /// Where the rows begin, if bytes between them cannot be walked.
+    listed: Option<Arc<[u32]>>,
 }
 
 impl Rows<'_> {
@@ -646,6 +658,13 @@ impl Iterator for Rows<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.next < self.end {
+            if let Some(listed) = &self.listed {
+                let at = listed.partition_point(|start| u64::from(*start) < self.next);
+                self.next = listed.get(at).map_or(self.end, |start| u64::from(*start));
+                if self.next >= self.end {
+                    break;
+                }
+            }
             let location = Location::in_run(self.head, self.next);
             let first = self.arena.map.load(self.arena.layout.at(location), Ordering::Relaxed);
             if first as u16 == FILLER_TABLE {

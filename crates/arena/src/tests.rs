@@ -20,7 +20,10 @@ pub(crate) fn tiny(memory_bytes: u64) -> Arena {
 /// Recovers an image that must be usable.
 pub(crate) fn warm(image: &Image) -> (Arena, Recovery) {
     match Arena::attach_image(image, &Geometry { memory_bytes: 1 << 20 }) {
-        Attach::Warm(arena, recovery) => (arena, recovery),
+        Attach::Warm(mut arena) => {
+            let recovery = arena.recover();
+            (arena, recovery)
+        }
         Attach::Unusable(reason) => panic!("unusable: {reason}"),
     }
 }

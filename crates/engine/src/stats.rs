@@ -115,6 +115,10 @@ fn general(engine: &Engine, give: Give<'_>) {
     number(give, "bytes", usage.row_bytes);
     number(give, "curr_items", usage.rows);
     number(give, "total_items", stored(&totals));
+    let recovered = engine.store.recovered();
+    number(give, "recovery_complete", u64::from(recovered.complete));
+    number(give, "recovery_rows", recovered.rows);
+    number(give, "recovery_dropped", recovered.dropped);
     number(give, "evictions", usage.evicted);
     number(give, "reclaimed", usage.expired);
     number(give, "expired_unfetched", 0);

@@ -176,6 +176,10 @@ impl Server {
             let engine = Arc::clone(&self.shared.engine);
             self.threads.push(spawn("cleaner".into(), move || crate::cleaner::run(&engine, &stop))?);
             self.cleaner = Some(keep);
+            if !self.shared.engine.store().recovered().complete {
+                let engine = Arc::clone(&self.shared.engine);
+                spawn("recovery".into(), move || crate::cleaner::recover(&engine))?;
+            }
         }
         Ok(())
     }

@@ -246,7 +246,8 @@ impl DirectPlan {
             indexes.find_map(|(at, index)| {
                 // The conditions compare by the columns' own collations, and no predicate is known to hold.
                 let fits =
-                    index.def().predicate.is_none()
+                    index.is_usable()
+                        && index.def().predicate.is_none()
                         && index.def().columns.iter().enumerate().take(count).all(|(at, &column)| {
                             index.collation(at) == table.def().columns[column].collation
                         });

@@ -32,9 +32,9 @@ fn text(facts: &Facts<'_>) -> String {
         None => format!("memory of its own ({} MiB)", facts.memory_mb),
     };
     let _ = match facts.start {
-        Start::Warm { rows, dropped, redone } => writeln!(
+        Start::Warm { rows, redone } => writeln!(
             text,
-            "  warm start: {rows} rows in {arena}; {dropped} torn rows dropped, {redone} commits finished"
+            "  warm start: {rows} rows in {arena}, checked as they are used; {redone} rows of commits finished"
         ),
         Start::Cold { reason } => writeln!(text, "  cold start: {reason}; {arena}"),
     };
@@ -83,7 +83,7 @@ mod tests {
     fn it_says_how_to_reach_it() {
         let places =
             Places { arena: Some("/dev/shm/a".into()), socket: Some("/tmp/s".into()), sql_socket: None };
-        let start = Start::Warm { rows: 3, dropped: 1, redone: 2 };
+        let start = Start::Warm { rows: 3, redone: 2 };
         let addresses = ["127.0.0.1:11211".parse().unwrap()];
         let sql_addresses = ["127.0.0.1:5433".parse().unwrap()];
         let facts = Facts {
@@ -96,7 +96,7 @@ mod tests {
         };
         let text = text(&facts);
         assert!(text.contains(
-            "warm start: 3 rows in /dev/shm/a (64 MiB); 1 torn rows dropped, 2 commits finished\n"
+            "warm start: 3 rows in /dev/shm/a (64 MiB), checked as they are used; 2 rows of commits finished\n"
         ));
         assert!(text.contains("| nc 127.0.0.1 11211\n"));
         assert!(text.contains("psql -h 127.0.0.1 -p 5433 -c 'SELECT"));

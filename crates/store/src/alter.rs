@@ -30,7 +30,7 @@ pub type TableChange<'a> = dyn FnMut(&mut TableDef) -> Result<(), DefinitionErro
 impl Store {
     /// Changes a table's definition in what needs nothing of its rows. Indexes keep their number and order.
     pub fn alter_table(&self, name: &str, change: &mut TableChange<'_>) -> Result<Arc<Table>, DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = alterable(&catalog, name)?;
         let mut def = table.def().clone();
@@ -41,7 +41,7 @@ impl Store {
 
     /// Adds a column that is computed for every row.
     pub fn add_generated(&self, name: &str, column: ColumnDef) -> Result<Arc<Table>, DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = alterable(&catalog, name)?;
         let (table, positions) = self.add_pending(table, vec![column])?;
@@ -61,7 +61,7 @@ impl Store {
         column: ColumnDef,
         finished: ColumnDef,
     ) -> Result<Arc<Table>, DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = alterable(&catalog, name)?;
         let (table, positions) = self.add_pending(table, vec![column])?;
@@ -83,7 +83,7 @@ impl Store {
 
     /// Adds a condition that every row must meet, and proves it of those that are there.
     pub fn add_check(&self, name: &str, check: &CheckDef) -> Result<Arc<Table>, DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = alterable(&catalog, name)?;
         let before = table.def().checks.clone();
@@ -109,7 +109,7 @@ impl Store {
 
     /// Makes a view; `replace` takes the place of one of its name.
     pub fn create_view(&self, mut view: ViewDef, replace: bool) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         if !replace || catalog.view(&view.name).is_none() {
             check_relation_name(&catalog, &view.name)?;
@@ -122,7 +122,7 @@ impl Store {
 
     /// Removes a view.
     pub fn drop_view(&self, name: &str) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         if catalog.view(name).is_none() {
             return Err(ddl("42P01", format!("view \"{name}\" does not exist")));

@@ -106,7 +106,7 @@ fn earliest(packed: u64) -> Tick {
 impl View<'_> {
     /// How many rows of a table the statement sees, where that is known exactly without a look at them.
     pub fn known_rows(&self, table: &Arc<Table>) -> Option<u64> {
-        if self.own.is_some() || !self.store.statements.is_quiet(&self.sight) {
+        if self.own.is_some() || self.store.is_unsettled() || !self.store.statements.is_quiet(&self.sight) {
             return None;
         }
         // Who writes has the shard's lock until its account is right, so whatever anybody was told of is counted.

@@ -206,6 +206,7 @@ impl Store {
             if let Change::Put(row) = &write.change
                 && !Self::has_ended(&write.table, row.expiry, now)
             {
+                self.await_unique(&write.table);
                 let queue = self.staging_queue(&write.table, hash, &write.key);
                 let space = self.place(
                     &write.table,

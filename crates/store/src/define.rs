@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Arena, ArenaError, Attach, Entry, Geometry, Hash, Location, Queue, SegmentId, TableId};
+use arena::{Arena, ArenaError, Attach, Entry, Geometry, Hash, Location, TableId};
 
 use crate::alter::check_relation_name;
 use crate::catalog::{BUILT_IN, Catalog};
@@ -13,7 +13,6 @@ use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOpt
 use crate::error::DdlError;
 use crate::index::Index;
 use crate::leaving::Leaving;
-use crate::queue::place;
 use crate::row::RowBuf;
 use crate::store::{Opened, Start, Store, StoreError, StoreOptions};
 use crate::table::{Table, TableState};
@@ -40,7 +39,8 @@ enum Entered {
 }
 
 impl Store {
-    /// Opens the arena of an earlier process, or a new one.
+    /// Opens the arena of an earlier process, or a new one. Rows are served at once; [`Store::recover`] is to be called by
+    /// a thread that has the time.
     pub fn open(options: &StoreOptions) -> Result<Opened, StoreError> {
         let geometry = Geometry { memory_bytes: options.memory_bytes };
         let (arena, start) = open_arena(options, geometry).map_err(StoreError::Arena)?;
@@ -49,7 +49,7 @@ impl Store {
         let views = views.into_iter().map(Arc::new).collect();
         let store = Arc::new(Self::assemble(arena, options, catalog_of(1, handles, views)));
         store.save(&store.catalog()).map_err(StoreError::Catalogue)?;
-        store.take_over();
+        store.begin_recovery();
         store.checkpoint(store.now());
         store.share_memory();
         Ok(Opened { store, start })
@@ -57,7 +57,7 @@ impl Store {
 
     /// Makes a table. Rows of the built-in table whose keys it answers to are removed.
     pub fn create_table(&self, mut def: TableDef) -> Result<Arc<Table>, DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         check_relation_name(&catalog, &def.name)?;
         def.validate()?;
@@ -84,7 +84,7 @@ impl Store {
 
     /// Removes a table and its rows.
     pub fn drop_table(&self, name: &str) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = found(&catalog, name)?;
         if table.name() == BUILT_IN {
@@ -105,7 +105,7 @@ impl Store {
 
     /// Changes a table's options.
     pub fn set_options(&self, name: &str, change: &mut OptionsChange<'_>) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = found(&catalog, name)?;
         let mut def = table.def().clone();
@@ -346,66 +346,6 @@ impl Store {
             .find(|id| !used.contains(id) && catalog.tables().all(|table| table.id() != *id))
             .ok_or_else(|| ddl("54000", format!("no room for another table; the limit is {TABLES_MAX}")))
     }
-
-    /// Takes over the segments and rows of an earlier process: queues, counts, ordered indexes, row numbers.
-    fn take_over(&self) {
-        let catalog = self.catalog();
-        for segment in self.arena.segments() {
-            self.adopt(&catalog, segment);
-        }
-        for table in catalog.tables() {
-            let row_ids = table.def().has_row_id();
-            let mut row = RowBuf::new();
-            self.each_row(table.id(), |_, location| {
-                self.account_in(table, location);
-                table.state.census.enter();
-                let expiry = self.arena.row(location).map_or(0, |row| row.head().expiry);
-                table.state.census.note_deadline(expiry);
-                if row_ids
-                    && self.load_stable(location, &mut row)
-                    && let Ok(crate::value::ValueRef::Integer(id)) = table.keys().column(row.key(), 0)
-                {
-                    table.state.next_row_id.fetch_max(id + 1, Ordering::Relaxed);
-                }
-            });
-            for index in table.indexes() {
-                // What was unique when it was written is entered as it is.
-                let _whole = self.fill_index(table, index, false);
-            }
-        }
-    }
-
-    /// Puts a segment into its table's queue; one whose table is gone is emptied and recycled.
-    fn adopt(&self, catalog: &Catalog, segment: SegmentId) {
-        let tag = self.arena.tag(segment);
-        if tag.queue == Queue::Redo {
-            return;
-        }
-        self.arena.sub_live(segment, self.arena.live(segment));
-        let owner = catalog.tables().find(|table| table.id() == tag.table);
-        let Some(table) = owner else {
-            self.purge_segment(segment);
-            return;
-        };
-        let units = u64::from(self.arena.units(segment));
-        table.state.counters.units[place(tag.queue)].fetch_add(units, Ordering::Relaxed);
-        table.state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
-    }
-
-    fn purge_segment(&self, segment: SegmentId) {
-        let mut key = Vec::new();
-        for (location, head) in self.arena.rows(segment, 0) {
-            let Some(read) = self.arena.row(location) else { continue };
-            key.clear();
-            read.copy_key(&mut key);
-            let hash = self.arena.hash(head.table, &key);
-            let mut shard = self.shard(hash).lock();
-            if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
-                self.arena.remove(&mut shard.token, slot);
-            }
-        }
-        self.arena.recycle(segment);
-    }
 }
 
 fn open_arena(options: &StoreOptions, geometry: Geometry) -> Result<(Arena, Start), ArenaError> {
@@ -417,13 +357,12 @@ fn open_arena(options: &StoreOptions, geometry: Geometry) -> Result<(Arena, Star
     let mut reason = "there was no arena".to_owned();
     if path.symlink_metadata().is_ok() {
         match Arena::attach(path, &geometry)? {
-            Attach::Warm(arena, _) if options.cold => {
+            Attach::Warm(arena) if options.cold => {
                 drop(arena);
                 "a cold start was asked for".clone_into(&mut reason);
             }
-            Attach::Warm(arena, recovery) => {
-                let start =
-                    Start::Warm { rows: recovery.rows, dropped: recovery.dropped, redone: recovery.redone };
+            Attach::Warm(arena) => {
+                let start = Start::Warm { rows: arena.usage().rows, redone: arena.recovery().redone };
                 return Ok((arena, start));
             }
             Attach::Unusable(why) => reason = why,
@@ -440,7 +379,9 @@ fn open_arena(options: &StoreOptions, geometry: Geometry) -> Result<(Arena, Star
 fn load(arena: &Arena, def: TableDef) -> Table {
     let id = TableId(def.id);
     let state = Arc::new(TableState::new(id));
-    let indexes: Vec<Arc<Index>> = indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
+    let empty = arena.usage().rows == 0;
+    let index = |index| if empty { Index::new(index, &def) } else { Index::unfilled(index, &def) };
+    let indexes: Vec<Arc<Index>> = indexes_of(&def).map(|def| Arc::new(index(def))).collect();
     state.maintained.store(Arc::new(indexes.clone()));
     let dead_below = arena.dead_below(id);
     state.limits.flushed_below.store(dead_below, Ordering::Release);

@@ -137,7 +137,7 @@ impl Store {
         if !moving {
             self.keep_to_memory(table, units)?;
         }
-        for _ in 0..FREE_ATTEMPTS {
+        for _ in 0..self.free_attempts() {
             let spare = if moving { 0 } else { RESERVE_UNITS };
             if self.arena.free_bytes() >= (u64::from(units) + spare) * arena::UNIT_BYTES as u64
                 && let Some(segment) = self.arena.allocate(units, &tag)

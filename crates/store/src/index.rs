@@ -13,6 +13,7 @@ use crate::codec::{prefix_end, sort_key_column};
 use crate::definition::{Collation, IndexDef, TableDef};
 use crate::layout::RowLayout;
 use crate::ordered::{OrderedIndex, Range, SortKeys};
+use crate::recover::Readiness;
 use crate::row::RowBuf;
 use crate::value::{Value, ValueRef};
 
@@ -30,6 +31,8 @@ pub struct Index {
     pub(crate) reserved: Arc<Mutex<HashMap<Box<[u8]>, CommitSlot>>>,
     /// Set under `tree`'s lock when the index is dropped: a scan that is under way must not take it for complete.
     retired: Arc<AtomicBool>,
+    /// Whether it knows every row: after a start it is filled behind.
+    readiness: Arc<Readiness>,
 }
 
 /// One column of an index.
@@ -90,7 +93,13 @@ impl Index {
             tree: Arc::new(RwLock::new(OrderedIndex::new())),
             reserved: Arc::default(),
             retired: Arc::default(),
+            readiness: Arc::new(Readiness::ready()),
         }
+    }
+
+    /// An index of rows that are there already and are to be entered behind the start.
+    pub(crate) fn unfilled(def: IndexDef, table: &TableDef) -> Self {
+        Self { readiness: Arc::default(), ..Self::new(def, table) }
     }
 
     /// The same index under a changed definition of its table.
@@ -102,7 +111,23 @@ impl Index {
             tree: Arc::clone(&self.tree),
             reserved: Arc::clone(&self.reserved),
             retired: Arc::clone(&self.retired),
+            readiness: Arc::clone(&self.readiness),
         }
+    }
+
+    /// Whether it knows every row. One that does not yet is written, but not read.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.readiness.is_ready()
+    }
+
+    pub(crate) fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Whether a plan should use it: after a start that is not so until it is filled. The first who asks waits a little.
+    pub fn is_usable(&self) -> bool {
+        self.readiness.is_soon()
     }
 
     /// Empties an index that is being dropped.

@@ -24,7 +24,7 @@ impl Store {
         hidden: Vec<ColumnDef>,
         index: &dyn Fn(&[usize]) -> IndexDef,
     ) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let table = found(&catalog, table)?;
         let expected: Vec<usize> = (0..hidden.len()).map(|at| table.def().columns.len() + at).collect();
@@ -77,7 +77,7 @@ impl Store {
 
     /// Removes an ordered index, and the hidden columns that were its own.
     pub fn drop_index(&self, name: &str) -> Result<(), DdlError> {
-        let _one = self.definitions.lock();
+        let _one = self.lock_definitions();
         let catalog = self.catalog();
         let owner = catalog
             .index_owner(name)

@@ -16,6 +16,8 @@ const NUMBERS_AHEAD: i64 = 1_024;
 impl Store {
     /// A row number for a table without a primary key.
     pub fn next_row_id(&self, table: &Table) -> i64 {
+        // After a start the greatest number in use is known when every row has been seen.
+        self.await_rows();
         table.state.next_row_id.fetch_add(1, Ordering::Relaxed)
     }
 

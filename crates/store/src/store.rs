@@ -1,6 +1,6 @@
 //! The store: every table over one arena, and the locks between them.
 //!
-//! Order of locks, outermost first: `definitions`, `committing`, `cleaning`, a table's `evicting`, a table's queue lists, one index
+//! Order of locks, outermost first: `recovering`'s, `definitions`, `committing`, `cleaning`, a table's `evicting`, a table's queue lists, one index
 //! shard, one ordered index, its reserved values. No thread holds two shards, or two ordered indexes.
 
 use std::collections::VecDeque;
@@ -19,6 +19,7 @@ use crate::compute::Maker;
 use crate::departure::{Departure, Departures};
 use crate::error::DdlError;
 use crate::kept::KeptAccount;
+use crate::recover::Recovering;
 use crate::row::NEVER;
 use crate::shard::Shard;
 use crate::statement::Statements;
@@ -44,10 +45,8 @@ pub struct StoreOptions {
 pub enum Start {
     /// Rows of an earlier process are served.
     Warm {
-        /// Rows found.
+        /// Rows found in the index; they are proved behind the start.
         rows: u64,
-        /// Rows dropped because they were torn.
-        dropped: u64,
         /// Commits of many rows finished.
         redone: u64,
     },
@@ -96,6 +95,8 @@ pub struct Store {
     /// The tick at which the last look through the sealed segments left none that was due.
     pub(crate) nothing_due: AtomicU32,
     pub(crate) departures: Departures,
+    /// What the start has left to do.
+    pub(crate) recovering: Recovering,
     /// How a thread gets what computes expressions for it.
     pub(crate) compute: OnceLock<Maker>,
     /// Tells this store from others of the process.
@@ -146,6 +147,7 @@ impl Store {
             checkpointed: AtomicU32::new(0),
             nothing_due: AtomicU32::new(0),
             departures: Departures::default(),
+            recovering: Recovering::default(),
             compute: OnceLock::new(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
             arena,

@@ -128,7 +128,8 @@ impl View<'_> {
         index.estimate_in(&self.store.arena, bounds)
     }
 
-    /// The live rows within bounds of an index, in its order or the reverse.
+    /// The live rows within bounds of an index, in its order or the reverse. After a start it waits for an index that is
+    /// still being filled.
     pub fn range(
         &self,
         table: &Arc<Table>,
@@ -137,6 +138,9 @@ impl View<'_> {
         reverse: bool,
     ) -> IndexScan {
         self.count(table);
+        if !index.is_ready() {
+            self.store.recover();
+        }
         IndexScan::new(self, table, index, bounds, reverse)
     }
 

@@ -171,6 +171,7 @@ impl Store {
             return self.remove_for_expired(table, new.key, expect, now);
         }
         self.checkpoint(now);
+        self.await_unique(table);
         let hash = self.arena.hash(table.id(), new.key);
         let queue = match self.glance(table, hash, new.key, expect, now) {
             Ok(queue) => queue,
@@ -648,7 +649,7 @@ impl Store {
 
     /// Evicts up to `rows` rows of a table that is above its `max_rows`.
     pub(crate) fn keep_to_rows(&self, table: &Table, rows: usize, now: Tick) {
-        if table.rows() > table.state.limits.rows_max.load(Ordering::Relaxed) {
+        if table.rows() > table.state.limits.rows_max.load(Ordering::Relaxed) && !self.is_unsettled() {
             self.evict_rows(table, rows, now);
         }
     }

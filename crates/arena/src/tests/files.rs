@@ -37,7 +37,10 @@ fn try_attach(path: &Path, geometry: &Geometry) -> Result<Attach, ArenaError> {
 
 fn attach(path: &Path, geometry: &Geometry) -> (Arena, Recovery) {
     match try_attach(path, geometry) {
-        Ok(Attach::Warm(arena, recovery)) => (arena, recovery),
+        Ok(Attach::Warm(mut arena)) => {
+            let recovery = arena.recover();
+            (arena, recovery)
+        }
         other => panic!("usable, not {other:?}"),
     }
 }

@@ -311,7 +311,7 @@ impl Planner<'_, '_> {
     fn by_index(&self, position: usize) -> Option<Choice> {
         let index = &self.table.indexes()[position];
         let columns = &index.def().columns;
-        if !self.implies_predicate(index) {
+        if !index.is_usable() || !self.implies_predicate(index) {
             return None;
         }
         let mut plan = IndexPlan { index: position, ..IndexPlan::default() };

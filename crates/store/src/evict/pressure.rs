@@ -9,6 +9,7 @@ use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::leaving::Leaving;
 use crate::mutation::Mutation;
+use crate::recover::SHARES_PER_WRITE;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -34,9 +35,18 @@ impl Candidate<'_> {
 const AGE_SCALE: u64 = 10_000;
 
 impl Store {
+    /// Steps of making room before a write is refused as out of memory. After a start the segments of the rows that are
+    /// there cannot be freed before all of them are proved, and a writer does a share of that only.
+    pub(super) fn free_attempts(&self) -> usize {
+        if self.is_unsettled() { SHARES_PER_WRITE } else { FREE_ATTEMPTS }
+    }
+
     /// Frees the memory of one segment, for a write to `own` if it is for one. False: there is nothing to take at this
     /// moment.
     pub(crate) fn free_some(&self, own: Option<&Table>) -> bool {
+        if self.is_unsettled() {
+            return self.help_settling();
+        }
         let _cleaning = self.cleaning.lock();
         let _mutation = Mutation;
         let now = self.now();
@@ -119,7 +129,7 @@ impl Store {
             let limit = usize::try_from(most).unwrap_or(usize::MAX);
             return Err(WriteError::TooLarge { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), limit });
         }
-        for _ in 0..FREE_ATTEMPTS {
+        for _ in 0..self.free_attempts() {
             if table.state.counters.segment_bytes() + bytes <= most {
                 return Ok(());
             }
@@ -142,6 +152,9 @@ impl Store {
 
     /// Frees the memory of one segment of a table: of dead rows first, then by S3-FIFO.
     fn shrink(&self, table: &Table) -> bool {
+        if self.is_unsettled() {
+            return self.help_settling();
+        }
         let _cleaning = self.cleaning.lock();
         let _mutation = Mutation;
         let now: Tick = self.now();

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that fails says where")]
 
+mod behind;
 mod commits;
 mod common;
 mod definitions;
