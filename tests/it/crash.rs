@@ -18,7 +18,8 @@ const KEYS: usize = 400;
 const TABLES: &str = "\
     CREATE TABLE page (id INT PRIMARY KEY, owner INT, title TEXT UNIQUE);\n\
     CREATE INDEX page_owner ON page (owner);\n\
-    CREATE TABLE frag (key TEXT PRIMARY KEY, page_id INT, body TEXT) WITH (prefix = 'frag:', value = 'body');\n";
+    CREATE TABLE frag (key TEXT PRIMARY KEY, page_id INT, body TEXT) \
+    WITH (prefix = 'frag:', value = 'body', shared_memory = on);\n";
 
 /// What a client knows of its keys: acknowledged values, and for the write under way both the old and the new.
 #[derive(Default)]

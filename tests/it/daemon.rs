@@ -156,6 +156,12 @@ impl Daemon {
         self.wait_until_it_serves();
     }
 
+    /// As [`Daemon::restart`], with further flags.
+    pub(crate) fn restart_with(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self.restart();
+    }
+
     /// The daemon tells nobody when it is ready, so this asks until it answers.
     fn wait_until_it_serves(&mut self) {
         let end = Instant::now() + START_PATIENCE;

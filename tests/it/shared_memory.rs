@@ -1,15 +1,21 @@
 //! Shared memory: what another process reads in the daemon's file is what its sockets answer.
 
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
 use fastrand::Rng;
 use sqlcached_client::{Client, Lookup, Options, Reply, SqlValue};
 
-use crate::daemon::Daemon;
-use crate::seed;
+use crate::daemon::{Daemon, Folder};
+use crate::{seed, skipped};
 
-/// A client that reads in the daemon's file.
+/// A client that reads in the daemon's file, where the built-in table is, too.
 fn client(daemon: &Daemon) -> Client {
-    let options = Options { arena: Some(daemon.folder.0.join("arena")), ..Options::new(daemon.socket()) };
-    Client::connect(&options).unwrap()
+    daemon.connect().change("ALTER TABLE memcached SET (shared_memory = on)");
+    Client::connect(&Options::new(daemon.socket())).unwrap()
 }
 
 /// A client that only has the socket.
@@ -49,7 +55,7 @@ fn tables_rows_columns_and_prefixes() {
     let daemon = Daemon::start(&[]);
     let client = client(&daemon);
     let create = "CREATE TABLE frag (page INT, part TEXT, body TEXT, size INT, raw BLOB, PRIMARY KEY (page, part)) \
-                  WITH (prefix = 'frag:', value = 'body')";
+                  WITH (prefix = 'frag:', value = 'body', shared_memory = on)";
     assert_eq!(client.sql(create, &[]).unwrap(), Reply::Changed(0));
     let insert = "INSERT INTO frag VALUES (?1, ?2, ?3, ?4, ?5)";
     let row = [17.into(), "head".into(), "<h1>".into(), 4.into(), SqlValue::Blob(vec![0, 255])];
@@ -85,7 +91,9 @@ fn random_requests_read_alike_in_memory_and_by_socket() {
     for prefix in ["a:", "a:b:"] {
         let table = prefix.replace(':', "_");
         let create = format!(
-            "CREATE TABLE {table}t (key TEXT PRIMARY KEY, v TEXT) WITH (prefix = '{prefix}', value = 'v')"
+            "CREATE TABLE {table}t (key TEXT PRIMARY KEY, v TEXT) \
+             WITH (prefix = '{prefix}', value = 'v', shared_memory = {})",
+            if prefix == "a:" { "on" } else { "off" }
         );
         shared.sql(&create, &[]).unwrap();
     }
@@ -115,4 +123,124 @@ fn random_requests_read_alike_in_memory_and_by_socket() {
     for (key, found) in keys.iter().zip(together) {
         assert_eq!(found, socket.get("a_t", key).unwrap());
     }
+}
+
+#[test]
+fn readers_read_on_through_a_stop_and_a_death_and_a_cold_start() {
+    let mut daemon = Daemon::start(&[]);
+    let client = client(&daemon);
+    let table = client.table("memcached").unwrap();
+    let seen = || bytes(client.get_from(&table, b"k").unwrap());
+    client.set_key(b"k", b"1", 0, 0).unwrap();
+    daemon.kill();
+    assert_eq!(seen().as_deref(), Some(&b"1"[..]));
+    daemon.restart();
+    assert_eq!(seen().as_deref(), Some(&b"1"[..]));
+    client.set_key(b"k", b"2", 0, 0).unwrap();
+    assert_eq!(seen().as_deref(), Some(&b"2"[..]));
+    daemon.terminate();
+    assert_eq!(seen().as_deref(), Some(&b"2"[..]));
+    daemon.restart();
+    client.delete_key(b"k").unwrap();
+    assert_eq!(seen(), None);
+    client.set_key(b"k", b"3", 0, 0).unwrap();
+    daemon.terminate();
+    // The shared file is another one from here on; the old one says so.
+    daemon.restart_with(&["--cold"]);
+    assert_eq!(seen(), None);
+    client.set_key(b"k", b"4", 0, 0).unwrap();
+    assert_eq!(seen().as_deref(), Some(&b"4"[..]));
+}
+
+/// A user and a group that own nothing here.
+const NOBODY: u32 = 65_534;
+
+/// What a shell command does as a user and group of these numbers.
+fn as_user(user: u32, group: u32, command: &str) -> bool {
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .uid(user)
+        .gid(group)
+        .stderr(std::process::Stdio::null())
+        .status();
+    status.unwrap().success()
+}
+
+#[test]
+fn who_may_read_what_as_another_user() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return skipped("only root can try what another user may do");
+    }
+    let daemon = Daemon::start(&[]);
+    client(&daemon).set_key(b"k", b"v", 0, 0).unwrap();
+    let (private, shared) = (daemon.folder.0.join("arena"), daemon.folder.0.join("arena.shared"));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&private), mode(&shared)), (0o600, 0o640));
+    let attempts = |path: &Path| {
+        let path = path.display();
+        [
+            format!("head -c 8 {path} > /dev/null"),
+            format!("printf x | dd of={path} conv=notrunc bs=1 status=none"),
+            format!("printf x >> {path}"),
+            format!(": > {path}"),
+            format!("truncate -s 0 {path}"),
+            format!("chmod 666 {path}"),
+            format!("rm -f {path}"),
+            format!("mv {path} {path}.away"),
+            format!("ln {path} {path}.too"),
+        ]
+    };
+    let tried = |user: u32, group: u32, path: &Path| -> Vec<String> {
+        attempts(path).into_iter().filter(|command| as_user(user, group, command)).collect()
+    };
+    assert_eq!(tried(NOBODY, NOBODY, &private), Vec::<String>::new());
+    assert_eq!(tried(NOBODY, NOBODY, &shared), Vec::<String>::new());
+    // The file's group may read, and nothing else.
+    chown(&shared, None, Some(NOBODY)).unwrap();
+    let readable = tried(NOBODY, NOBODY, &shared);
+    assert!(readable.len() == 1 && readable[0].starts_with("head"), "{readable:?}");
+    assert_eq!(bytes(client(&daemon).get_key(b"k").unwrap()), None, "the table was made anew");
+    drop(daemon);
+}
+
+#[test]
+fn what_others_put_in_the_way_is_refused() {
+    let folder = Folder::new();
+    let place = folder.0.join("arena.shared");
+    let other = folder.write("other", "somebody's");
+    symlink(&other, &place).unwrap();
+    let daemon = Daemon::start_in(folder, &[]);
+    let alter = "ALTER TABLE memcached SET (shared_memory = on)";
+    let refusal = || match daemon.connect().sql(alter) {
+        crate::client::Reply::Error(_, message) => message,
+        other => panic!("{other:?}"),
+    };
+    assert!(refusal().contains("is in the way: it is a symbolic link"), "{}", refusal());
+    let trusting = Options { arena: Some(place.clone()), ..Options::new(daemon.socket()) };
+    assert!(Client::connect(&trusting).unwrap_err().to_string().contains("symbolic link"));
+    fs::remove_file(&place).unwrap();
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        fs::write(&place, "a file of another user's").unwrap();
+        chown(&place, Some(NOBODY), Some(NOBODY)).unwrap();
+        assert!(refusal().contains("belongs to another user"), "{}", refusal());
+        assert!(Client::connect(&trusting).unwrap_err().to_string().contains("belongs to user 65534"));
+        fs::remove_file(&place).unwrap();
+    } else {
+        skipped("only root can make a file of another user's");
+    }
+    fs::create_dir(&place).unwrap();
+    assert!(!refusal().is_empty());
+    fs::remove_dir(&place).unwrap();
+    // What an earlier version of ours may have left is replaced; a client says what is wrong with it.
+    fs::write(&place, "of another layout").unwrap();
+    assert!(Client::connect(&trusting).unwrap_err().to_string().contains("not to be read from"));
+    daemon.connect().change(alter);
+    let client = Client::connect(&trusting).unwrap();
+    assert!(client.table("memcached").unwrap().is_shared());
+    // A file that others could have written is not believed.
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o660)).unwrap();
+    assert!(
+        Client::connect(&trusting).unwrap_err().to_string().contains("others than its owner may write it")
+    );
+    assert_eq!(fs::read(&other).unwrap(), b"somebody's");
 }

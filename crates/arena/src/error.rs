@@ -28,6 +28,13 @@ pub enum ArenaError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file that is not ours stands where ours is to be.
+    InTheWay {
+        /// Where.
+        path: PathBuf,
+        /// What it is.
+        reason: String,
+    },
     /// The memory asked for does not fit the address range of a location, or is nothing.
     Geometry(u64),
     /// The system refused a call.
@@ -56,6 +63,11 @@ impl fmt::Display for ArenaError {
             Self::Refused { path, reason } => {
                 write!(f, "{} is not to be read from: {reason}", path.display())
             }
+            Self::InTheWay { path, reason } => write!(
+                f,
+                "{} is in the way: {reason}; remove it or choose another place (--shared-memory-file)",
+                path.display()
+            ),
             Self::Geometry(bytes) => write!(f, "an arena cannot have {bytes} bytes of memory"),
             Self::Io { call, path, source } => write!(f, "{call} on {}: {source}", path.display()),
         }

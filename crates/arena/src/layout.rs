@@ -98,6 +98,11 @@ impl Location {
         (self.0 & (UNIT_WORDS - 1)) as u32
     }
 
+    /// The location as it stands in the file, without the bit that says which of two arenas it is of.
+    pub(crate) fn in_file(self) -> Self {
+        Self(self.0 & !crate::arenas::SHARED_LOCATIONS)
+    }
+
     #[inline]
     pub(crate) fn in_run(head: u32, word: u64) -> Self {
         Self((u64::from(head) << WORD_BITS) + word)
@@ -156,6 +161,8 @@ pub(crate) mod word {
     pub(crate) const BOOT: u64 = 7;
     /// Monotonic time at creation.
     pub(crate) const EPOCH: u64 = 9;
+    /// In a shared arena the instance of the private one that it belongs to; else 0.
+    pub(crate) const OWNER: u64 = 10;
     /// CRC32C of the words before it.
     pub(crate) const CHECK: u64 = 11;
     /// 1 once everything above is written.
@@ -179,6 +186,8 @@ pub(crate) mod word {
     pub(crate) const COMMITS: u64 = 64;
 }
 
+/// [`word::STATE`] of a file that its owner uses no more: another one may be in its place.
+pub(crate) const STATE_RETIRED: u64 = 2;
 /// [`word::STATE`] of a complete superblock.
 pub(crate) const STATE_READY: u64 = 1;
 
@@ -200,10 +209,13 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout for `reserve_bytes`: a power of two from 1 GiB to 4 TiB, else `None`.
+    /// The layout for `reserve_bytes`: a power of two from 1 GiB to 2 TiB, else `None`.
     pub(crate) fn new(reserve_bytes: u64) -> Option<Self> {
         let units = reserve_bytes / UNIT_BYTES as u64;
-        if !reserve_bytes.is_power_of_two() || reserve_bytes < MIN_RESERVE_BYTES || units > 1 << 26 {
+        if !reserve_bytes.is_power_of_two()
+            || reserve_bytes < MIN_RESERVE_BYTES
+            || units > u64::from(crate::arenas::SHARED_UNITS)
+        {
             return None;
         }
         // One bucket in 256 bytes is more than rows of 32 bytes need while memory is a quarter of the reserve.

@@ -62,6 +62,7 @@ compile_error!("an arena is larger than a 32-bit address space");
 #[cfg(test)]
 extern crate self as arena;
 
+mod arenas;
 mod checkpoints;
 mod commit;
 mod copy;
@@ -82,15 +83,18 @@ mod recover;
 mod row;
 mod segments;
 mod settle;
+mod shared_file;
 mod superblock;
 #[cfg(test)]
 mod tests;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+pub use arenas::{Arenas, SHARED_TABLES};
 pub use checkpoints::Checkpoints;
 pub use commit::{CommitSlot, CommitState, Redo, RedoEntry};
 pub use error::{ArenaError, CatalogueError, IndexFull};
@@ -110,6 +114,7 @@ pub use recover::{Attach, Recovery};
 pub use row::{RowHead, RowParts};
 pub use segments::Rows;
 pub use settle::Settled;
+pub use shared_file::AttachBoth;
 
 use layout::Layout;
 
@@ -176,24 +181,28 @@ impl std::ops::Deref for Arena {
 }
 
 impl Arena {
-    /// The private side of a mapped file; nothing in it is counted yet.
+    /// The private side of a mapped file; nothing in it is counted yet. `owner`: the private arena that this one is the
+    /// shared one of.
     fn with_map(
         map: map::Map,
         layout: Layout,
         geometry: &Geometry,
         seed: u64,
         next_stamp: u64,
+        owner: Option<&Self>,
     ) -> io::Result<Self> {
         let limit_units = (geometry.memory_bytes / UNIT_BYTES as u64).min(u64::from(layout.max_units));
+        let budget =
+            owner.map_or_else(|| Arc::new(segments::Budget::new(limit_units)), |owner| owner.budget());
         let slots = (layout.max_buckets + layout.max_overflow) * index::BUCKET_WORDS;
         Ok(Self {
-            mapped: Mapped::new(map, layout, seed, slots as usize)?,
+            mapped: Mapped { is_shared: owner.is_some(), ..Mapped::new(map, layout, seed, slots as usize)? },
             proof: proof::Proof::none(),
             rows: Counter::default(),
             stamps: superblock::Stamps::new(next_stamp),
             segments: segments::Segments {
                 states: map::Lazy::new(layout.max_units as usize)?,
-                pool: Mutex::new(segments::Pool::new(layout.max_units, limit_units)),
+                pool: Mutex::new(segments::Pool::new(layout.max_units, budget)),
                 listed: settle::Listed::default(),
             },
             buckets: Mutex::default(),

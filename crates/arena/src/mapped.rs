@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use rapidhash::v3::RapidSecrets;
 
+use crate::arenas::{SHARED_LOCATIONS, SHARED_SLOTS, SHARED_UNITS};
 use crate::hint::Hits;
 use crate::index::{BUCKET_WORDS, shape};
 use crate::layout::{
     CATALOGUE_HALF_BYTES, FIRST_LEVEL, Hash, Layout, Location, MAX_CATALOGUE_BYTES, MAX_TABLES,
-    SEGMENT_HEADER_BYTES, SlotId, TABLE_LINE_BYTES, TableId, UNIT_WORDS, word,
+    SEGMENT_HEADER_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES, TableId, UNIT_WORDS, word,
 };
 use crate::map::{Lazy, Map};
 use crate::segments::{Kind, UNIT_HEAD, UNIT_TAIL};
@@ -23,6 +24,8 @@ pub struct Mapped {
     pub(crate) epoch_ns: u64,
     /// What is known of the hits on each index slot's row, indexed as slots are; empty in a process that only reads.
     pub(crate) hints: Lazy<AtomicU16>,
+    /// The arena is the shared one of two: what leaves it bears the bits that say so.
+    pub(crate) is_shared: bool,
     /// This process only reads: nobody vouches for the words of the file, so each is bounded before it is followed.
     pub(crate) reader: bool,
 }
@@ -32,7 +35,23 @@ impl Mapped {
     pub(crate) fn new(map: Map, layout: Layout, seed: u64, slots: usize) -> io::Result<Self> {
         let epoch_ns = map.load(word::EPOCH, Ordering::Relaxed);
         let secrets = RapidSecrets::seed(seed);
-        Ok(Self { map, layout, secrets, epoch_ns, hints: Lazy::new(slots)?, reader: false })
+        Ok(Self { map, layout, secrets, epoch_ns, hints: Lazy::new(slots)?, is_shared: false, reader: false })
+    }
+
+    /// A place as the owner of two arenas knows it.
+    #[inline]
+    pub(crate) fn outer_location(&self, location: Location) -> Location {
+        if self.is_shared { Location::from_bits(location.bits() | SHARED_LOCATIONS) } else { location }
+    }
+
+    #[inline]
+    pub(crate) fn outer_segment(&self, segment: SegmentId) -> SegmentId {
+        if self.is_shared { SegmentId(segment.0 | SHARED_UNITS) } else { segment }
+    }
+
+    #[inline]
+    pub(crate) fn outer_slot(&self, slot: SlotId) -> SlotId {
+        if self.is_shared { SlotId(slot.0 | SHARED_SLOTS) } else { slot }
     }
 
     /// Hashes a key of a table under the file's seed.

@@ -8,8 +8,8 @@
 //! the index, not by the segments: what no slot points at is not a row.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -59,7 +59,7 @@ pub(crate) struct Proof {
     pub(crate) rows: AtomicU64,
     pub(crate) dropped: AtomicU64,
     pub(crate) redone: AtomicU64,
-    witness: OnceLock<Box<dyn Witness>>,
+    witness: OnceLock<Arc<dyn Witness>>,
     /// The segments that were there.
     pub(crate) adopted: Mutex<Vec<SegmentId>>,
 }
@@ -139,7 +139,7 @@ impl Proof {
 impl Arena {
     /// Names who hears of the rows that are proved. Called once, before anybody uses the arena; a second witness hears
     /// nothing.
-    pub fn watch(&self, witness: Box<dyn Witness>) {
+    pub fn watch(&self, witness: Arc<dyn Witness>) {
         let _second = self.proof.witness.set(witness);
     }
 

@@ -248,13 +248,13 @@ impl RowRead<'_> {
     /// Where the row lies.
     #[inline]
     pub fn location(&self) -> Location {
-        self.location
+        self.arena.outer_location(self.location)
     }
 
     /// The index slot through which it was found; `None` for [`Mapped::row`].
     #[inline]
     pub fn slot(&self) -> Option<SlotId> {
-        self.slot
+        self.slot.map(|slot| self.arena.outer_slot(slot))
     }
 
     /// Appends the key to `out`.

@@ -68,12 +68,18 @@ impl Reader {
         let (layout, seed) = prove_constants(&file)?;
         let map = Map::read_only(file, layout.total_bytes).map_err(|error| format!("mmap: {error}"))?;
         let mapped = Mapped::new(map, layout, seed, 0).map_err(|error| format!("mmap: {error}"))?;
-        let mapped = Mapped { reader: true, ..mapped };
+        let is_shared = mapped.map.load(word::OWNER, Ordering::Relaxed) != 0;
+        let mapped = Mapped { reader: true, is_shared, ..mapped };
         // Acquire: pairs with the Release that made the file ready.
         if mapped.map.load(word::STATE, Ordering::Acquire) != STATE_READY {
             return Err("it is retired, or was never completed".into());
         }
         Ok(mapped)
+    }
+
+    /// Whether it is the arena of the tables that others may read, or the private one.
+    pub fn is_shared(&self) -> bool {
+        self.mapped.is_shared
     }
 
     /// The file that was mapped.

@@ -21,6 +21,7 @@ use crate::layout::{
 use crate::map::Map;
 use crate::proof::MIN_ROW_BYTES;
 use crate::segments::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};
+use crate::shared_file::{Role, SharedFile};
 use crate::superblock::{STAMP_LIMIT, boot_id, constants_check, lock, system};
 use crate::{Arena, ArenaError, Geometry, RedoEntry};
 
@@ -52,26 +53,28 @@ type Reason = String;
 impl Arena {
     /// Opens the arena that another process left, and recovers it.
     pub fn attach(path: &Path, geometry: &Geometry) -> Result<Attach, ArenaError> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::NOENT => ArenaError::NotFound(path.to_owned()),
-            errno => system("open", path, errno),
-        })?;
-        let stat = rustix::fs::fstat(&file).map_err(|errno| system("fstat", path, errno))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Attach::Unusable("it is not a regular file".into()));
+        Self::attach_as(path, geometry, &mut Role::Private(&mut SharedFile::default()))
+    }
+
+    pub(crate) fn attach_as(
+        path: &Path,
+        geometry: &Geometry,
+        role: &mut Role<'_>,
+    ) -> Result<Attach, ArenaError> {
+        match open_own(path)? {
+            Ok(file) => Ok(Self::attach_file_as(file, geometry, role)),
+            Err(reason) => Ok(Attach::Unusable(reason.into())),
         }
-        // Whoever else owns the file could change it under us, or have made it to be believed.
-        if stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Ok(Attach::Unusable("it belongs to another user".into()));
-        }
-        lock(&file, path)?;
-        Ok(Self::attach_file(file, geometry))
     }
 
     /// Recovers from a file that is already open and locked.
+    #[cfg(any(test, feature = "record"))]
     pub(crate) fn attach_file(file: OwnedFd, geometry: &Geometry) -> Attach {
-        match Self::prepare(file, geometry) {
+        Self::attach_file_as(file, geometry, &mut Role::Private(&mut SharedFile::default()))
+    }
+
+    fn attach_file_as(file: OwnedFd, geometry: &Geometry, role: &mut Role<'_>) -> Attach {
+        match Self::prepare(file, geometry, role) {
             Ok(arena) => Attach::Warm(arena),
             Err(reason) => Attach::Unusable(reason),
         }
@@ -86,7 +89,7 @@ impl Arena {
         }
     }
 
-    fn prepare(file: OwnedFd, geometry: &Geometry) -> Result<Self, Reason> {
+    fn prepare(file: OwnedFd, geometry: &Geometry, role: &mut Role<'_>) -> Result<Self, Reason> {
         let (layout, seed) = prove_constants(&file)?;
         if geometry.memory_bytes == 0 || geometry.memory_bytes > layout.reserve_bytes {
             return Err(format!(
@@ -100,15 +103,40 @@ impl Arena {
         if map.load(word::STATE, Ordering::Acquire) != STATE_READY {
             return Err("it was never completed".into());
         }
-        let ceiling = map.load(word::STAMP_CEILING, Ordering::Acquire);
+        if map.load(word::OWNER, Ordering::Relaxed) != role.owner().map_or(0, Self::instance) {
+            return Err("it belongs to another arena".into());
+        }
+        let ceiling = match role {
+            Role::Private(_) => map.load(word::STAMP_CEILING, Ordering::Acquire),
+            Role::Shared { ceiling, .. } => *ceiling,
+        };
         if ceiling == 0 || ceiling >= STAMP_LIMIT {
             return Err("its stamps are used up".into());
         }
-        let mut arena =
-            Self::with_map(map, layout, geometry, seed, ceiling).map_err(|error| format!("mmap: {error}"))?;
-        Work { arena: &mut arena, ceiling, units_used: 0, key: Vec::new() }.run()?;
+        let mut arena = Self::with_map(map, layout, geometry, seed, ceiling, role.owner())
+            .map_err(|error| format!("mmap: {error}"))?;
+        Work { arena: &mut arena, role, ceiling, units_used: 0, key: Vec::new() }.run()?;
         Ok(arena)
     }
+}
+
+/// Opens a file of this user's and takes its lock; or why it cannot be one.
+pub(crate) fn open_own(path: &Path) -> Result<Result<OwnedFd, &'static str>, ArenaError> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NOENT => ArenaError::NotFound(path.to_owned()),
+        errno => system("open", path, errno),
+    })?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| system("fstat", path, errno))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(Err("it is not a regular file"));
+    }
+    // Whoever else owns the file could change it under us, or have made it to be believed.
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Ok(Err("it belongs to another user"));
+    }
+    lock(&file, path)?;
+    Ok(Ok(file))
 }
 
 /// Proves the words that never change, before anything is mapped; yields layout and seed.
@@ -147,8 +175,9 @@ pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
 }
 
 /// What is done before the first row is served.
-struct Work<'a> {
+struct Work<'a, 'r> {
     arena: &'a mut Arena,
+    role: &'a mut Role<'r>,
     /// Every stamp ever issued is smaller.
     ceiling: u64,
     units_used: u32,
@@ -156,7 +185,7 @@ struct Work<'a> {
     key: Vec<u8>,
 }
 
-impl Work<'_> {
+impl Work<'_, '_> {
     fn run(&mut self) -> Result<(), Reason> {
         self.adopt_segments()?;
         self.arena.proof.expect(self.ceiling, self.units_used);
@@ -351,13 +380,31 @@ impl Work<'_> {
         self.arena.check_chain(last, &mut self.key);
     }
 
-    /// Swaps in what committed transactions had not swapped in yet.
-    fn finish_commits(&mut self) -> Result<(), Reason> {
-        for entry in self.arena.unfinished_commits(self.units_used)? {
+    fn finish_entries(&mut self, entries: &[RedoEntry]) {
+        for entry in entries {
             let chain = bucket_of(self.arena.index_word(), entry.hash);
             self.arena.check_chain(chain, &mut self.key);
-            self.redo(&entry);
+            self.redo(entry);
         }
+    }
+
+    /// Swaps in what committed transactions had not swapped in yet.
+    fn finish_commits(&mut self) -> Result<(), Reason> {
+        if let Role::Shared { redo, .. } = self.role {
+            let entries = std::mem::take(redo);
+            self.finish_entries(&entries);
+            return Ok(());
+        }
+        let entries = self.arena.unfinished_commits(self.units_used)?;
+        let (shared, own): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.table.is_shared());
+        self.finish_entries(&own);
+        if let Role::Private(file) = self.role {
+            file.recover(self.arena, self.ceiling, shared);
+            if file.has_failed() {
+                return Err("its shared arena cannot be opened".into());
+            }
+        }
+        // Only now: until both arenas have their rows, the record stands for the next try.
         self.arena.clear_commits();
         Ok(())
     }

@@ -121,6 +121,43 @@ pub(crate) struct Segments {
     pub(crate) listed: Listed,
 }
 
+/// Units of all arenas of one owner together. Relaxed: numbers that order nothing.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: AtomicU64,
+    used: AtomicU64,
+    committed: AtomicU64,
+    next_order: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(limit_units: u64) -> Self {
+        Self {
+            limit: AtomicU64::new(limit_units),
+            used: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            next_order: AtomicU64::new(1),
+        }
+    }
+
+    /// Counts units as used if the limit leaves room for them.
+    fn take(&self, units: u64) -> bool {
+        let taken = self.used.fetch_add(units, Ordering::Relaxed) + units <= self.limit();
+        if !taken {
+            self.used.fetch_sub(units, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Relaxed)
+    }
+}
+
 /// Which units are free and which have pages. Guarded by `Segments::pool`; taken after any lock of the caller.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -133,27 +170,25 @@ pub(crate) struct Pool {
     /// Blocks with some units in use and some free.
     partial: BTreeSet<u32>,
     max_blocks: u32,
-    limit_units: u64,
+    budget: Arc<Budget>,
     used_units: u64,
     committed_units: u64,
     /// Units whose generation and header words have pages.
     header_units: u32,
-    next_order: u64,
 }
 
 impl Pool {
-    pub(crate) fn new(max_units: u32, limit_units: u64) -> Self {
+    pub(crate) fn new(max_units: u32, budget: Arc<Budget>) -> Self {
         Self {
             used: Vec::new(),
             committed: Vec::new(),
             free: BTreeSet::new(),
             partial: BTreeSet::new(),
             max_blocks: max_units / BLOCK_UNITS,
-            limit_units,
+            budget,
             used_units: 0,
             committed_units: 0,
             header_units: 0,
-            next_order: 1,
         }
     }
 
@@ -226,6 +261,21 @@ impl Pool {
         }
     }
 
+    /// Takes a free run and makes sure that it has pages.
+    fn take(&mut self, map: &Map, layout: &Layout, units: u32) -> Option<u32> {
+        let unit = self.find(units)?;
+        if !self.commit_headers(map, layout, unit + units) {
+            return None;
+        }
+        // Marked first, so that making room for its pages does not take the pages that it has.
+        self.mark(unit, units, true);
+        if !self.commit(map, layout, unit, units) {
+            self.mark(unit, units, false);
+            return None;
+        }
+        Some(unit)
+    }
+
     /// Makes sure that a run, marked as used, has pages; false if the file system is full.
     fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
         let missing: u32 = block_masks(first, units)
@@ -237,7 +287,7 @@ impl Pool {
         if self.commit_step(map, layout, first, units) {
             return true;
         }
-        let over = (self.committed_units + u64::from(missing)).saturating_sub(self.limit_units);
+        let over = (self.budget.committed() + u64::from(missing)).saturating_sub(self.budget.limit());
         self.release_free(map, layout, over);
         let commit = |map: &Map| map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
         if commit(map).is_err() {
@@ -254,7 +304,7 @@ impl Pool {
     fn commit_step(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
         let from = first / STEP_UNITS * STEP_UNITS;
         let to = (first + units).next_multiple_of(STEP_UNITS).min(self.max_blocks * BLOCK_UNITS);
-        if self.committed_units + u64::from(to - from) > self.limit_units {
+        if self.budget.committed() + u64::from(to - from) > self.budget.limit() {
             return false;
         }
         let done = map.commit(unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64).is_ok();
@@ -285,7 +335,9 @@ impl Pool {
     pub(crate) fn note_committed(&mut self, first: u32, units: u32) {
         for (block, mask) in block_masks(first, units) {
             let committed = &mut self.committed[block as usize];
-            self.committed_units += u64::from((mask & !*committed).count_ones());
+            let added = u64::from((mask & !*committed).count_ones());
+            self.committed_units += added;
+            self.budget.committed.fetch_add(added, Ordering::Relaxed);
             *committed |= mask;
         }
     }
@@ -305,6 +357,7 @@ impl Pool {
                 }
                 self.committed[block as usize] &= !(((1u32 << length) - 1) << at) as u16;
                 self.committed_units -= u64::from(length);
+                self.budget.committed.fetch_sub(u64::from(length), Ordering::Relaxed);
                 wanted = wanted.saturating_sub(u64::from(length));
             }
         }
@@ -313,6 +366,7 @@ impl Pool {
     /// Takes over a segment that recovery found, with its pages.
     pub(crate) fn adopt(&mut self, first: u32, units: u32) {
         self.extend((first + units).div_ceil(BLOCK_UNITS));
+        self.budget.used.fetch_add(u64::from(units), Ordering::Relaxed);
         self.mark(first, units, true);
         self.note_committed(first, units);
     }
@@ -324,7 +378,7 @@ impl Pool {
     }
 
     pub(crate) fn set_next_order(&mut self, order: u64) {
-        self.next_order = order;
+        self.budget.next_order.fetch_max(order, Ordering::Relaxed);
     }
 }
 
@@ -406,21 +460,14 @@ impl Arena {
             return None;
         }
         let mut pool = self.segments.pool.lock();
-        if pool.used_units + u64::from(units) > pool.limit_units {
+        if !pool.budget.take(u64::from(units)) {
             return None;
         }
-        let unit = pool.find(units)?;
-        if !pool.commit_headers(&self.map, &self.layout, unit + units) {
+        let Some(unit) = pool.take(&self.map, &self.layout, units) else {
+            pool.budget.used.fetch_sub(u64::from(units), Ordering::Relaxed);
             return None;
-        }
-        // Marked first, so that making room for its pages does not take the pages that it has.
-        pool.mark(unit, units, true);
-        if !pool.commit(&self.map, &self.layout, unit, units) {
-            pool.mark(unit, units, false);
-            return None;
-        }
-        let order = pool.next_order;
-        pool.next_order += 1;
+        };
+        let order = pool.budget.next_order.fetch_add(1, Ordering::Relaxed);
         let kind = Kind::head(units, tag);
         self.open_segment(unit, kind, tag.schema, order);
         Some(SegmentId(unit))
@@ -522,7 +569,7 @@ impl Arena {
 
     /// The place in that order of the next one.
     pub fn next_order(&self) -> u64 {
-        self.segments.pool.lock().next_order
+        self.segments.pool.lock().budget.next_order.load(Ordering::Relaxed)
     }
 
     /// The segment in which a location lies.
@@ -599,7 +646,9 @@ impl Arena {
             self.segments.states[unit as usize].kind.store(UNIT_FREE, Ordering::Release);
         }
         self.segments.listed.forget(segment);
-        self.segments.pool.lock().mark(segment.0, units, false);
+        let mut pool = self.segments.pool.lock();
+        pool.mark(segment.0, units, false);
+        pool.budget.used.fetch_sub(u64::from(units), Ordering::Relaxed);
     }
 
     /// Every segment in use, by order of allocation.
@@ -614,13 +663,32 @@ impl Arena {
     /// Sets the most bytes that segments may take; what is above it stays until it is recycled.
     pub fn set_limit(&self, segment_bytes: u64) {
         let units = (segment_bytes / UNIT_BYTES as u64).min(u64::from(self.layout.max_units));
-        self.segments.pool.lock().limit_units = units;
+        self.segments.pool.lock().budget.limit.store(units, Ordering::Relaxed);
     }
 
     /// Bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
         let pool = self.segments.pool.lock();
-        pool.limit_units.saturating_sub(pool.used_units) * UNIT_BYTES as u64
+        let used = pool.budget.used.load(Ordering::Relaxed);
+        pool.budget.limit().saturating_sub(used) * UNIT_BYTES as u64
+    }
+
+    /// What this arena and others under one limit share of it.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&self.segments.pool.lock().budget)
+    }
+
+    /// Units with pages that would be above the limit if so many more got some here.
+    pub(crate) fn commit_excess(&self, units: u32) -> u64 {
+        let pool = self.segments.pool.lock();
+        let idle = pool.committed_units.saturating_sub(pool.used_units);
+        let wanted = u64::from(units).saturating_sub(idle);
+        (pool.budget.committed() + wanted).saturating_sub(pool.budget.limit()).min(wanted)
+    }
+
+    /// Gives the pages of so many free units back.
+    pub(crate) fn release_units(&self, units: u64) {
+        self.segments.pool.lock().release_free(&self.map, &self.layout, units);
     }
 
     /// Gives the memory of free units back to the system.
@@ -674,7 +742,7 @@ impl Iterator for Rows<'_> {
             }
             let Some(head) = self.arena.parse(location) else { break };
             self.next += head.total_bytes as u64 / 8;
-            return Some((location, head));
+            return Some((self.arena.outer_location(location), head));
         }
         self.next = self.next.min(self.end);
         None

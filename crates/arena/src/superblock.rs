@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::index::index_word;
 use crate::layout::{
-    BYTE_ORDER_MARK, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES, STATE_READY, TableId,
-    UNIT_BYTES, word,
+    BYTE_ORDER_MARK, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES, STATE_READY,
+    STATE_RETIRED, TableId, UNIT_BYTES, word,
 };
 use crate::map::Map;
 use crate::{Arena, ArenaError, CatalogueError, Geometry};
@@ -21,6 +21,10 @@ use crate::{Arena, ArenaError, CatalogueError, Geometry};
 const STAMP_RANGE: u64 = 1 << 20;
 /// Stamps have 48 bits in a row.
 pub(crate) const STAMP_LIMIT: u64 = 1 << 48;
+/// Nobody else may read the private arena.
+const PRIVATE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// The file's group may read the shared one.
+const SHARED_MODE: Mode = PRIVATE_MODE.union(Mode::RGRP);
 /// Units that the smallest arena commits at once.
 const FIRST_UNITS: u64 = 32;
 
@@ -45,16 +49,31 @@ impl Arena {
     ///
     /// The file is sparse: it is as large as the arena may ever grow, and takes memory as it is used.
     pub fn create(path: Option<&Path>, geometry: &Geometry, now_ns: u64) -> Result<Self, ArenaError> {
+        Self::create_with(path, geometry, now_ns, None)
+    }
+
+    /// Creates the shared arena of an owner whose private one this is, as large as that may grow.
+    pub(crate) fn create_shared(path: &Path, owner: &Self, now_ns: u64) -> Result<Self, ArenaError> {
+        let geometry = Geometry { memory_bytes: owner.layout.reserve_bytes / 4 };
+        Self::create_with(Some(path), &geometry, now_ns, Some(owner))
+    }
+
+    fn create_with(
+        path: Option<&Path>,
+        geometry: &Geometry,
+        now_ns: u64,
+        owner: Option<&Self>,
+    ) -> Result<Self, ArenaError> {
         let layout = Layout::reserve_for(geometry.memory_bytes)
             .and_then(Layout::new)
             .ok_or(ArenaError::Geometry(geometry.memory_bytes))?;
         let shown = path.unwrap_or_else(|| Path::new("anonymous memory"));
         let file = match path {
-            Some(path) => create_file(path)?,
+            Some(path) => create_file(path, if owner.is_some() { SHARED_MODE } else { PRIVATE_MODE })?,
             None => rustix::fs::memfd_create("arena", MemfdFlags::CLOEXEC)
                 .map_err(|errno| system("memfd_create", shown, errno))?,
         };
-        let made = Self::fill_file(file, layout, geometry, now_ns, shown);
+        let made = Self::fill_file(file, layout, geometry, now_ns, shown, owner);
         if let (Err(_), Some(path)) = (&made, path) {
             // A file without a complete superblock is of no use to anybody; that it stays is no further error.
             let _ = fs::remove_file(path);
@@ -68,6 +87,7 @@ impl Arena {
         geometry: &Geometry,
         now_ns: u64,
         shown: &Path,
+        owner: Option<&Self>,
     ) -> Result<Self, ArenaError> {
         rustix::fs::ftruncate(&file, layout.total_bytes)
             .map_err(|errno| system("ftruncate", shown, errno))?;
@@ -86,18 +106,15 @@ impl Arena {
             map.commit(from, bytes).map_err(|source| no_space(shown, bytes, source))?;
         }
         let seed = fastrand::u64(..);
-        write_constants(&map, &layout, seed, now_ns);
+        write_constants(&map, &layout, seed, now_ns, owner);
         map.store(word::PID, u64::from(std::process::id()), Ordering::Relaxed);
         map.store(word::STAMP_CEILING, 1, Ordering::Relaxed);
         map.store(word::INDEX, index_word(FIRST_LEVEL, 0), Ordering::Relaxed);
         map.store(word::HEARTBEAT, now_ns, Ordering::Relaxed);
         // Release: whoever finds the file ready finds all of the above.
         map.store(word::STATE, STATE_READY, Ordering::Release);
-        let arena = Self::with_map(map, layout, geometry, seed, 1).map_err(|source| ArenaError::Io {
-            call: "mmap",
-            path: shown.to_owned(),
-            source,
-        })?;
+        let arena = Self::with_map(map, layout, geometry, seed, 1, owner)
+            .map_err(|source| ArenaError::Io { call: "mmap", path: shown.to_owned(), source })?;
         arena.buckets.lock().main_committed = 1 << FIRST_LEVEL;
         arena.segments.pool.lock().assume_committed(units as u32);
         Ok(arena)
@@ -176,6 +193,17 @@ impl Arena {
         Ok(())
     }
 
+    /// The random number of this file.
+    pub(crate) fn instance(&self) -> u64 {
+        self.map.load(word::INSTANCE, Ordering::Relaxed)
+    }
+
+    /// Tells readers that nothing in this file counts any more.
+    pub fn retire(&self) {
+        // Release: pairs with the Acquire in `Reader::is_in_use`.
+        self.map.store(word::STATE, STATE_RETIRED, Ordering::Release);
+    }
+
     /// Tells readers that the owner lives.
     pub fn heartbeat(&self, now_ns: u64) {
         self.map.store(word::HEARTBEAT, now_ns, Ordering::Release);
@@ -183,7 +211,7 @@ impl Arena {
 }
 
 /// The words that never change, and their check.
-fn write_constants(map: &Map, layout: &Layout, seed: u64, now_ns: u64) {
+fn write_constants(map: &Map, layout: &Layout, seed: u64, now_ns: u64, owner: Option<&Arena>) {
     let boot = boot_id().unwrap_or_default();
     let constants = [
         (word::MAGIC, MAGIC),
@@ -195,7 +223,9 @@ fn write_constants(map: &Map, layout: &Layout, seed: u64, now_ns: u64) {
         (word::INSTANCE, fastrand::u64(..)),
         (word::BOOT, boot[0]),
         (word::BOOT + 1, boot[1]),
-        (word::EPOCH, now_ns),
+        // Both arenas of an owner count the same ticks.
+        (word::EPOCH, owner.map_or(now_ns, |owner| owner.epoch_ns())),
+        (word::OWNER, owner.map_or(0, |owner| owner.instance())),
     ];
     for (at, value) in constants {
         map.store(at, value, Ordering::Relaxed);
@@ -216,12 +246,14 @@ pub(crate) fn boot_id() -> Option<[u64; 2]> {
     Some([(number >> 64) as u64, number as u64])
 }
 
-fn create_file(path: &Path) -> Result<OwnedFd, ArenaError> {
+fn create_file(path: &Path, mode: Mode) -> Result<OwnedFd, ArenaError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| match errno {
+    let file = rustix::fs::open(path, flags, PRIVATE_MODE).map_err(|errno| match errno {
         Errno::EXIST => ArenaError::Exists(path.to_owned()),
         errno => system("open", path, errno),
     })?;
+    // Whatever the umask says, it is what the documentation says.
+    rustix::fs::fchmod(&file, mode).map_err(|errno| system("fchmod", path, errno))?;
     lock(&file, path)?;
     Ok(file)
 }

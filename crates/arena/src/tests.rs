@@ -1,5 +1,6 @@
 //! What the unit tests share: a tiny store over an arena, with the discipline that a real one keeps.
 
+mod arenas;
 mod crash;
 mod damage;
 mod files;

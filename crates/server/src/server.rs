@@ -274,11 +274,14 @@ fn describe(config: &Config, addresses: &[SocketAddr], engine: &Engine) {
     let port = addresses.first().map_or(0, SocketAddr::port);
     let path = config.unix_socket.as_ref().map_or_else(|| "NULL".into(), |path| path.display().to_string());
     let inter: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
+    let shared =
+        engine.store().shared_path().map_or_else(|| "NULL".into(), |path| path.display().to_string());
     engine.workers.store(config.threads, Ordering::Relaxed);
     engine.describe(vec![
         ("tcpport", port.to_string()),
         ("inter", inter.join(",")),
         ("domain_socket", path),
+        ("shared_memory_file", shared),
         ("umask", format!("{:o}", 0o777 & !config.unix_socket_mode)),
         ("tcp_backlog", config.backlog.to_string()),
         ("idle_timeout", config.idle_timeout.map_or(0, |timeout| timeout.as_secs()).to_string()),

@@ -120,7 +120,7 @@ fn open_store(chosen: &Chosen, places: &Places) -> Result<Opened, String> {
         clock: Clock::System,
         row_bytes_max: chosen.count(&MAX_ITEM_SIZE) + ROW_BYTES_BESIDE,
     };
-    Store::open(&options).map_err(|error| explained(&error.to_string()))
+    Store::open_with(&options, places.shared.clone()).map_err(|error| explained(&error.to_string()))
 }
 
 fn engine_options(chosen: &Chosen) -> EngineOptions {

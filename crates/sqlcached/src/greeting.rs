@@ -81,8 +81,12 @@ mod tests {
 
     #[test]
     fn it_says_how_to_reach_it() {
-        let places =
-            Places { arena: Some("/dev/shm/a".into()), socket: Some("/tmp/s".into()), sql_socket: None };
+        let places = Places {
+            arena: Some("/dev/shm/a".into()),
+            shared: None,
+            socket: Some("/tmp/s".into()),
+            sql_socket: None,
+        };
         let start = Start::Warm { rows: 3, redone: 2 };
         let addresses = ["127.0.0.1:11211".parse().unwrap()];
         let sql_addresses = ["127.0.0.1:5433".parse().unwrap()];

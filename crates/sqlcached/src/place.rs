@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::settings::{ARENA, Chosen, PORT, SQL_PORT, SQL_SOCKET_DIR, UNIX_SOCKET_PATH};
+use crate::settings::{ARENA, Chosen, PORT, SHARED_MEMORY_FILE, SQL_PORT, SQL_SOCKET_DIR, UNIX_SOCKET_PATH};
 
 /// Files here are memory; they last until the machine restarts.
 const MEMORY_FILES: &str = "/dev/shm";
@@ -14,6 +14,8 @@ const MEMORY_FILES: &str = "/dev/shm";
 pub(crate) struct Places {
     /// The arena; none for memory of the daemon's own.
     pub(crate) arena: Option<PathBuf>,
+    /// The file of the tables that others may read; none when there can be no such.
+    pub(crate) shared: Option<PathBuf>,
     /// The Unix socket; none when it is switched off.
     pub(crate) socket: Option<PathBuf>,
     /// The Unix socket of the PostgreSQL door.
@@ -33,8 +35,15 @@ impl Places {
                 _ => Ok(Some(path.to_path_buf())),
             }
         };
+        let arena = place(chosen.path(&ARENA), "arena")?;
+        let shared = chosen.path(&SHARED_MEMORY_FILE);
         Ok(Self {
-            arena: place(chosen.path(&ARENA), "arena")?,
+            shared: match shared.to_str() {
+                Some("none") => None,
+                Some("auto") => arena.as_deref().map(store::shared_path_beside),
+                _ => Some(shared.to_path_buf()),
+            },
+            arena,
             socket: place(chosen.path(&UNIX_SOCKET_PATH), "sock")?,
             sql_socket: sql_socket(chosen)?,
         })

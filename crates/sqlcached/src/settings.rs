@@ -225,6 +225,18 @@ pub(crate) static ARENA: Setting = Setting {
            /dev/shm, none keeps the rows in the daemon's own memory.",
 };
 
+pub(crate) static SHARED_MEMORY_FILE: Setting = Setting {
+    name: "shared_memory_file",
+    letter: None,
+    aliases: &[],
+    kind: Kind::Path { words: &["auto", "none"] },
+    default: "auto",
+    reloadable: false,
+    section: Section::Memory,
+    help: "File that holds the tables WITH (shared_memory = on), made when the first of them is, for its owner to write \
+           and its group to read; auto is the arena's name and .shared, none allows no such tables.",
+};
+
 pub(crate) static COLD: Setting = Setting {
     name: "cold",
     letter: None,
@@ -307,6 +319,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &MEMORY_MB,
     &MAX_ITEM_SIZE,
     &ARENA,
+    &SHARED_MEMORY_FILE,
     &COLD,
     &INIT_FILE,
     &SQL_THREADS,

@@ -217,7 +217,7 @@ impl Store {
         id: TableId,
         mut visit: impl FnMut(Hash, &mut RowBuf) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
-        let shape = self.arena.scan_shape();
+        let shape = self.arena.scan_shape(id);
         let (mut locations, mut rows) = (Vec::new(), Vec::new());
         for group in 0..shape.groups {
             {

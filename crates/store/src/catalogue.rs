@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::Arena;
+use arena::Arenas;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BUILT_IN, Catalog};
@@ -53,12 +53,24 @@ impl Store {
                 format!("the definitions are {} bytes, more than the arena has room for", bytes.len()),
             )
         };
-        self.arena.set_catalogue(&bytes).map_err(full)
+        let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
+        self.arena.set_catalogue(&bytes, &shown).map_err(full)
     }
 }
 
+/// What readers of the shared arena are to know: its tables, and of the others only the prefixes that take keys from
+/// these.
+fn shown(catalog: &Catalog) -> Shown {
+    let (shared, private): (Vec<_>, Vec<_>) = catalog.tables().partition(|table| table.id().is_shared());
+    let tables: Vec<TableDef> = shared.iter().map(|table| table.def().clone()).collect();
+    let prefix = |def: &TableDef| def.options.prefix.clone();
+    let takes = |own: &String| tables.iter().filter_map(prefix).any(|other| own.starts_with(&other));
+    let private = private.iter().filter_map(|table| prefix(table.def())).filter(takes).collect();
+    Shown { tables, private }
+}
+
 /// The definitions of an earlier process; none where they do not make sense.
-pub(crate) fn read_catalogue(arena: &Arena) -> Option<(Vec<TableDef>, Vec<ViewDef>)> {
+pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Vec<TableDef>, Vec<ViewDef>)> {
     let bytes = arena.catalogue()?;
     let Definitions { mut tables, views } = serde_json::from_slice(&bytes)
         .or_else(|_| serde_json::from_slice(&bytes).map(|tables| Definitions { tables, views: Vec::new() }))

@@ -52,7 +52,7 @@ impl Store {
         // Relaxed: a race only notes the tick twice, and the log ignores the second.
         if self.checkpointed.load(Ordering::Relaxed) < now {
             self.checkpointed.fetch_max(now, Ordering::Relaxed);
-            self.arena.checkpoints().record(now, self.arena.last_stamp() + 1);
+            self.arena.note_checkpoint(now, self.arena.last_stamp() + 1);
         }
     }
 

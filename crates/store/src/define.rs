@@ -1,9 +1,10 @@
 //! Definitions: tables and indexes come, change and go by one swap of the catalogue, in the arena and in memory.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Arena, ArenaError, Attach, Entry, Geometry, Hash, Location, TableId};
+use arena::{Arena, Arenas, Entry, Hash, Location, TableId};
 
 use crate::alter::check_relation_name;
 use crate::catalog::{BUILT_IN, Catalog};
@@ -14,7 +15,8 @@ use crate::error::DdlError;
 use crate::index::Index;
 use crate::leaving::Leaving;
 use crate::row::RowBuf;
-use crate::store::{Opened, Start, Store, StoreError, StoreOptions};
+use crate::sharing::{open_arenas, shared_path_beside};
+use crate::store::{Opened, Store, StoreError, StoreOptions};
 use crate::table::{Table, TableState};
 use crate::write::EQUAL_MAX;
 
@@ -42,12 +44,17 @@ impl Store {
     /// Opens the arena of an earlier process, or a new one. Rows are served at once; [`Store::recover`] is to be called by
     /// a thread that has the time.
     pub fn open(options: &StoreOptions) -> Result<Opened, StoreError> {
-        let geometry = Geometry { memory_bytes: options.memory_bytes };
-        let (arena, start) = open_arena(options, geometry).map_err(StoreError::Arena)?;
+        Self::open_with(options, options.path.as_deref().map(shared_path_beside))
+    }
+
+    /// As [`Store::open`], with the file of the tables that other processes may read; none where there shall be no such.
+    pub fn open_with(options: &StoreOptions, shared: Option<PathBuf>) -> Result<Opened, StoreError> {
+        let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
         let (tables, views) = read_catalogue(&arena).unwrap_or_else(|| (vec![built_in()], Vec::new()));
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
-        let store = Arc::new(Self::assemble(arena, options, catalog_of(1, handles, views)));
+        let store = Arc::new(Self::assemble(arena, options, shared, catalog_of(1, handles, views)));
+        store.find_shared()?;
         store.save(&store.catalog()).map_err(StoreError::Catalogue)?;
         store.begin_recovery();
         store.checkpoint(store.now());
@@ -64,19 +71,9 @@ impl Store {
         check_index_names(&catalog, &def)?;
         check_prefix(&catalog, &def, None)?;
         self.check_reserves(&catalog, &def)?;
-        let id = self.free_table_id(&catalog)?;
-        def.id = id.0;
         def.schema = 1;
         def.numbers_below = 0;
-        let state = Arc::new(TableState::new(id));
-        let indexes: Vec<Arc<Index>> =
-            indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
-        state.maintained.store(Arc::new(indexes.clone()));
-        let first = self.arena.next_stamp();
-        state.limits.flushed_below.store(first, Ordering::Release);
-        state.census.begin(first);
-        self.arena.set_dead_below(id, first);
-        let table = Arc::new(Table::new(def, indexes, state));
+        let table = self.empty_table(&catalog, def)?;
         self.install(catalog.tables().cloned().chain([Arc::clone(&table)]).collect())?;
         self.claim_prefix(&table);
         Ok(table)
@@ -127,6 +124,10 @@ impl Store {
             ));
         }
         check_prefix(&catalog, &def, Some(table.id()))?;
+        if def.options.shared_memory != table.def().options.shared_memory {
+            self.change_file(&catalog, table, def)?;
+            return self.claim_new_prefix(name);
+        }
         self.check_reserves(&catalog, &def)?;
         // What has expired under the old rule stays dead, in the next process too.
         self.arena.set_aged_below(table.id(), self.aged_below(&table.state, self.now()));
@@ -135,6 +136,11 @@ impl Store {
             table.state.apply(table.def());
             return Err(error);
         }
+        self.claim_new_prefix(name)
+    }
+
+    /// A table that was given other options takes the keys that it answers to now.
+    fn claim_new_prefix(&self, name: &str) -> Result<(), DdlError> {
         if let Some(table) = self.catalog().table(name) {
             self.claim_prefix(table);
         }
@@ -288,7 +294,7 @@ impl Store {
 
     /// Visits the rows of a table under their shard's lock, each once.
     fn each_row(&self, id: TableId, mut visit: impl FnMut(Hash, Location)) {
-        let shape = self.arena.scan_shape();
+        let shape = self.arena.scan_shape(id);
         let mut locations = Vec::new();
         let mut key = Vec::new();
         for group in 0..shape.groups {
@@ -313,7 +319,7 @@ impl Store {
         };
         let catalog = self.catalog();
         let built_in = catalog.built_in();
-        let shape = self.arena.scan_shape();
+        let shape = self.arena.scan_shape(built_in.id());
         let (mut locations, mut key) = (Vec::new(), Vec::new());
         for group in 0..shape.groups {
             let mut shard = self.shard_at(Arena::shard_of_group(group)).lock();
@@ -336,47 +342,9 @@ impl Store {
             }
         }
     }
-
-    /// A table number that no table and no row bears.
-    fn free_table_id(&self, catalog: &Catalog) -> Result<TableId, DdlError> {
-        let used: Vec<TableId> =
-            self.arena.segments().into_iter().map(|segment| self.arena.tag(segment).table).collect();
-        (BUILT_IN_ID.0 + 1..TABLES_MAX)
-            .map(TableId)
-            .find(|id| !used.contains(id) && catalog.tables().all(|table| table.id() != *id))
-            .ok_or_else(|| ddl("54000", format!("no room for another table; the limit is {TABLES_MAX}")))
-    }
 }
 
-fn open_arena(options: &StoreOptions, geometry: Geometry) -> Result<(Arena, Start), ArenaError> {
-    let now_ns = options.clock.now_ns();
-    let Some(path) = &options.path else {
-        let arena = Arena::create(None, &geometry, now_ns)?;
-        return Ok((arena, Start::Cold { reason: "the arena has no file".into() }));
-    };
-    let mut reason = "there was no arena".to_owned();
-    if path.symlink_metadata().is_ok() {
-        match Arena::attach(path, &geometry)? {
-            Attach::Warm(arena) if options.cold => {
-                drop(arena);
-                "a cold start was asked for".clone_into(&mut reason);
-            }
-            Attach::Warm(arena) => {
-                let start = Start::Warm { rows: arena.usage().rows, redone: arena.recovery().redone };
-                return Ok((arena, start));
-            }
-            Attach::Unusable(why) => reason = why,
-        }
-        std::fs::remove_file(path).map_err(|source| ArenaError::Io {
-            call: "unlink",
-            path: path.clone(),
-            source,
-        })?;
-    }
-    Ok((Arena::create(Some(path), &geometry, now_ns)?, Start::Cold { reason }))
-}
-
-fn load(arena: &Arena, def: TableDef) -> Table {
+fn load(arena: &Arenas, def: TableDef) -> Table {
     let id = TableId(def.id);
     let state = Arc::new(TableState::new(id));
     let empty = arena.usage().rows == 0;

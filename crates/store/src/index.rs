@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arena::{Arena, CommitSlot, Location};
+use arena::{Arenas, CommitSlot, Location};
 use parking_lot::{Mutex, RwLock};
 
 use crate::codec::{prefix_end, sort_key_column};
@@ -164,7 +164,7 @@ impl Index {
     }
 
     /// About how many entries lie within the bounds.
-    pub(crate) fn estimate_in(&self, arena: &Arena, bounds: &KeyBounds) -> u64 {
+    pub(crate) fn estimate_in(&self, arena: &Arenas, bounds: &KeyBounds) -> u64 {
         let (lower, upper) = bounds.encoded(self);
         let tree = self.tree.read();
         tree.estimate(
@@ -228,7 +228,7 @@ impl Index {
     }
 
     /// Reads the sort keys of entries from the rows they name.
-    pub(crate) fn rows<'a>(&'a self, arena: &'a Arena) -> RowKeys<'a> {
+    pub(crate) fn rows<'a>(&'a self, arena: &'a Arenas) -> RowKeys<'a> {
         RowKeys { index: self, arena }
     }
 }
@@ -254,7 +254,7 @@ pub(crate) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 #[derive(Debug)]
 pub(crate) struct RowKeys<'a> {
     index: &'a Index,
-    arena: &'a Arena,
+    arena: &'a Arenas,
 }
 
 thread_local! {

@@ -128,7 +128,7 @@ impl Store {
     #[inline]
     pub fn prefetch(&self, table: &Table, key: &[u8]) -> Prefetched {
         let hash = self.arena.hash(table.id(), key);
-        self.arena.prefetch_bucket(hash);
+        self.arena.prefetch_bucket(hash, table.id());
         Prefetched { hash, table: table.id() }
     }
 

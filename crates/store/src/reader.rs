@@ -358,13 +358,17 @@ impl Definitions {
         let number = arena.definitions();
         let Shown { tables, private } =
             arena.catalogue().and_then(|bytes| read_shown(&bytes)).unwrap_or_default();
+        // The private arena has all definitions, and the rows of private tables.
+        let (tables, others): (Vec<_>, Vec<_>) =
+            tables.into_iter().partition(|def| TableId(def.id).is_shared() == arena.is_shared());
         let tables: Vec<Arc<SharedTable>> =
             tables.into_iter().map(|def| Arc::new(SharedTable::new(def, number))).collect();
         let shared = tables.iter().filter_map(|table| {
             let prefix = table.def.options.prefix.as_deref()?;
             Some((prefix.as_bytes().into(), Some(Arc::clone(table))))
         });
-        let private = private.iter().map(|prefix| (prefix.as_bytes().into(), None));
+        let others = others.into_iter().filter_map(|def| def.options.prefix);
+        let private = private.into_iter().chain(others).map(|prefix| (prefix.into_bytes().into(), None));
         let mut prefixes: Vec<Prefix> = shared.chain(private).collect();
         prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         let tables = tables.into_iter().map(|table| (table.def.name.to_lowercase(), table)).collect();

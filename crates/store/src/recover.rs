@@ -130,7 +130,8 @@ impl Store {
                 table.state.counters.units[place(tag.queue)].fetch_add(units, Ordering::Relaxed);
             }
         }
-        self.arena.watch(Box::new(Counting(tables)));
+        let counting: Arc<dyn Witness> = Arc::new(Counting(tables));
+        self.arena.watch(&counting);
     }
 
     /// Proves every row that an earlier process left and fills the ordered indexes, while everybody reads and writes.

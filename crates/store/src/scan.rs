@@ -86,7 +86,7 @@ impl TableScan {
     pub(crate) fn new(view: &View<'_>, table: &Arc<Table>) -> Self {
         Self {
             table: Arc::clone(table),
-            shape: view.store.arena.scan_shape(),
+            shape: view.store.arena.scan_shape(table.id()),
             group: 0,
             locations: Vec::new(),
             rows: RowStack::default(),

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use arena::{Arena, ArenaError, Hash, SegmentId};
+use arena::{Arena, ArenaError, Arenas, Hash, SegmentId};
 use parking_lot::{Mutex, RwLock};
 
 use crate::catalog::Catalog;
@@ -69,7 +69,9 @@ pub struct Opened {
 /// Every table over one arena.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) arena: Arena,
+    pub(crate) arena: Arenas,
+    /// The file of the tables that other processes may read; none where there cannot be such.
+    pub(crate) shared_path: Option<PathBuf>,
     pub(crate) clock: Clock,
     pub(crate) shards: Box<[Mutex<Shard>]>,
     /// Changed by one swap under `definitions`.
@@ -128,7 +130,12 @@ pub struct StoreUsage {
 }
 
 impl Store {
-    pub(crate) fn assemble(mut arena: Arena, options: &StoreOptions, catalog: Catalog) -> Self {
+    pub(crate) fn assemble(
+        mut arena: Arenas,
+        options: &StoreOptions,
+        shared_path: Option<PathBuf>,
+        catalog: Catalog,
+    ) -> Self {
         let shards = arena.take_tokens().into_iter().map(|token| Mutex::new(Shard::new(token))).collect();
         Self {
             shards,
@@ -150,6 +157,7 @@ impl Store {
             recovering: Recovering::default(),
             compute: OnceLock::new(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
+            shared_path,
             arena,
         }
     }

@@ -52,6 +52,9 @@ pub struct TableOptions {
     pub notify: Option<String>,
     /// Whether the primary key has an ordered index beside the hash index.
     pub ordered: bool,
+    /// Whether other processes may read the table in shared memory.
+    #[serde(skip_serializing_if = "is_off_switch")]
+    pub shared_memory: bool,
 }
 
 /// One option: all that parses, prints and documents it.
@@ -162,10 +165,17 @@ pub static OPTIONS: &[OptionDef] = &[
         reset: |options| options.ordered = false,
         print: |options, _| options.ordered.then(|| "on".into()),
     },
+    OptionDef {
+        name: "shared_memory",
+        meaning: "processes that may read the shared arena's file read the table there, without a request (on or off); a table that changes it loses its rows",
+        parse: |options, text, _| parse_switch(text).map(|on| options.shared_memory = on),
+        reset: |options| options.shared_memory = false,
+        print: |options, _| options.shared_memory.then(|| "on".into()),
+    },
 ];
 
 /// Options that the design names and this version does not have; a promise not kept must not be silent.
-const NOT_YET: &[&str] = &["shared_memory", "compress", "snapshot"];
+const NOT_YET: &[&str] = &["compress", "snapshot"];
 
 impl TableOptions {
     /// Sets one option from its text; `columns` are the table's, for options that name one.
@@ -346,6 +356,11 @@ fn parse_column(text: &str, columns: &[ColumnDef]) -> Result<usize, String> {
     find_column(columns, text).ok_or_else(|| "the table has no such column".into())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a field by reference")]
+fn is_off_switch(on: &bool) -> bool {
+    !*on
+}
+
 fn parse_switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" | "" => Ok(true),
@@ -425,6 +440,7 @@ mod tests {
             ("value", "body"),
             ("notify", "gone"),
             ("ordered", "on"),
+            ("shared_memory", "on"),
         ] {
             let mut options = set(name, text).unwrap();
             assert_eq!(options.list(&columns()), [(name, text.to_owned())]);
@@ -447,7 +463,7 @@ mod tests {
             ("weight", "100.01", "22023"),
             ("weight", "1.234", "22023"),
             ("weight", ".", "22023"),
-            ("shared_memory", "on", "0A000"),
+            ("shared_memory", "perhaps", "22023"),
             ("max_rows", "-1", "22023"),
             ("max_rows", "many", "22023"),
             ("prefix", "", "22023"),

@@ -13,6 +13,7 @@ mod expiry;
 mod limits;
 mod model;
 mod restart;
+mod sharing;
 mod torture;
 mod unique;
 mod write_set;

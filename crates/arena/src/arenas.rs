@@ -1,0 +1,586 @@
+//! Two arenas under one owner: a private one, and a second one whose file other users may be allowed to read.
+//!
+//! A file is a security domain: whoever may map it reads every table in it. So the tables that may be read live in a
+//! file of their own, with an index, segments and words for tables of its own, made when the first of them is. One bit
+//! says where a thing lies: of a table's number, so that every operation on a row knows its file, and of the places that
+//! are handed out (locations, segments, slots), so that they find their way back. In the files themselves the bit of a
+//! place is never set.
+//!
+//! What is one for both: the stamps, which the private file reserves; the memory limit ([`Budget`]); the locks of the
+//! shards; and commits, whose words and redo records are in the private file and name rows in either, so that one store
+//! commits both and recovery finishes both. The shared file belongs to one private file, by its instance; with any other
+//! it is not taken over.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use crate::commit::{CommitSlot, CommitState, Redo, RedoEntry};
+use crate::error::{ArenaError, CatalogueError, IndexFull};
+use crate::hint::Hits;
+use crate::index::{Entry, ScanShape, ShardToken};
+use crate::layout::{Hash, Location, SegmentId, SegmentTag, SlotId, TableId};
+use crate::proof::Witness;
+use crate::read::{Lookup, RowRead};
+use crate::recover::Recovery;
+use crate::row::RowParts;
+use crate::segments::Rows;
+use crate::settle::Settled;
+use crate::{Arena, Usage};
+
+/// The bit of a table's number that says that its rows lie in the shared arena.
+pub const SHARED_TABLES: u16 = 2048;
+/// The same of a segment: no arena has so many units.
+pub(crate) const SHARED_UNITS: u32 = 1 << 25;
+/// The same of a location, whose upper part is a unit.
+pub(crate) const SHARED_LOCATIONS: u64 = (SHARED_UNITS as u64) << 13;
+/// The same of a slot.
+pub(crate) const SHARED_SLOTS: u64 = 1 << 63;
+
+/// The same of the number of a chain that is to be proved: no shard depends on it.
+const SHARED_CHAINS: u64 = 1 << 63;
+
+/// The arenas of one owner.
+#[derive(Debug)]
+pub struct Arenas {
+    private: Arena,
+    shared: OnceLock<Arena>,
+}
+
+impl TableId {
+    /// Whether the table's rows lie in the shared arena.
+    #[inline]
+    pub fn is_shared(self) -> bool {
+        self.0 & SHARED_TABLES != 0
+    }
+}
+
+impl Arenas {
+    /// One owner's arenas; the shared one may come later.
+    pub fn new(private: Arena, shared: Option<Arena>) -> Self {
+        Self { private, shared: shared.map_or_else(OnceLock::new, OnceLock::from) }
+    }
+
+    /// The shared arena, if there is one.
+    pub fn shared(&self) -> Option<&Arena> {
+        self.shared.get()
+    }
+
+    /// Makes the shared arena in a file, which must not exist; one that is there is kept. `tick` and `first` are noted
+    /// in its log of checkpoints: every smaller stamp was issued before.
+    pub fn make_shared(&self, path: &Path, now_ns: u64, tick: u32, first: u64) -> Result<(), ArenaError> {
+        if self.shared.get().is_none() {
+            let made = Arena::create_shared(path, &self.private, now_ns)?;
+            made.checkpoints().record(tick, first);
+            // Whoever else made one meanwhile would have found the file in his way.
+            let _first = self.shared.set(made);
+        }
+        Ok(())
+    }
+
+    /// Tells readers of both that nothing in them counts any more.
+    pub fn retire(&self) {
+        self.each().for_each(Arena::retire);
+    }
+
+    /// Both arenas, or the one that there is.
+    fn each(&self) -> impl Iterator<Item = &Arena> {
+        std::iter::once(&self.private).chain(self.shared.get())
+    }
+
+    #[inline]
+    fn of(&self, is_shared: bool) -> &Arena {
+        // Without a shared arena nothing bears its bit; who asks all the same finds nothing in the private one.
+        if is_shared { self.shared.get().unwrap_or(&self.private) } else { &self.private }
+    }
+
+    #[inline]
+    fn of_table(&self, table: TableId) -> &Arena {
+        self.of(table.is_shared())
+    }
+
+    #[inline]
+    fn at(&self, location: Location) -> (&Arena, Location) {
+        let bits = location.bits();
+        (self.of(bits & SHARED_LOCATIONS != 0), Location::from_bits(bits & !SHARED_LOCATIONS))
+    }
+
+    #[inline]
+    fn in_segment(&self, segment: SegmentId) -> (&Arena, SegmentId) {
+        (self.of(segment.0 & SHARED_UNITS != 0), SegmentId(segment.0 & !SHARED_UNITS))
+    }
+
+    #[inline]
+    fn in_slot(&self, slot: SlotId) -> (&Arena, SlotId) {
+        (self.of(slot.0 & SHARED_SLOTS != 0), SlotId(slot.0 & !SHARED_SLOTS))
+    }
+}
+
+/// Finding and changing rows: see [`Arena`] and [`crate::Mapped`] for each.
+#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
+impl Arenas {
+    #[inline]
+    pub fn hash(&self, table: TableId, key: &[u8]) -> Hash {
+        self.of_table(table).hash(table, key)
+    }
+
+    #[inline]
+    pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
+        self.of_table(table).lookup(hash, table, key)
+    }
+
+    #[inline]
+    pub fn row(&self, location: Location) -> Option<RowRead<'_>> {
+        let (arena, location) = self.at(location);
+        arena.row(location)
+    }
+
+    #[inline]
+    pub fn find(&self, token: &ShardToken, hash: Hash, table: TableId, key: &[u8]) -> Option<Entry> {
+        let arena = self.of_table(table);
+        arena.find(token, hash, table, key).map(|Entry { slot, location }| Entry {
+            slot: arena.outer_slot(slot),
+            location: arena.outer_location(location),
+        })
+    }
+
+    #[inline]
+    pub fn find_location(&self, token: &ShardToken, hash: Hash, location: Location) -> Option<SlotId> {
+        let (arena, location) = self.at(location);
+        arena.find_location(token, hash, location).map(|slot| arena.outer_slot(slot))
+    }
+
+    pub fn insert(
+        &self,
+        token: &mut ShardToken,
+        hash: Hash,
+        table: TableId,
+        location: Location,
+    ) -> Result<SlotId, IndexFull> {
+        let (arena, location) = self.at(location);
+        arena.insert(token, hash, table, location).map(|slot| arena.outer_slot(slot))
+    }
+
+    #[inline]
+    pub fn replace(
+        &self,
+        token: &mut ShardToken,
+        slot: SlotId,
+        hash: Hash,
+        table: TableId,
+        location: Location,
+    ) {
+        let (arena, location) = self.at(location);
+        arena.replace(token, self.in_slot(slot).1, hash, table, location);
+    }
+
+    #[inline]
+    pub fn relocate(
+        &self,
+        token: &mut ShardToken,
+        slot: SlotId,
+        hash: Hash,
+        table: TableId,
+        location: Location,
+    ) {
+        let (arena, location) = self.at(location);
+        arena.relocate(token, self.in_slot(slot).1, hash, table, location);
+    }
+
+    #[inline]
+    pub fn remove(&self, token: &mut ShardToken, slot: SlotId) {
+        let (arena, slot) = self.in_slot(slot);
+        arena.remove(token, slot);
+    }
+
+    #[inline]
+    pub fn frequency(&self, slot: SlotId) -> u8 {
+        let (arena, slot) = self.in_slot(slot);
+        arena.frequency(slot)
+    }
+
+    #[inline]
+    pub fn set_frequency(&self, slot: SlotId, frequency: u8) {
+        let (arena, slot) = self.in_slot(slot);
+        arena.set_frequency(slot, frequency);
+    }
+
+    #[inline]
+    pub fn hits(&self, slot: SlotId, now: u32) -> Hits {
+        let (arena, slot) = self.in_slot(slot);
+        arena.hits(slot, now)
+    }
+
+    pub fn scan_shape(&self, table: TableId) -> ScanShape {
+        self.of_table(table).scan_shape()
+    }
+
+    pub fn scan_group(
+        &self,
+        token: &ShardToken,
+        shape: ScanShape,
+        group: u64,
+        table: TableId,
+        out: &mut Vec<Location>,
+    ) {
+        let arena = self.of_table(table);
+        let begin = out.len();
+        arena.scan_group(token, shape, group, table, out);
+        for location in &mut out[begin..] {
+            *location = arena.outer_location(*location);
+        }
+    }
+
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: Hash, table: TableId) {
+        self.of_table(table).prefetch_bucket(hash);
+    }
+
+    #[inline]
+    pub fn prefetch_row(&self, hash: Hash, table: TableId) {
+        self.of_table(table).prefetch_row(hash, table);
+    }
+
+    #[inline]
+    pub fn prefetch_location(&self, location: Location) {
+        let (arena, location) = self.at(location);
+        arena.prefetch_location(location);
+    }
+
+    #[inline]
+    pub fn prefetch_scan(&self, shape: ScanShape, group: u64, table: TableId) {
+        self.of_table(table).prefetch_scan(shape, group, table);
+    }
+}
+
+/// Rows and segments: see [`Arena`] for each.
+#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
+impl Arenas {
+    #[inline]
+    pub fn write_row(&self, location: Location, parts: &RowParts<'_>) {
+        let (arena, location) = self.at(location);
+        arena.write_row(location, parts);
+    }
+
+    pub fn write_filler(&self, location: Location, bytes: usize) {
+        let (arena, location) = self.at(location);
+        arena.write_filler(location, bytes);
+    }
+
+    #[inline]
+    pub fn stamp_row(&self, location: Location, stamp: u64) {
+        let (arena, location) = self.at(location);
+        arena.stamp_row(location, stamp);
+    }
+
+    pub fn set_expiry(&self, location: Location, expiry: u32) {
+        let (arena, location) = self.at(location);
+        arena.set_expiry(location, expiry);
+    }
+
+    pub fn set_lease(&self, location: Location, lease: u32) {
+        let (arena, location) = self.at(location);
+        arena.set_lease(location, lease);
+    }
+
+    /// Memory that one arena keeps for its next rows is the other's to have.
+    pub fn allocate(&self, units: u32, tag: &SegmentTag) -> Option<SegmentId> {
+        let arena = self.of_table(tag.table);
+        if self.shared.get().is_some() {
+            let missing = arena.commit_excess(units);
+            for other in self.each().filter(|other| missing > 0 && !std::ptr::eq(*other, arena)) {
+                other.release_units(missing);
+            }
+        }
+        arena.allocate(units, tag).map(|segment| arena.outer_segment(segment))
+    }
+
+    #[inline]
+    pub fn reserve(&self, segment: SegmentId, bytes: usize) -> Option<Location> {
+        let (arena, segment) = self.in_segment(segment);
+        arena.reserve(segment, bytes).map(|location| arena.outer_location(location))
+    }
+
+    #[inline]
+    pub fn release(&self, segment: SegmentId) {
+        let (arena, segment) = self.in_segment(segment);
+        arena.release(segment);
+    }
+
+    pub fn seal(&self, segment: SegmentId) {
+        let (arena, segment) = self.in_segment(segment);
+        arena.seal(segment);
+    }
+
+    pub fn is_sealed(&self, segment: SegmentId) -> bool {
+        let (arena, segment) = self.in_segment(segment);
+        arena.is_sealed(segment)
+    }
+
+    pub fn writers(&self, segment: SegmentId) -> u32 {
+        let (arena, segment) = self.in_segment(segment);
+        arena.writers(segment)
+    }
+
+    pub fn used(&self, segment: SegmentId) -> usize {
+        let (arena, segment) = self.in_segment(segment);
+        arena.used(segment)
+    }
+
+    pub fn tag(&self, segment: SegmentId) -> SegmentTag {
+        let (arena, segment) = self.in_segment(segment);
+        arena.tag(segment)
+    }
+
+    pub fn units(&self, segment: SegmentId) -> u32 {
+        let (arena, segment) = self.in_segment(segment);
+        arena.units(segment)
+    }
+
+    pub fn order(&self, segment: SegmentId) -> u64 {
+        let (arena, segment) = self.in_segment(segment);
+        arena.order(segment)
+    }
+
+    #[inline]
+    pub fn head_of(&self, location: Location) -> SegmentId {
+        let (arena, location) = self.at(location);
+        arena.outer_segment(arena.head_of(location))
+    }
+
+    #[inline]
+    pub fn add_live(&self, segment: SegmentId, bytes: usize) -> usize {
+        let (arena, segment) = self.in_segment(segment);
+        arena.add_live(segment, bytes)
+    }
+
+    #[inline]
+    pub fn sub_live(&self, segment: SegmentId, bytes: usize) -> usize {
+        let (arena, segment) = self.in_segment(segment);
+        arena.sub_live(segment, bytes)
+    }
+
+    pub fn live(&self, segment: SegmentId) -> usize {
+        let (arena, segment) = self.in_segment(segment);
+        arena.live(segment)
+    }
+
+    #[inline]
+    pub fn note_expiry(&self, segment: SegmentId, expiry: u32) {
+        let (arena, segment) = self.in_segment(segment);
+        arena.note_expiry(segment, expiry);
+    }
+
+    pub fn max_expiry(&self, segment: SegmentId) -> Option<u32> {
+        let (arena, segment) = self.in_segment(segment);
+        arena.max_expiry(segment)
+    }
+
+    pub fn rows(&self, segment: SegmentId, from_word: u32) -> Rows<'_> {
+        let (arena, segment) = self.in_segment(segment);
+        arena.rows(segment, from_word)
+    }
+
+    pub fn recycle(&self, segment: SegmentId) {
+        let (arena, segment) = self.in_segment(segment);
+        arena.recycle(segment);
+    }
+
+    /// Those of each arena by order of allocation.
+    pub fn segments(&self) -> Vec<SegmentId> {
+        let outer = |arena: &'_ Arena| {
+            let inner = arena.segments();
+            inner.into_iter().map(|segment| arena.outer_segment(segment)).collect::<Vec<_>>()
+        };
+        self.each().flat_map(outer).collect()
+    }
+
+    pub fn set_limit(&self, segment_bytes: u64) {
+        self.private.set_limit(segment_bytes);
+    }
+
+    pub fn free_bytes(&self) -> u64 {
+        self.private.free_bytes()
+    }
+
+    pub fn trim(&self) {
+        self.each().for_each(Arena::trim);
+    }
+
+    /// What both take.
+    pub fn usage(&self) -> Usage {
+        self.each().map(Arena::usage).fold(Usage::default(), |sum, one| Usage {
+            segments_bytes: sum.segments_bytes + one.segments_bytes,
+            committed_bytes: sum.committed_bytes + one.committed_bytes,
+            index_bytes: sum.index_bytes + one.index_bytes,
+            rows: sum.rows + one.rows,
+        })
+    }
+}
+
+/// Proving what an earlier process left: see [`Arena`] for each. A chain of the shared arena has a bit that says so.
+#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
+impl Arenas {
+    pub fn watch(&self, witness: &Arc<dyn Witness>) {
+        self.each().for_each(|arena| arena.watch(Arc::clone(witness)));
+    }
+
+    pub fn is_proved(&self) -> bool {
+        self.each().all(Arena::is_proved)
+    }
+
+    pub fn unproved(&self) -> Option<Range<u64>> {
+        let tagged = |arena: &Arena| {
+            let chains = arena.unproved()?;
+            let tag = if arena.is_shared { SHARED_CHAINS } else { 0 };
+            Some(chains.start | tag..chains.end | tag)
+        };
+        self.each().find_map(tagged)
+    }
+
+    pub fn prove(&self, token: &ShardToken, chain: u64) {
+        self.of(chain & SHARED_CHAINS != 0).prove(token, chain & !SHARED_CHAINS);
+    }
+
+    pub fn recovery(&self) -> Recovery {
+        self.each().map(Arena::recovery).fold(Recovery::default(), |sum, one| Recovery {
+            rows: sum.rows + one.rows,
+            dropped: sum.dropped + one.dropped,
+            redone: sum.redone + one.redone,
+        })
+    }
+
+    pub fn settle(&self) -> Settled {
+        let mut settled = Settled::default();
+        for arena in self.each() {
+            let own = arena.settle();
+            settled.segments.extend(own.segments.into_iter().map(|segment| arena.outer_segment(segment)));
+            settled.freed.extend(own.freed);
+            settled.overlapping.extend(own.overlapping.into_iter().map(|row| arena.outer_location(row)));
+        }
+        settled
+    }
+}
+
+/// What is one for both arenas, or done to both: see [`Arena`] for each.
+#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
+impl Arenas {
+    /// The tokens of both arenas' shards: whoever holds one may change the shard of its number in either.
+    pub fn take_tokens(&mut self) -> Vec<ShardToken> {
+        if let Some(shared) = self.shared.get_mut() {
+            drop(shared.take_tokens());
+        }
+        self.private.take_tokens()
+    }
+
+    #[inline]
+    pub fn next_stamp(&self) -> u64 {
+        self.private.next_stamp()
+    }
+
+    pub fn last_stamp(&self) -> u64 {
+        self.private.last_stamp()
+    }
+
+    #[inline]
+    pub fn epoch_ns(&self) -> u64 {
+        self.private.epoch_ns()
+    }
+
+    pub fn dead_below(&self, table: TableId) -> u64 {
+        self.of_table(table).dead_below(table)
+    }
+
+    pub fn set_dead_below(&self, table: TableId, stamp: u64) {
+        self.of_table(table).set_dead_below(table, stamp);
+    }
+
+    pub fn aged_below(&self, table: TableId) -> u64 {
+        self.of_table(table).aged_below(table)
+    }
+
+    pub fn set_aged_below(&self, table: TableId, stamp: u64) {
+        self.of_table(table).set_aged_below(table, stamp);
+    }
+
+    pub fn catalogue(&self) -> Option<Vec<u8>> {
+        self.private.catalogue()
+    }
+
+    /// Replaces the definitions: `all` in the private arena, and what readers are told in the shared one.
+    pub fn set_catalogue(&self, all: &[u8], shown: &[u8]) -> Result<(), CatalogueError> {
+        self.private.set_catalogue(all)?;
+        self.shared.get().map_or(Ok(()), |shared| shared.set_catalogue(shown))
+    }
+
+    pub fn heartbeat(&self, now_ns: u64) {
+        self.each().for_each(|arena| arena.heartbeat(now_ns));
+    }
+
+    /// Notes in both logs that every stamp below `stamp` was issued before `tick`.
+    pub fn note_checkpoint(&self, tick: u32, stamp: u64) {
+        self.each().for_each(|arena| arena.checkpoints().record(tick, stamp));
+    }
+
+    pub fn checkpoints(&self) -> crate::Checkpoints<'_> {
+        self.private.checkpoints()
+    }
+
+    #[inline]
+    pub fn split_due(&self) -> Option<usize> {
+        self.each().find_map(Arena::split_due)
+    }
+
+    pub fn split_due_for(&self, more: u64) -> Option<usize> {
+        self.each().find_map(|arena| arena.split_due_for(more))
+    }
+
+    pub fn split(&self, token: &mut ShardToken) -> bool {
+        self.split_for(token, 0)
+    }
+
+    pub fn split_for(&self, token: &mut ShardToken, more: u64) -> bool {
+        self.each().any(|arena| arena.split_for(token, more))
+    }
+
+    pub fn next_order(&self) -> u64 {
+        self.private.next_order()
+    }
+
+    pub fn claim_commit(&self) -> Option<CommitSlot> {
+        self.private.claim_commit()
+    }
+
+    #[inline]
+    pub fn commit_state(&self, slot: CommitSlot) -> CommitState {
+        self.private.commit_state(slot)
+    }
+
+    pub fn doom(&self, slot: CommitSlot) -> bool {
+        self.private.doom(slot)
+    }
+
+    pub fn seal_commit(&self, slot: CommitSlot, redo: &Redo) -> bool {
+        self.private.seal_commit(slot, redo)
+    }
+
+    pub fn reset_commit(&self, slot: CommitSlot) {
+        self.private.reset_commit(slot);
+    }
+
+    pub fn finish_commit(&self, slot: CommitSlot) {
+        self.private.finish_commit(slot);
+    }
+
+    pub fn write_redo(&self, entries: &[RedoEntry]) -> Option<Redo> {
+        self.private.write_redo(entries)
+    }
+
+    pub fn redo_done(&self, redo: &Redo, index: usize) {
+        self.private.redo_done(redo, index);
+    }
+
+    pub fn free_redo(&self, redo: Redo) {
+        self.private.free_redo(redo);
+    }
+}
