@@ -193,7 +193,7 @@ impl Arena {
     ) -> io::Result<Self> {
         let limit_units = (geometry.memory_bytes / UNIT_BYTES as u64).min(u64::from(layout.max_units));
         let budget =
-            owner.map_or_else(|| Arc::new(segments::Budget::new(limit_units)), |owner| owner.budget());
+            owner.map_or_else(|| Arc::new(segments::Budget::new(limit_units)), Self::budget);
         let slots = (layout.max_buckets + layout.max_overflow) * index::BUCKET_WORDS;
         Ok(Self {
             mapped: Mapped { is_shared: owner.is_some(), ..Mapped::new(map, layout, seed, slots as usize)? },

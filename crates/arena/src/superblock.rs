@@ -225,7 +225,7 @@ fn write_constants(map: &Map, layout: &Layout, seed: u64, now_ns: u64, owner: Op
         (word::BOOT + 1, boot[1]),
         // Both arenas of an owner count the same ticks.
         (word::EPOCH, owner.map_or(now_ns, |owner| owner.epoch_ns())),
-        (word::OWNER, owner.map_or(0, |owner| owner.instance())),
+        (word::OWNER, owner.map_or(0, Arena::instance)),
     ];
     for (at, value) in constants {
         map.store(at, value, Ordering::Relaxed);

@@ -126,7 +126,8 @@ impl Store {
         check_prefix(&catalog, &def, Some(table.id()))?;
         if def.options.shared_memory != table.def().options.shared_memory {
             self.change_file(&catalog, table, def)?;
-            return self.claim_new_prefix(name);
+            self.claim_new_prefix(name);
+            return Ok(());
         }
         self.check_reserves(&catalog, &def)?;
         // What has expired under the old rule stays dead, in the next process too.
@@ -136,15 +137,15 @@ impl Store {
             table.state.apply(table.def());
             return Err(error);
         }
-        self.claim_new_prefix(name)
+        self.claim_new_prefix(name);
+        Ok(())
     }
 
     /// A table that was given other options takes the keys that it answers to now.
-    fn claim_new_prefix(&self, name: &str) -> Result<(), DdlError> {
+    fn claim_new_prefix(&self, name: &str) {
         if let Some(table) = self.catalog().table(name) {
             self.claim_prefix(table);
         }
-        Ok(())
     }
 
     /// What tables have for themselves leaves room for the others.
