@@ -152,6 +152,36 @@ fn readers_read_on_through_a_stop_and_a_death_and_a_cold_start() {
     assert_eq!(seen().as_deref(), Some(&b"4"[..]));
 }
 
+#[test]
+fn of_many_who_miss_one_makes_the_row_and_the_others_wait_without_a_request() {
+    const CLIENTS: usize = 8;
+    let daemon = Daemon::start(&[]);
+    let first = client(&daemon);
+    let won = first.get_or_claim(b"k", 60).unwrap();
+    let Lookup::Due(place) = won else { panic!("its place is taken: {won:?}") };
+    assert!(place.meta.is_yours());
+    let clients: Vec<(Client, sqlcached_client::Table)> = (0..CLIENTS)
+        .map(|_| Client::connect(&Options::new(daemon.socket())).unwrap())
+        .map(|client| {
+            let table = client.table("memcached").unwrap();
+            (client, table)
+        })
+        .collect();
+    let requests = || daemon.connect().stat("cmd_get") + daemon.connect().stat("cmd_set");
+    let before = requests();
+    std::thread::scope(|scope| {
+        let wait = |(client, table): &(Client, sqlcached_client::Table)| {
+            client.wait(table, b"k", std::time::Duration::from_mins(1)).unwrap()
+        };
+        let waiting: Vec<_> = clients.iter().map(|own| scope.spawn(move || wait(own))).collect();
+        assert!(first.cas_key(b"k", b"made", 0, 0, place.meta.cas).unwrap());
+        for waiting in waiting {
+            assert_eq!(bytes(waiting.join().unwrap()).as_deref(), Some(&b"made"[..]));
+        }
+    });
+    assert_eq!(requests() - before, 1, "the one write");
+}
+
 /// A user and a group that own nothing here.
 const NOBODY: u32 = 65_534;
 
@@ -199,8 +229,8 @@ fn who_may_read_what_as_another_user() {
     chown(&shared, None, Some(NOBODY)).unwrap();
     let readable = tried(NOBODY, NOBODY, &shared);
     assert!(readable.len() == 1 && readable[0].starts_with("head"), "{readable:?}");
-    assert_eq!(bytes(client(&daemon).get_key(b"k").unwrap()), None, "the table was made anew");
-    drop(daemon);
+    // What a table that is shared already is told once more changes nothing.
+    assert_eq!(bytes(client(&daemon).get_key(b"k").unwrap()).as_deref(), Some(&b"v"[..]));
 }
 
 #[test]

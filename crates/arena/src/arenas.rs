@@ -547,6 +547,20 @@ impl Arenas {
         self.private.next_order()
     }
 
+    /// Wakes who waits for a row of the shared arena. Called after the row was published or removed.
+    pub fn wake(&self, hash: Hash) {
+        if let Some(shared) = self.shared.get() {
+            shared.wake(Arena::shard_of(hash));
+        }
+    }
+
+    /// Wakes who waits for any row.
+    pub fn wake_all(&self) {
+        if let Some(shared) = self.shared.get() {
+            shared.wake_all();
+        }
+    }
+
     pub fn claim_commit(&self) -> Option<CommitSlot> {
         self.private.claim_commit()
     }

@@ -184,6 +184,8 @@ pub(crate) mod word {
     pub(crate) const HEARTBEAT: u64 = 40;
     /// The commit words.
     pub(crate) const COMMITS: u64 = 64;
+    /// A word for each shard that changes when a lease on a row of it ends; the second half of the superblock.
+    pub(crate) const WAKES: u64 = 256;
 }
 
 /// [`word::STATE`] of a file that its owner uses no more: another one may be in its place.

@@ -87,6 +87,7 @@ mod shared_file;
 mod superblock;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 use std::io;
 use std::sync::Arc;
@@ -115,6 +116,7 @@ pub use row::{RowHead, RowParts};
 pub use segments::Rows;
 pub use settle::Settled;
 pub use shared_file::AttachBoth;
+pub use wait::Ticket;
 
 use layout::Layout;
 
@@ -192,8 +194,7 @@ impl Arena {
         owner: Option<&Self>,
     ) -> io::Result<Self> {
         let limit_units = (geometry.memory_bytes / UNIT_BYTES as u64).min(u64::from(layout.max_units));
-        let budget =
-            owner.map_or_else(|| Arc::new(segments::Budget::new(limit_units)), Self::budget);
+        let budget = owner.map_or_else(|| Arc::new(segments::Budget::new(limit_units)), Self::budget);
         let slots = (layout.max_buckets + layout.max_overflow) * index::BUCKET_WORDS;
         Ok(Self {
             mapped: Mapped { is_shared: owner.is_some(), ..Mapped::new(map, layout, seed, slots as usize)? },

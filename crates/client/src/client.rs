@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{Found, RowBuf};
+use store::{Clock, Found, RowBuf};
 
 use crate::attach::Attachment;
 use crate::error::Error;
-use crate::limits::{AHEAD, REPLY_TIMEOUT};
+use crate::limits::{AHEAD, ASK_AGAIN, LEASE_LOOK, REPLY_TIMEOUT};
 use crate::remote::Remote;
 use crate::reply::{Pipeline, Reply};
 use crate::row::Row;
@@ -247,6 +247,39 @@ impl Client {
             }
             Found::Miss => Some(Lookup::Miss),
             Found::Unanswered => None,
+        }
+    }
+
+    /// The value under a key of a table once nobody makes it anew any more, or after `at_most`, as it is then. In shared
+    /// memory nobody is asked meanwhile: this thread sleeps until the row is written, removed or flushed, or its lease
+    /// lapses. Returns at once where nobody makes the row anew.
+    pub fn wait(&self, table: &Table, key: &[u8], at_most: Duration) -> Result<Lookup, Error> {
+        let clock = Clock::System;
+        let end = u128::from(clock.now_ns()) + at_most.as_nanos();
+        loop {
+            let shared = self.resolve(table).map(|(shared, _)| shared);
+            let ticket = shared.as_ref().map_or(Ok(None), |shared| shared.ticket(key))?;
+            let found = self.get_from(table, key)?;
+            let left = end.saturating_sub(u128::from(clock.now_ns()));
+            let left = Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
+            if !found.is_made_by_another() || left.is_zero() {
+                return Ok(found);
+            }
+            match shared.zip(ticket) {
+                Some((shared, ticket)) => shared.reader.wait(ticket, left.min(LEASE_LOOK)),
+                None => std::thread::sleep(left.min(ASK_AGAIN)),
+            }
+        }
+    }
+
+    /// The value under a memcached key; the place of a missing one is taken for so many seconds. Of many who ask, one is
+    /// told that the value is theirs to make ([`Renewal::Yours`]); the others may [`Client::wait`].
+    pub fn get_or_claim(&self, key: &[u8], seconds: u32) -> Result<Lookup, Error> {
+        let mut pipeline = Pipeline::new();
+        pipeline.get_or_claim(key, seconds)?;
+        match self.run_one(pipeline)? {
+            Reply::Value(lookup) => Ok(lookup),
+            other => Err(unexpected(&other)),
         }
     }
 

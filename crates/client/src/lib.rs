@@ -82,6 +82,18 @@ impl<T> Lookup<T> {
     }
 }
 
+impl Lookup {
+    /// Whether another client was told to make the row anew.
+    pub fn is_made_by_another(&self) -> bool {
+        match self {
+            Self::Hit(value) | Self::Stale(value) | Self::Due(value) => {
+                value.meta.renewal == Renewal::Another
+            }
+            Self::Miss => false,
+        }
+    }
+}
+
 /// What a memcached client gets of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {

@@ -17,5 +17,9 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 /// After an arena could not be opened, or a table was not in it, it is looked for again at this distance.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// A waiting client looks again so often: a lease lapses by itself, and a daemon that was killed wakes nobody.
+pub(crate) const LEASE_LOOK: Duration = Duration::from_secs(1);
+/// A table that is not in shared memory wakes nobody: the daemon is asked so often.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// Keys whose buckets and rows are asked for together by `multi_get`: memory answers so many requests at once.
 pub(crate) const AHEAD: usize = 8;

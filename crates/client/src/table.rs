@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use store::{Ahead, Found, Freshness, Reader, Seen, SharedTable};
+use store::{Ahead, Found, Freshness, Reader, Seen, SharedTable, Ticket};
 
 use crate::error::Error;
 use crate::limits::AHEAD;
@@ -59,6 +59,16 @@ impl Shared {
     #[inline]
     pub(crate) fn value(&self, key: &[u8], now: store::Tick, out: &mut Vec<u8>) -> Result<Found, Error> {
         self.with_key(key, |key| self.reader.value(&self.table, key, now, out))
+    }
+
+    /// To be taken before a row that may be waited for is read.
+    pub(crate) fn ticket(&self, key: &[u8]) -> Result<Option<Ticket>, Error> {
+        let mut ticket = None;
+        self.with_key(key, |key| {
+            ticket = Some(self.reader.ticket(&self.table, key));
+            Found::Miss
+        })?;
+        Ok(ticket)
     }
 
     /// Asks memory for the buckets of some keys, then for their rows.

@@ -51,7 +51,7 @@ mod write;
 mod write_set;
 
 pub use alter::TableChange;
-pub use arena::{ArenaError, Hits};
+pub use arena::{ArenaError, Hits, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};
 pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Write};

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use arena::{ArenaError, Hash, Lookup, RowHead, RowRead, TableId};
+use arena::{ArenaError, Hash, Lookup, RowHead, RowRead, TableId, Ticket};
 use parking_lot::Mutex;
 
 use crate::catalog::BUILT_IN;
@@ -236,6 +237,17 @@ impl Reader {
             }
         }
         Found::Unanswered
+    }
+
+    /// To be taken before a row is read that is to be waited for: a change in between ends the waiting at once.
+    pub fn ticket(&self, table: &SharedTable, key: &[u8]) -> Ticket {
+        self.arena.ticket(self.arena.hash(table.id, key))
+    }
+
+    /// Sleeps until a lease on the row ends by a write, a removal or a flush, at most so long. It may wake for another
+    /// row.
+    pub fn wait(&self, ticket: Ticket, at_most: Duration) {
+        let _woken = self.arena.wait(ticket, at_most);
     }
 
     /// Asks memory for the index bucket of a key; [`Reader::prefetch_row`] is to follow.

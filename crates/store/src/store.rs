@@ -228,6 +228,9 @@ impl Store {
         // Release: pairs with the Acquire in `is_live`.
         table.state.limits.flushed_below.fetch_max(stamp, Ordering::Release);
         self.arena.set_dead_below(table.id(), table.state.limits.flushed_below.load(Ordering::Acquire));
+        if table.id().is_shared() {
+            self.arena.wake_all();
+        }
         // Whoever makes room next finds the flushed segments first.
         self.nothing_due.store(0, Ordering::Relaxed);
         self.departures.note_all(table);

@@ -392,7 +392,7 @@ impl Store {
         let maintained = table.state.maintained.load();
         if maintained.is_empty() {
             self.swap_slot(shard, table, change)?;
-            self.part_with(table, found, unique);
+            self.part_with(table, change, unique);
             return Ok(());
         }
         SWAP.with_borrow_mut(|scratch| {
@@ -412,19 +412,29 @@ impl Store {
             }
             self.reorder(&maintained, old, new_row, matches!(unique, Unique::Check(_)), &mut scratch.keys);
             // Last: a segment without live bytes is recycled at once, and an index entry must not outlive its row.
-            self.part_with(table, found, unique);
+            self.part_with(table, change, unique);
             Ok(())
         })
     }
 
     /// The version that was there is dead from here on.
-    fn part_with(&self, table: &Table, found: Option<Entry>, unique: Unique) {
-        if let Some(entry) = found {
+    fn part_with(&self, table: &Table, change: &SlotChange, unique: Unique) {
+        if let Some(entry) = change.found {
+            if table.id().is_shared() {
+                self.wake(change.hash, entry);
+            }
             // A commit announces its rows itself, when it has been published.
             if matches!(unique, Unique::Check(_)) {
                 self.announce(table, entry.location, Cause::Invalidate);
             }
             self.account_out(table, entry.location);
+        }
+    }
+
+    /// Wakes who waits for a row whose old version somebody made anew. Its bytes still stand there.
+    fn wake(&self, hash: Hash, old: Entry) {
+        if self.arena.row(old.location).is_some_and(|row| row.head().lease != 0) {
+            self.arena.wake(hash);
         }
     }
 

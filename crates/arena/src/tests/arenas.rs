@@ -228,6 +228,28 @@ fn a_shared_file_of_another_owner_is_put_out_of_use() {
 }
 
 #[test]
+fn who_waits_is_woken_and_who_looked_too_early_does_not_sleep() {
+    let files = Scratch::new("wait");
+    let (arenas, _) = files.create();
+    let reader = crate::Reader::open(&files.shared(), &[rustix::process::geteuid().as_raw()]).unwrap();
+    let hash = arenas.hash(SHARED, b"key");
+    let long = std::time::Duration::from_mins(2);
+    let early = reader.ticket(hash);
+    assert!(!reader.wait(early, std::time::Duration::from_millis(1)), "nobody woke it");
+    arenas.wake(hash);
+    assert!(reader.wait(early, long), "the word is another one");
+    // Three sleep at most until the word changes, however the threads run.
+    let ticket = reader.ticket(hash);
+    std::thread::scope(|scope| {
+        let waiters = [0, 1, 2].map(|_| scope.spawn(|| reader.wait(ticket, long)));
+        arenas.wake_all();
+        for waiter in waiters {
+            assert!(waiter.join().unwrap());
+        }
+    });
+}
+
+#[test]
 fn what_is_not_ours_is_neither_followed_nor_removed() {
     let files = Scratch::new("squat");
     let other = files.0.join("other");
