@@ -29,10 +29,10 @@ impl Mapped {
     /// The half of a word that the kernel compares: the one that counts.
     fn futex(&self, word: u64) -> &AtomicU32 {
         let word: *const AtomicU64 = &raw const self.map.words()[word as usize];
-        let half = if cfg!(target_endian = "little") { 0 } else { 1 };
+        let half = word.cast::<AtomicU32>().wrapping_add(usize::from(cfg!(target_endian = "big")));
         // SAFETY: both halves lie inside the word, which lives as long as the mapping, and an AtomicU32 needs less
         // alignment than an AtomicU64. Through this reference nobody but the kernel looks at the word.
-        unsafe { &*word.cast::<AtomicU32>().add(half) }
+        unsafe { &*half }
     }
 }
 
