@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sql::{Cancel, Column, Done, DoneKind, Executor, Limits, RowSink, Session, SqlError, TransactionStatus};
+use store::definition::{TableDef, ViewDef};
 use store::value::{Value, ValueRef};
 use store::{Clock, KeyBounds, ManualClock, RowBuf, Store, StoreOptions, Table};
 
@@ -56,11 +57,11 @@ pub struct Desk {
     cancel: Cancel,
 }
 
-/// Everything that can be seen of a store: the definitions' generation, and each table with its rows by key.
-type Picture = (u64, Vec<(String, Vec<SeenRow>)>);
+/// Everything that can be seen of a store: the views, and each table with its rows by key.
+type Picture = (Vec<ViewDef>, Vec<(TableDef, Vec<SeenRow>)>);
 
-/// Key, payload, version, deadline and flags of a row.
-type SeenRow = (Vec<u8>, Vec<u8>, u64, u32, u32);
+/// Key, values, version, deadline and flags of a row.
+type SeenRow = (Vec<u8>, String, u64, u32, u32);
 
 impl Desk {
     pub fn new() -> Self {
@@ -120,8 +121,8 @@ impl Desk {
 
     fn picture(&self) -> Picture {
         let catalog = self.store.catalog();
-        let tables = catalog.tables().map(|table| (table.name().to_owned(), self.rows(table))).collect();
-        (self.store.generation(), tables)
+        let tables = catalog.tables().map(|table| (seen_definition(table), self.rows(table))).collect();
+        (catalog.views().map(|view| ViewDef::clone(view)).collect(), tables)
     }
 
     fn rows(&self, table: &Arc<Table>) -> Vec<SeenRow> {
@@ -130,7 +131,7 @@ impl Desk {
         let mut row = RowBuf::new();
         let mut rows = Vec::new();
         while scan.next(&view, &mut row).expect("a row is read") {
-            rows.push(seen(&row));
+            rows.push(seen(table, &row));
         }
         rows.sort();
         rows
@@ -146,7 +147,7 @@ impl Desk {
                 let mut row = RowBuf::new();
                 let mut found = Vec::new();
                 while range.next(&view, &mut row).expect("a row is read") {
-                    found.push(seen(&row));
+                    found.push(seen(table, &row));
                 }
                 found.sort();
                 assert!(found == rows, "index {} of {} and its rows differ", index.name(), table.name());
@@ -155,8 +156,17 @@ impl Desk {
     }
 }
 
-fn seen(row: &RowBuf) -> SeenRow {
-    (row.key().to_vec(), row.payload().to_vec(), row.cas(), row.expiry(), row.client_flags())
+fn seen(table: &Table, row: &RowBuf) -> SeenRow {
+    let values: Vec<ValueRef<'_>> = (0..table.def().columns.len()).map(|at| table.column(row, at)).collect();
+    (row.key().to_vec(), format!("{values:?}"), row.cas(), row.expiry(), row.client_flags())
+}
+
+/// A definition without what counts its changes and says where values lie in rows.
+fn seen_definition(table: &Table) -> TableDef {
+    let mut def = TableDef { schema: 0, slots: None, ..table.def().clone() };
+    def.columns.iter_mut().for_each(|column| column.slot = None);
+    def.indexes.sort_by(|a, b| a.name.cmp(&b.name));
+    def
 }
 
 /// Whether the statement was a read. `CREATE TABLE ... AS` has the tag of one, but no rows to give.

@@ -84,11 +84,11 @@ fn of_tree(core: &Core, tree: &Stmt<'_>, text: &Numbered<'_>) -> Option<DirectPl
         Stmt::Delete {
             with: None,
             tbl_name,
+            indexed: None,
             where_clause,
             returning: None,
             order_by: None,
             limit: None,
-            ..
         } => {
             let (table, conditions) = table_and_conditions(core, tbl_name, where_clause.as_ref()?)?;
             DirectPlan::new(table, text.count, &conditions, Verb::Delete)

@@ -7,10 +7,11 @@ use store::definition::{DefinitionError, TypeMismatch};
 use store::scalar::Refusal;
 use store::{DdlError, ReadError, WriteError};
 
+use crate::rewrite;
 use crate::sqlite::Failure;
 use crate::text::token::{Kind, Token, Tokens, unquoted};
 
-/// Why a statement failed. Nothing of it was applied.
+/// Why a statement failed. Nothing of it was applied, unless it said `OR FAIL`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
     /// The SQLSTATE.
@@ -167,6 +168,11 @@ impl SqlError {
         Self::new(state::NOT_NULL, message)
     }
 
+    /// Whether a row broke a rule of its table, for which `INSERT OR ...` says what happens.
+    pub(crate) fn breaks_constraint(&self) -> bool {
+        [state::UNIQUE, state::NOT_NULL, state::CHECK].contains(&self.state)
+    }
+
     /// A failure of SQLite, with the text that it was compiled from.
     pub(crate) fn of_sqlite(failure: Failure, sql: &str) -> Self {
         // SQLite knows no place for a missing table.
@@ -208,6 +214,8 @@ const MESSAGES: &[(&str, &str)] = &[
     ("no such function", "42883"),
     ("wrong number of arguments to function", "42883"),
     ("no such index", state::UNKNOWN_OBJECT),
+    // `INDEXED BY` an index that does not have all rows that the statement asks for.
+    (rewrite::UNSOLVED, state::UNKNOWN_OBJECT),
     ("no such collation", state::UNKNOWN_OBJECT),
     ("no such window", state::UNKNOWN_OBJECT),
     ("syntax error", state::SYNTAX),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlite3_parser::ast::QualifiedName;
-use store::definition::{SqlType, ViewDef};
+use store::definition::SqlType;
 use store::value::{Value, ValueRef};
 use store::{Catalog, Expect, Store, Table, View, Write, WriteError, WriteSet};
 
@@ -20,11 +20,11 @@ use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::facts;
 use crate::function;
-use crate::hidden;
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
 use crate::prepared::Prepared;
+use crate::rewrite::{self, Rewritten};
 use crate::session::{Session, TransactionStatus};
-use crate::sqlite::{Connection, Row, Statement, heap};
+use crate::sqlite::{Connection, Failure, Row, Statement, heap};
 use crate::system::{self, Server, System};
 use crate::table::{Cancel, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
@@ -73,8 +73,8 @@ pub struct Executor {
     cache: Cache,
     /// The tables that the connection knows, by their registered name in lower case.
     registered: HashMap<String, Arc<Table>>,
-    /// The views that it knows, likewise.
-    views: HashMap<String, Arc<ViewDef>>,
+    /// The names of the views that it knows.
+    views: Vec<String>,
 }
 
 /// Takes no rows.
@@ -167,7 +167,7 @@ impl Executor {
         facts::register(&connection, &sight)?;
         let (own, since, written) = (None, 0, RefCell::default());
         let core = Core { store, sight, catalog, connection, system, limits, own, since, written };
-        let mut executor = Self { core, cache, registered: HashMap::new(), views: HashMap::new() };
+        let mut executor = Self { core, cache, registered: HashMap::new(), views: Vec::new() };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -202,8 +202,8 @@ impl Executor {
         let heap_bytes = self.core.limits.heap_bytes_max;
         self.core.sight.set_facts(session.facts);
         let result = heap::capped(heap_bytes, || self.run_current(session, sql, parameters, out));
+        session.facts = self.core.sight.facts();
         if let Ok(done) = &result {
-            session.facts = self.core.sight.facts();
             session.facts.note(done);
             session.set_effects(self.core.system.take_effects());
         }
@@ -467,23 +467,26 @@ impl Executor {
         }
         self.registered = registered;
         self.register_views()?;
-        let views = self.views.keys().cloned();
+        let views = self.views.iter().map(|name| name.to_lowercase());
         self.core.sight.set_known(self.registered.keys().cloned().chain(views));
         Ok(())
     }
 
-    /// Makes the connection know the catalogue's views.
+    /// Makes the connection know the catalogue's views, in the words that serve the tables of now best. All are made anew:
+    /// SQLite remembers what `*` stood for.
     fn register_views(&mut self) -> Result<(), SqlError> {
         let core = &self.core;
-        let views: HashMap<String, Arc<ViewDef>> =
-            core.catalog.views().map(|view| (view.name.to_lowercase(), Arc::clone(view))).collect();
-        for gone in self.views.values().filter(|view| !views.values().any(|other| other.id == view.id)) {
-            core.sight.defining(|| core.connection.drop_view(&gone.name))?;
+        for gone in std::mem::take(&mut self.views) {
+            core.sight.defining(|| core.connection.drop_view(&gone))?;
         }
-        for new in views.values().filter(|view| !self.views.values().any(|other| other.id == view.id)) {
-            core.sight.defining(|| core.connection.create_view(&new.name, &new.columns, &new.sql))?;
+        for view in core.catalog.views() {
+            // What brings indexes into play is sound where the text compiles, which was proved when the view was made.
+            let rewritten = rewrite::rewritten(&core.catalog, &view.sql).unwrap_or_default();
+            let text = rewritten.better.or(rewritten.needed);
+            let sql = text.as_deref().unwrap_or(&view.sql);
+            core.sight.defining(|| core.connection.create_view(&view.name, &view.columns, sql))?;
+            self.views.push(view.name.clone());
         }
-        self.views = views;
         Ok(())
     }
 }
@@ -564,6 +567,11 @@ impl Plan {
         }
     }
 
+    /// Whether a broken constraint ends the transaction.
+    pub(crate) fn rolls_back(&self) -> bool {
+        matches!(self, Self::Write(plan) if plan.rolls_back)
+    }
+
     /// What it is called, if it writes.
     pub(crate) fn writes(&self) -> Option<&'static str> {
         match self {
@@ -599,12 +607,7 @@ impl Plan {
 impl ReadPlan {
     fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
         let text = dollars_replaced(sql);
-        let (statement, end) = match core.with_hidden(&text) {
-            Some(statement) => (Some(statement), sql.len()),
-            None => Statement::prepare(&core.connection, &text)
-                .map_err(|failure| core.failed(SqlError::of_sqlite(failure, sql)))?,
-        };
-        refuse_tail(sql, end)?;
+        let statement = core.rewritten(&text, |failure| core.failed(SqlError::of_sqlite(failure, sql)))?;
         let Some(statement) = statement else {
             return Err(SqlError::new(state::SYNTAX, "a statement was expected"));
         };
@@ -716,12 +719,8 @@ impl Core {
 
     /// Compiles a part of a statement, made of its own text.
     pub(crate) fn compile(&self, sql: &str) -> Result<Statement, SqlError> {
-        let statement = match self.with_hidden(sql) {
-            Some(statement) => Some(statement),
-            None => {
-                Statement::prepare(&self.connection, sql).map_err(|failure| self.failed(failure.into()))?.0
-            }
-        };
+        let error = |failure: Failure| self.failed(failure.into());
+        let statement = self.rewritten(sql, error)?;
         let statement = statement.ok_or_else(|| SqlError::new(state::SYNTAX, "a statement was expected"))?;
         if !statement.is_read_only() {
             return Err(SqlError::new(state::FORBIDDEN, "a part of the statement would write"));
@@ -729,12 +728,48 @@ impl Core {
         Ok(statement)
     }
 
-    /// The statement compiled with hidden columns in the place of indexed expressions, where it has such. Its columns
-    /// are called as in the text, for only what follows `FROM` is replaced.
-    fn with_hidden(&self, sql: &str) -> Option<Statement> {
-        let rewritten = hidden::rewritten(&self.catalog, sql)?;
-        let (statement, end) = Statement::prepare(&self.connection, &rewritten).ok()?;
-        statement.filter(|_| refuse_tail(&rewritten, end).is_ok())
+    /// Compiles a text in the words that serve its tables best. Its columns are called as in the text, for only what
+    /// follows a `FROM` is replaced. `error` tells what is wrong with the text as it stands.
+    fn rewritten(
+        &self,
+        sql: &str,
+        error: impl Fn(Failure) -> SqlError,
+    ) -> Result<Option<Statement>, SqlError> {
+        let Rewritten { needed, better } = rewrite::rewritten(&self.catalog, sql)?;
+        let text = needed.as_deref().unwrap_or(sql);
+        let prepared = |text: String| {
+            let (statement, end) = Statement::prepare(&self.connection, &text).ok()?;
+            statement.filter(|_| refuse_tail(&text, end).is_ok())
+        };
+        match Statement::prepare(&self.connection, text) {
+            Ok((plain, end)) => {
+                refuse_tail(text, end)?;
+                Ok(better.and_then(prepared).or(plain))
+            }
+            Err(failure) => {
+                // Names were found to be clear: what is missing is that a partial index has all rows.
+                let unsolved = failure.message == rewrite::UNSOLVED;
+                let solved = better.filter(|_| unsolved).and_then(prepared);
+                solved.map(Some).ok_or_else(|| match &needed {
+                    None => error(failure),
+                    Some(_) => self.error_of_rewritten(sql, failure, &error),
+                })
+            }
+        }
+    }
+
+    /// A place in the new text is none in the user's, whose own mistakes are told by that.
+    fn error_of_rewritten(
+        &self,
+        sql: &str,
+        failure: Failure,
+        error: &impl Fn(Failure) -> SqlError,
+    ) -> SqlError {
+        let unsolved = SqlError { position: None, ..error(failure) };
+        match Statement::prepare(&self.connection, sql) {
+            Err(failure) if !rewrite::asks_for_index(sql) => error(failure),
+            _ => unsolved,
+        }
     }
 
     /// The columns of a compiled statement, typed where they come from a table unchanged.

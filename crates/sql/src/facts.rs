@@ -37,9 +37,14 @@ impl Facts {
     /// Takes note of a statement that worked.
     pub(crate) fn note(&mut self, done: &Done) {
         if WRITES.contains(&done.tag) {
-            self.changes = i64::try_from(done.affected).unwrap_or(i64::MAX);
-            self.total = self.total.saturating_add(self.changes);
+            self.note_rows(done.affected);
         }
+    }
+
+    /// Takes note of what a statement wrote, whether it worked or not.
+    pub(crate) fn note_rows(&mut self, rows: u64) {
+        self.changes = i64::try_from(rows).unwrap_or(i64::MAX);
+        self.total = self.total.saturating_add(self.changes);
     }
 
     /// Takes note of a number made for a row.

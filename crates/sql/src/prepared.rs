@@ -112,7 +112,11 @@ impl Core {
             session.note(notice, "");
         }
         let writes = prepared.plan().writes();
-        self.within(session, writes, |core| prepared.run(core, parameters, out))
+        let result = self.within(session, writes, |core| prepared.run(core, parameters, out));
+        if result.as_ref().is_err_and(SqlError::breaks_constraint) && prepared.plan().rolls_back() {
+            session.roll_back();
+        }
+        result
     }
 }
 

@@ -157,7 +157,6 @@ fn collations_order_and_compare() {
     assert_eq!(db.query("SELECT k FROM t WHERE a LIKE 'AB%' ORDER BY a DESC"), "2;1");
     assert_eq!(db.query("SELECT k FROM t ORDER BY a COLLATE BINARY"), "1;3;2");
     assert_eq!(db.state("CREATE TABLE u (a TEXT COLLATE nope)"), "42704");
-    assert_eq!(db.state("CREATE TABLE u (a TEXT COLLATE NOCASE PRIMARY KEY)"), "0A000");
 }
 
 #[test]
@@ -274,9 +273,8 @@ fn views_are_seen_by_every_connection() {
         ("CREATE VIEW x AS SELECT * FROM nope", "42P01"),
         ("CREATE VIEW x (a, b) AS SELECT 1", "42601"),
         ("DROP VIEW nope", "42P01"),
-        ("INSERT INTO v VALUES ('z')", "42809"),
-        ("UPDATE v SET b = 'z'", "42809"),
-        ("DELETE FROM v", "42809"),
+        ("INSERT INTO v VALUES ('z')", "23502"),
+        ("DELETE FROM w", "55000"),
     ] {
         assert_eq!(db.state(sql), state, "{sql}");
     }
@@ -470,6 +468,7 @@ fn definitions_outlive_the_process() {
         db.query("SELECT * FROM t WHERE length(a) = 2 AND b > 1 ORDER BY id"),
         "1,Ab,2,AB,5;2,cd,2,CD,5"
     );
+    db.store.recover();
     assert!(db.plan("SELECT * FROM t WHERE length(a) = 2 AND b > 1").contains("t_l"));
     assert_eq!(db.query("SELECT * FROM v ORDER BY c"), "AB,5;CD,5");
     assert_eq!(db.state("INSERT INTO t (a) VALUES ('NO')"), "23514");
@@ -581,4 +580,86 @@ fn definitions_with_nothing_to_do_say_so() {
     }
     db.run("DROP VIEW IF EXISTS v;\n DROP INDEX IF EXISTS t_a;\n DROP TABLE IF EXISTS t");
     assert_eq!(db.session.take_notices(), []);
+}
+
+/// Several changes of one statement are made together or not at all.
+#[test]
+fn a_change_that_fails_takes_back_those_before_it() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (a INT PRIMARY KEY, b TEXT DEFAULT 'b', c INT, d INT CHECK (d < 100), UNIQUE (c)) WITH (ttl = '1 min');
+CREATE INDEX t_b ON t (b);
+INSERT INTO t VALUES (1, 'x', 1, 10), (2, 'y', 2, 20)",
+    );
+    let shape = |db: &mut Db| {
+        let table = db.store.catalog().table("t").map(|table| table.def().clone()).expect("t is there");
+        let names = |names: Vec<&str>| names.join(",");
+        let columns = names(table.columns.iter().map(|column| column.name.as_str()).collect());
+        let mut indexes: Vec<&str> = table.indexes.iter().map(|index| index.name.as_str()).collect();
+        indexes.sort_unstable();
+        let indexes = names(indexes);
+        let checks = names(table.checks.iter().map(|check| check.name.as_str()).collect());
+        let default = format!("{:?}", table.columns[1].default);
+        let rows = db.query("SELECT * FROM t ORDER BY a");
+        format!("{columns} | {indexes} | {checks} | {default} | {:?} | {rows}", table.options.ttl_ms)
+    };
+    let before = shape(&mut db);
+    for (changes, state) in [
+        ("ADD COLUMN e INT DEFAULT 5, ADD CHECK (c > 1)", "23514"),
+        ("DROP COLUMN d, ADD COLUMN e INT", "2BP01"),
+        ("DROP CONSTRAINT t_d_check, DROP COLUMN d, ADD COLUMN d TEXT, DROP COLUMN absent", "42703"),
+        (
+            "ADD COLUMN e INT AS (c * 2), ALTER b SET DEFAULT 'z', ALTER b SET NOT NULL, ADD UNIQUE (e, absent)",
+            "42703",
+        ),
+        ("DROP CONSTRAINT t_c_key, ALTER c TYPE TEXT, ADD UNIQUE (b, c), ADD CHECK (c = '1')", "23514"),
+        ("SET (ttl = '5 min'), RENAME COLUMN b TO bb, RENAME TO other, ADD CHECK (a > 1)", "23514"),
+        ("ADD COLUMN e INT DEFAULT 1 UNIQUE", "23505"),
+        ("ADD COLUMN e INT; DROP COLUMN c", "42601"),
+    ] {
+        assert_eq!(db.state(&format!("ALTER TABLE t {changes}")), state, "{changes}");
+        assert_eq!(shape(&mut db), before, "{changes}");
+        assert_eq!(db.state("INSERT INTO t VALUES (3, 'z', 2, 1)"), "23505", "{changes}");
+        assert_eq!(db.query("SELECT a FROM t WHERE c = 2 AND b = 'y' AND d = 20"), "2", "{changes}");
+    }
+    db.run(
+        "ALTER TABLE t ADD COLUMN e INT UNIQUE, ADD COLUMN f TEXT DEFAULT 'f' CHECK (f <> ''), DROP CONSTRAINT t_d_check, DROP COLUMN d",
+    );
+}
+
+/// PostgreSQL's words in definitions mean what they mean in queries.
+#[test]
+fn definitions_speak_postgresqls_dialect() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (
+    id INT PRIMARY KEY,
+    name TEXT CHECK (name ILIKE 'a%' AND length(name)::int > 1) DEFAULT 'ab'::text,
+    at TIMESTAMPTZ DEFAULT now() + interval '1 day' NOT NULL,
+    n INT DEFAULT '4'::int + 1,
+    day DATE GENERATED ALWAYS AS (at::date) STORED,
+    CONSTRAINT small CHECK (n::text ~ '^[0-9]+$' AND n <> ALL(ARRAY[7, 8]))
+);
+INSERT INTO t (id) VALUES (1);
+INSERT INTO t (id, name, at) VALUES (2, 'Anna', '2026-11-21 20:00+01')",
+    );
+    assert_eq!(db.query("SELECT name, n, at > now() + interval '23 hours' FROM t WHERE id = 1"), "ab,5,1");
+    assert_eq!(db.query("SELECT day, n FROM t WHERE id = 2"), "2026-11-21,5");
+    assert_eq!(db.state("INSERT INTO t (id, name) VALUES (3, 'bob')"), "23514");
+    assert_eq!(db.error("INSERT INTO t (id, n) VALUES (3, 7)").state, "23514");
+    db.run(
+        "CREATE INDEX t_day ON t USING btree ((at::date), n DESC) WHERE name ILIKE 'a%';
+CREATE VIEW recent AS SELECT id, at::date AS day, '1'::int AS one FROM t WHERE at > now() - interval '1 year' AND name ILIKE 'an%';
+CREATE TABLE copy AS SELECT id, n::text AS n FROM t WHERE name ~ '^A';
+ALTER TABLE copy ADD COLUMN at TIMESTAMPTZ DEFAULT '2026-11-21 20:00+01'::timestamptz, ADD CHECK (id::text <> '9');
+ALTER TABLE copy ALTER COLUMN n SET DEFAULT (17::text || 'x');
+ALTER TABLE copy ALTER COLUMN n TYPE INT USING n::int * 2",
+    );
+    let plan = db.plan("SELECT id FROM t WHERE at::date = '2026-11-21' AND name ILIKE 'a%'");
+    assert!(plan.contains("t_day"), "{plan}");
+    assert_eq!(db.query("SELECT id, day, one FROM recent"), "2,2026-11-21,1");
+    assert_eq!(db.query("SELECT id, n, at FROM copy"), "2,10,2026-11-21 19:00:00+00:00");
+    assert_eq!(db.state("INSERT INTO copy (id, n) VALUES (9, 1)"), "23514");
+    let error = db.error("CREATE TABLE u (a INT CHECK (a::absent > 1))");
+    assert_eq!((error.state, error.position.is_some()), ("42704", true), "{error}");
 }

@@ -19,7 +19,7 @@ fn a_session_knows_what_it_wrote() {
     assert_eq!(db.state("INSERT INTO t VALUES (100, 'a'), (7, 'taken')"), "23505");
     assert_eq!(
         db.query("SELECT changes(), total_changes(), last_insert_rowid()"),
-        "2,5,8",
+        "0,5,8",
         "a failure wrote nothing"
     );
     db.run("INSERT OR IGNORE INTO t VALUES (7, 'ignored')");

@@ -8,7 +8,7 @@ use super::table::collation;
 use crate::compute::check_definition;
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
-use crate::hidden::predicate_column;
+use crate::rewrite::predicate_column;
 use crate::system;
 use crate::text::parse::Sql;
 use crate::text::token::unquoted;

@@ -10,6 +10,8 @@ mod view;
 
 use sqlite3_parser::ast::{QualifiedName, Stmt};
 
+use store::definition::{IndexDef, TableDef};
+
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
 use crate::function::TABLE_FUNCTIONS;
@@ -65,7 +67,7 @@ pub(crate) fn run(core: &Core, kind: StatementKind, sql: &str) -> Result<Defined
         StatementKind::Upkeep => upkeep::run(core, sql).map(Defined::from),
         _ => {
             let (text, settings) = split_parameters(sql)?;
-            let (text, replace) = prepare::prepared(&text)?;
+            let (text, replace) = prepare::prepared(core, &text)?;
             with_tree(&text, |tree| run_tree(core, tree, &settings, replace))
         }
     }
@@ -167,10 +169,21 @@ fn drop_table(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<
     }
 }
 
+/// Whether a constraint stands for a key that compares otherwise than by its bytes.
+fn is_of_key(def: &TableDef, name: &str) -> bool {
+    let is_so = |index: &IndexDef| index.constraint && index.columns == def.primary_key;
+    def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name) && is_so(index))
+}
+
 fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
     const TAG: &str = "DROP INDEX";
     check_schema(name)?;
     let name = unquoted(name.name.0);
+    let owner = core.catalog.index_owner(&name).map(|table| table.def());
+    if owner.is_some_and(|def| is_of_key(def, &name)) {
+        let message = format!("index \"{name}\" says which keys of the table are the same");
+        return Err(SqlError::new(state::DEPENDED_ON, message));
+    }
     match core.store.drop_index(&name) {
         Err(error) if error.state == state::UNKNOWN_OBJECT && if_exists => {
             Ok(Defined::missing(TAG, "index", &name))

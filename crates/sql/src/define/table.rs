@@ -64,6 +64,8 @@ pub(super) struct TableMaker {
     pub(super) def: TableDef,
     /// What `UNIQUE` names; their indexes get their names last.
     unique: Vec<IndexDef>,
+    /// The collations that `PRIMARY KEY (a COLLATE ...)` names; empty: the columns' own.
+    key_collations: Vec<Option<Collation>>,
 }
 
 impl TableMaker {
@@ -83,17 +85,17 @@ impl TableMaker {
     }
 
     pub(super) fn new(name: &str) -> Self {
-        Self { def: TableDef::new(name, Vec::new(), Vec::new()), unique: Vec::new() }
+        Self::of(TableDef::new(name, Vec::new(), Vec::new()))
     }
 
     /// A maker that goes on with a table that is there.
     pub(super) fn of(def: TableDef) -> Self {
-        Self { def, unique: Vec::new() }
+        Self { def, unique: Vec::new(), key_collations: Vec::new() }
     }
 
-    /// Whether a `UNIQUE` was met.
-    pub(super) fn has_unique(&self) -> bool {
-        !self.unique.is_empty()
+    /// The names of the `UNIQUE`s that were met; an empty one is none.
+    pub(super) fn take_unique(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unique).into_iter().map(|index| index.name).collect()
     }
 
     pub(super) fn column(&mut self, definition: &ColumnDefinition<'_>) -> Result<(), SqlError> {
@@ -148,7 +150,8 @@ impl TableMaker {
                 if !self.def.primary_key.is_empty() {
                     return Err(two_keys(&self.def.name));
                 }
-                self.def.primary_key = self.key_columns(columns)?.columns;
+                let key = self.key_columns(columns)?;
+                (self.def.primary_key, self.key_collations) = (key.columns, key.collations);
                 for &column in &self.def.primary_key {
                     self.def.columns[column].not_null = true;
                 }
@@ -200,10 +203,12 @@ impl TableMaker {
             self.def.options.set(name, value, &self.def.columns)?;
         }
         self.number_the_key();
+        self.unique.splice(..0, self.collated_key());
         for unique in std::mem::take(&mut self.unique) {
             // The primary key is unique already.
-            let is_key = unique.columns == self.def.primary_key && unique.collations.is_empty();
-            if !is_key {
+            let is_key = unique.columns == self.def.primary_key && self.is_binary(&unique);
+            let known = self.def.indexes.iter().any(|index| is_same_constraint(index, &unique));
+            if !is_key && !known {
                 let name =
                     if unique.name.is_empty() { self.unique_name(&unique.columns) } else { unique.name };
                 self.def.indexes.push(IndexDef { name, constraint: true, ..unique });
@@ -213,6 +218,22 @@ impl TableMaker {
         self.def.validate()?;
         check_definition(&self.def)?;
         Ok(self.def)
+    }
+
+    /// The unique index of a key whose texts are not compared by their bytes: rows lie under the bytes of their key, so
+    /// two of them may have what is one key.
+    fn collated_key(&self) -> Option<IndexDef> {
+        let key = IndexDef {
+            collations: self.key_collations.clone(),
+            ..IndexDef::new(String::new(), self.def.primary_key.clone(), true)
+        };
+        (!self.is_binary(&key) && !self.def.indexes.iter().any(|index| is_same_constraint(index, &key)))
+            .then_some(key)
+    }
+
+    /// Whether an index compares texts by their bytes.
+    fn is_binary(&self, index: &IndexDef) -> bool {
+        (0..index.columns.len()).all(|at| index.collation(at, &self.def.columns).is_binary())
     }
 
     /// `INTEGER PRIMARY KEY` numbers its rows, as in SQLite.
@@ -232,6 +253,11 @@ impl TableMaker {
             self.def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name))
         })
     }
+}
+
+/// Whether a constraint says of the same columns the same as another.
+fn is_same_constraint(index: &IndexDef, other: &IndexDef) -> bool {
+    index.constraint && index.columns == other.columns && index.collations == other.collations
 }
 
 /// A name that is not taken: this one, or the first with a number behind it.
@@ -309,10 +335,6 @@ fn check_made_columns(def: &TableDef) -> Result<(), SqlError> {
         }
         if made && def.options.value == Some(at) {
             return bad(format!("generated column \"{}\" cannot be what memcached clients set", column.name));
-        }
-        if def.is_key(at) && !column.collation.is_binary() {
-            return Err(SqlError::not_supported(format!("COLLATE of key column \"{}\"", column.name))
-                .with_hint("keys compare by their bytes; add a UNIQUE index with the collation"));
         }
     }
     if def.columns.iter().filter(|column| column.identity.is_some()).count() > 1 {

@@ -13,6 +13,12 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn quantified(&mut self, left: Out<'a>, operator: Token<'a>, all: bool) -> Step<Out<'a>> {
         let Some(mut list) = self.parenthesis()? else { return Ok(left) };
         let mut left = left;
+        // An array that is written out needs no query for its elements.
+        let written = match &*list.form {
+            Form::List(parts) => parts.first().filter(|only| parts.len() == 1 && is_written(only)).cloned(),
+            _ => None,
+        };
+        list = written.unwrap_or(list);
         if let Some(ty) = left.ty {
             self.suggest_array(&mut list, ty)?;
         } else if let Some(ty) = list.ty.filter(|ty| ty.is_array()) {
@@ -117,6 +123,10 @@ impl<'a> Translator<'a, '_> {
         out.label = label;
         Ok(out)
     }
+}
+
+fn is_written(out: &Out<'_>) -> bool {
+    matches!(*out.form, Form::Array(_))
 }
 
 /// The elements of `ARRAY[...]` as JSON.

@@ -139,6 +139,21 @@ pub(crate) fn translate(catalog: &Catalog, sql: &str) -> Result<Option<Translate
     Ok(Some(last))
 }
 
+/// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose columns
+/// it may name.
+pub(crate) fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
+    let tokens = token::tokens(sql)?;
+    let mut names = Names::of(catalog, &tokens);
+    if let Some(table) = table.and_then(|name| catalog.table(name)) {
+        names.add(table);
+    }
+    if tokens.iter().any(|token| token.is("SELECT")) {
+        return Ok(translate(catalog, sql)?.map_or_else(|| sql.to_owned(), |translated| translated.sql));
+    }
+    let passed = pass(sql, &tokens, &names, &HashMap::new())?;
+    Ok(passed.map_or_else(|| sql.to_owned(), |(translated, _)| translated.sql))
+}
+
 type Passed = Option<(Translated, HashMap<String, SqlType>)>;
 
 fn pass(

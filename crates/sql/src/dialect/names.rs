@@ -31,8 +31,7 @@ impl Names {
                 continue;
             }
             if let Some(table) = catalog.table(&name) {
-                names.add_columns(table);
-                names.tables.insert(name, Arc::clone(table));
+                names.add(table);
             } else {
                 for (column, ty) in system::columns_of(&name) {
                     names.add_column(column, Some(ty));
@@ -45,6 +44,13 @@ impl Names {
             }
         }
         names
+    }
+
+    /// A table that the statement is about.
+    pub(super) fn add(&mut self, table: &Arc<Table>) {
+        if self.tables.insert(table.name().to_lowercase(), Arc::clone(table)).is_none() {
+            self.add_columns(table);
+        }
     }
 
     fn add_columns(&mut self, table: &Table) {

@@ -8,7 +8,7 @@ use store::{BUILT_IN, Catalog, Index, Table};
 use super::keywords::is_keyword;
 use super::oid::{Named, oid_of_name, oid_of_table};
 use crate::executor::type_of;
-use crate::hidden::predicate_of;
+use crate::rewrite::predicate_of;
 use crate::table::{Column, Shape};
 use crate::text::token::quoted_name;
 

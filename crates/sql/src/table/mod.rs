@@ -70,8 +70,7 @@ impl Module for TableModule {
 
     fn best_index(&self, request: &mut Request<'_>) -> bool {
         let choice = plan::choose(self.sight.store(), &self.table, &self.shape, request);
-        choice.answer(request, |plan| self.number_of(plan));
-        true
+        choice.map(|choice| choice.answer(request, |plan| self.number_of(plan))).is_some()
     }
 
     fn open(self: &Rc<Self>) -> TableCursor {

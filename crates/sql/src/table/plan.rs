@@ -8,6 +8,7 @@ use store::{Index, KeyBounds, Store, Table};
 
 use super::coerce::{Sought, bound, sought};
 use super::column::{Column, Head, Shape};
+use crate::rewrite::Forced;
 use crate::sqlite::{Constraint, Operator, Request};
 
 /// What SQLite's planner counts in: reading one row of a table scan is about 1.
@@ -28,6 +29,10 @@ const IN_VALUES: u64 = 10;
 const RANGE_SHARE: u64 = 4;
 /// The share that `LIKE` with an unknown pattern takes.
 const LIKE_SHARE: u64 = 8;
+/// SQLite trusts a table with as many conditions at most; the others it checks again, whatever the table says.
+const NOT_CHECKED_MAX: usize = 16;
+/// What comes behind the equal columns: two ends of a range, a predicate, the argument itself.
+const BEHIND_EQUAL: usize = 4;
 /// What `EXPLAIN QUERY PLAN` says of a scan.
 const PLAIN_SCAN: &str = "every row";
 
@@ -101,20 +106,21 @@ pub(crate) struct Choice {
     ordered: bool,
     /// In the order of the plan's arguments.
     takes: Vec<Constraint>,
+    /// Of these, the one that holds by the plan alone.
+    holds: Option<Constraint>,
 }
 
 impl Choice {
     /// Tells SQLite.
     pub(crate) fn answer(self, request: &mut Request<'_>, number: impl FnOnce(Plan) -> i32) {
-        // The executor's own conditions hold by construction; all others SQLite checks again.
-        let omit = matches!(self.plan, Plan::List | Plan::Pick);
         for (argument, constraint) in self.takes.iter().enumerate() {
             // A list is taken whole. Were SQLite to loop over it, it would compare each value as one without a
             // type, and `text IN (SELECT number ...)` would miss rows.
             if constraint.operator == Operator::Equal && request.is_in(*constraint) {
                 request.take_in_at_once(*constraint);
             }
-            request.take(*constraint, argument, omit);
+            // All others SQLite checks again.
+            request.take(*constraint, argument, self.holds == Some(*constraint));
         }
         if self.unique {
             request.set_unique();
@@ -165,13 +171,24 @@ struct Planner<'p, 'a> {
     conditions: Vec<Condition<'a>>,
     order: Vec<(i32, bool)>,
     rows: u64,
+    /// What the statement asks for, and the condition by which it does.
+    forced: Option<(Forced, Constraint)>,
 }
 
-/// The cheapest way to read the table under the conditions at hand.
-pub(crate) fn choose(store: &Store, table: &Table, shape: &Shape, request: &mut Request<'_>) -> Choice {
+/// The cheapest way to read the table under the conditions at hand; `None` where the statement asks for an index that
+/// does not have all of its rows.
+pub(crate) fn choose(
+    store: &Store,
+    table: &Table,
+    shape: &Shape,
+    request: &mut Request<'_>,
+) -> Option<Choice> {
     let constraints: Vec<Constraint> = request.constraints().collect();
-    if let Some(special) = special(shape, &constraints) {
-        return special;
+    let forced = forced(shape, &constraints, request);
+    if forced.is_none()
+        && let Some(special) = special(shape, &constraints)
+    {
+        return Some(special);
     }
     let conditions = constraints.into_iter().filter(|constraint| constraint.operator != Operator::Other);
     let conditions: Vec<Constraint> = conditions.collect();
@@ -194,36 +211,68 @@ pub(crate) fn choose(store: &Store, table: &Table, shape: &Shape, request: &mut 
         conditions: conditions.collect(),
         order: request.order_by(),
         rows: table.rows().max(1),
+        forced,
     };
     planner.cheapest()
 }
 
+/// The condition on one of the executor's own columns.
+fn own(shape: &Shape, constraints: &[Constraint], head: Head) -> Option<Constraint> {
+    let is_own = |constraint: &&Constraint| {
+        constraint.operator == Operator::Equal
+            && usize::try_from(constraint.column).ok().and_then(|at| shape.column(at))
+                == Some(Column::Head(head))
+    };
+    constraints.iter().find(is_own).copied()
+}
+
+/// `INDEXED BY`, which the table's argument says.
+fn forced(
+    shape: &Shape,
+    constraints: &[Constraint],
+    request: &mut Request<'_>,
+) -> Option<(Forced, Constraint)> {
+    let constraint = own(shape, constraints, Head::List)?;
+    let Some(ValueRef::Integer(argument)) = request.literal(constraint) else { return None };
+    Some((Forced::of_argument(argument)?, constraint))
+}
+
 /// The executor's own ways, which beat all others.
 fn special(shape: &Shape, constraints: &[Constraint]) -> Option<Choice> {
-    for (head, plan, words) in [(Head::List, Plan::List, "row list"), (Head::Pick, Plan::Pick, "picked rows")]
-    {
-        let found = constraints.iter().find(|constraint| {
-            constraint.operator == Operator::Equal
-                && usize::try_from(constraint.column).ok().and_then(|at| shape.column(at))
-                    == Some(Column::Head(head))
-        });
-        if let Some(constraint) = found {
-            return Some(Choice {
-                plan,
-                words: words.to_owned(),
-                rows: 1,
-                cost: 1.0,
-                unique: false,
-                ordered: false,
-                takes: vec![*constraint],
-            });
-        }
-    }
-    None
+    let ways = [(Head::List, Plan::List, "row list"), (Head::Pick, Plan::Pick, "picked rows")];
+    ways.into_iter().find_map(|(head, plan, words)| {
+        let constraint = own(shape, constraints, head)?;
+        Some(Choice {
+            plan,
+            words: words.to_owned(),
+            rows: 1,
+            cost: 1.0,
+            unique: false,
+            ordered: false,
+            takes: vec![constraint],
+            holds: Some(constraint),
+        })
+    })
 }
 
 impl Planner<'_, '_> {
-    fn cheapest(&self) -> Choice {
+    fn cheapest(&self) -> Option<Choice> {
+        let Some((forced, constraint)) = self.forced else { return Some(self.cheapest_of_all()) };
+        let mut choice = match forced {
+            Forced::NoIndex => Some(self.by_key().unwrap_or_else(|| self.scan())),
+            Forced::Index(at) if at < self.table.indexes().len() => {
+                // One that is still being filled has to be waited for: every row will do until then.
+                let filling = !self.table.indexes()[at].is_usable();
+                self.by_index(at).or_else(|| filling.then(|| self.scan()))
+            }
+            Forced::Index(_) => self.by_key(),
+        }?;
+        choice.takes.push(constraint);
+        choice.holds = Some(constraint);
+        Some(choice)
+    }
+
+    fn cheapest_of_all(&self) -> Choice {
         let sort = !self.order.is_empty();
         let indexes = (0..self.table.indexes().len()).filter_map(|index| self.by_index(index));
         let all = self.by_key().into_iter().chain(indexes);
@@ -239,6 +288,7 @@ impl Planner<'_, '_> {
             unique: false,
             ordered: false,
             takes: Vec::new(),
+            holds: None,
         }
     }
 
@@ -304,6 +354,7 @@ impl Planner<'_, '_> {
             unique,
             ordered: unique,
             takes: found.iter().map(|condition| condition.constraint).collect(),
+            holds: None,
         })
     }
 
@@ -311,13 +362,16 @@ impl Planner<'_, '_> {
     fn by_index(&self, position: usize) -> Option<Choice> {
         let index = &self.table.indexes()[position];
         let columns = &index.def().columns;
-        if !index.is_usable() || !self.implies_predicate(index) {
+        let predicate = index.def().predicate.map(|predicate| self.predicate_holds(predicate));
+        if !index.is_usable() || predicate.is_some_and(|condition| condition.is_none()) {
             return None;
         }
         let mut plan = IndexPlan { index: position, ..IndexPlan::default() };
         let mut takes: Vec<&Condition<'_>> = Vec::new();
         let mut words = Vec::new();
-        for (at, &column) in columns.iter().enumerate() {
+        // The argument that forces the index comes behind the conditions, and must not be checked again.
+        let most = if self.forced.is_some() { NOT_CHECKED_MAX - BEHIND_EQUAL } else { columns.len() };
+        for (at, &column) in columns.iter().enumerate().take(most) {
             let operators = [Operator::Equal, Operator::Is, Operator::IsNull];
             let Some(condition) = self.find(Some(column), index.collation(at), &operators) else { break };
             plan.equal.push(condition.equal(takes.len()));
@@ -328,12 +382,14 @@ impl Planner<'_, '_> {
             let collation = index.collation(plan.equal.len());
             self.take_range((next, collation), &mut plan, &mut takes, &mut words);
         }
+        // It is taken, so that SQLite knows what this way of reading rests on.
+        takes.extend(predicate.flatten());
         let values = combinations(&plan.equal);
         let (ordered, reverse) = self.order_of(index, plan.equal.len());
         // One range after the other has no order as a whole.
         let ordered = ordered && values == 1;
         plan.reverse = ordered && reverse;
-        if takes.is_empty() && !ordered && index.def().predicate.is_none() {
+        if takes.is_empty() && !ordered && index.def().predicate.is_none() && self.forced.is_none() {
             return None;
         }
         let rows = self.estimate(index, &plan, &takes);
@@ -354,6 +410,7 @@ impl Planner<'_, '_> {
             unique,
             ordered,
             takes: takes.iter().map(|condition| condition.constraint).collect(),
+            holds: None,
         })
     }
 
@@ -391,10 +448,9 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether a partial index has every row that the conditions leave, for they say that its predicate is true.
-    fn implies_predicate(&self, index: &Index) -> bool {
-        let Some(predicate) = index.def().predicate else { return true };
-        self.conditions.iter().any(|condition| {
+    /// The condition by which a partial index has every row that is asked for: it says that the predicate is true.
+    fn predicate_holds(&self, predicate: usize) -> Option<&Condition<'_>> {
+        self.conditions.iter().find(|condition| {
             condition.constraint.operator == Operator::Equal
                 && self.is_about(condition.constraint, Some(predicate))
                 && condition.literal == Some(ValueRef::Integer(1))

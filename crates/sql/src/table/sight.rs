@@ -184,6 +184,13 @@ impl Sight {
         self.facts.set(facts);
     }
 
+    /// Takes note of a statement that failed when so many rows were written.
+    pub(crate) fn note_failed(&self, written: u64) {
+        let mut facts = self.facts.get();
+        facts.note_rows(written);
+        self.facts.set(facts);
+    }
+
     /// Takes note of a row inserted under a key.
     pub(crate) fn note_inserted(&self, table: &Table, key: &[u8]) {
         let mut facts = self.facts.get();

@@ -92,6 +92,8 @@ pub(crate) struct Batch {
     inserted: Option<Vec<u8>>,
     /// The number made last for a row.
     made: Cell<Option<i64>>,
+    /// Why the statement ends here, after what it wrote so far: `OR FAIL`.
+    stopped: Option<SqlError>,
 }
 
 impl Batch {
@@ -113,7 +115,18 @@ impl Batch {
             bytes: 0,
             inserted: None,
             made: Cell::new(None),
+            stopped: None,
         }
+    }
+
+    /// Ends the statement with an error that leaves what it wrote.
+    pub(crate) fn stop(&mut self, error: SqlError) {
+        self.stopped = Some(error);
+    }
+
+    /// Why it ended early, if it did.
+    pub(crate) fn take_stopped(&mut self) -> Option<SqlError> {
+        self.stopped.take()
     }
 
     /// How many rows the statement wrote.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use sqlite3_parser::ast::{
-    Expr, FromClause, InsertBody, Limit, Name, OneSelect, QualifiedName, ResolveType, ResultColumn, Select,
-    Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex, With,
+    Expr, FromClause, Indexed, InsertBody, Limit, Name, OneSelect, QualifiedName, ResolveType, ResultColumn,
+    Select, Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex, With,
 };
 use store::Table;
-use store::definition::{ColumnDef, TableDef};
+use store::definition::{IndexDef, TableDef};
 
 use super::batch::Constraint;
 use super::change::{ChangeKind, ChangePlan, Picked, UpdateConflict};
@@ -15,9 +15,10 @@ use super::insert::{InsertPlan, OnConflict, Operand, Source, UpsertClause, Upser
 use super::plan::{Returning, Verb, WritePlan};
 use super::single;
 use super::target::Target;
+use super::view::TableView;
 use crate::error::{SqlError, state};
-use crate::executor::Core;
-use crate::hidden::{predicate_of, same_tokens};
+use crate::executor::{Core, check_schema};
+use crate::rewrite::{Forced, predicate_of, same_expression};
 use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
 use crate::text::literal::{parameter_of, value_of};
 use crate::text::parameter::numbered;
@@ -29,10 +30,31 @@ pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
     let numbered = numbered(sql)?;
     let plan = |tree: &Stmt<'_>| {
         let mut plan = build_tree(core, tree, numbered.count)?;
-        plan.single = single::of_tree(&plan.table, tree);
+        plan.rolls_back = rolls_back(tree);
+        if is_written_itself(&plan.table, tree) {
+            plan.single = single::of_tree(&plan.table, tree);
+        }
         Ok(plan)
     };
     with_tree(&numbered.sql, plan).map_err(|error| relocated(error, sql))
+}
+
+/// Whether the statement names the table, not a view of it.
+fn is_written_itself(table: &Table, tree: &Stmt<'_>) -> bool {
+    match tree {
+        Stmt::Insert { tbl_name, .. } | Stmt::Update { tbl_name, .. } => {
+            unquoted(tbl_name.name.0).eq_ignore_ascii_case(table.name())
+        }
+        _ => false,
+    }
+}
+
+fn rolls_back(tree: &Stmt<'_>) -> bool {
+    matches!(
+        tree,
+        Stmt::Insert { or_conflict: Some(ResolveType::Rollback), .. }
+            | Stmt::Update { or_conflict: Some(ResolveType::Rollback), .. }
+    )
 }
 
 /// Errors speak of the text as it was sent, not of what was made of it.
@@ -70,15 +92,16 @@ fn build_tree(core: &Core, tree: &Stmt<'_>, parameters: usize) -> Result<WritePl
             or_conflict,
             tbl_name,
             sets,
+            indexed,
             from,
             where_clause,
             returning,
             order_by,
             limit,
-            ..
         } => {
             let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
             let rows = Rows {
+                indexed: writer.forced(indexed.as_ref())?,
                 from: from.as_ref(),
                 condition: where_clause.as_ref(),
                 order: order_by.unwrap_or_default(),
@@ -86,9 +109,10 @@ fn build_tree(core: &Core, tree: &Stmt<'_>, parameters: usize) -> Result<WritePl
             };
             writer.update(*or_conflict, sets, &rows, *returning)
         }
-        Stmt::Delete { with, tbl_name, where_clause, returning, order_by, limit, .. } => {
+        Stmt::Delete { with, tbl_name, indexed, where_clause, returning, order_by, limit } => {
             let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
             let rows = Rows {
+                indexed: writer.forced(indexed.as_ref())?,
                 from: None,
                 condition: where_clause.as_ref(),
                 order: order_by.unwrap_or_default(),
@@ -102,6 +126,7 @@ fn build_tree(core: &Core, tree: &Stmt<'_>, parameters: usize) -> Result<WritePl
 
 /// Which rows an `UPDATE` or `DELETE` is about.
 struct Rows<'t> {
+    indexed: Option<Forced>,
     from: Option<&'t FromClause<'t>>,
     condition: Option<&'t Expr<'t>>,
     order: &'t [SortedColumn<'t>],
@@ -112,6 +137,8 @@ struct Rows<'t> {
 struct Writer<'t> {
     core: &'t Core,
     table: Arc<Table>,
+    /// Where it is written through a view.
+    view: Option<TableView>,
     shape: Shape,
     /// As expressions name it: quoted.
     name: String,
@@ -126,10 +153,26 @@ impl<'t> Writer<'t> {
         with: Option<&'t With<'t>>,
         parameters: usize,
     ) -> Result<Self, SqlError> {
-        let table = core.table(name)?;
+        let view = core.catalog.view(&unquoted(name.name.0)).filter(|_| check_schema(name).is_ok());
+        let view = view.map(|view| TableView::of(core, view)).transpose()?;
+        let table = match &view {
+            Some(view) => Arc::clone(&view.table),
+            None => core.table(name)?,
+        };
         let shape = Shape::of(&table);
         let called = name.alias.as_ref().unwrap_or(&name.name);
-        Ok(Self { core, table, shape, name: quoted_name(&unquoted(called.0)), with, parameters })
+        Ok(Self { core, table, view, shape, name: quoted_name(&unquoted(called.0)), with, parameters })
+    }
+
+    /// What `INDEXED BY` asks for.
+    fn forced(&self, indexed: Option<&Indexed<'_>>) -> Result<Option<Forced>, SqlError> {
+        let named = |name: Option<&str>| Forced::named(&self.table, name).map(Some);
+        match indexed {
+            Some(_) if self.view.is_some() => Err(SqlError::not_supported("INDEXED BY of a view")),
+            None => Ok(None),
+            Some(Indexed::NotIndexed) => named(None),
+            Some(Indexed::IndexedBy(name)) => named(Some(&unquoted(name.0))),
+        }
     }
 
     fn plan(
@@ -144,6 +187,7 @@ impl<'t> Writer<'t> {
             parameters: self.parameters,
             verb,
             returning,
+            rolls_back: false,
             single: None,
             source_sql,
         })
@@ -151,15 +195,20 @@ impl<'t> Writer<'t> {
 
     /// The list of rows as a table of the statement's name for it.
     fn rows_of_list(&self, list: usize, name: &str) -> String {
-        format!("{}({list}) AS {name}", quoted_name(self.table.name()))
+        match &self.view {
+            Some(view) => view.rows_of_list(list, name),
+            None => format!("{}({list}) AS {name}", quoted_name(self.table.name())),
+        }
     }
 
     /// A column as an expression; one that is still being made holds nothing.
-    fn qualified(&self, column: &ColumnDef) -> String {
+    fn qualified(&self, at: usize) -> String {
+        let column = &self.table.def().columns[at];
         if column.pending {
             return "NULL".to_owned();
         }
-        format!("{}.{}", self.name, quoted_name(&column.name))
+        let name = self.view.as_ref().map_or_else(|| column.name.clone(), |view| view.hidden_name(at));
+        format!("{}.{}", self.name, quoted_name(&name))
     }
 
     fn with_clause(&self) -> String {
@@ -176,7 +225,12 @@ impl<'t> Writer<'t> {
     }
 
     fn target(&self, name: &Name<'_>) -> Result<Target, SqlError> {
-        Target::named(&self.table, &self.shape, &unquoted(name.0))
+        self.target_named(&unquoted(name.0))
+    }
+
+    fn target_named(&self, name: &str) -> Result<Target, SqlError> {
+        let name = self.view.as_ref().map_or(Ok(name), |view| view.column(name))?;
+        Target::named(&self.table, &self.shape, name)
     }
 
     fn insert(
@@ -213,6 +267,9 @@ impl<'t> Writer<'t> {
     /// The columns named, or all that can be assigned.
     fn insert_targets(&self, columns: Option<&[Name<'_>]>) -> Result<Vec<Target>, SqlError> {
         let Some(names) = columns else {
+            if let Some(view) = &self.view {
+                return view.columns().iter().map(|column| self.target_named(&column.name)).collect();
+            }
             let assignable = |shown: &Shown| Target::named(&self.table, &self.shape, &shown.name).ok();
             return Ok(self.shape.visible().iter().filter_map(assignable).collect());
         };
@@ -252,7 +309,8 @@ impl<'t> Writer<'t> {
             return Ok(match resolve {
                 Some(ResolveType::Ignore) => OnConflict::Ignore,
                 Some(ResolveType::Replace) => OnConflict::Replace,
-                _ => OnConflict::Abort,
+                Some(ResolveType::Fail) => OnConflict::Fail,
+                None | Some(ResolveType::Abort | ResolveType::Rollback) => OnConflict::Abort,
             });
         };
         if resolve.is_some() {
@@ -285,12 +343,14 @@ impl<'t> Writer<'t> {
             .collect::<Result<_, _>>()?;
         columns.sort_unstable();
         let same = |other: &[usize]| {
-            let mut other = other.to_vec();
+            let mut other: Vec<usize> = other.iter().map(|&at| self.first_of_its_kind(at)).collect();
             other.sort_unstable();
             other == columns
         };
         let def = self.table.def();
-        if same(&def.primary_key) {
+        // A key that compares otherwise than by its bytes has an index that says which texts are the same.
+        let stands_for_key = |index: &IndexDef| index.constraint && index.columns == def.primary_key;
+        if same(&def.primary_key) && !def.indexes.iter().any(stands_for_key) {
             return Ok(Constraint::Primary);
         }
         let condition = index.where_clause.as_ref().map(|condition| Sql(condition).to_string());
@@ -298,7 +358,7 @@ impl<'t> Writer<'t> {
             let whole = index.def().predicate.is_none();
             let known = index.def().predicate.and_then(|at| predicate_of(generated_sql(def, at)?));
             let holds =
-                known.zip(condition.as_deref()).is_some_and(|(known, given)| same_tokens(known, given));
+                known.zip(condition.as_deref()).is_some_and(|(known, given)| same_expression(known, given));
             index.def().unique && same(&index.def().columns) && (whole || holds)
         });
         unique.map(Constraint::Index).ok_or_else(bad_target)
@@ -311,19 +371,28 @@ impl<'t> Writer<'t> {
             Expr::Id(id) => unquoted(id.0),
             Expr::Name(name) => unquoted(name.0),
             Expr::Collate(inner, _) => return self.conflict_column(inner),
-            _ => {
-                let sql = Sql(expression).to_string();
-                let known = |&at: &usize| {
-                    def.columns[at].hidden
-                        && generated_sql(def, at).is_some_and(|known| same_tokens(known, &sql))
-                };
-                return (0..def.columns.len()).find(known).ok_or_else(bad_target);
-            }
+            _ if self.view.is_some() => return Err(bad_target()),
+            _ => return self.hidden_column(&Sql(expression).to_string()).ok_or_else(bad_target),
         };
-        def.column_index(&name).ok_or_else(|| match Target::named(&self.table, &self.shape, &name) {
+        let own = self.view.as_ref().map_or(Ok(name.as_str()), |view| view.column(&name))?;
+        def.column_index(own).ok_or_else(|| match self.target_named(&name) {
             Ok(_) => bad_target(),
             Err(error) => error,
         })
+    }
+
+    /// The first hidden column of an expression: each index has its own.
+    fn hidden_column(&self, sql: &str) -> Option<usize> {
+        let def = self.table.def();
+        (0..def.columns.len()).find(|&at| {
+            def.columns[at].hidden && generated_sql(def, at).is_some_and(|known| same_expression(known, sql))
+        })
+    }
+
+    fn first_of_its_kind(&self, at: usize) -> usize {
+        let def = self.table.def();
+        let sql = generated_sql(def, at).filter(|_| def.columns[at].hidden);
+        sql.and_then(|sql| self.hidden_column(sql)).unwrap_or(at)
     }
 
     /// Each expression is a query of the old row inside one of the new row, so that a bare name means the old
@@ -377,7 +446,7 @@ impl<'t> Writer<'t> {
                 Some((_, expression)) => format!("({expression})"),
                 // Computed anew when the row is complete.
                 None if column.generated.is_some() => "NULL".to_owned(),
-                None => self.qualified(column),
+                None => self.qualified(at),
             });
         }
         let mut heads = Vec::new();
@@ -389,7 +458,8 @@ impl<'t> Writer<'t> {
         let conflict = match resolve {
             Some(ResolveType::Ignore) => UpdateConflict::Ignore,
             Some(ResolveType::Replace) => UpdateConflict::Replace,
-            _ => UpdateConflict::Abort,
+            Some(ResolveType::Fail) => UpdateConflict::Fail,
+            None | Some(ResolveType::Abort | ResolveType::Rollback) => UpdateConflict::Abort,
         };
         // Rows that meet each other's keys or values must be computed together.
         let moves = assigned.iter().any(|(target, _)| match target {
@@ -404,7 +474,7 @@ impl<'t> Writer<'t> {
     fn delete(self, rows: &Rows<'_>, returning: Option<&[ResultColumn<'_>]>) -> Result<WritePlan, SqlError> {
         let mut columns = vec![format!("{}.\"_row\"", self.name)];
         if returning.is_some() {
-            columns.extend(self.table.def().columns.iter().map(|column| self.qualified(column)));
+            columns.extend((0..self.table.def().columns.len()).map(|at| self.qualified(at)));
         }
         self.change(ChangeKind::Delete { columns: returning.is_some() }, &columns, rows, true, returning)
     }
@@ -421,15 +491,20 @@ impl<'t> Writer<'t> {
         let sql = self.query(columns, rows, None);
         let statement = self.core.compile(&sql)?;
         let pick = format!("{}.\"_pick\" = 1", self.name);
-        let picked =
-            (alone && rows.limit.is_none()).then(|| Picked::Text(self.query(columns, rows, Some(&pick))));
+        let picked = (alone && rows.limit.is_none() && self.view.is_none())
+            .then(|| Picked::Text(self.query(columns, rows, Some(&pick))));
         self.plan(Verb::Change(ChangePlan { statement, picked, kind }), returning, sql)
     }
 
     fn query(&self, columns: &[String], rows: &Rows<'_>, pick: Option<&str>) -> String {
         let table = quoted_name(self.table.name());
+        let source = match (&self.view, rows.indexed) {
+            (Some(view), _) => view.rows(&self.name),
+            (None, Some(forced)) => format!("{table}({}) AS {}", forced.argument(), self.name),
+            (None, None) => format!("{table} AS {}", self.name),
+        };
         let columns = columns.join(", ");
-        let mut parts = vec![format!("{}SELECT {columns} FROM {table} AS {}", self.with_clause(), self.name)];
+        let mut parts = vec![format!("{}SELECT {columns} FROM {source}", self.with_clause())];
         parts.extend(rows.from.map(|from| format!(", {}", Sql(from))));
         let condition = rows.condition.map(|condition| format!("({})", Sql(condition)));
         let conditions: Vec<&str> = pick.into_iter().chain(condition.as_deref()).collect();

@@ -68,8 +68,10 @@ pub(crate) enum ChangeKind {
 /// What happens to a row whose new key or unique value is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpdateConflict {
-    /// The statement fails.
+    /// The statement fails, and writes nothing.
     Abort,
+    /// The statement fails, and the rows before this one are written.
+    Fail,
     /// The row stays as it is.
     Ignore,
     /// The other row goes.
@@ -94,7 +96,10 @@ impl ChangePlan {
     pub(crate) fn looks_for_conflicts(&self) -> bool {
         matches!(
             self.kind,
-            ChangeKind::Update { conflict: UpdateConflict::Ignore | UpdateConflict::Replace, .. }
+            ChangeKind::Update {
+                conflict: UpdateConflict::Fail | UpdateConflict::Ignore | UpdateConflict::Replace,
+                ..
+            }
         )
     }
 
@@ -129,11 +134,30 @@ impl ChangePlan {
                 update(run, view, batch, heads, found)
             }
             ChangeKind::Update { heads, conflict, .. } => {
-                let how = (heads.as_slice(), *conflict);
-                found.into_iter().try_for_each(|found| update_one(run, view, batch, found, how))
+                update_in_turn(run, view, batch, found, (heads.as_slice(), *conflict))
             }
         }
     }
+}
+
+/// Replaces one row after the other, up to the first that `OR FAIL` meets a broken constraint in.
+fn update_in_turn(
+    run: &Run<'_>,
+    view: &View<'_>,
+    batch: &mut Batch,
+    found: Vec<Found>,
+    how: (&[Target], UpdateConflict),
+) -> Result<(), SqlError> {
+    for found in found {
+        match update_one(run, view, batch, found, how) {
+            Err(error) if how.1 == UpdateConflict::Fail && error.breaks_constraint() => {
+                batch.stop(error);
+                break;
+            }
+            updated => updated?,
+        }
+    }
+    Ok(())
 }
 
 /// Runs the query to its end before anything is changed. A row met twice (`UPDATE ... FROM`) counts once.
@@ -304,9 +328,13 @@ fn update_one(
     }
     let mut key = identity.key.clone();
     let payload = batch.encode_payload(&draft, &mut key)?;
-    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&identity.key), None)? {
-        if conflict == UpdateConflict::Ignore {
-            return Ok(());
+    while let Some((constraint, other)) = batch.conflict(view, &key, &draft, Some(&identity.key), None)? {
+        match conflict {
+            UpdateConflict::Ignore => return Ok(()),
+            UpdateConflict::Replace => {}
+            UpdateConflict::Fail | UpdateConflict::Abort => {
+                return Err(SqlError::unique(&constraint_name(run, constraint)));
+            }
         }
         let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before());
         batch.remove(other, before)?;

@@ -51,8 +51,10 @@ impl Operand {
 /// What happens to a row whose key or unique value is taken.
 #[derive(Debug)]
 pub(crate) enum OnConflict {
-    /// The statement fails. FAIL and ROLLBACK mean the same here, for nothing is applied before the end.
+    /// The statement fails, and writes nothing.
     Abort,
+    /// `OR FAIL`: the statement fails, and the rows before this one are written.
+    Fail,
     /// `OR IGNORE`: the row is left out.
     Ignore,
     /// `OR REPLACE`: the other row goes.
@@ -92,38 +94,65 @@ impl InsertPlan {
         verify: bool,
     ) -> Result<(), SqlError> {
         let Self { targets, source, conflict } = self;
-        let drafts = run.core.sight.lend(view, || drafts(run, targets, source))?;
-        for draft in drafts {
-            run.core.sight.lend(view, || insert(run, view, batch, conflict, draft, verify))?;
+        let Drafts { rows, misfit } = run.core.sight.lend(view, || drafts(run, targets, source))?;
+        for draft in rows {
+            match run.core.sight.lend(view, || insert(run, view, batch, conflict, draft, verify)) {
+                Err(error) if matches!(conflict, OnConflict::Fail) && error.breaks_constraint() => {
+                    batch.stop(error);
+                    return Ok(());
+                }
+                inserted => inserted?,
+            }
         }
-        Ok(())
+        misfit.map_or(Ok(()), Err)
     }
+}
+
+/// The rows of a source.
+#[derive(Default)]
+struct Drafts {
+    rows: Vec<Draft>,
+    /// Why the row behind them is none: a value that its column does not take. The rows before it come first.
+    misfit: Option<SqlError>,
 }
 
 /// The source's rows. All are computed before the first is looked at, so that a source which reads the table
 /// itself sees none of them.
-fn drafts(run: &Run<'_>, targets: &[Target], source: &mut Source) -> Result<Vec<Draft>, SqlError> {
+fn drafts(run: &Run<'_>, targets: &[Target], source: &mut Source) -> Result<Drafts, SqlError> {
     let store = &run.core.store;
     let base = Draft::defaults(run.table);
-    let mut drafts = Vec::new();
+    let mut found = Drafts::default();
+    let drafts = &mut found.rows;
     match source {
         Source::Defaults => drafts.push(base),
         Source::Values(rows) => {
             drafts.reserve(rows.len());
             for row in rows {
                 let mut draft = base.clone();
-                for (target, operand) in targets.iter().zip(row) {
-                    draft.assign(store, run.table, *target, operand.value(run.parameters).clone())?;
+                let assigned = targets.iter().zip(row).try_for_each(|(target, operand)| {
+                    draft.assign(store, run.table, *target, operand.value(run.parameters).clone())
+                });
+                if let Err(error) = assigned {
+                    found.misfit = Some(error);
+                    break;
                 }
                 drafts.push(draft);
             }
         }
         Source::Query(statement) => {
             let mut bytes = 0;
+            let misfit = &mut found.misfit;
             run.query(statement, &mut |row| {
+                if misfit.is_some() {
+                    return Ok(());
+                }
                 let mut draft = base.clone();
-                for (column, target) in targets.iter().enumerate() {
-                    draft.assign(store, run.table, *target, row.value(column).to_owned())?;
+                let assigned = targets.iter().enumerate().try_for_each(|(column, target)| {
+                    draft.assign(store, run.table, *target, row.value(column).to_owned())
+                });
+                if let Err(error) = assigned {
+                    *misfit = Some(error);
+                    return Ok(());
                 }
                 bytes += draft_bytes(&draft);
                 check_size(drafts.len(), bytes)?;
@@ -132,7 +161,7 @@ fn drafts(run: &Run<'_>, targets: &[Target], source: &mut Source) -> Result<Vec<
             })?;
         }
     }
-    Ok(drafts)
+    Ok(found)
 }
 
 fn draft_bytes(draft: &Draft) -> usize {
@@ -183,6 +212,10 @@ fn insert(
             }
             put(batch, view, key, Before::Absent, draft, payload)
         }
+        OnConflict::Fail => match batch.conflict(view, &key, &draft, None, None)? {
+            Some((constraint, _)) => Err(SqlError::unique(&constraint_name(run, constraint))),
+            None => put(batch, view, key, Before::Absent, draft, payload),
+        },
         OnConflict::Ignore => match batch.conflict(view, &key, &draft, None, None)? {
             Some(_) => Ok(()),
             None => put(batch, view, key, Before::Absent, draft, payload),

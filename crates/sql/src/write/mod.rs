@@ -11,6 +11,7 @@ mod insert;
 mod plan;
 mod single;
 mod target;
+mod view;
 
 pub(crate) use build::{build, operand};
 pub(crate) use insert::Operand;

@@ -24,6 +24,8 @@ pub(crate) struct WritePlan {
     pub(crate) parameters: usize,
     pub(crate) verb: Verb,
     pub(crate) returning: Option<Returning>,
+    /// `OR ROLLBACK`: a broken constraint ends the transaction.
+    pub(crate) rolls_back: bool,
     /// The short way, for a statement on one row.
     pub(crate) single: Option<SinglePlan>,
     /// What its rows are computed by, for `EXPLAIN QUERY PLAN`.
@@ -46,6 +48,18 @@ pub(crate) struct Returning {
     pub(crate) columns: Vec<OwnedColumn>,
 }
 
+/// Why a statement failed, and how many rows it wrote nevertheless.
+struct Failed {
+    error: SqlError,
+    written: u64,
+}
+
+impl From<SqlError> for Failed {
+    fn from(error: SqlError) -> Self {
+        Self { error, written: 0 }
+    }
+}
+
 /// One run of a statement.
 pub(crate) struct Run<'a> {
     pub(crate) core: &'a Core,
@@ -60,6 +74,14 @@ impl WritePlan {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        let result = self.written(core, parameters, out);
+        if let Err(failed) = &result {
+            core.sight.note_failed(failed.written);
+        }
+        result.map_err(|failed| failed.error)
+    }
+
+    fn written(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, Failed> {
         if let Some(single) = &mut self.single
             && let Some(done) = single.run(core, parameters)?
         {
@@ -67,7 +89,7 @@ impl WritePlan {
         }
         let run = Run { core, table: &self.table, parameters };
         let returning = self.returning.is_some();
-        let (batch, rows) = match &mut self.verb {
+        let (mut batch, rows) = match &mut self.verb {
             Verb::Insert(plan) => run.commit(&mut Again::Insert(plan), returning, self.returning.as_mut())?,
             Verb::Change(plan) => run.commit(&mut Again::Change(plan), returning, self.returning.as_mut())?,
         };
@@ -76,6 +98,9 @@ impl WritePlan {
         }
         if let Some(number) = batch.last_made() {
             core.sight.note_made(number);
+        }
+        if let Some(error) = batch.take_stopped() {
+            return Err(Failed { error, written: batch.affected() });
         }
         if let Some(returning) = &self.returning {
             out.columns(&lent(&returning.columns));

@@ -11,7 +11,7 @@ use sqlite3_parser::ast::{
 };
 use store::definition::{ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
-use store::{BUILT_IN, Change, Expect, Expiry, NewRow, Renewal, RowBuf, Table, Write, WriteError};
+use store::{BUILT_IN, Change, Expect, Expiry, Index, NewRow, Renewal, RowBuf, Table, Write, WriteError};
 
 use super::build::{operand, plain_values};
 use super::insert::Operand;
@@ -93,13 +93,13 @@ pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan>
             with: None,
             or_conflict: None,
             tbl_name,
+            indexed: None,
             sets,
             from: None,
             where_clause: Some(condition),
             returning: None,
             order_by,
             limit: None,
-            ..
         } if tbl_name.alias.is_none() && order_by.is_none_or(<[SortedColumn<'_>]>::is_empty) => {
             Verb::Update { key: key_of(table, condition)?, sets: terms(table, sets, false)? }
         }
@@ -149,10 +149,7 @@ fn cells(table: &Table, names: Option<&[Name<'_>]>, row: &[Operand]) -> Option<V
 }
 
 fn conflict(table: &Table, or: Option<ResolveType>, upsert: Option<&Upsert<'_>>) -> Option<Conflict> {
-    let alone = table
-        .indexes()
-        .iter()
-        .all(|index| !index.def().unique || index.def().columns == table.def().primary_key);
+    let alone = table.indexes().iter().all(|index| !index.def().unique || stands_for_key(table, index));
     match (or, upsert) {
         (None | Some(ResolveType::Abort), None) => Some(Conflict::Abort),
         // Other unique values may be in the way too.
@@ -175,6 +172,12 @@ fn conflict(table: &Table, or: Option<ResolveType>, upsert: Option<&Upsert<'_>>)
         }
         _ => None,
     }
+}
+
+/// Whether an index says nothing that the key does not say.
+fn stands_for_key(table: &Table, index: &Index) -> bool {
+    let columns = &index.def().columns;
+    *columns == table.def().primary_key && (0..columns.len()).all(|at| index.collation(at).is_binary())
 }
 
 /// `key = operand AND ...`, every column of the key once and nothing else.

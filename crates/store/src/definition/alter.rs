@@ -5,7 +5,7 @@
 //! read: a slot that it does not have belongs to a column that was added later, and a slot that no column has to one
 //! that was dropped.
 
-use super::{ColumnDef, DefinitionError, Slots, TableDef};
+use super::{ColumnDef, DefinitionError, IndexDef, Slots, TableDef, TableOptions};
 
 /// Most slots of a table, those of dropped columns among them: each costs every later row a byte.
 pub const SLOTS_MAX: u16 = 4_096;
@@ -37,6 +37,17 @@ impl TableDef {
             index.columns.iter_mut().chain(&mut index.predicate).for_each(moved);
         }
         self.options.value.iter_mut().for_each(moved);
+    }
+
+    /// An earlier definition of this table, to be put in force again with these of its indexes. Places in payloads that
+    /// were given out since stay taken, and options are what they are now.
+    #[must_use]
+    pub fn taken_back(&self, before: &Self, indexes: Vec<IndexDef>) -> Self {
+        let mut again = before.clone();
+        again.pin_slots();
+        again.slots = self.slots.or(again.slots);
+        let options = TableOptions { value: before.options.value, ..self.options.clone() };
+        Self { schema: self.schema, numbers_below: self.numbers_below, indexes, options, ..again }
     }
 
     /// Writes down which slot each payload column has, for ranks are about to change.

@@ -10,6 +10,7 @@ use crate::define::table::TableMaker;
 use crate::error::{SqlError, state};
 use crate::text::parse::with_tree;
 use crate::text::storage::Reader;
+use crate::text::token::quoted_name;
 
 /// Words that begin a constraint.
 const CONSTRAINTS: &[&str] = &["CONSTRAINT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN"];
@@ -31,7 +32,7 @@ impl Change<'_> {
 
     fn add_column(&self, text: &str, if_not_exists: bool) -> Result<(), SqlError> {
         let def = self.def()?;
-        let made = column_definition(&def.name, text)?;
+        let (made, unique) = column_definition(&def.name, text)?;
         let [column] = made.columns.as_slice() else {
             return Err(SqlError::new(state::SYNTAX, "the definition of one column was expected"));
         };
@@ -51,12 +52,19 @@ impl Change<'_> {
             self.add_plain(column)?;
         }
         for check in &made.checks {
-            if let Err(error) = self.core.store.add_check(&self.table, check) {
-                self.drop_column(&column.name, true)?;
-                return Err(error.into());
-            }
+            self.core.store.add_check(&self.table, check)?;
+        }
+        for name in unique {
+            self.add_unique(&column.name, &name)?;
         }
         Ok(())
+    }
+
+    /// The constraint of a column that was added, with its name or none.
+    fn add_unique(&self, column: &str, name: &str) -> Result<(), SqlError> {
+        let named =
+            if name.is_empty() { String::new() } else { format!("CONSTRAINT {} ", quoted_name(name)) };
+        self.add_constraint(&format!("{named}UNIQUE ({})", quoted_name(column)))
     }
 
     /// Rows that are there hold the default of this moment in the new column, and are not touched for it.
@@ -115,8 +123,8 @@ impl Change<'_> {
     }
 }
 
-/// The definition of one column, as that of a table of it alone.
-fn column_definition(table: &str, text: &str) -> Result<TableDef, SqlError> {
+/// The definition of one column, as that of a table of it alone, and the names of its `UNIQUE`s.
+fn column_definition(table: &str, text: &str) -> Result<(TableDef, Vec<String>), SqlError> {
     let mut maker = TableMaker::new(table);
     let parsed = with_tree(&format!("CREATE TABLE t ({text})"), |tree| match tree {
         Stmt::CreateTable {
@@ -126,11 +134,8 @@ fn column_definition(table: &str, text: &str) -> Result<TableDef, SqlError> {
         _ => Err(SqlError::new(state::SYNTAX, "the definition of one column was expected")),
     });
     parsed.map_err(|error| SqlError { position: None, ..error })?;
-    if maker.has_unique() {
-        return Err(SqlError::not_supported("ADD COLUMN with UNIQUE")
-            .with_hint("ADD COLUMN, then CREATE UNIQUE INDEX"));
-    }
-    Ok(maker.def)
+    let unique = maker.take_unique();
+    Ok((maker.def, unique))
 }
 
 /// What a column that comes later cannot be.

@@ -8,19 +8,23 @@ mod rename;
 use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
 
 use self::depend::check_droppable;
+use super::is_of_key;
 use super::prepare::prepared;
 use crate::compute::mentions;
 use crate::error::{SqlError, state};
 use crate::executor::Core;
 use crate::system;
+use crate::text::kind::refuse_tail;
 use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens};
 
 pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
-    let (text, _) = prepared(sql)?;
+    let (text, _) = prepared(core, sql)?;
     let tokens: Vec<Token<'_>> = Tokens::new(&text).collect();
     let mut reader = Reader { sql: &text, tokens: &tokens, at: 0 };
     reader.skip_semicolons();
+    // Before the first change is made.
+    refuse_tail(&text, end_of_statement(&text, &tokens[reader.at..]))?;
     reader.keyword("ALTER")?;
     if reader.keyword("INDEX").is_ok() {
         return rename::index(core, &mut reader);
@@ -36,14 +40,17 @@ pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
         return if if_exists { Ok("ALTER TABLE") } else { Err(SqlError::unknown_table(&table)) };
     }
     let mut change = Change { core, table };
-    loop {
-        change.one(&mut reader)?;
-        if reader.sign(b',').is_err() {
-            break;
-        }
+    let before = change.def()?;
+    if let Err(error) = change.all(&mut reader) {
+        change.take_back(&before)?;
+        return Err(error);
     }
-    reader.end()?;
     Ok("ALTER TABLE")
+}
+
+/// Where the statement ends that begins with these tokens.
+fn end_of_statement(sql: &str, tokens: &[Token<'_>]) -> usize {
+    tokens.iter().find(|token| token.is_sign(b';')).map_or(sql.len(), |token| token.start)
 }
 
 fn if_exists(reader: &mut Reader<'_, '_>) -> Result<bool, SqlError> {
@@ -53,13 +60,54 @@ fn if_exists(reader: &mut Reader<'_, '_>) -> Result<bool, SqlError> {
     reader.keyword("EXISTS").map(|()| true)
 }
 
-/// What is done to one table. Several changes of one statement are made one after the other.
+/// What is done to one table. Several changes of one statement are made one after the other; when one fails, those
+/// before it are taken back.
 struct Change<'c> {
     core: &'c Core,
     table: String,
 }
 
 impl Change<'_> {
+    fn all(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
+        loop {
+            self.one(reader)?;
+            if reader.sign(b',').is_err() {
+                return reader.end();
+            }
+        }
+    }
+
+    /// Puts the definition in force that was there before the first change of the statement. A value in a column that
+    /// was dropped and is there again is the row's own, unless somebody wrote the row meanwhile.
+    fn take_back(&mut self, before: &TableDef) -> Result<(), SqlError> {
+        let after = self.def()?;
+        let is_in = |indexes: &[IndexDef], name: &str| {
+            indexes.iter().any(|other| other.name.eq_ignore_ascii_case(name))
+        };
+        for index in after.indexes.iter().filter(|index| !is_in(&before.indexes, &index.name)) {
+            self.core.store.drop_index(&index.name)?;
+        }
+        if self.def()? != *before {
+            self.alter(|def| {
+                let kept = |index: &&IndexDef| is_in(&def.indexes, &index.name);
+                let indexes = before.indexes.iter().filter(kept).cloned().collect();
+                *def = def.taken_back(before, indexes);
+                Ok(())
+            })?;
+        }
+        self.table.clone_from(&before.name);
+        if after.options != before.options {
+            self.options(|options, _| {
+                options.clone_from(&before.options);
+                Ok(())
+            })?;
+        }
+        for index in before.indexes.iter().filter(|index| !is_in(&after.indexes, &index.name)) {
+            self.core.store.create_index(&self.table, index.clone())?;
+        }
+        Ok(())
+    }
+
     fn one(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
         if reader.keyword("ADD").is_ok() {
             self.add(reader)
@@ -133,6 +181,10 @@ impl Change<'_> {
         }
         let unique = |index: &IndexDef| index.constraint && index.name.eq_ignore_ascii_case(name);
         if def.indexes.iter().any(unique) {
+            if is_of_key(&def, name) {
+                let message = format!("constraint \"{name}\" says which keys of the table are the same");
+                return Err(SqlError::new(state::DEPENDED_ON, message));
+            }
             return Ok(self.core.store.drop_index(name)?);
         }
         if if_exists { Ok(()) } else { Err(unknown_constraint(&def, name)) }
