@@ -172,7 +172,7 @@ impl Arena {
         let header = [next.map_or(0, |next| u64::from(next.0) + 1), entries.len() as u64];
         let mut crc = check_words(0, &header);
         // Pairs as in `write_row`.
-        std::sync::atomic::fence(Ordering::Release);
+        std::sync::atomic::fence(crate::order::WRITE_FENCE);
         for (index, entry) in entries.iter().enumerate() {
             let words = encode(entry);
             crc = check_words(crc, &words);

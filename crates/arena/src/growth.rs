@@ -8,7 +8,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::index::{BUCKET_WORDS, header, index_word, overflow_link, shape, version};
 use crate::layout::{BUCKET_BYTES, BUCKET_SLOTS, Hash, INDEX_STEP_BYTES, Location, SHARDS, SlotId, word};
-use crate::{Arena, ShardToken};
+use crate::{Arena, ShardToken, order};
 
 /// A split is due above this share of used slots: the last point at which most chains are one bucket long.
 const LOAD_PERCENT: u64 = 78;
@@ -78,7 +78,7 @@ impl Arena {
         let next = if old + 1 == 1 << level { index_word(level + 1, 0) } else { index_word(level, old + 1) };
         // Release: pairs with the Acquire load of the index word; the new bucket is complete behind it. Only the
         // holder of this shard can advance the word past this bucket, so a plain store loses nothing.
-        self.map.store(word::INDEX, next, Ordering::Release);
+        self.map.store(word::INDEX, next, order::INDEX_STORE);
         self.repack(old, &kept);
         true
     }
@@ -142,7 +142,7 @@ impl Arena {
         self.map.store(at, header(odd, overflow_link(before)), Ordering::Relaxed);
         // Pairs with the Acquire fence of a reader that missed: if it missed because of a store below, it sees
         // the odd version or a later one.
-        fence(Ordering::Release);
+        fence(order::SPLIT_FENCE);
         let places: Vec<SlotId> = self.slots(bucket).map(|(slot, _)| slot).collect();
         for ((from, entry), place) in kept.iter().zip(&places) {
             if from != place {
@@ -164,7 +164,7 @@ impl Arena {
         }
         let link = if stay > 1 { overflow_link(before) } else { 0 };
         // Release: pairs with the Acquire load of the version.
-        self.map.store(at, header((odd + 1) & 0xffff_ffff, link), Ordering::Release);
+        self.map.store(at, header((odd + 1) & 0xffff_ffff, link), order::VERSION_STORE);
         for bucket in &chain[stay..] {
             self.free_overflow(bucket - self.layout.max_buckets + 1);
         }

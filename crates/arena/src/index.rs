@@ -10,7 +10,7 @@ use crate::layout::{
     BUCKET_BYTES, BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SHARDS, SlotId,
     TableId, slot_prefix,
 };
-use crate::{Arena, IndexFull};
+use crate::{Arena, IndexFull, order};
 
 /// Words of a bucket.
 pub(crate) const BUCKET_WORDS: u64 = BUCKET_BYTES / 8;
@@ -131,7 +131,7 @@ impl Arena {
     #[inline]
     pub(crate) fn set_slot(&self, slot: SlotId, value: u64) {
         // Release: pairs with the Acquire load of a slot; who sees it sees the row, or that a row is gone.
-        self.map.store(self.layout.index + slot.0, value, Ordering::Release);
+        self.map.store(self.layout.index + slot.0, value, order::SLOT_STORE);
     }
 
     fn bucket_under(&self, token: &ShardToken, hash: Hash) -> u64 {
@@ -201,7 +201,7 @@ impl Arena {
         let at = self.bucket_word(last);
         let version = version(self.map.load(at, Ordering::Relaxed));
         // Release: pairs with the Acquire load of a header; who follows the link sees the bucket filled.
-        self.map.store(at, header(version, link), Ordering::Release);
+        self.map.store(at, header(version, link), order::LINK_STORE);
         Ok(slot)
     }
 

@@ -73,6 +73,7 @@ mod index;
 mod layout;
 mod map;
 mod mapped;
+mod order;
 mod prefetch;
 mod proof;
 mod read;

@@ -85,7 +85,7 @@ impl Mapped {
 
     #[inline]
     pub(crate) fn index_word(&self) -> u64 {
-        self.map.load(word::INDEX, Ordering::Acquire)
+        self.map.load(word::INDEX, crate::order::INDEX_LOAD)
     }
 
     /// Whether the buckets that an index word names lie in the index. The owner proved the word, and nobody else

@@ -22,7 +22,7 @@ use crate::recover::Recovery;
 use crate::row::{
     Check, FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, RowHead, has_check, header_flags, optional_words,
 };
-use crate::{Arena, ShardToken};
+use crate::{Arena, ShardToken, order};
 
 /// The smallest row: two header words.
 pub(crate) const MIN_ROW_BYTES: u64 = 16;
@@ -113,21 +113,21 @@ impl Proof {
     #[inline]
     pub(crate) fn is_pending(&self) -> bool {
         // Acquire: pairs with the Release in `finish`.
-        self.pending.load(Ordering::Acquire)
+        self.pending.load(order::PENDING_LOAD)
     }
 
     #[inline]
     pub(crate) fn is_proved(&self, bucket: u64) -> bool {
         // Acquire: pairs with the Release in `finish`; who sees the bit sees the chain as it was proved.
         bucket >= self.buckets
-            || self.proved[(bucket / 64) as usize].load(Ordering::Acquire) & (1 << (bucket % 64)) != 0
+            || self.proved[(bucket / 64) as usize].load(order::PROVED_LOAD) & (1 << (bucket % 64)) != 0
     }
 
     fn finish(&self, bucket: u64) {
-        self.proved[(bucket / 64) as usize].fetch_or(1 << (bucket % 64), Ordering::Release);
+        self.proved[(bucket / 64) as usize].fetch_or(1 << (bucket % 64), order::PROVED_STORE);
         // AcqRel: whoever proves the last chain passes on what the others did.
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.pending.store(false, Ordering::Release);
+        if self.left.fetch_sub(1, order::LEFT) == 1 {
+            self.pending.store(false, order::PENDING_STORE);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::row::{
     FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, header_flags, long_lengths,
     optional_words, short_lengths,
 };
-use crate::{Arena, Mapped, copy};
+use crate::{Arena, Mapped, copy, order};
 
 /// Rounds before a reader gives up on a bucket that keeps changing.
 const ROUNDS: usize = 64;
@@ -80,18 +80,18 @@ impl Mapped {
         let words = self.map.words();
         let want = slot_prefix(hash, table);
         // Acquire: pairs with the Release in `split`; the new bucket's slots are visible with the word.
-        let index_word = words[word::INDEX as usize].load(Ordering::Acquire);
+        let index_word = words[word::INDEX as usize].load(order::INDEX_LOAD);
         if !self.is_bounded(index_word) {
             return Round::Again;
         }
         let first = self.bucket_word(crate::index::bucket_of(index_word, hash)) as usize;
         // Acquire: pairs with the Release store of an even version at the end of `split`.
-        let version = words[first].load(Ordering::Acquire);
+        let version = words[first].load(order::VERSION_LOAD);
         let (mut at, mut header) = (first, version);
         for _ in 0..MAX_CHAIN {
             for slot in 1..=BUCKET_SLOTS as usize {
                 // Acquire: pairs with the Release store that published the row.
-                let found = words[at + slot].load(Ordering::Acquire);
+                let found = words[at + slot].load(order::SLOT_LOAD);
                 if (found ^ want) >> LOCATION_BITS != 0 {
                     continue;
                 }
@@ -100,14 +100,14 @@ impl Mapped {
                     continue;
                 }
                 // Acquire: pairs with the Release in `recycle`; a raised generation comes with cleared slots.
-                let generation = self.generation(location).load(Ordering::Acquire);
-                if words[at + slot].load(Ordering::Acquire) != found {
+                let generation = self.generation(location).load(order::GENERATION_LOAD);
+                if words[at + slot].load(order::SLOT_AGAIN) != found {
                     return Round::Again;
                 }
                 let head = self.parse(location).filter(|head| self.is_row_of(location, head, table, key));
                 // The fence keeps the second look at the generation behind every load above; pairs with the
                 // Release fence of `write_row`.
-                fence(Ordering::Acquire);
+                fence(order::READ_FENCE);
                 if self.generation(location).load(Ordering::Relaxed) != generation {
                     return Round::Again;
                 }
@@ -122,9 +122,9 @@ impl Mapped {
             }
             at = self.bucket_word(self.layout.max_buckets + next - 1) as usize;
             // Acquire: pairs with the Release that linked a further overflow bucket.
-            header = words[at].load(Ordering::Acquire);
+            header = words[at].load(order::LINK_LOAD);
         }
-        fence(Ordering::Acquire);
+        fence(order::MISS_FENCE);
         let still = words[first].load(Ordering::Relaxed);
         let unchanged = crate::index::version(still) == crate::index::version(version)
             && words[word::INDEX as usize].load(Ordering::Relaxed) == index_word;
@@ -231,7 +231,7 @@ impl Mapped {
             return None;
         }
         // Acquire: pairs with the Release in `recycle`.
-        let generation = self.generation(location).load(Ordering::Acquire);
+        let generation = self.generation(location).load(order::GENERATION_LOAD);
         let head = self.parse(location)?;
         let row = RowRead { arena: self, head, location, slot: None, generation };
         row.is_valid().then_some(row)
@@ -281,7 +281,7 @@ impl RowRead<'_> {
     #[inline]
     pub fn is_valid(&self) -> bool {
         // Pairs with the Release fence of `write_row`: a copy that saw later bytes sees the later generation.
-        fence(Ordering::Acquire);
+        fence(order::READ_FENCE);
         self.arena.generation(self.location).load(Ordering::Relaxed) == self.generation
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use crate::layout::{Location, MAX_KEY_BYTES, TableId, padded_len};
-use crate::{Arena, copy};
+use crate::{Arena, copy, order};
 
 /// The row has a word for expiry and lease, the only one that changes after publication.
 pub(crate) const FLAG_EXPIRY: u8 = 1;
@@ -238,7 +238,7 @@ impl Arena {
         let mut check = Check::new(header);
         // Pairs with the Acquire fence before a reader's second look at the generation: who sees a word stored
         // below sees the generation that recycling stored before this unit was allocated again.
-        fence(Ordering::Release);
+        fence(order::WRITE_FENCE);
         let at = self.layout.at(location);
         self.map.store(at, stamp_word(parts.table, 0), Ordering::Relaxed);
         let mut next = at + 2;
@@ -312,7 +312,7 @@ impl Arena {
     /// Declares reserved bytes to hold no row: one store.
     pub fn write_filler(&self, location: Location, bytes: usize) {
         // Pairs as in `write_row`.
-        fence(Ordering::Release);
+        fence(order::WRITE_FENCE);
         self.map.store(self.layout.at(location), filler_word(bytes), Ordering::Relaxed);
     }
 

@@ -16,7 +16,7 @@ use crate::layout::{
 use crate::map::{Lazy, Map, Zeroable};
 use crate::row::{FILLER_TABLE, RowHead};
 use crate::settle::Listed;
-use crate::{Arena, Layout};
+use crate::{Arena, Layout, order};
 
 /// State of a unit in its header word: free.
 pub(crate) const UNIT_FREE: u64 = 0;
@@ -637,10 +637,10 @@ impl Arena {
             let generation = self.map.load(at, Ordering::Relaxed);
             // Release: pairs with the Acquire of the first look at the generation; who sees it raised sees the
             // slots that pointed here cleared. The owner of the segment is alone in storing it.
-            self.map.store(at, generation.wrapping_add(1), Ordering::Release);
+            self.map.store(at, generation.wrapping_add(1), order::GENERATION_STORE);
         }
         // Everything that overwrites the bytes comes after the generations; pairs with a reader's Acquire fence.
-        fence(Ordering::Release);
+        fence(order::RECYCLE_FENCE);
         for unit in segment.0..segment.0 + units {
             self.clear_stored_header(unit);
             self.segments.states[unit as usize].kind.store(UNIT_FREE, Ordering::Release);
