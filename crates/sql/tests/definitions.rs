@@ -568,6 +568,8 @@ fn definitions_with_nothing_to_do_say_so() {
         ("DROP TABLE IF EXISTS x", "00000", "table \"x\" does not exist, skipping"),
         ("DROP INDEX IF EXISTS x", "00000", "index \"x\" does not exist, skipping"),
         ("DROP VIEW IF EXISTS x", "00000", "view \"x\" does not exist, skipping"),
+        ("ALTER TABLE IF EXISTS x ADD COLUMN a INT", "00000", "relation \"x\" does not exist, skipping"),
+        ("ALTER INDEX IF EXISTS x RENAME TO y", "00000", "relation \"x\" does not exist, skipping"),
         ("CREATE TABLE IF NOT EXISTS t (a INT)", "42P07", "relation \"t\" already exists, skipping"),
         ("CREATE INDEX IF NOT EXISTS t_a ON t (a)", "42P07", "relation \"t_a\" already exists, skipping"),
         ("CREATE VIEW IF NOT EXISTS v AS SELECT 1", "42P07", "relation \"v\" already exists, skipping"),

@@ -63,7 +63,7 @@ impl From<&'static str> for Defined {
 pub(crate) fn run(core: &Core, kind: StatementKind, sql: &str) -> Result<Defined, SqlError> {
     match kind {
         StatementKind::Truncate => run_truncate(core, sql).map(Defined::from),
-        StatementKind::Alter => alter::run(core, sql).map(Defined::from),
+        StatementKind::Alter => alter::run(core, sql),
         StatementKind::Upkeep => upkeep::run(core, sql).map(Defined::from),
         _ => {
             let (text, settings) = split_parameters(sql)?;

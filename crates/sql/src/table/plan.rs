@@ -296,12 +296,25 @@ impl Planner<'_, '_> {
     /// one with a single INTEGER key.
     fn is_about(&self, constraint: Constraint, stored: Option<usize>) -> bool {
         match usize::try_from(constraint.column) {
-            Ok(at) => stored.is_some() && self.shape.column(at) == stored.map(Column::Stored),
+            Ok(at) => match (self.shape.column(at), stored) {
+                (Some(Column::Stored(own)), Some(stored)) => self.is_same(own, stored),
+                _ => false,
+            },
             Err(_) => match stored {
                 None => true,
                 Some(column) => is_row_number(self.table, column),
             },
         }
+    }
+
+    /// Whether two columns hold the same: each index has hidden columns of its own for its expressions.
+    fn is_same(&self, one: usize, other: usize) -> bool {
+        let columns = &self.table.def().columns;
+        one == other
+            || (columns[one].hidden
+                && columns[other].hidden
+                && columns[one].declared == columns[other].declared
+                && columns[one].generated == columns[other].generated)
     }
 
     /// A condition on a column that compares texts as the index at hand orders them.
@@ -470,10 +483,10 @@ impl Planner<'_, '_> {
             else {
                 return (false, false);
             };
-            if (0..equal).any(|at| columns[at] == column && own(at)) {
+            if (0..equal).any(|at| self.is_same(columns[at], column) && own(at)) {
                 continue;
             }
-            if columns.get(at) != Some(&column) || !own(at) {
+            if !columns.get(at).is_some_and(|&next| self.is_same(next, column)) || !own(at) {
                 return (false, false);
             }
             let turned = descending != index.def().is_descending(at);

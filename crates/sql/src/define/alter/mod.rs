@@ -8,8 +8,8 @@ mod rename;
 use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
 
 use self::depend::check_droppable;
-use super::is_of_key;
 use super::prepare::prepared;
+use super::{Defined, is_of_key};
 use crate::compute::mentions;
 use crate::error::{SqlError, state};
 use crate::executor::Core;
@@ -18,7 +18,8 @@ use crate::text::kind::refuse_tail;
 use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens};
 
-pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
+pub(super) fn run(core: &Core, sql: &str) -> Result<Defined, SqlError> {
+    const TAG: &str = "ALTER TABLE";
     let (text, _) = prepared(core, sql)?;
     let tokens: Vec<Token<'_>> = Tokens::new(&text).collect();
     let mut reader = Reader { sql: &text, tokens: &tokens, at: 0 };
@@ -37,7 +38,11 @@ pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
     let table = reader.table_name()?;
     system::refuse_change(&table)?;
     if core.catalog.table(&table).is_none() {
-        return if if_exists { Ok("ALTER TABLE") } else { Err(SqlError::unknown_table(&table)) };
+        return if if_exists {
+            Ok(Defined::missing(TAG, "relation", &table))
+        } else {
+            Err(SqlError::unknown_table(&table))
+        };
     }
     let mut change = Change { core, table };
     let before = change.def()?;
@@ -45,7 +50,7 @@ pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
         change.take_back(&before)?;
         return Err(error);
     }
-    Ok("ALTER TABLE")
+    Ok(TAG.into())
 }
 
 /// Where the statement ends that begins with these tokens.

@@ -3,14 +3,15 @@
 use store::definition::{DefinitionError, TableDef};
 
 use super::{Change, if_exists, unknown_constraint};
-use crate::define::{check_column_name, check_table_name};
+use crate::define::{Defined, check_column_name, check_table_name};
 use crate::error::{SqlError, state};
 use crate::executor::Core;
 use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 
 /// `ALTER INDEX name RENAME TO name`
-pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<&'static str, SqlError> {
+pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<Defined, SqlError> {
+    const TAG: &str = "ALTER INDEX";
     let if_exists = if_exists(reader)?;
     let name = reader.table_name()?;
     reader.keyword("RENAME")?;
@@ -19,7 +20,7 @@ pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<&'static
     reader.end()?;
     let Some(owner) = core.catalog.index_owner(&name) else {
         let error = SqlError::new(state::UNKNOWN_OBJECT, format!("index \"{name}\" does not exist"));
-        return if if_exists { Ok("ALTER INDEX") } else { Err(error) };
+        return if if_exists { Ok(Defined::missing(TAG, "relation", &name)) } else { Err(error) };
     };
     if core.catalog.index_owner(&new).is_some() {
         return Err(SqlError::new(state::DUPLICATE_TABLE, format!("index \"{new}\" exists already")));
@@ -38,7 +39,7 @@ pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<&'static
             format!("index \"{name}\" belongs to the primary key, and is called after its table"),
         )),
     })?;
-    Ok("ALTER INDEX")
+    Ok(TAG.into())
 }
 
 impl Change<'_> {
