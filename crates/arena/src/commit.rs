@@ -99,8 +99,9 @@ fn decode(words: [u64; 5]) -> RedoEntry {
     }
 }
 
-fn check_words(crc: u32, words: &[u64]) -> u32 {
-    words.iter().fold(crc, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()))
+fn check_words<const N: usize>(crc: u32, words: &[u64; N]) -> u32 {
+    let bytes = words.map(u64::to_le_bytes);
+    crc32c::crc32c_append(crc, bytes.as_flattened())
 }
 
 impl Arena {

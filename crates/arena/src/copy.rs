@@ -43,7 +43,7 @@ fn aligned(words: &[AtomicU64], out: &mut [MaybeUninit<u8>]) -> usize {
     let (chunks, tail) = out.as_chunks_mut::<8>();
     let done = bulk_out(words, chunks);
     for (word, chunk) in words[done..].iter().zip(&mut chunks[done..]) {
-        *chunk = word.load(Ordering::Relaxed).to_le_bytes().map(MaybeUninit::new);
+        chunk.write_copy_of_slice(&word.load(Ordering::Relaxed).to_le_bytes());
     }
     if !tail.is_empty() {
         let last = words[len / 8].load(Ordering::Relaxed).to_le_bytes();

@@ -205,6 +205,13 @@ impl Mapped {
         &self.map.words()[at..at + head.key_len.div_ceil(8)]
     }
 
+    /// The words of key and payload.
+    #[inline]
+    fn body_words(&self, location: Location, head: &RowHead) -> &[AtomicU64] {
+        let at = self.layout.at(location) as usize + 2 + optional_words(head.flags);
+        &self.map.words()[at..at + head.key_len.div_ceil(8) + head.payload_len.div_ceil(8)]
+    }
+
     #[inline]
     fn payload_words(&self, location: Location, head: &RowHead) -> &[AtomicU64] {
         let at =
@@ -269,6 +276,14 @@ impl RowRead<'_> {
         let from = from.min(self.head.payload_len);
         let len = len.min(self.head.payload_len - from);
         copy::append(self.arena.payload_words(self.location, &self.head), from, len, out);
+    }
+
+    /// Appends the key, zeros up to a whole word, and the payload, which lie so behind each other: one copy.
+    #[inline]
+    pub fn copy_key_and_payload(&self, out: &mut Vec<u8>) {
+        let key_bytes = self.head.key_len.next_multiple_of(8);
+        let words = self.arena.body_words(self.location, &self.head);
+        copy::append(words, 0, key_bytes + self.head.payload_len, out);
     }
 
     /// Whether the row's key is `key`.

@@ -6,10 +6,15 @@
 //! first. A single-key write that meets a mark earlier dooms the commit, which then evaluates the lost rows anew.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead, RowRead};
-use parking_lot::Mutex;
+
+mod list;
+
+pub(crate) use list::Commit;
+pub use list::Removals;
+use list::{Rows, Staged};
 
 use crate::clock::Tick;
 use crate::departure::Cause;
@@ -70,32 +75,6 @@ pub struct NewRow {
     pub renewal: Renewal,
 }
 
-/// A commit between staging and publication, shared with whoever meets its marks.
-#[derive(Debug)]
-pub(crate) struct Commit {
-    slot: CommitSlot,
-    staged: Vec<Staged>,
-    /// Drawn once all keys are marked. Relaxed: read under a shard lock that was taken after the commit turned.
-    stamp: AtomicU64,
-    /// Whether old versions are kept for statements. Relaxed, as above.
-    keep: AtomicBool,
-    /// Written before the commit turns committed.
-    redo: Mutex<Option<Redo>>,
-    /// Writes that a single-key write overtook.
-    lost: Mutex<Vec<usize>>,
-    /// The commit's number among the published; `u64::MAX` before.
-    pub(crate) published: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Staged {
-    table: Arc<Table>,
-    hash: Hash,
-    key: Vec<u8>,
-    new: Option<Location>,
-    expect: Expect,
-}
-
 /// What was found under a key when it was marked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
@@ -148,25 +127,65 @@ impl Store {
         }
     }
 
+    /// Removes rows of one table, all or none, and returns the stamp. `Lost` names those that changed since they were
+    /// read.
+    pub fn remove_all(&self, table: &Arc<Table>, removals: &Removals) -> Result<u64, WriteError> {
+        let _mutation = Mutation;
+        let now = self.now();
+        self.checkpoint(now);
+        match removals.len() {
+            0 => return Ok(self.arena.last_stamp()),
+            1 => return self.remove_one(table, removals, now),
+            rows if rows > COMMIT_ROWS_MAX => {
+                return Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX });
+            }
+            _ => {}
+        }
+        let mut rows = Rows::with_capacity(removals.len());
+        for (key, cas) in removals.iter() {
+            let hash = self.arena.hash(table.id(), key);
+            // The rows were read just now; what they hang on was not.
+            self.arena.prefetch_bucket(hash, table.id());
+            rows.push(table, hash, key, None, Expect::Version(cas));
+        }
+        self.commit_rows(rows, Vec::new(), now)
+    }
+
+    fn remove_one(&self, table: &Table, removals: &Removals, now: Tick) -> Result<u64, WriteError> {
+        let (key, cas) = removals.iter().next().unwrap_or_default();
+        match self.delete(table, key, Expect::Version(cas), now)? {
+            Outcome::Done(stamp) => Ok(stamp),
+            _ => Err(WriteError::Lost(vec![0])),
+        }
+    }
+
     fn commit_many(&self, writes: &[Write], now: Tick) -> Result<u64, WriteError> {
-        let (staged, placed) = self.stage(writes, now)?;
+        let (rows, placed) = self.stage(writes, now)?;
+        self.commit_rows(rows, placed, now)
+    }
+
+    /// `placed` holds the new rows' places.
+    fn commit_rows(&self, rows: Rows, placed: Vec<Placed<'_>>, now: Tick) -> Result<u64, WriteError> {
         let committing = self.committing.read();
         self.grow_index_for(placed.len() as u64);
-        let commit = Arc::new(Commit::new(self.claim_commit(), staged));
-        let order = commit.order();
+        let commit = Arc::new(Commit::new(self.claim_commit(), rows));
+        let order = commit.rows.order();
         let result = self.attempts(&commit, &order, now);
         self.arena.finish_commit(commit.slot);
         if let Some(redo) = commit.redo.lock().take() {
             self.arena.free_redo(redo);
         }
+        let grown = !placed.is_empty();
         drop(placed);
         drop(committing);
-        self.after_commit(writes, now);
+        if grown {
+            self.after_commit(&commit.rows, now);
+        }
         result
     }
 
     fn attempts(&self, commit: &Arc<Commit>, order: &[usize], now: Tick) -> Result<u64, WriteError> {
-        if commit.has_twins(order) {
+        if commit.rows.has_twins(order) {
             return Err(WriteError::Key("a key stands more than once in the list".to_owned()));
         }
         loop {
@@ -178,12 +197,9 @@ impl Store {
     }
 
     /// Brings every table that a commit wrote back to its `max_rows`: its own thread pays, row by row.
-    fn after_commit(&self, writes: &[Write], now: Tick) {
-        let mut tables: Vec<&Arc<Table>> = writes.iter().map(|write| &write.table).collect();
-        tables.sort_by_key(|table| table.id());
-        tables.dedup_by_key(|table| table.id());
-        for table in tables {
-            self.keep_to_rows(table, writes.len() + EVICTIONS_PER_WRITE, now);
+    fn after_commit(&self, rows: &Rows, now: Tick) {
+        for table in rows.tables() {
+            self.keep_to_rows(table, rows.len() + EVICTIONS_PER_WRITE, now);
         }
     }
 
@@ -197,8 +213,8 @@ impl Store {
     }
 
     /// Copies the new rows into segments, unreachable so far.
-    fn stage(&self, writes: &[Write], now: Tick) -> Result<(Vec<Staged>, Vec<Placed<'_>>), WriteError> {
-        let mut staged = Vec::with_capacity(writes.len());
+    fn stage(&self, writes: &[Write], now: Tick) -> Result<(Rows, Vec<Placed<'_>>), WriteError> {
+        let mut rows = Rows::with_capacity(writes.len());
         let mut placed = Vec::new();
         for write in writes {
             let hash = self.arena.hash(write.table.id(), &write.key);
@@ -218,10 +234,9 @@ impl Store {
                 new = Some(space.location);
                 placed.push(space);
             }
-            let table = Arc::clone(&write.table);
-            staged.push(Staged { table, hash, key: write.key.clone(), new, expect: write.expect });
+            rows.push(&write.table, hash, &write.key, new, write.expect);
         }
-        Ok((staged, placed))
+        Ok((rows, placed))
     }
 
     fn staging_queue(&self, table: &Table, hash: Hash, key: &[u8]) -> Queue {
@@ -233,14 +248,15 @@ impl Store {
     }
 
     fn attempt(&self, commit: &Arc<Commit>, order: &[usize], now: Tick) -> Result<Attempt, WriteError> {
-        let mut before = vec![Before::default(); commit.staged.len()];
+        let mut before = vec![Before::default(); commit.rows.len()];
         let marked =
             self.mark_all(commit, order, &mut before, now).and_then(|()| self.reserve_unique(commit, now));
         if let Err(error) = marked {
             self.withdraw(commit, order);
+            commit.rows.give_back_reserved(commit.slot);
             return Err(error);
         }
-        let always_keep = commit.staged.len() > UNKEPT_ROWS_MAX;
+        let always_keep = commit.rows.len() > UNKEPT_ROWS_MAX;
         let (stamp, keep) =
             self.statements.begin_commit(usize::from(commit.slot.0), always_keep, || self.arena.next_stamp());
         commit.stamp.store(stamp, Ordering::Relaxed);
@@ -252,7 +268,10 @@ impl Store {
         let number = self.statements.publish(usize::from(commit.slot.0));
         // Release: pairs with the Acquire in `purge_kept`.
         commit.published.store(number, Ordering::Release);
-        self.withdraw(commit, order);
+        if turned != Ok(true) {
+            self.withdraw(commit, order);
+        }
+        commit.rows.give_back_reserved(commit.slot);
         match turned {
             Ok(true) => {
                 self.announce_replaced(commit, &before);
@@ -277,13 +296,14 @@ impl Store {
     ) -> Result<(), WriteError> {
         let mut lost = Vec::new();
         for &write in order {
-            let staged = &commit.staged[write];
-            let mut shard = self.lock_unmarked(staged);
-            staged.table.check_current()?;
-            let found = self.arena.find(&shard.token, staged.hash, staged.table.id(), &staged.key);
+            let staged = commit.rows.row(write);
+            let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
+            let mut shard = self.lock_unmarked(table, staged.hash, key);
+            table.check_current()?;
+            let found = self.arena.find(&shard.token, staged.hash, table.id(), key);
             let row = found.and_then(|entry| self.arena.row(entry.location));
-            let live = row.as_ref().filter(|row| self.is_live(&staged.table, row.head(), now));
-            if !is_expected(&shard, staged, live.map(RowRead::head)) {
+            let live = row.as_ref().filter(|row| self.is_live(table, row.head(), now));
+            if !is_expected(&shard, table, staged, live.map(RowRead::head)) {
                 lost.push(write);
                 continue;
             }
@@ -298,14 +318,16 @@ impl Store {
     }
 
     /// Locks a key's shard when no other commit has marked the key.
-    fn lock_unmarked(&self, staged: &Staged) -> parking_lot::MutexGuard<'_, Shard> {
+    fn lock_unmarked(&self, table: &Table, hash: Hash, key: &[u8]) -> parking_lot::MutexGuard<'_, Shard> {
         loop {
-            let mut shard = self.shard(staged.hash).lock();
-            let id = staged.table.id();
-            let Some((other, write)) = shard.mark_of(staged.hash, id, &staged.key) else { return shard };
+            let mut shard = self.shard(hash).lock();
+            if shard.marks.is_empty() {
+                return shard;
+            }
+            let Some((other, write)) = shard.mark_of(hash, table.id(), key) else { return shard };
             if matches!(self.arena.commit_state(other.slot), CommitState::Committed) {
                 self.apply(&mut shard, &other, write);
-                shard.unmark(staged.hash, &other, write);
+                shard.unmark(hash, &other, write);
                 return shard;
             }
             drop(shard);
@@ -315,24 +337,28 @@ impl Store {
 
     /// Speaks for the unique values of the new rows, so that none can be refused once the commit has turned.
     fn reserve_unique(&self, commit: &Arc<Commit>, now: Tick) -> Result<(), WriteError> {
-        if commit.staged.iter().all(|staged| !staged.table.has_unique()) {
+        let rows = &commit.rows;
+        if rows.iter().all(|staged| staged.new.is_none())
+            || !rows.tables().iter().any(|table| table.has_unique())
+        {
             return Ok(());
         }
         // By key, not by place: eviction may move a row that the commit replaces.
         let own: OwnKeys<'_> =
-            commit.staged.iter().map(|staged| (staged.table.id(), staged.key.as_slice())).collect();
+            rows.iter().map(|staged| (rows.table(staged).id(), rows.key(staged))).collect();
         let mut row = RowBuf::new();
         let mut key = Vec::new();
-        for (write, staged) in commit.staged.iter().enumerate() {
-            let Some(location) = staged.new.filter(|_| staged.table.has_unique()) else { continue };
+        for (write, staged) in rows.iter().enumerate() {
+            let table = rows.table(staged);
+            let Some(location) = staged.new.filter(|_| table.has_unique()) else { continue };
             if !self.load_stable(location, &mut row) {
                 continue;
             }
-            for index in staged.table.state.maintained.load().iter() {
+            for index in table.state.maintained.load().iter() {
                 if !index.sort_key(&row, &mut key) {
                     continue;
                 }
-                if !self.reserve_value(commit.slot, &staged.table, index, &key, &own, now) {
+                if !self.reserve_value(commit.slot, table, index, &key, &own, now) {
                     return Err(WriteError::Unique { index: index.name().to_owned(), write });
                 }
             }
@@ -381,14 +407,14 @@ impl Store {
 
     /// Stamps the rows, writes the redo record, and turns the commit. False: it was doomed.
     fn turn(&self, commit: &Commit, before: &[Before], stamp: u64) -> Result<bool, WriteError> {
-        let mut entries = Vec::with_capacity(commit.staged.len());
-        for (staged, before) in commit.staged.iter().zip(before) {
+        let mut entries = Vec::with_capacity(commit.rows.len());
+        for (staged, before) in commit.rows.iter().zip(before) {
             if let Some(location) = staged.new {
                 self.arena.stamp_row(location, stamp);
             }
             entries.push(RedoEntry {
                 hash: staged.hash,
-                table: staged.table.id(),
+                table: commit.rows.table(staged).id(),
                 new: staged.new,
                 old: before.location,
                 old_stamp: before.stamp,
@@ -415,20 +441,24 @@ impl Store {
 
     /// Notes for listeners which rows a published commit replaced or removed.
     fn announce_replaced(&self, commit: &Commit, before: &[Before]) {
-        for (staged, _) in commit.staged.iter().zip(before).filter(|(_, before)| before.location.is_some()) {
-            let key = |out: &mut Vec<u8>| out.extend_from_slice(&staged.key);
-            self.departures.note(&staged.table, key, Cause::Invalidate);
+        let rows = &commit.rows;
+        if rows.tables().iter().all(|table| table.def().options.notify.is_none()) {
+            return;
+        }
+        for (staged, _) in rows.iter().zip(before).filter(|(_, before)| before.location.is_some()) {
+            let key = |out: &mut Vec<u8>| out.extend_from_slice(rows.key(staged));
+            self.departures.note(rows.table(staged), key, Cause::Invalidate);
         }
     }
 
     /// Swaps the rows in, a slice of a shard at a time.
     fn swap_all(&self, commit: &Arc<Commit>, order: &[usize]) {
-        let shard_of = |&write: &usize| arena::Arena::shard_of(commit.staged[write].hash);
+        let shard_of = |&write: &usize| arena::Arena::shard_of(commit.rows.row(write).hash);
         for group in order.chunk_by(|a, b| shard_of(a) == shard_of(b)) {
             for slice in group.chunks(SWAP_SLICE) {
-                let mut shard = self.shard(commit.staged[slice[0]].hash).lock();
+                let mut shard = self.shard(commit.rows.row(slice[0]).hash).lock();
                 for &write in slice {
-                    if shard.unmark(commit.staged[write].hash, commit, write) {
+                    if shard.unmark(commit.rows.row(write).hash, commit, write) {
                         self.apply(&mut shard, commit, write);
                     }
                 }
@@ -438,8 +468,9 @@ impl Store {
 
     /// Puts one row of a committed commit in its place, and says so in the redo record.
     fn apply(&self, shard: &mut Shard, commit: &Arc<Commit>, write: usize) {
-        let staged = &commit.staged[write];
-        let found = self.arena.find(&shard.token, staged.hash, staged.table.id(), &staged.key);
+        let staged = commit.rows.row(write);
+        let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
+        let found = self.arena.find(&shard.token, staged.hash, table.id(), key);
         if commit.keep.load(Ordering::Relaxed) {
             self.keep(shard, commit, staged, found.map(|entry| entry.location));
         }
@@ -447,11 +478,11 @@ impl Store {
         // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
         let change = SlotChange { hash: staged.hash, found, new: staged.new, stamp };
         let old = found.and_then(|entry| self.arena.row(entry.location)).map(|row| *row.head());
-        let leaving = old.and_then(|old| self.leaving(&staged.table, &old, staged.new.is_none(), self.now()));
-        if self.swap(shard, &staged.table, &change, Unique::Reserved).is_ok()
+        let leaving = old.and_then(|old| self.leaving(table, &old, staged.new.is_none(), self.now()));
+        if self.swap(shard, table, &change, Unique::Reserved).is_ok()
             && let Some(leaving) = leaving
         {
-            staged.table.state.counters.count(leaving);
+            table.state.counters.count(leaving);
         }
         if let Some(redo) = &*commit.redo.lock() {
             self.arena.redo_done(redo, write);
@@ -464,8 +495,8 @@ impl Store {
         let row = location.filter(|&location| self.load_stable(location, &mut row)).map(|_| row);
         let kept = Kept {
             hash: staged.hash,
-            table: staged.table.id(),
-            key: staged.key.as_slice().into(),
+            table: commit.rows.table(staged).id(),
+            key: commit.rows.key(staged).into(),
             commit: Arc::clone(commit),
             row,
         };
@@ -478,18 +509,11 @@ impl Store {
         }
     }
 
-    /// Takes marks and reserved values back, wherever they still are.
+    /// Takes the marks of a commit that was given up back, wherever they still are.
     fn withdraw(&self, commit: &Arc<Commit>, order: &[usize]) {
         for &write in order {
-            let staged = &commit.staged[write];
-            self.shard(staged.hash).lock().unmark(staged.hash, commit, write);
-        }
-        let mut tables: Vec<&Arc<Table>> = commit.staged.iter().map(|staged| &staged.table).collect();
-        tables.dedup_by_key(|table| table.id());
-        for table in tables {
-            for index in table.state.maintained.load().iter().filter(|index| index.def().unique) {
-                index.reserved.lock().retain(|_, slot| *slot != commit.slot);
-            }
+            let hash = commit.rows.row(write).hash;
+            self.shard(hash).lock().unmark(hash, commit, write);
         }
     }
 
@@ -511,56 +535,14 @@ impl Store {
 }
 
 /// Whether a write finds what it expects under its key: a live row of this CAS value, or none.
-fn is_expected(shard: &Shard, staged: &Staged, live: Option<&RowHead>) -> bool {
+fn is_expected(shard: &Shard, table: &Table, staged: &Staged, live: Option<&RowHead>) -> bool {
     match (staged.expect, live) {
         // The shard's lock was taken after the flush that matters: one acknowledged before.
         (Expect::Unremoved { since, .. }, None) => {
             !shard.removals.since(staged.hash, since)
-                && staged.table.state.emptied_below.load(Ordering::Relaxed) <= since
+                && table.state.emptied_below.load(Ordering::Relaxed) <= since
         }
         (expect, live) => check(expect, live).is_ok(),
-    }
-}
-
-impl Commit {
-    fn new(slot: CommitSlot, staged: Vec<Staged>) -> Self {
-        Self {
-            slot,
-            staged,
-            stamp: AtomicU64::new(0),
-            keep: AtomicBool::new(false),
-            redo: Mutex::new(None),
-            lost: Mutex::default(),
-            published: AtomicU64::new(u64::MAX),
-        }
-    }
-
-    pub(crate) fn stamp(&self) -> u64 {
-        self.stamp.load(Ordering::Relaxed)
-    }
-
-    /// Positions of the writes by shard, then hash: the order in which every commit takes its marks.
-    fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.staged.len()).collect();
-        let place = |write: usize| {
-            let Staged { hash, table, key, .. } = &self.staged[write];
-            (arena::Arena::shard_of(*hash), hash.0, table.id(), key)
-        };
-        order.sort_unstable_by(|&a, &b| place(a).cmp(&place(b)));
-        order
-    }
-
-    /// Whether two writes are of one key, which neither could mark after the other.
-    fn has_twins(&self, order: &[usize]) -> bool {
-        order.windows(2).any(|pair| {
-            let [a, b] = [pair[0], pair[1]].map(|write| &self.staged[write]);
-            a.hash == b.hash && a.table.id() == b.table.id() && a.key == b.key
-        })
-    }
-
-    pub(crate) fn is_write_of(&self, write: usize, table: arena::TableId, key: &[u8]) -> bool {
-        let staged = &self.staged[write];
-        staged.table.id() == table && staged.key == key
     }
 }
 

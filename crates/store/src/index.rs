@@ -67,7 +67,7 @@ impl KeyBounds {
 
     /// The bounds as sort keys: the lower one included or absent, the upper one excluded or absent.
     pub(crate) fn encoded(&self, index: &Index) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-        let encode = |values: &[Value]| index.encoded(values);
+        let encode = |values: &[Value]| index.encoded(values.iter().map(Value::as_ref));
         let lower = match &self.lower {
             Bound::Unbounded => Bound::Unbounded,
             Bound::Included(values) => Bound::Included(encode(values)),
@@ -219,10 +219,10 @@ impl Index {
     }
 
     /// Values of the leading columns as the beginning of sort keys.
-    fn encoded(&self, values: &[Value]) -> Vec<u8> {
+    pub(crate) fn encoded<'v>(&self, values: impl Iterator<Item = ValueRef<'v>>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for (value, form) in values.iter().zip(&self.form) {
-            sort_key_column(value.as_ref(), form.collation, form.descending, &mut bytes);
+        for (value, form) in values.zip(&self.form) {
+            sort_key_column(value, form.collation, form.descending, &mut bytes);
         }
         bytes
     }

@@ -54,7 +54,7 @@ pub use alter::TableChange;
 pub use arena::{ArenaError, Hits, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};
-pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Write};
+pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Removals, Write};
 pub use compute::{Compute, Made, MakeCompute, Task};
 pub use define::{OptionsChange, TABLES_MAX};
 pub use departure::{Cause, Departure};

@@ -162,7 +162,7 @@ impl OrderedIndex {
         let Some(before) = location.checked_sub(1) else { return false };
         let after = Resume { key: key.to_vec(), location: before };
         let mut found = Vec::with_capacity(1);
-        self.collect(&Range { resume_after: Some(&after), ..Range::ALL }, keys, 1, &mut found);
+        self.locations(&Range { resume_after: Some(&after), ..Range::ALL }, keys, 1, &mut found);
         found == [location]
     }
 
@@ -247,7 +247,7 @@ impl OrderedIndex {
         let end = prefix_end(key);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let range = Range { lower: Bound::Included(key), upper, ..Range::ALL };
-        self.collect(&range, keys, limit, out);
+        self.locations(&range, keys, limit, out);
     }
 
     /// The smallest location whose key is exactly this, if there is one: the question of a unique index.
@@ -267,14 +267,21 @@ impl OrderedIndex {
         out: &mut Vec<u64>,
     ) -> Option<Resume> {
         let begin = out.len();
-        self.collect(range, keys, limit, out);
+        self.locations(range, keys, limit, out);
         let last = out[begin..].last().copied().filter(|_| out.len() - begin == limit)?;
         let mut key = Vec::new();
         keys.sort_key(last, &mut key);
         Some(Resume { key, location: last })
     }
 
-    fn collect<K: SortKeys + ?Sized>(&self, range: &Range<'_>, keys: &K, limit: usize, out: &mut Vec<u64>) {
+    /// Appends the locations of up to `limit` entries in order.
+    pub fn locations<K: SortKeys + ?Sized>(
+        &self,
+        range: &Range<'_>,
+        keys: &K,
+        limit: usize,
+        out: &mut Vec<u64>,
+    ) {
         let Some(root) = &self.root else {
             return;
         };

@@ -14,8 +14,8 @@ pub(crate) const NEVER: Tick = Tick::MAX;
 pub struct RowBuf {
     head: RowHead,
     location: Location,
-    key: Vec<u8>,
-    payload: Vec<u8>,
+    /// As in the arena: the key, zeros up to a whole word, the payload.
+    bytes: Vec<u8>,
 }
 
 /// The head of an empty buffer.
@@ -34,7 +34,7 @@ const NO_ROW: RowHead = RowHead {
 
 impl Default for RowBuf {
     fn default() -> Self {
-        Self { head: NO_ROW, location: Location::from_bits(0), key: Vec::new(), payload: Vec::new() }
+        Self { head: NO_ROW, location: Location::from_bits(0), bytes: Vec::new() }
     }
 }
 
@@ -45,7 +45,7 @@ impl RowBuf {
     }
 
     /// A row that no commit gave a stamp yet.
-    pub(crate) fn uncommitted(table: TableId, key: &[u8], row: NewRow) -> Self {
+    pub(crate) fn uncommitted(table: TableId, key: &[u8], row: &NewRow) -> Self {
         let parts = RowParts {
             table,
             multi: false,
@@ -58,17 +58,19 @@ impl RowBuf {
             payload: &[&row.payload],
         };
         let head = parts.head();
-        Self { head, location: Location::from_bits(0), key: key.to_vec(), payload: row.payload }
+        let mut bytes = Vec::with_capacity(payload_at(key.len()) + row.payload.len());
+        bytes.extend_from_slice(key);
+        bytes.resize(payload_at(key.len()), 0);
+        bytes.extend_from_slice(&row.payload);
+        Self { head, location: Location::from_bits(0), bytes }
     }
 
     /// Copies a row and says whether the copy is whole; a torn copy must not be looked at.
     pub(crate) fn load(&mut self, row: &RowRead<'_>) -> bool {
         self.head = *row.head();
         self.location = row.location();
-        self.key.clear();
-        self.payload.clear();
-        row.copy_key(&mut self.key);
-        row.copy_payload(0, self.head.payload_len, &mut self.payload);
+        self.bytes.clear();
+        row.copy_key_and_payload(&mut self.bytes);
         row.is_valid()
     }
 
@@ -76,8 +78,7 @@ impl RowBuf {
     pub(crate) fn clone_from_row(&mut self, other: &Self) {
         self.head = other.head;
         self.location = other.location;
-        self.key.clone_from(&other.key);
-        self.payload.clone_from(&other.payload);
+        self.bytes.clone_from(&other.bytes);
     }
 
     pub(crate) fn duplicate(&self) -> Self {
@@ -126,16 +127,17 @@ impl RowBuf {
 
     /// The encoded primary key.
     pub fn key(&self) -> &[u8] {
-        &self.key
+        &self.bytes[..self.head.key_len]
     }
 
     /// The encoded columns outside the key.
     pub fn payload(&self) -> &[u8] {
-        &self.payload
+        &self.bytes[payload_at(self.head.key_len)..]
     }
 
-    pub(crate) fn into_payload(self) -> Vec<u8> {
-        self.payload
+    pub(crate) fn into_payload(mut self) -> Vec<u8> {
+        self.bytes.drain(..payload_at(self.head.key_len));
+        self.bytes
     }
 
     /// Bytes the row takes in the arena.
@@ -145,6 +147,11 @@ impl RowBuf {
 
     /// Bytes of the copy on the heap, for accounting.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.key.capacity() + self.payload.capacity()
+        size_of::<Self>() + self.bytes.capacity()
     }
+}
+
+/// Where the payload begins behind a key.
+fn payload_at(key_len: usize) -> usize {
+    key_len.next_multiple_of(8)
 }

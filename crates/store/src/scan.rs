@@ -9,8 +9,8 @@ use hashbrown::HashSet;
 
 use crate::census::Findings;
 use crate::error::ReadError;
-use crate::index::{Index, KeyBounds, RowKeys, as_slice};
-use crate::ordered::{OrderedIndex, Range, Resume};
+use crate::index::{Index, RowKeys, as_slice};
+use crate::ordered::{OrderedIndex, Range, Resume, SortKeys};
 use crate::overlay::Merge;
 use crate::row::RowBuf;
 use crate::table::Table;
@@ -32,37 +32,81 @@ thread_local! {
     static SPARE: RefCell<Vec<RowBuf>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Rows ready to be handed out, last first, and buffers to be used again.
+/// Rows that were read at once, handed out in the order in which they came. The buffers are used again and again.
 #[derive(Debug, Default)]
-struct RowStack {
-    ready: Vec<RowBuf>,
-    spare: Vec<RowBuf>,
+struct Chunk {
+    /// The first `len` hold rows, the others nothing.
+    rows: Vec<RowBuf>,
+    len: usize,
+    /// The row to be handed out next.
+    next: usize,
+    /// The most rows that it ever held.
+    most: usize,
 }
 
-impl RowStack {
-    fn buffer(&mut self) -> RowBuf {
-        if self.spare.is_empty() {
-            SPARE.with_borrow_mut(|kept| self.spare.append(kept));
+impl Chunk {
+    /// The buffer behind the last row; what is in it counts when [`Chunk::keep`] says so.
+    #[inline]
+    fn buffer(&mut self) -> &mut RowBuf {
+        if self.rows.is_empty() {
+            self.rows = SPARE.take();
         }
-        self.spare.pop().unwrap_or_default()
+        if self.len == self.rows.len() {
+            self.rows.push(RowBuf::new());
+        }
+        &mut self.rows[self.len]
+    }
+
+    #[inline]
+    fn keep(&mut self) {
+        self.len += 1;
+        self.most = self.most.max(self.len);
     }
 
     /// Swaps the next row into the caller's buffer.
+    #[inline]
     fn pop(&mut self, row: &mut RowBuf) -> bool {
-        let Some(mut next) = self.ready.pop() else { return false };
-        std::mem::swap(row, &mut next);
-        self.spare.push(next);
+        if self.next == self.len {
+            return false;
+        }
+        std::mem::swap(row, &mut self.rows[self.next]);
+        self.next += 1;
         true
+    }
+
+    fn clear(&mut self) {
+        (self.len, self.next) = (0, 0);
+    }
+
+    fn rows(&self) -> &[RowBuf] {
+        &self.rows[..self.len]
+    }
+
+    /// Lets the rows be changed as a list.
+    fn edit(&mut self, change: impl FnOnce(&mut Vec<RowBuf>)) {
+        self.rows.truncate(self.len);
+        change(&mut self.rows);
+        self.len = self.rows.len();
+        self.most = self.most.max(self.len);
     }
 }
 
-impl Drop for RowStack {
+impl Drop for Chunk {
     fn drop(&mut self) {
-        let rows = self.spare.drain(..).chain(self.ready.drain(..));
-        let small = rows.filter(|row| row.heap_bytes() <= SPARE_ROW_BYTES);
+        if self.rows.is_empty() {
+            return;
+        }
+        self.rows.truncate(SPARE_ROWS);
+        for row in self.rows.iter_mut().take(self.most) {
+            if row.heap_bytes() > SPARE_ROW_BYTES {
+                *row = RowBuf::new();
+            }
+        }
+        let rows = std::mem::take(&mut self.rows);
         SPARE.with_borrow_mut(|kept| {
-            let room = SPARE_ROWS.saturating_sub(kept.len());
-            kept.extend(small.take(room));
+            if kept.len() < rows.len() {
+                *kept = rows;
+            }
         });
     }
 }
@@ -75,7 +119,7 @@ pub struct TableScan {
     /// The next group of buckets.
     group: u64,
     locations: Vec<Location>,
-    rows: RowStack,
+    rows: Chunk,
     /// What the census learns of a whole scan.
     found: Findings,
     /// Where the transaction's own rows go on, which come last.
@@ -89,7 +133,7 @@ impl TableScan {
             shape: view.store.arena.scan_shape(table.id()),
             group: 0,
             locations: Vec::new(),
-            rows: RowStack::default(),
+            rows: Chunk::default(),
             found: table.state.census.findings(view),
             own_next: 0,
         }
@@ -123,27 +167,27 @@ impl TableScan {
         store.arena.prefetch_scan(self.shape, self.group, id);
         let shard = store.shard_at(Arena::shard_of_group(self.group)).lock();
         self.locations.clear();
+        self.rows.clear();
         store.arena.scan_group(&shard.token, self.shape, self.group, id, &mut self.locations);
         for &location in &self.locations {
-            let mut row = self.rows.buffer();
-            let ours = store.load_stable(location, &mut row) && row.head().table == id;
-            if ours {
-                self.found.meet(row.stamp(), row.expiry());
+            let row = self.rows.buffer();
+            if !store.load_stable(location, row) || row.head().table != id {
+                continue;
             }
-            let replaced = ours && !shard.kept.is_empty() && {
+            self.found.meet(row.stamp(), row.expiry());
+            let replaced = !shard.kept.is_empty() && {
                 let hash = store.arena.hash(id, row.key());
                 shard.kept_for(&view.sight, hash, id, row.key()).is_some()
             };
-            if ours && !replaced && view.is_visible(&self.table, &row) {
-                self.rows.ready.push(row);
-            } else {
-                self.rows.spare.push(row);
+            if !replaced && view.is_visible(&self.table, row) {
+                self.rows.keep();
             }
         }
         for kept in &shard.kept {
             let of_group = kept.table == id && group_of(self.shape, kept.hash) == self.group;
             if of_group && let Some(row) = view.stands_for(&shard, kept, &self.table) {
-                self.rows.ready.push(row.duplicate());
+                self.rows.buffer().clone_from_row(row);
+                self.rows.keep();
             }
         }
     }
@@ -159,7 +203,9 @@ pub struct IndexScan {
     pub(crate) reverse: bool,
     /// The last index entry read.
     after: Option<Resume>,
-    /// Rows handed out, those with the sort key of `after` among them, so that one which moved is not met twice.
+    /// Keys handed out, those with the sort key of `after` among them, so that a row which moved is not met twice.
+    passed: Vec<u64>,
+    /// The same, as far as anybody asked.
     met: HashSet<u64>,
     /// How many entries had come when the last chunk was read, and whether any came between two chunks: only then
     /// can a row have moved.
@@ -169,8 +215,7 @@ pub struct IndexScan {
     chunk: usize,
     locations: Vec<u64>,
     /// The rows of one chunk, in the order of the walk.
-    copied: Vec<RowBuf>,
-    rows: RowStack,
+    rows: Chunk,
     ended: bool,
     /// Within a transaction: where its own rows stand in between.
     merge: Option<Box<Merge>>,
@@ -181,10 +226,10 @@ impl IndexScan {
         view: &View<'_>,
         table: &Arc<Table>,
         index: &Arc<Index>,
-        bounds: &KeyBounds,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
         reverse: bool,
     ) -> Self {
-        let (lower, upper) = bounds.encoded(index);
         Self {
             table: Arc::clone(table),
             index: Arc::clone(index),
@@ -192,16 +237,23 @@ impl IndexScan {
             upper,
             reverse,
             after: None,
+            passed: Vec::new(),
             met: HashSet::new(),
             arrivals: 0,
             moved: false,
             chunk: FIRST_CHUNK,
             locations: Vec::new(),
-            copied: Vec::new(),
-            rows: RowStack::default(),
+            rows: Chunk::default(),
             ended: false,
             merge: view.own.is_some().then(Box::default),
         }
+    }
+
+    /// The same walk by a caller who wants no more than so many rows.
+    #[must_use]
+    pub fn expecting(mut self, rows: usize) -> Self {
+        self.chunk = rows.clamp(1, CHUNK);
+        self
     }
 
     /// Copies the next row; false at the end.
@@ -214,8 +266,10 @@ impl IndexScan {
 
     pub(crate) fn next_stored(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
         loop {
-            if self.rows.pop(row) {
-                return Ok(true);
+            while self.rows.pop(row) {
+                if view.is_visible(&self.table, row) {
+                    return Ok(true);
+                }
             }
             if self.ended {
                 return Ok(false);
@@ -230,20 +284,18 @@ impl IndexScan {
     fn read_chunk(&mut self, view: &View<'_>) -> Result<(), ReadError> {
         let last = self.read_entries(view)?;
         let nothing_kept = view.store.kept.is_empty();
-        let mut rows = std::mem::take(&mut self.copied);
-        if !nothing_kept {
-            self.lay_kept(view, last.as_ref(), &mut rows);
-        }
         // A kept version stands in the chunk whose keys it lies between, wherever the current one is.
         if self.moved || !nothing_kept {
-            self.leave_out_met(view, &mut rows);
+            let mut rows = std::mem::take(&mut self.rows);
+            rows.edit(|rows| {
+                if !nothing_kept {
+                    self.lay_kept(view, last.as_ref(), rows);
+                }
+                self.leave_out_met(view, rows);
+            });
+            self.rows = rows;
         }
-        self.remember(view, last, &rows);
-        for row in rows.drain(..).rev() {
-            let visible = view.is_visible(&self.table, &row);
-            if visible { self.rows.ready.push(row) } else { self.rows.spare.push(row) }
-        }
-        self.copied = rows;
+        self.remember(view, last);
         Ok(())
     }
 
@@ -257,6 +309,7 @@ impl IndexScan {
             return Err(ReadError::SnapshotTooOld);
         }
         let rows = index.rows(arena);
+        self.rows.clear();
         self.catch_up(view, &tree, &rows);
         self.locations.clear();
         let range = Range {
@@ -265,22 +318,30 @@ impl IndexScan {
             reverse: self.reverse,
             resume_after: self.after.as_ref(),
         };
-        let mut last = tree.range(&range, &rows, self.chunk, &mut self.locations);
+        tree.locations(&range, &rows, self.chunk, &mut self.locations);
+        let full = self.locations.len() == self.chunk;
         self.chunk = CHUNK;
         for &location in &self.locations {
             arena.prefetch_location(Location::from_bits(location));
         }
-        let mut bytes = 0;
-        for &location in &self.locations {
-            let mut row = self.rows.buffer();
-            if !view.store.load_stable(Location::from_bits(location), &mut row) {
-                self.rows.spare.push(row);
-                continue;
-            }
+        let (mut bytes, mut last) = (0, None);
+        for (at, &location) in self.locations.iter().enumerate() {
+            let row = self.rows.buffer();
+            let there = view.store.load_stable(Location::from_bits(location), row);
             bytes += row.size();
-            self.copied.push(row);
+            if bytes > CHUNK_BYTES || (full && at + 1 == self.locations.len()) {
+                let mut key = Vec::new();
+                if there {
+                    index.sort_key(row, &mut key);
+                } else {
+                    rows.sort_key(location, &mut key);
+                }
+                last = Some(Resume { key, location });
+            }
+            if there {
+                self.rows.keep();
+            }
             if bytes > CHUNK_BYTES {
-                last = self.copied.last().map(|row| Resume { key: self.sort_key(row), location });
                 break;
             }
         }
@@ -302,15 +363,17 @@ impl IndexScan {
         let mut key = Vec::new();
         for location in arrived {
             let passed = if self.reverse { location > after.location } else { location < after.location };
-            let mut row = self.rows.buffer();
+            let row = self.rows.buffer();
             let found = passed
-                && view.store.load_stable(Location::from_bits(location), &mut row)
-                && self.index.holds(&row)
+                && view.store.load_stable(Location::from_bits(location), row)
+                && self.index.holds(row)
                 && {
-                    self.index.sort_key(&row, &mut key);
+                    self.index.sort_key(row, &mut key);
                     key == after.key && tree.contains(&key, location, rows)
                 };
-            if found { self.copied.push(row) } else { self.rows.spare.push(row) }
+            if found {
+                self.rows.keep();
+            }
         }
     }
 
@@ -355,6 +418,7 @@ impl IndexScan {
 
     /// Takes out rows that were handed out before and moved behind the place where the walk stands.
     fn leave_out_met(&mut self, view: &View<'_>, rows: &mut Vec<RowBuf>) {
+        self.met.extend(self.passed.drain(..));
         let Some(after) = &self.after else { return };
         let mut key = Vec::new();
         rows.retain(|row| {
@@ -365,16 +429,15 @@ impl IndexScan {
 
     /// Notes where the chunk ended, and which of the rows handed out could be met again there: all of the chunk, for
     /// to tell those of its last key apart costs more.
-    fn remember(&mut self, view: &View<'_>, last: Option<Resume>, rows: &[RowBuf]) {
+    fn remember(&mut self, view: &View<'_>, last: Option<Resume>) {
         let Some(last) = last else { return };
         if self.after.as_ref().is_none_or(|after| after.key != last.key) {
+            self.passed.clear();
             self.met.clear();
         }
-        self.met.reserve(rows.len());
-        for row in rows {
-            let hash = self.hash(view, row);
-            self.met.insert(hash.0);
-        }
+        let mut passed = std::mem::take(&mut self.passed);
+        passed.extend(self.rows.rows().iter().map(|row| self.hash(view, row).0));
+        self.passed = passed;
         self.after = Some(last);
     }
 

@@ -5,11 +5,13 @@
 //!
 //! Within a transaction the sight is that with the transaction's own list laid over it (`overlay.rs`).
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arena::Hash;
 
 use crate::clock::Tick;
+use crate::codec::prefix_end;
 use crate::error::ReadError;
 use crate::index::{Index, KeyBounds};
 use crate::row::RowBuf;
@@ -18,6 +20,7 @@ use crate::shard::{Kept, Shard};
 use crate::statement::Sight;
 use crate::store::Store;
 use crate::table::Table;
+use crate::value::ValueRef;
 use crate::write_set::WriteSet;
 
 /// One statement's sight. Ends when dropped; a statement drops it before it commits its own writes.
@@ -137,11 +140,36 @@ impl View<'_> {
         bounds: &KeyBounds,
         reverse: bool,
     ) -> IndexScan {
+        let (lower, upper) = bounds.encoded(index);
+        self.walk(table, index, lower, upper, reverse)
+    }
+
+    /// The live rows whose leading columns of an index have these values, in its order or the reverse.
+    pub fn equal(
+        &self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        values: &[ValueRef<'_>],
+        reverse: bool,
+    ) -> IndexScan {
+        let lower = index.encoded(values.iter().copied());
+        let upper = prefix_end(&lower).map_or(Bound::Unbounded, Bound::Excluded);
+        self.walk(table, index, Bound::Included(lower), upper, reverse)
+    }
+
+    fn walk(
+        &self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
+        reverse: bool,
+    ) -> IndexScan {
         self.count(table);
         if !index.is_ready() {
             self.store.recover();
         }
-        IndexScan::new(self, table, index, bounds, reverse)
+        IndexScan::new(self, table, index, lower, upper, reverse)
     }
 
     /// Counts a search.

@@ -511,7 +511,7 @@ impl Store {
         let Some(new) = new else { return Ok(0) };
         for (at, index) in maintained.iter().enumerate() {
             let [old_key, new_key] = keys;
-            if !index.sort_key(new, new_key) {
+            if !index.def().unique || !index.sort_key(new, new_key) {
                 continue;
             }
             // A dead row holds no value: another row may have taken it since.
@@ -578,7 +578,7 @@ impl Store {
     fn give_back(&self, passed: &[Arc<Index>], new: Option<&RowBuf>, key: &mut Vec<u8>) {
         let Some(new) = new else { return };
         for index in passed {
-            if index.sort_key(new, key) {
+            if index.def().unique && index.sort_key(new, key) {
                 index.tree.write().remove(key, new.location().bits(), &index.rows(&self.arena));
             }
         }
@@ -629,9 +629,10 @@ impl Store {
 
     pub(crate) fn account_in(&self, table: &Table, location: Location) {
         let bytes = self.row_bytes(location);
-        self.arena.add_live(self.arena.head_of(location), bytes);
+        let segment = self.arena.head_of(location);
+        self.arena.add_live(segment, bytes);
         let counters = &table.state.counters;
-        counters.rows[place(self.queue_of(location))].fetch_add(1, Ordering::Relaxed);
+        counters.rows[place(self.arena.tag(segment).queue)].fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -639,7 +640,7 @@ impl Store {
         let bytes = self.row_bytes(location);
         let segment = self.arena.head_of(location);
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
-        let queue = self.queue_of(location);
+        let queue = self.arena.tag(segment).queue;
         let live = self.arena.sub_live(segment, bytes);
         self.note_sparse(segment, live + bytes, live);
         let counters = &table.state.counters;

@@ -117,7 +117,7 @@ impl WriteSet {
     fn lay_one(&mut self, write: Write) {
         let Write { table, key, change, expect } = write;
         let after = match change {
-            Change::Put(row) if row.expiry != Expiry::Now => Some(Box::new(RowBuf::own(&table, &key, row))),
+            Change::Put(row) if row.expiry != Expiry::Now => Some(Box::new(RowBuf::own(&table, &key, &row))),
             Change::Put(_) | Change::Delete => None,
         };
         self.bytes += weight(after.as_deref());
@@ -439,7 +439,7 @@ pub(crate) fn is_there(row: &RowBuf, now: Tick) -> bool {
 
 impl RowBuf {
     /// A row of a list, as the arena would give it back but for its stamp.
-    fn own(table: &Table, key: &[u8], row: NewRow) -> Self {
+    fn own(table: &Table, key: &[u8], row: &NewRow) -> Self {
         Self::uncommitted(table.id(), key, row)
     }
 

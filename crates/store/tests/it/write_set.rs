@@ -156,9 +156,9 @@ fn what_savepoints_keep_is_counted_and_given_back() {
     assert!(own.bytes() > empty + 100 * 16, "{} bytes", own.bytes());
     assert!(own.rollback_to("a"));
     assert_eq!((own.changes(), own.bytes()), (0, empty));
-    own.lay(vec![put(&t, &row(1, 1), Expect::Absent)]);
-    let one = own.bytes() - empty;
     own.lay(vec![put(&t, &row(1, 2), Expect::Absent)]);
+    let one = own.bytes() - empty;
+    own.lay(vec![put(&t, &row(1, 3), Expect::Absent)]);
     assert!(own.release("a"));
     assert_eq!(own.bytes(), one);
     own.forget(&t);
