@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sqlite3_parser::ast::QualifiedName;
 use store::definition::SqlType;
 use store::value::{Value, ValueRef};
-use store::{Catalog, Expect, Store, Table, View, Write, WriteError, WriteSet};
+use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
 
 use crate::cache::Cache;
 use crate::compute;
@@ -605,7 +605,7 @@ impl Plan {
 }
 
 impl ReadPlan {
-    fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
+    pub(crate) fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
         let text = dollars_replaced(sql);
         let statement = core.rewritten(&text, |failure| core.failed(SqlError::of_sqlite(failure, sql)))?;
         let Some(statement) = statement else {
@@ -622,7 +622,12 @@ impl ReadPlan {
         Ok(Self { statement, columns, parameters, tag })
     }
 
-    fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
+    pub(crate) fn run(
+        &mut self,
+        core: &Core,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
         let columns = &self.columns;
         let mut rows = 0;
         let mut values: Vec<ValueRef<'static>> = Vec::new();
@@ -703,6 +708,20 @@ impl Core {
         }
         self.written.borrow_mut().append(writes);
         Ok(())
+    }
+
+    /// Removes rows that were read: at once, or with the transaction.
+    pub(crate) fn remove(&self, table: &Arc<Table>, list: &Removals) -> Result<(), WriteError> {
+        if self.own.is_none() {
+            return self.store.remove_all(table, list).map(|_| ());
+        }
+        let removal = |(key, cas): (&[u8], u64)| Write {
+            table: Arc::clone(table),
+            key: key.to_vec(),
+            change: Change::Delete,
+            expect: Expect::Version(cas),
+        };
+        self.apply(&mut list.iter().map(removal).collect())
     }
 
     /// A table that is to be written, by its name in a statement.

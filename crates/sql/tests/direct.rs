@@ -55,6 +55,80 @@ fn point_queries_answer_like_sqlite() {
     }
 }
 
+/// Values of every kind, and of sizes that a `LIMIT` may have.
+fn any_value(random: &mut fastrand::Rng) -> Value {
+    match random.u8(0..9) {
+        0 => Value::Null,
+        1 => Value::Real(f64::from(random.i8(-3..6)) / 2.0),
+        2 => Value::from(format!("{}", random.u8(0..6)).as_str()),
+        3 => Value::Blob(vec![b'0' + random.u8(0..6)]),
+        4 => Value::from("x"),
+        _ => Value::Integer(i64::from(random.i8(-2..6))),
+    }
+}
+
+/// An answer, or an error's state; a transaction goes on after it.
+fn answer(
+    db: &mut Db,
+    within: bool,
+    sql: &str,
+    values: &[Value],
+) -> Result<(sql::Done, common::Rows), &'static str> {
+    if within {
+        db.run("SAVEPOINT before");
+    }
+    let result = db.execute(sql, values).map_err(|error| error.state);
+    if within {
+        db.run("ROLLBACK TO before");
+    }
+    result
+}
+
+/// Random columns, orders and limits along an index, and lists of keys: the same rows in the same order as by SQLite.
+#[test]
+fn ranges_and_lists_answer_like_sqlite() {
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (k TEXT PRIMARY KEY, page INT, n INT, tag TEXT);
+         CREATE INDEX t_page ON t (page, n DESC, k);
+         CREATE INDEX t_tag ON t (tag, n, k);
+         CREATE TABLE i (k INTEGER PRIMARY KEY, v ANY)",
+    );
+    for number in 0..120 {
+        let (page, n) = (random.u8(0..5), random.u8(0..9));
+        db.run(&format!("INSERT INTO t VALUES ('{number}', {page}, nullif({n}, 0), '{n}')"));
+        db.run(&format!("INSERT INTO i VALUES ({number} - 9, {n})"));
+    }
+    for round in 0..600 {
+        let within = random.bool();
+        if within {
+            db.run("BEGIN;\nUPDATE t SET n = 7 WHERE k = '17';\nDELETE FROM t WHERE k = '18'");
+        }
+        let order = ["n DESC, k", "n, k DESC", "page, n DESC, k", "tag, n, k", "tag DESC, n DESC, k DESC"];
+        let order = order[random.usize(..order.len())];
+        let condition = ["page = ?1", "?1 = tag", "t.tag = ?1 AND n = 3"][random.usize(..3)];
+        let limit =
+            ["", " LIMIT ?2", " LIMIT 3", " LIMIT ?2 OFFSET ?3", " LIMIT -1 OFFSET 2"][random.usize(..5)];
+        let values: Vec<Value> = (0..3).map(|_| any_value(&mut random)).collect();
+        let count = 1 + usize::from(limit.contains("?2")) + usize::from(limit.contains("?3"));
+        let short = format!("SELECT k, n, tag FROM t WHERE {condition} ORDER BY {order}{limit}");
+        let general = short.replace(condition, &format!("({condition}) AND true"));
+        let [a, b] = [short.as_str(), &general].map(|sql| answer(&mut db, within, sql, &values[..count]));
+        assert_eq!(a, b, "SEED={seed} round {round}: {short} {values:?}");
+        for (table, columns) in [("t", "k, page"), ("i", "v, k AS key")] {
+            let short = format!("SELECT {columns} FROM {table} WHERE k IN (?1, '17', ?2, ?3, 5)");
+            let general = format!("{short} AND true");
+            let [a, b] = [short.as_str(), &general].map(|sql| answer(&mut db, within, sql, &values));
+            assert_eq!(a, b, "SEED={seed} round {round}: {short} {values:?}");
+        }
+        if within {
+            db.run("ROLLBACK");
+        }
+    }
+}
+
 #[test]
 fn deletes_leave_what_sqlite_would_leave() {
     let values = [

@@ -1,10 +1,13 @@
 //! `SELECT count(*)`: of a table, by the store's own account where that is exact; under conditions, along an index.
 
+use std::sync::Arc;
+
 use sqlite3_parser::ast::{As, Expr, ResultColumn};
 use store::definition::SqlType;
-use store::value::Value;
-use store::{KeyBounds, View};
+use store::value::{Value, ValueRef};
+use store::{RowBuf, Table};
 
+use super::values::with_values;
 use super::{DirectPlan, WATCH_ROWS, Way};
 use crate::describe::{OwnedColumn, lent};
 use crate::error::SqlError;
@@ -30,51 +33,55 @@ pub(super) fn column(list: &[ResultColumn<'_>], sql: &str) -> Option<OwnedColumn
 }
 
 impl DirectPlan {
-    /// Answers with the number of rows; `values` are those that the conditions ask for, `None` where no row matches.
+    /// Answers with the number of rows that the conditions leave.
     pub(super) fn count(
         &mut self,
         core: &Core,
         column: &OwnedColumn,
-        values: Option<Vec<Value>>,
+        parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let rows = match values {
-            Some(values) => self.counted(core, &core.view(), values)?,
-            None => 0,
-        };
+        let Self { table, conditions, way, row, key, .. } = self;
+        let rows = with_values(table, conditions, parameters, |values| match values {
+            Some(values) => counted(core, table, *way, values, (row, key)),
+            None => Ok(0),
+        })?;
         out.columns(&lent(std::slice::from_ref(column)));
-        out.row(&[store::value::ValueRef::Integer(rows.cast_signed())])?;
+        out.row(&[ValueRef::Integer(rows.cast_signed())])?;
         Ok(Done { kind: DoneKind::Rows, affected: 1, tag: "SELECT" })
     }
+}
 
-    fn counted(&mut self, core: &Core, view: &View<'_>, values: Vec<Value>) -> Result<u64, SqlError> {
-        match self.way {
-            Way::All => match view.known_rows(&self.table) {
-                Some(rows) => Ok(rows),
-                None => self.count_scan(core, view),
-            },
-            Way::Key => {
-                let there = self.encode_key(&values) && view.get(&self.table, &self.key, &mut self.row)?;
-                Ok(u64::from(there))
+fn counted(
+    core: &Core,
+    table: &Arc<Table>,
+    way: Way,
+    values: &[ValueRef<'_>],
+    (row, key): (&mut RowBuf, &mut Vec<u8>),
+) -> Result<u64, SqlError> {
+    let view = core.view();
+    match way {
+        Way::All => {
+            if let Some(rows) = view.known_rows(table) {
+                return Ok(rows);
             }
-            Way::Index(index) => {
-                let index = &self.table.indexes()[index];
-                let mut rows = view.range(&self.table, index, &KeyBounds::equal(values), false);
-                let row = &mut self.row;
-                counted(core, || Ok(rows.next(view, row)?))
-            }
+            let mut rows = view.scan(table);
+            how_often(core, || Ok(rows.next(&view, row)?))
         }
-    }
-
-    fn count_scan(&mut self, core: &Core, view: &View<'_>) -> Result<u64, SqlError> {
-        let mut rows = view.scan(&self.table);
-        let row = &mut self.row;
-        counted(core, || Ok(rows.next(view, row)?))
+        Way::Key | Way::Keys => {
+            key.clear();
+            let there = table.keys().encode(values, key).is_ok() && view.get(table, key, row)?;
+            Ok(u64::from(there))
+        }
+        Way::Index(index) => {
+            let mut rows = view.equal(table, &table.indexes()[index], values, false);
+            how_often(core, || Ok(rows.next(&view, row)?))
+        }
     }
 }
 
 /// How often `next` says that there is one more.
-fn counted(core: &Core, mut next: impl FnMut() -> Result<bool, SqlError>) -> Result<u64, SqlError> {
+fn how_often(core: &Core, mut next: impl FnMut() -> Result<bool, SqlError>) -> Result<u64, SqlError> {
     let mut rows = 0;
     while next()? {
         rows += 1;

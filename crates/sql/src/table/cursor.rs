@@ -11,6 +11,7 @@ use store::{Freshness, Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, Ta
 use super::coerce::{Sought, sought};
 use super::column::{Column, Head};
 use super::identity::Identity;
+use super::keys::{KeyList, is_plain};
 use super::plan::{Equal, IndexPlan, KeyPlan, Next, Plan, ends};
 use super::{ListRow, TableModule};
 use crate::error::SqlError;
@@ -45,106 +46,6 @@ enum Source {
         list: usize,
         next: usize,
     },
-}
-
-/// Encoded keys, one behind the other, and how many of them were looked up.
-#[derive(Debug, Default)]
-struct KeyList {
-    bytes: Vec<u8>,
-    /// Where each begins and ends.
-    spans: Vec<(usize, usize)>,
-    next: usize,
-}
-
-/// Keys whose cache lines are asked for before the first is looked up: what a core can wait for at once.
-const KEYS_AHEAD: usize = 16;
-
-impl KeyList {
-    /// The keys of a plan for a key of one column, where no value needs a conversion: by far the commonest case.
-    fn of_plain_values(
-        table: &Table,
-        plan: &KeyPlan,
-        arguments: &Arguments<'_>,
-    ) -> Result<Option<Self>, String> {
-        let [equal] = plan.columns.as_slice() else { return Ok(None) };
-        let kind = table
-            .def()
-            .primary_key
-            .first()
-            .map_or(ColumnKind::Integer, |&column| table.def().columns[column].kind);
-        let (mut keys, mut plain) = (Self::default(), true);
-        let mut take = |value: ValueRef<'_>| {
-            plain &= is_plain(kind, value);
-            if plain {
-                keys.encode(table, &[value]);
-            }
-        };
-        if equal.in_list {
-            arguments.each_of_list(equal.argument, &mut take)?;
-        } else {
-            take(arguments.value_ref(equal.argument));
-        }
-        keys.sort();
-        Ok(plain.then_some(keys))
-    }
-
-    /// Adds the key of these values; values that cannot be a key are no row's.
-    fn encode(&mut self, table: &Table, values: &[ValueRef<'_>]) {
-        let begin = self.bytes.len();
-        match table.keys().encode(values, &mut self.bytes) {
-            Ok(()) => self.spans.push((begin, self.bytes.len())),
-            Err(_) => self.bytes.truncate(begin),
-        }
-    }
-
-    fn push(&mut self, key: &[u8]) {
-        let begin = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        self.spans.push((begin, self.bytes.len()));
-    }
-
-    /// Each key once, for a row must come once.
-    fn sort(&mut self) {
-        if self.spans.len() > 1 {
-            let bytes = &self.bytes;
-            let key = |span: &(usize, usize)| &bytes[span.0..span.1];
-            self.spans.sort_unstable_by(|a, b| key(a).cmp(key(b)));
-            self.spans.dedup_by(|a, b| key(a) == key(b));
-        }
-    }
-
-    fn next(&mut self) -> Option<&[u8]> {
-        let &(begin, end) = self.spans.get(self.next)?;
-        self.next += 1;
-        self.bytes.get(begin..end)
-    }
-
-    /// Asks memory for the first rows.
-    fn prefetch(&self, module: &TableModule) {
-        if self.spans.len() < 2 {
-            return;
-        }
-        let store = module.sight.store();
-        let first = self.spans.iter().take(KEYS_AHEAD);
-        let buckets = first.map(|&(begin, end)| store.prefetch(&module.table, &self.bytes[begin..end]));
-        let mut asked = [None; KEYS_AHEAD];
-        for (place, bucket) in asked.iter_mut().zip(buckets) {
-            *place = Some(bucket);
-        }
-        for bucket in asked.into_iter().flatten() {
-            store.prefetch_row(bucket);
-        }
-    }
-}
-
-/// Whether a value is stored in a column of this kind just as it is, so that a look-up needs no conversion.
-fn is_plain(kind: ColumnKind, value: ValueRef<'_>) -> bool {
-    matches!(
-        (kind, value),
-        (ColumnKind::Text, ValueRef::Text(_))
-            | (ColumnKind::Integer, ValueRef::Integer(_))
-            | (ColumnKind::Blob, ValueRef::Blob(_))
-    )
 }
 
 impl TableCursor {
@@ -182,8 +83,8 @@ impl TableCursor {
     /// Every combination of the values.
     fn keys(&self, plan: &KeyPlan, arguments: &Arguments<'_>) -> Result<Source, String> {
         let table = &self.module.table;
-        if let Some(keys) = KeyList::of_plain_values(table, plan, arguments)? {
-            keys.prefetch(&self.module);
+        if let Some(keys) = plain_keys(table, plan, arguments)? {
+            keys.prefetch(self.module.sight.store(), table);
             return Ok(Source::Keys(keys));
         }
         let def = table.def();
@@ -202,7 +103,7 @@ impl TableCursor {
             let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
             keys.encode(table, &values);
         }
-        keys.prefetch(&self.module);
+        keys.prefetch(self.module.sight.store(), table);
         Ok(Source::Keys(keys))
     }
 
@@ -395,6 +296,30 @@ impl Cursor for TableCursor {
         }
         rapidhash::v3::rapidhash_v3(key).cast_signed()
     }
+}
+
+/// The keys of a plan for a key of one column, where no value needs a conversion: by far the commonest case.
+fn plain_keys(table: &Table, plan: &KeyPlan, arguments: &Arguments<'_>) -> Result<Option<KeyList>, String> {
+    let [equal] = plan.columns.as_slice() else { return Ok(None) };
+    let kind = table
+        .def()
+        .primary_key
+        .first()
+        .map_or(ColumnKind::Integer, |&column| table.def().columns[column].kind);
+    let (mut keys, mut plain) = (KeyList::default(), true);
+    let mut take = |value: ValueRef<'_>| {
+        plain &= is_plain(kind, value);
+        if plain {
+            keys.encode(table, &[value]);
+        }
+    };
+    if equal.in_list {
+        arguments.each_of_list(equal.argument, &mut take)?;
+    } else {
+        take(arguments.value_ref(equal.argument));
+    }
+    keys.sort();
+    Ok(plain.then_some(keys))
 }
 
 /// What a column may equal.

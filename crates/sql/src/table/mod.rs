@@ -4,6 +4,7 @@ mod coerce;
 mod column;
 mod cursor;
 mod identity;
+mod keys;
 mod plan;
 mod sight;
 
@@ -20,6 +21,7 @@ pub(crate) use coerce::{Sought, sought};
 pub(crate) use column::{Column, HIDDEN, Head, Shape, Shown, declaration};
 pub(crate) use cursor::TableCursor;
 pub(crate) use identity::{Identity, expiry_of_word, word_of_expiry};
+pub(crate) use keys::{KeyList, is_plain};
 pub(crate) use plan::{Plan, is_row_number};
 pub use sight::Cancel;
 pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Sight};
