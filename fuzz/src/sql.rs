@@ -79,6 +79,7 @@ impl Desk {
             operations_max: Some(OPERATIONS_MAX),
             heap_bytes_max: 8 << 20,
             cached_statements: 2,
+            background: false,
         };
         let executor = Executor::new(Arc::clone(&store), limits).expect("an executor");
         let mut desk = Self { store, executor, session: Session::new(), cancel: Cancel::new() };

@@ -17,6 +17,7 @@ mod documents;
 mod drivers;
 mod limits;
 mod memory;
+mod rules;
 mod settings;
 mod shared_memory;
 mod start;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sql::{Executor, Limits, SqlError};
+use sql::{Executor, Limits, RuleRunner, SqlError};
 use store::{Departure, Store};
 
 use crate::activity::Activity;
@@ -94,6 +94,16 @@ impl Engine {
         let mut executor = Executor::new(Arc::clone(&self.store), Self::limits(statement_timeout))?;
         executor.set_server(Arc::<Self>::clone(self));
         Ok(executor)
+    }
+
+    /// Whether an expiry rule's time has come: not before the start has looked at all rows.
+    pub fn has_rules_due(&self) -> bool {
+        self.store.has_rules_due() && self.store.recovered().complete
+    }
+
+    /// What runs the expiry rules, for the calling thread.
+    pub fn rule_runner(&self) -> Result<RuleRunner, SqlError> {
+        RuleRunner::new(Arc::clone(&self.store))
     }
 
     /// What a statement may take.

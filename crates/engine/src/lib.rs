@@ -70,7 +70,7 @@ pub use stats::Subject;
 
 // What a door needs of the crates below, so that it depends on this one only.
 pub use sql::{
-    Cancel, Column, Executor, Identity, Notice, Piece, RowSink, SettingFacts, SqlError, SqlType,
+    Cancel, Column, Executor, Identity, Notice, Piece, RowSink, RuleRunner, SettingFacts, SqlError, SqlType,
     TransactionStatus, split_statements,
 };
 pub use store::value::{Value, ValueRef};

@@ -27,6 +27,7 @@ mod mailbox;
 mod meta;
 mod pace;
 mod reply;
+mod rules;
 mod server;
 mod shared;
 mod socket;

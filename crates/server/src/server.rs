@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use engine::Engine;
+use engine::{Cancel, Engine};
 use mio::{Poll, Waker};
 
 use crate::accept::Acceptor;
@@ -82,6 +82,8 @@ pub struct Server {
     workers_end: Receiver<()>,
     /// Kept until the end: the cleaner runs as long as it is there.
     cleaner: Option<Sender<()>>,
+    /// Likewise for the expiry rules, and what stops the one that runs.
+    rules: Option<(Sender<()>, Cancel)>,
 }
 
 impl Server {
@@ -116,6 +118,7 @@ impl Server {
             threads: Vec::new(),
             workers_end,
             cleaner: None,
+            rules: None,
         };
         server.start_threads(config, polls, &workers_alive)?;
         server.open_sql_door(sql_listeners, workers_alive)?;
@@ -180,7 +183,18 @@ impl Server {
                 let engine = Arc::clone(&self.shared.engine);
                 spawn("recovery".into(), move || crate::cleaner::recover(&engine))?;
             }
+            self.start_rules()?;
         }
+        Ok(())
+    }
+
+    fn start_rules(&mut self) -> io::Result<()> {
+        let (keep, stop) = bounded(0);
+        let (engine, cancel) = (Arc::clone(&self.shared.engine), Cancel::new());
+        let canceled = cancel.clone();
+        let thread = spawn("rules".into(), move || crate::rules::run(&engine, &stop, &canceled))?;
+        self.threads.push(thread);
+        self.rules = Some((keep, cancel));
         Ok(())
     }
 
@@ -223,6 +237,9 @@ impl Server {
         self.door.stop();
         self.close_doors();
         self.cleaner = None;
+        if let Some((_, cancel)) = self.rules.take() {
+            cancel.cancel();
+        }
         for thread in self.threads.drain(..) {
             join(thread);
         }

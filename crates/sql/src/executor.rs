@@ -23,6 +23,7 @@ use crate::function;
 use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
 use crate::prepared::Prepared;
 use crate::rewrite::{self, Rewritten};
+use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
 use crate::sqlite::{Connection, Failure, Row, Statement, heap};
 use crate::system::{self, Server, System};
@@ -266,6 +267,10 @@ impl Executor {
         let text = resolved(sql)?;
         let kind = kind_of(&text)?;
         let mut prepared = match kind {
+            StatementKind::Rule => {
+                check_count(parameters.len(), 0)?;
+                return self.change_rules(session, &text);
+            }
             StatementKind::Define
             | StatementKind::Truncate
             | StatementKind::Alter
@@ -295,17 +300,47 @@ impl Executor {
         transaction::run(&self.core.store, session, ending(sql)?)
     }
 
+    /// `CREATE EXPIRY RULE` and `DROP EXPIRY RULE`. What is wrong with a condition is told now, not by its runs.
+    fn change_rules(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
+        let change = rule::read(sql)?;
+        if let RuleChange::Create { table, rule, .. } = &change {
+            system::refuse_change(table)?;
+            if self.core.catalog.table(table).is_none() {
+                return Err(SqlError::unknown_table(table));
+            }
+            // A place in the query would be none in the user's text.
+            let query = rule::query(table, &rule.condition);
+            let prepared = self
+                .prepare(StatementKind::Read, &query)
+                .map_err(|error| SqlError { position: None, ..error })?;
+            if prepared.plan().head().0 > 0 {
+                return Err(SqlError::new(state::SYNTAX, "an expiry rule takes no parameters"));
+            }
+        }
+        let defined = self.core.within(session, Some("a definition"), |core| rule::apply(core, change))?;
+        self.finish_definition(session, defined, None)
+    }
+
     /// A definition takes effect at once, within a transaction too.
     fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
-        let Defined { tag, fill, skipped } =
-            self.core.within(session, Some("a definition"), |core| define::run(core, kind, sql))?;
+        let defined = self.core.within(session, Some("a definition"), |core| define::run(core, kind, sql))?;
+        let emptied = if kind == StatementKind::Truncate { Some(truncate(sql)?) } else { None };
+        self.finish_definition(session, defined, emptied)
+    }
+
+    fn finish_definition(
+        &mut self,
+        session: &mut Session,
+        defined: Defined,
+        emptied: Option<Vec<String>>,
+    ) -> Result<Done, SqlError> {
+        let Defined { tag, fill, skipped } = defined;
         if let Some(Skipped { state, message }) = skipped {
             session.tell(state, message);
             return Ok(Done { kind: DoneKind::Write, affected: 0, tag });
         }
         if let Some(block) = &mut session.block {
-            if kind == StatementKind::Truncate {
-                let emptied = truncate(sql)?;
+            if let Some(emptied) = emptied {
                 emptied
                     .iter()
                     .filter_map(|name| self.core.catalog.table(name))
@@ -362,6 +397,7 @@ impl Executor {
             if matches!(
                 kind,
                 StatementKind::Define
+                    | StatementKind::Rule
                     | StatementKind::Truncate
                     | StatementKind::Alter
                     | StatementKind::Upkeep
@@ -685,6 +721,7 @@ impl Core {
     /// What the statement sees.
     pub(crate) fn view(&self) -> View<'_> {
         match &self.own {
+            None if self.limits.background => self.store.own_view(),
             None => self.store.view(),
             Some(own) => self.store.view_over(own),
         }

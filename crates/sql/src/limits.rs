@@ -51,6 +51,17 @@ pub(crate) const EXPRESSION_HEAP_BYTES_MAX: usize = 32 << 20;
 /// SQLite operations between two looks at the deadline: about 10 microseconds of work.
 pub(crate) const PROGRESS_OPERATIONS: c_int = 1_000;
 
+/// Rows that a run of an expiry rule keeps in mind before it lets them go: more are found by another search.
+pub(crate) const RULE_SLICE_ROWS: usize = 65_536;
+/// Bytes of them.
+pub(crate) const RULE_SLICE_BYTES: usize = 16 << 20;
+/// Longest search of an expiry rule, its rests included: other rules wait for it.
+pub(crate) const RULE_TIMEOUT: Duration = Duration::from_mins(5);
+/// The server's own work is done for so long at a time: less than what clients notice.
+pub(crate) const BACKGROUND_WORK: Duration = Duration::from_millis(1);
+/// And then rests for so long, so that it takes a quarter of one processor.
+pub(crate) const BACKGROUND_REST: Duration = Duration::from_millis(3);
+
 /// SQLite's run-time limits, set on every connection.
 pub(crate) const SQLITE: &[(c_int, c_int)] = &[
     // One value: the largest row plus room for escaping it.
@@ -81,6 +92,9 @@ pub struct Limits {
     pub heap_bytes_max: usize,
     /// Prepared statements kept.
     pub cached_statements: usize,
+    /// These are the server's own statements, for which nobody waits: they rest in between, and are no operations on the
+    /// tables.
+    pub background: bool,
 }
 
 impl Default for Limits {
@@ -90,6 +104,7 @@ impl Default for Limits {
             operations_max: None,
             heap_bytes_max: 64 << 20,
             cached_statements: CACHED_STATEMENTS_MAX,
+            background: false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::definition::ViewDef;
+use crate::definition::{ExpiryRule, ViewDef};
 use crate::table::Table;
 
 /// Name of the table in which memcached keys live that no other table answers to.
@@ -81,6 +81,12 @@ impl Catalog {
             }
         }
         (&self.built_in, key)
+    }
+
+    /// An expiry rule by its name, and its table.
+    pub fn rule(&self, name: &str) -> Option<(&Arc<Table>, &ExpiryRule)> {
+        let rules = self.tables().flat_map(|table| table.def().rules.iter().map(move |rule| (table, rule)));
+        rules.into_iter().find(|(_, rule)| rule.name.eq_ignore_ascii_case(name))
     }
 
     /// The table that an index belongs to.

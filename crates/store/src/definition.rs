@@ -15,6 +15,7 @@ mod collation;
 mod column;
 mod index;
 mod options;
+mod rule;
 mod sql_type;
 mod types;
 mod view;
@@ -23,7 +24,8 @@ pub use alter::SLOTS_MAX;
 pub use collation::Collation;
 pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
 pub use index::IndexDef;
-pub use options::{OPTIONS, OptionDef, TableOptions};
+pub use options::{OPTIONS, OptionDef, TableOptions, parse_span, print_span};
+pub use rule::ExpiryRule;
 pub use sql_type::{Element, SqlType};
 pub use view::ViewDef;
 
@@ -58,6 +60,9 @@ pub struct TableDef {
     /// Conditions that every row meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckDef>,
+    /// Conditions by which rows expire.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<ExpiryRule>,
     /// The places in payloads, once columns came or went; `None`: one for each payload column, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
@@ -104,6 +109,7 @@ impl TableDef {
             indexes: Vec::new(),
             options: TableOptions::default(),
             checks: Vec::new(),
+            rules: Vec::new(),
             slots: None,
             numbers_below: 0,
         }
@@ -283,7 +289,7 @@ fn duplicate_column(name: &str) -> DefinitionError {
     DefinitionError::new("42701", format!("column \"{name}\" is named more than once"))
 }
 
-fn check_name(what: &str, name: &str) -> Result<(), DefinitionError> {
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), DefinitionError> {
     if name.is_empty() {
         return Err(DefinitionError::new("42602", format!("a {what} has an empty name")));
     }

@@ -69,6 +69,8 @@ pub(crate) struct TableState {
     /// The last flush: rows of smaller stamp were flushed, while others below `flushed_below` had their operations.
     /// Relaxed: it tells causes apart, not the dead from the living.
     pub(crate) emptied_below: AtomicU64,
+    /// What expiry rules did. Taken for a moment, by who runs them and who asks.
+    pub(crate) rules: Mutex<Vec<crate::rules::Kept>>,
     /// Made when `max_ops` is set for the first time.
     pub(crate) operations: OnceLock<Box<Operations>>,
     pub(crate) census: Census,
@@ -353,6 +355,7 @@ impl TableState {
             limits: Limits::default(),
             counters: Counters::default(),
             emptied_below: AtomicU64::new(0),
+            rules: Mutex::default(),
             operations: OnceLock::new(),
             census: Census::new(),
             next_row_id: AtomicI64::new(1),

@@ -133,6 +133,8 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
             Some(set) => set,
             None => return Ok(None),
         },
+        // `SHOW EXPIRY RULES` is a query of the SQL layer's.
+        "SHOW" if reader.keyword("EXPIRY") => return Ok(None),
         "SHOW" => Utility::Show(setting_or_all(&mut reader)?),
         "RESET" => Utility::Reset(setting_or_all(&mut reader)?),
         "DISCARD" => Utility::Discard(discard(&mut reader)?),

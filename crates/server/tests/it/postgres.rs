@@ -349,6 +349,24 @@ fn who_keeps_copies_hears_which_rows_left() {
 }
 
 #[test]
+fn rows_that_leave_by_a_rule_are_announced_as_expired() {
+    let daemon = daemon();
+    let (mut listener, mut writer) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    writer.ask("CREATE TABLE t (k TEXT PRIMARY KEY, v INT) WITH (notify = 'gone')");
+    let create = "CREATE EXPIRY RULE two ON t WHEN v = 2 EVERY '1 min'";
+    assert_eq!(writer.ask(create), ["C CREATE EXPIRY RULE"]);
+    assert_eq!(writer.ask("INSERT INTO t VALUES ('a', 1), ('b', 2)"), ["C INSERT 0 2"]);
+    listener.ask("LISTEN gone");
+    daemon.engine.rule_runner().unwrap().run_due(&engine::Cancel::new());
+    daemon.advance(TICK);
+    assert_eq!(listener.next().unwrap(), r#"A gone {"event":"expire","table":"t","key":"b"}"#);
+    assert_eq!(writer.ask("SHOW EXPIRY RULES"), ["T", "D two|t|v = 2|1 min|1|1|0|NULL", "C SELECT 1"]);
+    assert_eq!(writer.ask("DROP EXPIRY RULE two"), ["C DROP EXPIRY RULE"]);
+    let failed = writer.ask("DROP EXPIRY RULE two");
+    assert!(failed.iter().any(|line| line.starts_with("E ERROR 42704")), "{failed:?}");
+}
+
+#[test]
 fn pg_notify_is_notify() {
     let daemon = daemon();
     let (mut one, mut two) = (Pg::connect(&daemon), Pg::connect(&daemon));

@@ -41,13 +41,13 @@ pub(crate) struct Skipped {
 
 impl Defined {
     /// `IF EXISTS`, where there is no such thing. `what`: `table`, `index`, `view`.
-    fn missing(tag: &'static str, what: &str, name: &str) -> Self {
+    pub(crate) fn missing(tag: &'static str, what: &str, name: &str) -> Self {
         let message = format!("{what} \"{name}\" does not exist, skipping");
         Self { skipped: Some(Skipped { state: state::SUCCESS, message }), ..tag.into() }
     }
 
     /// `IF NOT EXISTS`, where the name is taken.
-    fn present(tag: &'static str, name: &str) -> Self {
+    pub(crate) fn present(tag: &'static str, name: &str) -> Self {
         let message = format!("relation \"{name}\" already exists, skipping");
         Self { skipped: Some(Skipped { state: state::DUPLICATE_TABLE, message }), ..tag.into() }
     }

@@ -45,6 +45,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_type", types::types),
     ("pg_user", fixed::users),
     ("pg_views", relations::views),
+    ("sqlcached_expiry_rules", rules::rules),
     ("sqlcached_indexes", own::indexes),
     ("sqlcached_limits", rules::limits),
     ("sqlcached_sessions", own::sessions),

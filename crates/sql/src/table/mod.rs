@@ -24,7 +24,7 @@ pub(crate) use identity::{Identity, expiry_of_word, word_of_expiry};
 pub(crate) use keys::{KeyList, is_plain};
 pub(crate) use plan::{Plan, is_row_number};
 pub use sight::Cancel;
-pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Sight};
+pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Rest, Sight};
 
 /// One table, registered with one connection.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::value::Value;
-use store::{Renewal, Store, Table, View};
+use store::{Clock, Renewal, Store, Table, View};
 
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
 use crate::function::{self, Caller, Now};
-use crate::limits::{Limits, PROGRESS_OPERATIONS};
+use crate::limits::{BACKGROUND_REST, BACKGROUND_WORK, Limits, PROGRESS_OPERATIONS};
 use crate::session::Session;
 use crate::sqlite::{Action, LentView, Policy};
 use crate::system;
@@ -42,6 +42,28 @@ impl Cancel {
     pub fn is_canceled(&self) -> bool {
         // Relaxed: see `cancel`.
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Work that rests in between, for nobody waits for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    /// On the store's clock.
+    since_ns: u64,
+}
+
+impl Rest {
+    /// Work begins.
+    pub(crate) fn new(clock: &Clock) -> Self {
+        Self { since_ns: clock.precise_ns() }
+    }
+
+    /// Sleeps, if it has worked for long enough.
+    pub(crate) fn take_if_due(&mut self, clock: &Clock) {
+        if u128::from(clock.precise_ns().saturating_sub(self.since_ns)) >= BACKGROUND_WORK.as_nanos() {
+            std::thread::sleep(BACKGROUND_REST);
+            self.since_ns = clock.precise_ns();
+        }
     }
 }
 
@@ -94,6 +116,8 @@ struct Watch {
     deadline_ns: Cell<Option<u64>>,
     operations_left: Cell<Option<u64>>,
     stopped_by: Cell<Option<&'static str>>,
+    /// Where nobody waits for the statement.
+    rest: Cell<Option<Rest>>,
 }
 
 impl Sight {
@@ -219,6 +243,7 @@ impl Sight {
             .deadline_ns
             .set(timeout.map(|timeout| self.store.clock().now_ns().saturating_add(timeout)));
         self.watch.operations_left.set(limits.operations_max);
+        self.watch.rest.set(limits.background.then(|| Rest::new(self.store.clock())));
         self.now_ms.set(self.store.clock().unix_ms());
         self.watch.stopped_by.set(None);
         *self.failure.borrow_mut() = None;
@@ -283,6 +308,10 @@ impl Policy for Sight {
 
     fn must_stop(&self) -> bool {
         let watch = &self.watch;
+        if let Some(mut rest) = watch.rest.get() {
+            rest.take_if_due(self.store.clock());
+            watch.rest.set(Some(rest));
+        }
         if watch.cancel.borrow().as_ref().is_some_and(Cancel::is_canceled) {
             return self.stop("user request");
         }

@@ -17,6 +17,8 @@ pub(crate) enum StatementKind {
     Write,
     /// A definition in SQLite's grammar.
     Define,
+    /// `CREATE EXPIRY RULE`, `DROP EXPIRY RULE`
+    Rule,
     /// `TRUNCATE`
     Truncate,
     /// `ALTER TABLE`, `ALTER INDEX`
@@ -59,6 +61,7 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "SELECT" | "VALUES" | "WITH" => StatementKind::Read,
         "EXPLAIN" => explained(tokens)?,
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
+        "CREATE" | "DROP" if tokens.next().is_some_and(|token| token.is("EXPIRY")) => StatementKind::Rule,
         "CREATE" | "DROP" => StatementKind::Define,
         "TRUNCATE" => StatementKind::Truncate,
         "ALTER" => StatementKind::Alter,
@@ -171,6 +174,8 @@ mod tests {
             ("EXPLAIN QUERY PLAN DELETE FROM t", StatementKind::ExplainWrite(19)),
             ("replace into t values (1)", StatementKind::Write),
             ("create table t (a)", StatementKind::Define),
+            ("create expiry rule r on t when a", StatementKind::Rule),
+            ("drop expiry rule r", StatementKind::Rule),
             ("truncate t", StatementKind::Truncate),
             ("alter table t set (ttl = 1)", StatementKind::Alter),
             ("begin", StatementKind::Transaction),

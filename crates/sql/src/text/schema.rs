@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::token::{Kind, Token, Tokens, unquoted};
 use crate::error::{SqlError, state};
+use crate::rule;
 use crate::system;
 
 /// Collations that compare text by its bytes, as everything here does.
@@ -16,8 +17,11 @@ const BEFORE_TABLES: &[&str] = &["FROM", "JOIN", "INTO", "UPDATE", "TABLE"];
 const SCHEMAS: &[&str] = &["main", "public", "pg_catalog", "information_schema"];
 
 /// Takes `pg_catalog.`, `public.` and `OPERATOR(...)` away, joins `information_schema.` with the name behind it, and
-/// leaves out collations that change nothing.
+/// leaves out collations that change nothing. `SHOW EXPIRY RULES` becomes the query that it stands for.
 pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
+    if let Some(query) = rule::shown(sql) {
+        return Ok(Cow::Borrowed(query));
+    }
     let tokens: Vec<Token<'_>> = Tokens::new(sql).map(type_name).collect();
     let mut text = Blanked { sql, out: None };
     // A table may be called like the schema; then what stands before a point is that table.

@@ -224,6 +224,16 @@ const UNITS: &[(u64, &[&str])] = &[
     (1, &["ms", "millisecond", "milliseconds"]),
 ];
 
+/// A span of time as options take it, in milliseconds; `None` for none. The error says what would be right.
+pub fn parse_span(text: &str) -> Result<Option<u64>, String> {
+    parse_ttl(text.trim())
+}
+
+/// A span of time as [`parse_span`] takes it.
+pub fn print_span(ms: u64) -> String {
+    print_ttl(ms)
+}
+
 fn parse_ttl(text: &str) -> Result<Option<u64>, String> {
     if is_off(text) {
         return Ok(None);

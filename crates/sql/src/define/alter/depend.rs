@@ -39,6 +39,9 @@ pub(super) fn reader_of(def: &TableDef, at: usize) -> Option<String> {
             None => format!("generated column \"{}\"", column.name),
         });
     }
-    let check = def.checks.iter().find(|check| mentions(&check.sql, name))?;
-    Some(format!("constraint \"{}\"", check.name))
+    if let Some(check) = def.checks.iter().find(|check| mentions(&check.sql, name)) {
+        return Some(format!("constraint \"{}\"", check.name));
+    }
+    let rule = def.rules.iter().find(|rule| mentions(&rule.condition, name))?;
+    Some(format!("expiry rule \"{}\"", rule.name))
 }

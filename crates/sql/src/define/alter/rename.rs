@@ -125,7 +125,9 @@ enum Meant {
 fn rename_in_expressions(def: &mut TableDef, from: &str, to: &str, meant: Meant) {
     let generated = def.columns.iter_mut().filter_map(|column| column.generated.as_mut());
     let generated = generated.map(|generated| &mut generated.sql);
-    for sql in generated.chain(def.checks.iter_mut().map(|check| &mut check.sql)) {
+    let checks = def.checks.iter_mut().map(|check| &mut check.sql);
+    let rules = def.rules.iter_mut().map(|rule| &mut rule.condition);
+    for sql in generated.chain(checks).chain(rules) {
         *sql = renamed(sql, from, to, meant);
     }
 }

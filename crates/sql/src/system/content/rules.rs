@@ -1,11 +1,14 @@
-//! What bounds a table, where it stands, and what it took: `sqlcached_limits`.
+//! What bounds a table, where it stands, and what it took: `sqlcached_limits`, `sqlcached_expiry_rules`.
 
+use store::definition::print_span;
 use store::value::Value;
 use store::{Leaving, Table, TableStats};
 
 use super::super::System;
 use super::super::relation::tables_of;
 use super::super::rows::{Rows, int, text};
+use super::super::time::moment_of;
+use super::activity::optional;
 
 /// One option that bounds a table.
 struct Limit {
@@ -77,4 +80,31 @@ fn limits_of(table: &Table, rows: &mut Rows) {
         ("current", int(stats.segment_bytes)),
         ("removed", int(stats.left(Leaving::Memory))),
     ]);
+}
+
+/// `sqlcached_expiry_rules`
+pub(super) fn rules(system: &System, rows: &mut Rows) {
+    const NS_PER_MS: f64 = 1e6;
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for rule in &table.def().rules {
+            let figures = table.rule_figures(&rule.name);
+            let ms = |ns: u64| Value::Real(ns as f64 / NS_PER_MS);
+            rows.add([
+                ("rule_name", text(&rule.name)),
+                ("table_name", text(table.name())),
+                ("condition", text(&rule.condition)),
+                ("every", text(&print_span(rule.every_ms))),
+                ("runs", int(figures.runs)),
+                ("rows", int(figures.rows)),
+                ("errors", int(figures.errors)),
+                ("total_ms", ms(figures.total_ns)),
+                ("last_run", moment_of(figures.last_run_ms)),
+                ("last_ms", ms(figures.last_ns)),
+                ("last_rows", int(figures.last_rows)),
+                ("last_error", optional(figures.last_error.as_deref())),
+                ("plan", optional(figures.plan.as_deref())),
+            ]);
+        }
+    }
 }

@@ -1,0 +1,322 @@
+//! Expiry rules: `CREATE EXPIRY RULE`, `DROP EXPIRY RULE`, `SHOW EXPIRY RULES`, and the runs of those that are due.
+//!
+//! A run asks for the rows of which the condition is true, as a query that any client could send: it finds them by an
+//! index where there is one, works for a moment and rests for longer, and holds nothing that others wait for. The store
+//! lets those go that are still what the query saw.
+
+use std::sync::Arc;
+
+use store::definition::{ExpiryRule, parse_span};
+use store::value::ValueRef;
+use store::{Judged, RuleRun, Store, Table};
+
+use crate::define::Defined;
+use crate::describe::Column;
+use crate::error::{SqlError, state};
+use crate::executor::{Core, Executor, RowSink};
+use crate::limits::{Limits, RULE_SLICE_BYTES, RULE_SLICE_ROWS, RULE_TIMEOUT};
+use crate::session::Session;
+use crate::system;
+use crate::table::{Cancel, Identity, Rest};
+use crate::text::storage::Reader;
+use crate::text::token::{Kind, Token, Tokens, quoted_name};
+
+/// How long after one run the next begins where a rule does not say.
+const EVERY_DEFAULT_MS: u64 = 10_000;
+/// Rows removed between two looks at the time: some dozen microseconds of work.
+const ROWS_AT_ONCE: usize = 64;
+
+/// A change of the rules, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RuleChange {
+    /// `CREATE EXPIRY RULE [IF NOT EXISTS] name ON table WHEN condition [EVERY 'span']`
+    Create { if_not_exists: bool, table: String, rule: ExpiryRule },
+    /// `DROP EXPIRY RULE [IF EXISTS] name`
+    Drop { if_exists: bool, name: String },
+}
+
+/// What `SHOW EXPIRY RULES` is.
+const SHOWN: &str = "SELECT rule_name, table_name, condition, every, runs, rows, errors, last_error \
+     FROM sqlcached_expiry_rules ORDER BY rule_name";
+
+/// The query that `SHOW EXPIRY RULES` stands for, if that is what a text is.
+pub(crate) fn shown(sql: &str) -> Option<&'static str> {
+    let mut tokens = Tokens::new(sql).filter(|token| !token.is_sign(b';'));
+    let words = ["SHOW", "EXPIRY", "RULES"];
+    let all = words.iter().all(|word| tokens.next().is_some_and(|token| token.is(word)));
+    (all && tokens.next().is_none()).then_some(SHOWN)
+}
+
+/// Reads a change of the rules.
+pub(crate) fn read(sql: &str) -> Result<RuleChange, SqlError> {
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let mut reader = Reader { sql, tokens: &tokens, at: 0 };
+    reader.skip_semicolons();
+    let creates = reader.keyword("CREATE").is_ok();
+    if !creates {
+        reader.keyword("DROP")?;
+    }
+    reader.keyword("EXPIRY")?;
+    reader.keyword("RULE")?;
+    let conditional = reader.keyword("IF").is_ok();
+    if conditional && creates {
+        reader.keyword("NOT")?;
+    }
+    if conditional {
+        reader.keyword("EXISTS")?;
+    }
+    let name = reader.name()?;
+    if !creates {
+        reader.end()?;
+        return Ok(RuleChange::Drop { if_exists: conditional, name });
+    }
+    reader.keyword("ON")?;
+    let table = reader.table_name()?;
+    reader.keyword("WHEN")?;
+    let (condition, every_ms) = condition_and_span(&mut reader)?;
+    let rule = ExpiryRule { name, condition, every_ms };
+    Ok(RuleChange::Create { if_not_exists: conditional, table, rule })
+}
+
+/// The condition reaches to `EVERY 'span'` or to the end.
+fn condition_and_span(reader: &mut Reader<'_, '_>) -> Result<(String, u64), SqlError> {
+    let sql = reader.sql;
+    let mut tokens = reader.tokens.get(reader.at..).unwrap_or_default();
+    while let [rest @ .., last] = tokens
+        && last.is_sign(b';')
+    {
+        tokens = rest;
+    }
+    let mut every_ms = EVERY_DEFAULT_MS;
+    if let [rest @ .., word, span] = tokens
+        && word.is("EVERY")
+        && matches!(span.kind, Kind::Text | Kind::Number)
+    {
+        let text = crate::text::token::unquoted(span.text);
+        let parsed = parse_span(&text).map_err(|reason| {
+            SqlError::new(state::BAD_PARAMETER, format!("EVERY '{text}': {reason}")).at(sql, span.start)
+        })?;
+        every_ms = parsed.ok_or_else(|| {
+            SqlError::new(state::BAD_PARAMETER, "EVERY takes a time above zero").at(sql, span.start)
+        })?;
+        tokens = rest;
+    }
+    let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
+        reader.at = reader.tokens.len();
+        return Err(reader.unexpected());
+    };
+    check_condition(sql, tokens)?;
+    Ok((sql.get(first.start..last.end()).unwrap_or_default().to_owned(), every_ms))
+}
+
+/// A rule judges a row by what is in it, and is one expression.
+fn check_condition(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
+    let mut depth = 0_usize;
+    for token in tokens {
+        match token.kind {
+            Kind::Sign(b'(') => depth += 1,
+            Kind::Sign(b')') if depth == 0 => {
+                return Err(crate::text::kind::syntax_error(sql, token));
+            }
+            Kind::Sign(b')') => depth -= 1,
+            Kind::Sign(b';') => return Err(crate::text::kind::syntax_error(sql, token)),
+            Kind::Word if token.is("SELECT") => {
+                return Err(SqlError::not_supported("a subquery in an expiry rule")
+                    .with_hint(
+                        "a rule judges each row by its own columns, those like _age and _hits among them",
+                    )
+                    .at(sql, token.start));
+            }
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        return Err(
+            SqlError::new(state::SYNTAX, "a parenthesis of the condition is not closed").at(sql, sql.len())
+        );
+    }
+    Ok(())
+}
+
+/// The query for the rows of a rule.
+pub(crate) fn query(table: &str, condition: &str) -> String {
+    format!("SELECT _row FROM {} WHERE ({condition}\n)", quoted_name(table))
+}
+
+/// Carries out a change that was checked.
+pub(crate) fn apply(core: &Core, change: RuleChange) -> Result<Defined, SqlError> {
+    match change {
+        RuleChange::Create { if_not_exists, table, rule } => {
+            const TAG: &str = "CREATE EXPIRY RULE";
+            system::refuse_change(&table)?;
+            let name = rule.name.clone();
+            match core.store.create_rule(&table, rule) {
+                Err(error) if error.state == state::DUPLICATE_OBJECT && if_not_exists => {
+                    Ok(Defined::present(TAG, &name))
+                }
+                result => Ok(result.map(|()| TAG.into())?),
+            }
+        }
+        RuleChange::Drop { if_exists, name } => {
+            const TAG: &str = "DROP EXPIRY RULE";
+            match core.store.drop_rule(&name) {
+                Err(error) if error.state == state::UNKNOWN_OBJECT && if_exists => {
+                    Ok(Defined::missing(TAG, "expiry rule", &name))
+                }
+                result => Ok(result.map(|()| TAG.into())?),
+            }
+        }
+    }
+}
+
+/// Runs the rules of all tables, on a thread that has nothing else to do.
+#[derive(Debug)]
+pub struct RuleRunner {
+    store: Arc<Store>,
+    executor: Executor,
+    session: Session,
+}
+
+impl RuleRunner {
+    /// A runner on this thread.
+    pub fn new(store: Arc<Store>) -> Result<Self, SqlError> {
+        let limits = Limits { statement_timeout: Some(RULE_TIMEOUT), background: true, ..Limits::default() };
+        let executor = Executor::new(Arc::clone(&store), limits)?;
+        Ok(Self { store, executor, session: Session::new() })
+    }
+
+    /// Runs every rule whose time has come, one after the other. Returns how many.
+    pub fn run_due(&mut self, stop: &Cancel) -> usize {
+        let due = self.store.due_rules();
+        let mut ran = 0;
+        for (table, rule) in &due {
+            if stop.is_canceled() {
+                break;
+            }
+            let began = self.store.clock().precise_ns();
+            let mut run = RuleRun::default();
+            let sql = query(table.name(), &rule.condition);
+            run.plan = self.executor.plan_of(&sql);
+            run.error = self.run(table, rule, &sql, &mut run.rows, stop).err().map(|error| error.message);
+            if stop.is_canceled() {
+                break;
+            }
+            run.ns = self.store.clock().precise_ns().saturating_sub(began);
+            self.store.note_rule_run(table, rule, run);
+            ran += 1;
+        }
+        ran
+    }
+
+    /// Slice after slice, until the query has no more rows.
+    fn run(
+        &mut self,
+        table: &Arc<Table>,
+        rule: &ExpiryRule,
+        sql: &str,
+        removed: &mut u64,
+        stop: &Cancel,
+    ) -> Result<(), SqlError> {
+        loop {
+            let mut slice = Slice::default();
+            let result = self.executor.execute(&mut self.session, sql, &[], stop, &mut slice);
+            if !slice.full {
+                result?;
+            }
+            let expired = self.expire(table, &slice.rows, stop);
+            *removed += expired;
+            // Rows that stay are changed faster than they are judged; the next run sees them.
+            if !slice.full || expired == 0 || self.store.catalog().rule(&rule.name).is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the rows of a slice go, some at a time.
+    fn expire(&self, table: &Arc<Table>, rows: &[Judged], stop: &Cancel) -> u64 {
+        let mut rest = Rest::new(self.store.clock());
+        let mut expired = 0;
+        for some in rows.chunks(ROWS_AT_ONCE) {
+            if stop.is_canceled() {
+                break;
+            }
+            expired += self.store.expire_rows(table, some);
+            rest.take_if_due(self.store.clock());
+        }
+        expired
+    }
+}
+
+/// The rows of one query, as many as one slice has room for.
+#[derive(Debug, Default)]
+struct Slice {
+    rows: Vec<Judged>,
+    bytes: usize,
+    /// There may be more.
+    full: bool,
+}
+
+impl RowSink for Slice {
+    fn columns(&mut self, _: &[Column<'_>]) {}
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        if let [ValueRef::Blob(bytes)] = values
+            && let Some(Identity { cas, expiry, key, .. }) = Identity::decode(bytes)
+        {
+            self.bytes += key.len() + size_of::<Judged>();
+            self.rows.push(Judged { key, cas, expiry });
+        }
+        self.full = self.rows.len() >= RULE_SLICE_ROWS || self.bytes >= RULE_SLICE_BYTES;
+        if self.full { Err(SqlError::new(state::CANCELED, "the slice is full")) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read() {
+        let created = |sql: &str| match read(sql) {
+            Ok(RuleChange::Create { table, rule, .. }) => (table, rule.name, rule.condition, rule.every_ms),
+            other => panic!("{sql}: {other:?}"),
+        };
+        let row = |table: &str, name: &str, condition: &str, every| {
+            (table.to_owned(), name.to_owned(), condition.to_owned(), every)
+        };
+        for (sql, expected) in [
+            ("CREATE EXPIRY RULE r ON t WHEN a > 1", row("t", "r", "a > 1", 10_000)),
+            (
+                "create expiry rule if not exists \"R r\" on main.t when _hits = 0 AND (_age > 60) every '5 min';",
+                row("t", "R r", "_hits = 0 AND (_age > 60)", 300_000),
+            ),
+            ("CREATE EXPIRY RULE r ON t WHEN every = 'x' EVERY 2 -- so", row("t", "r", "every = 'x'", 2_000)),
+        ] {
+            assert_eq!(created(sql), expected);
+        }
+        assert_eq!(
+            read("DROP EXPIRY RULE IF EXISTS r").unwrap(),
+            RuleChange::Drop { if_exists: true, name: "r".to_owned() }
+        );
+        assert_eq!(shown(" show expiry RULES ;"), Some(SHOWN));
+        assert_eq!(shown("SHOW EXPIRY RULES FOR t"), None);
+    }
+
+    #[test]
+    fn faulty_rules_are_refused() {
+        for (sql, state) in [
+            ("CREATE EXPIRY RULE r ON t", "42601"),
+            ("CREATE EXPIRY RULE r ON t WHEN", "42601"),
+            ("CREATE EXPIRY RULE r ON t WHEN EVERY '10 s'", "42601"),
+            ("CREATE EXPIRY RULE r ON t WHEN a) OR (b", "42601"),
+            ("CREATE EXPIRY RULE r ON t WHEN (a", "42601"),
+            ("CREATE EXPIRY RULE r ON t WHEN a; DELETE FROM t", "42601"),
+            ("CREATE EXPIRY RULE r ON t WHEN a IN (SELECT b FROM u)", "0A000"),
+            ("CREATE EXPIRY RULE r ON t WHEN a EVERY 'never'", "22023"),
+            ("CREATE EXPIRY RULE r ON t WHEN a EVERY '0 s'", "22023"),
+            ("DROP EXPIRY RULE r CASCADE", "42601"),
+        ] {
+            assert_eq!(read(sql).unwrap_err().state, state, "{sql}");
+        }
+    }
+}
