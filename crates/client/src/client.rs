@@ -34,6 +34,12 @@ impl Options {
     pub fn new(socket: impl AsRef<Path>) -> Self {
         Self { socket: socket.as_ref().to_owned(), arena: None, shared_memory: true, timeout: REPLY_TIMEOUT }
     }
+
+    /// Where a daemon of this user has its socket when nobody says.
+    pub fn default_socket() -> PathBuf {
+        let user = rustix::process::geteuid().as_raw();
+        PathBuf::from(format!("/dev/shm/sqlcached-{user}/11211.sock"))
+    }
 }
 
 /// A client, shared by threads.
@@ -222,18 +228,83 @@ impl Client {
         }
     }
 
+    /// As [`Client::get_from`], from shared memory or not at all; the value is appended to `out`. None: it is the daemon's
+    /// to answer.
+    #[inline]
+    pub fn peek(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<Option<Lookup<Meta>>, Error> {
+        let begin = out.len();
+        let known = table.shared.load();
+        let known = known.as_ref().and_then(|shared| Some((Arc::clone(shared), shared.moment()?)));
+        let Some((shared, now)) = known.or_else(|| self.resolve(table)) else { return Ok(None) };
+        Ok(match shared.value(key, now, out)? {
+            Found::Hit(seen) => Some(state_of(&seen)),
+            Found::Miss => Some(Lookup::Miss),
+            Found::Unanswered => {
+                out.truncate(begin);
+                None
+            }
+        })
+    }
+
     /// What a memcached `get` of this key would answer, whichever table it belongs to. A value that somebody should make
     /// anew is asked of the daemon, which tells one of all who ask.
     pub fn get_key(&self, key: &[u8]) -> Result<Lookup, Error> {
         let mut bytes = Vec::new();
-        match self.get_key_shared(key, &mut bytes) {
+        match self.peek_key(key, &mut bytes) {
             Some(found) => Ok(found.map(|meta| Value { bytes, meta })),
             None => self.get_key_by_socket(key),
         }
     }
 
-    /// Reads a memcached key in shared memory. None: it is the daemon's to answer.
-    fn get_key_shared(&self, key: &[u8], out: &mut Vec<u8>) -> Option<Lookup<Meta>> {
+    /// As [`Client::get_key`]; the value is appended to `out`.
+    pub fn get_key_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<Lookup<Meta>, Error> {
+        let begin = out.len();
+        if let Some(found) = self.peek_key(key, out) {
+            return Ok(found);
+        }
+        out.truncate(begin);
+        Ok(self.get_key_by_socket(key)?.map(|value| {
+            out.extend_from_slice(&value.bytes);
+            value.meta
+        }))
+    }
+
+    /// As [`Client::get_key`] for several keys, in their order; those that shared memory does not answer are asked of the
+    /// daemon together.
+    pub fn multi_get_key(&self, keys: &[&[u8]]) -> Result<Vec<Lookup>, Error> {
+        let mut found = self.peek_keys(keys);
+        let mut pipeline = Pipeline::new();
+        for (key, _) in keys.iter().zip(&found).filter(|(_, found)| found.is_none()) {
+            pipeline.get(key)?;
+        }
+        if !pipeline.is_empty() {
+            let mut replies = self.run(pipeline)?.into_iter();
+            for place in found.iter_mut().filter(|place| place.is_none()) {
+                match replies.next() {
+                    Some(Ok(Reply::Value(lookup))) => *place = Some(lookup),
+                    Some(Ok(other)) => return Err(unexpected(&other)),
+                    Some(Err(error)) => return Err(error),
+                    None => return Err(Error::Protocol("there are too few answers".into())),
+                }
+            }
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// As [`Client::peek_key`] for several keys, in their order.
+    pub fn peek_keys(&self, keys: &[&[u8]]) -> Vec<Option<Lookup>> {
+        let mut bytes = Vec::new();
+        let mut read = |key: &&[u8]| {
+            bytes.clear();
+            let found = self.peek_key(key, &mut bytes)?;
+            Some(found.map(|meta| Value { bytes: bytes.clone(), meta }))
+        };
+        keys.iter().map(&mut read).collect()
+    }
+
+    /// As [`Client::get_key`], from shared memory or not at all; the value is appended to `out`. None: it is the daemon's
+    /// to answer.
+    pub fn peek_key(&self, key: &[u8], out: &mut Vec<u8>) -> Option<Lookup<Meta>> {
         let reader = self.attachment.as_ref()?.reader(&self.connections)?;
         let definitions = reader.definitions();
         let (table, rest) = definitions.route(key)?;
@@ -360,6 +431,11 @@ impl Client {
         let mut pipeline = Pipeline::new();
         pipeline.sql(statement, parameters);
         self.run_one(pipeline)
+    }
+
+    /// Closes the connections that are kept for the next request, which then opens one.
+    pub fn disconnect(&self) {
+        self.connections.close();
     }
 
     /// Sends requests together; the answers in their order.

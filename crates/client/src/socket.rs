@@ -72,6 +72,11 @@ impl Connections {
         Connection::open(&self.socket, self.timeout)
     }
 
+    /// Closes those that are kept.
+    pub(crate) fn close(&self) {
+        self.idle.store(Idle::of_this_process());
+    }
+
     /// Keeps a connection on which everything was answered.
     pub(crate) fn give_back(&self, connection: Connection) {
         if let Ok(mut kept) = self.idle().connections.try_lock()
