@@ -1,6 +1,6 @@
 # Five things to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: run test demo bench-entry bench-sql bench-sqlite tools fmt tidy
+.PHONY: install-client run test demo bench-entry bench-sql bench-sqlite tools fmt tidy
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -36,6 +36,11 @@ bench-sql: tools
 bench-sqlite:
 	cargo build --release --package sqlcached-bench
 	./target/release/sqlcached-bench sqlite $(ARGS)
+
+# Installs the C library, with header, pkg-config file and manual page: make install-client PREFIX=/usr/local
+PREFIX ?= /usr/local
+install-client:
+	cargo xtask install-client $(PREFIX) $(DESTDIR)
 
 fmt:
 	cargo fmt --all

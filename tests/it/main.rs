@@ -15,6 +15,7 @@ mod crash;
 mod differential;
 mod documents;
 mod drivers;
+mod languages;
 mod limits;
 mod memory;
 mod rules;

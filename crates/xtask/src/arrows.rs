@@ -19,6 +19,8 @@ const RULES: &[Rule] = &[
     ("store", &["arena"], false),
     ("sql", &["store"], true),
     ("sqlcached-client", &["store"], false),
+    ("sqlcached-client-c", &["sqlcached-client"], true),
+    ("sqlcached-python", &["sqlcached-client"], false),
     ("engine", &["store", "sql"], false),
     ("server", &["engine", "memcache", "postgres"], false),
     ("sqlcached", &["server", "engine", "store", "sqlcached-client"], false),

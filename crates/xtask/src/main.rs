@@ -11,6 +11,7 @@
 mod arrows;
 mod cargo_steps;
 mod ci;
+mod install;
 mod licences;
 mod links;
 mod metadata;
@@ -42,7 +43,8 @@ impl Outcome {
     }
 }
 
-const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | tools";
+const USAGE: &str =
+    "usage: cargo xtask ci [step...] | tidy | tools | install-client [--debug] PREFIX [DESTDIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -50,17 +52,23 @@ fn main() -> ExitCode {
     let good = match names.as_slice() {
         ["ci", only @ ..] => ci::run(only),
         ["tidy"] => ci::run(&["fmt", "tidy", "arrows", "licences", "links"]),
-        ["tools"] => match tools::install() {
-            Ok(()) => true,
-            Err(why) => {
-                eprintln!("xtask tools: {why}");
-                false
-            }
-        },
+        ["tools"] => said("tools", tools::install()),
+        ["install-client", places @ ..] => said("install-client", install::run(places)),
         _ => {
             eprintln!("{USAGE}");
             false
         }
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints why a command failed. True when it did not.
+fn said(command: &str, outcome: Result<(), String>) -> bool {
+    match outcome {
+        Ok(()) => true,
+        Err(why) => {
+            eprintln!("xtask {command}: {why}");
+            false
+        }
+    }
 }

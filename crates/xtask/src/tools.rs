@@ -23,6 +23,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mvn", "maven"),
     ("node", "nodejs"),
     ("npm", "npm"),
+    ("pkg-config", "pkg-config"),
+    ("xsubpp", "perl"),
+    ("make", "make"),
+    ("groff", "groff-base"),
 ];
 
 /// A file that no program of the search path tells of, and the Debian package that has it.

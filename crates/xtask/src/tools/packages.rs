@@ -1,5 +1,5 @@
-//! The clients that come from a language's own registry: pinned by a lock file under `tests/drivers`, put under
-//! `target/drivers`, and fetched again only when the lock file changed. The tests themselves need no network.
+//! The clients that come from a language's own registry: pinned by a lock file under `tests/drivers` or
+//! `clients`, put under `target/drivers`, and fetched again only when the lock file changed. The tests themselves need no network.
 
 use std::fs;
 use std::path::Path;
@@ -21,6 +21,8 @@ const PACKAGES: &[Packages] = &[
     Packages { name: "node", pinned_by: "tests/drivers/node-postgres/package-lock.json", fetch: fetch_node },
     Packages { name: "go", pinned_by: "tests/drivers/pgx/go.sum", fetch: fetch_go },
     Packages { name: "java", pinned_by: "tests/drivers/pgjdbc/pom.xml", fetch: fetch_java },
+    Packages { name: "clients-python", pinned_by: "clients/python/requirements.txt", fetch: fetch_python },
+    Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
 ];
 
 /// Fetches what is missing or was pinned otherwise.
