@@ -291,7 +291,7 @@ fn wants_no_reply(request: &Request<'_>) -> bool {
         | Request::Arithmetic { noreply, .. }
         | Request::Touch { noreply, .. }
         | Request::FlushAll { noreply, .. }
-        | Request::Verbosity { noreply }
+        | Request::Verbosity { noreply, .. }
         | Request::CacheMemlimit { noreply, .. } => *noreply,
         _ => false,
     }
@@ -338,9 +338,16 @@ pub fn describe(request: &Request<'_>) -> String {
 
         Request::MetaNoop => "mn".into(),
         Request::Operator { command } => describe_operator(*command).into(),
-        Request::Dump { dump: Dump::Metadump } => "metadump".into(),
-        Request::Dump { dump: Dump::Mgdump } => "mgdump".into(),
-        Request::Dump { dump: Dump::Watch } => "watch".into(),
+        Request::Dump { dump, classes } => {
+            let own = if classes.contains(1) { "" } else { " of others" };
+            match dump {
+                Dump::Metadump => format!("metadump{own}"),
+                Dump::Mgdump => format!("mgdump{own}"),
+                Dump::Watch => format!("{dump:?}"),
+            }
+        }
+        Request::Watch(watch) => format!("{watch:?}"),
+        Request::Crawl => "crawl".into(),
         Request::Sql { statement } => format!("sql '{}'", statement.escape_ascii()),
         Request::SqlParams { statement, parameters } => {
             format!("sqlp '{}' '{}'", statement.escape_ascii(), parameters.escape_ascii())

@@ -55,6 +55,14 @@ impl Client {
         Self { socket: BufReader::new(Box::new(socket)) }
     }
 
+    /// A connection to any address, if somebody listens there.
+    pub(crate) fn try_at(address: &str, port: u16) -> std::io::Result<Self> {
+        let socket = TcpStream::connect((address, port))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_nodelay(true)?;
+        Ok(Self { socket: BufReader::new(Box::new(socket)) })
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.try_send(bytes).unwrap();
     }

@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::daemon::Daemon;
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn wait_for_rows(client: &mut Client, statement: &str, expected: &serde_json::Value) {
     let began = Instant::now();

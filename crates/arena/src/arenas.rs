@@ -399,6 +399,11 @@ impl Arenas {
         self.private.set_limit(segment_bytes);
     }
 
+    /// Of the private one, as the limit is.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.private.reserved_bytes()
+    }
+
     pub fn free_bytes(&self) -> u64 {
         self.private.free_bytes()
     }

@@ -666,6 +666,11 @@ impl Arena {
         self.segments.pool.lock().budget.limit.store(units, Ordering::Relaxed);
     }
 
+    /// Bytes of addresses that segments may come to take: no limit can be higher.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.layout.reserve_bytes
+    }
+
     /// Bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
         let pool = self.segments.pool.lock();

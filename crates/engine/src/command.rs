@@ -9,8 +9,10 @@ use crate::counters::Counter;
 use crate::exptime::{expiry, seconds_ahead};
 use crate::lane::{Lane, Route};
 use crate::number;
+use crate::observe::status;
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::watch::Seen;
 
 /// Under which condition a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,9 @@ impl Session {
         };
         route.count(Counter::CmdGet);
         route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
+        if lane.is_observed() {
+            lane.observe_fetch(key, hit);
+        }
         Ok(hit)
     }
 
@@ -86,6 +91,9 @@ impl Session {
         route.count(Counter::CmdTouch);
         route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
         route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
+        if lane.is_observed() {
+            lane.observe_fetch(key, hit);
+        }
         Ok(hit)
     }
 
@@ -110,10 +118,15 @@ impl Session {
             Verb::Append | Verb::Prepend => join(&route, verb, value),
             _ => put(&route, verb, flags, exptime, value),
         };
-        match outcome {
+        let answer = match outcome {
             Ok(answer) => answer,
             Err(answer) => refuse_store(&route, verb == Verb::Set, answer),
+        };
+        if lane.is_observed() {
+            let (command, status, bytes) = (verb.name(), status(&answer), value.len());
+            lane.observe(key, Seen::Stored { command, status, bytes, exptime });
         }
+        answer
     }
 
     /// Removes what a storage command would have replaced, had it not been malformed: the peer believes that the old
@@ -138,7 +151,7 @@ impl Session {
             Ok(key) => route.engine.store.delete(route.table, key, Expect::Anything, route.now),
             Err(_) => Ok(Outcome::Missing),
         };
-        match outcome {
+        let answer = match outcome {
             Ok(Outcome::Done(_)) => {
                 route.count(Counter::DeleteHits);
                 Answer::Deleted
@@ -148,7 +161,11 @@ impl Session {
                 Answer::NotFound
             }
             Err(error) => error.into(),
+        };
+        if lane.is_observed() {
+            lane.observe(key, Seen::Deleted { command: "delete", found: answer == Answer::Deleted });
         }
+        answer
     }
 
     /// `incr` and `decr`: `incr` wraps at 2^64, `decr` stops at 0.

@@ -1,7 +1,8 @@
 //! What all sessions share.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -14,6 +15,8 @@ use crate::counters::{Counters, Totals};
 use crate::json;
 use crate::lane::Lane;
 use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
+use crate::prefixes::Prefixes;
+use crate::watch::{Watched, Watchers};
 
 /// The engine's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +27,27 @@ pub struct EngineOptions {
     pub result_size_max: usize,
     /// Whether `flush_all` is allowed.
     pub flush_enabled: bool,
+    /// Whether keys may be listed.
+    pub dump_enabled: bool,
+    /// Whether clients may watch others.
+    pub watch_enabled: bool,
+    /// Whether clients may stop the server.
+    pub shutdown_enabled: bool,
+    /// The character that ends a key's prefix; given, commands are counted by prefix from the start.
+    pub stat_delimiter: Option<u8>,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { item_size_max: ITEM_SIZE_MAX, result_size_max: RESULT_SIZE_MAX, flush_enabled: true }
+        Self {
+            item_size_max: ITEM_SIZE_MAX,
+            result_size_max: RESULT_SIZE_MAX,
+            flush_enabled: true,
+            dump_enabled: true,
+            watch_enabled: true,
+            shutdown_enabled: false,
+            stat_delimiter: None,
+        }
     }
 }
 
@@ -37,6 +56,10 @@ impl Default for EngineOptions {
 pub struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) options: EngineOptions,
+    pub(crate) watchers: Watchers,
+    pub(crate) prefixes: Prefixes,
+    /// Changes what is logged, and how much is.
+    verbosity: (OnceLock<Verbosity>, AtomicU64),
     /// Who listens to what.
     pub(crate) channels: Channels,
     /// The counters of every lane ever made. Taken for a moment, and only to make a lane or to sum up.
@@ -66,8 +89,12 @@ impl Engine {
     pub fn new(store: Arc<Store>, options: EngineOptions) -> Arc<Self> {
         let started_ns = store.clock().now_ns();
         let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
-        Arc::new(Self {
+        let counts_prefixes = options.stat_delimiter.is_some();
+        let engine = Self {
             store,
+            watchers: Watchers::default(),
+            prefixes: Prefixes::new(options.stat_delimiter),
+            verbosity: (OnceLock::new(), AtomicU64::new(0)),
             options,
             channels: Channels::default(),
             lanes: Mutex::new(Vec::new()),
@@ -81,7 +108,9 @@ impl Engine {
             started_ns,
             started_ms,
             activity: Activity::default(),
-        })
+        };
+        engine.watchers.set(Watched::PREFIXES, counts_prefixes);
+        Arc::new(engine)
     }
 
     /// The store.
@@ -115,6 +144,7 @@ impl Engine {
     pub fn tick(&self) {
         self.store.tick();
         self.announce();
+        self.tell_evictions();
     }
 
     /// Tells listeners which rows left the tables that name a channel.
@@ -122,6 +152,25 @@ impl Engine {
         for departure in self.store.take_departures() {
             self.channels.notify(SERVER_PROCESS, &departure.channel, &announcement(&departure));
         }
+    }
+
+    /// Says how much is logged, and how that is changed.
+    pub fn on_verbosity(&self, level: u64, change: Box<dyn Fn(u64) + Send + Sync>) {
+        // Only the first counts: a process has one log.
+        let _had = self.verbosity.0.set(Verbosity(change));
+        self.verbosity.1.store(level, Ordering::Relaxed);
+    }
+
+    pub(crate) fn change_verbosity(&self, level: u64) {
+        if let Some(Verbosity(change)) = self.verbosity.0.get() {
+            change(level);
+            // Relaxed: for people to look at.
+            self.verbosity.1.store(level, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn verbosity(&self) -> u64 {
+        self.verbosity.1.load(Ordering::Relaxed)
     }
 
     /// The settings it was made with.
@@ -158,8 +207,14 @@ impl Engine {
     pub(crate) fn reset_counters(&self) {
         *self.baseline.lock() = self.raw_totals();
         self.activity.statements.reset();
+        self.prefixes.clear();
         // Relaxed: a counter, in no order with anything.
         self.connections_rejected.store(0, Ordering::Relaxed);
+    }
+
+    /// The Unix second of a tick: the nearest one, for a tick is a sixteenth.
+    pub(crate) fn unix_second(&self, tick: store::Tick) -> u64 {
+        u64::try_from((self.store.tick_to_unix_ms(tick) + 500).div_euclid(1_000)).unwrap_or(0)
     }
 
     pub(crate) fn uptime_seconds(&self) -> u64 {
@@ -172,6 +227,15 @@ impl Engine {
             totals.add(counters);
         }
         totals
+    }
+}
+
+/// What changes the log's level.
+struct Verbosity(Box<dyn Fn(u64) + Send + Sync>);
+
+impl fmt::Debug for Verbosity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verbosity")
     }
 }
 

@@ -9,10 +9,17 @@ use crate::limits::EXPTIME_RELATIVE_MAX;
 /// 0: the table decides (the built-in table: never). Negative: at once. Up to 30 days: seconds from now. Above: a Unix
 /// time, which may have passed.
 pub(crate) fn expiry(store: &Store, exptime: i64) -> Expiry {
-    match seconds_ahead(exptime, || store.clock().unix_seconds()) {
+    // Of a second that has begun, what is over is no part of the time to a named moment.
+    let mut begun = Duration::ZERO;
+    let seconds = seconds_ahead(exptime, || {
+        let now = store.clock().unix_ms();
+        begun = Duration::from_millis(now % 1_000);
+        now / 1_000
+    });
+    match seconds {
         None => Expiry::Table,
         Some(0) => Expiry::Now,
-        Some(seconds) => Expiry::At(store.tick_after(Duration::from_secs(seconds))),
+        Some(seconds) => Expiry::At(store.tick_after(Duration::from_secs(seconds).saturating_sub(begun))),
     }
 }
 

@@ -7,6 +7,7 @@ use store::{Catalog, Prefetched, Table, Tick};
 use crate::activity::{Counted, KnownStatements};
 use crate::counters::{Counter, Counters};
 use crate::engine::Engine;
+use crate::watch::Watched;
 
 /// One thread's way through the engine: nothing in it is shared for writing, so a command takes no lock here.
 #[derive(Debug)]
@@ -21,6 +22,10 @@ pub struct Lane {
     /// The encoded key of a table whose keys are not plain text; kept so that encoding allocates nothing.
     key: Vec<u8>,
     statements: KnownStatements,
+    /// What anybody watches in this batch.
+    pub(crate) watched: Watched,
+    /// The descriptor of the connection that is served, for those who watch.
+    pub(crate) connection: i32,
 }
 
 impl Lane {
@@ -36,6 +41,8 @@ impl Lane {
             now,
             key: Vec::new(),
             statements: KnownStatements::default(),
+            watched: Watched::NOTHING,
+            connection: 0,
         }
     }
 
@@ -43,6 +50,7 @@ impl Lane {
     #[inline]
     pub fn begin_batch(&mut self) {
         self.now = self.engine.store.now();
+        self.watched = self.engine.watchers.wanted();
     }
 
     /// The tick of this batch.
@@ -54,6 +62,10 @@ impl Lane {
     /// The engine that this lane leads through.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Counts.

@@ -38,7 +38,10 @@ mod lane;
 mod limits;
 mod meta;
 mod number;
+mod observe;
+mod operator;
 mod parameters;
+mod prefixes;
 mod privilege;
 mod renew;
 mod session;
@@ -47,6 +50,7 @@ mod statement;
 mod stats;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod watch;
 
 pub use answer::Answer;
 pub use channels::{Notification, Overflown};
@@ -59,6 +63,7 @@ pub use meta::{
     Condition, MetaArithmetic, MetaDebug, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
     MetaSink, MetaWritten,
 };
+pub use operator::{KeyDump, ListedKey};
 pub use privilege::{Command, Privilege, Role};
 pub use session::Session;
 pub use sql_session::{
@@ -67,6 +72,7 @@ pub use sql_session::{
 };
 pub use statement::Finished;
 pub use stats::Subject;
+pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
 // What a door needs of the crates below, so that it depends on this one only.
 pub use sql::{
@@ -74,4 +80,4 @@ pub use sql::{
     TransactionStatus, split_statements,
 };
 pub use store::value::{Value, ValueRef};
-pub use store::{ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick};
+pub use store::{Eviction, ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick};

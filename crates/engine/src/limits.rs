@@ -46,6 +46,13 @@ pub(crate) const COPY_BATCH_ROWS: usize = 128;
 /// Values of such a statement; far below the parameters that a statement may have.
 pub(crate) const COPY_BATCH_VALUES: usize = 8_192;
 
+/// Bytes of events that wait for one watcher; memcached's default for its buffer. Beyond, events are lost and counted.
+pub(crate) const WATCHER_BYTES_MAX: usize = 256 << 10;
+
+/// Prefixes of keys that `stats detail` counts: each takes some hundred bytes, and a page of statistics with more is
+/// read by nobody.
+pub(crate) const PREFIXES_MAX: usize = 10_000;
+
 /// Bytes of notifications that wait for one session. Beyond, it is closed.
 pub(crate) const INBOX_BYTES_MAX: usize = 8 << 20;
 

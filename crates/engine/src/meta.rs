@@ -12,8 +12,10 @@ use crate::exptime::{expiry, seconds_ahead};
 use crate::lane::{Lane, Route};
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
+use crate::observe::status;
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::watch;
 
 /// What `mg` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +119,19 @@ pub enum Condition {
     Append,
     /// Before the value.
     Prepend,
+}
+
+impl Condition {
+    /// The command that stores under this condition.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Always => "set",
+            Self::Absent => "add",
+            Self::Present => "replace",
+            Self::Append => "append",
+            Self::Prepend => "prepend",
+        }
+    }
 }
 
 /// What `md` asks for.
@@ -224,6 +239,9 @@ impl Session {
             route.count(Counter::CmdTouch);
             route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
         }
+        if lane.is_observed() {
+            lane.observe_fetch(key, hit);
+        }
         Ok(got)
     }
 
@@ -239,10 +257,24 @@ impl Session {
         let route = lane.route(key);
         route.count(Counter::CmdMeta);
         route.count(Counter::CmdSet);
-        let done = route.meta_set(asked, value);
-        done.map_err(|refusal| {
+        let done = route.meta_set(asked, value).map_err(|refusal| {
             crate::command::refuse_store(&route, asked.condition == Condition::Always, refusal)
-        })
+        });
+        if lane.is_observed() {
+            let status = match &done {
+                Ok(MetaDone::Done(_)) => "stored",
+                Ok(MetaDone::Exists) => "exists",
+                Ok(MetaDone::NotFound) => "not_found",
+                Ok(MetaDone::NotStored) => "not_stored",
+                Err(refusal) => status(refusal),
+            };
+            let (bytes, exptime) = (value.len(), asked.exptime);
+            lane.observe(
+                key,
+                watch::Seen::Stored { command: asked.condition.name(), status, bytes, exptime },
+            );
+        }
+        done
     }
 
     /// `md`.
@@ -255,6 +287,10 @@ impl Session {
             MetaDone::Done(_) => route.count(Counter::DeleteHits),
             MetaDone::NotFound => route.count(Counter::DeleteMisses),
             MetaDone::NotStored | MetaDone::Exists => {}
+        }
+        if lane.is_observed() {
+            let found = matches!(done, MetaDone::Done(_));
+            lane.observe(key, watch::Seen::Deleted { command: "md", found });
         }
         Ok(done)
     }

@@ -23,6 +23,14 @@ pub enum Command {
     StatsReset,
     /// A SQL statement.
     Sql,
+    /// Listing keys.
+    DumpKeys,
+    /// Seeing what others do.
+    Watch,
+    /// Changing what concerns everybody while the server runs.
+    Configure,
+    /// Stopping the server.
+    Shutdown,
 }
 
 /// What a role grants.
@@ -59,7 +67,12 @@ impl Command {
             }
             Self::Sql => Privilege::Sql,
             Self::Stats => Privilege::Monitor,
-            Self::FlushAll | Self::StatsReset => Privilege::Administer,
+            Self::FlushAll
+            | Self::StatsReset
+            | Self::DumpKeys
+            | Self::Watch
+            | Self::Configure
+            | Self::Shutdown => Privilege::Administer,
         }
     }
 }
@@ -88,7 +101,7 @@ impl Role {
 mod tests {
     use super::*;
 
-    const ALL: [Command; 10] = [
+    const ALL: [Command; 14] = [
         Command::Get,
         Command::GetAndTouch,
         Command::Store,
@@ -99,6 +112,10 @@ mod tests {
         Command::Stats,
         Command::StatsReset,
         Command::Sql,
+        Command::DumpKeys,
+        Command::Watch,
+        Command::Configure,
+        Command::Shutdown,
     ];
 
     #[test]

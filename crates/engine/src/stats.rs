@@ -7,8 +7,10 @@ use crate::command::VERSION;
 use crate::counters::{COUNTERS, Counter, Totals};
 use crate::engine::Engine;
 use crate::lane::Lane;
+use crate::limits::WATCHER_BYTES_MAX;
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::watch::Watched;
 
 /// What `stats` is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +40,93 @@ const ALWAYS_ZERO: &[&str] = &[
     "auth_errors",
     "listen_disabled_num",
     "time_in_listen_disabled_us",
+    "response_obj_oom",
+    "response_obj_count",
+    "response_obj_bytes",
+    "read_buf_count",
+    "read_buf_bytes",
+    "read_buf_bytes_free",
+    "read_buf_oom",
+    "reserved_fds",
     "hash_is_expanding",
+    "slab_reassign_rescues",
+    "slab_reassign_chunk_rescues",
+    "slab_reassign_evictions_nomem",
+    "slab_reassign_inline_reclaim",
+    "slab_reassign_busy_items",
+    "slab_reassign_busy_deletes",
     "slab_reassign_running",
     "slabs_moved",
+    "slab_global_page_pool",
     "lru_crawler_running",
     "lru_crawler_starts",
+    "lru_maintainer_juggles",
+    "lru_bumps_dropped",
+    "lrutail_reflocked",
+    "crawler_reclaimed",
+    "crawler_items_checked",
+    "moves_to_cold",
+    "moves_to_warm",
+    "moves_within_lru",
+    "direct_reclaims",
     "malloc_fails",
     "log_worker_dropped",
-    "log_watcher_skipped",
-    "log_watchers",
+    "log_worker_written",
     "unexpected_napi_ids",
     "round_robin_fallback",
-    "reserved_fds",
-    "read_buf_oom",
+];
+
+/// Lines of `stats settings` for machinery that does not exist here, with what stands for "not there" in memcached's
+/// own answers: tools read the page as a whole.
+const SETTINGS_OF_OTHERS: &[(&str, &str)] = &[
+    ("udpport", "0"),
+    ("oldest", "0"),
+    ("growth_factor", "1.00"),
+    ("chunk_size", "0"),
+    ("num_threads_per_udp", "0"),
+    ("reqs_per_event", "1024"),
+    ("cas_enabled", "yes"),
+    ("client_flags_size", "4"),
+    ("binding_protocol", "ascii"),
+    ("auth_enabled_sasl", "no"),
+    ("auth_enabled_ascii", "no"),
+    ("maxconns_fast", "yes"),
+    ("hashpower_init", "0"),
+    ("slab_reassign", "no"),
+    ("slab_automove", "0"),
+    ("slab_automove_ratio", "0.00"),
+    ("slab_automove_window", "0"),
+    ("slab_automove_freeratio", "0.000"),
+    ("slab_chunk_max", "0"),
+    ("lru_crawler", "no"),
+    ("lru_crawler_sleep", "0"),
+    ("lru_crawler_tocrawl", "0"),
+    ("tail_repair_time", "0"),
+    ("hash_algorithm", "own"),
+    ("lru_maintainer_thread", "no"),
+    ("lru_segmented", "no"),
+    ("hot_lru_pct", "0"),
+    ("warm_lru_pct", "0"),
+    ("hot_max_factor", "0.00"),
+    ("warm_max_factor", "0.00"),
+    ("temp_lru", "no"),
+    ("temporary_ttl", "0"),
+    ("worker_logbuf_size", "0"),
+    ("read_buf_mem_limit", "0"),
+    ("track_sizes", "no"),
+    ("inline_ascii_response", "no"),
+    ("ssl_enabled", "no"),
+    ("ssl_chain_cert", "NULL"),
+    ("ssl_key", "NULL"),
+    ("ssl_verify_mode", "0"),
+    ("ssl_keyformat", "0"),
+    ("ssl_ciphers", "NULL"),
+    ("ssl_ca_cert", "NULL"),
+    ("ssl_wbuf_size", "0"),
+    ("ssl_session_cache", "no"),
+    ("ssl_kernel_tls", "no"),
+    ("ssl_min_version", "none"),
+    ("num_napi_ids", "NULL"),
 ];
 
 impl Session {
@@ -110,8 +186,13 @@ fn general(engine: &Engine, give: Give<'_>) {
     for name in ALWAYS_ZERO {
         number(give, name, 0);
     }
+    let (watchers, skipped, sent) = engine.watchers.facts();
+    number(give, "log_watchers", watchers as u64);
+    number(give, "log_watcher_skipped", skipped);
+    number(give, "log_watcher_sent", sent);
     number(give, "limit_maxbytes", usage.memory_bytes);
     number(give, "hash_bytes", usage.index_bytes);
+    number(give, "hash_power_level", u64::from(usage.rows.max(1).ilog2()));
     number(give, "bytes", usage.row_bytes);
     number(give, "curr_items", usage.rows);
     number(give, "total_items", stored(&totals));
@@ -137,6 +218,7 @@ fn process(engine: &Engine, give: Give<'_>) {
     number(give, "uptime", engine.uptime_seconds());
     number(give, "time", engine.store.clock().unix_seconds());
     give("version", VERSION);
+    give("libevent", "none");
     give("pointer_size", "64");
     let (user, system) = processor_times();
     give("rusage_user", &user);
@@ -164,20 +246,17 @@ fn settings(engine: &Engine, give: Give<'_>) {
     for (name, value) in engine.settings() {
         give(name, &value);
     }
-    let flush = if engine.options.flush_enabled { "yes" } else { "no" };
-    let fixed = [
-        ("udpport", "0"),
-        ("evictions", "on"),
-        ("cas_enabled", "yes"),
-        ("client_flags_size", "4"),
-        ("detail_enabled", "no"),
-        ("dump_enabled", "no"),
-        ("flush_enabled", flush),
-        ("binding_protocol", "ascii"),
-        ("auth_enabled_sasl", "no"),
-        ("auth_enabled_ascii", "no"),
-    ];
-    for (name, value) in fixed {
+    number(give, "verbosity", engine.verbosity());
+    number(give, "watcher_logbuf_size", WATCHER_BYTES_MAX as u64);
+    let yes_no = |on: bool| if on { "yes" } else { "no" };
+    give("evictions", if engine.store.evicts() { "on" } else { "off" });
+    give("detail_enabled", yes_no(engine.watchers.wanted().has(Watched::PREFIXES)));
+    give("stat_key_prefix", &char::from(engine.prefixes.delimiter()).to_string());
+    give("flush_enabled", yes_no(engine.options.flush_enabled));
+    give("dump_enabled", yes_no(engine.options.dump_enabled));
+    give("watch_enabled", yes_no(engine.options.watch_enabled));
+    give("shutdown_command", yes_no(engine.options.shutdown_enabled));
+    for (name, value) in SETTINGS_OF_OTHERS {
         give(name, value);
     }
 }
@@ -196,6 +275,23 @@ fn items(engine: &Engine, give: Give<'_>) {
         ("evicted_time", 0),
         ("outofmemory", engine.totals().of(Counter::StoreNoMemory)),
         ("tailrepairs", 0),
+        ("number_hot", 0),
+        ("number_warm", 0),
+        ("number_cold", usage.rows),
+        ("age_hot", 0),
+        ("age_warm", 0),
+        ("evicted_active", 0),
+        ("crawler_reclaimed", 0),
+        ("crawler_items_checked", 0),
+        ("lrutail_reflocked", 0),
+        ("moves_to_cold", 0),
+        ("moves_to_warm", 0),
+        ("moves_within_lru", 0),
+        ("direct_reclaims", 0),
+        ("hits_to_hot", 0),
+        ("hits_to_warm", 0),
+        ("hits_to_cold", engine.totals().of(Counter::GetHits)),
+        ("hits_to_temp", 0),
         ("reclaimed", usage.expired),
         ("expired_unfetched", 0),
         ("evicted_unfetched", 0),
@@ -215,6 +311,7 @@ fn slabs(engine: &Engine, give: Give<'_>) {
             ("total_chunks", usage.rows),
             ("used_chunks", usage.rows),
             ("free_chunks", 0),
+            ("free_chunks_end", 0),
             ("mem_requested", usage.row_bytes),
             ("get_hits", totals.of(Counter::GetHits)),
             ("cmd_set", totals.of(Counter::CmdSet)),

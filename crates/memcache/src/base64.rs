@@ -12,6 +12,24 @@ const fn bits_of(letter: u8) -> u8 {
     }
 }
 
+/// The letters in the order of their six bits.
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Appends bytes as base64.
+pub(crate) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
+    for group in bytes.chunks(3) {
+        let mut word = [0; 4];
+        for (place, byte) in word.iter_mut().skip(1).zip(group) {
+            *place = *byte;
+        }
+        let word = u32::from_be_bytes(word);
+        for (place, shift) in [18_u32, 12, 6, 0].into_iter().enumerate() {
+            let letter = LETTERS.get((word >> shift & 63) as usize).copied().unwrap_or(b'=');
+            out.push(if place > group.len() { b'=' } else { letter });
+        }
+    }
+}
+
 /// Decodes into the front of `buffer`. `None`: it is no base64 in its one right form, is empty, or is too long.
 pub(crate) fn decode<'b>(text: &[u8], buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let (groups, odd) = text.as_chunks::<4>();
@@ -50,6 +68,16 @@ pub(crate) fn decode<'b>(text: &[u8], buffer: &'b mut [u8]) -> Option<&'b [u8]> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        for length in 1..=250_u8 {
+            let bytes: Vec<u8> = (0..length).map(|at| at.wrapping_mul(37) ^ length).collect();
+            let mut text = Vec::new();
+            encode(&bytes, &mut text);
+            assert_eq!(decode(&text, &mut [0; 250]), Some(&bytes[..]), "{length}");
+        }
+    }
 
     #[test]
     fn every_length_and_letter_is_decoded() {

@@ -355,7 +355,7 @@ fn flush_all<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
 fn verbosity<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     let noreply = token::ends_in_noreply(rest);
     match Words::new(rest).next().and_then(token::unsigned_32) {
-        Some(_) => frame.complete(Request::Verbosity { noreply }),
+        Some(level) => frame.complete(Request::Verbosity { level, noreply }),
         None => frame.malformed_unless(Malformed::CommandLine, noreply),
     }
 }

@@ -68,6 +68,7 @@
 mod base64;
 mod command;
 pub mod compose;
+pub mod event;
 mod greeting;
 mod limits;
 mod malformed;
@@ -85,4 +86,4 @@ pub use malformed::{Malformed, Then};
 pub use meta::{Key, KeyBuffer, Meta, MetaOptions, Mode};
 pub use meta_compose::{ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line};
 pub use parse::{Parsed, Parser};
-pub use request::{Dump, Keys, Operator, Request, Stats, Verb};
+pub use request::{Classes, Dump, Keys, Operator, Request, Stats, Verb, Watch};

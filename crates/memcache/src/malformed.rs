@@ -37,6 +37,14 @@ pub enum Malformed {
     MemlimitInBytes,
     /// `shutdown` with something else than `graceful`.
     ShutdownMode,
+    /// A slab class that memcached cannot have, or no class at all.
+    BadClass,
+    /// `slabs reassign` with a class that memcached cannot have.
+    SlabsClass,
+    /// `slabs reassign` from a class to itself.
+    SlabsSame,
+    /// `slabs reassign`: there is no page to move.
+    SlabsNoSpare,
     /// `lru_crawler sleep` with more than a second.
     CrawlerSleep,
     /// A meta command's flag that there is not.
@@ -116,6 +124,10 @@ impl Malformed {
             Self::MemlimitTooSmall => b"MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n",
             Self::MemlimitInBytes => b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n",
             Self::ShutdownMode => b"CLIENT_ERROR invalid shutdown mode\r\n",
+            Self::BadClass => b"BADCLASS invalid class id\r\n",
+            Self::SlabsClass => b"BADCLASS invalid src or dst class id\r\n",
+            Self::SlabsSame => b"SAME src and dst class are identical\r\n",
+            Self::SlabsNoSpare => b"NOSPARE source class has no spare pages\r\n",
             Self::CrawlerSleep => b"CLIENT_ERROR sleep must be one second or less\r\n",
             Self::MetaLetter => b"CLIENT_ERROR invalid flag\r\n",
             Self::MetaDuplicate => b"CLIENT_ERROR duplicate flag\r\n",

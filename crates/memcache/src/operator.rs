@@ -2,7 +2,7 @@
 
 use crate::Malformed;
 use crate::parse::{Frame, Parsed};
-use crate::request::{Dump, Operator, Request, Stats};
+use crate::request::{Classes, Dump, Operator, Request, Stats, Watch};
 use crate::token::{self, Words};
 
 /// Slab classes that memcached can have. Client libraries that list keys ask class after class and stop at the
@@ -14,6 +14,9 @@ const MEMLIMIT_MIN: u64 = 8;
 
 /// A memory limit in MiB above this can only have been meant as bytes; memcached's number.
 const MEMLIMIT_MAX: u64 = 1_000_000_000;
+
+/// The highest level of memcached's mover of pages.
+const AUTOMOVE_MAX: u32 = 2;
 
 /// The longest sleep of memcached's crawler, in microseconds.
 const CRAWLER_SLEEP_MAX: u32 = 1_000_000;
@@ -30,7 +33,7 @@ pub(crate) fn parse<'a>(frame: &Frame<'a>, verb: &[u8], rest: &'a [u8]) -> Optio
         b"lru_crawler" => outcome(frame, lru_crawler(words)),
         b"extstore" => outcome(frame, extstore(words)),
         b"refresh_certs" => frame.complete(Request::Operator { command: Operator::RefreshCerts }),
-        b"watch" => frame.complete(Request::Dump { dump: Dump::Watch }),
+        b"watch" => outcome(frame, watch(words)),
         _ => return None,
     })
 }
@@ -102,13 +105,74 @@ const fn operator<'a>(command: Operator) -> Request<'a> {
 }
 
 fn slabs(mut words: Words<'_>) -> Result<Request<'_>, Malformed> {
-    let known = match (words.next(), words.next(), words.next()) {
-        (Some(b"reassign"), Some(_), last)
-        | (Some(b"automove"), Some(b"ratio" | b"freeratio" | b"window"), last) => last.is_some(),
-        (Some(b"automove"), level, _) => level.is_some(),
-        _ => false,
-    };
-    if known { Ok(operator(Operator::Slabs)) } else { Err(Malformed::UnknownCommand) }
+    match (words.next(), words.next(), words.next()) {
+        (Some(b"reassign"), Some(from), Some(to)) => Err(reassign(from, to)),
+        (Some(b"automove"), Some(b"ratio" | b"freeratio" | b"window"), Some(_)) => {
+            Ok(operator(Operator::Slabs))
+        }
+        (Some(b"automove"), Some(b"ratio" | b"freeratio" | b"window"), None) => {
+            Err(Malformed::UnknownCommand)
+        }
+        (Some(b"automove"), Some(level), _) => match token::unsigned_32(level) {
+            None => Err(Malformed::CommandLine),
+            Some(0..=AUTOMOVE_MAX) => Ok(operator(Operator::Slabs)),
+            Some(_) => Err(Malformed::UnknownCommand),
+        },
+        _ => Err(Malformed::UnknownCommand),
+    }
+}
+
+/// Why a page does not move from one class to another: there is one class, and it has no page to spare.
+fn reassign(from: &[u8], to: &[u8]) -> Malformed {
+    let class =
+        |word: &[u8]| token::unsigned_32(word.strip_prefix(b"-").unwrap_or(word)).map(|_| word.to_vec());
+    match (class(from), class(to)) {
+        (None, _) | (_, None) => Malformed::CommandLine,
+        (Some(from), Some(to)) if from == to => Malformed::SlabsSame,
+        _ if slab_class(from).is_none() || slab_class(to).is_none() => Malformed::SlabsClass,
+        _ => Malformed::SlabsNoSpare,
+    }
+}
+
+/// A class that memcached can have. 0 is the page pool.
+fn slab_class(word: &[u8]) -> Option<u32> {
+    token::unsigned_32(word).filter(|class| *class < SLAB_CLASSES)
+}
+
+/// The classes that a crawl or a dump goes through: `all`, where it can go by the hash table `hash`, or a list.
+fn classes(word: &[u8], hash: bool) -> Result<Classes, Malformed> {
+    if word == b"all" || (hash && word == b"hash") {
+        return Ok(Classes::ALL);
+    }
+    let mut bits = 0_u64;
+    for class in word.split(|byte| *byte == b',') {
+        match slab_class(class) {
+            Some(class @ 1..) => bits |= 1_u64.checked_shl(class).unwrap_or(0),
+            _ => return Err(Malformed::BadClass),
+        }
+    }
+    Ok(Classes(bits))
+}
+
+/// `watch` and what to watch; alone it means those who fetch.
+fn watch(words: Words<'_>) -> Result<Request<'_>, Malformed> {
+    let mut watch = Watch::default();
+    let mut alone = true;
+    for word in words {
+        alone = false;
+        match word {
+            b"fetchers" => watch.fetchers = true,
+            b"mutations" => watch.mutations = true,
+            b"evictions" => watch.evictions = true,
+            b"connevents" => watch.connevents = true,
+            b"deletions" => watch.deletions = true,
+            // What moves memcached's own machinery: there is nothing to tell.
+            b"sysevents" => {}
+            _ => return Err(Malformed::UnknownCommand),
+        }
+    }
+    watch.fetchers |= alone;
+    Ok(Request::Watch(watch))
 }
 
 fn lru(mut words: Words<'_>) -> Result<Request<'_>, Malformed> {
@@ -124,7 +188,8 @@ fn lru(mut words: Words<'_>) -> Result<Request<'_>, Malformed> {
 fn lru_crawler(mut words: Words<'_>) -> Result<Request<'_>, Malformed> {
     let done = Ok(operator(Operator::LruCrawler));
     match (words.next(), words.next(), words.next()) {
-        (Some(b"enable" | b"disable"), None, None) | (Some(b"crawl"), Some(_), None) => done,
+        (Some(b"enable" | b"disable"), None, None) => done,
+        (Some(b"crawl"), Some(word), None) => classes(word, false).map(|_| Request::Crawl),
         (Some(b"tocrawl"), Some(number), None) => {
             if token::unsigned_32(number).is_some() {
                 done
@@ -137,8 +202,12 @@ fn lru_crawler(mut words: Words<'_>) -> Result<Request<'_>, Malformed> {
             Some(0..=CRAWLER_SLEEP_MAX) => done,
             Some(_) => Err(Malformed::CrawlerSleep),
         },
-        (Some(b"metadump"), Some(_), None) => Ok(Request::Dump { dump: Dump::Metadump }),
-        (Some(b"mgdump"), Some(_), None) => Ok(Request::Dump { dump: Dump::Mgdump }),
+        (Some(b"metadump"), Some(word), None) => {
+            classes(word, true).map(|classes| Request::Dump { dump: Dump::Metadump, classes })
+        }
+        (Some(b"mgdump"), Some(word), None) => {
+            classes(word, true).map(|classes| Request::Dump { dump: Dump::Mgdump, classes })
+        }
         _ => Err(Malformed::UnknownCommand),
     }
 }

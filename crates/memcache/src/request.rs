@@ -75,8 +75,10 @@ pub enum Request<'a> {
     },
     /// `version`.
     Version,
-    /// `verbosity`: answered `OK`, and nothing changes.
+    /// `verbosity`: how much is logged.
     Verbosity {
+        /// From 0, the least.
+        level: u32,
         /// The peer wants no answer.
         noreply: bool,
     },
@@ -119,12 +121,18 @@ pub enum Request<'a> {
         /// Which one.
         command: Operator,
     },
-    /// `lru_crawler metadump` and `mgdump`, and `watch`. A server that does not offer the stream answers
+    /// `lru_crawler metadump` and `mgdump`. A server that does not offer the stream answers
     /// [`Reply::NotAllowed`](crate::Reply::NotAllowed), as a memcached does where it is switched off.
     Dump {
         /// Which stream.
         dump: Dump,
+        /// Of which slab classes, by their bits.
+        classes: Classes,
     },
+    /// `watch`: a stream of what happens, or [`Reply::NotAllowed`](crate::Reply::NotAllowed).
+    Watch(Watch),
+    /// `lru_crawler crawl`: look for expired rows now.
+    Crawl,
     /// `sql`: a statement.
     Sql {
         /// The text of the statement; the engine says what is wrong with it if it is not UTF-8.
@@ -203,6 +211,35 @@ pub enum Operator {
     Extstore,
     /// `refresh_certs`.
     RefreshCerts,
+}
+
+/// Slab classes that a command names, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes(pub(crate) u64);
+
+impl Classes {
+    /// Every class.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// Whether a class is among them.
+    pub fn contains(self, class: u32) -> bool {
+        class < u64::BITS && self.0 >> class & 1 == 1
+    }
+}
+
+/// What a watcher asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// `fetchers`: keys that are looked up.
+    pub fetchers: bool,
+    /// `mutations`: keys that are stored.
+    pub mutations: bool,
+    /// `evictions`: keys that make room for others.
+    pub evictions: bool,
+    /// `connevents`: connections that come and go.
+    pub connevents: bool,
+    /// `deletions`: keys that are removed.
+    pub deletions: bool,
 }
 
 /// A stream of keys or events.

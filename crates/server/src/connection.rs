@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use engine::{Cancel, Session, Tick};
+use engine::{Cancel, Session, Tick, Watching};
 
 use crate::limits::{CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
 use crate::mailbox::Address;
+use crate::operator::Dumping;
 use crate::pace::Pace;
 use crate::shared::{Permit, Shared};
 use crate::socket::Socket;
@@ -37,6 +38,10 @@ pub(crate) struct Connection {
     /// Keys of the first request in `input` that were answered already: a retrieval of many keys pauses when its
     /// replies have filled the connection.
     pub(crate) keys_done: usize,
+    /// The list of keys that is the answer to the first request in `input`, where it has begun.
+    pub(crate) dumping: Option<Box<Dumping>>,
+    /// It watches what happens.
+    pub(crate) watching: Option<Watching>,
     /// Bytes of this connection in the sum of all.
     accounted: usize,
     /// The statement that a SQL thread runs for it; nothing else is executed meanwhile.
@@ -89,6 +94,8 @@ impl Connection {
             searched: 0,
             swallow: 0,
             keys_done: 0,
+            dumping: None,
+            watching: None,
             accounted: 0,
             statement: None,
             readable: false,
@@ -197,8 +204,30 @@ impl Connection {
         if self.socket.receiving.is_too_slow(now) || self.socket.sending.is_too_slow(now) {
             return Some(Overdue::Slow);
         }
-        let idle = u64::from(now.saturating_sub(self.active));
-        idle_ticks.filter(|&limit| self.socket.output_waiting() == 0 && idle > limit).map(|_| Overdue::Idle)
+        // Who watches has nothing to say.
+        let waits = self.socket.output_waiting() == 0 && self.watching.is_none();
+        let idle = u64::from(self.idle_ticks(now));
+        idle_ticks.filter(|&limit| waits && idle > limit).map(|_| Overdue::Idle)
+    }
+
+    /// For how long nothing was heard of it.
+    pub(crate) fn idle_ticks(&self, now: Tick) -> Tick {
+        now.saturating_sub(self.active)
+    }
+
+    /// What it does, in memcached's words.
+    pub(crate) fn state(&self) -> &'static str {
+        if self.watching.is_some() {
+            "conn_watch"
+        } else if self.closing {
+            "conn_closing"
+        } else if self.socket.output_waiting() > 0 {
+            "conn_mwrite"
+        } else if self.statement.is_some() || self.stalled {
+            "conn_parse_cmd"
+        } else {
+            "conn_read"
+        }
     }
 }
 

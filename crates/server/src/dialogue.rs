@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Counter, Lane, Subject, Verb};
-use memcache::compose::{sql_error, stat};
-use memcache::{KEY_MAX, Keys, Limits, Parsed, Parser, Reply, Request, Stats, Then, compose};
+use engine::{Counter, Lane, Verb};
+use memcache::compose::sql_error;
+use memcache::{KEY_MAX, Keys, Limits, Parsed, Parser, Reply, Request, Then, compose};
 
 use crate::ahead::{Ahead, WINDOW, Window, key_of};
 use crate::connection::{Connection, FirstRead};
@@ -30,12 +30,14 @@ pub(crate) struct Desk {
     /// Where connections are read to ahead of their turns, a part for each of a group.
     first: Vec<u8>,
     /// The replies of this turn.
-    out: Vec<u8>,
+    pub(crate) out: Vec<u8>,
     /// How much of `out` are whole replies, which are sent even if the next command panics.
     whole: usize,
     statements: Statements,
     /// Where SQL threads send their replies.
-    mailbox: Arc<Mailbox>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    /// The mailboxes of all workers.
+    pub(crate) colleagues: Arc<[Arc<Mailbox>]>,
 }
 
 /// What a connection wants after its turn.
@@ -51,7 +53,7 @@ pub(crate) enum Next {
 
 /// What became of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Executed {
+pub(crate) enum Executed {
     /// Answered.
     Whole,
     /// A SQL thread has it; what follows waits.
@@ -78,13 +80,15 @@ impl Desk {
         shared: Arc<Shared>,
         statements: Statements,
         mailbox: Arc<Mailbox>,
+        colleagues: Arc<[Arc<Mailbox>]>,
     ) -> Self {
         let item_size_max = lane.engine().options().item_size_max;
         let value_max = item_size_max.saturating_sub(ITEM_HEADER_BYTES);
         let parser = Parser::new(Limits { value_max, ..Limits::default() });
         let read = vec![0; READ_BUFFER_BYTES];
         let first = vec![0; GROUP * FIRST_READ_BYTES];
-        Self { lane, shared, parser, read, first, out: Vec::new(), whole: 0, statements, mailbox }
+        let out = Vec::new();
+        Self { lane, shared, parser, read, first, out, whole: 0, statements, mailbox, colleagues }
     }
 
     /// Reads for a connection ahead of its turn, and asks memory for what its first request looks up.
@@ -115,6 +119,10 @@ impl Desk {
             let sent = connection.socket.flush();
             self.lane.count(Counter::BytesWritten, sent as u64);
         }
+        self.lane.serves(connection.raw_fd());
+        if connection.watching.is_some() {
+            self.tell_events(connection);
+        }
         let may_execute = connection.statement.is_none()
             && connection.socket.has_room()
             && !connection.closing
@@ -131,6 +139,15 @@ impl Desk {
             }
         }
         self.next(connection)
+    }
+
+    /// Sends a watcher what happened, while it reads what it was sent before.
+    #[cold]
+    fn tell_events(&mut self, connection: &mut Connection) {
+        if let Some(watching) = connection.watching.as_ref().filter(|_| connection.socket.has_room()) {
+            watching.take(&mut self.out);
+            self.send(connection);
+        }
     }
 
     /// The end of a statement: its reply goes out, and the connection goes on.
@@ -399,56 +416,15 @@ impl Desk {
         let out = &mut self.out;
         match request {
             Request::Version => compose(&Reply::Version(connection.session.version()), out),
-            Request::Verbosity { noreply: false } | Request::Operator { .. } => compose(&Reply::Ok, out),
-            Request::Verbosity { noreply: true } => {}
             Request::Quit => return Executed::Last,
             Request::MetaDelete(meta) => meta::delete(&connection.session, &mut self.lane, meta, out),
             Request::MetaArithmetic(meta) => meta::arithmetic(&connection.session, &mut self.lane, meta, out),
             Request::MetaDebug(meta) => meta::debug(&connection.session, &mut self.lane, meta, out),
             Request::MetaNoop => compose(&Reply::MetaNoop, out),
-            Request::Stats(subject) => self.stats(connection, *subject),
-            Request::CacheMemlimit { noreply, .. } => {
-                if !noreply {
-                    out.extend_from_slice(b"MEMLIMIT_ADJUST_FAILED restart with another -m\r\n");
-                }
-            }
-            Request::Shutdown { .. } => out.extend_from_slice(b"ERROR: shutdown not enabled\r\n"),
-            // Dumps and watches among them: SELECT lists keys.
-            _ => compose(&Reply::Error, out),
+            Request::Stats(subject) => return self.stats(connection, *subject),
+            request => return self.operate(connection, request),
         }
         Executed::Whole
-    }
-
-    fn stats(&mut self, connection: &Connection, subject: Stats) {
-        let subject = match subject {
-            Stats::General => Subject::General,
-            Stats::Settings => Subject::Settings,
-            Stats::Items => Subject::Items,
-            Stats::Slabs => Subject::Slabs,
-            Stats::Sizes => Subject::Sizes,
-            Stats::Connections => Subject::Connections,
-            Stats::Reset => {
-                let answer = connection.session.reset_stats(&mut self.lane);
-                write_answer(&answer, &mut self.out);
-                return;
-            }
-            Stats::Detail { .. } => {
-                compose(&Reply::Ok, &mut self.out);
-                return;
-            }
-            // Counting by prefix is what tables and SQL are for, and keys are listed by SELECT.
-            _ => {
-                compose(&Reply::End, &mut self.out);
-                return;
-            }
-        };
-        let out = &mut self.out;
-        let given =
-            connection.session.stats(&mut self.lane, subject, &mut |name, value| stat(name, value, out));
-        match given {
-            Ok(()) => compose(&Reply::End, &mut self.out),
-            Err(refusal) => write_answer(&refusal, &mut self.out),
-        }
     }
 
     /// Gives a statement to the SQL threads.

@@ -83,6 +83,18 @@ pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS
 /// The slab class under which every item is reported; memcached's tools ask for one.
 pub(crate) const SLAB_CLASS: u32 = 1;
 
+/// Steps of a list of all keys in one turn, each through a few buckets of the index: some hundred microseconds.
+pub(crate) const DUMP_STEPS_PER_TURN: usize = 1_024;
+
+/// Bytes of an answer to `stats cachedump`; memcached's limit.
+pub(crate) const CACHE_DUMP_BYTES_MAX: usize = 2 << 20;
+
+/// Connections that a worker tells of at once for `stats conns`: two system calls each, some hundred microseconds.
+pub(crate) const CONNS_PER_LETTER: usize = 256;
+
+/// Bytes of an answer to `stats conns`: some fifty thousand connections; beyond, it is cut.
+pub(crate) const CONNS_BYTES_MAX: usize = 8 << 20;
+
 /// Bytes read and thrown away before a connection is closed, so that the kernel does not cut off our last words
 /// because of unread input.
 pub(crate) const LINGER_BYTES_MAX: usize = 256 << 10;

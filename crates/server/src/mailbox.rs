@@ -1,10 +1,12 @@
 //! What other threads tell a worker.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use mio::Waker;
 use parking_lot::Mutex;
 
+use crate::conns::Gathering;
 use crate::shared::Permit;
 
 /// A letter to a worker.
@@ -12,8 +14,17 @@ use crate::shared::Permit;
 pub(crate) enum Letter {
     /// A connection to serve.
     Connection(OwnedFd, Permit),
-    /// The end of a statement.
+    /// The end of a statement, or of a gathering.
     Reply(SqlReply),
+    /// Events wait for a connection that watches.
+    Events(Address),
+    /// Somebody asks about all connections.
+    Describe {
+        /// Where to tell.
+        gathering: Arc<Gathering>,
+        /// The place to go on from.
+        from: usize,
+    },
 }
 
 /// The reply to a statement.
@@ -34,8 +45,8 @@ pub(crate) struct Address {
     pub(crate) serial: u64,
 }
 
-/// A worker's mailbox. It holds at most one letter for each connection of that worker, so the limit of connections
-/// bounds it.
+/// A worker's mailbox. It holds at most two letters for each connection of that worker (a reply, and word of events), and
+/// one for each connection anywhere that asks about all of them, so the limit of connections bounds it.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     /// The letters. Held for a push or a swap; no other lock is taken meanwhile.

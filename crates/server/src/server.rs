@@ -162,10 +162,12 @@ impl Server {
             let thread = spawn(format!("sql-{number}"), move || sql_threads::run(&shared, &door, &queue))?;
             self.threads.push(thread);
         }
+        let colleagues: Arc<[Arc<Mailbox>]> = self.mailboxes.as_slice().into();
         for (number, poll) in polls.into_iter().enumerate() {
             let mailbox = Arc::clone(&self.mailboxes[number]);
             let lane = self.shared.engine.lane();
-            let desk = Desk::new(lane, Arc::clone(&self.shared), statements.clone(), Arc::clone(&mailbox));
+            let (shared, own) = (Arc::clone(&self.shared), Arc::clone(&mailbox));
+            let desk = Desk::new(lane, shared, statements.clone(), own, Arc::clone(&colleagues));
             let worker = Worker::new(poll, desk, mailbox);
             let alive = alive.clone();
             let thread = spawn(format!("worker-{number}"), move || {
@@ -299,7 +301,7 @@ fn describe(config: &Config, addresses: &[SocketAddr], engine: &Engine) {
         ("inter", inter.join(",")),
         ("domain_socket", path),
         ("shared_memory_file", shared),
-        ("umask", format!("{:o}", 0o777 & !config.unix_socket_mode)),
+        ("umask", format!("{:o}", config.unix_socket_mode)),
         ("tcp_backlog", config.backlog.to_string()),
         ("idle_timeout", config.idle_timeout.map_or(0, |timeout| timeout.as_secs()).to_string()),
         ("sql_threads", config.sql_threads.to_string()),

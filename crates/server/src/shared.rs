@@ -97,6 +97,12 @@ impl Shared {
     }
 }
 
+/// Asks this process to stop as a service manager would, on behalf of a client that may.
+pub(crate) fn ask_to_stop() {
+    // It fails for no process of its own.
+    let _sent = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+}
+
 /// A connection's place among `max_connections`, given back when it is dropped, however that comes about.
 #[derive(Debug)]
 pub(crate) struct Permit(Arc<Shared>);

@@ -6,15 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Counter, Tick};
+use engine::{Counter, Happening, Tick};
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::ahead::Ahead;
 use crate::connection::{Connection, Overdue};
+use crate::conns::{self, Gathering};
 use crate::dialogue::{Desk, Next};
-use crate::limits::{EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
+use crate::limits::{CONNS_PER_LETTER, EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
 use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
 use crate::pace::ticks;
 use crate::shared::Permit;
@@ -158,7 +159,7 @@ impl Worker {
         });
         match next {
             Next::Close => {
-                self.close(place);
+                self.close(place, "normal");
                 return;
             }
             Next::Again if !connection.queued => {
@@ -181,7 +182,7 @@ impl Worker {
         connection.awaits_room = awaits_room;
         let fd = connection.raw_fd();
         if self.poll.registry().reregister(&mut SourceFd(&fd), Token(place), interest).is_err() {
-            self.close(place);
+            self.close(place, "error");
         }
     }
 
@@ -201,6 +202,8 @@ impl Worker {
             match letter {
                 Letter::Connection(fd, permit) => self.open(fd, permit),
                 Letter::Reply(reply) => self.finish_statement(reply),
+                Letter::Events(address) => self.wake(address),
+                Letter::Describe { gathering, from } => self.describe(&gathering, from),
             }
         }
         if self.desk.shared.is_draining() && !self.draining {
@@ -219,16 +222,58 @@ impl Worker {
         let shared = Arc::clone(&self.desk.shared);
         let connection = Box::new(Connection::new(fd, permit, shared, address, self.desk.lane.now()));
         let fd = connection.raw_fd();
+        self.tell(&connection, None);
         self.connections[place] = Some(connection);
         // What the peer has sent already is announced by the registration.
         if self.poll.registry().register(&mut SourceFd(&fd), Token(place), Interest::READABLE).is_err() {
-            self.close(place);
+            self.close(place, "error");
         }
     }
 
-    fn close(&mut self, place: usize) {
+    /// Tells those who watch that a connection came, or went for a reason.
+    fn tell(&self, connection: &Connection, reason: Option<&'static str>) {
+        let engine = &self.desk.shared.engine;
+        if !engine.watches_connections() {
+            return;
+        }
+        let address = conns::peer(connection);
+        let peer = address.map_or_else(String::new, |address| address.ip().to_string());
+        let (port, peer, connection) =
+            (address.map_or(0, |address| address.port()), peer.as_str(), connection.raw_fd());
+        engine.tell_connection(match reason {
+            None => Happening::Connected { connection, peer, port },
+            Some(reason) => Happening::Closed { connection, peer, port, reason },
+        });
+    }
+
+    /// Gives a connection a turn that events wait for.
+    fn wake(&mut self, address: Address) {
+        if self
+            .connections
+            .get(address.place)
+            .and_then(Option::as_ref)
+            .is_some_and(|there| there.address == address)
+        {
+            self.turn(address.place);
+        }
+    }
+
+    /// Tells of some connections, and of the next with another letter, so that nobody waits for all of them.
+    fn describe(&self, gathering: &Arc<Gathering>, from: usize) {
+        let until = (from + CONNS_PER_LETTER).min(self.connections.len());
+        let some = &self.connections[from.min(until)..until];
+        gathering.add(&mut some.iter().flatten().map(Box::as_ref), self.desk.lane.now());
+        if until < self.connections.len() {
+            self.mailbox.send(Letter::Describe { gathering: Arc::clone(gathering), from: until });
+        } else {
+            gathering.finish();
+        }
+    }
+
+    fn close(&mut self, place: usize, reason: &'static str) {
         // Closing the descriptor takes it out of the epoll.
         let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        self.tell(&connection, Some(reason));
         self.free.push(place);
         if connection.queued {
             self.queue.retain(|queued| *queued != place);
@@ -256,13 +301,13 @@ impl Worker {
         let idle_ticks = idle.map(ticks);
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
-            let counter = match connection.overdue(now, idle_ticks) {
+            let (counter, reason) = match connection.overdue(now, idle_ticks) {
                 None => continue,
-                Some(Overdue::Slow) => Counter::SlowKicks,
-                Some(Overdue::Idle) => Counter::IdleKicks,
+                Some(Overdue::Slow) => (Counter::SlowKicks, "slow"),
+                Some(Overdue::Idle) => (Counter::IdleKicks, "idle_timeout"),
             };
             self.desk.lane.count(counter, 1);
-            self.close(place);
+            self.close(place, reason);
         }
     }
 

@@ -17,10 +17,12 @@ use crate::greeting;
 use crate::init_file;
 use crate::log::Log;
 use crate::place::Places;
+use crate::process::{PidFile, become_user};
 use crate::settings::{
-    COLD, Chosen, FLUSH_ENABLED, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, MAX_CONNECTIONS, MAX_ITEM_SIZE,
-    MAX_RESULT_SIZE, MEMORY_MB, PORT, SQL_PORT, SQL_THREADS, STATEMENT_TIMEOUT, THREADS,
-    UNIX_SOCKET_PERMISSIONS, VERBOSITY,
+    COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES,
+    LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, PID_FILE, PORT,
+    SHUTDOWN_ENABLED, SQL_PORT, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS,
+    UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
 };
 
 /// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.
@@ -33,18 +35,31 @@ const DESCRIPTORS_BESIDE: u64 = 64;
 const ROW_BYTES_BESIDE: usize = 64 << 10;
 
 /// Starts with the first settings, serves until SIGTERM or SIGINT. `read_again` reads all settings anew for SIGHUP.
-pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, String>) -> Result<(), String> {
-    let log = Log::start(chosen.number(&VERBOSITY));
+/// `ignored`: flags of memcached's that mean nothing here.
+pub(crate) fn run(
+    chosen: &Chosen,
+    ignored: &[String],
+    read_again: impl Fn() -> Result<Chosen, String>,
+) -> Result<(), String> {
+    // Root may raise the limit, and there is one thread only so far: a user belongs to each thread.
+    allow_descriptors(chosen)?;
+    become_user(chosen.path(&USER))?;
+    let log = Arc::new(Log::start(chosen.number(&VERBOSITY)));
+    for flag in ignored {
+        warn!("memcached's flag has no meaning here: {flag}");
+    }
     // Registered first: a SIGTERM during a long start is kept and obeyed at its end.
     let signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| format!("cannot take signals: {error}"))?;
-    allow_descriptors(chosen)?;
     let places = Places::prepare(chosen)?;
     let Opened { store, start } = open_store(chosen, &places)?;
+    store.set_evictions(chosen.is_on(&EVICTIONS));
     let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
     let made = make_tables(chosen, &engine, &start, &places)?;
     let config = server_config(chosen, &places);
     engine.describe_settings(chosen.facts());
+    let own_log = Arc::clone(&log);
+    engine.on_verbosity(chosen.number(&VERBOSITY), Box::new(move |level| own_log.set(level)));
     let server =
         Server::start(&config, Arc::clone(&engine)).map_err(|error| explained(&error.to_string()))?;
     greeting::print(&greeting::Facts {
@@ -55,7 +70,9 @@ pub(crate) fn run(chosen: &Chosen, read_again: impl Fn() -> Result<Chosen, Strin
         places: &places,
         memory_mb: chosen.number(&MEMORY_MB),
     });
+    let pid_file = PidFile::write(chosen.path(&PID_FILE));
     serve(&server, &engine, &log, chosen.clone(), signals, read_again);
+    drop(pid_file);
     match server.drain(DRAIN_PATIENCE) {
         Drained::Whole => info!("stopped; every reply was sent"),
         Drained::Cut(connections) => {
@@ -128,6 +145,10 @@ fn engine_options(chosen: &Chosen) -> EngineOptions {
         item_size_max: chosen.count(&MAX_ITEM_SIZE),
         result_size_max: chosen.count(&MAX_RESULT_SIZE),
         flush_enabled: chosen.is_on(&FLUSH_ENABLED),
+        dump_enabled: chosen.is_on(&DUMP_ENABLED),
+        watch_enabled: chosen.is_on(&WATCH_ENABLED),
+        shutdown_enabled: chosen.is_on(&SHUTDOWN_ENABLED),
+        stat_delimiter: u8::try_from(chosen.number(&STAT_DELIMITER)).ok().filter(|byte| *byte != 0),
     }
 }
 
@@ -170,6 +191,7 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         sql_threads: chosen.count(&SQL_THREADS),
         statement_timeout: chosen.time(&STATEMENT_TIMEOUT),
         idle_timeout: chosen.time(&IDLE_TIMEOUT),
+        backlog: i32::try_from(chosen.number(&LISTEN_BACKLOG)).unwrap_or(i32::MAX),
         ..Config::default()
     }
 }

@@ -15,6 +15,7 @@ mod greeting;
 mod init_file;
 mod log;
 mod place;
+mod process;
 mod settings;
 
 use std::fs;
@@ -31,10 +32,14 @@ const WRONG_SETTING: u8 = 2;
 /// Names the configuration file when the flag does not.
 const CONFIG_VARIABLE: &str = "SQLCACHED_CONFIG";
 
+/// What `-i` prints.
+const LICENSE: &str = include_str!("../../../LICENSE-MIT");
+
 fn main() -> ExitCode {
-    let (given, config) = match flags::parse(std::env::args_os()) {
-        Ok(Request::Serve { given, config }) => (given, config),
-        Ok(Request::PrintConfig) => return print_config(),
+    let (given, config, ignored) = match flags::parse(std::env::args_os()) {
+        Ok(Request::Serve { given, config, ignored }) => (given, config, ignored),
+        Ok(Request::PrintConfig) => return print(&documents::configuration_file()),
+        Ok(Request::PrintLicense) => return print(LICENSE),
         Err(error) => {
             // Prints help and version to standard output, mistakes to standard error.
             let _closed = error.print();
@@ -47,7 +52,7 @@ fn main() -> ExitCode {
         Ok(chosen) => chosen,
         Err(why) => return complain(&why, WRONG_SETTING),
     };
-    match daemon::run(&chosen, read) {
+    match daemon::run(&chosen, &ignored, read) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => complain(&why, 1),
     }
@@ -73,8 +78,8 @@ fn variable(name: &str) -> Option<String> {
 }
 
 #[allow(clippy::print_stdout, reason = "somebody asked to see it")]
-fn print_config() -> ExitCode {
-    print!("{}", documents::configuration_file());
+fn print(text: &str) -> ExitCode {
+    print!("{text}");
     ExitCode::SUCCESS
 }
 

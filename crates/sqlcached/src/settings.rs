@@ -10,6 +10,7 @@ pub(crate) mod chosen;
 pub(crate) mod documents;
 pub(crate) mod file;
 pub(crate) mod flags;
+mod memcached;
 pub(crate) mod value;
 
 pub(crate) use chosen::Chosen;
@@ -24,6 +25,8 @@ pub(crate) struct Setting {
     pub(crate) letter: Option<char>,
     /// memcached's long names that differ from ours; understood, not shown.
     pub(crate) aliases: &'static [&'static str],
+    /// memcached's flag that switches it off.
+    pub(crate) opposite: Option<(char, &'static str)>,
     /// What values look like.
     pub(crate) kind: Kind,
     /// The value when nobody gives one, written as in the file.
@@ -84,6 +87,7 @@ pub(crate) static PORT: Setting = Setting {
     name: "port",
     letter: Some('p'),
     aliases: &[],
+    opposite: None,
     kind: Kind::Number { min: 0, max: 65_535 },
     default: "11211",
     reloadable: false,
@@ -95,6 +99,7 @@ pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
     name: "listen_addresses",
     letter: Some('l'),
     aliases: &["listen"],
+    opposite: None,
     kind: Kind::Addresses,
     default: "127.0.0.1",
     reloadable: false,
@@ -106,6 +111,7 @@ pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
     name: "unix_socket_path",
     letter: Some('s'),
     aliases: &["unix-socket"],
+    opposite: None,
     kind: Kind::Path { words: &["auto", "none"] },
     default: "auto",
     reloadable: false,
@@ -117,6 +123,7 @@ pub(crate) static SQL_PORT: Setting = Setting {
     name: "sql_port",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Number { min: 0, max: 65_535 },
     default: "5433",
     reloadable: false,
@@ -128,6 +135,7 @@ pub(crate) static SQL_SOCKET_DIR: Setting = Setting {
     name: "sql_socket_dir",
     letter: None,
     aliases: &["unix_socket_directories"],
+    opposite: None,
     kind: Kind::Path { words: &["auto", "none"] },
     default: "auto",
     reloadable: false,
@@ -140,6 +148,7 @@ pub(crate) static UNIX_SOCKET_PERMISSIONS: Setting = Setting {
     name: "unix_socket_permissions",
     letter: Some('a'),
     aliases: &["unix-mask"],
+    opposite: None,
     kind: Kind::Permissions,
     default: "0700",
     reloadable: false,
@@ -151,6 +160,7 @@ pub(crate) static MAX_CONNECTIONS: Setting = Setting {
     name: "max_connections",
     letter: Some('c'),
     aliases: &["conn-limit"],
+    opposite: None,
     kind: Kind::Number { min: 1, max: 1_000_000 },
     default: "1024",
     reloadable: true,
@@ -162,6 +172,7 @@ pub(crate) static THREADS: Setting = Setting {
     name: "threads",
     letter: Some('t'),
     aliases: &[],
+    opposite: None,
     kind: Kind::Number { min: 1, max: 256 },
     default: "4",
     reloadable: false,
@@ -173,6 +184,7 @@ pub(crate) static IDLE_TIMEOUT: Setting = Setting {
     name: "idle_timeout",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Time { min: 0, max: DAY_MS },
     default: "0",
     reloadable: true,
@@ -184,6 +196,7 @@ pub(crate) static FLUSH_ENABLED: Setting = Setting {
     name: "flush_enabled",
     letter: None,
     aliases: &[],
+    opposite: Some(('F', "disable-flush-all")),
     kind: Kind::Switch,
     default: "on",
     reloadable: false,
@@ -191,10 +204,108 @@ pub(crate) static FLUSH_ENABLED: Setting = Setting {
     help: "Whether memcached clients may use flush_all.",
 };
 
+pub(crate) static DUMP_ENABLED: Setting = Setting {
+    name: "dump_enabled",
+    letter: None,
+    aliases: &[],
+    opposite: Some(('X', "disable-dumping")),
+    kind: Kind::Switch,
+    default: "on",
+    reloadable: false,
+    section: Section::Network,
+    help: "Whether memcached clients may list keys: stats cachedump, lru_crawler metadump and mgdump.",
+};
+
+pub(crate) static WATCH_ENABLED: Setting = Setting {
+    name: "watch_enabled",
+    letter: None,
+    aliases: &[],
+    opposite: Some(('W', "disable-watch")),
+    kind: Kind::Switch,
+    default: "on",
+    reloadable: false,
+    section: Section::Network,
+    help: "Whether memcached clients may watch what others do.",
+};
+
+pub(crate) static SHUTDOWN_ENABLED: Setting = Setting {
+    name: "enable_shutdown",
+    letter: Some('A'),
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Switch,
+    default: "off",
+    reloadable: false,
+    section: Section::Network,
+    help: "Whether memcached clients may stop the daemon with shutdown.",
+};
+
+pub(crate) static LISTEN_BACKLOG: Setting = Setting {
+    name: "listen_backlog",
+    letter: Some('b'),
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Number { min: 1, max: 1 << 20 },
+    default: "1024",
+    reloadable: false,
+    section: Section::Network,
+    help: "Connections that the kernel holds until they are accepted.",
+};
+
+pub(crate) static STAT_DELIMITER: Setting = Setting {
+    name: "stat_delimiter",
+    letter: Some('D'),
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Character,
+    default: "none",
+    reloadable: false,
+    section: Section::Network,
+    help: "Counts commands by the part of their keys before this character (stats detail); none counts when a client \
+           switches it on, by the colon.",
+};
+
+pub(crate) static USER: Setting = Setting {
+    name: "user",
+    letter: Some('u'),
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: false,
+    section: Section::Network,
+    help: "User to become when started by root; started by somebody else the daemon stays who it is.",
+};
+
+pub(crate) static PID_FILE: Setting = Setting {
+    name: "pid_file",
+    letter: Some('P'),
+    aliases: &["pidfile"],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: false,
+    section: Section::Network,
+    help: "File that holds the number of the process while it serves.",
+};
+
+pub(crate) static EVICTIONS: Setting = Setting {
+    name: "evictions",
+    letter: None,
+    aliases: &[],
+    opposite: Some(('M', "disable-evictions")),
+    kind: Kind::Switch,
+    default: "on",
+    reloadable: false,
+    section: Section::Memory,
+    help: "Whether rows make room for new ones when memory is short; off, a write without room is refused.",
+};
+
 pub(crate) static MEMORY_MB: Setting = Setting {
     name: "memory_mb",
     letter: Some('m'),
     aliases: &["memory-limit"],
+    opposite: None,
     kind: Kind::Number { min: 8, max: 16 << 20 },
     default: "64",
     reloadable: false,
@@ -206,6 +317,7 @@ pub(crate) static MAX_ITEM_SIZE: Setting = Setting {
     name: "max_item_size",
     letter: Some('I'),
     aliases: &[],
+    opposite: None,
     kind: Kind::Size { min: KIB, max: 128 * MIB },
     default: "1m",
     reloadable: false,
@@ -215,8 +327,9 @@ pub(crate) static MAX_ITEM_SIZE: Setting = Setting {
 
 pub(crate) static ARENA: Setting = Setting {
     name: "arena",
-    letter: None,
-    aliases: &[],
+    letter: Some('e'),
+    aliases: &["memory-file"],
+    opposite: None,
     kind: Kind::Path { words: &["auto", "none"] },
     default: "auto",
     reloadable: false,
@@ -229,6 +342,7 @@ pub(crate) static SHARED_MEMORY_FILE: Setting = Setting {
     name: "shared_memory_file",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Path { words: &["auto", "none"] },
     default: "auto",
     reloadable: false,
@@ -241,6 +355,7 @@ pub(crate) static COLD: Setting = Setting {
     name: "cold",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Switch,
     default: "off",
     reloadable: false,
@@ -252,6 +367,7 @@ pub(crate) static INIT_FILE: Setting = Setting {
     name: "init_file",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Path { words: &["none"] },
     default: "none",
     reloadable: false,
@@ -263,6 +379,7 @@ pub(crate) static SQL_THREADS: Setting = Setting {
     name: "sql_threads",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Number { min: 1, max: 256 },
     default: "2",
     reloadable: false,
@@ -274,6 +391,7 @@ pub(crate) static STATEMENT_TIMEOUT: Setting = Setting {
     name: "statement_timeout",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Time { min: 0, max: HOUR_MS },
     default: "30s",
     reloadable: true,
@@ -285,6 +403,7 @@ pub(crate) static MAX_RESULT_SIZE: Setting = Setting {
     name: "max_result_size",
     letter: None,
     aliases: &[],
+    opposite: None,
     kind: Kind::Size { min: KIB, max: GIB },
     default: "64m",
     reloadable: false,
@@ -296,6 +415,7 @@ pub(crate) static VERBOSITY: Setting = Setting {
     name: "verbosity",
     letter: Some('v'),
     aliases: &["verbose"],
+    opposite: None,
     kind: Kind::Count { max: 3 },
     default: "0",
     reloadable: true,
@@ -316,7 +436,15 @@ pub(crate) static ALL: &[&Setting] = &[
     &THREADS,
     &IDLE_TIMEOUT,
     &FLUSH_ENABLED,
+    &DUMP_ENABLED,
+    &WATCH_ENABLED,
+    &SHUTDOWN_ENABLED,
+    &LISTEN_BACKLOG,
+    &STAT_DELIMITER,
+    &USER,
+    &PID_FILE,
     &MEMORY_MB,
+    &EVICTIONS,
     &MAX_ITEM_SIZE,
     &ARENA,
     &SHARED_MEMORY_FILE,

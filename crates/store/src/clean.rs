@@ -60,11 +60,11 @@ impl Store {
     pub(crate) fn share_memory(&self) {
         let taken = self.arena.usage().index_bytes + self.heap_bytes();
         let least = (RESERVE_UNITS + 4) * arena::UNIT_BYTES as u64;
-        self.arena.set_limit(self.memory_bytes.saturating_sub(taken).max(least));
+        self.arena.set_limit(self.memory_bytes().saturating_sub(taken).max(least));
     }
 
     fn keep_units_free(&self) {
-        let segments = self.memory_bytes / arena::UNIT_BYTES as u64;
+        let segments = self.memory_bytes() / arena::UNIT_BYTES as u64;
         let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + RESERVE_UNITS;
         for _ in 0..SEGMENTS_PER_TICK {
             if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(None) {
@@ -74,7 +74,7 @@ impl Store {
         // Free pages are kept for the next rows, for a fresh page costs a fault and a clearing. Only what lies above the
         // limit goes back to the system, when index or heap took from it.
         let usage = self.arena.usage();
-        if usage.committed_bytes + usage.index_bytes + self.heap_bytes() > self.memory_bytes {
+        if usage.committed_bytes + usage.index_bytes + self.heap_bytes() > self.memory_bytes() {
             self.arena.trim();
         }
     }

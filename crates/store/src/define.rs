@@ -153,7 +153,7 @@ impl Store {
         let Some(own) = def.options.min_memory else { return Ok(()) };
         let others = catalog.tables().filter(|table| table.id().0 != def.id);
         let taken: u64 = others.filter_map(|table| table.def().options.min_memory).sum();
-        let limit = self.memory_bytes.saturating_mul(RESERVED_PER_CENT) / 100;
+        let limit = self.memory_bytes().saturating_mul(RESERVED_PER_CENT) / 100;
         if taken.saturating_add(own) > limit {
             let message = format!(
                 "min_memory of all tables would be {} bytes; the limit is {limit}, {RESERVED_PER_CENT} % of the memory",

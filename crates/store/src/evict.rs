@@ -155,6 +155,10 @@ impl Store {
     /// One step of making room, waiting a little where other writers hold all that could be taken: they are done soon,
     /// unless one of them is a commit as large as the memory. False: the caller is out of memory.
     pub(crate) fn make_room(&self, own: Option<&Table>) -> bool {
+        // Without evictions there is nothing to wait for.
+        if !self.evicts() {
+            return self.free_some(own);
+        }
         patiently(|| self.free_some(own))
     }
 
@@ -242,7 +246,12 @@ impl Store {
             shard = self.shard(hash).lock();
         }
         let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
-        let leaving = if let Verdict::Dead(dead) = verdict { dead } else { work.leaving };
+        let leaving = if let Verdict::Dead(dead) = verdict {
+            dead
+        } else {
+            self.note_eviction(table, row, slot, work.now);
+            work.leaving
+        };
         self.unpublish(&mut shard, table, Entry { slot, location }, leaving);
         if matches!(verdict, Verdict::Leave { remember: true }) {
             table.state.remember(hash);

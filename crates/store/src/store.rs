@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::clock::{Clock, TICK_NS, TICKS_PER_SECOND, Tick};
 use crate::compute::Maker;
 use crate::departure::{Departure, Departures};
 use crate::error::DdlError;
+use crate::eviction::Evictions;
 use crate::kept::KeptAccount;
 use crate::recover::Recovering;
 use crate::row::NEVER;
@@ -91,7 +92,10 @@ pub struct Store {
     /// Tick and tables of a flush that lies in the future; at most one, as in memcached.
     pub(crate) pending_flush: Mutex<Option<Tick>>,
     pub(crate) row_bytes_max: usize,
-    pub(crate) memory_bytes: u64,
+    /// The limit, which may change while others read it: Relaxed, as each of them takes it for a moment's.
+    pub(crate) memory_bytes: AtomicU64,
+    /// Whether live rows make room for others.
+    pub(crate) evictions: AtomicBool,
     /// The tick whose first stamp was noted.
     pub(crate) checkpointed: AtomicU32,
     /// The tick at which the last look through the sealed segments left none that was due.
@@ -99,6 +103,7 @@ pub struct Store {
     pub(crate) departures: Departures,
     /// What the start has left to do.
     pub(crate) recovering: Recovering,
+    pub(crate) evictions_seen: Evictions,
     /// How a thread gets what computes expressions for it.
     pub(crate) compute: OnceLock<Maker>,
     /// Tells this store from others of the process.
@@ -150,11 +155,13 @@ impl Store {
             sparse: Mutex::default(),
             pending_flush: Mutex::default(),
             row_bytes_max: options.row_bytes_max,
-            memory_bytes: options.memory_bytes,
+            memory_bytes: AtomicU64::new(options.memory_bytes),
+            evictions: AtomicBool::new(true),
             checkpointed: AtomicU32::new(0),
             nothing_due: AtomicU32::new(0),
             departures: Departures::default(),
             recovering: Recovering::default(),
+            evictions_seen: Evictions::default(),
             compute: OnceLock::new(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
             shared_path,
@@ -165,6 +172,34 @@ impl Store {
     /// Where this store's time comes from.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Bytes for everything that holds data.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Changes the memory limit. What is above a lower one is evicted by the ticks that follow. False: the arena has
+    /// not reserved addresses for so much.
+    pub fn set_memory_bytes(&self, bytes: u64) -> bool {
+        let fits = bytes <= self.arena.reserved_bytes();
+        if fits {
+            self.memory_bytes.store(bytes, Ordering::Relaxed);
+            self.share_memory();
+        }
+        fits
+    }
+
+    /// Whether live rows make room for others when memory is short. Rows above a table's `max_rows` go all the same:
+    /// the table asked for that.
+    pub fn set_evictions(&self, on: bool) {
+        // Relaxed: a setting that takes effect soon.
+        self.evictions.store(on, Ordering::Relaxed);
+    }
+
+    /// See [`Store::set_evictions`].
+    pub fn evicts(&self) -> bool {
+        self.evictions.load(Ordering::Relaxed)
     }
 
     /// The current tick.
@@ -236,6 +271,12 @@ impl Store {
         self.departures.note_all(table);
     }
 
+    /// Has the next tick look through all segments for rows whose time has come, due or not.
+    pub fn look_for_expired(&self) {
+        // Relaxed: a hint, as in `flush`.
+        self.nothing_due.store(0, Ordering::Relaxed);
+    }
+
     /// What left tables that name a channel since the last call.
     pub fn take_departures(&self) -> Vec<Departure> {
         self.departures.take()
@@ -288,7 +329,7 @@ impl Store {
     pub fn usage(&self) -> StoreUsage {
         let arena = self.arena.usage();
         let mut usage = StoreUsage {
-            memory_bytes: self.memory_bytes,
+            memory_bytes: self.memory_bytes(),
             segment_bytes: arena.segments_bytes,
             index_bytes: arena.index_bytes,
             heap_bytes: self.heap_bytes(),

@@ -10,6 +10,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("memcached", "memcached"),
     ("redis-server", "redis-server"),
     ("memccapable", "libmemcached-tools"),
+    ("valgrind", "valgrind"),
     ("zstd", "zstd"),
     ("nc", "netcat-openbsd"),
     ("python3", "python3"),
@@ -33,6 +34,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 const FILES: &[(&str, &str)] = &[
     ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
     ("/usr/include/postgresql/libpq-fe.h", "libpq-dev"),
+    ("/usr/lib/python3/dist-packages/pylibmc/__init__.py", "python3-pylibmc"),
 ];
 
 /// Makes sure of every program, then of the packages that languages have registries of their own for.

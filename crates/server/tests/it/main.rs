@@ -8,4 +8,5 @@ mod harness;
 mod lifecycle;
 mod pg;
 mod postgres;
+mod stampede;
 mod statements;

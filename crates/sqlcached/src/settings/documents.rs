@@ -45,10 +45,13 @@ pub(crate) fn reference() -> String {
         text.push_str("| setting | flag | environment | default | |\n|---|---|---|---|---|\n");
         for setting in of_section(section) {
             let letter = setting.letter.map_or_else(String::new, |letter| format!("`-{letter}`, "));
+            let opposite = setting
+                .opposite
+                .map_or_else(String::new, |(letter, long)| format!("; off: `-{letter}`, `--{long}`"));
             let reload = if setting.reloadable { " *reload*" } else { "" };
             let _ = writeln!(
                 text,
-                "| `{}` | {letter}`--{}` | `{}` | `{}` | {} Allowed: {}.{reload} |",
+                "| `{}` | {letter}`--{}`{opposite} | `{}` | `{}` | {} Allowed: {}.{reload} |",
                 setting.name,
                 setting.flag(),
                 setting.variable(),
@@ -58,6 +61,7 @@ pub(crate) fn reference() -> String {
             );
         }
     }
+    text.push_str(&super::memcached::reference());
     text
 }
 

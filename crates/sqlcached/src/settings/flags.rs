@@ -6,15 +6,22 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::chosen::Given;
-use super::{ALL, Kind, Section, Setting, of_section};
+use super::{ALL, Kind, Section, Setting, memcached, of_section};
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Serve, with these settings and this configuration file.
-    Serve { given: Given, config: Option<PathBuf> },
+    Serve {
+        given: Given,
+        config: Option<PathBuf>,
+        /// memcached's flags that were given and mean nothing here, each with why.
+        ignored: Vec<String>,
+    },
     /// Print the commented default configuration file.
     PrintConfig,
+    /// Print under which terms it may be used.
+    PrintLicense,
 }
 
 /// Reads a command line, the program's name first. The error is clap's: it also carries `--help` and `-V`.
@@ -23,8 +30,13 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     if matches.get_flag("print-config") {
         return Ok(Request::PrintConfig);
     }
-    let given = ALL.iter().filter_map(|setting| given_by(setting, &matches)).collect();
-    Ok(Request::Serve { given, config: matches.get_one::<PathBuf>("config").cloned() })
+    if matches.get_flag("license") {
+        return Ok(Request::PrintLicense);
+    }
+    let mut given: Given = ALL.iter().filter_map(|setting| given_by(setting, &matches)).collect();
+    let ignored = memcached::take(&matches, &mut given)
+        .map_err(|why| command().error(clap::error::ErrorKind::ValueValidation, why))?;
+    Ok(Request::Serve { given, config: matches.get_one::<PathBuf>("config").cloned(), ignored })
 }
 
 fn given_by(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static str, (String, String))> {
@@ -60,6 +72,14 @@ fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Prints a configuration file with every setting, explained, and its default."),
         );
+    command = command.arg(
+        Arg::new("license")
+            .short('i')
+            .long("license")
+            .action(ArgAction::SetTrue)
+            .help("Prints under which terms it may be used."),
+    );
+    command = memcached::arguments(command);
     for section in Section::ALL {
         for setting in of_section(section) {
             command = command.arg(argument(setting).help_heading(section.title()));
@@ -100,7 +120,7 @@ mod tests {
         let words = std::iter::once("sqlcached").chain(line.split_whitespace()).map(Into::into);
         match parse(words).unwrap() {
             Request::Serve { given, .. } => given,
-            Request::PrintConfig => panic!("not asked"),
+            _ => panic!("not asked"),
         }
     }
 
@@ -127,6 +147,104 @@ mod tests {
                  unix_socket_path=/tmp/x unix_socket_permissions=0700 verbosity=2",
                 "{line}"
             );
+        }
+    }
+
+    fn refusal(words: &[&str]) -> Option<String> {
+        let words = std::iter::once("sqlcached").chain(words.iter().copied()).map(Into::into);
+        parse(words).err().map(|error| error.to_string())
+    }
+
+    /// Each flag of `memcached --help`, as Debian's unit, the container image and old scripts give them.
+    #[test]
+    fn memcached_units_start_unchanged() {
+        let line = "sqlcached -d -u memcache -P /run/memcached/memcached.pid -k -b 512 -B auto -C -f 1.25 -n 48 -L \
+                    -R 20 -r -U 0 -m 64 -p 11300 -l 127.0.0.1 -F -M -A -X -W -D : -e /dev/shm/x -N 0 -c 99 -t 3 -v \
+                    -o modern,idle_timeout=60,no_lru_crawler,slab_automove_freeratio=0.01 -o hashpower=20";
+        let Request::Serve { given, ignored, .. } = parse(line.split_whitespace().map(Into::into)).unwrap()
+        else {
+            panic!("not asked")
+        };
+        for (name, text) in [
+            ("flush_enabled", "off"),
+            ("evictions", "off"),
+            ("dump_enabled", "off"),
+            ("watch_enabled", "off"),
+            ("enable_shutdown", "on"),
+            ("idle_timeout", "60s"),
+            ("memory_mb", "64"),
+            ("listen_backlog", "512"),
+            ("stat_delimiter", ":"),
+            ("user", "memcache"),
+            ("pid_file", "/run/memcached/memcached.pid"),
+            ("arena", "/dev/shm/x"),
+        ] {
+            assert_eq!(given[name].0, text, "{name}");
+        }
+        let letters: Vec<&str> = ignored.iter().filter_map(|why| why.split(':').next()).collect();
+        assert_eq!(
+            letters.join(" "),
+            "-d -k -L -r -C -f -n -R -B -U -N -o modern -o no_lru_crawler -o slab_automove_freeratio -o hashpower"
+        );
+    }
+
+    #[test]
+    fn memcached_long_flags_are_known() {
+        for (long, ignored) in [
+            ("--daemon", 1),
+            ("--lock-memory", 1),
+            ("--udp-port=0", 1),
+            ("--slab-growth-factor=1.1", 1),
+            ("--user=memcache", 0),
+            ("--pidfile=/run/x.pid", 0),
+            ("--memory-file=/dev/shm/x", 0),
+            ("--disable-evictions", 0),
+            ("--disable-flush-all", 0),
+            ("--disable-dumping", 0),
+            ("--disable-watch", 0),
+            ("--enable-shutdown", 0),
+            ("--listen-backlog=9", 0),
+            ("--extended=idle_timeout=5", 0),
+        ] {
+            let parsed = parse(["sqlcached", long].map(Into::into)).unwrap();
+            assert!(
+                matches!(parsed, Request::Serve { ignored: found, .. } if found.len() == ignored),
+                "{long}"
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused_though_the_flag_means_nothing() {
+        for (words, message) in [
+            (&["-f", "1.0"][..], "-f: '1.0' is not allowed; allowed is a number above 1"),
+            (&["-f", "x"], "-f: 'x' is not allowed"),
+            (&["-n", "0"], "-n: '0' is not allowed"),
+            (&["-R", "few"], "-R: 'few' is not allowed"),
+            (&["-U", "70000"], "-U: '70000' is not allowed"),
+            (&["-B", "binary"], "-B: 'binary' is not allowed; allowed is auto or ascii"),
+            (&["-o", "hashpower=many"], "-o hashpower: 'many' is not allowed"),
+            (&["-o", "modern,frobnicate"], "-o frobnicate: memcached has no such option"),
+            (&["-o", "no_hashpower"], "-o no_hashpower: memcached has no such option"),
+        ] {
+            let refusal = refusal(words).unwrap_or_else(|| panic!("{words:?} was taken"));
+            assert!(refusal.contains(message), "{words:?}: {refusal}");
+        }
+    }
+
+    /// Who asks for authentication or encryption must not get a daemon without.
+    #[test]
+    fn what_protects_is_not_ignored() {
+        for flag in [
+            "-S",
+            "-Y/etc/users",
+            "-Z",
+            "--enable-sasl",
+            "--auth-file=/etc/users",
+            "--enable-ssl",
+            "-ossl_key=x",
+        ] {
+            assert!(refusal(&[flag]).is_some_and(|why| why.contains("would serve without")), "{flag}");
         }
     }
 

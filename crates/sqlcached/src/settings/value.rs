@@ -24,12 +24,14 @@ pub(crate) enum Kind {
     Switch,
     /// A file's permissions in octal.
     Permissions,
+    /// One character, or the word `none`.
+    Character,
 }
 
 /// A value that has the form its setting asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// A number, a count, bytes, milliseconds, or permissions.
+    /// A number, a count, bytes, milliseconds, permissions, or a character.
     Number(u64),
     /// Where to listen.
     Addresses(Vec<IpAddr>),
@@ -76,6 +78,7 @@ impl Kind {
             Self::Path { .. } => (!text.is_empty()).then(|| Value::Path(PathBuf::from(text))),
             Self::Switch => switch(text).map(Value::Switch),
             Self::Permissions => permissions(text).map(Value::Number),
+            Self::Character => character(text).map(Value::Number),
         };
         parsed.ok_or_else(|| self.allowed())
     }
@@ -96,6 +99,7 @@ impl Kind {
             Self::Path { words } => format!("a path, or {}", words.join(" or ")),
             Self::Switch => "on or off".to_owned(),
             Self::Permissions => "an octal number from 0600 to 0777".to_owned(),
+            Self::Character => "one visible ASCII character, or none".to_owned(),
         }
     }
 
@@ -109,6 +113,7 @@ impl Kind {
             Self::Path { .. } => "PATH",
             Self::Switch => "SWITCH",
             Self::Permissions => "OCTAL",
+            Self::Character => "CHARACTER",
         }
     }
 
@@ -185,6 +190,15 @@ fn switch(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" => Some(true),
         "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// The character's number, 0 for the word.
+fn character(text: &str) -> Option<u64> {
+    match text.as_bytes() {
+        b"none" => Some(0),
+        [byte] if byte.is_ascii_graphic() => Some(u64::from(*byte)),
         _ => None,
     }
 }

@@ -55,6 +55,9 @@ impl Store {
         if (may_expire && self.expire_segments(1, now) > 0) || self.compact_one(None, now) {
             return true;
         }
+        if !self.evicts() {
+            return false;
+        }
         // What tables reserve is looked at only when there is nothing else.
         self.evict_one(own, false, now) || self.evict_one(own, true, now)
     }

@@ -1,0 +1,100 @@
+//! What commands tell those who watch, and those who count by prefix. Only called while there is somebody.
+
+use crate::answer::Answer;
+use crate::command::Verb;
+use crate::engine::Engine;
+use crate::lane::Lane;
+use crate::watch::{Happening, Seen, Watched};
+
+impl Lane {
+    /// Whether anybody wants to hear of commands. As of the beginning of the batch.
+    #[inline]
+    pub(crate) fn is_observed(&self) -> bool {
+        !self.watched.is_nothing()
+    }
+
+    /// The connection whose commands follow, by its descriptor.
+    #[inline]
+    pub fn serves(&mut self, connection: i32) {
+        self.connection = connection;
+    }
+
+    /// Tells of a command on a key.
+    #[cold]
+    pub(crate) fn observe(&self, key: &[u8], seen: Seen<'_>) {
+        let engine = &self.engine;
+        if self.watched.has(Watched::PREFIXES) {
+            engine.prefixes.count(key, &seen);
+        }
+        let what = match seen {
+            Seen::Fetched(_) => Watched::FETCHERS,
+            Seen::Stored { .. } => Watched::MUTATIONS,
+            // memcached tells of what was removed, not of what was not there.
+            Seen::Deleted { found: false, .. } => return,
+            Seen::Deleted { .. } => Watched::DELETIONS,
+        };
+        if self.watched.has(what) {
+            let what_happened = Happening::Command { key, connection: self.connection, seen };
+            engine.watchers.tell(what, engine.store.clock(), what_happened);
+        }
+    }
+
+    /// Looks how long a value is, for [`Lane::observe`]; the look counts as no use.
+    #[cold]
+    pub(crate) fn observe_fetch(&mut self, key: &[u8], hit: bool) {
+        let bytes = hit.then(|| {
+            let route = self.route(key);
+            let looked =
+                route.key.ok().and_then(|key| route.engine.store.look(route.table, key, route.now, false));
+            looked.map_or(0, |(meta, _)| meta.len)
+        });
+        self.observe(key, Seen::Fetched(bytes));
+    }
+}
+
+impl Verb {
+    /// The command's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Add => "add",
+            Self::Replace => "replace",
+            Self::Append => "append",
+            Self::Prepend => "prepend",
+            Self::Cas(_) => "cas",
+        }
+    }
+}
+
+/// How `item_store` tells an outcome.
+pub(crate) fn status(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Stored => "stored",
+        Answer::Exists => "exists",
+        Answer::NotFound => "not_found",
+        Answer::ServerError(message) if message.contains("too large") => "too_large",
+        Answer::ServerError(message) if message.contains("out of memory") => "no_memory",
+        _ => "not_stored",
+    }
+}
+
+impl Engine {
+    /// Tells watchers which rows made room for others since the last tick.
+    pub(crate) fn tell_evictions(&self) {
+        for eviction in self.store.take_evictions() {
+            self.watchers.tell(Watched::EVICTIONS, self.store.clock(), Happening::Evicted(&eviction));
+        }
+        // Anew each tick, so that whoever begins or ends to watch just now is known with the next at the latest.
+        self.store.watch_evictions(self.watchers.wanted().has(Watched::EVICTIONS));
+    }
+
+    /// Whether anybody watches connections.
+    pub fn watches_connections(&self) -> bool {
+        self.watchers.wanted().has(Watched::CONNECTIONS)
+    }
+
+    /// Tells watchers of a connection that came or went.
+    pub fn tell_connection(&self, what: Happening<'_>) {
+        self.watchers.tell(Watched::CONNECTIONS, self.store.clock(), what);
+    }
+}

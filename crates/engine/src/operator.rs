@@ -1,0 +1,121 @@
+//! What operators ask for beside statistics: keys, events, limits, the end.
+
+use std::sync::Arc;
+
+use store::Dump;
+
+use crate::answer::Answer;
+use crate::lane::{Lane, Route};
+use crate::privilege::Command;
+use crate::session::Session;
+use crate::watch::{Watch, Watched, WatcherEnd, Watchers, Watching};
+
+/// A walk through all keys that memcached can reach, in steps.
+#[derive(Debug)]
+pub struct KeyDump(Dump);
+
+/// A key in a list, and what is known of its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedKey<'a> {
+    /// The whole key.
+    pub key: &'a [u8],
+    /// Unix second of its end, none without one.
+    pub expires_at: Option<u64>,
+    /// Unix second of its last use.
+    pub used_at: u64,
+    /// Its CAS.
+    pub cas: u64,
+    /// It was fetched.
+    pub fetched: bool,
+    /// Bytes that the row takes.
+    pub size: usize,
+    /// Bytes of its value.
+    pub value_bytes: usize,
+}
+
+impl KeyDump {
+    /// Gives the keys of the next few buckets. False: those were the last.
+    pub fn step(&mut self, lane: &Lane, give: &mut dyn FnMut(&ListedKey<'_>)) -> bool {
+        let engine = &lane.engine;
+        let now_seconds = engine.store.clock().unix_seconds();
+        engine.store.dump_step(&mut self.0, lane.now(), &mut |found| {
+            let route = Route::of_row(lane, found.table);
+            let left = engine.store.remaining(found.table, &found.meta, route.now);
+            let item = route.describe(&found.meta, found.hits);
+            give(&ListedKey {
+                key: found.key,
+                expires_at: left.map(|left| engine.unix_second(route.now.saturating_add(left))),
+                used_at: now_seconds.saturating_sub(item.unused_seconds),
+                cas: item.cas,
+                fetched: item.fetched,
+                size: found.meta.size,
+                value_bytes: found.meta.len,
+            });
+        })
+    }
+}
+
+impl Session {
+    /// Begins a walk through all keys; none where that is switched off.
+    pub fn dump_keys(&self, lane: &Lane) -> Result<Option<KeyDump>, Answer> {
+        self.allow(Command::DumpKeys)?;
+        let engine = &lane.engine;
+        Ok(engine.options.dump_enabled.then(|| KeyDump(engine.store.begin_dump())))
+    }
+
+    /// Begins to watch; none where that is switched off.
+    pub fn watch(&self, lane: &Lane, wish: Watch, end: WatcherEnd) -> Result<Option<Watching>, Answer> {
+        self.allow(Command::Watch)?;
+        let engine = &lane.engine;
+        Ok(engine.options.watch_enabled.then(|| Watchers::add(engine, wish, end)))
+    }
+
+    /// `cache_memlimit`: another memory limit. False: it cannot be so high.
+    pub fn set_memory_limit(&self, lane: &Lane, mebibytes: u64) -> Result<bool, Answer> {
+        self.allow(Command::Configure)?;
+        let bytes = mebibytes.checked_mul(1 << 20);
+        Ok(bytes.is_some_and(|bytes| lane.engine.store.set_memory_bytes(bytes)))
+    }
+
+    /// `verbosity`: logs more or less from now on.
+    pub fn set_verbosity(&self, lane: &Lane, level: u32) -> Result<(), Answer> {
+        self.allow(Command::Configure)?;
+        lane.engine.change_verbosity(u64::from(level));
+        Ok(())
+    }
+
+    /// `shutdown`: whether the server is to stop. False where clients may not stop it.
+    pub fn may_shut_down(&self, lane: &Lane) -> Result<bool, Answer> {
+        self.allow(Command::Shutdown)?;
+        Ok(lane.engine.options.shutdown_enabled)
+    }
+
+    /// `lru_crawler crawl`: what has expired gives its memory back with the next tick, without a look whether that is
+    /// due.
+    pub fn crawl(&self, lane: &Lane) -> Result<(), Answer> {
+        self.allow(Command::Configure)?;
+        lane.engine.store.look_for_expired();
+        Ok(())
+    }
+
+    /// `stats detail on` and `off`.
+    pub fn count_prefixes(&self, lane: &Lane, on: bool) -> Result<(), Answer> {
+        self.allow(Command::Configure)?;
+        lane.engine.watchers.set(Watched::PREFIXES, on);
+        Ok(())
+    }
+
+    /// `stats detail dump`: each prefix with how often it was fetched, found, stored and removed.
+    pub fn dump_prefixes(&self, lane: &Lane, give: &mut dyn FnMut(&[u8], [u64; 4])) -> Result<(), Answer> {
+        self.allow(Command::Stats)?;
+        lane.engine.prefixes.dump(give);
+        Ok(())
+    }
+}
+
+impl<'k> Route<'k> {
+    /// The way to a row that was found.
+    fn of_row(lane: &'k Lane, table: &'k Arc<store::Table>) -> Self {
+        Self { engine: &lane.engine, counters: lane.counters(), table, key: Ok(&[]), now: lane.now() }
+    }
+}

@@ -1,0 +1,316 @@
+//! memcached's flags beside those of our own settings, so that its units, containers and scripts start this daemon
+//! unchanged. This is the table; the parser, `--help` and `docs/settings.md` come from it.
+//!
+//! A flag is known with the values that memcached takes, and what it does there either has a meaning here, or is said
+//! in the log to have none. What would protect (`-S`, `-Y`, `-Z`) is refused: who asks for it must not get a daemon
+//! without.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::chosen::Given;
+use super::{ALL, Kind, Setting};
+
+/// What a flag of memcached's comes to here.
+#[derive(Debug, Clone, Copy)]
+enum Meaning {
+    /// None, and why.
+    None(&'static str),
+    /// It is refused, and why.
+    Refused(&'static str),
+    /// A setting gets the value, with this behind it.
+    Sets(&'static Setting, &'static str),
+}
+
+/// What values a flag takes.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// None: it is a switch.
+    Switch,
+    /// As a setting's.
+    Value(Kind),
+    /// A number above 1, with or without decimals.
+    Factor,
+    /// One of these words.
+    Words(&'static [&'static str]),
+}
+
+/// A flag of memcached's that is no setting here.
+#[derive(Debug)]
+pub(super) struct Flag {
+    letter: char,
+    long: &'static str,
+    form: Form,
+    meaning: Meaning,
+}
+
+/// One of the words behind `-o`.
+#[derive(Debug)]
+struct Extended {
+    name: &'static str,
+    form: Form,
+    meaning: Meaning,
+}
+
+const fn flag(letter: char, long: &'static str, form: Form, why: &'static str) -> Flag {
+    Flag { letter, long, form, meaning: Meaning::None(why) }
+}
+
+const fn refused(letter: char, long: &'static str, form: Form, why: &'static str) -> Flag {
+    Flag { letter, long, form, meaning: Meaning::Refused(why) }
+}
+
+const fn number(min: u64, max: u64) -> Form {
+    Form::Value(Kind::Number { min, max })
+}
+
+const ANY_PATH: Form = Form::Value(Kind::Path { words: &[] });
+const CLASSES: &str = "memory is not divided in slab classes";
+const AUTHENTICATION: &str = "there is no authentication yet, and the daemon would serve without";
+const ENCRYPTION: &str = "there is no encryption yet, and the daemon would serve without";
+
+/// The table of flags.
+static FLAGS: &[Flag] = &[
+    flag('d', "daemon", Form::Switch, "the daemon stays in the foreground, as service managers want it"),
+    flag(
+        'k',
+        "lock-memory",
+        Form::Switch,
+        "rows lie in shared memory, which the mount keeps from swap or does not",
+    ),
+    flag('L', "enable-largepages", Form::Switch, "the mount of the arena decides about its pages"),
+    flag('r', "enable-coredumps", Form::Switch, "the limit of the system holds (ulimit -c)"),
+    flag('C', "disable-cas", Form::Switch, "every row has its CAS value, which takes no room of its own"),
+    flag('f', "slab-growth-factor", Form::Factor, CLASSES),
+    flag('n', "slab-min-size", number(1, 1 << 30), CLASSES),
+    flag('R', "max-reqs-per-event", number(1, 1 << 31), "connections take turns by a limit of our own"),
+    flag(
+        'B',
+        "protocol",
+        Form::Words(&["auto", "ascii", "auto-negotiate"]),
+        "memcached's text protocol is spoken",
+    ),
+    flag('U', "udp-port", number(0, 65_535), "there is no UDP"),
+    flag('N', "napi_ids", number(0, 1 << 20), "connections are dealt to the threads in turn"),
+    refused('S', "enable-sasl", Form::Switch, AUTHENTICATION),
+    refused('Y', "auth-file", ANY_PATH, AUTHENTICATION),
+    refused('Z', "enable-ssl", Form::Switch, ENCRYPTION),
+];
+
+const fn word(name: &'static str, form: Form, why: &'static str) -> Extended {
+    Extended { name, form, meaning: Meaning::None(why) }
+}
+
+const CRAWLER: &str = "expired memory comes back whole, without a crawler";
+const LRU: &str = "eviction is S3-FIFO";
+const INDEX: &str = "the index grows step by step";
+const DEFAULT: &str = "it is so anyway";
+const STORAGE: &str = "rows stay in memory";
+const BUFFERS: &str = "buffers have bounds of their own";
+/// Numbers with decimals, and what else memcached's tuning takes: the machinery is not there.
+const TUNING: Form = Form::Value(Kind::Path { words: &[] });
+const COUNT: Form = number(0, u64::MAX);
+
+/// The table of words behind `-o`; `no_` before one that is a switch is understood, too.
+static EXTENDED: &[Extended] = &[
+    Extended { name: "idle_timeout", form: COUNT, meaning: Meaning::Sets(&super::IDLE_TIMEOUT, "s") },
+    word("maxconns_fast", Form::Switch, DEFAULT),
+    word("modern", Form::Switch, DEFAULT),
+    word("hashpower", COUNT, INDEX),
+    word("hashexpand", Form::Switch, INDEX),
+    word("hash_algorithm", Form::Words(&["jenkins", "murmur3", "xxh3"]), INDEX),
+    word("tail_repair_time", COUNT, LRU),
+    word("lru_crawler", Form::Switch, CRAWLER),
+    word("lru_crawler_sleep", COUNT, CRAWLER),
+    word("lru_crawler_tocrawl", COUNT, CRAWLER),
+    word("lru_maintainer", Form::Switch, LRU),
+    word("hot_lru_pct", COUNT, LRU),
+    word("warm_lru_pct", COUNT, LRU),
+    word("hot_max_factor", TUNING, LRU),
+    word("warm_max_factor", TUNING, LRU),
+    word("temporary_ttl", COUNT, LRU),
+    word("inline_ascii_resp", Form::Switch, DEFAULT),
+    word("read_buf_mem_limit", COUNT, BUFFERS),
+    word("resp_obj_mem_limit", COUNT, BUFFERS),
+    word("watcher_logbuf_size", COUNT, BUFFERS),
+    word("worker_logbuf_size", COUNT, BUFFERS),
+    word("track_sizes", Form::Switch, "SELECT counts rows by size"),
+    word("sock_cookie_id", TUNING, "it belongs to another system's firewall"),
+    word("slab_reassign", Form::Switch, CLASSES),
+    word("slab_automove", COUNT, CLASSES),
+    word("slab_automove_ratio", TUNING, CLASSES),
+    word("slab_automove_window", COUNT, CLASSES),
+    word("slab_automove_freeratio", TUNING, CLASSES),
+    word("slab_chunk_max", COUNT, CLASSES),
+    word("slab_sizes", TUNING, CLASSES),
+    word("drop_privileges", Form::Switch, "the service manager confines the daemon"),
+    word("ext_path", TUNING, STORAGE),
+    word("ext_page_size", COUNT, STORAGE),
+    word("ext_page_count", COUNT, STORAGE),
+    word("ext_wbuf_size", COUNT, STORAGE),
+    word("ext_threads", COUNT, STORAGE),
+    word("ext_io_depth", COUNT, STORAGE),
+    word("ext_item_size", COUNT, STORAGE),
+    word("ext_item_age", COUNT, STORAGE),
+    word("ext_low_ttl", COUNT, STORAGE),
+    word("ext_drop_unread", Form::Switch, STORAGE),
+    word("ext_recache_rate", COUNT, STORAGE),
+    word("ext_compact_under", COUNT, STORAGE),
+    word("ext_drop_under", COUNT, STORAGE),
+    word("ext_max_frag", TUNING, STORAGE),
+    word("ext_max_sleep", COUNT, STORAGE),
+];
+
+/// What the words behind `-o` for encryption begin with.
+const ENCRYPTED: &str = "ssl_";
+
+/// The heading in `--help`.
+const HEADING: &str = "memcached's flags that have no meaning here";
+
+impl Form {
+    /// What is allowed, where a value is something else.
+    fn refuse(&self, text: &str) -> Option<String> {
+        match self {
+            Self::Switch => None,
+            Self::Value(kind) => kind.parse(text).err(),
+            Self::Factor => {
+                let above = text.parse::<f64>().is_ok_and(|factor| factor > 1.0 && factor.is_finite());
+                (!above).then(|| "a number above 1".to_owned())
+            }
+            Self::Words(words) => (!words.contains(&text)).then(|| words.join(" or ")),
+        }
+    }
+
+    fn is_switch(&self) -> bool {
+        matches!(self, Self::Switch)
+    }
+}
+
+impl Flag {
+    fn why(&self) -> &'static str {
+        match self.meaning {
+            Meaning::None(why) | Meaning::Refused(why) => why,
+            Meaning::Sets(setting, _) => setting.help,
+        }
+    }
+}
+
+/// Adds the flags to the command line.
+pub(super) fn arguments(mut command: Command) -> Command {
+    for flag in FLAGS {
+        let argument = Arg::new(flag.long).short(flag.letter).long(flag.long);
+        let argument = argument.help(sentence(flag)).help_heading(HEADING);
+        command = command.arg(if flag.form.is_switch() {
+            argument.action(ArgAction::Count)
+        } else {
+            argument.value_name("VALUE").allow_hyphen_values(true).overrides_with(flag.long)
+        });
+    }
+    for setting in ALL.iter().filter(|setting| setting.opposite.is_some()) {
+        let Some((letter, long)) = setting.opposite else { continue };
+        let argument = Arg::new(long).short(letter).long(long).action(ArgAction::Count);
+        let help = format!("The same as --{}=off.", setting.flag());
+        command = command.arg(argument.help(help).help_heading(setting.section.title()));
+    }
+    let extended = Arg::new("extended").short('o').long("extended").action(ArgAction::Append);
+    command.arg(extended.value_name("OPTIONS").help_heading(HEADING).help(
+        "memcached's extended options, separated by commas; idle_timeout=SECONDS counts, the others are for its machinery.",
+    ))
+}
+
+fn sentence(flag: &Flag) -> String {
+    let refused = if matches!(flag.meaning, Meaning::Refused(_)) { "Refused: " } else { "Nothing: " };
+    format!("{refused}{}.", flag.why())
+}
+
+/// Takes memcached's flags over as settings. Says which have no meaning, and why; or which cannot be.
+pub(super) fn take(matches: &ArgMatches, given: &mut Given) -> Result<Vec<String>, String> {
+    let mut ignored = Vec::new();
+    for flag in FLAGS {
+        let value = if flag.form.is_switch() {
+            (matches.get_count(flag.long) > 0).then_some("")
+        } else {
+            matches.get_one::<String>(flag.long).map(String::as_str)
+        };
+        if let Some(value) = value {
+            let name = format!("-{}", flag.letter);
+            ignored.extend(settle(&name, (flag.form, flag.meaning), value, given)?);
+        }
+    }
+    for setting in ALL {
+        if let Some((letter, long)) = setting.opposite
+            && matches.get_count(long) > 0
+        {
+            given.insert(setting.name, ("off".to_owned(), format!("the flag -{letter}, --{long}")));
+        }
+    }
+    let options = matches.get_many::<String>("extended").into_iter().flatten();
+    for option in options.flat_map(|options| options.split(',')).filter(|option| !option.is_empty()) {
+        ignored.extend(extended(option, given)?);
+    }
+    Ok(ignored)
+}
+
+/// One of the words behind `-o`.
+fn extended(option: &str, given: &mut Given) -> Result<Option<String>, String> {
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    if name.starts_with(ENCRYPTED) {
+        return Err(format!("-o {name}: {ENCRYPTION}"));
+    }
+    let positive = |name: &str| EXTENDED.iter().find(|word| word.name == name);
+    let known = positive(name)
+        .or_else(|| name.strip_prefix("no_").and_then(positive).filter(|word| word.form.is_switch()));
+    let Some(word) = known else {
+        return Err(format!("-o {name}: memcached has no such option; see docs/settings.md"));
+    };
+    settle(&format!("-o {name}"), (word.form, word.meaning), value, given)
+}
+
+/// What a flag with its value comes to: a setting, a sentence for the log, or a refusal.
+fn settle(
+    name: &str,
+    (form, meaning): (Form, Meaning),
+    value: &str,
+    given: &mut Given,
+) -> Result<Option<String>, String> {
+    if let Meaning::Refused(why) = meaning {
+        return Err(format!("{name}: {why}"));
+    }
+    if let Some(allowed) = form.refuse(value) {
+        return Err(format!("{name}: '{value}' is not allowed; allowed is {allowed}"));
+    }
+    match meaning {
+        Meaning::Sets(setting, unit) => {
+            given.insert(setting.name, (format!("{value}{unit}"), format!("the flag {name}")));
+            Ok(None)
+        }
+        Meaning::None(why) | Meaning::Refused(why) => Ok(Some(format!("{name}: {why}"))),
+    }
+}
+
+/// The tables for `docs/settings.md`.
+#[cfg(test)]
+pub(super) fn reference() -> String {
+    use std::fmt::Write;
+    let mut text = String::from(
+        "\n## memcached's other flags\n\n\
+         Every flag of memcached 1.6 is understood, so that its units, containers and scripts start this daemon \
+         unchanged: `memcached` may be a link to `sqlcached`. A flag that has no meaning here is said so in the log; a \
+         wrong value is an error as it is there; what would protect is refused.\n\n\
+         | flag | |\n|---|---|\n",
+    );
+    for flag in FLAGS {
+        let value = if flag.form.is_switch() { "" } else { " VALUE" };
+        let _ = writeln!(text, "| `-{}`, `--{}`{value} | {} |", flag.letter, flag.long, sentence(flag));
+    }
+    text.push_str("\n| word behind `-o` | |\n|---|---|\n");
+    for word in EXTENDED {
+        let value = if word.form.is_switch() { "" } else { "=" };
+        let does = match word.meaning {
+            Meaning::Sets(setting, _) => format!("Sets `{}`, in seconds.", setting.name),
+            Meaning::None(why) | Meaning::Refused(why) => format!("Nothing: {why}."),
+        };
+        let _ = writeln!(text, "| `{}{value}` | {does} |", word.name);
+    }
+    let _ = writeln!(text, "| `{ENCRYPTED}...` | Refused: {ENCRYPTION}. |");
+    text
+}
