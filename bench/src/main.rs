@@ -9,6 +9,7 @@
 //!
 //!     sqlcached-bench entry                      # the entry figures, below five minutes
 //!     sqlcached-bench sql                        # the PostgreSQL door beside PostgreSQL and memcached
+//!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
 //!     sqlcached-bench load --server 127.0.0.1:11211 --operation get --value-bytes 32
 //!     sqlcached-bench simulate --size 7634       # what a cache of so many objects misses
@@ -34,6 +35,7 @@ mod postgres;
 mod protocol;
 mod report;
 mod server;
+mod shared;
 mod single;
 mod sqlite;
 mod summary;
@@ -64,6 +66,8 @@ enum Command {
     Sqlite(sqlite::Options),
     /// Statements through the PostgreSQL door beside PostgreSQL and memcached.
     Sql(door::Options),
+    /// Reads in shared memory beside LMDB and memcached.
+    Shared(shared::Options),
     /// Miss ratios of FIFO, LRU and S3-FIFO on a trace.
     Simulate(Simulation),
 }
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
         Command::Inside(options) => inside::run(&options),
         Command::Sqlite(options) => sqlite::run(&options),
         Command::Sql(options) => door::run(&options),
+        Command::Shared(options) => shared::run(&options),
         Command::Simulate(simulation) => simulate(&simulation),
     };
     match done {

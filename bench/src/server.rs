@@ -278,6 +278,7 @@ impl Drop for Server {
         self.stop();
         // What cannot be removed lies in the folder for temporary files.
         if let Some(arena) = self.arena.take() {
+            let _ = fs::remove_file(store::shared_path_beside(&arena));
             let _ = fs::remove_file(arena);
         }
         if let Some(directory) = self.directory.take() {
