@@ -176,7 +176,9 @@ impl Lmdb {
     ) -> Result<lmdb::InactiveTransaction<'e>> {
         let transaction = inactive.renew().context(|| "LMDB".into())?;
         out.clear();
-        out.extend_from_slice(transaction.get(self.database, &key(SPACE, index)).context(|| "LMDB get".into())?);
+        out.extend_from_slice(
+            transaction.get(self.database, &key(SPACE, index)).context(|| "LMDB get".into())?,
+        );
         Ok(transaction.reset())
     }
 
@@ -199,7 +201,8 @@ impl Drop for Lmdb {
 
 impl Memcached {
     fn start(value: &[u8]) -> Result<Self> {
-        let directory = std::env::temp_dir().join(format!("sqlcached-bench-memcached-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("sqlcached-bench-memcached-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
         let socket = directory.join("socket");
         let mut command = Command::new("memcached");
@@ -207,12 +210,15 @@ impl Memcached {
         if rustix::process::geteuid().is_root() {
             command.args(["-u", "root"]);
         }
-        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().context(|| "memcached".into())?;
+        let child =
+            command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().context(|| "memcached".into())?;
         let began = clock::now_ns();
         let stream = loop {
             match UnixStream::connect(&socket) {
                 Ok(stream) => break stream,
-                Err(_) if clock::now_ns() - began < 10_000_000_000 => thread::sleep(Duration::from_millis(10)),
+                Err(_) if clock::now_ns() - began < 10_000_000_000 => {
+                    thread::sleep(Duration::from_millis(10))
+                }
                 Err(error) => return Err(error.into()),
             }
         };

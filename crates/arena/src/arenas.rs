@@ -552,6 +552,18 @@ impl Arenas {
         self.private.next_order()
     }
 
+    /// Listens to the readers of the shared arena through this file, which is made where there is none.
+    pub fn use_hits(&self, path: &Path) -> Result<(), ArenaError> {
+        self.shared.get().map_or(Ok(()), |shared| shared.use_hits(path))
+    }
+
+    /// Takes over a share of what readers have counted. Called by one thread.
+    pub fn take_hits(&self, now: u32) {
+        if let Some(shared) = self.shared.get() {
+            shared.take_hits(now);
+        }
+    }
+
     /// Wakes who waits for a row of the shared arena. Called after the row was published or removed.
     pub fn wake(&self, hash: Hash) {
         if let Some(shared) = self.shared.get() {

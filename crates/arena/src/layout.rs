@@ -178,6 +178,8 @@ pub(crate) mod word {
     /// How many catalogues there were: the first half holds the odd ones, the second the even ones, 0 is none. One load
     /// tells a reader whether the one that it knows is in force.
     pub(crate) const CATALOGUE: u64 = 21;
+    /// Bytes of the file of readers' hits that have pages; 0 where there is no such file.
+    pub(crate) const HITS_BYTES: u64 = 22;
     /// Index word: level in the top 8 bits, next bucket to split below. Alone on its line.
     pub(crate) const INDEX: u64 = 32;
     /// Monotonic time of the owner's last sign of life. Alone on its line.

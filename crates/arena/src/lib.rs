@@ -69,6 +69,7 @@ mod copy;
 mod error;
 mod growth;
 mod hint;
+mod hits_file;
 mod index;
 mod layout;
 mod map;
@@ -153,6 +154,8 @@ pub struct Arena {
     stamps: superblock::Stamps,
     segments: segments::Segments,
     buckets: Mutex<growth::Buckets>,
+    /// Where readers tell of hits.
+    hits: std::sync::OnceLock<hits_file::HitsFile>,
     checkpoints: checkpoints::CheckpointRings,
     /// Held while the definitions are read or replaced, so that a reader's half is not overwritten twice.
     catalogue_lock: Mutex<()>,
@@ -208,6 +211,7 @@ impl Arena {
                 listed: settle::Listed::default(),
             },
             buckets: Mutex::default(),
+            hits: std::sync::OnceLock::new(),
             checkpoints: Mutex::default(),
             catalogue_lock: Mutex::default(),
             tokens: Self::all_tokens(),
@@ -220,7 +224,7 @@ impl Arena {
         Usage {
             segments_bytes,
             committed_bytes,
-            index_bytes: self.index_bytes(),
+            index_bytes: self.index_bytes() + self.hits_used(),
             rows: self.rows.load(Ordering::Relaxed),
         }
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -166,6 +166,54 @@ impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.words * 8) };
+        debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+    }
+}
+
+/// A file of bytes that several processes count in.
+pub(crate) struct Bytes {
+    base: NonNull<AtomicU8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to this value and is only accessed as atomic bytes.
+unsafe impl Send for Bytes {}
+// SAFETY: as above; atomic bytes may be shared between threads.
+unsafe impl Sync for Bytes {}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bytes").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl Bytes {
+    /// Maps the first `bytes` (more than 0) of a file, readable and writable.
+    pub(crate) fn new(file: &OwnedFd, bytes: u64) -> io::Result<Self> {
+        let len = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: no address is asked for, so no mapping of ours is replaced.
+        let base = unsafe { mmap(ptr::null_mut(), len, prot, MapFlags::SHARED, file.as_fd(), 0) }?;
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        Ok(Self { base, len })
+    }
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [AtomicU8];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicU8] {
+        // SAFETY: the mapping holds `len` bytes, lives as long as `self`, and atomics have interior mutability, so
+        // nothing is claimed about what other threads and processes store.
+        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.len) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
     }
 }

@@ -264,6 +264,12 @@ impl RowRead<'_> {
         self.slot.map(|slot| self.arena.outer_slot(slot))
     }
 
+    /// The slot by its number in its file.
+    #[inline]
+    pub(crate) fn inner_slot(&self) -> Option<SlotId> {
+        self.slot
+    }
+
     /// Appends the key to `out`.
     #[inline]
     pub fn copy_key(&self, out: &mut Vec<u8>) {

@@ -10,6 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::hits_file::Counts;
 use crate::layout::{CHECKPOINT_ENTRIES, CHECKPOINT_LEVELS, STATE_READY, word};
 use crate::map::Map;
 use crate::recover::prove_constants;
@@ -28,6 +29,8 @@ pub struct Reader {
     path: PathBuf,
     /// Device and inode of the file.
     identity: (u64, u64),
+    /// Where hits are told of.
+    pub(crate) counts: Option<Counts>,
 }
 
 impl std::ops::Deref for Reader {
@@ -61,7 +64,7 @@ impl Reader {
             return Err(refuse("others than its owner may write it".into()));
         }
         let mapped = Self::map(file).map_err(refuse)?;
-        Ok(Self { mapped, path: path.to_owned(), identity: (stat.st_dev, stat.st_ino) })
+        Ok(Self { mapped, path: path.to_owned(), identity: (stat.st_dev, stat.st_ino), counts: None })
     }
 
     fn map(file: OwnedFd) -> Result<Mapped, String> {

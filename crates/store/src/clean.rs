@@ -28,6 +28,7 @@ impl Store {
         self.checkpoint(now);
         self.arena.heartbeat(self.clock.now_ns());
         self.share_memory();
+        self.arena.take_hits(now);
         {
             let _cleaning = self.cleaning.lock();
             self.expire_segments(SEGMENTS_PER_TICK, now);

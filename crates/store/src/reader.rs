@@ -24,6 +24,7 @@ use crate::layout::RowLayout;
 use crate::read::value_span;
 use crate::renew::Freshness;
 use crate::row::{NEVER, RowBuf};
+use crate::sharing::hits_path;
 use crate::table::ticks;
 use crate::value::ValueRef;
 
@@ -130,7 +131,11 @@ thread_local! {
 impl Reader {
     /// Opens the arena at a path, whose file must belong to one of these users.
     pub fn open(path: &Path, owners: &[u32], clock: Clock) -> Result<Self, ArenaError> {
-        let arena = arena::Reader::open(path, owners)?;
+        let mut arena = arena::Reader::open(path, owners)?;
+        if arena.is_shared() {
+            // Who may not write it is told of nothing: its reads count no more than those of a private table would.
+            let _untold = arena.tell_hits(&hits_path(path), owners);
+        }
         let definitions = ArcSwap::from_pointee(Definitions::load(&arena));
         let known_until_ns = AtomicU64::new(clock.now_ns() + SILENCE_NS);
         Ok(Self { arena, clock, definitions, loading: Mutex::new(()), known_until_ns })
@@ -226,7 +231,10 @@ impl Reader {
                     }
                     if read.is_valid() {
                         return match seen {
-                            Some(seen) if small => Found::Hit(seen),
+                            Some(seen) if small => {
+                                self.arena.note_hit(&read);
+                                Found::Hit(seen)
+                            }
                             Some(_) => Found::Unanswered,
                             None => Found::Miss,
                         };

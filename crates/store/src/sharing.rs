@@ -27,6 +27,16 @@ pub fn shared_path_beside(arena: &Path) -> PathBuf {
     path.into()
 }
 
+/// What the name of the file of readers' hits has behind that of the shared file.
+const HITS: &str = ".hits";
+
+/// Where readers of a shared file tell of hits.
+pub(crate) fn hits_path(shared: &Path) -> PathBuf {
+    let mut path = shared.as_os_str().to_owned();
+    path.push(HITS);
+    path.into()
+}
+
 /// Opens the arenas of an earlier process, or makes a new private one. The shared one follows when a table needs it.
 pub(crate) fn open_arenas(
     options: &StoreOptions,
@@ -91,11 +101,14 @@ impl Store {
     }
 
     fn make_shared(&self) -> Result<(), ArenaError> {
-        let Some(path) = self.shared_path.as_deref().filter(|_| self.arena.shared().is_none()) else {
-            return Ok(());
-        };
-        Arenas::discard_shared(path)?;
-        self.arena.make_shared(path, self.clock.now_ns(), self.now(), self.arena.last_stamp() + 1)
+        let Some(path) = self.shared_path.as_deref() else { return Ok(()) };
+        if self.arena.shared().is_none() {
+            Arenas::discard_shared(path)?;
+            self.arena.make_shared(path, self.clock.now_ns(), self.now(), self.arena.last_stamp() + 1)?;
+        }
+        // Without it rows that only readers of the file use look unused; that is no reason to refuse.
+        let _advice = self.arena.use_hits(&hits_path(path));
+        Ok(())
     }
 
     /// Makes the file that a table needs, if it is to be shared and there is none.

@@ -35,7 +35,11 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(shared_path_beside(&self.file.0));
+        let shared = shared_path_beside(&self.file.0);
+        let _ = std::fs::remove_file(
+            shared.with_file_name(format!("{}.hits", shared.file_name().unwrap().to_string_lossy())),
+        );
+        let _ = std::fs::remove_file(shared);
     }
 }
 
@@ -218,6 +222,36 @@ fn a_commit_of_both_kinds_and_a_warm_start() {
     let cold = store::StoreOptions { cold: true, ..options(Some(files.file.0.clone()), 16, &files.hands) };
     let _store = Store::open(&cold).unwrap();
     assert_eq!(reader.begin(), None);
+}
+
+#[test]
+fn rows_that_only_readers_use_are_not_evicted_first() {
+    let files = Shared::new("hits");
+    let store = files.open();
+    let options = [("value", "v"), ("shared_memory", "on"), ("max_rows", "1000")];
+    let t = store.create_table(table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &options)).unwrap();
+    let put = |n: usize| set(&store, &t, n.to_string().as_bytes(), &[b'x'; 200], Expiry::Table);
+    (0..1_000).for_each(put);
+    let reader = files.reader();
+    let used: Vec<String> = (0..100).map(|n| (n * 10).to_string()).collect();
+    for more in 0..40 {
+        for key in &used {
+            for _ in 0..3 {
+                read(&reader, "t", key.as_bytes());
+            }
+        }
+        store.tick();
+        (0..100).for_each(|n| put(1_000 + more * 100 + n));
+    }
+    let kept = used.iter().filter(|key| get(&store, &t, key.as_bytes()).is_some()).count();
+    assert!(kept > 90, "{kept} of the 100 rows that are read stay");
+    // A file that was cut short by who may write it is no advice, and no harm.
+    let mut hits = shared_path_beside(&files.file.0).into_os_string();
+    hits.push(".hits");
+    std::fs::OpenOptions::new().write(true).open(&hits).unwrap().set_len(0).unwrap();
+    store.tick();
+    put(0);
+    std::fs::remove_file(&hits).unwrap();
 }
 
 #[test]
