@@ -34,6 +34,12 @@ impl From<io::Error> for Failure {
     }
 }
 
+impl From<sqlcached_client::Error> for Failure {
+    fn from(error: sqlcached_client::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl From<rustix::io::Errno> for Failure {
     fn from(error: rustix::io::Errno) -> Self {
         Self(io::Error::from(error).to_string())

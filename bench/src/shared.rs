@@ -27,7 +27,7 @@ const SPACE: u64 = 11;
 /// Slices of each measurement; the median counts.
 const SLICES: usize = 9;
 /// Writes sent together.
-const BATCH: u64 = 500;
+const BATCH: usize = 500;
 /// Keys read together.
 const TOGETHER: usize = 8;
 /// How long another reader's slice takes.
@@ -90,25 +90,23 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 impl Ours {
     fn start(kind: &Kind, rows: u64, bytes: usize) -> Result<Self> {
-        let memory_mib = (rows * (bytes as u64 + 100) >> 20) * 3 / 2 + 256;
+        let memory_mib = ((rows * (bytes as u64 + 100)) >> 20) * 3 / 2 + 256;
         let server = Server::start(kind, &Setup::new(memory_mib, Cores::choose()))?;
         let client = client(Path::new(&server.nearest().to_string()))?;
-        client
-            .sql("ALTER TABLE memcached SET (shared_memory = on)", &[])
-            .map_err(|error| Failure::new(error.to_string()))?;
+        client.sql("ALTER TABLE memcached SET (shared_memory = on)", &[])?;
         let ours = Self { table: table(&client)?, client, rows, _server: server };
         ours.fill(&value(bytes))?;
         Ok(ours)
     }
 
     fn fill(&self, value: &[u8]) -> Result<()> {
-        for first in (0..self.rows).step_by(BATCH as usize) {
+        for first in (0..self.rows).step_by(BATCH) {
             let mut batch = Pipeline::new();
-            for index in first..(first + BATCH).min(self.rows) {
-                batch.set(&key(SPACE, index), value, 0, 0).map_err(failed)?;
+            for index in first..(first + BATCH as u64).min(self.rows) {
+                batch.set(&key(SPACE, index), value, 0, 0)?;
             }
-            for reply in self.client.run(batch).map_err(failed)? {
-                reply.map_err(failed)?;
+            for reply in self.client.run(batch)? {
+                reply?;
             }
         }
         Ok(())
@@ -116,7 +114,7 @@ impl Ours {
 
     fn read(&self, index: u64, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        let found = self.client.get_into(&self.table, &key(SPACE, index), out).map_err(failed)?;
+        let found = self.client.get_into(&self.table, &key(SPACE, index), out)?;
         if found == sqlcached_client::Lookup::Miss {
             return Err(Failure::new("a row that was put is not there"));
         }
@@ -126,28 +124,25 @@ impl Ours {
     fn read_together(&self, indexes: &[u64; TOGETHER], seen: &mut usize) -> Result<()> {
         let keys = indexes.map(|index| key(SPACE, index));
         let keys: [&[u8]; TOGETHER] = std::array::from_fn(|at| &keys[at][..]);
-        self.client.multi_get_with(&self.table, &keys, &mut |_, bytes| *seen += bytes.len()).map_err(failed)
+        Ok(self.client.multi_get_with(&self.table, &keys, &mut |_, bytes| *seen += bytes.len())?)
     }
 }
 
 fn client(socket: &Path) -> Result<Client> {
-    Client::connect(&ClientOptions::new(socket)).map_err(failed)
+    Ok(Client::connect(&ClientOptions::new(socket))?)
 }
 
 fn table(client: &Client) -> Result<Table> {
-    let table = client.table("memcached").map_err(failed)?;
+    let table = client.table("memcached")?;
     if table.is_shared() { Ok(table) } else { Err(Failure::new("the table is not in shared memory")) }
-}
-
-fn failed(error: sqlcached_client::Error) -> Failure {
-    Failure::new(error.to_string())
 }
 
 impl Lmdb {
     fn fill(rows: u64, value: &[u8]) -> Result<Self> {
         let directory = PathBuf::from(format!("/dev/shm/sqlcached-bench-lmdb-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
-        let map_bytes = (rows as usize * (value.len() + 200)) * 2 + (64 << 20);
+        let map_bytes =
+            usize::try_from(rows).unwrap_or(usize::MAX / 4096) * (value.len() + 200) * 2 + (64 << 20);
         let environment = lmdb::Environment::new()
             .set_map_size(map_bytes)
             .set_flags(lmdb::EnvironmentFlags::NO_SYNC)
@@ -217,7 +212,7 @@ impl Memcached {
             match UnixStream::connect(&socket) {
                 Ok(stream) => break stream,
                 Err(_) if clock::now_ns() - began < 10_000_000_000 => {
-                    thread::sleep(Duration::from_millis(10))
+                    thread::sleep(Duration::from_millis(10));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -330,7 +325,7 @@ fn read_for_another(socket: &Path) -> Result<()> {
     while u128::from(clock::now_ns() - began) < READER_SLICE.as_nanos() {
         for _ in 0..10_000 {
             out.clear();
-            client.get_into(&table, &key(SPACE, 0), &mut out).map_err(failed)?;
+            client.get_into(&table, &key(SPACE, 0), &mut out)?;
         }
         reads += 10_000;
     }
@@ -390,9 +385,9 @@ fn beside_a_writer(kind: &Kind) -> Result<()> {
             }
             let mut batch = Pipeline::new();
             for _ in 0..50 {
-                batch.set(&key(SPACE, random.u64(..ROWS)), &value, 0, 0).map_err(failed)?;
+                batch.set(&key(SPACE, random.u64(..ROWS)), &value, 0, 0)?;
             }
-            ours.client.run(batch).map_err(failed)?;
+            ours.client.run(batch)?;
         }
         Ok(())
     };
