@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::{Outcome, arrows, cargo_steps, licences, links, tidy};
+use crate::{Outcome, arrows, cargo_steps, instructions, licences, links, tidy};
 
 /// A named step and the function that takes it.
 type Step = (&'static str, fn() -> Outcome);
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("unit", cargo_steps::unit_tests),
     ("doctest", cargo_steps::doc_tests),
     ("it", cargo_steps::integration_tests),
+    ("callgrind", instructions::check),
 ];
 
 /// Takes the steps named in `only`, or all of them, and prints the sum. True when nothing failed.

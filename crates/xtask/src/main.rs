@@ -12,6 +12,7 @@ mod arrows;
 mod cargo_steps;
 mod ci;
 mod install;
+mod instructions;
 mod licences;
 mod links;
 mod metadata;

@@ -1,0 +1,92 @@
+//! A fixed number of memcached requests, parsed, executed and answered without a socket, for counting their
+//! instructions: `cargo xtask ci callgrind` runs it under valgrind. Arguments: `get` or `set`, and how many.
+
+#![allow(clippy::unwrap_used, reason = "a count of something that failed would be worse than none")]
+
+use engine::testing::{Clock, ManualClock, Store, StoreOptions};
+use engine::{Answer, Engine, EngineOptions, ItemMeta, ItemSink, Lane, Session, Verb};
+use memcache::compose::{value_end, value_header};
+use memcache::{Parsed, Parser, Reply, Request, compose};
+
+/// Keys in play: few enough to fit every cache, for instructions are counted and not time.
+const KEYS: usize = 1_000;
+/// Bytes of each value.
+const VALUE_BYTES: usize = 100;
+/// Requests whose answers are thrown away at once.
+const TURN: usize = 64;
+
+/// Takes values in as the server does.
+struct Sink<'o> {
+    out: &'o mut Vec<u8>,
+    key: &'o [u8],
+}
+
+impl ItemSink for Sink<'_> {
+    fn open(&mut self, meta: &ItemMeta) -> &mut Vec<u8> {
+        value_header(self.key, meta.client_flags, meta.len, None, self.out);
+        self.out
+    }
+    fn close(&mut self) {
+        value_end(self.out);
+    }
+    fn discard(&mut self) {
+        self.out.clear();
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(verb), Some(count)) = (arguments.next(), arguments.next()) else {
+        panic!("usage: instructions get|set count");
+    };
+    let count: usize = count.parse().unwrap();
+    let options = StoreOptions {
+        path: None,
+        memory_bytes: 64 << 20,
+        cold: true,
+        clock: Clock::Manual(ManualClock::new(1_800_000_000)),
+        row_bytes_max: 2 << 20,
+    };
+    let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
+    let (mut lane, parser, mut out) = (engine.lane(), Parser::default(), Vec::with_capacity(1 << 20));
+    let sets: Vec<Vec<u8>> = (0..KEYS).map(set).collect();
+    let gets: Vec<Vec<u8>> =
+        (0..KEYS).map(|number| format!("get key:{number:06}\r\n").into_bytes()).collect();
+    for request in &sets {
+        serve(&parser, &mut lane, request, &mut out);
+    }
+    let requests = if verb == "get" { &gets } else { &sets };
+    for (number, request) in requests.iter().cycle().take(count).enumerate() {
+        serve(&parser, &mut lane, request, &mut out);
+        if number % TURN == 0 {
+            assert!(out.ends_with(if verb == "get" { b"END\r\n" } else { b"STORED\r\n" }));
+            out.clear();
+            lane.begin_batch();
+        }
+    }
+}
+
+fn set(number: usize) -> Vec<u8> {
+    let mut request = format!("set key:{number:06} 0 0 {VALUE_BYTES}\r\n").into_bytes();
+    request.extend_from_slice(&[b'x'; VALUE_BYTES]);
+    request.extend_from_slice(b"\r\n");
+    request
+}
+
+fn serve(parser: &Parser, lane: &mut Lane, bytes: &[u8], out: &mut Vec<u8>) {
+    let session = Session::local();
+    let Parsed::Complete { request, .. } = parser.parse(bytes) else { panic!("not a request") };
+    match request {
+        Request::Get { keys, .. } => {
+            for key in keys {
+                assert!(session.get(lane, key, &mut Sink { out, key }).unwrap());
+            }
+            compose(&Reply::End, out);
+        }
+        Request::Store { key, flags, exptime, value, .. } => {
+            assert_eq!(session.store(lane, Verb::Set, key, flags, exptime, value), Answer::Stored);
+            compose(&Reply::Stored, out);
+        }
+        other => panic!("{other:?}"),
+    }
+}
