@@ -54,7 +54,7 @@ class Client(base.Client):
     _unacknowledged = False
 
     def get(self, key: base.Key, default: Any = None) -> Any:
-        near = self._reader()
+        near = None if self._unacknowledged else self._near or self._reader()
         if near is not None:
             found = near.peek(self.check_key(key, self.key_prefix))
             if found is not None:
