@@ -35,6 +35,10 @@ pub const RETRIES_MAX: usize = 10_000;
 /// Operators and parentheses that may lie within each other in a statement that writes: its tree is printed
 /// by recursion. SQLite's own limit for expressions is 1,000.
 pub const NESTING_MAX: usize = 1_000;
+/// Queries within a statement that are looked through for what an index could serve: each is a walk through its text.
+pub(crate) const QUERIES_MAX: usize = 1_000;
+/// A longer statement is not searched for indexed expressions: for each of them each of its words is looked at.
+pub(crate) const REWRITTEN_BYTES_MAX: usize = 64 << 10;
 /// Longest text that a function makes of a short one (`repeat`, `lpad`), as long as SQLite's own values may be here.
 pub(crate) const TEXT_BYTES_MAX: usize = 256 << 20;
 /// Longest regular expression, far beyond what people write.

@@ -387,3 +387,32 @@ fn what_a_table_does_not_have_is_refused_with_advice() {
         assert!(error.hint.as_deref().unwrap_or_default().contains(advice), "{sql}: {:?}", error.hint);
     }
 }
+
+/// What is looked through before SQLite sees it must not take longer than SQLite would.
+#[test]
+fn endless_statements_end_at_once() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a TEXT, b INT);\nCREATE INDEX t_l ON t (lower(a)) WHERE b > 1");
+    for part in [
+        "SELECT ",
+        "(",
+        "(SELECT ",
+        "a IN (",
+        "(a, b) IN ",
+        "((a,b) IN (SELECT a, ",
+        "CHECK (",
+        "FROM t ON ",
+        "AND (a) ",
+    ] {
+        let text = part.repeat(200_000 / part.len());
+        for begin in [
+            "SELECT a FROM t WHERE ",
+            "CREATE TABLE u (a INT ",
+            "ALTER TABLE t ADD CHECK ",
+            "DELETE FROM t WHERE ",
+        ] {
+            let error = db.error(&format!("{begin}{text}"));
+            assert!(error.state.starts_with(['4', '5']), "{begin}{part}: {error}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::dialect;
 use crate::error::SqlError;
 use crate::executor::Core;
+use crate::text::parse::check_nesting;
 use crate::text::token::{Kind, Token, Tokens, unquoted};
 
 /// What stands for `AS IDENTITY` in the text that is parsed: a generated column of this one name.
@@ -37,6 +38,7 @@ type Edit = (usize, usize, String);
 /// becomes a generated column that [`super::table`] knows; a `DEFAULT` that is no single word gets parentheses; `OR
 /// REPLACE` and the method of an index are left out.
 pub(super) fn prepared<'a>(core: &Core, sql: &'a str) -> Result<(Cow<'a, str>, bool), SqlError> {
+    check_nesting(sql)?;
     let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
     let table = table_of(&tokens);
     rewritten(sql, &tokens, &|range| {

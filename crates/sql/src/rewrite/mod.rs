@@ -13,6 +13,7 @@ mod scope;
 use store::Catalog;
 
 use crate::error::SqlError;
+use crate::limits::REWRITTEN_BYTES_MAX;
 use crate::text::token::Tokens;
 use scope::Text;
 
@@ -64,7 +65,7 @@ pub(crate) fn rewritten(catalog: &Catalog, sql: &str) -> Result<Rewritten, SqlEr
         return Ok(Rewritten::default());
     }
     let text = Text::new(sql);
-    if !hidden && !indexed && !row_values::concerns(&text) {
+    if text.is_endless() || (!hidden && !indexed && !row_values::concerns(&text)) {
         return Ok(Rewritten::default());
     }
     let queries = text.queries(catalog);
@@ -74,7 +75,7 @@ pub(crate) fn rewritten(catalog: &Catalog, sql: &str) -> Result<Rewritten, SqlEr
         indexed::edit(catalog, query, &mut needed)?;
     }
     let mut better = Vec::new();
-    for query in &queries {
+    for query in queries.iter().filter(|_| sql.len() <= REWRITTEN_BYTES_MAX) {
         expression::edit(&text, query, &mut better);
     }
     let with = |edits: &[&[Edit]]| {

@@ -50,10 +50,7 @@ fn membership(text: &Text<'_>, at: usize) -> Option<(usize, usize)> {
     }
     let before = at.checked_sub(1)?;
     let close = if text.tokens[before].is("NOT") { before.checked_sub(1)? } else { before };
-    if !text.tokens[close].is_sign(b')') {
-        return None;
-    }
-    let open = (0..close).rev().find(|&open| text.closing(open) == close)?;
+    let open = text.opening(close)?;
     let calls = open.checked_sub(1).is_some_and(|before| {
         let token = &text.tokens[before];
         is_name(token) && !BEFORE.iter().any(|word| token.is(word))
@@ -84,11 +81,13 @@ fn right_side(text: &Text<'_>, at: usize) -> Option<usize> {
 fn may_miss(catalog: &Catalog, text: &Text<'_>, row: usize, query: usize) -> bool {
     let parts = parts(text, row + 1..text.closing(row));
     let columns = columns(text, query).filter(|columns| columns.len() == parts.len());
-    parts.into_iter().enumerate().any(|(at, part)| {
-        let whole = query + 1..text.closing(query).min(text.tokens.len());
-        let column = columns.as_ref().map_or(whole, |columns| columns[at].clone());
-        !is_textless(catalog, text, part) && !is_numberless(catalog, text, query, column)
-    })
+    let mut texts =
+        parts.into_iter().enumerate().filter(|(_, part)| !is_textless(catalog, text, part.clone()));
+    if let Some(columns) = columns {
+        return texts.any(|(at, _)| !is_numberless(catalog, text, query, columns[at].clone()));
+    }
+    let whole = query + 1..text.closing(query).min(text.tokens.len());
+    texts.next().is_some() && !is_numberless(catalog, text, query, whole)
 }
 
 /// The parts of a list, between its commas.

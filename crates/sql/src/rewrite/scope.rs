@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use store::{Catalog, Table};
 
+use crate::limits::{NESTING_MAX, QUERIES_MAX};
 use crate::text::token::{Kind, Token, Tokens, unquoted};
 
 /// A statement's tokens and what lies within what.
@@ -16,9 +17,13 @@ pub(super) struct Text<'a> {
     pub(super) tokens: Vec<Token<'a>>,
     /// How many parentheses each token stands in.
     depth: Vec<usize>,
-    /// For each token the `SELECT` that it belongs to, and for an opening parenthesis where it is closed.
+    /// For each token the `SELECT` that it belongs to.
     owner: Vec<Option<usize>>,
-    closing: Vec<usize>,
+    /// For each parenthesis its other half; the number of tokens for all else.
+    other_half: Vec<usize>,
+    /// How deep parentheses lie within each other, and how many `SELECT` there are.
+    deepest: usize,
+    selects: usize,
 }
 
 /// One `SELECT` with a `FROM`.
@@ -82,32 +87,47 @@ impl<'a> Text<'a> {
             tokens,
             depth: vec![0; count],
             owner: vec![None; count],
-            closing: vec![count; count],
+            other_half: vec![count; count],
+            deepest: 0,
+            selects: 0,
         };
-        // Of each open parenthesis its token, and the SELECT within it.
+        // Of each open parenthesis its token, and the SELECT within it, or else that around it.
         let mut open: Vec<usize> = Vec::new();
-        let mut selects: Vec<Option<usize>> = vec![None];
+        let mut owners: Vec<Option<usize>> = vec![None];
         for at in 0..count {
             let token = text.tokens[at];
             if token.is_sign(b')')
                 && let Some(begin) = open.pop()
             {
-                selects.pop();
-                text.closing[begin] = at;
+                owners.pop();
+                (text.other_half[begin], text.other_half[at]) = (at, begin);
             }
+            let around = owners.last().copied().flatten();
+            let owner = if token.is("SELECT") { Some(at) } else { around };
             if token.is("SELECT")
-                && let Some(select) = selects.last_mut()
+                && let Some(own) = owners.last_mut()
             {
-                *select = Some(at);
+                *own = owner;
+                text.selects += 1;
             }
-            text.depth[at] = open.len();
-            text.owner[at] = selects.iter().rev().find_map(|select| *select);
+            (text.depth[at], text.owner[at]) = (open.len(), owner);
             if token.is_sign(b'(') {
                 open.push(at);
-                selects.push(None);
+                owners.push(owner);
+                text.deepest = text.deepest.max(open.len());
             }
         }
         text
+    }
+
+    /// Whether it is too deep or has too many queries to be looked at: that takes a walk for each.
+    pub(super) fn is_endless(&self) -> bool {
+        self.deepest > NESTING_MAX || self.selects > QUERIES_MAX
+    }
+
+    /// Where the parenthesis is opened that this token closes.
+    pub(super) fn opening(&self, at: usize) -> Option<usize> {
+        self.tokens[at].is_sign(b')').then_some(self.other_half[at]).filter(|open| *open < at)
     }
 
     /// Whether a token belongs to this query and to none within it.
@@ -117,7 +137,7 @@ impl<'a> Text<'a> {
 
     /// Where the parenthesis that this token opens is closed; the number of tokens where it is not.
     pub(super) fn closing(&self, at: usize) -> usize {
-        self.closing[at]
+        self.other_half[at]
     }
 
     /// The queries whose clauses are understood.

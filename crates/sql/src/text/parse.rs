@@ -54,7 +54,7 @@ impl<T: ToTokens + ?Sized> fmt::Display for Sql<'_, T> {
 ///
 /// What lies within each other are parentheses and, between two commas, operators: those joined by `AND` and `OR`
 /// lie beside each other, but each `AND` or `OR` is one step deeper.
-fn check_nesting(sql: &str) -> Result<(), SqlError> {
+pub(crate) fn check_nesting(sql: &str) -> Result<(), SqlError> {
     let mut outer: Vec<Level> = Vec::new();
     let mut outside = 0_usize;
     let mut here = Level::default();

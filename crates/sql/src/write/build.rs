@@ -7,7 +7,7 @@ use sqlite3_parser::ast::{
     Select, Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex, With,
 };
 use store::Table;
-use store::definition::{IndexDef, TableDef};
+use store::definition::TableDef;
 
 use super::batch::Constraint;
 use super::change::{ChangeKind, ChangePlan, Picked, UpdateConflict};
@@ -348,20 +348,18 @@ impl<'t> Writer<'t> {
             other == columns
         };
         let def = self.table.def();
-        // A key that compares otherwise than by its bytes has an index that says which texts are the same.
-        let stands_for_key = |index: &IndexDef| index.constraint && index.columns == def.primary_key;
-        if same(&def.primary_key) && !def.indexes.iter().any(stands_for_key) {
-            return Ok(Constraint::Primary);
-        }
         let condition = index.where_clause.as_ref().map(|condition| Sql(condition).to_string());
-        let unique = self.table.indexes().iter().position(|index| {
+        // As in SQLite, the newest of those that fit. So a key that compares otherwise than by its bytes is its index,
+        // which says which texts are the same.
+        let unique = self.table.indexes().iter().rposition(|index| {
             let whole = index.def().predicate.is_none();
             let known = index.def().predicate.and_then(|at| predicate_of(generated_sql(def, at)?));
             let holds =
                 known.zip(condition.as_deref()).is_some_and(|(known, given)| same_expression(known, given));
             index.def().unique && same(&index.def().columns) && (whole || holds)
         });
-        unique.map(Constraint::Index).ok_or_else(bad_target)
+        let key = || same(&def.primary_key).then_some(Constraint::Primary);
+        unique.map(Constraint::Index).or_else(key).ok_or_else(bad_target)
     }
 
     /// A column, or the hidden one of an indexed expression.
