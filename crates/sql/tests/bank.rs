@@ -30,6 +30,8 @@ const TOTAL: i64 = ACCOUNTS * 100;
 const SQL_THREADS: u64 = 3;
 const SESSIONS: usize = 5;
 const OPERATIONS: u64 = 30_000;
+/// After so many times the operations it ends even if no commit of a whole table found it unchanged.
+const PATIENCE: u64 = 20;
 /// Each memcached-style writer does one operation in so many of all, for it is far faster than SQL.
 const SINGLE_SHARE: u64 = 6;
 
@@ -45,6 +47,8 @@ struct World {
     refused: AtomicU64,
     /// Statements that lost the versions they needed.
     too_old: AtomicU64,
+    /// A commit of the whole wide table has succeeded.
+    whole: AtomicBool,
     failed: AtomicBool,
 }
 
@@ -81,6 +85,7 @@ impl World {
             committed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             too_old: AtomicU64::new(0),
+            whole: AtomicBool::new(false),
             failed: AtomicBool::new(false),
         };
         let mut teller = Teller::new(&world, 0);
@@ -108,7 +113,9 @@ impl World {
     }
 
     fn goes_on(&self) -> bool {
-        self.operations.fetch_add(1, Ordering::Relaxed) < self.wanted && !self.failed.load(Ordering::Relaxed)
+        let done = self.operations.fetch_add(1, Ordering::Relaxed);
+        let enough = done >= self.wanted && self.whole.load(Ordering::Relaxed);
+        !enough && done < PATIENCE * self.wanted && !self.failed.load(Ordering::Relaxed)
     }
 
     /// The same for a memcached-style writer that did so many operations.
@@ -231,6 +238,8 @@ struct Client {
     steps: VecDeque<Step>,
     /// Increments that count when it commits.
     touches: i64,
+    /// It wrote the whole wide table.
+    whole: bool,
     /// An answer that was other than expected: others interfered, so the commit must be refused.
     wrong: Option<String>,
 }
@@ -320,6 +329,7 @@ impl<'w> Teller<'w> {
                 assert_eq!(client.wrong, None);
                 self.world.committed.fetch_add(1, Ordering::Relaxed);
                 self.world.touched.fetch_add(client.touches, Ordering::Relaxed);
+                self.world.whole.fetch_or(client.whole, Ordering::Relaxed);
                 *client = Client::default();
             }
             ("COMMIT", Err(error)) => {
@@ -332,11 +342,12 @@ impl<'w> Teller<'w> {
                 *client = Client::default();
             }
             // What it saw may have been wrong: nothing says so when it is not to be committed.
-            ("ROLLBACK", Ok(_)) => client.wrong = None,
+            ("ROLLBACK", Ok(_)) => (client.wrong, client.whole) = (None, false),
             (sql, Ok((rows, affected))) => {
                 if sql.contains("touched = touched + 1") {
                     client.touches += i64::try_from(affected).unwrap();
                 }
+                client.whole |= sql.starts_with("UPDATE wide");
                 if step.answers.is_some_and(|answer| integer(&rows) != answer) {
                     client.wrong = Some(format!("{sql}: {} for {:?}", integer(&rows), step.answers));
                 }
