@@ -12,6 +12,7 @@
 //!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
 //!     sqlcached-bench load --server 127.0.0.1:11211 --operation get --value-bytes 32
+//!     sqlcached-bench restart --rows 10000000    # kill -9, and the start after it
 //!     sqlcached-bench simulate --size 7634       # what a cache of so many objects misses
 
 #![forbid(unsafe_code)]
@@ -34,6 +35,7 @@ mod policy;
 mod postgres;
 mod protocol;
 mod report;
+mod restart;
 mod server;
 mod shared;
 mod single;
@@ -68,6 +70,8 @@ enum Command {
     Sql(door::Options),
     /// Reads in shared memory beside LMDB and memcached.
     Shared(shared::Options),
+    /// A daemon that is killed full of rows: how long until the first get, and until every row is checked.
+    Restart(restart::Options),
     /// Miss ratios of FIFO, LRU and S3-FIFO on a trace.
     Simulate(Simulation),
 }
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
         Command::Sqlite(options) => sqlite::run(&options),
         Command::Sql(options) => door::run(&options),
         Command::Shared(options) => shared::run(&options),
+        Command::Restart(options) => restart::run(&options),
         Command::Simulate(simulation) => simulate(&simulation),
     };
     match done {

@@ -120,6 +120,8 @@ pub(crate) struct Server {
     pub(crate) command: String,
     pid: u32,
     child: Option<Child>,
+    /// How it was started.
+    launch: Option<Command>,
     arena: Option<PathBuf>,
     directory: Option<PathBuf>,
 }
@@ -179,6 +181,7 @@ impl Server {
             command: line,
             pid: child.id(),
             child: Some(child),
+            launch: Some(command),
             arena: matches!(kind, Kind::Sqlcached { .. }).then_some(arena),
             directory: Some(directory),
         };
@@ -198,6 +201,7 @@ impl Server {
             command: format!("already running at {address}"),
             pid: pid.ok_or_else(|| Failure::new("the server does not say its process id"))?,
             child: None,
+            launch: None,
             arena: None,
             directory: None,
         })
@@ -219,6 +223,19 @@ impl Server {
             thread::sleep(GLANCE);
         }
         Err(Failure::new(format!("{} does not listen: {}", self.command, self.log())))
+    }
+
+    /// Kills it between two instructions and starts it again where it was. It may not answer yet.
+    pub(crate) fn die_and_start_again(&mut self) -> Result<()> {
+        let (Some(child), Some(launch)) = (&mut self.child, &mut self.launch) else {
+            return Err(Failure::new("only a server that was started here is started again"));
+        };
+        child.kill()?;
+        child.wait()?;
+        let again = launch.spawn()?;
+        self.pid = again.id();
+        self.child = Some(again);
+        Ok(())
     }
 
     /// The last lines the server wrote.

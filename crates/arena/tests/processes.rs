@@ -28,11 +28,13 @@ const MEMORY: Geometry = Geometry { memory_bytes: 6 << 20 };
 const ARENAS: u64 = 4;
 /// Reads of the run in CI.
 const READS: u64 = 4_000_000;
-const READERS: usize = 2;
+const READERS: usize = 3;
 /// Reads between two notes of how many there were.
 const BATCH: u64 = 2_048;
 /// One in so many reads asks first what was acknowledged, which is a system call.
-const ASKS: u32 = 8;
+const ASKS: u32 = 32;
+/// How long somebody stands still who is stopped, in milliseconds at most.
+const STANDSTILL: u64 = 30;
 
 #[expect(clippy::disallowed_methods, reason = "a test is told its part, its length and its seed")]
 fn told(name: &str) -> Option<String> {
@@ -316,7 +318,6 @@ impl Drop for Folder {
 /// A process with a part in the test, killed in the end.
 struct Part {
     child: Child,
-    stopped: bool,
 }
 
 impl Part {
@@ -328,7 +329,7 @@ impl Part {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        Self { child, stopped: false }
+        Self { child }
     }
 
     fn assert_alive(&mut self) {
@@ -336,11 +337,12 @@ impl Part {
         assert!(status.is_none(), "a process ended by itself: {status:?}; its complaint stands above");
     }
 
-    fn stop_or_go(&mut self) {
+    /// Stops it at whatever instruction it is, and lets it go on later.
+    fn hold(&self, milliseconds: u64) {
         let pid = Pid::from_child(&self.child);
-        let signal = if self.stopped { Signal::CONT } else { Signal::STOP };
-        kill_process(pid, signal).unwrap();
-        self.stopped = !self.stopped;
+        kill_process(pid, Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        kill_process(pid, Signal::CONT).unwrap();
     }
 
     fn kill(&mut self) {
@@ -391,13 +393,13 @@ fn torture(round: u64, reads: u64, random: &mut fastrand::Rng) -> ([u64; 3], u64
         life += 1;
         let reader = random.usize(..READERS);
         match random.u8(..8) {
-            0..3 => writer.stop_or_go(),
+            0..3 => writer.hold(random.u64(1..STANDSTILL)),
             3..5 => {
                 writer.kill();
                 writer = Part::start("inside_writer", &folder.0, life);
                 kills += 1;
             }
-            5..7 => readers[reader].stop_or_go(),
+            5..7 => readers[reader].hold(random.u64(1..STANDSTILL)),
             _ => {
                 readers[reader].kill();
                 readers[reader] = Part::start("inside_reader", &folder.0, life);
@@ -406,10 +408,6 @@ fn torture(round: u64, reads: u64, random: &mut fastrand::Rng) -> ([u64; 3], u64
         }
         for part in readers.iter_mut().chain([&mut writer]) {
             part.assert_alive();
-        }
-        // Somebody is always reading.
-        if let Some(one) = readers.iter().all(|part| part.stopped).then(|| &mut readers[reader]) {
-            one.stop_or_go();
         }
     }
     writer.kill();
@@ -428,6 +426,10 @@ fn readers_of_other_processes_see_whole_and_current_rows() {
         let (counts, killed) = torture(round, reads.div_ceil(ARENAS), &mut random);
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         kills += killed;
+        println!(
+            "arena {round}: {} reads, {} hits, {} busy, {killed} killed",
+            counts[0], counts[1], counts[2]
+        );
     }
     let [reads, hits, busy] = sums;
     println!("{reads} reads, {hits} hits, {busy} busy, {kills} processes killed; none torn, none too old");
