@@ -17,7 +17,7 @@ use crate::summary::thousands;
 /// Rows that are sent before their answers are read.
 const BATCH: u64 = 1_000;
 /// A start that takes longer is given up.
-const PATIENCE_NS: u64 = 60_000_000_000;
+const PATIENCE_NS: u64 = 600_000_000_000;
 /// How often the daemon is asked how far it has come.
 const GLANCE: Duration = Duration::from_millis(10);
 /// Rows that are asked for after each start.
