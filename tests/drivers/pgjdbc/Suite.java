@@ -115,7 +115,8 @@ public final class Suite {
 
     private static void prepared() throws Exception {
         try (Connection db = connect()) {
-            run(db, "DROP TABLE IF EXISTS java_plain", "CREATE TABLE java_plain (id INTEGER PRIMARY KEY, name TEXT)");
+            // Not INTEGER PRIMARY KEY, which numbers itself at sqlcached: this driver calls the type of such a column serial.
+            run(db, "DROP TABLE IF EXISTS java_plain", "CREATE TABLE java_plain (id INT PRIMARY KEY, name TEXT)");
             // From the fifth run on the driver names the statement and takes results in binary.
             try (PreparedStatement put = db.prepareStatement("INSERT INTO java_plain VALUES (?, ?)");
                     PreparedStatement get = db.prepareStatement("SELECT id, name FROM java_plain WHERE id = ?")) {
