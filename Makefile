@@ -1,6 +1,6 @@
-# Five things to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
+# What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: install-client run test demo bench-entry bench-sql bench-sqlite tools fmt tidy
+.PHONY: install-client run test demo bench bench-quick bench-full bench-peers bench-entry bench-sql bench-sqlite tools fmt tidy
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -22,7 +22,23 @@ demo:
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench demo $(ARGS)
 
-# The figures of docs/performance.md: sqlcached beside memcached and Redis, in one run.
+# The experiments of docs/performance.md beside memcached, Redis, PostgreSQL, MariaDB and SQLite: up to twenty minutes,
+# up to three, and all of them. ARGS adds flags: make bench ARGS='--only 2'
+bench: bench-peers
+	./target/release/sqlcached-bench experiments $(ARGS)
+
+bench-quick: bench-peers
+	./target/release/sqlcached-bench experiments --quick $(ARGS)
+
+bench-full: bench-peers
+	./target/release/sqlcached-bench experiments --full $(ARGS)
+
+# Installs the servers to compare with, as far as they can be had, and builds what is measured.
+bench-peers:
+	cargo xtask tools --bench
+	cargo build --release --package sqlcached --package sqlcached-bench
+
+# The entry figures of docs/performance.md: sqlcached beside memcached and Redis, in one run.
 bench-entry: tools
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench entry $(ARGS)

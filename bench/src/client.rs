@@ -76,6 +76,45 @@ impl Client {
         );
     }
 
+    /// Puts one of Redis' commands together.
+    pub(crate) fn put_command(&mut self, words: &[&[u8]]) {
+        // A write to a vector cannot fail.
+        let _ = write!(self.out, "*{}\r\n", words.len());
+        for word in words {
+            let _ = write!(self.out, "${}\r\n", word.len());
+            self.out.extend_from_slice(word);
+            self.out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Takes one of Redis' answers.
+    pub(crate) fn read_reply(&mut self) -> Result<Reply> {
+        let line = self.read_line()?.to_vec();
+        let (kind, rest) = line.split_first().ok_or_else(|| unexpected(&line))?;
+        let number: i64 = if *kind == b'+' { 0 } else { decimal(rest).ok_or_else(|| unexpected(&line))? };
+        match (kind, usize::try_from(number)) {
+            (b'+', _) => Ok(Reply::Done),
+            (b':', _) => Ok(Reply::Number(number)),
+            (b'$' | b'*', Err(_)) => Ok(Reply::Nothing),
+            (b'$', Ok(length)) => {
+                let mut bytes = vec![0; length + 2];
+                self.reader.read_exact(&mut bytes)?;
+                bytes.truncate(length);
+                Ok(Reply::Bytes(bytes))
+            }
+            (b'*', Ok(length)) => {
+                (0..length).map(|_| self.read_reply()).collect::<Result<_>>().map(Reply::List)
+            }
+            _ => Err(unexpected(&line)),
+        }
+    }
+
+    /// Takes the next line, which has to be this.
+    pub(crate) fn expect(&mut self, wanted: &[u8]) -> Result<()> {
+        let line = self.read_line()?;
+        if line == wanted { Ok(()) } else { Err(unexpected(line)) }
+    }
+
     /// Runs a statement that writes; the number of rows it changed.
     pub(crate) fn execute(&mut self, statement: &str, parameters: &str) -> Result<u64> {
         self.put_sql(statement, parameters);
@@ -131,6 +170,21 @@ impl Client {
         let info = String::from_utf8_lossy(&info).into_owned();
         Ok(info.lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse().ok()))
     }
+}
+
+/// What Redis answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// `+OK`.
+    Done,
+    /// A number.
+    Number(i64),
+    /// A string.
+    Bytes(Vec<u8>),
+    /// No such thing.
+    Nothing,
+    /// Answers in an answer.
+    List(Vec<Self>),
 }
 
 fn decimal<N: std::str::FromStr>(text: &[u8]) -> Option<N> {

@@ -14,8 +14,12 @@ use crate::failure::{Failure, Result};
 use crate::histogram::Histogram;
 use crate::protocol::{Operation, Protocol};
 
-/// All keys have this length.
+/// Keys have this length where nothing else is said.
 pub(crate) const KEY_BYTES: usize = 16;
+/// Values of a geometric distribution end at so many times the mean; one in nine million would be longer.
+const LONGEST_BY_MEAN: usize = 16;
+/// Below this bit of a key's number stands its index, above it the space.
+const SPACE_SHIFT: u32 = 40;
 /// A server that is silent for so long has answered with fewer bytes than a hit has.
 const SILENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 /// One read takes what a socket buffer holds.
@@ -26,12 +30,56 @@ const READ_BYTES: usize = 256 * 1024;
 pub(crate) struct Workload {
     /// Get or set.
     pub(crate) operation: Operation,
-    /// Bytes of every value.
-    pub(crate) value_bytes: usize,
+    /// Bytes of a value.
+    pub(crate) sizes: Sizes,
+    /// Bytes of a key.
+    pub(crate) key_bytes: usize,
     /// How many keys there are.
     pub(crate) keys: u64,
     /// Keeps the keys of different workloads apart on one server.
     pub(crate) space: u64,
+}
+
+/// How long values are. The same key has always the same length, so that a reader knows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Sizes {
+    /// All alike.
+    Fixed(usize),
+    /// Geometrically distributed around this mean: many short ones, few long ones.
+    Geometric(usize),
+}
+
+impl Workload {
+    /// Values of one length under keys of [`KEY_BYTES`].
+    pub(crate) fn fixed(operation: Operation, value_bytes: usize, keys: u64, space: u64) -> Self {
+        Self { operation, sizes: Sizes::Fixed(value_bytes), key_bytes: KEY_BYTES, keys, space }
+    }
+
+    /// Bytes of the value under a key.
+    fn value_bytes(&self, index: u64) -> usize {
+        match self.sizes {
+            Sizes::Fixed(bytes) => bytes,
+            Sizes::Geometric(mean) => geometric(mean, mixed(self.space, index)).min(self.sizes.longest()),
+        }
+    }
+}
+
+impl Sizes {
+    /// No value is longer.
+    fn longest(self) -> usize {
+        match self {
+            Self::Fixed(bytes) => bytes,
+            Self::Geometric(mean) => mean * LONGEST_BY_MEAN,
+        }
+    }
+}
+
+/// A number of at least one, geometrically distributed around a mean above one, out of evenly distributed bits.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 37 times the mean")]
+fn geometric(mean: usize, bits: u64) -> usize {
+    let even = (bits >> 11) as f64 / (1_u64 << 53) as f64;
+    let fails = (-even).ln_1p() / (-1.0 / mean as f64).ln_1p();
+    1 + fails as usize
 }
 
 /// How it is sent.
@@ -65,22 +113,34 @@ pub(crate) struct Seen {
     pub(crate) latency: Histogram,
 }
 
-/// The 16 characters of a key: a number mixed so that neighbours differ everywhere, in hexadecimal. The mix
-/// can be undone, so two numbers never share a key.
-pub(crate) fn key(space: u64, index: u64) -> [u8; KEY_BYTES] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut mixed = (space << 56) ^ index;
+/// The number of a key, mixed so that neighbours differ everywhere. The mix can be undone, so two keys never share a
+/// number.
+fn mixed(space: u64, index: u64) -> u64 {
+    let mut mixed = (space << SPACE_SHIFT) ^ index;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
+    mixed ^ (mixed >> 31)
+}
+
+/// The 16 characters of a key: its number in hexadecimal.
+pub(crate) fn key(space: u64, index: u64) -> [u8; KEY_BYTES] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [0; KEY_BYTES];
-    for (place, byte) in text.chunks_exact_mut(2).zip(mixed.to_be_bytes()) {
+    for (place, byte) in text.chunks_exact_mut(2).zip(mixed(space, index).to_be_bytes()) {
         place.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
     }
     text
 }
 
-/// The value stored under every key of one length.
+/// A key of any length: the end of [`key`], and before it, as in most applications, what all keys begin with.
+fn write_key(space: u64, index: u64, bytes: usize, out: &mut Vec<u8>) {
+    let key = key(space, index);
+    out.clear();
+    out.resize(bytes.saturating_sub(KEY_BYTES), b'k');
+    out.extend_from_slice(&key[KEY_BYTES.saturating_sub(bytes)..]);
+}
+
+/// The text whose beginning is the value of every key.
 pub(crate) fn value(bytes: usize) -> Vec<u8> {
     b"The quick brown fox jumps over the lazy dog. ".iter().copied().cycle().take(bytes).collect()
 }
@@ -115,8 +175,13 @@ struct Run<'a> {
     depth: u64,
     until: Until,
     began: u64,
+    /// The longest value; the others are its beginnings.
     value: Vec<u8>,
-    reply: Vec<u8>,
+    key: Vec<u8>,
+    /// Length of the answer to a request for a value of no bytes.
+    empty_reply: usize,
+    /// How every answer ends.
+    tail: Vec<u8>,
     next_key: u64,
     seen: Seen,
 }
@@ -151,12 +216,16 @@ impl Load {
 
     /// Sends requests until the end and waits for the last answer.
     pub(crate) fn run(&mut self, workload: &Workload, depth: u64, until: Until) -> Result<Seen> {
-        let value = value(workload.value_bytes);
-        let reply = self.protocol.reply(workload.operation, &key(workload.space, 0), &value);
+        let value = value(workload.sizes.longest());
+        let mut key = Vec::new();
+        write_key(workload.space, 0, workload.key_bytes, &mut key);
+        let reply = |value: &[u8]| self.protocol.reply(workload.operation, &key, value);
+        let empty_reply = reply(b"").len();
+        let tail = tail(&reply(&value), workload.sizes);
         let seen = Seen { operations: 0, wall_ns: 0, load_cpu_ns: 0, latency: Histogram::default() };
         let cpu = clock::thread_cpu_ns();
         let began = clock::now_ns();
-        let mut run = Run { workload, depth, until, began, value, reply, next_key: 0, seen };
+        let mut run = Run { workload, depth, until, began, value, key, empty_reply, tail, next_key: 0, seen };
         let mut busy = 0;
         for index in 0..self.peers.len() {
             busy += usize::from(self.send_batch(index, &mut run)?);
@@ -189,13 +258,17 @@ impl Load {
             return Ok(false);
         }
         peer.batch.clear();
+        peer.missing = 0;
+        let operation = run.workload.operation;
         for _ in 0..count {
             let number = run.next_key(&mut self.random);
-            let key = key(run.workload.space, number);
-            self.protocol.request(run.workload.operation, &key, &run.value, &mut peer.batch);
+            write_key(run.workload.space, number, run.workload.key_bytes, &mut run.key);
+            let bytes = run.workload.value_bytes(number);
+            let value = run.value.get(..bytes).unwrap_or_default();
+            self.protocol.request(operation, &run.key, value, &mut peer.batch);
+            peer.missing += self.protocol.reply_bytes(operation, run.empty_reply, bytes);
         }
         run.seen.operations += count;
-        peer.missing = run.reply.len() * usize::try_from(count).unwrap_or(usize::MAX);
         peer.sent = 0;
         peer.began = now;
         peer.write(&self.poll, index)?;
@@ -251,8 +324,9 @@ impl Peer {
             return Err(unexpected(bytes));
         };
         self.missing = missing;
-        let tail = run.reply.len().min(5).min(bytes.len());
-        if missing == 0 && bytes[bytes.len() - tail..] != run.reply[run.reply.len() - tail..] {
+        // The end may have come in two pieces.
+        let tail = &run.tail[run.tail.len().saturating_sub(bytes.len())..];
+        if missing == 0 && !bytes.ends_with(tail) {
             return Err(unexpected(bytes));
         }
         Ok(())
@@ -280,6 +354,12 @@ impl Run<'_> {
     }
 }
 
+/// How every answer ends: five bytes where all values are alike, otherwise the two behind a value.
+fn tail(reply: &[u8], sizes: Sizes) -> Vec<u8> {
+    let bytes = if matches!(sizes, Sizes::Fixed(_)) { 5 } else { 2 };
+    reply[reply.len().saturating_sub(bytes)..].to_vec()
+}
+
 fn unexpected(bytes: &[u8]) -> Failure {
     let start = bytes.get(..bytes.len().min(60)).unwrap_or_default();
     Failure::new(format!("unexpected answer: {}", start.escape_ascii()))
@@ -289,7 +369,32 @@ fn unexpected(bytes: &[u8]) -> Failure {
 mod tests {
     use std::collections::HashSet;
 
-    use super::key;
+    use super::{KEY_BYTES, Sizes, Workload, geometric, key, write_key};
+    use crate::protocol::Operation;
+
+    #[test]
+    fn keys_of_all_lengths_end_alike() {
+        for bytes in [10, KEY_BYTES, 17, 250, 1_000] {
+            let mut text = Vec::new();
+            write_key(3, 5, bytes, &mut text);
+            assert_eq!(text.len(), bytes);
+            assert!(text.ends_with(&key(3, 5)[6..]));
+        }
+    }
+
+    #[test]
+    fn geometric_sizes_have_their_mean_and_stay_with_their_key() {
+        let base = Workload::fixed(Operation::Get, 0, 1, 2);
+        let workload = Workload { sizes: Sizes::Geometric(1_000), ..base };
+        let sizes: Vec<usize> = (0..20_000).map(|index| workload.value_bytes(index)).collect();
+        let mean = sizes.iter().sum::<usize>() as f64 / sizes.len() as f64;
+        assert!((970.0..1_030.0).contains(&mean), "mean {mean}");
+        // A geometric distribution's median is 0.69 of its mean.
+        let short = sizes.iter().filter(|&&size| size <= 693).count();
+        assert!((9_700..10_300).contains(&short), "{short} below the median");
+        assert_eq!(workload.value_bytes(17), workload.value_bytes(17));
+        assert_eq!((geometric(1_000, 0), workload.sizes.longest()), (1, 16_000));
+    }
 
     #[test]
     fn keys_do_not_collide() {

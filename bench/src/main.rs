@@ -7,6 +7,7 @@
 //! Peers are measured in turn with us, repetition by repetition, and a [`report::Report`] keeps every figure
 //! and shows medians, ratios and their spread.
 //!
+//!     sqlcached-bench experiments                # the experiments of the papers, drawn, below twenty minutes
 //!     sqlcached-bench entry                      # the entry figures, below five minutes
 //!     sqlcached-bench sql                        # the PostgreSQL door beside PostgreSQL and memcached
 //!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
@@ -25,12 +26,16 @@ mod cores;
 mod demo;
 mod door;
 mod entry;
+mod experiments;
 mod failure;
+mod figures;
 mod histogram;
 mod inside;
 mod load;
 mod machine;
+mod mariadb;
 mod pages;
+mod plot;
 mod policy;
 mod postgres;
 mod protocol;
@@ -66,6 +71,8 @@ enum Command {
     Inside(inside::Options),
     /// The SQL layer beside plain SQLite's in-memory tables, in this process.
     Sqlite(sqlite::Options),
+    /// The experiments of the papers beside today's systems, with plots.
+    Experiments(experiments::Options),
     /// Statements through the PostgreSQL door beside PostgreSQL and memcached.
     Sql(door::Options),
     /// Reads in shared memory beside LMDB and memcached.
@@ -97,6 +104,7 @@ fn main() -> ExitCode {
         Command::Sql(options) => door::run(&options),
         Command::Shared(options) => shared::run(&options),
         Command::Restart(options) => restart::run(&options),
+        Command::Experiments(options) => experiments::run(&options),
         Command::Simulate(simulation) => simulate(&simulation),
     };
     match done {

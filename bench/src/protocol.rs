@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use crate::address::Stream;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::postgres;
 
 /// What a server speaks.
@@ -18,6 +18,9 @@ pub(crate) enum Protocol {
     Resp,
     /// PostgreSQL's, with prepared statements on the rows of one table.
     Postgres,
+    /// MariaDB's. The load program does not speak it.
+    #[value(skip)]
+    MariaDb,
 }
 
 /// What is asked for.
@@ -45,6 +48,7 @@ impl Protocol {
         match self {
             Self::Memcached | Self::Resp => Ok(stream),
             Self::Postgres => postgres::open(stream),
+            Self::MariaDb => Err(Failure::new("the load program does not speak MariaDB's protocol")),
         }
     }
 
@@ -52,6 +56,8 @@ impl Protocol {
     pub(crate) fn request(self, operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         match (self, operation) {
             (Self::Postgres, operation) => return postgres::request(operation, key, value, out),
+            // No connection was opened.
+            (Self::MariaDb, _) => return,
             (Self::Memcached, Operation::Get) => {
                 out.extend_from_slice(b"get ");
                 out.extend_from_slice(key);
@@ -82,6 +88,7 @@ impl Protocol {
         let mut reply = Vec::new();
         match (self, operation) {
             (Self::Postgres, operation) => return postgres::reply(operation, value),
+            (Self::MariaDb, _) => {}
             (Self::Memcached, Operation::Get) => {
                 reply.extend_from_slice(b"VALUE ");
                 reply.extend_from_slice(key);
@@ -98,6 +105,19 @@ impl Protocol {
             (Self::Resp, Operation::Set) => reply.extend_from_slice(b"+OK\r\n"),
         }
         reply
+    }
+
+    /// The length of that answer, `empty` being its length for a value of no bytes.
+    pub(crate) fn reply_bytes(self, operation: Operation, empty: usize, value_bytes: usize) -> usize {
+        match (self, operation) {
+            (_, Operation::Set) => empty,
+            (Self::Postgres | Self::MariaDb, Operation::Get) => empty + value_bytes,
+            // The value's length stands before it in decimal; zero has one digit too.
+            (Self::Memcached | Self::Resp, Operation::Get) => {
+                let more_digits = value_bytes.checked_ilog10().unwrap_or(0);
+                empty + value_bytes + usize::try_from(more_digits).unwrap_or(0)
+            }
+        }
     }
 }
 
@@ -129,6 +149,19 @@ mod tests {
             protocol.request(operation, b"k", b"vv", &mut bytes);
             assert_eq!(bytes, request);
             assert_eq!(protocol.reply(operation, b"k", b"vv"), reply);
+        }
+    }
+
+    #[test]
+    fn the_length_of_an_answer_is_known_without_putting_it_together() {
+        for protocol in [Protocol::Memcached, Protocol::Resp, Protocol::Postgres] {
+            for operation in [Operation::Get, Operation::Set] {
+                let empty = protocol.reply(operation, b"key", b"").len();
+                for size in [0, 1, 9, 10, 99, 100, 12_345] {
+                    let whole = protocol.reply(operation, b"key", &vec![b'v'; size]).len();
+                    assert_eq!(protocol.reply_bytes(operation, empty, size), whole, "{protocol:?} {size}");
+                }
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Results: shown while they come, and kept as CSV (every repetition) and Markdown (medians).
+//! Results: shown while they come, and kept as CSV (every repetition), Markdown (medians) and SVG.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,8 +11,12 @@ use crate::failure::{Context, Result};
 #[derive(Debug)]
 pub(crate) struct Report {
     name: &'static str,
+    /// The day and the time of day at which it began: the name of its folder, and a part of its files' names.
+    began: (String, String),
     csv: String,
     markdown: String,
+    /// Name and content of each picture.
+    pictures: Vec<(String, String)>,
 }
 
 /// One figure of one repetition, as a row of the CSV file.
@@ -33,7 +37,13 @@ pub(crate) struct Figure<'a> {
 impl Report {
     /// An empty report of this name.
     pub(crate) fn new(name: &'static str) -> Self {
-        Self { name, csv: "line,server,repetition,metric,value\n".into(), markdown: String::new() }
+        Self {
+            name,
+            began: clock::today(),
+            csv: "line,server,repetition,metric,value\n".into(),
+            markdown: String::new(),
+            pictures: Vec::new(),
+        }
     }
 
     /// Adds a paragraph, and shows it.
@@ -53,7 +63,15 @@ impl Report {
     pub(crate) fn figure(&mut self, figure: &Figure<'_>) {
         let Figure { line, server, repetition, metric, value } = figure;
         // A write to a string cannot fail.
+        let (line, server) = (quoted(line), quoted(server));
         let _ = writeln!(self.csv, "{line},{server},{repetition},{metric},{value}");
+    }
+
+    /// Adds a picture below what was said last.
+    pub(crate) fn picture(&mut self, name: &str, svg: String) {
+        let file = format!("{}-{}-{name}.svg", self.name, self.began.1);
+        let _ = writeln!(self.markdown, "\n![{name}]({file})");
+        self.pictures.push((file, svg));
     }
 
     /// Adds a table whose columns are as wide as their widest cell, and shows it.
@@ -75,15 +93,36 @@ impl Report {
         self.say(&format!("\n{text}"));
     }
 
-    /// Writes both files below `folder/<date>/` and returns the Markdown's path.
+    /// Writes all files below `folder/<date>/` and returns the Markdown's path. What was written before of this
+    /// report is replaced.
     pub(crate) fn write(&self, folder: &Path) -> Result<PathBuf> {
-        let (date, time) = clock::today();
+        let (date, time) = &self.began;
         let folder = folder.join(date);
         fs::create_dir_all(&folder).context(|| folder.display().to_string())?;
         let markdown = folder.join(format!("{}-{time}.md", self.name));
         let csv = folder.join(format!("{}-{time}.csv", self.name));
         fs::write(&markdown, &self.markdown).context(|| markdown.display().to_string())?;
         fs::write(&csv, &self.csv).context(|| csv.display().to_string())?;
+        for (name, svg) in &self.pictures {
+            let path = folder.join(name);
+            fs::write(&path, svg).context(|| path.display().to_string())?;
+        }
         Ok(markdown)
+    }
+}
+
+/// A field of a CSV file: in quotes where it holds a comma.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_comma_does_not_make_a_column() {
+        assert_eq!(quoted("memcached"), "memcached");
+        assert_eq!(quoted("memcached, \"piped\""), "\"memcached, \"\"piped\"\"\"");
     }
 }

@@ -1,5 +1,7 @@
 //! Servers: started on a free port, asked for their processor time and memory, stopped at the end.
 
+mod mariadb;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -7,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
+
+use hashbrown::HashMap;
 
 use crate::address::Address;
 use crate::client::Client;
@@ -40,6 +44,8 @@ pub(crate) enum Kind {
     Redis,
     /// The system's PostgreSQL 15.
     PostgreSql,
+    /// The system's MariaDB.
+    MariaDb,
 }
 
 /// Where Debian has the programs of PostgreSQL's server.
@@ -55,6 +61,7 @@ impl Kind {
             Self::Memcached => "memcached",
             Self::Redis => "redis",
             Self::PostgreSql => "postgresql",
+            Self::MariaDb => "mariadb",
         }
     }
 
@@ -64,6 +71,7 @@ impl Kind {
             Self::Memcached => Path::new("memcached"),
             Self::Redis => Path::new("redis-server"),
             Self::PostgreSql => Path::new("/usr/lib/postgresql/15/bin/postgres"),
+            Self::MariaDb => Path::new("mariadbd"),
         }
     }
 
@@ -72,6 +80,7 @@ impl Kind {
             Self::Sqlcached { .. } | Self::Memcached => Protocol::Memcached,
             Self::Redis => Protocol::Resp,
             Self::PostgreSql => Protocol::Postgres,
+            Self::MariaDb => Protocol::MariaDb,
         }
     }
 
@@ -94,12 +103,14 @@ pub(crate) struct Setup {
     pub(crate) cores: Cores,
     /// Whether a server of ours opens its PostgreSQL door.
     pub(crate) sql_door: bool,
+    /// Threads that answer memcached's requests.
+    pub(crate) threads: usize,
 }
 
 impl Setup {
     /// A memory limit, the rest as every experiment has it.
     pub(crate) fn new(memory_mib: u64, cores: Cores) -> Self {
-        Self { memory_mib, extra: Vec::new(), cores, sql_door: false }
+        Self { memory_mib, extra: Vec::new(), cores, sql_door: false, threads: 1 }
     }
 }
 
@@ -125,6 +136,10 @@ pub(crate) struct Server {
     arena: Option<PathBuf>,
     directory: Option<PathBuf>,
 }
+
+/// Run time of a server's threads by their ids, in nanoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Cpu(HashMap<u64, u64>);
 
 /// What a server holds of the machine's memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -156,6 +171,7 @@ impl Server {
         };
         let mut command = match kind {
             Kind::PostgreSql => postgresql(&directory)?,
+            Kind::MariaDb => mariadb::prepare(&directory)?,
             _ => Command::new(kind.program()),
         };
         match kind {
@@ -164,6 +180,7 @@ impl Server {
                 command.arg("--sql-port").arg(sql.map_or(0, |address| address.port()).to_string());
             }
             Kind::PostgreSql => postgresql_arguments(&mut command, port, &directory),
+            Kind::MariaDb => mariadb::arguments(&mut command, port, &socket, &directory),
             Kind::Memcached => memcached_arguments(&mut command, setup, port),
             Kind::Redis => redis_arguments(&mut command, setup, port, &socket, &directory),
         }
@@ -251,12 +268,28 @@ impl Server {
         self.socket.as_ref().unwrap_or(&self.address)
     }
 
-    /// Run time of all its threads in nanoseconds, once it has gone to sleep.
+    /// Run time of all its threads in nanoseconds, once it has gone to sleep. Where threads or processes end meanwhile,
+    /// [`Server::cpu_since`] knows better.
     pub(crate) fn cpu_ns(&self) -> Result<u64> {
+        Ok(self.cpu()?.0.values().sum())
+    }
+
+    /// Run time of each of its threads, once it has gone to sleep.
+    pub(crate) fn cpu(&self) -> Result<Cpu> {
         thread::sleep(SETTLE);
-        let own = threads_cpu_ns(self.pid)?;
-        // A server of processes: one that has ended meanwhile is left out.
-        Ok(own + self.children().into_iter().filter_map(|child| threads_cpu_ns(child).ok()).sum::<u64>())
+        let mut threads = HashMap::new();
+        threads_cpu_ns(self.pid, &mut threads)?;
+        for child in self.children() {
+            // A server of processes: one that has ended meanwhile is left out.
+            let _ = threads_cpu_ns(child, &mut threads);
+        }
+        Ok(Cpu(threads))
+    }
+
+    /// What its threads ran since then, in nanoseconds. A thread that ended is left out with all that it ever ran.
+    pub(crate) fn cpu_since(&self, before: &Cpu) -> Result<u64> {
+        let now = self.cpu()?.0;
+        Ok(now.iter().map(|(thread, ns)| ns.saturating_sub(before.0.get(thread).copied().unwrap_or(0))).sum())
     }
 
     /// The processes that it started and that run.
@@ -304,16 +337,18 @@ impl Drop for Server {
     }
 }
 
-/// Run time of all threads of a process in nanoseconds.
-fn threads_cpu_ns(pid: u32) -> Result<u64> {
+/// Run time of each thread of a process in nanoseconds.
+fn threads_cpu_ns(pid: u32, threads: &mut HashMap<u64, u64>) -> Result<()> {
     let tasks = format!("/proc/{pid}/task");
-    let mut total = 0;
     for task in fs::read_dir(&tasks).context(|| tasks.clone())? {
+        let task = task?;
+        let thread = task.file_name().to_str().and_then(|name| name.parse().ok()).unwrap_or(0);
         // A thread that ended between the listing and the reading is left out.
-        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
-        total += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+        let Ok(text) = fs::read_to_string(task.path().join("schedstat")) else { continue };
+        let ns = text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        threads.insert(thread, ns);
     }
-    Ok(total)
+    Ok(())
 }
 
 /// The server, over a cluster made in this folder. It refuses to run as root.
@@ -366,13 +401,15 @@ fn postgresql_arguments(command: &mut Command, port: SocketAddr, directory: &Pat
 }
 
 fn sqlcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr, socket: &Path, arena: &Path) {
-    command.args(["-t", "1", "-c", "2048", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
+    command.arg("-t").arg(setup.threads.to_string());
+    command.args(["-c", "2048", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
     command.arg("-m").arg(setup.memory_mib.to_string());
     command.arg("-s").arg(socket).arg("--arena").arg(arena);
 }
 
 fn memcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr) {
-    command.args(["-t", "1", "-c", "2048", "-U", "0", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
+    command.arg("-t").arg(setup.threads.to_string());
+    command.args(["-c", "2048", "-U", "0", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
     command.arg("-m").arg(setup.memory_mib.to_string());
     if rustix::process::geteuid().is_root() {
         command.args(["-u", "root"]);

@@ -43,12 +43,8 @@ pub(crate) struct Options {
 /// Fills, runs, prints.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let server = Server::running(&options.server, options.protocol)?;
-    let workload = Workload {
-        operation: options.operation,
-        value_bytes: options.value_bytes,
-        keys: options.keys,
-        space: options.value_bytes as u64,
-    };
+    let space = options.value_bytes as u64;
+    let workload = Workload::fixed(options.operation, options.value_bytes, options.keys, space);
     if !options.filled {
         Load::connect(&server.address, server.protocol, 4)?.fill(&workload)?;
     }

@@ -28,7 +28,7 @@ struct Subject<'s> {
 /// Measures both lines and adds the table.
 pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let servers = bench.start(&bench.everyone(), report);
-    let workload = Workload { operation: Operation::Get, value_bytes: VALUE_BYTES, keys: ROWS, space: 3 };
+    let workload = Workload::fixed(Operation::Get, VALUE_BYTES, ROWS, 3);
     for server in &servers {
         fill(server, &workload, report)?;
     }

@@ -41,7 +41,7 @@ fn measure(server: &Server, report: &mut Report) -> Result<Vec<String>> {
     let mut client = Client::connect(&server.address)?;
     let own_before = client.stat("bytes")?;
     let before = server.memory()?;
-    let workload = Workload { operation: Operation::Set, value_bytes: VALUE_BYTES, keys: ROWS, space: 7 };
+    let workload = Workload::fixed(Operation::Set, VALUE_BYTES, ROWS, 7);
     Load::connect(&server.address, server.protocol, 4)?.fill(&workload)?;
     let after = server.memory()?;
     let own =

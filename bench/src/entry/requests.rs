@@ -1,9 +1,10 @@
 //! CPU of the server for one request: unpipelined beside memcached, pipelined beside Redis.
 
 use crate::failure::Result;
-use crate::load::{Load, Seen, Shape, Until, Workload};
+use crate::figures::Figures;
+use crate::load::{Load, Shape, Sizes, Until, Workload};
 use crate::protocol::Operation;
-use crate::report::{Figure, Report};
+use crate::report::Report;
 use crate::server::{Kind, Server};
 use crate::summary::{Summary, digits, thousands};
 
@@ -13,8 +14,6 @@ use super::Bench;
 const CONNECTIONS: usize = 50;
 /// Memory limit of each server.
 const MEMORY_MIB: u64 = 1024;
-/// The load runs so long before it counts.
-const WARM_UP_NS: u64 = 50_000_000;
 
 /// Every key is set so many times before anything is measured: a first fill is mostly the kernel's work of finding and
 /// clearing pages, and a server that writes a log has its garbage collection running only then.
@@ -33,16 +32,6 @@ struct Subject<'s> {
     figures: Vec<Figures>,
 }
 
-/// One repetition.
-#[derive(Clone, Copy, Debug)]
-struct Figures {
-    server_ns: f64,
-    load_ns: f64,
-    per_second: f64,
-    p50_us: f64,
-    p99_us: f64,
-}
-
 /// One line of the experiment.
 #[derive(Clone, Debug)]
 struct Line {
@@ -52,8 +41,8 @@ struct Line {
 
 impl Line {
     fn name(&self) -> String {
-        let Workload { operation, value_bytes, .. } = self.workload;
-        format!("{} {value_bytes} B pipeline {}", operation.word(), self.shape.depth)
+        let Workload { operation, sizes: Sizes::Fixed(bytes) | Sizes::Geometric(bytes), .. } = self.workload;
+        format!("{} {bytes} B pipeline {}", operation.word(), self.shape.depth)
     }
 }
 
@@ -93,7 +82,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 
 fn workload(operation: Operation, size: usize) -> Workload {
     let (value_bytes, keys) = SIZES[size];
-    Workload { operation, value_bytes, keys, space: size as u64 }
+    Workload::fixed(operation, value_bytes, keys, size as u64)
 }
 
 fn lines(depth: u64) -> Vec<Line> {
@@ -133,7 +122,7 @@ fn measure(
             let index = (turn + repetition) % subjects.len();
             if let Some(subject) = subjects.get_mut(index) {
                 let figures = subject.measure(line, bench.slice_ns)?;
-                keep(&line.name(), &subject.server.label, repetition, &figures, report);
+                figures.keep(&line.name(), &subject.server.label, repetition, report);
                 subject.figures.push(figures);
             }
         }
@@ -152,11 +141,8 @@ fn measure(
 
 impl Subject<'_> {
     fn measure(&mut self, line: &Line, slice_ns: u64) -> Result<Figures> {
-        self.load.run(&line.workload, line.shape.depth, Until::Elapsed(WARM_UP_NS))?;
-        let before = self.server.cpu_ns()?;
-        let seen = self.load.run(&line.workload, line.shape.depth, Until::Elapsed(slice_ns))?;
-        let cpu = self.server.cpu_ns()? - before;
-        Ok(Figures::of(&seen, cpu))
+        let until = Until::Elapsed(slice_ns);
+        Figures::measure(self.server, &mut self.load, &line.workload, line.shape.depth, until)
     }
 
     fn summary(&self, figure: impl Fn(&Figures) -> f64) -> Summary {
@@ -165,32 +151,6 @@ impl Subject<'_> {
 
     fn column(&self, figure: impl Fn(&Figures) -> f64) -> Vec<f64> {
         self.figures.iter().map(figure).collect()
-    }
-}
-
-impl Figures {
-    fn of(seen: &Seen, server_cpu_ns: u64) -> Self {
-        let operations = seen.operations.max(1) as f64;
-        Self {
-            server_ns: server_cpu_ns as f64 / operations,
-            load_ns: seen.load_cpu_ns as f64 / operations,
-            per_second: operations / crate::clock::seconds(seen.wall_ns),
-            p50_us: seen.latency.percentile(0.5) as f64 / 1e3,
-            p99_us: seen.latency.percentile(0.99) as f64 / 1e3,
-        }
-    }
-}
-
-fn keep(line: &str, server: &str, repetition: usize, figures: &Figures, report: &mut Report) {
-    let metrics = [
-        ("server_cpu_ns", figures.server_ns),
-        ("load_cpu_ns", figures.load_ns),
-        ("per_second", figures.per_second),
-        ("p50_us", figures.p50_us),
-        ("p99_us", figures.p99_us),
-    ];
-    for (metric, value) in metrics {
-        report.figure(&Figure { line, server, repetition, metric, value });
     }
 }
 

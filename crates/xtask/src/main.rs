@@ -45,7 +45,7 @@ impl Outcome {
 }
 
 const USAGE: &str =
-    "usage: cargo xtask ci [step...] | tidy | tools | install-client [--debug] PREFIX [DESTDIR]";
+    "usage: cargo xtask ci [step...] | tidy | tools [--bench] | install-client [--debug] PREFIX [DESTDIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,6 +55,10 @@ fn main() -> ExitCode {
         ["tidy"] => ci::run(&["fmt", "tidy", "arrows", "licences", "links"]),
         ["tools"] => said("tools", tools::install()),
         ["install-client", places @ ..] => said("install-client", install::run(places)),
+        ["tools", "--bench"] => {
+            tools::install_peers();
+            true
+        }
         _ => {
             eprintln!("{USAGE}");
             false

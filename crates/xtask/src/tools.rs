@@ -37,6 +37,23 @@ const FILES: &[(&str, &str)] = &[
     ("/usr/lib/python3/dist-packages/pylibmc/__init__.py", "python3-pylibmc"),
 ];
 
+/// The servers that experiments compare with: a file of each, and its Debian package. Tests need not all of them.
+const PEERS: &[(&str, &str)] = &[
+    ("/usr/bin/memcached", "memcached"),
+    ("/usr/bin/redis-server", "redis-server"),
+    ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
+    ("/usr/sbin/mariadbd", "mariadb-server-core"),
+];
+
+/// Makes sure of the servers that experiments compare with. The experiments skip one that cannot be had.
+pub(crate) fn install_peers() {
+    for (file, package) in PEERS.iter().filter(|(file, _)| !Path::new(file).exists()) {
+        if let Err(why) = apt_install(&[package]) {
+            println!("{file} is missing: {why}");
+        }
+    }
+}
+
 /// Makes sure of every program, then of the packages that languages have registries of their own for.
 pub(crate) fn install() -> Result<(), String> {
     let programs = PROGRAMS.iter().filter(|(program, _)| !on_path(program));
