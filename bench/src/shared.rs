@@ -142,7 +142,7 @@ impl Lmdb {
         let directory = PathBuf::from(format!("/dev/shm/sqlcached-bench-lmdb-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
         let map_bytes =
-            usize::try_from(rows).unwrap_or(usize::MAX / 4096) * (value.len() + 200) * 2 + (64 << 20);
+            usize::try_from(rows).unwrap_or(usize::MAX / 4096) * (value.len() + 200) * 4 + (256 << 20);
         let environment = lmdb::Environment::new()
             .set_map_size(map_bytes)
             .set_flags(lmdb::EnvironmentFlags::NO_SYNC)
