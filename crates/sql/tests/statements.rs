@@ -69,6 +69,21 @@ fn a_row_is_looked_for_in_a_query_of_other_types() {
     assert!(plan.contains("t_ab (a=? AND b=?)"), "{plan}");
 }
 
+/// A join whose rows nobody asked for was left out, as if each number met one text at most.
+#[test]
+fn a_unique_text_is_not_unique_as_a_number() {
+    both(&[
+        "CREATE TABLE n (a INT)",
+        "CREATE TABLE t (b TEXT PRIMARY KEY)",
+        "CREATE TABLE s (c TEXT UNIQUE)",
+        "INSERT INTO n VALUES (1), (2)",
+        "INSERT INTO t VALUES ('1'), ('1.0'), ('x')",
+        "INSERT INTO s VALUES ('1'), ('1.0'), ('x')",
+        "SELECT a FROM n LEFT JOIN t ON n.a = t.b ORDER BY a",
+        "SELECT a FROM n LEFT JOIN s ON n.a = s.c ORDER BY a",
+    ]);
+}
+
 #[test]
 fn an_index_is_asked_for_by_name() {
     let script = [
@@ -82,6 +97,8 @@ fn an_index_is_asked_for_by_name() {
         "SELECT k FROM t INDEXED BY t_b WHERE a = 1 AND b = 'x'",
         "SELECT k FROM t AS s INDEXED BY t_b WHERE s.a = 1 ORDER BY s.k",
         "SELECT k FROM t s NOT INDEXED WHERE s.a = 1 ORDER BY k",
+        // Each side of the OR was looked up, and then thrown away.
+        "SELECT k FROM t NOT INDEXED WHERE k = NULL OR k IS 2",
         "SELECT k FROM t INDEXED BY absent",
         "SELECT k FROM t INDEXED BY t_some WHERE a = 1",
         "SELECT k FROM t INDEXED BY t_some WHERE b = 'x' AND a > 0 ORDER BY k",

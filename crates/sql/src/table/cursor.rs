@@ -25,6 +25,8 @@ pub(crate) struct TableCursor {
     source: Source,
     row: RowBuf,
     at_end: bool,
+    /// What `INDEXED BY` put behind the arguments. The plan answers for it, but within an OR SQLite checks it again.
+    forced: i64,
 }
 
 /// Where the rows come from.
@@ -50,7 +52,7 @@ enum Source {
 
 impl TableCursor {
     pub(super) fn new(module: &Rc<TableModule>) -> Self {
-        Self { module: Rc::clone(module), source: Source::Empty, row: RowBuf::new(), at_end: true }
+        Self { module: Rc::clone(module), source: Source::Empty, row: RowBuf::new(), at_end: true, forced: 0 }
     }
 
     fn source(&self, plan: &Plan, arguments: &Arguments<'_>) -> Result<Source, String> {
@@ -212,7 +214,9 @@ impl TableCursor {
         let uncommitted = row.is_uncommitted();
         let age = || if uncommitted { 0 } else { i64::from(store.age_ticks(row.stamp())) };
         output.set(match head {
-            Head::List | Head::Pick | Head::Row => ValueRef::Null,
+            // Nobody but the check of a forced index asks for it.
+            Head::List => ValueRef::Integer(self.forced),
+            Head::Pick | Head::Row => ValueRef::Null,
             // It gets one when it is committed.
             Head::Cas if uncommitted => ValueRef::Null,
             Head::Ttl => seconds_left(module, row.expiry(), age),
@@ -255,6 +259,11 @@ fn next_in_ranges(
 impl Cursor for TableCursor {
     fn filter(&mut self, plan: i32, arguments: &Arguments<'_>) -> Result<(), String> {
         let plan = self.module.plan(plan).ok_or("a plan is not known")?;
+        if let Some(ValueRef::Integer(last)) =
+            arguments.len().checked_sub(1).map(|last| arguments.value_ref(last))
+        {
+            self.forced = last;
+        }
         self.source = self.source(&plan, arguments)?;
         self.at_end = !self.advance()?;
         Ok(())

@@ -343,6 +343,13 @@ impl Planner<'_, '_> {
         }
     }
 
+    /// Whether a column's texts may equal one number: '1' and '1.0' are two keys, and both are 1 where SQLite compares
+    /// them with a number. Such a key is no promise of one row, on which SQLite would leave out whole joins.
+    fn holds_text(&self, column: Option<usize>) -> bool {
+        let kind = |column: usize| self.table.def().columns.get(column).map(|column| column.kind);
+        matches!(column.and_then(kind), Some(ColumnKind::Text | ColumnKind::Any))
+    }
+
     /// By the whole primary key.
     fn by_key(&self) -> Option<Choice> {
         let key = &self.table.def().primary_key;
@@ -358,7 +365,7 @@ impl Planner<'_, '_> {
         let names: Vec<String> =
             columns.iter().map(|column| format!("{}=?", self.column_name(*column))).collect();
         let values = combinations(&equals);
-        let unique = values == 1;
+        let unique = values == 1 && !columns.iter().any(|column| self.holds_text(*column));
         Some(Choice {
             plan: Plan::Key(KeyPlan { columns: equals }),
             words: format!("{}_pkey ({})", self.table.name(), names.join(" AND ")),
@@ -411,14 +418,15 @@ impl Planner<'_, '_> {
             // Writing to a String cannot fail.
             let _ = write!(text, " ({})", words.join(" AND "));
         }
-        let unique = index.def().unique
+        let single = index.def().unique
             && plan.equal.len() == columns.len()
             && values == 1
             && plan.equal.iter().all(|equal| !equal.null_matches);
+        let unique = single && !columns.iter().any(|column| self.holds_text(Some(*column)));
         Some(Choice {
             plan: Plan::Index(plan),
             words: text,
-            rows: if unique { 1 } else { rows },
+            rows: if single { 1 } else { rows },
             cost: cost::DESCENT * values as f64 + cost::INDEXED_ROW * rows as f64,
             unique,
             ordered,
