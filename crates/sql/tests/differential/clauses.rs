@@ -208,14 +208,15 @@ impl World {
         format!("INSERT INTO {name} VALUES {row} {} RETURNING *", clauses.join(" "))
     }
 
-    /// Each row meets at most one of the other table's.
+    /// A row may meet several of the other table's ('1' and '1.0' are one number): which of them it takes is up to the
+    /// implementation, so all of them bring the same.
     fn update_from(&mut self, at: usize) -> String {
         let name = self.tables[at].name.clone();
         let other = 1 - at;
         let (own, join, inner) = (self.bare(at), self.bare(other), self.tables[other].name.clone());
         match self.free_column(at) {
             Some(column) => format!(
-                "UPDATE {name} SET {} = {} FROM (SELECT {join} AS j, count(*) AS n FROM {inner} GROUP BY {join}) AS v WHERE v.j = {name}.{own}",
+                "UPDATE {name} SET {} = {} FROM (SELECT {join} AS j, count(*) > 0 AS n FROM {inner} GROUP BY {join}) AS v WHERE v.j = {name}.{own}",
                 column.name,
                 if column.kind == "INT" { "v.n".to_owned() } else { self.value_for(&column) },
             ),
