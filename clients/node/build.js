@@ -9,7 +9,7 @@ const headers = require('node-api-headers').include_dir
 
 const words = (text) => text.split(/\s+/).filter(Boolean)
 
-function library(...questions) {
+function pkgConfig(...questions) {
   try {
     return words(execFileSync('pkg-config', [...questions, 'sqlcached'], { encoding: 'utf8' }))
   } catch {
@@ -21,6 +21,6 @@ function library(...questions) {
 mkdirSync(join(__dirname, 'build'), { recursive: true })
 const flags = ['-std=c11', '-fPIC', '-shared', '-Wall', '-Wextra', ...words(process.env.CFLAGS ?? '-O2')]
 const files = [join(__dirname, 'addon.c'), '-o', join(__dirname, 'build', 'sqlcached.node')]
-execFileSync(process.env.CC ?? 'cc', [...flags, `-I${headers}`, ...library('--cflags'), ...files, ...library('--libs')], {
+execFileSync(process.env.CC ?? 'cc', [...flags, `-I${headers}`, ...pkgConfig('--cflags'), ...files, ...pkgConfig('--libs')], {
   stdio: 'inherit',
 })

@@ -53,6 +53,10 @@ pub extern "C" fn sqlcached_version() -> *const c_char {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_open(options: *const RawOptions, client: *mut *mut Handle) -> c_int {
     guard(|| {
@@ -91,6 +95,10 @@ unsafe fn read_options(raw: &RawOptions) -> Result<Options, Failure> {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_close(client: *mut Handle) {
     // SAFETY: the caller's promise.
@@ -98,6 +106,10 @@ pub unsafe extern "C" fn sqlcached_close(client: *mut Handle) {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_get(
     client: *mut Handle,
@@ -116,6 +128,10 @@ pub unsafe extern "C" fn sqlcached_get(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_peek(
     client: *mut Handle,
@@ -134,6 +150,10 @@ pub unsafe extern "C" fn sqlcached_peek(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_claim(
     client: *mut Handle,
@@ -176,6 +196,10 @@ unsafe fn read(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_get_many(
     client: *mut Handle,
@@ -261,6 +285,10 @@ fn stored(done: bool) -> Status {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_set(
     client: *mut Handle,
@@ -280,6 +308,10 @@ pub unsafe extern "C" fn sqlcached_set(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_add(
     client: *mut Handle,
@@ -298,6 +330,10 @@ pub unsafe extern "C" fn sqlcached_add(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_cas(
     client: *mut Handle,
@@ -317,6 +353,10 @@ pub unsafe extern "C" fn sqlcached_cas(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_increment(
     client: *mut Handle,
@@ -336,6 +376,10 @@ pub unsafe extern "C" fn sqlcached_increment(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_delete(
     client: *mut Handle,

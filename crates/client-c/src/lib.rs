@@ -9,11 +9,6 @@
 //! header says, objects come from this library and were not freed, `length` bytes lie behind the pointer that goes with
 //! it, and the objects that the header gives to one thread at a time are used so.
 
-#![allow(
-    clippy::missing_safety_doc,
-    reason = "what each asks of its caller is said once, above, and in the header"
-)]
-
 pub mod client;
 pub mod error;
 pub mod pointer;

@@ -72,6 +72,10 @@ pub extern "C" fn sqlcached_row_new() -> *mut Columns {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_free(row: *mut Columns) {
     // SAFETY: the caller's promise.
@@ -79,6 +83,10 @@ pub unsafe extern "C" fn sqlcached_row_free(row: *mut Columns) {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_count(row: *const Columns) -> usize {
     // SAFETY: the caller's promise.
@@ -86,6 +94,10 @@ pub unsafe extern "C" fn sqlcached_row_count(row: *const Columns) -> usize {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_name(row: *const Columns, column: usize) -> *const c_char {
     // SAFETY: the caller's promise.
@@ -93,6 +105,10 @@ pub unsafe extern "C" fn sqlcached_row_name(row: *const Columns, column: usize) 
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_type(row: *const Columns, column: usize) -> c_int {
     // SAFETY: the caller's promise.
@@ -106,6 +122,10 @@ pub unsafe extern "C" fn sqlcached_row_type(row: *const Columns, column: usize) 
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_integer(row: *const Columns, column: usize) -> i64 {
     // SAFETY: the caller's promise.
@@ -116,6 +136,10 @@ pub unsafe extern "C" fn sqlcached_row_integer(row: *const Columns, column: usiz
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_real(row: *const Columns, column: usize) -> f64 {
     // SAFETY: the caller's promise.
@@ -126,6 +150,10 @@ pub unsafe extern "C" fn sqlcached_row_real(row: *const Columns, column: usize) 
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_row_data(
     row: *const Columns,

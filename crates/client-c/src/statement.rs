@@ -19,6 +19,10 @@ pub struct Answer {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_sql(
     client: *mut Handle,
@@ -59,6 +63,10 @@ pub extern "C" fn sqlcached_result_new() -> *mut Answer {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_free(result: *mut Answer) {
     // SAFETY: the caller's promise.
@@ -66,6 +74,10 @@ pub unsafe extern "C" fn sqlcached_result_free(result: *mut Answer) {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_count(result: *const Answer) -> usize {
     // SAFETY: the caller's promise.
@@ -73,6 +85,10 @@ pub unsafe extern "C" fn sqlcached_result_count(result: *const Answer) -> usize 
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_row(result: *const Answer, row: usize) -> *const Columns {
     // SAFETY: the caller's promise.
@@ -81,6 +97,10 @@ pub unsafe extern "C" fn sqlcached_result_row(result: *const Answer, row: usize)
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_result_changed(result: *const Answer) -> i64 {
     // SAFETY: the caller's promise.

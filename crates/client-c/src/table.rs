@@ -21,6 +21,10 @@ pub struct Opened {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_open(
     client: *mut Handle,
@@ -41,6 +45,10 @@ pub unsafe extern "C" fn sqlcached_table_open(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_free(table: *mut Opened) {
     // SAFETY: the caller's promise.
@@ -48,6 +56,10 @@ pub unsafe extern "C" fn sqlcached_table_free(table: *mut Opened) {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_get(
     table: *mut Opened,
@@ -65,6 +77,10 @@ pub unsafe extern "C" fn sqlcached_table_get(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_peek(
     table: *mut Opened,
@@ -82,6 +98,10 @@ pub unsafe extern "C" fn sqlcached_table_peek(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_wait(
     table: *mut Opened,
@@ -129,6 +149,10 @@ unsafe fn read(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_get_many(
     table: *mut Opened,
@@ -149,6 +173,10 @@ pub unsafe extern "C" fn sqlcached_table_get_many(
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_table_row(
     table: *mut Opened,

@@ -50,6 +50,10 @@ pub extern "C" fn sqlcached_value_new() -> *mut Value {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_free(value: *mut Value) {
     // SAFETY: the caller's promise.
@@ -57,6 +61,10 @@ pub unsafe extern "C" fn sqlcached_value_free(value: *mut Value) {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_data(value: *const Value, length: *mut usize) -> *const c_void {
     // SAFETY: the caller's promise.
@@ -68,6 +76,10 @@ pub unsafe extern "C" fn sqlcached_value_data(value: *const Value, length: *mut 
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_flags(value: *const Value) -> u32 {
     // SAFETY: the caller's promise.
@@ -75,6 +87,10 @@ pub unsafe extern "C" fn sqlcached_value_flags(value: *const Value) -> u32 {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_cas(value: *const Value) -> u64 {
     // SAFETY: the caller's promise.
@@ -82,6 +98,10 @@ pub unsafe extern "C" fn sqlcached_value_cas(value: *const Value) -> u64 {
 }
 
 /// See `sqlcached.h`.
+///
+/// # Safety
+///
+/// What every function of this library asks of its caller: [`crate`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlcached_value_renewal(value: *const Value) -> c_int {
     // SAFETY: the caller's promise.
