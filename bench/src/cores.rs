@@ -30,6 +30,14 @@ impl Cores {
         self.0.map_or(Ok(()), |(load, _)| pin(load))
     }
 
+    /// Lets the calling thread run on every core that the system lets it have, whatever it was pinned to.
+    pub(crate) fn release() -> Result<()> {
+        let mut set = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|core| set.set(core));
+        sched_setaffinity(None, &set)?;
+        Ok(())
+    }
+
     /// Runs `start` on the server's core, so that what it starts stays there.
     pub(crate) fn start_server<T>(self, start: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some((load, server)) = self.0 else { return start() };

@@ -1,0 +1,87 @@
+//! Reads and writes of rows in shared memory, as a process beside the daemon sees them: ours, LMDB on the same file
+//! system, memcached over a Unix socket, and what no such read can be faster than.
+//!
+//! In-process figures are processor time of the reading thread, so that other users of the machine count as little as
+//! they can; those of requests over a socket are wall time, since the time of a request is spent in two processes. Peers
+//! are measured in turn, slice by slice.
+
+mod lines;
+mod processes;
+mod readers;
+
+use std::path::PathBuf;
+
+use crate::failure::Result;
+use crate::machine::{self, Noise};
+use crate::report::Report;
+use crate::server::Kind;
+
+/// What `shared` is told.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// A build of ours, as PATH; without it the one beside this program.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// How many rows of 100 bytes.
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: u64,
+    /// How many rows of 1 KiB.
+    #[arg(long, default_value_t = 1 << 20)]
+    large_rows: u64,
+    /// Slices of each measurement; the median counts.
+    #[arg(long, default_value_t = 9)]
+    slices: usize,
+    /// Where the results go, in a folder named after the day.
+    #[arg(long, default_value = "bench/results", value_name = "DIR")]
+    results: PathBuf,
+    /// Read rows of this peer for a while, and print the reads, their processor time and their wall time.
+    #[arg(long, hide = true, value_name = "PEER:PATH")]
+    read_at: Option<String>,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Rows of 100 bytes.
+    pub(crate) rows: u64,
+    /// Rows of 1 KiB.
+    pub(crate) large_rows: u64,
+    /// Slices of each measurement.
+    pub(crate) slices: usize,
+    /// The most processes that read at once.
+    pub(crate) processes: usize,
+}
+
+/// As the command line says.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if let Some(peer) = &options.read_at {
+        return processes::read_for_another(peer);
+    }
+    let program = options.program.as_ref().map(|path| path.display().to_string());
+    let kind = crate::builds(&program.into_iter().collect::<Vec<_>>()).remove(0);
+    let Options { rows, large_rows, slices, .. } = *options;
+    let mut report = Report::new("shared");
+    report.say(&format!("# Shared memory\n\nMachine: {}.\n", machine::describe()));
+    let noise = Noise::sample();
+    measure(&kind, Extent { rows, large_rows, slices: slices.max(1), processes: 4 }, &mut report)?;
+    report.say(&format!("\nNoise: {}.", noise.since()));
+    println!("written: {}", report.write(&options.results)?.display());
+    Ok(())
+}
+
+/// All lines of one build of ours and its peers.
+pub(crate) fn measure(kind: &Kind, extent: Extent, report: &mut Report) -> Result<()> {
+    report.say(&format!(
+        "Medians of {} slices, quartiles in brackets: ns of processor time of the reading thread; over a socket, and of \
+         writes, wall time. The bound: a hash table of this process, the key compared, the value copied. LMDB: a \
+         renewed transaction for each read, without syncing.",
+        extent.slices
+    ));
+    lines::hot(kind, 1_000, extent, report)?;
+    lines::hot(kind, 100, extent, report)?;
+    lines::random(kind, extent.rows, 100, extent, report)?;
+    lines::random(kind, extent.large_rows, 1 << 10, extent, report)?;
+    lines::writes(kind, extent, report)?;
+    lines::beside_a_writer(kind, extent, report)?;
+    processes::sweep(kind, extent, report)
+}
