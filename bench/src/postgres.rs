@@ -93,7 +93,11 @@ impl Wire {
         self.out.clear();
         let (mut done, mut error) = (Done::default(), None);
         loop {
-            let (kind, body) = self.read()?;
+            let (kind, body) = match self.read() {
+                Ok(message) => message,
+                // A server that ends a connection says before why.
+                Err(closed) => return Err(error.map_or(closed, Failure::new)),
+            };
             match kind {
                 b'D' => done.rows += 1,
                 b'C' => done.affected = affected(&body),

@@ -17,6 +17,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::cores::Cores;
 use crate::failure::{Context, Failure, Result};
+use crate::postgres::Wire;
 use crate::protocol::Protocol;
 
 /// A server that is not up after so long is given up.
@@ -234,12 +235,20 @@ impl Server {
                     self.log()
                 )));
             }
-            if self.address.connect().is_ok() {
+            if self.answers() {
                 return Ok(());
             }
             thread::sleep(GLANCE);
         }
         Err(Failure::new(format!("{} does not listen: {}", self.command, self.log())))
+    }
+
+    /// Whether it lets clients in. PostgreSQL listens before it does.
+    fn answers(&self) -> bool {
+        match self.protocol {
+            Protocol::Postgres => Wire::connect(&self.address).is_ok(),
+            _ => self.address.connect().is_ok(),
+        }
     }
 
     /// Kills it between two instructions and starts it again where it was. It may not answer yet.

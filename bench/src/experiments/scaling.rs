@@ -39,7 +39,10 @@ pub(super) fn run(lab: &Lab, report: &mut Report) -> Result<()> {
         "\nReads of {VALUE_BYTES} B by 16 B keys over TCP, all hits. Where nothing else is said: one server thread, \
          {USUAL_CONNECTIONS} clients, {USUAL_ROWS} rows, one request each at a time."
     ));
+    // Threads need all cores; what a server inherits, the load has too.
+    Cores::release()?;
     threads(lab, report)?;
+    lab.cores.pin_load()?;
     let setup = lab.setup(MEMORY_MIB);
     let servers = lab.start_all(&[Kind::Memcached, Kind::Redis], &setup, report);
     let all = faces(&servers);
