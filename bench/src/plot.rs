@@ -11,7 +11,12 @@ use crate::failure::{Context, Result};
 use crate::summary::{Summary, digits};
 
 /// Width and height of a picture with axes.
-const SIZE: (u32, u32) = (880, 480);
+const SIZE: (u32, u32) = (1_080, 480);
+/// What of the width the names of the lines take: as much as the longest needs.
+const LEGEND_WIDTH: u32 = 240;
+/// Where they begin, and how far apart they stand.
+const LEGEND_TOP: i32 = 60;
+const LEGEND_LINE: i32 = 22;
 /// Height of one bar with its room.
 const BAR_HEIGHT: u32 = 34;
 /// What bars need above and below.
@@ -22,7 +27,7 @@ const FONT: &str = "sans-serif";
 const BAR_REACH: f64 = 0.5;
 
 /// The subjects with a colour of their own; the longest name that a label begins with decides.
-const COLOURS: [(&str, RGBColor); 12] = [
+const COLOURS: [(&str, RGBColor); 14] = [
     ("sqlcached", RGBColor(20, 90, 180)),
     ("sqlcached SQL", RGBColor(0, 160, 200)),
     ("sqlcached shared memory", RGBColor(90, 60, 160)),
@@ -35,6 +40,8 @@ const COLOURS: [(&str, RGBColor); 12] = [
     ("postgresql unlogged", RGBColor(160, 160, 160)),
     ("mariadb", RGBColor(190, 120, 40)),
     ("sqlite", RGBColor(150, 90, 150)),
+    ("LMDB", RGBColor(140, 20, 80)),
+    ("bound", RGBColor(40, 40, 40)),
 ];
 /// Of these everybody else has one that the letters of the label choose.
 const OTHERS: [RGBColor; 4] =
@@ -146,7 +153,9 @@ impl Chart {
         Y: AsRangedCoord<Value = f64>,
         Y::CoordDescType: ValueFormatter<f64>,
     {
-        let mut chart = ChartBuilder::on(canvas)
+        let (plane, legend) = canvas.split_horizontally(SIZE.0 - LEGEND_WIDTH);
+        self.draw_legend(&legend)?;
+        let mut chart = ChartBuilder::on(&plane)
             .caption(&self.title, (FONT, 18))
             .margin(14)
             .x_label_area_size(46)
@@ -170,21 +179,23 @@ impl Chart {
         for series in &self.series {
             let colour = colour(&series.label);
             let medians = series.points.iter().map(|(x, y)| (*x, y.median));
-            chart
-                .draw_series(LineSeries::new(medians.clone(), colour.stroke_width(2)))?
-                .label(series.label.clone())
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+            chart.draw_series(LineSeries::new(medians.clone(), colour.stroke_width(2)))?;
             chart.draw_series(medians.map(|point| Circle::new(point, 3, colour.filled())))?;
             let spreads = series.points.iter().map(|(x, y)| [(*x, y.low), (*x, y.high)]);
             chart.draw_series(spreads.map(|ends| PathElement::new(ends, colour.mix(0.6))))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.2))
-            .label_font((FONT, 13))
-            .draw()?;
+        Ok(())
+    }
+}
+
+impl Chart {
+    /// Who is who, beside the lines and never upon them.
+    fn draw_legend(&self, canvas: &Canvas<'_>) -> Drawn {
+        for (place, series) in (0..).zip(&self.series) {
+            let y = LEGEND_TOP + place * LEGEND_LINE;
+            canvas.draw(&PathElement::new([(0, y), (18, y)], colour(&series.label).stroke_width(2)))?;
+            canvas.draw(&Text::new(series.label.clone(), (24, y - 7), (FONT, 13).into_font()))?;
+        }
         Ok(())
     }
 }
@@ -213,7 +224,10 @@ impl Bars {
             .disable_y_mesh()
             .disable_y_axis()
             .light_line_style(WHITE)
-            .x_label_formatter(&|x| digits(*x).trim_end_matches(".00").to_owned())
+            // Beyond the longest bar there is room for its words only.
+            .x_label_formatter(&|x| {
+                if *x > high * 2.0 { String::new() } else { digits(*x).trim_end_matches(".00").to_owned() }
+            })
             .draw()?;
         for (index, (label, figure)) in self.rows.iter().enumerate() {
             let top = rows - index as f64;
