@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::commit::{CommitSlot, CommitState, Redo, RedoEntry};
 use crate::error::{ArenaError, CatalogueError, IndexFull};
+use crate::gather::Gathered;
 use crate::hint::Hits;
 use crate::index::{Entry, ScanShape, ShardToken};
 use crate::layout::{Hash, Location, SegmentId, SegmentTag, SlotId, TableId};
@@ -247,9 +248,26 @@ impl Arenas {
         arena.prefetch_location(location);
     }
 
+    pub fn gather_group(
+        &self,
+        token: &ShardToken,
+        shape: ScanShape,
+        group: u64,
+        table: TableId,
+        number: u32,
+        out: &mut Vec<Gathered>,
+    ) {
+        self.of_table(table).gather_group(token, shape, group, table, number, out);
+    }
+
     #[inline]
-    pub fn prefetch_scan(&self, shape: ScanShape, group: u64, table: TableId) {
-        self.of_table(table).prefetch_scan(shape, group, table);
+    pub fn gathered_row(&self, table: TableId, gathered: &Gathered) -> Option<RowRead<'_>> {
+        self.of_table(table).gathered_row(gathered)
+    }
+
+    #[inline]
+    pub fn prefetch_gathered(&self, table: TableId, gathered: &Gathered, bytes: usize) {
+        self.of_table(table).prefetch_gathered(gathered, bytes);
     }
 }
 

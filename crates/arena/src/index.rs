@@ -287,6 +287,25 @@ impl Arena {
         table: TableId,
         out: &mut Vec<Location>,
     ) {
+        self.each_of_group(token, shape, group, table, |found| {
+            let location = Location::from_bits(found);
+            // The slot has nine bits of the table; the row has them all.
+            if self.map.load(self.layout.at(location), Ordering::Relaxed) as u16 == table.0 {
+                out.push(location);
+            }
+        });
+    }
+
+    /// Shows the words of the slots of one group that may be of a table.
+    #[inline]
+    pub(crate) fn each_of_group(
+        &self,
+        token: &ShardToken,
+        shape: ScanShape,
+        group: u64,
+        table: TableId,
+        mut show: impl FnMut(u64),
+    ) {
         debug_assert_eq!(token.shard(), Self::shard_of_group(group), "the token of the group's shard");
         let (level, split) = self::shape(self.index_word());
         let buckets = (1u64 << level) + split;
@@ -294,13 +313,8 @@ impl Arena {
         for bucket in (group..buckets).step_by(shape.groups as usize) {
             self.ensure_proved(bucket);
             for (_, found) in self.slots(bucket) {
-                if found == 0 || (found ^ want) & (0x1ff << LOCATION_BITS) != 0 {
-                    continue;
-                }
-                let location = Location::from_bits(found);
-                // The slot has nine bits of the table; the row has them all.
-                if self.map.load(self.layout.at(location), Ordering::Relaxed) as u16 == table.0 {
-                    out.push(location);
+                if found != 0 && (found ^ want) & (0x1ff << LOCATION_BITS) == 0 {
+                    show(found);
                 }
             }
         }

@@ -70,6 +70,8 @@ pub struct Location(u64);
 const WORD_BITS: u32 = 13;
 /// Bits of a location: 26 of unit, 13 of word.
 pub(crate) const LOCATION_BITS: u32 = 39;
+/// Where the tag of a slot begins, above nine bits of the table.
+pub(crate) const TAG_SHIFT: u32 = LOCATION_BITS + 9;
 /// The bits of a slot that are its location.
 pub(crate) const LOCATION_MASK: u64 = (1 << LOCATION_BITS) - 1;
 
@@ -278,6 +280,11 @@ pub(crate) const fn padded_len(bytes: usize) -> usize {
 /// The slot bits above the location: tag and low bits of the table. Never zero, so an empty slot is 0.
 #[inline]
 pub(crate) fn slot_prefix(hash: Hash, table: TableId) -> u64 {
-    let tag = (hash.0 >> 48).max(1);
-    (tag << 48) | (u64::from(table.0 & 0x1ff) << LOCATION_BITS)
+    (slot_tag(hash) << TAG_SHIFT) | (u64::from(table.0 & 0x1ff) << LOCATION_BITS)
+}
+
+/// The top bits of a slot.
+#[inline]
+pub(crate) fn slot_tag(hash: Hash) -> u64 {
+    (hash.0 >> 48).max(1)
 }

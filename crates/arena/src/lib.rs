@@ -67,6 +67,7 @@ mod checkpoints;
 mod commit;
 mod copy;
 mod error;
+mod gather;
 mod growth;
 mod hint;
 mod hits_file;
@@ -101,6 +102,7 @@ pub use arenas::{Arenas, SHARED_TABLES};
 pub use checkpoints::Checkpoints;
 pub use commit::{CommitSlot, CommitState, Redo, RedoEntry};
 pub use error::{ArenaError, CatalogueError, IndexFull};
+pub use gather::Gathered;
 pub use hint::Hits;
 pub use index::{Entry, ScanShape, ShardToken};
 pub use layout::{

@@ -6,13 +6,12 @@
 use std::sync::atomic::Ordering;
 
 use crate::Mapped;
-use crate::index::{BUCKET_WORDS, ScanShape};
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
 
-/// How many groups ahead a scan asks for a bucket, and then for the rows that the bucket names: a group takes some
-/// hundred nanoseconds, memory about as long.
-const BUCKETS_AHEAD: u64 = 12;
-const ROWS_AHEAD: u64 = 4;
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
+/// Lines asked for of one row: the rest of a longer one comes in their wake, for it is read from its beginning to its end.
+const LINES_MAX: usize = 8;
 
 impl Mapped {
     /// Asks for the bucket of a hash and its hints.
@@ -56,22 +55,15 @@ impl Mapped {
         }
     }
 
-    /// Asks for what a scan that stands at a group needs soon. Overflow buckets are left to themselves: they are few.
+    /// Asks for so many bytes of a row from its beginning on, up to [`LINES_MAX`] lines.
     #[inline]
-    pub fn prefetch_scan(&self, shape: ScanShape, group: u64, table: TableId) {
+    pub(crate) fn prefetch_bytes(&self, location: Location, bytes: usize) {
         let words = self.map.words();
-        let begin = |group: u64| (self.layout.index + group % shape.groups * BUCKET_WORDS) as usize;
-        if let Some(word) = words.get(begin(group + BUCKETS_AHEAD)) {
-            line(word);
-        }
-        let at = begin(group + ROWS_AHEAD);
-        let Some(slots) = words.get(at + 1..=at + BUCKET_SLOTS as usize) else { return };
-        let want = u64::from(table.0 & 0x1ff) << LOCATION_BITS;
-        for slot in slots {
-            // Relaxed: what is asked for in vain is lost time only.
-            let found = slot.load(Ordering::Relaxed);
-            if found != 0 && (found ^ want) & (0x1ff << LOCATION_BITS) == 0 {
-                self.prefetch_location(Location::from_bits(found));
+        let row = self.layout.at(location) as usize;
+        let lines = (row % LINE_WORDS + bytes.div_ceil(8)).div_ceil(LINE_WORDS).min(LINES_MAX);
+        for at in (row..).step_by(LINE_WORDS).take(lines) {
+            if let Some(word) = words.get(at) {
+                line(word);
             }
         }
     }

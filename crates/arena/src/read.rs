@@ -243,6 +243,17 @@ impl Mapped {
         let row = RowRead { arena: self, head, location, slot: None, generation };
         row.is_valid().then_some(row)
     }
+
+    /// The row at a location that a slot named when its unit had this generation (its low half); `None` if the unit
+    /// was recycled since.
+    #[inline]
+    pub(crate) fn row_of_slot(&self, location: Location, generation: u32) -> Option<RowRead<'_>> {
+        // Acquire: pairs with the Release in `recycle`.
+        let now = self.generation(location).load(order::GENERATION_LOAD);
+        let head = self.parse(location).filter(|_| now as u32 == generation)?;
+        let row = RowRead { arena: self, head, location, slot: None, generation: now };
+        row.is_valid().then_some(row)
+    }
 }
 
 impl RowRead<'_> {

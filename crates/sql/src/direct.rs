@@ -199,7 +199,7 @@ fn gather(table: &Table, condition: &Expr<'_>, found: &mut Conditions) -> Option
 }
 
 /// A stored column; names that mean something else go the general way.
-fn column_of(table: &Table, expression: &Expr<'_>) -> Option<usize> {
+pub(crate) fn column_of(table: &Table, expression: &Expr<'_>) -> Option<usize> {
     let name = match expression {
         Expr::Id(id) => unquoted(id.0),
         Expr::Name(name) => unquoted(name.0),

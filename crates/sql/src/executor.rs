@@ -14,14 +14,15 @@ use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteE
 use crate::cache::Cache;
 use crate::compute;
 use crate::define::{self, Defined, Skipped};
-use crate::describe::{Column, Description, OwnedColumn, lent};
+use crate::describe::{Column, Description, OwnedColumn};
 use crate::dialect;
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::facts;
 use crate::function;
-use crate::limits::{Limits, PARAMETERS_MAX, STATEMENT_BYTES_MAX};
+use crate::limits::{Limits, STATEMENT_BYTES_MAX};
 use crate::prepared::Prepared;
+use crate::query::ReadPlan;
 use crate::rewrite::{self, Rewritten};
 use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
@@ -29,7 +30,6 @@ use crate::sqlite::{Connection, Failure, Row, Statement, heap};
 use crate::system::{self, Server, System};
 use crate::table::{Cancel, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
-use crate::text::parameter::dollars_replaced;
 use crate::text::schema::resolved;
 use crate::text::set_returning;
 use crate::text::shape::{Shape, shape_of};
@@ -131,15 +131,6 @@ pub(crate) enum Plan {
     Write(Box<WritePlan>),
     /// It needs no SQLite.
     Direct(Box<DirectPlan>),
-}
-
-/// A query with its columns.
-#[derive(Debug)]
-pub(crate) struct ReadPlan {
-    statement: Statement,
-    columns: Vec<OwnedColumn>,
-    parameters: usize,
-    tag: &'static str,
 }
 
 impl fmt::Debug for Executor {
@@ -471,7 +462,7 @@ impl Executor {
                 let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
                 Plan::Read(ReadPlan::new(core, &explained, "EXPLAIN")?)
             }
-            StatementKind::Read => Plan::Read(ReadPlan::new(core, sql, "SELECT")?),
+            StatementKind::Read => Plan::Read(ReadPlan::new(core, sql, "SELECT")?.with_fold(core, sql)),
             _ => Plan::Read(ReadPlan::new(core, sql, "EXPLAIN")?),
         })
     }
@@ -640,62 +631,6 @@ impl Plan {
     }
 }
 
-impl ReadPlan {
-    pub(crate) fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
-        let text = dollars_replaced(sql);
-        let statement = core.rewritten(&text, |failure| core.failed(SqlError::of_sqlite(failure, sql)))?;
-        let Some(statement) = statement else {
-            return Err(SqlError::new(state::SYNTAX, "a statement was expected"));
-        };
-        if !statement.is_read_only() {
-            return Err(SqlError::new(state::FORBIDDEN, "the statement would write"));
-        }
-        let columns = core.columns_of(&statement);
-        let parameters = statement.parameter_count();
-        if parameters > PARAMETERS_MAX {
-            return Err(SqlError::new(state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}")));
-        }
-        Ok(Self { statement, columns, parameters, tag })
-    }
-
-    pub(crate) fn run(
-        &mut self,
-        core: &Core,
-        parameters: &[Value],
-        out: &mut dyn RowSink,
-    ) -> Result<Done, SqlError> {
-        let columns = &self.columns;
-        let mut rows = 0;
-        let mut values: Vec<ValueRef<'static>> = Vec::new();
-        let view = core.view();
-        core.sight.lend(&view, || {
-            core.run(&mut self.statement, parameters, &mut |row| {
-                // Not before: a statement that told nothing can begin anew.
-                if rows == 0 {
-                    out.columns(&lent(columns));
-                }
-                rows += 1;
-                // The buffer is reused; its lifetime is renewed for each row.
-                let mut shown: Vec<ValueRef<'_>> = recycled(std::mem::take(&mut values));
-                shown.extend((0..row.len()).map(|column| row.value(column)));
-                let result = out.row(&shown);
-                values = recycled(shown);
-                result
-            })
-        })?;
-        if rows == 0 {
-            out.columns(&lent(columns));
-        }
-        Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag })
-    }
-}
-
-/// An emptied buffer for values of another lifetime, without a new allocation.
-fn recycled<'b>(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'b>> {
-    values.clear();
-    values.into_iter().map(|_| ValueRef::Null).collect()
-}
-
 impl Core {
     /// Runs a statement of a session, within its transaction if there is one. `writes` names a statement that writes.
     pub(crate) fn within<T>(
@@ -725,6 +660,11 @@ impl Core {
             None => self.store.view(),
             Some(own) => self.store.view_over(own),
         }
+    }
+
+    /// What one statement may take of the heap.
+    pub(crate) fn heap_bytes_max(&self) -> usize {
+        self.limits.heap_bytes_max
     }
 
     /// Whether the statement is one of a transaction: what it breaks must be told at once, not by `COMMIT`.
@@ -786,7 +726,7 @@ impl Core {
 
     /// Compiles a text in the words that serve its tables best. Its columns are called as in the text, for only what
     /// follows a `FROM` is replaced. `error` tells what is wrong with the text as it stands.
-    fn rewritten(
+    pub(crate) fn rewritten(
         &self,
         sql: &str,
         error: impl Fn(Failure) -> SqlError,
@@ -864,7 +804,7 @@ impl Core {
     }
 
     /// The reason that a cursor or the watch gave, if it was one of these.
-    fn failed(&self, error: SqlError) -> SqlError {
+    pub(crate) fn failed(&self, error: SqlError) -> SqlError {
         self.sight.take_failure().unwrap_or(error)
     }
 }

@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use arena::{Arena, Hash, Location, ScanShape};
+use arena::{Hash, Location};
 use hashbrown::HashSet;
 
-use crate::census::Findings;
 use crate::error::ReadError;
 use crate::index::{Index, RowKeys, as_slice};
 use crate::ordered::{OrderedIndex, Range, Resume, SortKeys};
@@ -15,6 +14,11 @@ use crate::overlay::Merge;
 use crate::row::RowBuf;
 use crate::table::Table;
 use crate::view::View;
+
+mod gathered;
+mod whole;
+
+pub use whole::TableScan;
 
 /// Index entries that a scan reads at first: many a statement wants a single row, or ten.
 const FIRST_CHUNK: usize = 16;
@@ -108,88 +112,6 @@ impl Drop for Chunk {
                 *kept = rows;
             }
         });
-    }
-}
-
-/// A walk through a whole table by the buckets of the hash index: every key has one bucket, so it is met once.
-#[derive(Debug)]
-pub struct TableScan {
-    table: Arc<Table>,
-    shape: ScanShape,
-    /// The next group of buckets.
-    group: u64,
-    locations: Vec<Location>,
-    rows: Chunk,
-    /// What the census learns of a whole scan.
-    found: Findings,
-    /// Where the transaction's own rows go on, which come last.
-    own_next: usize,
-}
-
-impl TableScan {
-    pub(crate) fn new(view: &View<'_>, table: &Arc<Table>) -> Self {
-        Self {
-            table: Arc::clone(table),
-            shape: view.store.arena.scan_shape(table.id()),
-            group: 0,
-            locations: Vec::new(),
-            rows: Chunk::default(),
-            found: table.state.census.findings(view),
-            own_next: 0,
-        }
-    }
-
-    /// Copies the next row; false at the end.
-    pub fn next(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
-        loop {
-            if self.rows.pop(row) {
-                if view.is_laid_over(&self.table, row) {
-                    continue;
-                }
-                return Ok(true);
-            }
-            if self.group >= self.shape.groups {
-                return Ok(view.next_own(&self.table, &mut self.own_next, row));
-            }
-            self.read_group(view);
-            view.check_sight()?;
-            self.group += 1;
-            if self.group == self.shape.groups {
-                self.table.state.census.settle(&self.found);
-            }
-        }
-    }
-
-    /// Copies a group's rows under its shard lock, so that rows and kept versions belong together.
-    fn read_group(&mut self, view: &View<'_>) {
-        let store = view.store;
-        let id = self.table.id();
-        store.arena.prefetch_scan(self.shape, self.group, id);
-        let shard = store.shard_at(Arena::shard_of_group(self.group)).lock();
-        self.locations.clear();
-        self.rows.clear();
-        store.arena.scan_group(&shard.token, self.shape, self.group, id, &mut self.locations);
-        for &location in &self.locations {
-            let row = self.rows.buffer();
-            if !store.load_stable(location, row) || row.head().table != id {
-                continue;
-            }
-            self.found.meet(row.stamp(), row.expiry());
-            let replaced = !shard.kept.is_empty() && {
-                let hash = store.arena.hash(id, row.key());
-                shard.kept_for(&view.sight, hash, id, row.key()).is_some()
-            };
-            if !replaced && view.is_visible(&self.table, row) {
-                self.rows.keep();
-            }
-        }
-        for kept in &shard.kept {
-            let of_group = kept.table == id && group_of(self.shape, kept.hash) == self.group;
-            if of_group && let Some(row) = view.stands_for(&shard, kept, &self.table) {
-                self.rows.buffer().clone_from_row(row);
-                self.rows.keep();
-            }
-        }
     }
 }
 
@@ -444,11 +366,6 @@ impl IndexScan {
     fn hash(&self, view: &View<'_>, row: &RowBuf) -> Hash {
         view.store.arena.hash(self.table.id(), row.key())
     }
-}
-
-/// The group of buckets that a key lies in: groups are a power of two, and the low bits of a hash choose.
-fn group_of(shape: ScanShape, hash: Hash) -> u64 {
-    hash.0 & (shape.groups - 1)
 }
 
 fn in_bounds(lower: &Bound<Vec<u8>>, upper: &Bound<Vec<u8>>, key: &[u8]) -> bool {

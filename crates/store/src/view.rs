@@ -77,6 +77,11 @@ impl View<'_> {
         self.now
     }
 
+    /// The statement begins anew, and what it searches from now on was counted before.
+    pub fn begin_anew(&mut self) {
+        self.counted = false;
+    }
+
     /// The newest stamp when the statement began.
     pub fn stamp(&self) -> u64 {
         self.sight.stamp

@@ -71,7 +71,7 @@ impl World {
         let table = self.tables[at].name.clone();
         let all = self.tables[at].qualified().join(", ");
         let condition = self.condition(&[at], 2);
-        match self.rng.u32(0..12) {
+        match self.rng.u32(0..14) {
             0 => (format!("SELECT count(*) FROM {table}"), false),
             1 => (format!("SELECT count(*) FROM {table} WHERE {}", self.condition(&[at], 0)), false),
             2 => {
@@ -130,11 +130,42 @@ impl World {
                 let (condition, other) = (self.rare_condition(&[0, 1]), self.condition(&[0, 1], 1));
                 (format!("SELECT t.*, u.* FROM t, u WHERE {condition} AND {other}"), false)
             }
+            11 | 12 => (self.aggregates(at), false),
             _ => {
                 let condition = self.rare_condition(&[at]);
                 (format!("SELECT {all} FROM {table} WHERE {condition}"), false)
             }
         }
+    }
+
+    /// Aggregates over whole numbers, so small that their sum does not depend on the order of the rows.
+    fn aggregates(&mut self, at: usize) -> String {
+        let table = self.tables[at].name.clone();
+        let (group, of) = (self.whole(at), self.whole(at));
+        let function = self.pick(&["sum", "total", "avg", "min", "max", "count"]);
+        let list = format!("count(*), {function}({of} % 100), count({of})");
+        let condition = match self.rng.u32(0..3) {
+            0 => String::new(),
+            1 => format!(" WHERE {of} > {}", self.rng.i32(-3..5)),
+            _ => format!(" WHERE NOT ({group} = {of} OR {of} IS NULL)"),
+        };
+        match self.rng.u32(0..3) {
+            0 => format!("SELECT {list} FROM {table}{condition}"),
+            1 => format!("SELECT {list}, {group} FROM {table}{condition} GROUP BY {group}"),
+            _ => format!("SELECT {group} % 3 AS g, {list} FROM {table}{condition} GROUP BY g"),
+        }
+    }
+
+    /// A column of whole numbers, if the table has one.
+    fn whole(&mut self, at: usize) -> String {
+        let table = &self.tables[at];
+        let whole: Vec<&str> = table
+            .columns
+            .iter()
+            .filter(|column| column.kind == "INT")
+            .map(|column| column.name.as_str())
+            .collect();
+        self.rng.choice(&whole).map_or_else(|| "7".to_owned(), |name| (*name).to_owned())
     }
 
     /// A table, as it stands or through its view, by an index or not.

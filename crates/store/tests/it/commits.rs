@@ -1,5 +1,6 @@
 //! Commits of many rows: all or nothing, seen whole by statements, never losing a single-key write.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -320,6 +321,53 @@ fn a_walk_meets_every_row_once_though_rows_move_among_equals() {
             met.sort_unstable();
             assert_eq!(met, (0..ROWS).collect::<Vec<_>>(), "{rewritten} rewritten, reverse {reverse}");
         }
+    }
+}
+
+/// A scan reads rows some time after it learned where they lie. Meanwhile half of the rows are written so often that
+/// memory is recycled under them, and among the other half commits of many rows move amounts: each row is met once, and
+/// the sum is that of before.
+#[test]
+fn a_scan_meets_every_row_once_though_memory_is_recycled_under_it() {
+    const ROWS: i64 = 4_000;
+    const AMOUNT: i64 = 100;
+    let mut random = fastrand::Rng::with_seed(seed());
+    let bench = Bench::new(64);
+    let columns = [("id", "INT"), ("n", "INT"), ("body", "TEXT")];
+    let t = bench.store.create_table(table("t", &columns, 1, &[])).unwrap();
+    let body = Value::from("x".repeat(400).as_str());
+    let write =
+        |id: i64, n: i64| put(&t, &[Value::Integer(id), Value::Integer(n), body.clone()], Expect::Anything);
+    let mut amounts: HashMap<i64, i64> = (0..ROWS).map(|id| (id, AMOUNT)).collect();
+    for id in 0..ROWS {
+        bench.store.commit(&[write(id, AMOUNT)]).unwrap();
+    }
+    for round in 0..12 {
+        let view = bench.store.view();
+        let (mut scan, mut row, mut met, mut sum) = (view.scan(&t), RowBuf::new(), Vec::new(), 0);
+        while scan.next(&view, &mut row).unwrap() {
+            let [Value::Integer(id), Value::Integer(n), _] = values(&t, &row)[..] else { panic!() };
+            met.push(id);
+            sum += if id % 2 == 0 { n } else { AMOUNT };
+            for _ in 0..random.u32(0..6) {
+                let id = random.i64(0..ROWS / 2) * 2 + 1;
+                bench.store.commit(&[write(id, AMOUNT)]).unwrap();
+            }
+            if random.u32(0..50) == 0 {
+                let [from, to] = [0, 1].map(|_| random.i64(0..ROWS / 2) * 2);
+                if from != to {
+                    let moved = [(from, -1), (to, 1)].map(|(id, more)| {
+                        let amount = amounts.entry(id).or_default();
+                        *amount += more;
+                        write(id, *amount)
+                    });
+                    bench.store.commit(&moved).unwrap();
+                }
+            }
+        }
+        met.sort_unstable();
+        assert_eq!(met, (0..ROWS).collect::<Vec<_>>(), "round {round}");
+        assert_eq!(sum, ROWS * AMOUNT, "round {round}");
     }
 }
 
