@@ -38,7 +38,7 @@ pub(crate) struct HitsFile {
 
 /// A reader's side.
 #[derive(Debug)]
-pub(crate) struct Counts(Bytes);
+pub(crate) struct Counts(pub(crate) Bytes);
 
 /// Opens a plain file of this user's.
 fn open(path: &Path, owners: &[u32], flags: OFlags) -> Result<OwnedFd, ArenaError> {
@@ -137,7 +137,7 @@ impl Reader {
             path: path.to_owned(),
             source,
         })?;
-        self.counts = Some(Counts(mapped));
+        self.mapped.counts = Some(Counts(mapped));
         Ok(())
     }
 

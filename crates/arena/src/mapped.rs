@@ -7,6 +7,7 @@ use rapidhash::v3::RapidSecrets;
 
 use crate::arenas::{SHARED_LOCATIONS, SHARED_SLOTS, SHARED_UNITS};
 use crate::hint::Hits;
+use crate::hits_file::Counts;
 use crate::index::{BUCKET_WORDS, shape};
 use crate::layout::{
     CATALOGUE_HALF_BYTES, FIRST_LEVEL, Hash, Layout, Location, MAX_CATALOGUE_BYTES, MAX_TABLES,
@@ -24,6 +25,8 @@ pub struct Mapped {
     pub(crate) epoch_ns: u64,
     /// What is known of the hits on each index slot's row, indexed as slots are; empty in a process that only reads.
     pub(crate) hints: Lazy<AtomicU16>,
+    /// Where a process that only reads tells the owner of hits.
+    pub(crate) counts: Option<Counts>,
     /// The arena is the shared one of two: what leaves it bears the bits that say so.
     pub(crate) is_shared: bool,
     /// This process only reads: nobody vouches for the words of the file, so each is bounded before it is followed.
@@ -35,7 +38,8 @@ impl Mapped {
     pub(crate) fn new(map: Map, layout: Layout, seed: u64, slots: usize) -> io::Result<Self> {
         let epoch_ns = map.load(word::EPOCH, Ordering::Relaxed);
         let secrets = RapidSecrets::seed(seed);
-        Ok(Self { map, layout, secrets, epoch_ns, hints: Lazy::new(slots)?, is_shared: false, reader: false })
+        let hints = Lazy::new(slots)?;
+        Ok(Self { map, layout, secrets, epoch_ns, hints, counts: None, is_shared: false, reader: false })
     }
 
     /// A place as the owner of two arenas knows it.

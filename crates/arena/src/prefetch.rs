@@ -1,17 +1,20 @@
 //! Asking for cache lines ahead of time.
 //!
-//! A lookup waits for memory three times: for the bucket, for its hints, and for the row. Whoever has several keys
-//! to look up asks for the lines of all of them first, and waits once. Nothing here has an effect but on time.
+//! A lookup waits for memory twice: for the bucket and its hints, and for the row. Whoever has several keys to look up
+//! asks for the lines of all of them first, and waits once. Nothing here has an effect but on time.
 
 use std::sync::atomic::Ordering;
 
 use crate::Mapped;
+use crate::hits_file::Counts;
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
 
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 /// Lines asked for of one row: the rest of a longer one comes in their wake, for it is read from its beginning to its end.
 const LINES_MAX: usize = 8;
+/// As many are asked for where a row's length is not known: head, key and a short value.
+const ROW_LINES: usize = 3;
 
 impl Mapped {
     /// Asks for the bucket of a hash and its hints.
@@ -22,8 +25,16 @@ impl Mapped {
         if let Some(word) = self.map.words().get(at) {
             line(word);
         }
-        if let Some(hint) = self.hints.get(at - self.layout.index as usize) {
-            line(hint);
+        self.prefetch_hits(at);
+    }
+
+    /// Asks for what is known of the hits on the rows of the bucket that begins at a word.
+    #[inline]
+    pub(crate) fn prefetch_hits(&self, at: usize) {
+        let slot = at - self.layout.index as usize;
+        match &self.counts {
+            Some(Counts(counts)) => counts.get(slot).into_iter().for_each(line),
+            None => self.hints.get(slot).into_iter().for_each(line),
         }
     }
 
@@ -42,16 +53,23 @@ impl Mapped {
         self.prefetch_location(Location::from_bits(found));
     }
 
-    /// Asks for a row: head, key and a short value lie in two lines.
+    /// Asks for a row: head, key and a short value.
     #[inline]
     pub fn prefetch_location(&self, location: Location) {
-        let words = self.map.words();
-        let row = self.layout.at(location) as usize;
-        if let Some(word) = words.get(row) {
+        if let Some(word) = self.map.words().get(self.layout.at(location) as usize) {
             line(word);
         }
-        if let Some(word) = words.get(row + 8) {
-            line(word);
+        self.prefetch_behind(location);
+    }
+
+    /// Asks for the lines of a row behind the one in which it begins.
+    #[inline]
+    pub(crate) fn prefetch_behind(&self, location: Location) {
+        let begin = self.layout.at(location) as usize;
+        for ahead in 1..ROW_LINES {
+            if let Some(word) = self.map.words().get(begin + ahead * LINE_WORDS) {
+                line(word);
+            }
         }
     }
 

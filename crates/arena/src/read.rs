@@ -41,13 +41,6 @@ pub struct RowRead<'a> {
     generation: u64,
 }
 
-/// What one walk along a chain of buckets came to.
-enum Round<'a> {
-    Hit(RowRead<'a>),
-    Miss,
-    Again,
-}
-
 impl Arena {
     /// Finds a row without a lock. A hit writes nothing. A chain that an earlier process left is busy until it is proved.
     #[inline]
@@ -67,24 +60,29 @@ impl Mapped {
     pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
         for _ in 0..ROUNDS {
             match self.lookup_round(hash, table, key) {
-                Round::Hit(row) => return Lookup::Hit(row),
-                Round::Miss => return Lookup::Miss,
-                Round::Again => std::hint::spin_loop(),
+                Some(found) => return found,
+                None => std::hint::spin_loop(),
             }
         }
         Lookup::Busy
     }
 
-    #[inline]
-    fn lookup_round(&self, hash: Hash, table: TableId, key: &[u8]) -> Round<'_> {
+    /// One walk along a chain of buckets. `None`: what it saw was changing.
+    #[allow(
+        clippy::inline_always,
+        reason = "a head that is handed on through memory takes longer than the walk"
+    )]
+    #[inline(always)]
+    fn lookup_round(&self, hash: Hash, table: TableId, key: &[u8]) -> Option<Lookup<'_>> {
         let words = self.map.words();
         let want = slot_prefix(hash, table);
         // Acquire: pairs with the Release in `split`; the new bucket's slots are visible with the word.
         let index_word = words[word::INDEX as usize].load(order::INDEX_LOAD);
         if !self.is_bounded(index_word) {
-            return Round::Again;
+            return None;
         }
         let first = self.bucket_word(crate::index::bucket_of(index_word, hash)) as usize;
+        self.prefetch_hits(first);
         // Acquire: pairs with the Release store of an even version at the end of `split`.
         let version = words[first].load(order::VERSION_LOAD);
         let (mut at, mut header) = (first, version);
@@ -99,21 +97,22 @@ impl Mapped {
                 if location.unit() >= self.units_bound() {
                     continue;
                 }
+                self.prefetch_behind(location);
                 // Acquire: pairs with the Release in `recycle`; a raised generation comes with cleared slots.
                 let generation = self.generation(location).load(order::GENERATION_LOAD);
                 if words[at + slot].load(order::SLOT_AGAIN) != found {
-                    return Round::Again;
+                    return None;
                 }
                 let head = self.parse(location).filter(|head| self.is_row_of(location, head, table, key));
                 // The fence keeps the second look at the generation behind every load above; pairs with the
                 // Release fence of `write_row`.
                 fence(order::READ_FENCE);
                 if self.generation(location).load(Ordering::Relaxed) != generation {
-                    return Round::Again;
+                    return None;
                 }
                 if let Some(head) = head {
                     let slot = Some(SlotId((at + slot) as u64 - self.layout.index));
-                    return Round::Hit(RowRead { arena: self, head, location, slot, generation });
+                    return Some(Lookup::Hit(RowRead { arena: self, head, location, slot, generation }));
                 }
             }
             let next = crate::index::overflow_link(header);
@@ -128,7 +127,7 @@ impl Mapped {
         let still = words[first].load(Ordering::Relaxed);
         let unchanged = crate::index::version(still) == crate::index::version(version)
             && words[word::INDEX as usize].load(Ordering::Relaxed) == index_word;
-        if unchanged && crate::index::version(version).is_multiple_of(2) { Round::Miss } else { Round::Again }
+        (unchanged && crate::index::version(version).is_multiple_of(2)).then_some(Lookup::Miss)
     }
 
     /// The generation word of the unit in which a location lies.
@@ -139,7 +138,8 @@ impl Mapped {
 
     /// Takes the head of a row apart. `None`: what lies there is no row within its segment. The words may be
     /// torn by recycling; whoever holds no lock validates the generation afterwards.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "as for `lookup_round`: the head stays in registers")]
+    #[inline(always)]
     pub(crate) fn parse(&self, location: Location) -> Option<RowHead> {
         let words = self.map.words();
         let at = self.layout.at(location) as usize;
@@ -293,6 +293,13 @@ impl RowRead<'_> {
         let from = from.min(self.head.payload_len);
         let len = len.min(self.head.payload_len - from);
         copy::append(self.arena.payload_words(self.location, &self.head), from, len, out);
+    }
+
+    /// The first eight bytes of the payload as a number, zeros behind where it is shorter.
+    #[inline]
+    pub fn payload_word(&self) -> u64 {
+        let words = self.arena.payload_words(self.location, &self.head);
+        words.first().map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     /// Appends the key, zeros up to a whole word, and the payload, which lie so behind each other: one copy.

@@ -10,7 +10,6 @@ use std::sync::atomic::{Ordering, fence};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::hits_file::Counts;
 use crate::layout::{CHECKPOINT_ENTRIES, CHECKPOINT_LEVELS, STATE_READY, word};
 use crate::map::Map;
 use crate::recover::prove_constants;
@@ -25,12 +24,10 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// An arena of another process.
 #[derive(Debug)]
 pub struct Reader {
-    mapped: Mapped,
+    pub(crate) mapped: Mapped,
     path: PathBuf,
     /// Device and inode of the file.
     identity: (u64, u64),
-    /// Where hits are told of.
-    pub(crate) counts: Option<Counts>,
 }
 
 impl std::ops::Deref for Reader {
@@ -64,7 +61,7 @@ impl Reader {
             return Err(refuse("others than its owner may write it".into()));
         }
         let mapped = Self::map(file).map_err(refuse)?;
-        Ok(Self { mapped, path: path.to_owned(), identity: (stat.st_dev, stat.st_ino), counts: None })
+        Ok(Self { mapped, path: path.to_owned(), identity: (stat.st_dev, stat.st_ino) })
     }
 
     fn map(file: OwnedFd) -> Result<Mapped, String> {

@@ -8,7 +8,7 @@ use store::{Clock, Found, RowBuf};
 
 use crate::attach::Attachment;
 use crate::error::Error;
-use crate::limits::{AHEAD, ASK_AGAIN, LEASE_LOOK, REPLY_TIMEOUT};
+use crate::limits::{ASK_AGAIN, LEASE_LOOK, REPLY_TIMEOUT};
 use crate::remote::Remote;
 use crate::reply::{Pipeline, Reply};
 use crate::row::Row;
@@ -141,7 +141,12 @@ impl Client {
         found
     }
 
-    fn value_by_socket(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<Lookup<Meta>, Error> {
+    pub(crate) fn value_by_socket(
+        &self,
+        table: &Table,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Lookup<Meta>, Error> {
         let found = self.remote(table)?.value(self, key)?;
         Ok(found.map(|value| {
             out.extend_from_slice(&value.bytes);
@@ -156,37 +161,6 @@ impl Client {
         let remote = Arc::new(Remote::ask(self, table.name())?);
         table.remote.store(Some(Arc::clone(&remote)));
         Ok(remote)
-    }
-
-    /// Several values of a table, in the order of the keys: their rows are asked of memory together.
-    pub fn multi_get(&self, table: &str, keys: &[&[u8]]) -> Result<Vec<Lookup>, Error> {
-        let mut found = Vec::with_capacity(keys.len());
-        self.multi_get_with(&Table::new(table), keys, &mut |lookup, bytes| {
-            found.push(lookup.map(|meta| Value { bytes: bytes.to_vec(), meta }));
-        })?;
-        Ok(found)
-    }
-
-    /// As [`Client::multi_get`]; hands each value to `take`, in the order of the keys, and allocates nothing for those
-    /// in shared memory but one buffer.
-    pub fn multi_get_with(
-        &self,
-        table: &Table,
-        keys: &[&[u8]],
-        take: &mut dyn FnMut(Lookup<Meta>, &[u8]),
-    ) -> Result<(), Error> {
-        let mut bytes = Vec::new();
-        for keys in keys.chunks(AHEAD) {
-            if let Some(shared) = &*table.shared.load() {
-                shared.prefetch(keys);
-            }
-            for key in keys {
-                bytes.clear();
-                let found = self.get_into(table, key, &mut bytes)?;
-                take(found, &bytes);
-            }
-        }
-        Ok(())
     }
 
     /// The whole row under a key.

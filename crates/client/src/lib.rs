@@ -40,6 +40,7 @@ mod reply;
 mod row;
 mod socket;
 mod table;
+mod together;
 
 pub use client::{Client, Options};
 pub use error::Error;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use store::{Ahead, Found, Freshness, Reader, Seen, SharedTable, Ticket};
+use store::{Found, Freshness, Reader, Seen, SharedTable, Ticket};
 
 use crate::error::Error;
 use crate::limits::AHEAD;
@@ -71,19 +71,36 @@ impl Shared {
         Ok(ticket)
     }
 
-    /// Asks memory for the buckets of some keys, then for their rows.
-    #[inline]
-    pub(crate) fn prefetch(&self, keys: &[&[u8]]) {
-        if !self.table.keys().is_raw() {
-            return;
+    /// As [`Shared::value`] for some keys: their buckets are asked of memory, then their rows, then they are read. Where
+    /// each value ends in `out` is told with what was found; nothing of what is unanswered stays there. False: the keys
+    /// of this table are to be read one by one.
+    pub(crate) fn values(
+        &self,
+        keys: &[&[u8]],
+        now: store::Tick,
+        out: &mut Vec<u8>,
+        found: &mut [(Found, usize); AHEAD],
+    ) -> bool {
+        if !self.table.keys().is_raw() || keys.len() > AHEAD {
+            return false;
         }
-        let mut ahead: [Option<Ahead>; AHEAD] = [None; AHEAD];
-        for (place, key) in ahead.iter_mut().zip(keys) {
-            *place = Some(self.reader.prefetch(&self.table, key));
+        let Some(first) = keys.first() else { return true };
+        let mut ahead = [self.reader.prefetch(&self.table, first); AHEAD];
+        for (ahead, key) in ahead.iter_mut().zip(keys).skip(1) {
+            *ahead = self.reader.prefetch(&self.table, key);
         }
-        for ahead in ahead.into_iter().flatten() {
-            self.reader.prefetch_row(ahead);
+        for ahead in &ahead[..keys.len()] {
+            self.reader.prefetch_row(&self.table, *ahead);
         }
+        for ((place, ahead), key) in found.iter_mut().zip(ahead).zip(keys) {
+            let begin = out.len();
+            let seen = self.reader.value_ahead(&self.table, ahead, key, now, out);
+            if !matches!(seen, Found::Hit(_)) {
+                out.truncate(begin);
+            }
+            *place = (seen, out.len());
+        }
+        true
     }
 
     /// Runs a read with the encoded key.

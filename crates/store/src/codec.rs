@@ -216,6 +216,20 @@ impl PayloadShape {
         if data.is_empty() { Ok(()) } else { Err(CorruptRow) }
     }
 
+    /// As [`PayloadShape::value_span`], of a payload with nothing but a value of text or bytes, from its first eight
+    /// bytes as a little-endian number. `None`: it is another one.
+    #[inline]
+    pub fn lone_value(&self, first: u64, payload_len: usize) -> Option<(usize, usize)> {
+        let kind = first.to_le_bytes()[0].checked_sub(TEXT)?;
+        if self.first != 1 || self.value != Some(0) || kind > BYTES_LAST - TEXT {
+            return None;
+        }
+        let width = 1 << (kind % 3);
+        let field = (first >> 8) & (u64::MAX >> (64 - 8 * width));
+        let (offset, len) = (1 + width, usize::try_from(field).ok()?);
+        (payload_len.checked_sub(offset) == Some(len)).then_some((offset, len))
+    }
+
     /// Where the value column's bytes lie, from the first bytes of a payload.
     ///
     /// `head` is the beginning of a payload of `payload_len` bytes, as much of it as the caller has copied. A
@@ -537,6 +551,7 @@ mod tests {
 
     /// From every length of beginning, the span is either right or asks for more, and asking ends.
     fn check_value_span(shape: &PayloadShape, payload: &[u8], expected: Option<ValueRef<'_>>) {
+        check_lone_value(shape, payload);
         let mut head = 0;
         loop {
             match shape.value_span(&payload[..head.min(payload.len())], payload.len()).unwrap() {
@@ -555,6 +570,20 @@ mod tests {
         }
     }
 
+    /// What the first eight bytes say is what the whole payload says, and they say it of every payload of one value.
+    fn check_lone_value(shape: &PayloadShape, payload: &[u8]) {
+        let mut first = [0; 8];
+        let known = payload.len().min(8);
+        first[..known].copy_from_slice(&payload[..known]);
+        let lone = shape.lone_value(u64::from_le_bytes(first), payload.len());
+        let raw = match shape.value_span(payload, payload.len()) {
+            Ok(ValueSpan::Raw { offset, len }) => Some((offset, len)),
+            _ => None,
+        };
+        let is_lone = shape.first == 1 && shape.value == Some(0) && payload.first() != Some(&COUNTED);
+        assert_eq!(lone, raw.filter(|_| is_lone), "{shape:?}: {payload:?}");
+    }
+
     #[test]
     fn a_template_makes_what_the_encoder_makes() {
         let columns = [ValueRef::Integer(17), ValueRef::Null, ValueRef::Text("en")];
@@ -565,6 +594,7 @@ mod tests {
                 let template =
                     PayloadTemplate::new(shape, ColumnKind::Blob, &columns[..count]).unwrap().unwrap();
                 let payload = ValuePayload::new(&template, &bytes).unwrap();
+                check_lone_value(&shape, &payload.parts().concat());
                 let mut values = columns[..count].to_vec();
                 values[at] = ValueRef::Blob(&bytes);
                 let mut expected = Vec::new();
@@ -629,6 +659,7 @@ mod tests {
                 assert_eq!(shape.column(&payload, column), Ok(*value));
             }
             let _ = shape.column(&payload, random.usize(0..8));
+            check_lone_value(&shape, &payload);
             if let Ok(ValueSpan::Short { .. }) = shape.value_span(&payload, payload.len()) {
                 panic!("asks for more than there is: {payload:?}");
             }

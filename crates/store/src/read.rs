@@ -262,13 +262,17 @@ pub(crate) fn value_len(table: &Table, read: &RowRead<'_>) -> usize {
 /// Where the value's bytes lie in the payload, if they are stored as bytes and that shows in the payload's beginning.
 #[inline]
 pub(crate) fn value_span(shape: &PayloadShape, read: &RowRead<'_>) -> Option<(usize, usize)> {
-    let payload_len = read.head().payload_len;
-    // One column: its descriptor and length lie in the first eight bytes.
-    let len = if shape.columns() == 1 { 8 } else { VALUE_HEAD_BYTES };
+    let lone = shape.lone_value(read.payload_word(), read.head().payload_len);
+    // By value: a row whose address is nobody's stays in registers.
+    lone.or_else(|| span_behind_others(shape, *read))
+}
+
+/// As [`value_span`], where other columns precede the value.
+fn span_behind_others(shape: &PayloadShape, read: RowRead<'_>) -> Option<(usize, usize)> {
     SPAN.with_borrow_mut(|head| {
         head.clear();
-        read.copy_payload(0, len, head);
-        match shape.value_span(head, payload_len) {
+        read.copy_payload(0, VALUE_HEAD_BYTES, head);
+        match shape.value_span(head, read.head().payload_len) {
             Ok(ValueSpan::Raw { offset, len }) => Some((offset, len)),
             _ => None,
         }

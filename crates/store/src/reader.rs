@@ -119,9 +119,9 @@ pub enum Found {
     Unanswered,
 }
 
-/// A key whose lines are on their way.
+/// A key whose lines are on their way, by its hash.
 #[derive(Clone, Copy, Debug)]
-pub struct Ahead(Hash, TableId);
+pub struct Ahead(Hash);
 
 thread_local! {
     /// A row, for values that are not stored as the bytes that a client gets.
@@ -199,19 +199,32 @@ impl Reader {
     /// Appends the value column of the row under an encoded key, as a memcached client gets it.
     #[inline]
     pub fn value(&self, table: &SharedTable, key: &[u8], now: Tick, out: &mut Vec<u8>) -> Found {
+        self.value_ahead(table, self.ahead(table, key), key, now, out)
+    }
+
+    /// As [`Reader::value`], for a key that was asked for ahead.
+    #[inline]
+    pub fn value_ahead(
+        &self,
+        table: &SharedTable,
+        ahead: Ahead,
+        key: &[u8],
+        now: Tick,
+        out: &mut Vec<u8>,
+    ) -> Found {
         let begin = out.len();
-        self.find(table, key, now, |read| {
+        self.find(table, ahead, key, now, |read| {
             out.truncate(begin);
             match value_span(table.layout.shape(), read) {
                 Some((offset, len)) => read.copy_payload(offset, len, out),
-                None => table.print_value(read, out),
+                None => table.print_value(*read, out),
             }
         })
     }
 
     /// Copies the row under an encoded key.
     pub fn row(&self, table: &SharedTable, key: &[u8], now: Tick, row: &mut RowBuf) -> Found {
-        self.find(table, key, now, |read| {
+        self.find(table, self.ahead(table, key), key, now, |read| {
             // Whether the copy is whole is asked by `find`.
             let _whole = row.load(read);
         })
@@ -219,8 +232,14 @@ impl Reader {
 
     /// Finds a live row and has it copied; the copy counts when this says `Hit`.
     #[inline]
-    fn find(&self, table: &SharedTable, key: &[u8], now: Tick, mut copy: impl FnMut(&RowRead<'_>)) -> Found {
-        let hash = self.arena.hash(table.id, key);
+    fn find(
+        &self,
+        table: &SharedTable,
+        Ahead(hash): Ahead,
+        key: &[u8],
+        now: Tick,
+        mut copy: impl FnMut(&RowRead<'_>),
+    ) -> Found {
         for _ in 0..LOOKUP_ATTEMPTS {
             match self.arena.lookup(hash, table.id, key) {
                 Lookup::Hit(read) => {
@@ -258,18 +277,24 @@ impl Reader {
         let _woken = self.arena.wait(ticket, at_most);
     }
 
-    /// Asks memory for the index bucket of a key; [`Reader::prefetch_row`] is to follow.
+    #[inline]
+    fn ahead(&self, table: &SharedTable, key: &[u8]) -> Ahead {
+        Ahead(self.arena.hash(table.id, key))
+    }
+
+    /// Asks memory for the index bucket of an encoded key; [`Reader::prefetch_row`] is to follow, then
+    /// [`Reader::value_ahead`].
     #[inline]
     pub fn prefetch(&self, table: &SharedTable, key: &[u8]) -> Ahead {
-        let hash = self.arena.hash(table.id, key);
-        self.arena.prefetch_bucket(hash);
-        Ahead(hash, table.id)
+        let ahead = self.ahead(table, key);
+        self.arena.prefetch_bucket(ahead.0);
+        ahead
     }
 
     /// Asks memory for the row whose bucket has come.
     #[inline]
-    pub fn prefetch_row(&self, ahead: Ahead) {
-        self.arena.prefetch_row(ahead.0, ahead.1);
+    pub fn prefetch_row(&self, table: &SharedTable, ahead: Ahead) {
+        self.arena.prefetch_row(ahead.0, table.id);
     }
 
     /// What there is to know of a row, if it is live by every rule of its table: what `Store::is_live` and
@@ -447,11 +472,12 @@ impl SharedTable {
         self.layout.column(row, column)
     }
 
-    /// Appends a value that is not stored as bytes at the payload's beginning.
+    /// Appends a value that is not stored as bytes at the payload's beginning. The row comes by value: one whose address
+    /// is nobody's stays in registers.
     #[cold]
-    fn print_value(&self, read: &RowRead<'_>, out: &mut Vec<u8>) {
+    fn print_value(&self, read: RowRead<'_>, out: &mut Vec<u8>) {
         ROW.with_borrow_mut(|row| {
-            if row.load(read) {
+            if row.load(&read) {
                 self.layout.write_item_value(&self.def, row, out);
             }
         });
