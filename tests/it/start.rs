@@ -34,7 +34,7 @@ fn sigterm_stops_and_the_next_start_is_warm() {
     assert_eq!(daemon.terminate().code(), Some(0));
     assert!(!daemon.socket().exists());
     daemon.restart();
-    daemon.wait_until_it_says("warm start: 1 rows");
+    daemon.wait_until_it_says("warm start: 1 MiB");
     assert_eq!(daemon.connect().get("k").as_deref(), Some(&b"v"[..]));
     daemon.signal("INT");
     assert_eq!(daemon.wait().code(), Some(0));

@@ -75,6 +75,7 @@ mod index;
 mod layout;
 mod map;
 mod mapped;
+mod mend;
 mod order;
 mod prefetch;
 mod proof;
@@ -140,7 +141,7 @@ pub struct Usage {
     pub committed_bytes: u64,
     /// Bytes of index buckets that are committed, overflow buckets included.
     pub index_bytes: u64,
-    /// Rows in the index.
+    /// Rows in the index; those of an earlier process count as their chains are mended.
     pub rows: u64,
 }
 
@@ -151,7 +152,9 @@ pub struct Arena {
     mapped: Mapped,
     /// What of an earlier process's index is proved.
     proof: proof::Proof,
-    /// Slots in use.
+    /// Which of its chains are mended.
+    mending: mend::Mending,
+    /// Slots in use, of chains that are mended.
     rows: Counter,
     stamps: superblock::Stamps,
     segments: segments::Segments,
@@ -205,6 +208,7 @@ impl Arena {
         Ok(Self {
             mapped: Mapped { is_shared: owner.is_some(), ..Mapped::new(map, layout, seed, slots as usize)? },
             proof: proof::Proof::none(),
+            mending: mend::Mending::default(),
             rows: Counter::default(),
             stamps: superblock::Stamps::new(next_stamp),
             segments: segments::Segments {

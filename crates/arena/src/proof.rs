@@ -123,12 +123,15 @@ impl Proof {
             || self.proved[(bucket / 64) as usize].load(order::PROVED_LOAD) & (1 << (bucket % 64)) != 0
     }
 
-    fn finish(&self, bucket: u64) {
+    /// A chain is proved; whether it was the last.
+    fn finish(&self, bucket: u64) -> bool {
         self.proved[(bucket / 64) as usize].fetch_or(1 << (bucket % 64), order::PROVED_STORE);
         // AcqRel: whoever proves the last chain passes on what the others did.
-        if self.left.fetch_sub(1, order::LEFT) == 1 {
+        let was_last = self.left.fetch_sub(1, order::LEFT) == 1;
+        if was_last {
             self.pending.store(false, order::PENDING_STORE);
         }
+        was_last
     }
 
     pub(crate) fn take_starts(&self) -> Option<Lazy<AtomicU64>> {
@@ -198,7 +201,9 @@ impl Arena {
                 self.take_in(row, starts.as_ref(), &mut key);
             }
         }
-        self.proof.finish(bucket);
+        if self.proof.finish(bucket) {
+            self.buckets.lock().overflow_free.extend(self.mending.unlinked());
+        }
     }
 
     /// Counts a row as live, and tells the witness.
@@ -221,6 +226,7 @@ impl Arena {
 
     /// Clears the slots of a chain that do not hold a row of it, and all but the newest of two for one key; the rest.
     pub(crate) fn check_chain(&self, bucket: u64, key: &mut Vec<u8>) -> Vec<Proved> {
+        self.ensure_mended(bucket);
         let mut seen: Vec<Proved> = Vec::with_capacity(8);
         for (slot, value) in self.slots(bucket) {
             if value == 0 {
@@ -260,8 +266,11 @@ impl Arena {
     /// split never leaves its shard, so a chain of another one need not be asked.
     fn is_in_its_chain(&self, met_in: u64, hash: Hash, location: Location) -> bool {
         let bucket = bucket_of(self.index_word(), hash);
-        Self::shard_of_chain(bucket) == Self::shard_of_chain(met_in)
-            && self.slots(bucket).any(|(_, value)| value != 0 && value & LOCATION_MASK == location.bits())
+        if Self::shard_of_chain(bucket) != Self::shard_of_chain(met_in) {
+            return false;
+        }
+        self.ensure_mended(bucket);
+        self.slots(bucket).any(|(_, value)| value != 0 && value & LOCATION_MASK == location.bits())
     }
 
     pub(crate) fn clear_slot(&self, slot: SlotId, lost: bool) {

@@ -2,8 +2,8 @@
 //!
 //! Nothing in the file is trusted. The superblock must bear its check, and every number is bounded before it is
 //! followed. What must be so before the first row is served is done here, and takes milliseconds: segment headers,
-//! definitions, the links between buckets, commits that were decided. Rows are proved behind the start (`proof.rs`), and
-//! their segments settled when all of them are (`settle.rs`).
+//! definitions, the index's bounds, commits that were decided. Behind the start the links between buckets are mended
+//! (`mend.rs`), rows are proved (`proof.rs`), and their segments settled when all of them are (`settle.rs`).
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::index::{bucket_of, header, overflow_link, shape, version};
+use crate::index::{bucket_of, shape};
 use crate::layout::{
-    BUCKET_BYTES, BUCKET_SLOTS, BYTE_ORDER_MARK, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION,
-    LOCATION_MASK, Layout, Location, MAGIC, MAX_CHAIN, MAX_TABLES, STATE_READY, SUPERBLOCK_BYTES, SegmentId,
-    SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
+    BUCKET_BYTES, BYTE_ORDER_MARK, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION, LOCATION_MASK, Layout,
+    Location, MAGIC, MAX_TABLES, STATE_READY, SUPERBLOCK_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES,
+    UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
 };
 use crate::map::Map;
+use crate::mend::Mending;
 use crate::proof::MIN_ROW_BYTES;
 use crate::segments::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};
 use crate::shared_file::{Role, SharedFile};
@@ -190,7 +191,7 @@ impl Work<'_, '_> {
         self.adopt_segments()?;
         self.arena.proof.expect(self.ceiling, self.units_used);
         self.prove_tables()?;
-        let buckets = self.mend_index()?;
+        let buckets = self.adopt_index()?;
         self.finish_split();
         self.finish_commits()?;
         let arena = &mut *self.arena;
@@ -298,10 +299,11 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Bounds the index, mends links and versions of every chain, and finds the free buckets; how many buckets there are.
-    fn mend_index(&mut self) -> Result<u64, Reason> {
+    /// Bounds the index, and gives it pages where it has none; how many buckets there are. Its chains are mended one by one,
+    /// each before it is walked, so until the last one is, new overflow buckets are taken from behind those that were there.
+    fn adopt_index(&mut self) -> Result<u64, Reason> {
         let (buckets, overflow) = self.bound_index()?;
-        let arena = &*self.arena;
+        let arena = &mut *self.arena;
         let main = buckets.next_multiple_of(INDEX_STEP_BYTES / BUCKET_BYTES).min(arena.layout.max_buckets);
         for (first, count) in [(0, main), (arena.layout.max_buckets, overflow)] {
             if count > 0 {
@@ -309,15 +311,11 @@ impl Work<'_, '_> {
                 committed.map_err(|error| format!("fallocate: {error}"))?;
             }
         }
-        let mut linked = vec![false; overflow as usize];
-        let rows: u64 = (0..buckets).map(|bucket| self.mend_chain(bucket, &mut linked)).sum();
-        arena.rows.store(rows, Ordering::Relaxed);
-        let used = linked.iter().rposition(|linked| *linked).map_or(0, |last| last as u64 + 1);
-        let mut state = arena.buckets.lock();
+        arena.mending = Mending::new(buckets, overflow);
+        let state = arena.buckets.get_mut();
         state.main_committed = main;
         state.overflow_committed = overflow;
-        state.overflow_used = used;
-        state.overflow_free = (1..=used).filter(|link| !linked[*link as usize - 1]).collect();
+        state.overflow_used = overflow;
         Ok(buckets)
     }
 
@@ -340,37 +338,6 @@ impl Work<'_, '_> {
             return Err("its index is larger than its rows can be".into());
         }
         Ok((buckets, overflow))
-    }
-
-    /// Cuts a chain at a link that is out of bounds, leads into another chain, or makes it too long; how many of its
-    /// slots are in use.
-    fn mend_chain(&self, bucket: u64, linked: &mut [bool]) -> u64 {
-        let arena = &*self.arena;
-        let mut at = arena.bucket_word(bucket);
-        let first = arena.map.load(at, Ordering::Relaxed);
-        if version(first) % 2 == 1 {
-            let even = header((version(first) + 1) & 0xffff_ffff, overflow_link(first));
-            arena.map.store(at, even, Ordering::Release);
-        }
-        let mut rows = 0;
-        for place in 1..=MAX_CHAIN {
-            let now = arena.map.load(at, Ordering::Relaxed);
-            let used = |slot: &u64| arena.map.load(at + slot, Ordering::Relaxed) != 0;
-            rows += (1..=BUCKET_SLOTS).filter(used).count() as u64;
-            let link = overflow_link(now);
-            if link == 0 {
-                break;
-            }
-            match linked.get_mut(link as usize - 1) {
-                Some(seen) if !*seen && place < MAX_CHAIN => *seen = true,
-                _ => {
-                    arena.map.store(at, header(version(now), 0), Ordering::Release);
-                    break;
-                }
-            }
-            at = arena.bucket_word(arena.layout.max_buckets + link - 1);
-        }
-        rows
     }
 
     /// Clears what the last split may have left in the bucket that it split, while nobody can have changed the other.

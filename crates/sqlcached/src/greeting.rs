@@ -32,9 +32,10 @@ fn text(facts: &Facts<'_>) -> String {
         None => format!("memory of its own ({} MiB)", facts.memory_mb),
     };
     let _ = match facts.start {
-        Start::Warm { rows, redone } => writeln!(
+        Start::Warm { bytes, redone } => writeln!(
             text,
-            "  warm start: {rows} rows in {arena}, checked as they are used; {redone} rows of commits finished"
+            "  warm start: {} MiB of rows in {arena}, checked as they are used; {redone} rows of commits finished",
+            bytes.div_ceil(1 << 20)
         ),
         Start::Cold { reason } => writeln!(text, "  cold start: {reason}; {arena}"),
     };
@@ -87,7 +88,7 @@ mod tests {
             socket: Some("/tmp/s".into()),
             sql_socket: None,
         };
-        let start = Start::Warm { rows: 3, redone: 2 };
+        let start = Start::Warm { bytes: 3 << 20, redone: 2 };
         let addresses = ["127.0.0.1:11211".parse().unwrap()];
         let sql_addresses = ["127.0.0.1:5433".parse().unwrap()];
         let facts = Facts {
@@ -100,7 +101,7 @@ mod tests {
         };
         let text = text(&facts);
         assert!(text.contains(
-            "warm start: 3 rows in /dev/shm/a (64 MiB), checked as they are used; 2 rows of commits finished\n"
+            "warm start: 3 MiB of rows in /dev/shm/a (64 MiB), checked as they are used; 2 rows of commits finished\n"
         ));
         assert!(text.contains("| nc 127.0.0.1 11211\n"));
         assert!(text.contains("psql -h 127.0.0.1 -p 5433 -c 'SELECT"));

@@ -348,8 +348,9 @@ impl Store {
 fn load(arena: &Arenas, def: TableDef) -> Table {
     let id = TableId(def.id);
     let state = Arc::new(TableState::new(id));
-    let empty = arena.usage().rows == 0;
-    let index = |index| if empty { Index::new(index, &def) } else { Index::unfilled(index, &def) };
+    // Rows that are not proved yet are not in its indexes either.
+    let whole = arena.is_proved();
+    let index = |index| if whole { Index::new(index, &def) } else { Index::unfilled(index, &def) };
     let indexes: Vec<Arc<Index>> = indexes_of(&def).map(|def| Arc::new(index(def))).collect();
     state.maintained.store(Arc::new(indexes.clone()));
     let dead_below = arena.dead_below(id);

@@ -65,7 +65,8 @@ pub(crate) fn open_arenas(
                 "a cold start was asked for".clone_into(&mut reason);
             }
             AttachBoth::Warm(arenas) => {
-                let start = Start::Warm { rows: arenas.usage().rows, redone: arenas.recovery().redone };
+                let start =
+                    Start::Warm { bytes: arenas.usage().segments_bytes, redone: arenas.recovery().redone };
                 return Ok((arenas, start));
             }
             AttachBoth::Unusable(why) => reason = why,

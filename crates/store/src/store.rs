@@ -46,8 +46,8 @@ pub struct StoreOptions {
 pub enum Start {
     /// Rows of an earlier process are served.
     Warm {
-        /// Rows found in the index; they are proved behind the start.
-        rows: u64,
+        /// Bytes of the segments in which they lie; they are proved behind the start.
+        bytes: u64,
         /// Commits of many rows finished.
         redone: u64,
     },

@@ -1,7 +1,12 @@
 //! Files that lie: random bits flipped anywhere must never panic, loop, or show a row that is none.
 
 use super::{Rig, TABLE, Value, seeded};
+use crate::index::{header, overflow_link, version};
+use crate::layout::{FIRST_LEVEL, word};
 use crate::{Arena, Attach, Geometry, Image, Location, RedoEntry};
+
+/// Rows of the largest specimen.
+const ROWS: u32 = 7000;
 
 fn key(i: u32) -> Vec<u8> {
     format!("key-{i}").into_bytes()
@@ -36,16 +41,35 @@ fn specimen(rows: u32) -> Image {
     rig.arena.image()
 }
 
-/// Attaches; whatever is served is what was stored under that key, and the arena works on.
-fn survive(image: &Image) -> bool {
-    let Attach::Warm(mut arena) = Arena::attach_image(image, &Geometry { memory_bytes: 4 << 20 }) else {
-        return false;
+/// Reads and writes rows of chains that are mended and proved by that.
+fn use_some(rig: &mut Rig) {
+    for i in (0..ROWS).step_by(3) {
+        if rig.find(TABLE, &key(i)).is_some() {
+            assert_eq!(rig.get(TABLE, &key(i)).unwrap().payload, value(i).payload);
+        }
+        if i % 9 == 0 {
+            rig.put(TABLE, &key(i), &value(i));
+            rig.grow();
+        }
+    }
+}
+
+/// Attaches; whatever is served is what was stored under that key, whether rows are used before all are proved or not,
+/// and the arena works on. How many rows are served; `None`: the file is unusable.
+fn survivors(image: &Image, used_before: bool) -> Option<usize> {
+    let Attach::Warm(arena) = Arena::attach_image(image, &Geometry { memory_bytes: 4 << 20 }) else {
+        return None;
     };
-    arena.recover();
     let mut rig = Rig::over(arena);
-    for i in 0..7000 {
+    if used_before {
+        use_some(&mut rig);
+    }
+    rig.arena.recover();
+    let mut served = 0;
+    for i in 0..ROWS {
         if let Some(found) = rig.get(TABLE, &key(i)) {
             assert_eq!(found.payload, value(i).payload);
+            served += 1;
         }
     }
     let rows = rig.scan(TABLE).len();
@@ -58,13 +82,19 @@ fn survive(image: &Image) -> bool {
         rig.evict();
     }
     assert_eq!(rig.arena.usage().rows, 0, "every slot points into a segment");
-    true
+    Some(served)
+}
+
+fn survive(image: &Image) -> bool {
+    let ways = [false, true].map(|used_before| survivors(image, used_before).is_some());
+    assert_eq!(ways[0], ways[1], "use changes nothing in whether a file is usable");
+    ways[0]
 }
 
 #[test]
 fn flipped_bits_never_show_a_wrong_row() {
     let mut rng = seeded("flipped_bits_never_show_a_wrong_row");
-    let image = specimen(7000);
+    let image = specimen(ROWS);
     assert!(survive(&image));
     let words = image.occupied_words();
     let mut usable = 0;
@@ -85,6 +115,42 @@ fn flipped_bits_never_show_a_wrong_row() {
         usable += u32::from(survive(&damaged));
     }
     assert!(usable > 50, "most damage costs rows, not the arena: {usable} of 150");
+}
+
+#[test]
+fn links_that_lead_astray_are_cut() {
+    let image = specimen(ROWS);
+    let whole = survivors(&image, false).unwrap();
+    let Attach::Warm(arena) = Arena::attach_image(&image, &Geometry { memory_bytes: 4 << 20 }) else {
+        panic!("an undamaged file is usable");
+    };
+    let link_of = |at: u64| overflow_link(image.load(at));
+    let first_words = (0..1 << FIRST_LEVEL).map(|bucket| arena.bucket_word(bucket));
+    let chains: Vec<(u64, u64)> =
+        first_words.map(|at| (at, link_of(at))).filter(|(_, link)| *link != 0).take(2).collect();
+    let [(first, link), (_, other)] = chains[..] else { panic!("too few chains of two buckets") };
+    let second = arena.bucket_word(arena.layout.max_buckets + link - 1);
+    let beyond = image.load(word::OVERFLOW_COMMITTED) + 1;
+    // Where the link stands, where it leads, and the rows that this may cost: those of the bucket that it led to.
+    for (at, to, cost) in [
+        (second, link, 0),
+        (second, beyond, 0),
+        (second, u64::from(u32::MAX), 0),
+        (second, other, 7),
+        (first, 0, 7),
+        (first, beyond, 7),
+    ] {
+        let mut damaged = image.clone();
+        damaged.store(at, header(version(image.load(at)), to));
+        for used_before in [false, true] {
+            let left = survivors(&damaged, used_before).unwrap();
+            // A row that was written again is there again.
+            assert!(
+                (whole - cost..=whole + ROWS as usize / 99 + 1).contains(&left),
+                "{to}: {left} of {whole}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn a_commit_of_both_kinds_and_a_warm_start() {
     assert_eq!((expected[0].len(), &expected[0]), (300, &expected[1]));
     let reader = files.reader();
     let opened = Store::open(&options(Some(files.file.0.clone()), 16, &files.hands)).unwrap();
-    assert_eq!(opened.start, Start::Warm { rows: 600, redone: 0 });
+    assert!(matches!(opened.start, Start::Warm { redone: 0, .. }), "{:?}", opened.start);
     let store = opened.store;
     assert_eq!(store.recover(), store::Recovered { rows: 600, dropped: 0, complete: true });
     for (name, rows) in ["t_on", "t_off"].iter().zip(&expected) {
