@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: install-client run test demo bench bench-quick bench-full bench-peers bench-entry bench-sql bench-sqlite tools fmt tidy
+.PHONY: install-client run test demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite tools fmt tidy
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -42,6 +42,11 @@ bench-peers:
 bench-entry: tools
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench entry $(ARGS)
+
+# Every line of the lead at the memcached door, beside memcached and Redis, in one run.
+bench-lead: tools
+	cargo build --release --package sqlcached --package sqlcached-bench
+	./target/release/sqlcached-bench lead $(ARGS)
 
 # Statements through the PostgreSQL door beside PostgreSQL 15 and memcached.
 bench-sql: tools

@@ -38,6 +38,19 @@ pub(crate) struct Workload {
     pub(crate) keys: u64,
     /// Keeps the keys of different workloads apart on one server.
     pub(crate) space: u64,
+    /// Whether a request is one operation on one key.
+    pub(crate) blend: Blend,
+}
+
+/// What a request is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blend {
+    /// The workload's operation on one key.
+    Alike,
+    /// A set in so many requests, by chance; the others are gets.
+    SetIn(u64),
+    /// A get of so many keys. Each counts as an operation.
+    Together(u64),
 }
 
 /// How long values are. The same key has always the same length, so that a reader knows it.
@@ -52,7 +65,8 @@ pub(crate) enum Sizes {
 impl Workload {
     /// Values of one length under keys of [`KEY_BYTES`].
     pub(crate) fn fixed(operation: Operation, value_bytes: usize, keys: u64, space: u64) -> Self {
-        Self { operation, sizes: Sizes::Fixed(value_bytes), key_bytes: KEY_BYTES, keys, space }
+        let sizes = Sizes::Fixed(value_bytes);
+        Self { operation, sizes, key_bytes: KEY_BYTES, keys, space, blend: Blend::Alike }
     }
 
     /// Bytes of the value under a key.
@@ -178,8 +192,8 @@ struct Run<'a> {
     /// The longest value; the others are its beginnings.
     value: Vec<u8>,
     key: Vec<u8>,
-    /// Length of the answer to a request for a value of no bytes.
-    empty_reply: usize,
+    /// Lengths of the answers to a get and a set of a value of no bytes.
+    empty_reply: [usize; 2],
     /// How every answer ends.
     tail: Vec<u8>,
     next_key: u64,
@@ -210,7 +224,7 @@ impl Load {
 
     /// Stores every key of a workload once.
     pub(crate) fn fill(&mut self, workload: &Workload) -> Result<Seen> {
-        let fill = Workload { operation: Operation::Set, ..workload.clone() };
+        let fill = Workload { operation: Operation::Set, blend: Blend::Alike, ..workload.clone() };
         self.run(&fill, 32, Until::EveryKeyOnce)
     }
 
@@ -219,9 +233,9 @@ impl Load {
         let value = value(workload.sizes.longest());
         let mut key = Vec::new();
         write_key(workload.space, 0, workload.key_bytes, &mut key);
-        let reply = |value: &[u8]| self.protocol.reply(workload.operation, &key, value);
-        let empty_reply = reply(b"").len();
-        let tail = tail(&reply(&value), workload.sizes);
+        let reply = |operation, value: &[u8]| self.protocol.reply(operation, &key, value);
+        let empty_reply = [Operation::Get, Operation::Set].map(|operation| reply(operation, b"").len());
+        let tail = tail(&reply(workload.operation, &value), workload);
         let seen = Seen { operations: 0, wall_ns: 0, load_cpu_ns: 0, latency: Histogram::default() };
         let cpu = clock::thread_cpu_ns();
         let began = clock::now_ns();
@@ -259,16 +273,10 @@ impl Load {
         }
         peer.batch.clear();
         peer.missing = 0;
-        let operation = run.workload.operation;
         for _ in 0..count {
-            let number = run.next_key(&mut self.random);
-            write_key(run.workload.space, number, run.workload.key_bytes, &mut run.key);
-            let bytes = run.workload.value_bytes(number);
-            let value = run.value.get(..bytes).unwrap_or_default();
-            self.protocol.request(operation, &run.key, value, &mut peer.batch);
-            peer.missing += self.protocol.reply_bytes(operation, run.empty_reply, bytes);
+            peer.put(self.protocol, run, &mut self.random)?;
         }
-        run.seen.operations += count;
+        run.seen.operations += count * run.keys_each();
         peer.sent = 0;
         peer.began = now;
         peer.write(&self.poll, index)?;
@@ -299,6 +307,31 @@ impl Load {
 }
 
 impl Peer {
+    /// Adds one request to the batch, and its answer to what is to come.
+    fn put(&mut self, protocol: Protocol, run: &mut Run<'_>, random: &mut fastrand::Rng) -> Result<()> {
+        let operation = match run.workload.blend {
+            Blend::Alike => run.workload.operation,
+            Blend::SetIn(share) if random.u64(..share) == 0 => Operation::Set,
+            Blend::SetIn(_) => Operation::Get,
+            Blend::Together(keys) => {
+                protocol.begin_many(keys, &mut self.batch)?;
+                for _ in 0..keys {
+                    let bytes = run.draw(random);
+                    protocol.one_of_many(&run.key, &mut self.batch);
+                    self.missing += protocol.many_reply_bytes(run.empty_reply[0], bytes);
+                }
+                self.missing += protocol.end_many(keys, &mut self.batch);
+                return Ok(());
+            }
+        };
+        let bytes = run.draw(random);
+        let value = run.value.get(..bytes).unwrap_or_default();
+        protocol.request(operation, &run.key, value, &mut self.batch);
+        let empty = run.empty_reply[usize::from(operation == Operation::Set)];
+        self.missing += protocol.reply_bytes(operation, empty, bytes);
+        Ok(())
+    }
+
     /// Hands the batch to the kernel, as far as it takes it.
     fn write(&mut self, poll: &rustix::fd::OwnedFd, index: usize) -> Result<()> {
         while let Some(rest) = self.batch.get(self.sent..).filter(|rest| !rest.is_empty()) {
@@ -343,6 +376,21 @@ impl Run<'_> {
         }
     }
 
+    /// How many operations a request counts as.
+    fn keys_each(&self) -> u64 {
+        match self.workload.blend {
+            Blend::Together(keys) => keys,
+            Blend::Alike | Blend::SetIn(_) => 1,
+        }
+    }
+
+    /// Writes the next key; bytes of its value.
+    fn draw(&mut self, random: &mut fastrand::Rng) -> usize {
+        let number = self.next_key(random);
+        write_key(self.workload.space, number, self.workload.key_bytes, &mut self.key);
+        self.workload.value_bytes(number)
+    }
+
     fn next_key(&mut self, random: &mut fastrand::Rng) -> u64 {
         match self.until {
             Until::Elapsed(_) => random.u64(..self.workload.keys),
@@ -354,9 +402,10 @@ impl Run<'_> {
     }
 }
 
-/// How every answer ends: five bytes where all values are alike, otherwise the two behind a value.
-fn tail(reply: &[u8], sizes: Sizes) -> Vec<u8> {
-    let bytes = if matches!(sizes, Sizes::Fixed(_)) { 5 } else { 2 };
+/// How every answer ends: five bytes where all values and requests are alike, otherwise the two behind a value.
+fn tail(reply: &[u8], workload: &Workload) -> Vec<u8> {
+    let alike = matches!(workload.sizes, Sizes::Fixed(_)) && !matches!(workload.blend, Blend::SetIn(_));
+    let bytes = if alike { 5 } else { 2 };
     reply[reply.len().saturating_sub(bytes)..].to_vec()
 }
 

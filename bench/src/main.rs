@@ -9,6 +9,7 @@
 //!
 //!     sqlcached-bench experiments                # the experiments of the papers, drawn, below twenty minutes
 //!     sqlcached-bench entry                      # the entry figures, below five minutes
+//!     sqlcached-bench lead                       # every line of the lead at the memcached door
 //!     sqlcached-bench sql                        # the PostgreSQL door beside PostgreSQL and memcached
 //!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
@@ -31,10 +32,12 @@ mod failure;
 mod figures;
 mod histogram;
 mod inside;
+mod lead;
 mod load;
 mod machine;
 mod mariadb;
 mod pages;
+mod paired;
 mod plot;
 mod policy;
 mod postgres;
@@ -63,6 +66,8 @@ use crate::trace::Trace;
 enum Command {
     /// Requests beside memcached and Redis, memory of a row, expiry of a page and of a user.
     Entry(entry::Options),
+    /// Every line of the lead over memcached and Redis: requests, first fill, deletion of everything, memory.
+    Lead(lead::Options),
     /// Replay an ORM cache's accesses, with expiry by SQL.
     Demo(demo::Options),
     /// One load on one running server.
@@ -97,6 +102,7 @@ struct Simulation {
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Entry(options) => entry::run(&options),
+        Command::Lead(options) => lead::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Load(options) => single::run(&options),
         Command::Inside(options) => inside::run(&options),

@@ -32,6 +32,9 @@ pub(crate) enum Operation {
     Set,
 }
 
+/// What ends memcached's answer to a get, after the values of all keys.
+const MEMCACHED_END: &[u8] = b"END\r\n";
+
 impl Operation {
     /// The word for tables.
     pub(crate) fn word(self) -> &'static str {
@@ -81,6 +84,49 @@ impl Protocol {
             }
         }
         out.extend_from_slice(b"\r\n");
+    }
+
+    /// Begins a request that reads so many keys.
+    pub(crate) fn begin_many(self, keys: u64, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Memcached => out.extend_from_slice(b"get"),
+            Self::Resp => {
+                // A write to a vector cannot fail.
+                let _ = write!(out, "*{}\r\n$4\r\nMGET\r\n", keys + 1);
+            }
+            Self::Postgres | Self::MariaDb => {
+                return Err(Failure::new("many keys are asked for through memcached's and Redis' protocols"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends one of its keys.
+    pub(crate) fn one_of_many(self, key: &[u8], out: &mut Vec<u8>) {
+        if self == Self::Memcached {
+            out.push(b' ');
+            out.extend_from_slice(key);
+        } else {
+            bulk(key, out);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Ends it. Bytes of the answer beside those of the values.
+    pub(crate) fn end_many(self, keys: u64, out: &mut Vec<u8>) -> usize {
+        if self == Self::Memcached {
+            out.extend_from_slice(b"\r\n");
+            return MEMCACHED_END.len();
+        }
+        let mut head = Vec::new();
+        number(usize::try_from(keys).unwrap_or(usize::MAX), &mut head);
+        head.len() + 1
+    }
+
+    /// Bytes of one value among others, `empty` being the length of the answer to a get of a value of no bytes.
+    pub(crate) fn many_reply_bytes(self, empty: usize, value_bytes: usize) -> usize {
+        let end = if self == Self::Memcached { MEMCACHED_END.len() } else { 0 };
+        self.reply_bytes(Operation::Get, empty, value_bytes) - end
     }
 
     /// The answer to one request that hits or stores.
@@ -149,6 +195,28 @@ mod tests {
             protocol.request(operation, b"k", b"vv", &mut bytes);
             assert_eq!(bytes, request);
             assert_eq!(protocol.reply(operation, b"k", b"vv"), reply);
+        }
+    }
+
+    #[test]
+    fn many_keys_in_one_request() {
+        let table: [(Protocol, &[u8], &[u8]); 2] = [
+            (Protocol::Memcached, b"get k l\r\n", b"VALUE k 0 2\r\nvv\r\nVALUE l 0 2\r\nvv\r\nEND\r\n"),
+            (
+                Protocol::Resp,
+                b"*3\r\n$4\r\nMGET\r\n$1\r\nk\r\n$1\r\nl\r\n",
+                b"*2\r\n$2\r\nvv\r\n$2\r\nvv\r\n",
+            ),
+        ];
+        for (protocol, request, reply) in table {
+            let empty = protocol.reply(Operation::Get, b"k", b"").len();
+            let mut bytes = Vec::new();
+            protocol.begin_many(2, &mut bytes).expect("spoken");
+            protocol.one_of_many(b"k", &mut bytes);
+            protocol.one_of_many(b"l", &mut bytes);
+            let frame = protocol.end_many(2, &mut bytes);
+            assert_eq!(bytes, request);
+            assert_eq!(frame + 2 * protocol.many_reply_bytes(empty, 2), reply.len());
         }
     }
 

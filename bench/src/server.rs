@@ -106,12 +106,14 @@ pub(crate) struct Setup {
     pub(crate) sql_door: bool,
     /// Threads that answer memcached's requests.
     pub(crate) threads: usize,
+    /// A memcached listens on its Unix socket, and then on nothing else.
+    pub(crate) unix: bool,
 }
 
 impl Setup {
     /// A memory limit, the rest as every experiment has it.
     pub(crate) fn new(memory_mib: u64, cores: Cores) -> Self {
-        Self { memory_mib, extra: Vec::new(), cores, sql_door: false, threads: 1 }
+        Self { memory_mib, extra: Vec::new(), cores, sql_door: false, threads: 1, unix: false }
     }
 }
 
@@ -182,20 +184,27 @@ impl Server {
             }
             Kind::PostgreSql => postgresql_arguments(&mut command, port, &directory),
             Kind::MariaDb => mariadb::arguments(&mut command, port, &socket, &directory),
-            Kind::Memcached => memcached_arguments(&mut command, setup, port),
+            Kind::Memcached => memcached_arguments(&mut command, setup, port, &socket),
             Kind::Redis => redis_arguments(&mut command, setup, port, &socket, &directory),
         }
         command.args(&setup.extra).stdin(Stdio::null());
         let log = fs::File::create(directory.join("log"))?;
         command.stdout(log.try_clone()?).stderr(log);
         let line = command_line(&command);
+        let has_socket = match kind {
+            Kind::Sqlcached { .. } | Kind::Redis => true,
+            Kind::Memcached => setup.unix,
+            Kind::PostgreSql | Kind::MariaDb => false,
+        };
+        let socket = has_socket.then_some(Address::Unix(socket));
+        let only_socket = socket.clone().filter(|_| matches!(kind, Kind::Memcached));
         let child = setup.cores.start_server(|| command.spawn().context(|| format!("start {line}")))?;
         let mut server = Self {
             label: kind.label().to_owned(),
             protocol: kind.protocol(),
-            address: Address::Tcp(port),
+            address: only_socket.unwrap_or(Address::Tcp(port)),
             sql: sql.map(Address::Tcp),
-            socket: matches!(kind, Kind::Sqlcached { .. } | Kind::Redis).then_some(Address::Unix(socket)),
+            socket,
             command: line,
             pid: child.id(),
             child: Some(child),
@@ -416,9 +425,12 @@ fn sqlcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr, s
     command.arg("-s").arg(socket).arg("--arena").arg(arena);
 }
 
-fn memcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr) {
+fn memcached_arguments(command: &mut Command, setup: &Setup, port: SocketAddr, socket: &Path) {
     command.arg("-t").arg(setup.threads.to_string());
     command.args(["-c", "2048", "-U", "0", "-l", "127.0.0.1", "-p"]).arg(port.port().to_string());
+    if setup.unix {
+        command.arg("-s").arg(socket);
+    }
     command.arg("-m").arg(setup.memory_mib.to_string());
     if rustix::process::geteuid().is_root() {
         command.args(["-u", "root"]);

@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::clock;
 use crate::failure::Result;
-use crate::load::{Load, Until, Workload};
+use crate::load::{Blend, Load, Until, Workload};
 use crate::protocol::{Operation, Protocol};
 use crate::server::Server;
 use crate::summary::{digits, thousands};
@@ -35,6 +35,12 @@ pub(crate) struct Options {
     /// How long.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
+    /// Gets of so many keys each.
+    #[arg(long, conflicts_with = "set_in")]
+    keys_each: Option<u64>,
+    /// One in so many requests is a set, the others are gets.
+    #[arg(long)]
+    set_in: Option<std::num::NonZero<u64>>,
     /// The keys are there already.
     #[arg(long)]
     filled: bool,
@@ -44,7 +50,13 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let server = Server::running(&options.server, options.protocol)?;
     let space = options.value_bytes as u64;
-    let workload = Workload::fixed(options.operation, options.value_bytes, options.keys, space);
+    let blend = match (options.keys_each, options.set_in) {
+        (Some(keys), _) => Blend::Together(keys),
+        (None, Some(share)) => Blend::SetIn(share.get()),
+        (None, None) => Blend::Alike,
+    };
+    let base = Workload::fixed(options.operation, options.value_bytes, options.keys, space);
+    let workload = Workload { blend, ..base };
     if !options.filled {
         Load::connect(&server.address, server.protocol, 4)?.fill(&workload)?;
     }

@@ -13,7 +13,7 @@ use crate::report::{Figure, Report};
 use crate::server::Server;
 use crate::summary::{Summary, digits};
 
-use super::Bench;
+use crate::paired::Bench;
 
 /// Expiries timed in one repetition.
 const PAGES_TIMED: u64 = 300;
@@ -142,7 +142,7 @@ impl RowSink for Nothing {
 pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut rows = Vec::new();
     measure(bench, &mut Inside::open()?, &mut rows, report, true)?;
-    for server in &bench.start_ours(MEMORY_MIB, report) {
+    for server in &bench.start_ours(&bench.setup(MEMORY_MIB), report) {
         let client = Client::connect(server.nearest())?;
         measure(bench, &mut Daemon { server, client }, &mut rows, report, false)?;
     }

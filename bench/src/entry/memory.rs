@@ -8,7 +8,7 @@ use crate::report::{Figure, Report};
 use crate::server::{Kind, Server};
 use crate::summary::digits;
 
-use super::Bench;
+use crate::paired::Bench;
 
 /// Rows of the experiment.
 const ROWS: u64 = 1_000_000;
@@ -17,15 +17,16 @@ const VALUE_BYTES: usize = 100;
 /// Room for all rows in every server.
 const MEMORY_MIB: u64 = 1024;
 /// What a row may cost beyond its key and value.
-const REACH: f64 = 65.0;
+pub(crate) const REACH: f64 = 65.0;
 
 /// Fills each server and adds the table.
-pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
-    let mut servers = bench.start_ours(MEMORY_MIB, report);
-    servers.extend(bench.start(&Kind::Memcached, MEMORY_MIB, report));
+pub(crate) fn run(bench: &Bench, report: &mut Report, reach: f64) -> Result<()> {
+    let setup = bench.setup(MEMORY_MIB);
+    let mut servers = bench.start_ours(&setup, report);
+    servers.extend(Bench::start(&Kind::Memcached, &setup, report));
     let mut rows = Vec::new();
     for server in &servers {
-        rows.push(measure(server, report)?);
+        rows.push(measure(server, reach, report)?);
     }
     report.say("\n## Memory of a row beyond its key and value\n");
     report.say(&format!(
@@ -37,7 +38,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn measure(server: &Server, report: &mut Report) -> Result<Vec<String>> {
+fn measure(server: &Server, reach: f64, report: &mut Report) -> Result<Vec<String>> {
     let mut client = Client::connect(&server.address)?;
     let own_before = client.stat("bytes")?;
     let before = server.memory()?;
@@ -59,11 +60,11 @@ fn measure(server: &Server, report: &mut Report) -> Result<Vec<String>> {
             value,
         });
     }
-    let verdict = if grown <= REACH { "holds" } else { "missed" };
+    let verdict = if grown <= reach { "holds" } else { "missed" };
     let reach = if server.label == Kind::Memcached.label() {
         String::new()
     } else {
-        format!("<= {REACH:.0} {verdict}")
+        format!("<= {reach:.0} {verdict}")
     };
     Ok(vec![server.label.clone(), digits(grown), digits(all), own.map_or_else(String::new, digits), reach])
 }
