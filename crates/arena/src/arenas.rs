@@ -90,7 +90,7 @@ impl Arenas {
     }
 
     #[inline]
-    fn of(&self, is_shared: bool) -> &Arena {
+    pub(crate) fn of(&self, is_shared: bool) -> &Arena {
         // Without a shared arena nothing bears its bit; who asks all the same finds nothing in the private one.
         if is_shared { self.shared.get().unwrap_or(&self.private) } else { &self.private }
     }
@@ -107,7 +107,7 @@ impl Arenas {
     }
 
     #[inline]
-    fn in_segment(&self, segment: SegmentId) -> (&Arena, SegmentId) {
+    pub(crate) fn in_segment(&self, segment: SegmentId) -> (&Arena, SegmentId) {
         (self.of(segment.0 & SHARED_UNITS != 0), SegmentId(segment.0 & !SHARED_UNITS))
     }
 
@@ -238,8 +238,15 @@ impl Arenas {
     }
 
     #[inline]
-    pub fn prefetch_row(&self, hash: Hash, table: TableId) {
-        self.of_table(table).prefetch_row(hash, table);
+    pub fn prefetch_row(&self, hash: Hash, table: TableId) -> Option<Location> {
+        let arena = self.of_table(table);
+        arena.prefetch_row(hash, table).map(|location| arena.outer_location(location))
+    }
+
+    #[inline]
+    pub fn prefetch_value(&self, location: Location) {
+        let (arena, location) = self.at(location);
+        arena.prefetch_value(location);
     }
 
     #[inline]
@@ -376,6 +383,18 @@ impl Arenas {
     pub fn sub_live(&self, segment: SegmentId, bytes: usize) -> usize {
         let (arena, segment) = self.in_segment(segment);
         arena.sub_live(segment, bytes)
+    }
+
+    #[inline]
+    pub fn note_gone(&self, location: Location) {
+        let (arena, location) = self.at(location);
+        arena.note_gone(location);
+    }
+
+    #[inline]
+    pub fn is_gone(&self, location: Location) -> bool {
+        let (arena, location) = self.at(location);
+        arena.is_gone(location)
     }
 
     pub fn live(&self, segment: SegmentId) -> usize {

@@ -68,9 +68,11 @@ mod commit;
 mod copy;
 mod error;
 mod gather;
+mod gone;
 mod growth;
 mod hint;
 mod hits_file;
+mod hold;
 mod index;
 mod layout;
 mod map;
@@ -105,6 +107,7 @@ pub use commit::{CommitSlot, CommitState, Redo, RedoEntry};
 pub use error::{ArenaError, CatalogueError, IndexFull};
 pub use gather::Gathered;
 pub use hint::Hits;
+pub use hold::HeldRow;
 pub use index::{Entry, ScanShape, ShardToken};
 pub use layout::{
     BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, Location, MAX_CATALOGUE_BYTES, MAX_KEY_BYTES,
@@ -215,6 +218,7 @@ impl Arena {
                 states: map::Lazy::new(layout.max_units as usize)?,
                 pool: Mutex::new(segments::Pool::new(layout.max_units, budget)),
                 listed: settle::Listed::default(),
+                gone: gone::Gone::new(layout.max_units)?,
             },
             buckets: Mutex::default(),
             hits: std::sync::OnceLock::new(),

@@ -8,9 +8,12 @@ use std::sync::atomic::Ordering;
 use crate::Mapped;
 use crate::hits_file::Counts;
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
+use crate::row::short_lengths;
 
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
+/// Lines of a value that are asked for: 1 KiB. The processor foresees the further ones of a long copy itself.
+const VALUE_LINES: usize = 16;
 /// Lines asked for of one row: the rest of a longer one comes in their wake, for it is read from its beginning to its end.
 const LINES_MAX: usize = 8;
 /// As many are asked for where a row's length is not known: head, key and a short value.
@@ -40,17 +43,32 @@ impl Mapped {
 
     /// Asks for the row that a lookup of this hash will look at first. Its bucket should have come by now.
     #[inline]
-    pub fn prefetch_row(&self, hash: Hash, table: TableId) {
+    pub fn prefetch_row(&self, hash: Hash, table: TableId) -> Option<Location> {
         let words = self.map.words();
         let want = slot_prefix(hash, table);
         let at = self.bucket_word(crate::index::bucket_of(self.index_word(), hash)) as usize;
-        let Some(slots) = words.get(at + 1..=at + BUCKET_SLOTS as usize) else { return };
+        let slots = words.get(at + 1..=at + BUCKET_SLOTS as usize)?;
         // Relaxed: what is asked for in vain is lost time only.
         let found = slots.iter().map(|slot| slot.load(Ordering::Relaxed));
-        let Some(found) = found.into_iter().find(|found| (found ^ want) >> LOCATION_BITS == 0) else {
-            return;
-        };
-        self.prefetch_location(Location::from_bits(found));
+        let found = found.into_iter().find(|found| (found ^ want) >> LOCATION_BITS == 0)?;
+        let location = Location::from_bits(found);
+        self.prefetch_location(location);
+        Some(location)
+    }
+
+    /// Asks for what follows the first lines of a row, whose head should have come by now, as far as copying it would not
+    /// ask for it by itself in time.
+    #[inline]
+    pub fn prefetch_value(&self, location: Location) {
+        let words = self.map.words();
+        let row = self.layout.at(location) as usize;
+        // Relaxed: a torn length asks for lines in vain.
+        let Some(header) = words.get(row + 1) else { return };
+        let (_, payload) = short_lengths(header.load(Ordering::Relaxed));
+        for at in (row + ROW_LINES * LINE_WORDS..row + payload / 8).step_by(LINE_WORDS).take(VALUE_LINES) {
+            let Some(word) = words.get(at) else { return };
+            line(word);
+        }
     }
 
     /// Asks for a row: head, key and a short value.

@@ -275,6 +275,25 @@ impl RowRead<'_> {
         self.slot.map(|slot| self.arena.outer_slot(slot))
     }
 
+    /// Whether the row lies in the shared one of two arenas.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.arena.is_shared
+    }
+
+    /// Where it lies in its file.
+    #[inline]
+    pub(crate) fn inner_location(&self) -> Location {
+        self.location
+    }
+
+    /// The first word of the payload in its file.
+    #[inline]
+    pub(crate) fn payload_at(&self) -> u64 {
+        let lead = 2 + optional_words(self.head.flags) + self.head.key_len.div_ceil(8);
+        self.arena.layout.at(self.location) + lead as u64
+    }
+
     /// The slot by its number in its file.
     #[inline]
     pub(crate) fn inner_slot(&self) -> Option<SlotId> {

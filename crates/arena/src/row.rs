@@ -279,31 +279,23 @@ impl Arena {
     fn write_pieces(&self, at: u64, pieces: &[&[u8]]) -> u64 {
         let (mut next, mut carry, mut carried) = (at, 0, 0);
         for piece in pieces {
-            if carried == 0 {
-                let (whole, tail) = piece.split_at(piece.len() & !7);
-                self.map.store_bytes(next, whole);
-                next += whole.len() as u64 / 8;
-                (carry, carried) = (copy::padded(tail), tail.len());
-                continue;
-            }
-            // The words of this piece straddle the words of the arena: shift each into place.
-            let shift = 8 * carried as u32;
-            let (chunks, tail) = piece.as_chunks::<8>();
-            for chunk in chunks {
-                let word = u64::from_le_bytes(*chunk);
-                self.map.store(next, carry | (word << shift), Ordering::Relaxed);
-                next += 1;
-                carry = word >> (64 - shift);
-            }
-            let word = copy::padded(tail);
-            carry |= word << shift;
-            carried += tail.len();
-            if carried >= 8 {
+            let mut rest = *piece;
+            if carried > 0 {
+                // The word that the piece before began is filled up first: from there on both sides go by whole words.
+                let (first, others) = rest.split_at(rest.len().min(8 - carried));
+                carry |= copy::padded(first) << (8 * carried);
+                carried += first.len();
+                if carried < 8 {
+                    continue;
+                }
                 self.map.store(next, carry, Ordering::Relaxed);
                 next += 1;
-                carry = word >> (64 - shift);
-                carried -= 8;
+                rest = others;
             }
+            let (whole, tail) = rest.split_at(rest.len() & !7);
+            self.map.store_bytes(next, whole);
+            next += whole.len() as u64 / 8;
+            (carry, carried) = (copy::padded(tail), tail.len());
         }
         if carried > 0 {
             self.map.store(next, carry, Ordering::Relaxed);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
+use crate::gone::Gone;
 use crate::layout::{
     BLOCK_UNITS, Location, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId, UNIT_BYTES, word,
 };
@@ -27,10 +28,14 @@ pub(crate) const UNIT_TAIL: u64 = 2;
 
 /// Bit of the fill word: no more reservations.
 const SEALED: u64 = 1 << 63;
-/// One writer in the fill word; used bytes are the 32 bits below.
-const WRITER: u64 = 1 << 32;
+/// Bit of the fill word: nobody holds the segment, and nobody may from here on.
+pub(crate) const CLOSED: u64 = 1 << 62;
+/// One writer, or somebody who holds a row, in the fill word; used bytes are the 32 bits below.
+pub(crate) const WRITER: u64 = 1 << 32;
 /// The used bytes of the fill word.
 const USED_MASK: u64 = WRITER - 1;
+/// All who hold the segment, in the fill word.
+pub(crate) const HOLDERS_MASK: u64 = (CLOSED - 1) & !USED_MASK;
 /// [`SegmentState::expiry`] of a segment with a row that never expires.
 const NEVER: u64 = u64::MAX;
 /// Units committed by one call where the limit allows: 2 MiB.
@@ -42,8 +47,8 @@ const HEADER_STEP_UNITS: u32 = 512;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct SegmentState {
-    /// Sealed 1 | writers 31 | used bytes 32.
-    fill: AtomicU64,
+    /// Sealed 1 | closed 1 | writers and other holders 30 | used bytes 32.
+    pub(crate) fill: AtomicU64,
     live: AtomicU64,
     expiry: AtomicU64,
     /// The header word as in the file.
@@ -119,6 +124,7 @@ pub(crate) struct Segments {
     pub(crate) states: Lazy<SegmentState>,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) listed: Listed,
+    pub(crate) gone: Gone,
 }
 
 /// Units of all arenas of one owner together. Relaxed: numbers that order nothing.
@@ -309,6 +315,7 @@ impl Pool {
         }
         let done = map.commit(unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64).is_ok();
         if done {
+            map.populate(unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64);
             self.extend(to / BLOCK_UNITS);
             self.note_committed(from, to - from);
         }
@@ -443,7 +450,9 @@ impl Arena {
     }
 
     pub(crate) fn set_used(&self, segment: SegmentId, bytes: u64) {
-        self.state(segment).fill.store(SEALED | bytes, Ordering::Relaxed);
+        // Who holds a row of it already goes on holding it.
+        let used = |fill: u64| Some((fill & HOLDERS_MASK) | SEALED | bytes);
+        let _before = self.state(segment).fill.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used);
     }
 
     fn set_kinds(&self, unit: u32, kind: Kind) {
@@ -493,7 +502,9 @@ impl Arena {
         state.order.store(order, Ordering::Relaxed);
         state.live.store(0, Ordering::Relaxed);
         state.expiry.store(0, Ordering::Relaxed);
-        state.fill.store(0, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `hold_segment`.
+        state.fill.store(0, Ordering::Release);
+        (unit..unit + kind.units).for_each(|unit| self.segments.gone.forget(unit));
         self.set_kinds(unit, kind);
     }
 
@@ -525,7 +536,7 @@ impl Arena {
     pub fn release(&self, segment: SegmentId) {
         // Release: pairs with the Acquire in `writers`; who sees none sees what they wrote.
         let before = self.state(segment).fill.fetch_sub(WRITER, Ordering::Release);
-        debug_assert!(before & !SEALED >= WRITER, "every release follows a reservation");
+        debug_assert!(before & HOLDERS_MASK >= WRITER, "every release follows a reservation or a hold");
     }
 
     /// Refuses further reservations.
@@ -538,10 +549,10 @@ impl Arena {
         self.state(segment).fill.load(Ordering::Acquire) & SEALED != 0
     }
 
-    /// Writers that reserved and have not released.
+    /// Those who hold the segment: writers that reserved and have not released, and who sends rows from it.
     pub fn writers(&self, segment: SegmentId) -> u32 {
         // Acquire: pairs with the Release in `release`.
-        ((self.state(segment).fill.load(Ordering::Acquire) & !SEALED) >> 32) as u32
+        ((self.state(segment).fill.load(Ordering::Acquire) & HOLDERS_MASK) >> 32) as u32
     }
 
     /// Bytes reserved so far.
@@ -627,11 +638,14 @@ impl Arena {
         }
     }
 
-    /// Frees a segment. No slot points into it and it has no writer.
+    /// Frees a segment. No slot points into it and it has no writer; the caller has closed it, or nobody has held a row
+    /// of it, and who comes with the place of an earlier one lets go at once.
     pub fn recycle(&self, segment: SegmentId) {
         let units = self.units(segment);
         debug_assert!(units > 0, "only a segment in use is recycled");
-        debug_assert_eq!(self.writers(segment), 0, "nobody writes into a segment that is recycled");
+        while self.state(segment).fill.load(Ordering::Relaxed) & CLOSED == 0 && !self.close(segment) {
+            std::hint::spin_loop();
+        }
         for unit in segment.0..segment.0 + units {
             let at = self.layout.generations + u64::from(unit);
             let generation = self.map.load(at, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sql::{Executor, Limits, RuleRunner, SqlError};
-use store::{Departure, Store};
+use store::{Departure, HeldRow, Store};
 
 use crate::activity::Activity;
 use crate::channels::Channels;
@@ -116,6 +116,16 @@ impl Engine {
     /// The store.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// The bytes of a value that is held.
+    pub fn held_bytes(&self, row: &HeldRow) -> &[u8] {
+        self.store.held_bytes(row)
+    }
+
+    /// Lets go of a value that was held.
+    pub fn let_go(&self, row: HeldRow) {
+        self.store.let_go(row);
     }
 
     /// An executor of SQL for the calling thread.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::{Catalog, Prefetched, Table, Tick};
+use store::{Catalog, Foreseen, Prefetched, Table, Tick};
 
 use crate::activity::{Counted, KnownStatements};
 use crate::counters::{Counter, Counters};
@@ -110,8 +110,14 @@ impl Lane {
 
     /// The second step, when some other keys went through the first.
     #[inline]
-    pub fn prefetch_row(&self, ahead: Prefetched) {
-        self.engine.store.prefetch_row(ahead);
+    pub fn prefetch_row(&self, ahead: Prefetched) -> Option<Foreseen> {
+        self.engine.store.prefetch_row(ahead)
+    }
+
+    /// The third, when a key's value is going to be read soon.
+    #[inline]
+    pub fn prefetch_value(&self, row: Foreseen) {
+        self.engine.store.prefetch_value(row);
     }
 
     #[cold]

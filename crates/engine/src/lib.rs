@@ -80,4 +80,6 @@ pub use sql::{
     TransactionStatus, split_statements,
 };
 pub use store::value::{Value, ValueRef};
-pub use store::{Eviction, ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick};
+pub use store::{
+    Eviction, Foreseen, HeldRow, ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick,
+};

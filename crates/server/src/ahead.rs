@@ -4,12 +4,17 @@
 //! several requests have arrived together, the next few are parsed first and memory is asked for all their lines, so
 //! that they come side by side.
 
-use engine::{Lane, Prefetched};
+use engine::{Foreseen, Lane, Prefetched};
 use memcache::{Parsed, Parser, Request};
 
 /// Requests, or keys of one request, that are looked ahead over. A processor has some ten to sixteen line fills under
 /// way at once; more would only wait in the queue before them.
 pub(crate) const WINDOW: usize = 16;
+
+/// How many requests before its turn a value is asked for: its head has come by then, and the value comes meanwhile.
+const VALUES_AHEAD: usize = 2;
+
+const _: () = assert!(WINDOW <= 32, "a bit for each key");
 
 /// The next requests, parsed.
 #[derive(Debug)]
@@ -19,12 +24,13 @@ pub(crate) struct Window<'i> {
     len: usize,
     /// How many of them were taken out.
     taken: usize,
+    ahead: Ahead,
 }
 
 impl<'i> Window<'i> {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { parsed: [const { None }; WINDOW], len: 0, taken: 0 }
+        Self { parsed: [const { None }; WINDOW], len: 0, taken: 0, ahead: Ahead::new() }
     }
 
     /// The first request of `input`, of which `searched` bytes hold no line end. The window fills itself when it is
@@ -40,6 +46,7 @@ impl<'i> Window<'i> {
         if self.taken == self.len {
             self.fill(parser, lane, input, searched);
         }
+        self.ahead.values(lane, self.taken);
         let next = self.parsed[self.taken].take();
         self.taken += 1;
         next
@@ -48,7 +55,7 @@ impl<'i> Window<'i> {
     #[inline]
     fn fill(&mut self, parser: &Parser, lane: &Lane, input: &'i [u8], searched: usize) {
         (self.len, self.taken) = (0, 0);
-        let mut ahead = Ahead::new();
+        self.ahead.len = 0;
         let (mut at, mut searched) = (0, searched);
         while self.len < WINDOW && (at < input.len() || self.len == 0) {
             let parsed = parser.parse_from(&input[at..], searched);
@@ -60,7 +67,7 @@ impl<'i> Window<'i> {
                 if (at < input.len() || self.len > 0)
                     && let Some(key) = key_of(request)
                 {
-                    ahead.bucket(lane, key);
+                    self.ahead.bucket(lane, key, matches!(request, Request::Get { .. }));
                 }
             }
             self.parsed[self.len] = Some(parsed);
@@ -69,7 +76,7 @@ impl<'i> Window<'i> {
                 break;
             }
         }
-        ahead.rows(lane);
+        self.ahead.rows(lane);
     }
 }
 
@@ -77,29 +84,52 @@ impl<'i> Window<'i> {
 #[derive(Debug)]
 pub(crate) struct Ahead {
     keys: [Option<Prefetched>; WINDOW],
+    /// Where the rows whose values are going to be read seem to lie.
+    rows: [Option<Foreseen>; WINDOW],
+    /// Keys whose values are going to be read, a bit for each.
+    reads: u32,
     len: usize,
 }
 
 impl Ahead {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { keys: [None; WINDOW], len: 0 }
+        Self { keys: [None; WINDOW], rows: [None; WINDOW], reads: 0, len: 0 }
     }
 
-    /// Asks for the bucket of one more key; beyond the window nothing happens.
+    /// Asks for the bucket of one more key; beyond the window nothing happens. `reads`: its value is going to be read.
     #[inline]
-    pub(crate) fn bucket(&mut self, lane: &Lane, key: &[u8]) {
+    pub(crate) fn bucket(&mut self, lane: &Lane, key: &[u8], reads: bool) {
         if let Some(place) = self.keys.get_mut(self.len) {
             *place = lane.prefetch(key);
+            self.reads = (self.reads & !(1 << self.len)) | (u32::from(reads) << self.len);
             self.len += 1;
         }
     }
 
+    /// How many keys there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Asks for the rows of all of them.
     #[inline]
-    pub(crate) fn rows(&self, lane: &Lane) {
-        for ahead in self.keys[..self.len].iter().flatten() {
-            lane.prefetch_row(*ahead);
+    pub(crate) fn rows(&mut self, lane: &Lane) {
+        for place in 0..self.len {
+            let row = self.keys[place].and_then(|ahead| lane.prefetch_row(ahead));
+            self.rows[place] = row.filter(|_| self.reads & (1 << place) != 0);
+        }
+    }
+
+    /// The key in this place has its turn now: asks for the values of those that have theirs soon.
+    #[inline]
+    pub(crate) fn values(&self, lane: &Lane, place: usize) {
+        let from = if place == 0 { 1 } else { place + VALUES_AHEAD };
+        for row in (from..=place + VALUES_AHEAD).filter(|place| *place < self.len) {
+            if let Some(row) = self.rows[row] {
+                lane.prefetch_value(row);
+            }
         }
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use engine::{Cancel, Session, Tick, Watching};
 
-use crate::limits::{CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
+use crate::limits::{BULK_READ_BYTES, CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
 use crate::mailbox::Address;
 use crate::operator::Dumping;
 use crate::pace::Pace;
 use crate::shared::{Permit, Shared};
 use crate::socket::Socket;
+use crate::spare::SpareBuffers;
 
 /// Waiting bytes below this are not accounted for: they belong to the cost of a connection, and most turns then touch
 /// no word that other threads write.
@@ -46,6 +47,8 @@ pub(crate) struct Connection {
     accounted: usize,
     /// The statement that a SQL thread runs for it; nothing else is executed meanwhile.
     pub(crate) statement: Option<Cancel>,
+    /// Its last turn had more bytes than a first read takes: it is read at once, and much at a time.
+    pub(crate) bulky: bool,
     /// There may be something to read: the kernel announces new bytes only once.
     pub(crate) readable: bool,
     /// Nobody is left to read a reply.
@@ -98,6 +101,7 @@ impl Connection {
             watching: None,
             accounted: 0,
             statement: None,
+            bulky: false,
             readable: false,
             hung_up: false,
             stalled: false,
@@ -116,13 +120,20 @@ impl Connection {
     /// large for the worker's buffer, or too much of it is there to copy it around.
     #[inline]
     pub(crate) fn wants_own_buffer(&self) -> bool {
-        self.input.len() > CARRY_BYTES_MAX || self.needed > READ_BUFFER_BYTES
+        self.input.len() > CARRY_BYTES_MAX || self.needed > BULK_READ_BYTES
+    }
+
+    /// How many bytes are read at once into the worker's buffer.
+    #[inline]
+    pub(crate) fn read_bytes(&self) -> usize {
+        if self.bulky { BULK_READ_BYTES } else { READ_BUFFER_BYTES }
     }
 
     /// Whether its next turn begins with reading, and with nothing else.
     #[inline]
     pub(crate) fn may_read_first(&self) -> bool {
         self.readable
+            && !self.bulky
             && !self.stalled
             && !self.closing
             && self.input.is_empty()
@@ -150,26 +161,30 @@ impl Connection {
         count
     }
 
-    /// Keeps what was not executed for the next turn.
+    /// Keeps what was not executed for the next turn; where that is much, in a spare buffer.
     #[inline]
-    pub(crate) fn keep(&mut self, rest: &[u8]) {
+    pub(crate) fn keep(&mut self, rest: &[u8], spare: &mut SpareBuffers) {
         self.input.clear();
         if !rest.is_empty() {
+            if rest.len() > CARRY_BYTES_MAX && self.input.capacity() < rest.len() {
+                self.input = spare.take();
+            }
             self.input.extend_from_slice(rest);
         } else if self.input.capacity() > IDLE_BUFFER_BYTES {
-            self.input = Vec::new();
+            spare.give(std::mem::take(&mut self.input));
         }
     }
 
     /// As [`Connection::keep`], where `input` itself was executed up to `consumed`.
-    pub(crate) fn keep_own(&mut self, mut input: Vec<u8>, consumed: usize) {
+    pub(crate) fn keep_own(&mut self, mut input: Vec<u8>, consumed: usize, spare: &mut SpareBuffers) {
         if consumed == input.len() {
             input.clear();
         } else {
             input.drain(..consumed);
         }
         if input.len() <= CARRY_BYTES_MAX && input.capacity() > READ_BUFFER_BYTES {
-            input.shrink_to_fit();
+            let rest = input.as_slice().to_vec();
+            spare.give(std::mem::replace(&mut input, rest));
         }
         self.input = input;
         if self.input.is_empty() && self.input.capacity() > IDLE_BUFFER_BYTES {

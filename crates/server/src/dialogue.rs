@@ -3,20 +3,22 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Counter, Lane, Verb};
+use engine::{Counter, Lane, Tick, Verb};
 use memcache::compose::sql_error;
 use memcache::{KEY_MAX, Keys, Limits, Parsed, Parser, Reply, Request, Then, compose};
 
 use crate::ahead::{Ahead, WINDOW, Window, key_of};
 use crate::connection::{Connection, FirstRead};
+use crate::held::Held;
 use crate::limits::{
-    COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, ITEM_HEADER_BYTES, READ_BUFFER_BYTES,
-    REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES,
+    BULK_READ_BYTES, COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, ITEM_HEADER_BYTES, REPLY_BUFFER_KEPT_BYTES,
+    SEND_AT_BYTES,
 };
 use crate::mailbox::Mailbox;
 use crate::meta;
 use crate::reply::{ValueSink, write_answer};
 use crate::shared::Shared;
+use crate::spare::SpareBuffers;
 use crate::sql_threads::{Statement, Statements};
 
 /// A worker's tools, which it uses for one connection after the other.
@@ -27,10 +29,14 @@ pub(crate) struct Desk {
     parser: Parser,
     /// Where all connections are read to. A request that is not whole at the end of a turn moves to its connection.
     read: Vec<u8>,
+    /// Buffers for large requests that come in pieces.
+    spare: SpareBuffers,
     /// Where connections are read to ahead of their turns, a part for each of a group.
     first: Vec<u8>,
     /// The replies of this turn.
     pub(crate) out: Vec<u8>,
+    /// Large values among them.
+    held: Held,
     /// How much of `out` are whole replies, which are sent even if the next command panics.
     whole: usize,
     statements: Statements,
@@ -85,10 +91,24 @@ impl Desk {
         let item_size_max = lane.engine().options().item_size_max;
         let value_max = item_size_max.saturating_sub(ITEM_HEADER_BYTES);
         let parser = Parser::new(Limits { value_max, ..Limits::default() });
-        let read = vec![0; READ_BUFFER_BYTES];
+        let read = vec![0; BULK_READ_BYTES];
         let first = vec![0; GROUP * FIRST_READ_BYTES];
         let out = Vec::new();
-        Self { lane, shared, parser, read, first, out, whole: 0, statements, mailbox, colleagues }
+        let (held, spare) = (Held::default(), SpareBuffers::default());
+        Self {
+            lane,
+            shared,
+            parser,
+            read,
+            spare,
+            first,
+            out,
+            held,
+            whole: 0,
+            statements,
+            mailbox,
+            colleagues,
+        }
     }
 
     /// Reads for a connection ahead of its turn, and asks memory for what its first request looks up.
@@ -108,7 +128,7 @@ impl Desk {
         if let Parsed::Complete { request, .. } = self.parser.parse(&buffer[..len])
             && let Some(key) = key_of(&request)
         {
-            ahead.bucket(&self.lane, key);
+            ahead.bucket(&self.lane, key, false);
         }
     }
 
@@ -124,7 +144,7 @@ impl Desk {
             self.tell_events(connection);
         }
         let may_execute = connection.statement.is_none()
-            && connection.socket.has_room()
+            && connection.socket.keeps_up()
             && !connection.closing
             && (connection.stalled || connection.readable || connection.first_read.is_some());
         if may_execute {
@@ -144,7 +164,7 @@ impl Desk {
     /// Sends a watcher what happened, while it reads what it was sent before.
     #[cold]
     fn tell_events(&mut self, connection: &mut Connection) {
-        if let Some(watching) = connection.watching.as_ref().filter(|_| connection.socket.has_room()) {
+        if let Some(watching) = connection.watching.as_ref().filter(|_| connection.socket.keeps_up()) {
             watching.take(&mut self.out);
             self.send(connection);
         }
@@ -172,9 +192,10 @@ impl Desk {
     pub(crate) fn apologise(&mut self, connection: &mut Connection) {
         self.lane.count(Counter::Panics, 1);
         self.out.truncate(self.whole);
+        self.held.truncate(self.whole, &self.shared.engine);
         compose(&Reply::ServerError("internal error"), &mut self.out);
         self.send(connection);
-        self.read.resize(READ_BUFFER_BYTES, 0);
+        self.read.resize(BULK_READ_BYTES, 0);
     }
 
     fn next(&self, connection: &Connection) -> Next {
@@ -183,7 +204,7 @@ impl Desk {
         if connection.socket.broken || (connection.hung_up && connection.statement.is_some()) {
             return Next::Close;
         }
-        if connection.statement.is_some() || !connection.socket.has_room() {
+        if connection.statement.is_some() || !connection.socket.keeps_up() {
             return Next::Wait;
         }
         if !connection.closing && (connection.stalled || connection.readable) {
@@ -195,9 +216,29 @@ impl Desk {
 
     #[inline]
     fn send(&mut self, connection: &mut Connection) {
-        let sent = connection.socket.deliver(&mut self.out, self.lane.now());
+        let now = self.lane.now();
+        let sent = if self.held.is_empty() {
+            connection.socket.deliver(&mut self.out, now)
+        } else {
+            self.send_held(connection, now)
+        };
         self.lane.count(Counter::BytesWritten, sent as u64);
         self.whole = 0;
+    }
+
+    /// Sends replies with large values between them from where these lie.
+    fn send_held(&mut self, connection: &mut Connection, now: Tick) -> usize {
+        let (engine, socket) = (&self.shared.engine, &mut connection.socket);
+        let sent = self.held.with_slices(&self.out, engine, |slices| socket.deliver_slices(slices, now));
+        self.held.let_go(engine);
+        self.out.clear();
+        sent
+    }
+
+    /// Whether so much is to be sent that it should not wait for the rest of the turn.
+    #[inline]
+    fn has_much_to_send(&self) -> bool {
+        self.out.len() + self.held.bytes() >= SEND_AT_BYTES || !self.held.has_room()
     }
 
     /// Reads, unless whole requests are left from before, and executes.
@@ -216,10 +257,12 @@ impl Desk {
             read[..connection.input.len()].copy_from_slice(&connection.input);
             (connection.input.len(), false)
         };
-        let received = if read_enough { 0 } else { connection.receive(&mut read[carried..]) };
+        let most = connection.read_bytes();
+        let received = if read_enough { 0 } else { connection.receive(&mut read[carried..most]) };
         self.lane.count(Counter::BytesRead, received as u64);
+        connection.bulky = carried + received > FIRST_READ_BYTES;
         let run = self.run(connection, &read[..carried + received]);
-        connection.keep(&read[run.consumed..carried + received]);
+        connection.keep(&read[run.consumed..carried + received], &mut self.spare);
         self.read = read;
         run
     }
@@ -234,7 +277,7 @@ impl Desk {
         }
         let input = std::mem::take(&mut connection.input);
         let run = self.run(connection, &input);
-        connection.keep_own(input, run.consumed);
+        connection.keep_own(input, run.consumed, &mut self.spare);
         run
     }
 
@@ -247,7 +290,7 @@ impl Desk {
         connection.stalled = false;
         connection.needed = 0;
         while let Some(rest) = next_request(connection, &input[run.consumed..], &mut run) {
-            if budget == 0 || !connection.socket.has_room() {
+            if budget == 0 || !connection.socket.keeps_up() {
                 self.lane.count(Counter::ConnYields, 1);
                 connection.stalled = true;
                 break;
@@ -305,7 +348,7 @@ impl Desk {
                 }
             }
             self.whole = self.out.len();
-            if self.out.len() >= SEND_AT_BYTES {
+            if self.has_much_to_send() {
                 self.send(connection);
             }
         }
@@ -366,21 +409,26 @@ impl Desk {
         budget: &mut usize,
     ) -> Executed {
         let mut keys = keys.skip(connection.keys_done);
-        let mut behind = 0;
+        // The keys that were looked ahead over, which of them is next, and how many they are.
+        let (mut ahead, mut place, mut count) = (None, 0, 0);
         while let Some(key) = keys.next() {
-            if behind == 0 {
-                behind = self.look_ahead(key, keys.clone());
+            if place == count {
+                ahead = self.look_ahead(key, keys.clone());
+                (place, count) = (0, ahead.as_ref().map_or(1, Ahead::len));
             }
-            behind -= 1;
-            if self.out.len() >= SEND_AT_BYTES {
+            if let Some(ahead) = &ahead {
+                ahead.values(&self.lane, place);
+            }
+            place += 1;
+            if self.has_much_to_send() {
                 self.whole = self.out.len();
                 self.send(connection);
             }
-            if *budget == 0 || !connection.socket.has_room() {
+            if *budget == 0 || !connection.socket.keeps_up() {
                 return Executed::InPart;
             }
             *budget -= 1;
-            let mut sink = ValueSink::new(&mut self.out, key, cas);
+            let mut sink = ValueSink::new(&mut self.out, &mut self.held, key, cas);
             let found = match exptime {
                 None => connection.session.get(&mut self.lane, key, &mut sink),
                 Some(exptime) => connection.session.get_and_touch(&mut self.lane, exptime, key, &mut sink),
@@ -395,21 +443,17 @@ impl Desk {
         Executed::Whole
     }
 
-    /// Asks memory for the rows of a key and of some that follow it; how many there are.
+    /// Asks memory for the rows of a key and of some that follow it; not for one alone.
     #[inline]
-    fn look_ahead<'k>(&self, first: &'k [u8], following: impl Iterator<Item = &'k [u8]>) -> usize {
+    fn look_ahead<'k>(&self, first: &'k [u8], following: impl Iterator<Item = &'k [u8]>) -> Option<Ahead> {
         let mut following = following.take(WINDOW - 1).peekable();
-        if following.peek().is_none() {
-            return 1;
-        }
+        following.peek()?;
         let mut ahead = Ahead::new();
-        let mut count = 0;
         for key in std::iter::once(first).chain(following) {
-            ahead.bucket(&self.lane, key);
-            count += 1;
+            ahead.bucket(&self.lane, key, true);
         }
         ahead.rows(&self.lane);
-        count
+        Some(ahead)
     }
 
     fn execute_rare(&mut self, connection: &mut Connection, request: &Request<'_>) -> Executed {

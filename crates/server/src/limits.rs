@@ -6,6 +6,18 @@ use std::time::Duration;
 /// none; 64 KiB is more than what a socket usually holds between two turns, and stays in the second-level cache.
 pub const READ_BUFFER_BYTES: usize = 64 << 10;
 
+/// Bytes that are read at once of a connection that sends large values: those that have arrived whole are executed from
+/// where they were read to.
+pub(crate) const BULK_READ_BYTES: usize = 256 << 10;
+
+/// Bytes of input buffers that a worker keeps for the next large values that come in pieces: making and unmapping one for
+/// each costs more than receiving it.
+pub(crate) const SPARE_BUFFERS_BYTES: usize = 8 << 20;
+
+/// A peer that has not taken so many bytes of its replies is given no more until it has: what the socket does not take is
+/// copied, and large values should be sent from where they lie.
+pub(crate) const REPLIES_WAITING_MAX: usize = 512 << 10;
+
 /// Connections that are read one after the other before the first of them is served, so that memory brings what their
 /// requests look up side by side; see `ahead`.
 pub(crate) const GROUP: usize = 16;
@@ -25,11 +37,18 @@ pub(crate) const IDLE_BUFFER_BYTES: usize = 2 << 10;
 /// Replies of one turn are sent when they reach this size, so that a turn's replies stay in the processor's cache.
 pub(crate) const SEND_AT_BYTES: usize = 256 << 10;
 
+/// Values of so many bytes and more are sent from where they lie in the store; shorter ones are copied behind the other
+/// replies of the turn, which costs less than a further piece for the kernel to look at.
+pub(crate) const HELD_FROM_BYTES: usize = 4 << 10;
+
+/// Values that one call sends from where they lie: at the least length they are as many bytes as are sent at once.
+pub(crate) const HELD_VALUES_MAX: usize = SEND_AT_BYTES / HELD_FROM_BYTES;
+
 /// Capacity of the shared reply buffer that a worker keeps from turn to turn; one large value more is given back.
 pub(crate) const REPLY_BUFFER_KEPT_BYTES: usize = 1 << 20;
 
-/// Bytes of replies that wait for one peer to read them. Beyond, its requests are not executed and not even read;
-/// one reply may exceed it, for a value is written whole.
+/// Bytes of a statement's reply that wait for one peer to read them. Beyond, nothing more is made for it, and its requests
+/// are not even read; one row may exceed it, for it is written whole.
 pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of requests and replies that wait on all connections together. A peer that makes it overflow is closed: a
@@ -121,6 +140,7 @@ pub(crate) const SECRET_BYTES: usize = 32;
 pub(crate) const ITEM_HEADER_BYTES: usize = 64;
 
 const _: () = assert!(CARRY_BYTES_MAX <= READ_BUFFER_BYTES / 2);
+const _: () = assert!(READ_BUFFER_BYTES <= BULK_READ_BYTES);
 const _: () = assert!(FIRST_READ_BYTES <= READ_BUFFER_BYTES / 2);
 const _: () = assert!(GROUP <= crate::ahead::WINDOW);
 const _: () = assert!(IDLE_BUFFER_BYTES + 1024 < 8 << 10);

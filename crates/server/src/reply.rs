@@ -1,8 +1,11 @@
 //! From the engine's answers to memcached's bytes.
 
-use engine::{Answer, Finished, ItemMeta, ItemSink};
+use engine::{Answer, Finished, HeldRow, ItemMeta, ItemSink};
 use memcache::compose::{sql_error, value_end, value_header};
 use memcache::{Reply, compose};
+
+use crate::held::Held;
+use crate::limits::HELD_FROM_BYTES;
 
 /// Appends an answer.
 pub(crate) fn write_answer(answer: &Answer, out: &mut Vec<u8>) {
@@ -37,6 +40,7 @@ pub(crate) fn write_finished(finished: &Finished, out: &mut Vec<u8>) {
 /// Writes values straight from the store into the replies of a turn.
 pub(crate) struct ValueSink<'o> {
     out: &'o mut Vec<u8>,
+    held: &'o mut Held,
     key: &'o [u8],
     cas: bool,
     /// Where the reply begins.
@@ -45,9 +49,9 @@ pub(crate) struct ValueSink<'o> {
 
 impl<'o> ValueSink<'o> {
     #[inline]
-    pub(crate) fn new(out: &'o mut Vec<u8>, key: &'o [u8], cas: bool) -> Self {
+    pub(crate) fn new(out: &'o mut Vec<u8>, held: &'o mut Held, key: &'o [u8], cas: bool) -> Self {
         let begin = out.len();
-        Self { out, key, cas, begin }
+        Self { out, held, key, cas, begin }
     }
 }
 
@@ -66,5 +70,19 @@ impl ItemSink for ValueSink<'_> {
 
     fn discard(&mut self) {
         self.out.truncate(self.begin);
+    }
+
+    #[inline]
+    fn holds_from(&self) -> usize {
+        HELD_FROM_BYTES
+    }
+
+    #[inline]
+    fn hold(&mut self, row: HeldRow) -> Result<(), HeldRow> {
+        if !self.held.has_room() {
+            return Err(row);
+        }
+        self.held.push(self.out.len(), row);
+        Ok(())
     }
 }

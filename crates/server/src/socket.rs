@@ -1,13 +1,14 @@
 //! A connection's socket, whatever is spoken over it, and the replies that it has not taken.
 
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use engine::Tick;
 use rustix::buffer::{Buffer, spare_capacity};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
-use crate::limits::{LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, READ_BUFFER_BYTES};
+use crate::limits::{LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, READ_BUFFER_BYTES, REPLIES_WAITING_MAX};
 use crate::pace::Pace;
 
 /// A socket and what waits for it.
@@ -108,6 +109,12 @@ impl Socket {
         self.output_waiting() < OUTPUT_BYTES_MAX
     }
 
+    /// Whether the peer reads the replies that it is sent, so that more may be made.
+    #[inline]
+    pub(crate) fn keeps_up(&self) -> bool {
+        self.output_waiting() < REPLIES_WAITING_MAX
+    }
+
     /// Sends `out`, and keeps what the socket does not take; `out` is empty afterwards. Returns how many bytes the
     /// socket took.
     #[inline]
@@ -128,6 +135,49 @@ impl Socket {
             self.hold(out, sent, now);
         }
         sent
+    }
+
+    /// Sends these pieces one after the other, and copies what the socket does not take. Returns how many bytes it took.
+    pub(crate) fn deliver_slices(&mut self, slices: &[IoSlice<'_>], now: Tick) -> usize {
+        if self.broken {
+            return 0;
+        }
+        if self.output_waiting() > 0 {
+            for slice in slices {
+                self.output.extend_from_slice(slice);
+            }
+            return self.flush();
+        }
+        let sent = self.send_slices(slices);
+        if self.broken {
+            return sent;
+        }
+        let mut taken = sent;
+        for slice in slices {
+            let passed = taken.min(slice.len());
+            taken -= passed;
+            self.output.extend_from_slice(&slice[passed..]);
+        }
+        if !self.output.is_empty() {
+            self.sending = Pace { since: now, bytes: 0 };
+        }
+        sent
+    }
+
+    /// As [`Socket::send`], of several pieces.
+    fn send_slices(&mut self, slices: &[IoSlice<'_>]) -> usize {
+        loop {
+            let mut nothing = SendAncillaryBuffer::default();
+            match rustix::net::sendmsg(&self.fd, slices, &mut nothing, SendFlags::NOSIGNAL) {
+                Ok(sent) => return sent,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return 0,
+                Err(_) => {
+                    self.broken = true;
+                    return 0;
+                }
+            }
+        }
     }
 
     #[cold]

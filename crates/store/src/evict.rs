@@ -183,7 +183,11 @@ impl Store {
         // Sealed first: no writer comes after the count was looked at.
         self.seal(&mut table.state.queues.lock(), segment);
         if self.arena.writers(segment) == 0 && self.take_sealed(table, segment) {
-            self.give_up(&table.state, queue, segment);
+            if self.arena.close(segment) {
+                self.give_up(&table.state, queue, segment);
+            } else {
+                table.state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
+            }
         }
     }
 
@@ -205,20 +209,35 @@ impl Store {
     /// in its list.
     pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let state = &work.table.state;
-        if self.arena.writers(segment) > 0 {
+        if !self.arena.close(segment) {
             state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
             return false;
         }
         let mut row = RowBuf::new();
+        self.settle_in(work, segment, &mut row, |location| !self.arena.is_gone(location));
+        // Whoever noted a death a moment ago may not have counted it yet: asking for each row again waits for him.
+        self.settle_in(work, segment, &mut row, |_| true);
+        self.give_up(state, work.queue, segment);
+        true
+    }
+
+    /// Decides on the rows of a segment being emptied that are worth looking at.
+    fn settle_in(
+        &self,
+        work: &Emptying<'_>,
+        segment: SegmentId,
+        row: &mut RowBuf,
+        worth: impl Fn(Location) -> bool,
+    ) {
         for (location, head) in self.arena.rows(segment, 0) {
             // The rest is dead: no writer is left who could publish a row of this segment.
             if self.arena.live(segment) == 0 {
-                break;
+                return;
             }
-            let _left = self.settle_row(work, location, &head, &mut row);
+            if worth(location) {
+                let _left = self.settle_row(work, location, &head, row);
+            }
         }
-        self.give_up(state, work.queue, segment);
-        true
     }
 
     /// Decides on one row of a segment being emptied, and carries it out. True: a live row left the table.
@@ -310,8 +329,7 @@ impl Store {
                 &index.rows(&self.arena),
             );
         }
-        self.account_in(table, placed.location);
-        self.account_out(table, from);
+        self.account_moved(table, from, placed.location);
         Some(slot)
     }
 
@@ -413,7 +431,7 @@ impl Store {
             }
         }
         for _ in 0..FREE_ATTEMPTS {
-            let segments = table.state.queues.lock().take_if(usize::MAX, |_| true);
+            let segments = table.state.queues.lock().take_if(usize::MAX, u64::MAX, |_| true);
             if segments.is_empty() {
                 return;
             }

@@ -42,7 +42,7 @@ impl Store {
                 || (self.has_no_deadlines(sealed.segment) && sealed.newest < dead_below)
                 || sealed.newest < flushed_below
         };
-        let segments = table.state.queues.lock().take_if(limit, dead);
+        let segments = table.state.queues.lock().take_if(limit, dead_below.max(flushed_below), dead);
         let empty = |segment: &SegmentId| {
             let queue = self.arena.tag(*segment).queue;
             let leaving = Leaving::Memory;

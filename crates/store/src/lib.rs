@@ -54,7 +54,7 @@ mod write;
 mod write_set;
 
 pub use alter::TableChange;
-pub use arena::{ArenaError, Hits, Ticket};
+pub use arena::{ArenaError, HeldRow, Hits, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};
 pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Removals, Write};
@@ -67,7 +67,7 @@ pub use eviction::Eviction;
 pub use index::{Index, KeyBounds};
 pub use item::{Edit, Edited, Item, Mark};
 pub use leaving::Leaving;
-pub use read::{ItemMeta, ItemSink, Prefetched};
+pub use read::{Foreseen, ItemMeta, ItemSink, Prefetched};
 pub use reader::{Ahead, Definitions, Found, Reader, Seen, SharedTable};
 pub use recover::Recovered;
 pub use renew::{Freshness, Renewal};

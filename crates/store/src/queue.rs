@@ -87,9 +87,21 @@ pub(crate) struct Standing {
     pub(crate) segment: SegmentId,
 }
 
-/// One group's segments, each with the newest stamp in it. The number of the segment is part of the key, for the
-/// orders in a damaged file may repeat.
-type List = BTreeMap<(u64, SegmentId), u64>;
+/// One group's segments.
+#[derive(Debug)]
+struct List {
+    /// Each with the newest stamp in it. The number of the segment is part of the key, for the orders in a damaged file
+    /// may repeat.
+    sealed: BTreeMap<(u64, SegmentId), u64>,
+    /// No segment's newest stamp is smaller.
+    least: u64,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { sealed: BTreeMap::new(), least: u64::MAX }
+    }
+}
 
 /// The sealed segments of a table by queue and class, each list by the order of allocations: the oldest is the first,
 /// and one from the middle, where sparse segments are found, is taken without a search.
@@ -100,36 +112,52 @@ pub(crate) struct SealedLists {
 
 impl SealedLists {
     pub(crate) fn push(&mut self, at: Standing, newest: u64) {
-        self.list(at).insert((at.order, at.segment), newest);
+        let list = self.list(at);
+        list.sealed.insert((at.order, at.segment), newest);
+        list.least = list.least.min(newest);
     }
 
     /// The oldest segment of a queue over all classes that can be had: writers who reserved in a segment hold it until
     /// they are done.
     pub(crate) fn oldest(&self, queue: Queue, held: impl Fn(SegmentId) -> bool) -> Option<(u64, SegmentId)> {
-        let first = |list: &List| list.keys().find(|&&(_, segment)| !held(segment)).copied();
+        let first = |list: &List| list.sealed.keys().find(|&&(_, segment)| !held(segment)).copied();
         self.lists[place(queue)].iter().filter_map(first).min()
     }
 
     /// Takes a segment out of its list. False: it is not there, so somebody else has it.
     pub(crate) fn take(&mut self, at: Standing) -> bool {
-        self.list(at).remove(&(at.order, at.segment)).is_some()
+        self.list(at).sealed.remove(&(at.order, at.segment)).is_some()
     }
 
     fn list(&mut self, at: Standing) -> &mut List {
         &mut self.lists[place(at.queue)][usize::from(at.class)]
     }
 
-    /// Takes out up to `limit` segments for which the predicate holds.
-    pub(crate) fn take_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<SegmentId> {
+    /// Takes out up to `limit` segments for which the predicate holds. It holds for none without deadlines whose newest
+    /// stamp is `below` or greater, so that a table of which nothing ends is not looked through.
+    pub(crate) fn take_if(
+        &mut self,
+        limit: usize,
+        below: u64,
+        mut dead: impl FnMut(&Sealed) -> bool,
+    ) -> Vec<SegmentId> {
         let mut taken = Vec::new();
-        for list in self.lists.iter_mut().flatten() {
-            list.retain(|&(_, segment), &mut newest| {
-                let take = taken.len() < limit && dead(&Sealed { segment, newest });
-                if take {
-                    taken.push(segment);
+        for lists in &mut self.lists {
+            for (class, list) in lists.iter_mut().enumerate() {
+                if class == usize::from(NO_DEADLINE_CLASS) && list.least >= below {
+                    continue;
                 }
-                !take
-            });
+                list.least = u64::MAX;
+                list.sealed.retain(|&(_, segment), &mut newest| {
+                    let take = taken.len() < limit && dead(&Sealed { segment, newest });
+                    if take {
+                        taken.push(segment);
+                    } else {
+                        list.least = list.least.min(newest);
+                    }
+                    !take
+                });
+            }
         }
         taken
     }
@@ -235,7 +263,7 @@ mod tests {
         assert_eq!(lists.oldest(Queue::Small, free), Some((4, SegmentId(4))));
         assert_eq!(lists.oldest(Queue::Small, |segment| segment.0 == 4), Some((9, SegmentId(9))));
         assert!(lists.take(at(7, 4)) && !lists.take(at(7, 4)));
-        assert_eq!(lists.take_if(1, |sealed| sealed.segment.0 > 9), vec![SegmentId(10)]);
+        assert_eq!(lists.take_if(1, u64::MAX, |sealed| sealed.segment.0 > 9), vec![SegmentId(10)]);
         assert_eq!(lists.oldest(Queue::Small, free), Some((9, SegmentId(9))));
         assert!(lists.oldest(Queue::Main, free).is_none());
     }

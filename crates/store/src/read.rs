@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, Hits, Lookup, RowHead, RowRead, TableId};
+use arena::{Hash, HeldRow, Hits, Location, Lookup, RowHead, RowRead, TableId};
 
 use crate::clock::Tick;
 use crate::codec::{PayloadShape, ValueSpan};
@@ -66,12 +66,27 @@ pub trait ItemSink {
     fn close(&mut self);
     /// The copy was torn: undoes `open` and all that was appended. `open` is called again if the item is still there.
     fn discard(&mut self);
+    /// A value of so many bytes is better handed over where it lies than copied.
+    #[inline]
+    fn holds_from(&self) -> usize {
+        usize::MAX
+    }
+    /// Takes a value in its place, between `open` and `close`, and lets it go with [`Store::let_go`]. Given back, it is
+    /// copied.
+    #[inline]
+    fn hold(&mut self, row: HeldRow) -> Result<(), HeldRow> {
+        Err(row)
+    }
     /// Whether this counts as a read of the row, for eviction and for who asks when it was last read.
     #[inline]
     fn counts(&self) -> bool {
         true
     }
 }
+
+/// A row whose first lines are on their way.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreseen(Location);
 
 /// A key whose lines are on their way.
 #[derive(Clone, Copy, Debug)]
@@ -132,10 +147,17 @@ impl Store {
         Prefetched { hash, table: table.id() }
     }
 
-    /// Asks memory for the row whose bucket has come.
+    /// Asks memory for the row whose bucket has come, and says where it seems to lie; [`Store::prefetch_value`] may
+    /// follow, when that has come.
     #[inline]
-    pub fn prefetch_row(&self, ahead: Prefetched) {
-        self.arena.prefetch_row(ahead.hash, ahead.table);
+    pub fn prefetch_row(&self, ahead: Prefetched) -> Option<Foreseen> {
+        self.arena.prefetch_row(ahead.hash, ahead.table).map(Foreseen)
+    }
+
+    /// Asks memory for the rest of a row that is going to be read.
+    #[inline]
+    pub fn prefetch_value(&self, row: Foreseen) {
+        self.arena.prefetch_value(row.0);
     }
 
     /// What there is to know of a live item but its value. `count`: this is a read of the row.
@@ -176,7 +198,7 @@ impl Store {
                         }
                         continue;
                     }
-                    if pour(table, &read, sink) {
+                    if self.pour(table, &read, sink) {
                         if sink.counts() {
                             read.touch(now);
                         }
@@ -190,7 +212,52 @@ impl Store {
         let shard = self.shard(hash).lock();
         let found = self.arena.find(&shard.token, hash, table.id(), key);
         let read = found.and_then(|entry| self.arena.row(entry.location));
-        read.is_some_and(|read| self.is_live(table, read.head(), now) && pour(table, &read, sink))
+        read.is_some_and(|read| self.is_live(table, read.head(), now) && self.pour(table, &read, sink))
+    }
+
+    /// Hands a row's value to the sink; false if the row was torn, and the sink is as before.
+    #[inline]
+    fn pour(&self, table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
+        let head = read.head();
+        let meta = |len| ItemMeta::of(head, len);
+        if let Some((offset, len)) = value_span(table.layout().shape(), read) {
+            if len >= sink.holds_from()
+                && let Some(row) = self.arena.hold(read, offset, len)
+            {
+                let _head = sink.open(&meta(len));
+                let Err(row) = sink.hold(row) else {
+                    sink.close();
+                    return true;
+                };
+                self.arena.let_go(row);
+                sink.discard();
+            }
+            read.copy_payload(offset, len, sink.open(&meta(len)));
+        } else {
+            let mut row = RowBuf::new();
+            if !row.load(read) {
+                return false;
+            }
+            let mut text = Vec::new();
+            table.write_item_value(&row, &mut text);
+            sink.open(&meta(text.len())).extend_from_slice(&text);
+        }
+        if read.is_valid() {
+            sink.close();
+            return true;
+        }
+        sink.discard();
+        false
+    }
+
+    /// The bytes of a value that is held.
+    pub fn held_bytes(&self, row: &HeldRow) -> &[u8] {
+        self.arena.held_bytes(row)
+    }
+
+    /// Lets a value go: its memory may be given to others from here on.
+    pub fn let_go(&self, row: HeldRow) {
+        self.arena.let_go(row);
     }
 
     /// Whether a row is within its time: not flushed, not past its own deadline or, without one, its table's, by more
@@ -220,30 +287,6 @@ impl Store {
         }
         limits.aged_below.load(Ordering::Relaxed)
     }
-}
-
-/// Copies a row's value into the sink; false if the row was torn, and the sink is as before.
-#[inline]
-fn pour(table: &Table, read: &RowRead<'_>, sink: &mut impl ItemSink) -> bool {
-    let head = read.head();
-    let meta = |len| ItemMeta::of(head, len);
-    if let Some((offset, len)) = value_span(table.layout().shape(), read) {
-        read.copy_payload(offset, len, sink.open(&meta(len)));
-    } else {
-        let mut row = RowBuf::new();
-        if !row.load(read) {
-            return false;
-        }
-        let mut text = Vec::new();
-        table.write_item_value(&row, &mut text);
-        sink.open(&meta(text.len())).extend_from_slice(&text);
-    }
-    if read.is_valid() {
-        sink.close();
-        return true;
-    }
-    sink.discard();
-    false
 }
 
 /// Bytes of a row's value as a memcached client reads it.

@@ -105,6 +105,13 @@ pub(crate) struct SlotChange {
     pub(crate) stamp: u64,
 }
 
+/// What a version is for the accounts of its table.
+#[derive(Clone, Copy, Debug)]
+struct Weight {
+    queue: Queue,
+    bytes: usize,
+}
+
 /// A row to be written, in its parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewParts<'a> {
@@ -391,8 +398,8 @@ impl Store {
         let SlotChange { found, new, .. } = *change;
         let maintained = table.state.maintained.load();
         if maintained.is_empty() {
-            self.swap_slot(shard, table, change)?;
-            self.part_with(table, change, unique);
+            let came = self.swap_slot(shard, table, change)?;
+            self.part_with(table, change, came, unique);
             return Ok(());
         }
         SWAP.with_borrow_mut(|scratch| {
@@ -406,19 +413,23 @@ impl Store {
                 }
                 Unique::Reserved => 0,
             };
-            if let Err(error) = self.swap_slot(shard, table, change) {
-                self.give_back(&maintained[..taken], new_row, &mut scratch.keys[1]);
-                return Err(error);
-            }
+            let came = match self.swap_slot(shard, table, change) {
+                Ok(came) => came,
+                Err(error) => {
+                    self.give_back(&maintained[..taken], new_row, &mut scratch.keys[1]);
+                    return Err(error);
+                }
+            };
             self.reorder(&maintained, old, new_row, matches!(unique, Unique::Check(_)), &mut scratch.keys);
             // Last: a segment without live bytes is recycled at once, and an index entry must not outlive its row.
-            self.part_with(table, change, unique);
+            self.part_with(table, change, came, unique);
             Ok(())
         })
     }
 
-    /// The version that was there is dead from here on.
-    fn part_with(&self, table: &Table, change: &SlotChange, unique: Unique) {
+    /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
+    fn part_with(&self, table: &Table, change: &SlotChange, came: Option<Weight>, unique: Unique) {
+        let mut went = None;
         if let Some(entry) = change.found {
             if table.id().is_shared() {
                 self.wake(change.hash, entry);
@@ -427,8 +438,9 @@ impl Store {
             if matches!(unique, Unique::Check(_)) {
                 self.announce(table, entry.location, Cause::Invalidate);
             }
-            self.account_out(table, entry.location);
+            went = Some(self.account_out(entry.location));
         }
+        balance(table, came, went);
     }
 
     /// Wakes who waits for a row whose old version somebody made anew. Its bytes still stand there.
@@ -448,7 +460,13 @@ impl Store {
         self.departures.note(table, copy_key, cause);
     }
 
-    fn swap_slot(&self, shard: &mut Shard, table: &Table, change: &SlotChange) -> Result<(), WriteError> {
+    /// Returns what came.
+    fn swap_slot(
+        &self,
+        shard: &mut Shard,
+        table: &Table,
+        change: &SlotChange,
+    ) -> Result<Option<Weight>, WriteError> {
         let SlotChange { hash, found, new, stamp } = *change;
         let census = &table.state.census;
         if new.is_none() {
@@ -456,7 +474,9 @@ impl Store {
         }
         if let Some(new) = new {
             self.arena.stamp_row(new, stamp);
-            census.note_deadline(self.arena.row(new).map_or(0, |row| row.head().expiry));
+            let (expiry, bytes) =
+                self.arena.row(new).map_or((0, 0), |row| (row.head().expiry, row.head().total_bytes));
+            census.note_deadline(expiry);
             if let Some(entry) = found {
                 self.arena.replace(&mut shard.token, entry.slot, hash, table.id(), new);
             } else {
@@ -464,13 +484,14 @@ impl Store {
                 inserted.map_err(|_| WriteError::Full)?;
                 census.enter();
             }
-            self.account_in(table, new);
             count(&table.state.counters.written);
-        } else if let Some(entry) = found {
+            return Ok(Some(self.account_in(new, bytes)));
+        }
+        if let Some(entry) = found {
             self.arena.remove(&mut shard.token, entry.slot);
             census.leave();
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Takes a row out of its slot and of every index, and counts it.
@@ -490,7 +511,7 @@ impl Store {
             self.announce(table, entry.location, cause);
         }
         table.state.counters.count(leaving);
-        self.account_out(table, entry.location);
+        balance(table, None, Some(self.account_out(entry.location)));
     }
 
     /// Copies a row that a lock of the caller's keeps in its place.
@@ -627,25 +648,29 @@ impl Store {
         self.arena.tag(self.arena.head_of(location)).queue
     }
 
-    pub(crate) fn account_in(&self, table: &Table, location: Location) {
-        let bytes = self.row_bytes(location);
+    /// Counts a version's bytes as live, in its segment.
+    fn account_in(&self, location: Location, bytes: usize) -> Weight {
         let segment = self.arena.head_of(location);
         self.arena.add_live(segment, bytes);
-        let counters = &table.state.counters;
-        counters.rows[place(self.arena.tag(segment).queue)].fetch_add(1, Ordering::Relaxed);
-        counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Weight { queue: self.arena.tag(segment).queue, bytes }
     }
 
-    pub(crate) fn account_out(&self, table: &Table, location: Location) {
+    /// Counts them as dead. The caller holds the row's shard, and nothing leads to the row any more.
+    fn account_out(&self, location: Location) -> Weight {
         let bytes = self.row_bytes(location);
         let segment = self.arena.head_of(location);
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
         let queue = self.arena.tag(segment).queue;
+        self.arena.note_gone(location);
         let live = self.arena.sub_live(segment, bytes);
         self.note_sparse(segment, live + bytes, live);
-        let counters = &table.state.counters;
-        counters.rows[place(queue)].fetch_sub(1, Ordering::Relaxed);
-        counters.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        Weight { queue, bytes }
+    }
+
+    /// The accounts of a version that stands in another place from here on.
+    pub(crate) fn account_moved(&self, table: &Table, from: Location, to: Location) {
+        let came = self.account_in(to, self.row_bytes(to));
+        balance(table, Some(came), Some(self.account_out(from)));
     }
 
     fn row_bytes(&self, location: Location) -> usize {
@@ -676,6 +701,25 @@ struct SwapScratch {
 thread_local! {
     /// Both versions and their sort keys, kept from write to write so that a write allocates nothing.
     static SWAP: RefCell<SwapScratch> = RefCell::default();
+}
+
+/// Brings a table's account up to date: a version came, or went, or one took another's place, which mostly changes little.
+fn balance(table: &Table, came: Option<Weight>, went: Option<Weight>) {
+    let counters = &table.state.counters;
+    let queues = [came, went].map(|weight| weight.map(|weight| weight.queue));
+    if queues[0] != queues[1] {
+        if let Some(queue) = queues[0] {
+            counters.rows[place(queue)].fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(queue) = queues[1] {
+            counters.rows[place(queue)].fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let [more, less] = [came, went].map(|weight| weight.map_or(0, |weight| weight.bytes as u64));
+    if more != less {
+        // Wraps where less came than went, and so does the sum.
+        counters.bytes.fetch_add(more.wrapping_sub(less), Ordering::Relaxed);
+    }
 }
 
 pub(crate) fn count(counter: &std::sync::atomic::AtomicU64) {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Rig, Value, seeded, warm};
-use crate::{Arena, Lookup, TableId, UNIT_BYTES};
+use super::{Rig, TABLE, Value, seeded, warm};
+use crate::{Arena, Lookup, RowParts, TableId, UNIT_BYTES};
 
 type Model = HashMap<(TableId, Vec<u8>), Value>;
 
@@ -236,4 +236,45 @@ fn expiries_of_a_segment_are_noted_and_a_row_is_touched() {
     assert_eq!(again.max_expiry(segment), Some(50));
     rig.put(super::TABLE, b"c", &Value::plain(b"for ever"));
     assert_eq!(rig.arena.max_expiry(segment), None);
+}
+
+#[test]
+fn a_held_row_keeps_its_segment_and_a_closed_segment_is_not_held() {
+    let arenas = crate::Arenas::new(super::tiny(1 << 20), None);
+    let segment = arenas.allocate(1, &Rig::tag()).unwrap();
+    let payload: Vec<u8> = (0..200).collect();
+    let parts = RowParts {
+        table: TABLE,
+        multi: false,
+        stale: false,
+        expiry: 0,
+        lease: None,
+        client_flags: 0,
+        cas: None,
+        key: b"key",
+        payload: &[&payload],
+    };
+    let location = arenas.reserve(segment, parts.total_bytes()).unwrap();
+    arenas.write_row(location, &parts);
+    arenas.stamp_row(location, 1);
+    assert!(!arenas.close(segment), "its writer is not done");
+    arenas.release(segment);
+    arenas.seal(segment);
+    let row = arenas.row(location).unwrap();
+    assert!(arenas.hold(&row, 150, 51).is_none(), "beyond the payload");
+    let held = [arenas.hold(&row, 3, 197).unwrap(), arenas.hold(&row, 0, 0).unwrap()];
+    assert_eq!(arenas.held_bytes(&held[0]), &payload[3..]);
+    for held in held {
+        assert!(!arenas.close(segment));
+        arenas.let_go(held);
+    }
+    assert!(!arenas.is_gone(location));
+    arenas.note_gone(location);
+    assert!(arenas.is_gone(location) && arenas.close(segment));
+    assert!(arenas.hold(&row, 0, 1).is_none(), "closed");
+    arenas.recycle(segment);
+    // The place of the old row leads to nothing in what is opened there now.
+    let again = arenas.allocate(1, &Rig::tag()).unwrap();
+    assert!(again == segment && !arenas.is_gone(location) && arenas.hold(&row, 0, 1).is_none());
+    assert_eq!(arenas.writers(again), 0);
 }

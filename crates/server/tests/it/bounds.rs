@@ -239,3 +239,64 @@ fn what_a_peer_promises_costs_nothing() {
     }
     daemon.connect().ask(b"get k\r\n", b"END\r\n");
 }
+
+/// A value of one letter that belongs to its version.
+fn version(letter: u8) -> Vec<u8> {
+    let mut set = b"set changing 0 0 100000\r\n".to_vec();
+    set.extend(std::iter::repeat_n(letter, 100_000));
+    set.extend_from_slice(b"\r\n");
+    set
+}
+
+#[test]
+fn a_large_value_is_whole_whoever_changes_it_while_it_is_sent() {
+    let daemon = daemon();
+    let mut writer = daemon.connect();
+    writer.ask(&version(b'a'), b"STORED\r\n");
+    let mut slow = daemon.connect();
+    // More than the sockets between hold.
+    slow.send(&b"get changing\r\n".repeat(200));
+    let mut seen = Vec::new();
+    for turn in 0..200_u8 {
+        writer.ask(&version(b'a' + turn % 26), b"STORED\r\n");
+        slow.expect(b"VALUE changing 0 100000\r\n");
+        let mut value = vec![0; 100_000];
+        std::io::Read::read_exact(&mut slow.stream, &mut value).unwrap();
+        assert!(value.iter().all(|byte| *byte == value[0]), "two versions in one");
+        seen.push(value[0]);
+        slow.expect(b"\r\nEND\r\n");
+    }
+    seen.dedup();
+    assert!(seen.len() > 1, "the value was changed while replies waited");
+}
+
+#[test]
+fn a_sender_of_a_large_value_that_goes_away_leaves_nothing() {
+    let daemon = daemon();
+    let mut other = daemon.connect();
+    other.ask(&version(b'a'), b"STORED\r\n");
+    for sent in [30, 3_000, 70_000, 100_024] {
+        let mut aborted = daemon.connect();
+        aborted.send(&version(b'b')[..sent]);
+        aborted.stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(aborted.rest(), b"");
+        let whole = [b"VALUE changing 0 100000\r\n", &version(b'a')[25..], b"END\r\n"].concat();
+        other.ask(b"get changing\r\n", &whole);
+    }
+}
+
+#[test]
+fn large_values_in_pieces_of_any_size() {
+    let daemon = daemon();
+    let mut client = daemon.connect();
+    let mut letter = b'a';
+    for piece in [1_000, 4_096, 65_536, 99_999, 262_144, 1_000_000] {
+        letter += 1;
+        let pipeline = [version(letter), b"get changing\r\n".to_vec()].concat().repeat(3);
+        for part in pipeline.chunks(piece) {
+            client.send(part);
+        }
+        let reply = [b"STORED\r\nVALUE changing 0 100000\r\n", &version(letter)[25..], b"END\r\n"].concat();
+        client.expect(&reply.repeat(3));
+    }
+}

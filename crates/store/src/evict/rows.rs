@@ -101,6 +101,10 @@ impl Store {
         if !self.take_sealed(table, segment) {
             return None;
         }
+        if !self.arena.close(segment) {
+            table.state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
+            return None;
+        }
         Some(Cursor { segment, word: 0 })
     }
 }

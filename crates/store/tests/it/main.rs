@@ -10,6 +10,7 @@ mod definitions;
 mod departures;
 mod eviction;
 mod expiry;
+mod held;
 mod hours;
 mod limits;
 mod model;
