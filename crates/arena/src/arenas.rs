@@ -24,7 +24,7 @@ use crate::layout::{Hash, Location, SegmentId, SegmentTag, SlotId, TableId};
 use crate::proof::Witness;
 use crate::read::{Lookup, RowRead};
 use crate::recover::Recovery;
-use crate::row::RowParts;
+use crate::row::{RowHead, RowParts};
 use crate::segments::Rows;
 use crate::settle::Settled;
 use crate::{Arena, Usage};
@@ -138,11 +138,20 @@ impl Arenas {
 
     #[inline]
     pub fn find(&self, token: &ShardToken, hash: Hash, table: TableId, key: &[u8]) -> Option<Entry> {
+        self.find_row(token, hash, table, key).map(|(entry, _)| entry)
+    }
+
+    #[inline]
+    pub fn find_row(
+        &self,
+        token: &ShardToken,
+        hash: Hash,
+        table: TableId,
+        key: &[u8],
+    ) -> Option<(Entry, RowHead)> {
         let arena = self.of_table(table);
-        arena.find(token, hash, table, key).map(|Entry { slot, location }| Entry {
-            slot: arena.outer_slot(slot),
-            location: arena.outer_location(location),
-        })
+        let (Entry { slot, location }, head) = arena.find_row(token, hash, table, key)?;
+        Some((Entry { slot: arena.outer_slot(slot), location: arena.outer_location(location) }, head))
     }
 
     #[inline]

@@ -10,6 +10,7 @@ use crate::layout::{
     BUCKET_BYTES, BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SHARDS, SlotId,
     TableId, slot_prefix,
 };
+use crate::row::RowHead;
 use crate::{Arena, IndexFull, order};
 
 /// Words of a bucket.
@@ -144,13 +145,25 @@ impl Arena {
     /// Finds a key's entry.
     #[inline]
     pub fn find(&self, token: &ShardToken, hash: Hash, table: TableId, key: &[u8]) -> Option<Entry> {
+        self.find_row(token, hash, table, key).map(|(entry, _)| entry)
+    }
+
+    /// Finds a key's entry, and the head of its row.
+    #[inline]
+    pub fn find_row(
+        &self,
+        token: &ShardToken,
+        hash: Hash,
+        table: TableId,
+        key: &[u8],
+    ) -> Option<(Entry, RowHead)> {
         let want = slot_prefix(hash, table);
         self.slots(self.bucket_under(token, hash))
             .filter(|(_, found)| (found ^ want) >> LOCATION_BITS == 0)
-            .map(|(slot, found)| Entry { slot, location: Location::from_bits(found) })
-            .find(|entry| {
-                self.parse(entry.location)
-                    .is_some_and(|head| self.is_row_of(entry.location, &head, table, key))
+            .find_map(|(slot, found)| {
+                let location = Location::from_bits(found);
+                let head = self.parse(location)?;
+                self.is_row_of(location, &head, table, key).then_some((Entry { slot, location }, head))
             })
     }
 

@@ -69,7 +69,7 @@ pub struct Location(u64);
 /// Bits of a location's word part.
 const WORD_BITS: u32 = 13;
 /// Bits of a location: 26 of unit, 13 of word.
-pub(crate) const LOCATION_BITS: u32 = 39;
+pub const LOCATION_BITS: u32 = 39;
 /// Where the tag of a slot begins, above nine bits of the table.
 pub(crate) const TAG_SHIFT: u32 = LOCATION_BITS + 9;
 /// The bits of a slot that are its location.

@@ -110,8 +110,9 @@ pub use hint::Hits;
 pub use hold::HeldRow;
 pub use index::{Entry, ScanShape, ShardToken};
 pub use layout::{
-    BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, Location, MAX_CATALOGUE_BYTES, MAX_KEY_BYTES,
-    MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SegmentTag, SlotId, TableId, UNIT_BYTES,
+    BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, LOCATION_BITS, Location, MAX_CATALOGUE_BYTES,
+    MAX_KEY_BYTES, MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SegmentTag, SlotId, TableId,
+    UNIT_BYTES,
 };
 pub use mapped::Mapped;
 pub use proof::Witness;

@@ -170,6 +170,34 @@ impl PayloadShape {
         Ok(())
     }
 
+    /// Appends a payload as it is but for the places that have another value. False: it must be encoded whole, for it
+    /// was written when the table had other places; what was appended is of no use.
+    pub fn edit<'v>(
+        &self,
+        payload: &[u8],
+        change: impl Fn(usize) -> Option<ValueRef<'v>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ValueTooLong> {
+        let Ok(Parts { descriptors, mut data }) = self.parts(payload) else { return Ok(false) };
+        let lead = payload.len() - descriptors.len() - data.len();
+        if descriptors.len() != self.columns || lead != self.lead_bytes() {
+            return Ok(false);
+        }
+        out.extend_from_slice(&payload[..lead]);
+        for (place, &old) in descriptors.iter().enumerate() {
+            out.push(change(place).map_or(Ok(old), descriptor)?);
+        }
+        for place in data_order(self.columns, self.value) {
+            let Ok((_, rest)) = split_data(descriptors[place], data) else { return Ok(false) };
+            match change(place) {
+                Some(value) => write_data(value, out),
+                None => out.extend_from_slice(&data[..data.len() - rest.len()]),
+            }
+            data = rest;
+        }
+        Ok(true)
+    }
+
     /// Where the descriptors of a payload begin, and how many there are; `None` where the beginning is too short.
     fn descriptors(&self, head: &[u8]) -> Option<(usize, usize)> {
         match head {
@@ -627,6 +655,36 @@ mod tests {
         let made = ValuePayload::new(&template, b"body").unwrap().parts().concat();
         assert_eq!(new.stored(&made, 3), Ok(Some(values[3])));
         assert_eq!(new.column(&made, 1), Ok(values[1]));
+    }
+
+    #[test]
+    fn an_edited_payload_is_what_the_encoder_makes() {
+        let mut random = crate::testing::seeded();
+        let texts = ["", "x", "y".repeat(300).as_str(), "z".repeat(70_000).as_str()].map(str::to_owned);
+        let any = |random: &mut fastrand::Rng| match random.u8(0..4) {
+            0 => ValueRef::Null,
+            1 => ValueRef::Real(random.f64()),
+            2 => ValueRef::Integer(random.i64(..) >> random.u32(0..64)),
+            _ => ValueRef::Text(&texts[random.usize(0..texts.len())]),
+        };
+        for _ in 0..2_000 {
+            let columns = random.usize(1..7);
+            let first = if random.bool() { columns } else { random.usize(1..9) };
+            let value = random.bool().then(|| random.usize(0..columns.min(first)));
+            let shape = PayloadShape { first, columns, value };
+            let mut values: Vec<_> = (0..columns).map(|_| any(&mut random)).collect();
+            let (mut payload, mut edited, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+            shape.encode(&values, &mut payload).unwrap();
+            let changes: Vec<_> = (0..columns).map(|_| random.bool().then(|| any(&mut random))).collect();
+            assert_eq!(shape.edit(&payload, |place| changes[place], &mut edited), Ok(true));
+            for (value, change) in values.iter_mut().zip(&changes) {
+                *value = change.unwrap_or(*value);
+            }
+            shape.encode(&values, &mut expected).unwrap();
+            assert_eq!(edited, expected);
+            let other = PayloadShape { columns: columns + 1, ..shape };
+            assert_eq!(other.edit(&payload, |_| None, &mut Vec::new()), Ok(false));
+        }
     }
 
     #[test]

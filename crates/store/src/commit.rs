@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead, RowRead};
+use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead};
 
 mod list;
 
@@ -19,6 +19,7 @@ use list::{Rows, Staged};
 use crate::clock::Tick;
 use crate::departure::Cause;
 use crate::error::WriteError;
+use crate::leaving::Leaving;
 use crate::mutation::Mutation;
 use crate::renew::Renewal;
 use crate::row::RowBuf;
@@ -141,7 +142,7 @@ impl Store {
             }
             _ => {}
         }
-        let mut rows = Rows::with_capacity(removals.len());
+        let mut rows = Rows::with_capacity(removals.len(), removals.key_bytes());
         for (key, cas) in removals.iter() {
             let hash = self.arena.hash(table.id(), key);
             // The rows were read just now; what they hang on was not.
@@ -214,7 +215,7 @@ impl Store {
 
     /// Copies the new rows into segments, unreachable so far.
     fn stage(&self, writes: &[Write], now: Tick) -> Result<(Rows, Vec<Placed<'_>>), WriteError> {
-        let mut rows = Rows::with_capacity(writes.len());
+        let mut rows = Rows::with_capacity(writes.len(), writes.iter().map(|write| write.key.len()).sum());
         let mut placed = Vec::new();
         for write in writes {
             let hash = self.arena.hash(write.table.id(), &write.key);
@@ -300,16 +301,15 @@ impl Store {
             let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
             let mut shard = self.lock_unmarked(table, staged.hash, key);
             table.check_current()?;
-            let found = self.arena.find(&shard.token, staged.hash, table.id(), key);
-            let row = found.and_then(|entry| self.arena.row(entry.location));
-            let live = row.as_ref().filter(|row| self.is_live(table, row.head(), now));
-            if !is_expected(&shard, table, staged, live.map(RowRead::head)) {
+            let found = self.find_row(&shard, table, staged.hash, key);
+            let live = found.as_ref().map(|found| &found.head).filter(|head| self.is_live(table, head, now));
+            if !is_expected(&shard, table, staged, live) {
                 lost.push(write);
                 continue;
             }
             before[write] = Before {
-                location: found.map(|entry| entry.location),
-                stamp: row.map_or(0, |row| row.head().stamp),
+                location: found.map(|found| found.entry.location),
+                stamp: found.map_or(0, |found| found.head.stamp),
             };
             let mark = Mark { hash: staged.hash, commit: Arc::clone(commit), write };
             shard.marks.insert_unique(staged.hash.0, mark, |mark| mark.hash.0);
@@ -470,15 +470,16 @@ impl Store {
     fn apply(&self, shard: &mut Shard, commit: &Arc<Commit>, write: usize) {
         let staged = commit.rows.row(write);
         let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
-        let found = self.arena.find(&shard.token, staged.hash, table.id(), key);
+        let found = self.find_row(shard, table, staged.hash, key);
         if commit.keep.load(Ordering::Relaxed) {
-            self.keep(shard, commit, staged, found.map(|entry| entry.location));
+            self.keep(shard, commit, staged, found.map(|found| found.entry.location));
         }
         let stamp = commit.stamp.load(Ordering::Relaxed);
+        let dead = found.and_then(|found| self.dead(table, &found.head, self.now()));
+        let was_live = found.is_some() && dead.is_none();
         // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
-        let change = SlotChange { hash: staged.hash, found, new: staged.new, stamp };
-        let old = found.and_then(|entry| self.arena.row(entry.location)).map(|row| *row.head());
-        let leaving = old.and_then(|old| self.leaving(table, &old, staged.new.is_none(), self.now()));
+        let change = SlotChange { hash: staged.hash, found, was_live, new: staged.new, stamp };
+        let leaving = dead.or_else(|| (was_live && staged.new.is_none()).then_some(Leaving::Invalidated));
         if self.swap(shard, table, &change, Unique::Reserved).is_ok()
             && let Some(leaving) = leaving
         {

@@ -12,7 +12,7 @@ use crate::catalogue::{catalog_of, read_catalogue};
 use crate::clock::Tick;
 use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
 use crate::error::DdlError;
-use crate::index::Index;
+use crate::index::{Index, entry_of};
 use crate::leaving::Leaving;
 use crate::row::RowBuf;
 use crate::sharing::{open_arenas, shared_path_beside};
@@ -221,10 +221,10 @@ impl Store {
             }
             if !check {
                 index.sort_key(&row, &mut key);
-                index.tree.write().insert(&key, location.bits(), &index.rows(&self.arena));
+                index.tree.write().insert(&key, entry_of(hash, location), &index.rows(&self.arena));
                 return;
             }
-            match self.enter_row(table, index, &row, &mut key, now) {
+            match self.enter_row(table, index, hash, &row, &mut key, now) {
                 Entered::Done => {}
                 Entered::Taken => refused = true,
                 Entered::Busy => busy.push((hash, row.key().to_vec())),
@@ -263,17 +263,25 @@ impl Store {
         if !found.is_some_and(|entry| self.load_stable(entry.location, &mut row)) {
             return true;
         }
-        let entered = self.enter_row(table, index, &row, &mut Vec::new(), now);
+        let entered = self.enter_row(table, index, hash, &row, &mut Vec::new(), now);
         *refused |= matches!(entered, Entered::Taken);
         !matches!(entered, Entered::Busy)
     }
 
     /// Enters one row, whose shard is locked, into a new index.
-    fn enter_row(&self, table: &Table, index: &Index, row: &RowBuf, key: &mut Vec<u8>, now: Tick) -> Entered {
+    fn enter_row(
+        &self,
+        table: &Table,
+        index: &Index,
+        hash: Hash,
+        row: &RowBuf,
+        key: &mut Vec<u8>,
+        now: Tick,
+    ) -> Entered {
         if !index.holds(row) {
             return Entered::Done;
         }
-        let location = row.location();
+        let entry = entry_of(hash, row.location());
         let unique = index.sort_key(row, key) && self.is_live(table, row.head(), now);
         let rows = index.rows(&self.arena);
         let mut tree = index.tree.write();
@@ -281,15 +289,14 @@ impl Store {
         if unique {
             tree.equal(key, &rows, EQUAL_MAX, &mut equal);
         }
-        let rival =
-            |&at: &u64| at != location.bits() && self.holds_values(table, Location::from_bits(at), now);
+        let rival = |&at: &u64| at != entry && self.holds_values(table, Location::from_bits(at), now);
         if equal.iter().any(rival) {
             return Entered::Taken;
         }
-        if unique && !equal.contains(&location.bits()) && !self.claim_reserved(index, key) {
+        if unique && !equal.contains(&entry) && !self.claim_reserved(index, key) {
             return Entered::Busy;
         }
-        tree.insert(key, location.bits(), &rows);
+        tree.insert(key, entry, &rows);
         Entered::Done
     }
 

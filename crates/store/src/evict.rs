@@ -10,6 +10,7 @@ use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag, SlotId
 
 use crate::clock::Tick;
 use crate::error::WriteError;
+use crate::index::entry_of;
 use crate::leaving::Leaving;
 use crate::mutation::Mutation;
 use crate::queue::{SealedLists, SegmentSize, Standing, place};
@@ -41,8 +42,8 @@ const SPARSE_MAX: usize = 4_096;
 /// memory that is used again is already mapped and often still cached. At three times, rows overwritten at random
 /// leave a twentieth of a segment to move.
 const WASTE_FACTOR: u64 = 3;
-/// And so much beyond it, so that small tables are left alone.
-const WASTE_BYTES: u64 = 16 << 20;
+/// And so much beyond it, so that small tables are left alone; more would not stay in the cache of a core.
+const WASTE_BYTES: u64 = 2 << 20;
 /// Segments emptied for each one taken by a table that wastes memory.
 const REUSE_STEPS: usize = 2;
 
@@ -324,8 +325,8 @@ impl Store {
             index.sort_key(row, &mut key);
             index.tree.write().replace_location(
                 &key,
-                from.bits(),
-                placed.location.bits(),
+                entry_of(hash, from),
+                entry_of(hash, placed.location),
                 &index.rows(&self.arena),
             );
         }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arena::{Arenas, CommitSlot, Location};
+use arena::{Arenas, CommitSlot, Hash, Location};
 use parking_lot::{Mutex, RwLock};
 
 use crate::codec::{prefix_end, sort_key_column};
@@ -16,6 +16,21 @@ use crate::ordered::{OrderedIndex, Range, SortKeys};
 use crate::recover::Readiness;
 use crate::row::RowBuf;
 use crate::value::{Value, ValueRef};
+
+/// Bits of a key's hash that an entry bears above its row's location.
+const TAG_BITS: u32 = 64 - arena::LOCATION_BITS;
+/// Those of them that say the index shard.
+const SHARD_BITS: u32 = arena::SHARDS.trailing_zeros();
+
+/// What an index keeps of a row beside its sort key: the location, and bits of its key's hash above it. So rows of equal
+/// sort keys stand in an order that a new version of a row does not change. It is that in which a commit applies its
+/// rows, reversed, so that rows of one value which are removed together leave from the end.
+#[inline]
+pub(crate) fn entry_of(hash: Hash, location: Location) -> u64 {
+    let shard = (arena::Arena::shard_of(hash) as u64) << (TAG_BITS - SHARD_BITS);
+    let rest = hash.0 >> (64 - TAG_BITS + SHARD_BITS);
+    (!(shard | rest) << arena::LOCATION_BITS) | location.bits()
+}
 
 /// An ordered index. Its entries name rows by their place in the arena; a row stays readable while an entry names it,
 /// because a segment is recycled only after its rows left every index.

@@ -370,7 +370,7 @@ impl Table {
             Ok(text) if self.def().columns[column].kind != ColumnKind::Blob => Value::Text(text.to_owned()),
             _ => Value::Blob(bytes.to_vec()),
         };
-        self.def().accept(column, value).map_err(|mismatch| WriteError::Type(mismatch.to_string()))
+        self.accept(column, value).map_err(|mismatch| WriteError::Type(mismatch.to_string()))
     }
 
     /// A row that a memcached client sets has its other columns from their defaults, so these must not be missing.

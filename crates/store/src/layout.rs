@@ -1,6 +1,6 @@
 //! Where each column of a table lies: in the encoded key or in the payload.
 
-use crate::codec::{KeyCodec, PayloadShape, PayloadTemplate, ValuePayload};
+use crate::codec::{KeyCodec, PayloadShape, PayloadTemplate, ValuePayload, ValueTooLong};
 use crate::definition::{ColumnKind, SqlType, TableDef};
 use crate::error::WriteError;
 use crate::row::RowBuf;
@@ -19,6 +19,9 @@ pub(crate) struct RowLayout {
     /// The other columns of a row that a memcached client sets; none when the value column does not hold raw bytes.
     template: Option<PayloadTemplate>,
 }
+
+/// Values of a payload that are put in order on the stack; those of more columns take the heap.
+const FEW_PLACES: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
@@ -106,11 +109,39 @@ impl RowLayout {
         key: &mut Vec<u8>,
         payload: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
-        let key_values: Vec<ValueRef<'_>> = def.primary_key.iter().map(|&column| values[column]).collect();
-        if !def.has_row_id() {
-            self.keys.encode(&key_values, key).map_err(|error| WriteError::Key(error.to_string()))?;
-        }
+        self.encode_key(def, values, key)?;
         self.encode_payload(values, payload)
+    }
+
+    /// Encodes the key of a row, values in the order of the columns; nothing for a table without one.
+    pub(crate) fn encode_key(
+        &self,
+        def: &TableDef,
+        values: &[ValueRef<'_>],
+        key: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let encoded = match def.primary_key[..] {
+            _ if def.has_row_id() => Ok(()),
+            [column] => self.keys.encode(&[values[column]], key),
+            _ => {
+                let parts: Vec<_> = def.primary_key.iter().map(|&column| values[column]).collect();
+                self.keys.encode(&parts, key)
+            }
+        };
+        encoded.map_err(|error| WriteError::Key(error.to_string()))
+    }
+
+    /// Appends the payload of a row with other values in columns outside the key; see [`PayloadShape::edit`].
+    pub(crate) fn edit_payload(
+        &self,
+        row: &RowBuf,
+        changes: &[(usize, ValueRef<'_>)],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, WriteError> {
+        let stands = |column: usize, place: usize| matches!(self.places.get(column), Some(&Place::Payload(at)) if at == place);
+        let change =
+            |place: usize| changes.iter().find(|(column, _)| stands(*column, place)).map(|(_, new)| *new);
+        self.shape.edit(row.payload(), change, out).map_err(too_large)
     }
 
     /// Encodes the columns outside the key, of values in the order of the columns.
@@ -119,21 +150,29 @@ impl RowLayout {
         values: &[ValueRef<'_>],
         payload: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
-        let mut places = vec![ValueRef::Null; self.shape.columns()];
+        let (mut few, mut many) = ([ValueRef::Null; FEW_PLACES], Vec::new());
+        let places = if let Some(few) = few.get_mut(..self.shape.columns()) {
+            few
+        } else {
+            many.resize(self.shape.columns(), ValueRef::Null);
+            &mut many[..]
+        };
         for (place, value) in self.places.iter().zip(values) {
             if let Place::Payload(at) = place {
                 places[*at] = *value;
             }
         }
-        self.shape
-            .encode(&places, payload)
-            .map_err(|error| WriteError::TooLarge { bytes: error.bytes, limit: u32::MAX as usize })
+        self.shape.encode(places, payload).map_err(too_large)
     }
 
     /// The payload of a row that a memcached client sets, if its value is stored as it is.
     pub(crate) fn item<'a>(&'a self, value: &'a [u8]) -> Option<ValuePayload<'a>> {
         ValuePayload::new(self.template.as_ref()?, value).ok()
     }
+}
+
+fn too_large(error: ValueTooLong) -> WriteError {
+    WriteError::TooLarge { bytes: error.bytes, limit: u32::MAX as usize }
 }
 
 /// The value of a column that a row does not name.

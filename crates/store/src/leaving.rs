@@ -73,9 +73,4 @@ impl Store {
             None => Some(Leaving::Flushed),
         }
     }
-
-    /// What a commit counts for the version that it replaces or removes; none for a live one that is replaced.
-    pub(crate) fn leaving(&self, table: &Table, old: &RowHead, removed: bool, now: Tick) -> Option<Leaving> {
-        self.dead(table, old, now).or_else(|| removed.then_some(Leaving::Invalidated))
-    }
 }

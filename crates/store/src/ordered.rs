@@ -4,7 +4,8 @@
 //! key is not kept, for the row has it: where two entries tie in their eight bytes and those were not all, the
 //! tree asks for the full key through [`SortKeys`]. That is seldom, because each node takes its eight bytes
 //! from behind what all its keys share. Rows with equal keys are ordered by location, so every entry has one
-//! place.
+//! place. What is a location here may bear more than that above it: the store puts bits of the row's key there, so that
+//! a row that is written anew keeps its place among its equals, and only the word of its entry changes.
 //!
 //! The tree knows nothing of columns beyond this: keys are what [`crate::codec::sort_key`] makes, and no key
 //! of one index is the beginning of another. Bounds of a range are a key, the encoding of a key's first

@@ -272,7 +272,7 @@ impl IndexScan {
     }
 
     /// Copies the rows that moved, since the last chunk, behind the place where the walk stands: equal keys are in the
-    /// order of locations, and a write gives its row another one.
+    /// order of their entries, and a write gives its row another one.
     fn catch_up(&mut self, view: &View<'_>, tree: &OrderedIndex, rows: &RowKeys<'_>) {
         let before = std::mem::replace(&mut self.arrivals, tree.arrivals());
         let Some(after) = self.after.as_mut().filter(|_| before != tree.arrivals()) else { return };

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::census::Census;
 use crate::clock::{TICKS_PER_SECOND, Tick};
 use crate::codec::KeyCodec;
-use crate::definition::{ColumnDef, SqlType, TableDef};
+use crate::definition::{ColumnDef, SqlType, TableDef, TypeMismatch};
 use crate::error::WriteError;
 use crate::ghost::Ghost;
 use crate::index::Index;
@@ -19,7 +19,7 @@ use crate::leaving::Leaving;
 use crate::operations::Operations;
 use crate::queue::{QUEUES, Queues};
 use crate::row::RowBuf;
-use crate::value::ValueRef;
+use crate::value::{Value, ValueRef};
 
 /// One table under one definition; a handle of a statement or a worker. Immutable but for the shared state.
 #[derive(Debug)]
@@ -269,6 +269,25 @@ impl Table {
         self.types.get(column).copied().unwrap_or(SqlType::Unknown)
     }
 
+    /// Converts a value to what a column stores; see [`TableDef::accept`].
+    pub fn accept(&self, column: usize, value: Value) -> Result<Value, TypeMismatch> {
+        match &value {
+            Value::Text(text) if let Some(integer) = self.plain_integer(column, text) => {
+                Ok(Value::Integer(integer))
+            }
+            _ => self.def.accept(column, value),
+        }
+    }
+
+    /// The number that a column of plain integers makes of a text in the shortest form, as most that become one are.
+    pub fn plain_integer(&self, column: usize, text: &str) -> Option<i64> {
+        let digits = matches!(self.column_type(column), SqlType::Int4 | SqlType::Int8)
+            && matches!(text.as_bytes(), [b'0'] | [b'1'..=b'9', ..])
+            && text.bytes().all(|byte| byte.is_ascii_digit());
+        // One that does not fit is not the shortest form of an integer.
+        if digits { text.parse().ok() } else { None }
+    }
+
     /// How keys are encoded.
     pub fn keys(&self) -> &KeyCodec {
         self.layout.keys()
@@ -323,6 +342,27 @@ impl Table {
     /// One column of a copied row; a damaged payload reads as NULL.
     pub fn column<'a>(&'a self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
         self.layout.column(row, column)
+    }
+
+    /// Encodes what is outside the key of a row, values in the order of the columns, none of them NULL that must not be.
+    pub fn encode_payload(&self, values: &[ValueRef<'_>], payload: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.layout.encode_payload(values, payload)
+    }
+
+    /// Encodes the key of a row, values in the order of the columns.
+    pub fn encode_key(&self, values: &[ValueRef<'_>], key: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.layout.encode_key(&self.def, values, key)
+    }
+
+    /// Appends the payload of a copied row with other values in columns outside the key, which meet their constraints.
+    /// False: the row must be encoded whole, for it was written under another definition.
+    pub fn edit_payload(
+        &self,
+        row: &RowBuf,
+        changes: &[(usize, ValueRef<'_>)],
+        payload: &mut Vec<u8>,
+    ) -> Result<bool, WriteError> {
+        self.layout.edit_payload(row, changes, payload)
     }
 
     /// Encodes a whole row, values in the order of the columns, into an empty key and payload.

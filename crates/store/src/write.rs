@@ -12,7 +12,7 @@ use arena::{Entry, Hash, Location, Lookup, Queue, RowHead, RowParts, SegmentId};
 use crate::clock::Tick;
 use crate::departure::Cause;
 use crate::error::WriteError;
-use crate::index::Index;
+use crate::index::{Index, entry_of};
 use crate::leaving::Leaving;
 use crate::mutation::Mutation;
 use crate::queue::{SegmentSize, place, ttl_class};
@@ -95,11 +95,32 @@ pub(crate) enum Unique {
     Reserved,
 }
 
+/// What a slot holds, and the head of that row. Both are current while the shard is locked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) entry: Entry,
+    pub(crate) head: RowHead,
+}
+
+/// Both versions of a row whose index entries change.
+#[derive(Clone, Copy, Debug)]
+struct Versions<'r> {
+    hash: Hash,
+    old: Option<&'r RowBuf>,
+    /// Whether the old one is live: a dead row holds no unique value, another may have taken it since.
+    held: bool,
+    new: Option<&'r RowBuf>,
+    /// Whether the new one's unique values were entered before, but for those that the old one held.
+    checked: bool,
+}
+
 /// The slot of one key: what it holds, and what it is to hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotChange {
     pub(crate) hash: Hash,
-    pub(crate) found: Option<Entry>,
+    pub(crate) found: Option<Found>,
+    /// Whether what it holds is a live row.
+    pub(crate) was_live: bool,
     pub(crate) new: Option<Location>,
     /// The stamp of the new version.
     pub(crate) stamp: u64,
@@ -352,16 +373,16 @@ impl Store {
         } else if table.is_gone() {
             return Err(WriteError::TableGone);
         }
-        let found = self.arena.find(&shard.token, hash, table.id(), key);
-        let live = found.and_then(|entry| self.live_head(table, entry.location, now));
-        if let Err(outcome) = check(expect, live.as_ref()) {
+        let found = self.find_row(&shard, table, hash, key);
+        let live = found.filter(|found| self.is_live(table, &found.head, now));
+        if let Err(outcome) = check(expect, live.as_ref().map(|found| &found.head)) {
             return Ok(outcome);
         }
         if new.is_none() && live.is_none() {
             // It may have been evicted, and whoever removes a row that is not there wants it away all the same.
             shard.removals.note(hash, self.arena.last_stamp());
-            if let Some(entry) = found
-                && let Some(dead) = self.dead_there(table, entry.location, now)
+            if let Some(Found { entry, head }) = found
+                && let Some(dead) = self.dead(table, &head, now)
             {
                 self.unpublish(&mut shard, table, entry, dead);
             }
@@ -369,15 +390,22 @@ impl Store {
         }
         let leaving = match (live.is_some(), found) {
             (true, _) => new.is_none().then_some(Leaving::Invalidated),
-            (false, Some(entry)) => self.dead_there(table, entry.location, now),
+            (false, Some(found)) => self.dead(table, &found.head, now),
             (false, None) => None,
         };
         let stamp = self.arena.next_stamp();
-        self.swap(&mut shard, table, &SlotChange { hash, found, new, stamp }, Unique::Check(now))?;
+        let change = SlotChange { hash, found, was_live: live.is_some(), new, stamp };
+        self.swap(&mut shard, table, &change, Unique::Check(now))?;
         if let Some(leaving) = leaving {
             table.state.counters.count(leaving);
         }
         Ok(Outcome::Done(stamp))
+    }
+
+    /// What the slot of a key holds.
+    pub(crate) fn find_row(&self, shard: &Shard, table: &Table, hash: Hash, key: &[u8]) -> Option<Found> {
+        let (entry, head) = self.arena.find_row(&shard.token, hash, table.id(), key)?;
+        Some(Found { entry, head })
     }
 
     /// The head of the row at a location if it is live. The caller's shard lock keeps the row where it is.
@@ -395,7 +423,6 @@ impl Store {
         change: &SlotChange,
         unique: Unique,
     ) -> Result<(), WriteError> {
-        let SlotChange { found, new, .. } = *change;
         let maintained = table.state.maintained.load();
         if maintained.is_empty() {
             let came = self.swap_slot(shard, table, change)?;
@@ -403,24 +430,29 @@ impl Store {
             return Ok(());
         }
         SWAP.with_borrow_mut(|scratch| {
-            let old = found.filter(|entry| self.load_stable(entry.location, &mut scratch.old));
-            let old = old.map(|_| &scratch.old);
-            let new_row = new.filter(|&location| self.load_stable(location, &mut scratch.new));
-            let new_row = new_row.map(|_| &scratch.new);
+            let SwapScratch { old, new, keys } = scratch;
+            let load = |at: Option<Location>, row: &mut RowBuf| {
+                at.is_some_and(|location| self.load_stable(location, row))
+            };
+            let versions = Versions {
+                hash: change.hash,
+                old: load(change.found.map(|found| found.entry.location), old).then_some(&*old),
+                held: change.was_live,
+                new: load(change.new, new).then_some(&*new),
+                checked: matches!(unique, Unique::Check(_)),
+            };
             let taken = match unique {
-                Unique::Check(now) => {
-                    self.take_unique(table, &maintained, old, new_row, now, &mut scratch.keys)?
-                }
+                Unique::Check(now) => self.take_unique(table, &maintained, &versions, now, keys)?,
                 Unique::Reserved => 0,
             };
             let came = match self.swap_slot(shard, table, change) {
                 Ok(came) => came,
                 Err(error) => {
-                    self.give_back(&maintained[..taken], new_row, &mut scratch.keys[1]);
+                    self.give_back(&maintained[..taken], &versions, &mut keys[1]);
                     return Err(error);
                 }
             };
-            self.reorder(&maintained, old, new_row, matches!(unique, Unique::Check(_)), &mut scratch.keys);
+            self.reorder(&maintained, &versions, keys);
             // Last: a segment without live bytes is recycled at once, and an index entry must not outlive its row.
             self.part_with(table, change, came, unique);
             Ok(())
@@ -430,24 +462,18 @@ impl Store {
     /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
     fn part_with(&self, table: &Table, change: &SlotChange, came: Option<Weight>, unique: Unique) {
         let mut went = None;
-        if let Some(entry) = change.found {
-            if table.id().is_shared() {
-                self.wake(change.hash, entry);
+        if let Some(Found { entry, head }) = change.found {
+            // Somebody was making it anew, and others may wait for that.
+            if table.id().is_shared() && head.lease != 0 {
+                self.arena.wake(change.hash);
             }
             // A commit announces its rows itself, when it has been published.
             if matches!(unique, Unique::Check(_)) {
                 self.announce(table, entry.location, Cause::Invalidate);
             }
-            went = Some(self.account_out(entry.location));
+            went = Some(self.account_out(entry.location, head.total_bytes));
         }
         balance(table, came, went);
-    }
-
-    /// Wakes who waits for a row whose old version somebody made anew. Its bytes still stand there.
-    fn wake(&self, hash: Hash, old: Entry) {
-        if self.arena.row(old.location).is_some_and(|row| row.head().lease != 0) {
-            self.arena.wake(hash);
-        }
     }
 
     /// Notes for listeners that the row at a location left. Its bytes still stand there.
@@ -467,7 +493,7 @@ impl Store {
         table: &Table,
         change: &SlotChange,
     ) -> Result<Option<Weight>, WriteError> {
-        let SlotChange { hash, found, new, stamp } = *change;
+        let SlotChange { hash, found, new, stamp, .. } = *change;
         let census = &table.state.census;
         if new.is_none() {
             shard.removals.note(hash, stamp);
@@ -477,8 +503,8 @@ impl Store {
             let (expiry, bytes) =
                 self.arena.row(new).map_or((0, 0), |row| (row.head().expiry, row.head().total_bytes));
             census.note_deadline(expiry);
-            if let Some(entry) = found {
-                self.arena.replace(&mut shard.token, entry.slot, hash, table.id(), new);
+            if let Some(found) = found {
+                self.arena.replace(&mut shard.token, found.entry.slot, hash, table.id(), new);
             } else {
                 let inserted = self.arena.insert(&mut shard.token, hash, table.id(), new);
                 inserted.map_err(|_| WriteError::Full)?;
@@ -487,8 +513,8 @@ impl Store {
             count(&table.state.counters.written);
             return Ok(Some(self.account_in(new, bytes)));
         }
-        if let Some(entry) = found {
-            self.arena.remove(&mut shard.token, entry.slot);
+        if let Some(found) = found {
+            self.arena.remove(&mut shard.token, found.entry.slot);
             census.leave();
         }
         Ok(None)
@@ -499,8 +525,12 @@ impl Store {
         let maintained = table.state.maintained.load();
         if !maintained.is_empty() {
             SWAP.with_borrow_mut(|scratch| {
-                if self.load_stable(entry.location, &mut scratch.old) {
-                    self.reorder(&maintained, Some(&scratch.old), None, false, &mut scratch.keys);
+                let SwapScratch { old, keys, .. } = scratch;
+                if self.load_stable(entry.location, old) {
+                    let hash = self.arena.hash(table.id(), old.key());
+                    let old = Some(&*old);
+                    let versions = Versions { hash, old, held: false, new: None, checked: false };
+                    self.reorder(&maintained, &versions, keys);
                 }
             });
         }
@@ -511,7 +541,7 @@ impl Store {
             self.announce(table, entry.location, cause);
         }
         table.state.counters.count(leaving);
-        balance(table, None, Some(self.account_out(entry.location)));
+        balance(table, None, Some(self.account_out(entry.location, self.row_bytes(entry.location))));
     }
 
     /// Copies a row that a lock of the caller's keeps in its place.
@@ -524,27 +554,25 @@ impl Store {
         &self,
         table: &Table,
         maintained: &[Arc<Index>],
-        old: Option<&RowBuf>,
-        new: Option<&RowBuf>,
+        versions: &Versions<'_>,
         now: Tick,
         keys: &mut [Vec<u8>; 2],
     ) -> Result<usize, WriteError> {
-        let Some(new) = new else { return Ok(0) };
+        let Versions { hash, old, held, new: Some(new), .. } = *versions else { return Ok(0) };
         for (at, index) in maintained.iter().enumerate() {
             let [old_key, new_key] = keys;
             if !index.def().unique || !index.sort_key(new, new_key) {
                 continue;
             }
-            // A dead row holds no value: another row may have taken it since.
-            if let Some(old) = old
-                && self.is_live(table, old.head(), now)
+            if let Some(old) = old.filter(|_| held)
                 && index.sort_key(old, old_key)
                 && old_key == new_key
             {
                 continue;
             }
-            if !self.enter_unique(table, index, new_key, old.map(RowBuf::location), new.location(), now) {
-                self.give_back(&maintained[..at], Some(new), &mut keys[1]);
+            let entry = entry_of(hash, new.location());
+            if !self.enter_unique(table, index, new_key, old.map(RowBuf::location), entry, now) {
+                self.give_back(&maintained[..at], versions, &mut keys[1]);
                 return Err(WriteError::Unique { index: index.name().to_owned(), write: 0 });
             }
         }
@@ -558,9 +586,10 @@ impl Store {
         index: &Index,
         key: &[u8],
         own: Option<Location>,
-        location: Location,
+        entry: u64,
         now: Tick,
     ) -> bool {
+        let location = Location::from_bits(entry);
         let rows = index.rows(&self.arena);
         let mut tree = index.tree.write();
         let mut equal = Vec::new();
@@ -572,7 +601,7 @@ impl Store {
         if taken || !self.claim_reserved(index, key) {
             return false;
         }
-        tree.insert(key, location.bits(), &rows);
+        tree.insert(key, entry, &rows);
         true
     }
 
@@ -596,50 +625,46 @@ impl Store {
     }
 
     /// Takes the new row out of the unique indexes that it was entered into.
-    fn give_back(&self, passed: &[Arc<Index>], new: Option<&RowBuf>, key: &mut Vec<u8>) {
-        let Some(new) = new else { return };
+    fn give_back(&self, passed: &[Arc<Index>], versions: &Versions<'_>, key: &mut Vec<u8>) {
+        let Some(new) = versions.new else { return };
+        let entry = entry_of(versions.hash, new.location());
         for index in passed {
             if index.def().unique && index.sort_key(new, key) {
-                index.tree.write().remove(key, new.location().bits(), &index.rows(&self.arena));
+                index.tree.write().remove(key, entry, &index.rows(&self.arena));
             }
         }
     }
 
-    /// Brings every index from the old version to the new one. `entered`: new unique values are in their index already,
-    /// but for those that the old version held.
-    fn reorder(
-        &self,
-        maintained: &[Arc<Index>],
-        old: Option<&RowBuf>,
-        new: Option<&RowBuf>,
-        entered: bool,
-        keys: &mut [Vec<u8>; 2],
-    ) {
+    /// Brings every index from the old version to the new one.
+    fn reorder(&self, maintained: &[Arc<Index>], versions: &Versions<'_>, keys: &mut [Vec<u8>; 2]) {
         let [old_key, new_key] = keys;
+        let entry = |row: &RowBuf| entry_of(versions.hash, row.location());
         for index in maintained {
             let rows = index.rows(&self.arena);
-            let (old, new) = (old.filter(|row| index.holds(row)), new.filter(|row| index.holds(row)));
-            let entered = new.is_some_and(|new| index.sort_key(new, new_key)) && entered;
+            let [old, new] = [versions.old, versions.new].map(|row| row.filter(|row| index.holds(row)));
+            let checked = new.is_some_and(|new| index.sort_key(new, new_key)) && versions.checked;
             if let Some(old) = old {
                 index.sort_key(old, old_key);
             }
+            let equal = old.is_some() && new.is_some() && old_key == new_key;
+            let (old, new) = (old.map(entry), new.map(entry));
             let mut tree = index.tree.write();
-            match (old, new) {
-                (Some(old), Some(new)) if old_key == new_key && entered => {
-                    tree.insert(new_key, new.location().bits(), &rows);
-                    tree.remove(old_key, old.location().bits(), &rows);
+            if equal
+                && (versions.held || !checked)
+                && let (Some(old), Some(new)) = (old, new)
+            {
+                // An index that is being filled may not know the old version yet.
+                if !tree.replace_location(new_key, old, new, &rows) && checked {
+                    tree.insert(new_key, new, &rows);
                 }
-                (Some(old), Some(new)) if old_key == new_key => {
-                    tree.replace_location(old_key, old.location().bits(), new.location().bits(), &rows);
-                }
-                (old, new) => {
-                    if let Some(old) = old {
-                        tree.remove(old_key, old.location().bits(), &rows);
-                    }
-                    if let Some(new) = new.filter(|_| !entered) {
-                        tree.insert(new_key, new.location().bits(), &rows);
-                    }
-                }
+                continue;
+            }
+            if let Some(old) = old {
+                tree.remove(old_key, old, &rows);
+            }
+            // A value that the old version held was not entered, and it is the same.
+            if let Some(new) = new.filter(|_| !checked) {
+                tree.insert(new_key, new, &rows);
             }
         }
     }
@@ -656,8 +681,7 @@ impl Store {
     }
 
     /// Counts them as dead. The caller holds the row's shard, and nothing leads to the row any more.
-    fn account_out(&self, location: Location) -> Weight {
-        let bytes = self.row_bytes(location);
+    fn account_out(&self, location: Location, bytes: usize) -> Weight {
         let segment = self.arena.head_of(location);
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
         let queue = self.arena.tag(segment).queue;
@@ -670,7 +694,7 @@ impl Store {
     /// The accounts of a version that stands in another place from here on.
     pub(crate) fn account_moved(&self, table: &Table, from: Location, to: Location) {
         let came = self.account_in(to, self.row_bytes(to));
-        balance(table, Some(came), Some(self.account_out(from)));
+        balance(table, Some(came), Some(self.account_out(from, self.row_bytes(from))));
     }
 
     fn row_bytes(&self, location: Location) -> usize {

@@ -1,7 +1,9 @@
 //! The commonest expression of a cache without SQLite: a part of the key.
 
+use std::borrow::Cow;
+
 use store::definition::{ColumnKind, TableDef};
-use store::value::{Value, ValueRef};
+use store::value::ValueRef;
 
 use crate::text::token::{Kind, Token, Tokens, unquoted};
 
@@ -39,24 +41,29 @@ impl Direct {
         }
     }
 
-    /// The value, of the values that the row has in the columns. A memcached key or value that is no UTF-8 has parts all
+    /// The part, or `None` for NULL, of the values that the row has in the columns. A memcached key or value that is no UTF-8 has parts all
     /// the same, with what is no text replaced.
-    pub(super) fn value<'a>(&self, given: &dyn Fn(usize) -> ValueRef<'a>) -> Value {
+    pub(super) fn part<'a>(&self, given: &dyn Fn(usize) -> ValueRef<'a>) -> Option<Cow<'a, str>> {
         let Self::SplitPart { column, delimiter, part } = self;
         match given(*column) {
-            ValueRef::Text(text) => Value::Text(nth_part(text, delimiter, *part).to_owned()),
+            ValueRef::Text(text) => Some(Cow::Borrowed(nth_part(text, delimiter, *part))),
             ValueRef::Blob(bytes) => {
-                Value::Text(nth_part(&String::from_utf8_lossy(bytes), delimiter, *part).to_owned())
+                Some(Cow::Owned(nth_part(&String::from_utf8_lossy(bytes), delimiter, *part).to_owned()))
             }
             // A text column holds nothing else.
-            _ => Value::Null,
+            _ => None,
         }
     }
 }
 
 /// The n-th part, from 1, of a text between delimiters; nothing where there are fewer.
 fn nth_part<'t>(text: &'t str, delimiter: &str, part: usize) -> &'t str {
-    text.split(delimiter).nth(part - 1).unwrap_or("")
+    let found = match delimiter.as_bytes() {
+        // A search for a text prepares itself; most delimiters are one character.
+        [byte] if byte.is_ascii() => text.split(char::from(*byte)).nth(part - 1),
+        _ => text.split(delimiter).nth(part - 1),
+    };
+    found.unwrap_or("")
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod row;
 mod scratch;
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,8 +35,8 @@ pub(crate) struct Computer {
     connection: Rc<Connection>,
     policy: Rc<Bounded>,
     row: Rc<CurrentRow>,
-    /// By the number of the table under its definition.
-    plans: HashMap<u64, TablePlan>,
+    /// With the number of the table under its definition, the one used last in front.
+    plans: Vec<(u64, TablePlan)>,
 }
 
 impl fmt::Debug for Computer {
@@ -59,22 +58,25 @@ pub(crate) fn maker(clock: &Clock) -> MakeCompute {
 
 impl Computer {
     pub(crate) fn new(clock: Clock) -> Result<Self, SqlError> {
-        let policy = Rc::new(Bounded { operations: Cell::new(0), now_ms: Cell::new(0), clock });
+        let policy = Rc::new(Bounded { operations: Cell::new(0), now_ms: Cell::new(None), clock });
         let connection = Connection::open(Rc::<Bounded>::clone(&policy))?;
         function::register(&connection, &policy)?;
-        Ok(Self { connection, policy, row: Rc::default(), plans: HashMap::new() })
+        Ok(Self { connection, policy, row: Rc::default(), plans: Vec::new() })
     }
 
     fn plan(&mut self, table: &store::Table) -> Result<&mut TablePlan, SqlError> {
-        let at = table.number();
-        if !self.plans.contains_key(&at) {
+        let number = table.number();
+        if let Some(at) = self.plans.iter().position(|(known, _)| *known == number) {
+            self.plans.swap(0, at);
+        } else {
             if self.plans.len() >= PLANS_MAX {
                 self.plans.clear();
             }
             let plan = TablePlan::new(&self.connection, &self.row, table.def())?;
-            self.plans.insert(at, plan);
+            self.plans.insert(0, (number, plan));
         }
-        self.plans.get_mut(&at).ok_or_else(|| SqlError::new(crate::error::state::INTERNAL, "no plan"))
+        let first = self.plans.first_mut().map(|(_, plan)| plan);
+        first.ok_or_else(|| SqlError::new(crate::error::state::INTERNAL, "no plan"))
     }
 }
 
@@ -104,21 +106,23 @@ impl Compute for Broken {
 #[derive(Debug)]
 struct Bounded {
     operations: Cell<u64>,
-    /// When the row came.
-    now_ms: Cell<u64>,
+    /// When the row came; `None` until an expression asks.
+    now_ms: Cell<Option<u64>>,
     clock: Clock,
 }
 
 impl Bounded {
     fn begin(&self) {
         self.operations.set(0);
-        self.now_ms.set(self.clock.unix_ms());
+        self.now_ms.set(None);
     }
 }
 
 impl Caller for Bounded {
     fn now(&self) -> Now {
-        Now { us: i64::try_from(self.now_ms.get()).unwrap_or(0).saturating_mul(1_000) }
+        let now_ms = self.now_ms.get().unwrap_or_else(|| self.clock.unix_ms());
+        self.now_ms.set(Some(now_ms));
+        Now { us: i64::try_from(now_ms).unwrap_or(0).saturating_mul(1_000) }
     }
 
     fn fail(&self, error: SqlError) -> String {

@@ -109,7 +109,13 @@ impl TablePlan {
         }
         for (column, direct) in &self.direct {
             let given = |at: usize| latest(task, made, at);
-            let value = accepted(task, *column, direct.value(&given))?;
+            let value = match direct.part(&given) {
+                None => Value::Null,
+                Some(part) => match task.table.plain_integer(*column, &part) {
+                    Some(integer) => Value::Integer(integer),
+                    None => accepted(task, *column, Value::Text(part.into_owned()))?,
+                },
+            };
             made.push((*column, value));
         }
         if self.steps.is_empty() && (self.checks.is_none() || !task.checks) {
@@ -224,7 +230,7 @@ fn accepted(task: &Task<'_>, column: usize, value: Value) -> Result<Value, Write
     if is_stored_as_it_is(task.table, column, value.as_ref()) {
         return Ok(value);
     }
-    task.table.def().accept(column, value).map_err(|mismatch| WriteError::Type(mismatch.to_string()))
+    task.table.accept(column, value).map_err(|mismatch| WriteError::Type(mismatch.to_string()))
 }
 
 fn failed(column: &ColumnDef, why: impl std::fmt::Display) -> WriteError {

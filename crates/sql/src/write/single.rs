@@ -67,6 +67,16 @@ enum Term {
 
 type Cells<'a> = [ValueRef<'a>; COLUMNS_MAX];
 
+/// What terms are computed of.
+struct Sources<'a> {
+    table: &'a Table,
+    parameters: &'a [Value],
+    /// The row as it is.
+    old: &'a RowBuf,
+    /// The row that was to be inserted.
+    excluded: &'a Cells<'a>,
+}
+
 /// The short way of a statement, if it has one.
 pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan> {
     let def = table.def();
@@ -254,19 +264,14 @@ fn term(table: &Table, expression: &Expr<'_>, excluded: bool) -> Option<Term> {
 
 impl Term {
     /// What it comes to; `None` where that is SQLite's to say.
-    fn value<'a>(
-        &'a self,
-        parameters: &'a [Value],
-        own: &Cells<'a>,
-        excluded: &Cells<'a>,
-    ) -> Option<ValueRef<'a>> {
+    fn value<'a>(&'a self, sources: &Sources<'a>) -> Option<ValueRef<'a>> {
         match self {
-            Self::Operand(operand) => Some(operand.value(parameters).as_ref()),
-            Self::Own(column) => own.get(*column).copied(),
-            Self::Excluded(column) => excluded.get(*column).copied(),
+            Self::Operand(operand) => Some(operand.value(sources.parameters).as_ref()),
+            Self::Own(column) => Some(sources.table.column(sources.old, *column)),
+            Self::Excluded(column) => sources.excluded.get(*column).copied(),
             Self::Sum(both, difference) => {
-                let left = both.0.value(parameters, own, excluded)?;
-                let right = both.1.value(parameters, own, excluded)?;
+                let left = both.0.value(sources)?;
+                let right = both.1.value(sources)?;
                 match (left, right) {
                     (ValueRef::Null, _) | (_, ValueRef::Null) => Some(ValueRef::Null),
                     (ValueRef::Integer(left), ValueRef::Integer(right)) => {
@@ -355,19 +360,25 @@ fn insert(
     for (place, cell) in new.iter_mut().zip(cells) {
         *place = cell.value(parameters).as_ref();
     }
-    if !encode(table, &new[..cells.len()], write)? {
+    let values = &new[..cells.len()];
+    if !values.iter().enumerate().all(|(column, value)| fits(table, column, *value)) {
         return Ok(Step::General);
     }
+    write.key.clear();
+    table.encode_key(values, &mut write.key)?;
     write.expect = match conflict {
         Conflict::Abort | Conflict::Leave => Expect::Absent,
         Conflict::Replace => Expect::Anything,
         Conflict::Update(sets) => {
             if core.store.read(table, &write.key, core.store.now(), old) {
-                return rewrite(table, sets, parameters, &new, old, write, "INSERT");
+                return rewrite(&Sources { table, parameters, old, excluded: &new }, sets, write, "INSERT");
             }
             Expect::Absent
         }
     };
+    let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
+    row.payload.clear();
+    table.encode_payload(values, &mut row.payload)?;
     head(write, Expiry::Table, 0);
     Ok(Step::Write("INSERT"))
 }
@@ -396,30 +407,27 @@ fn update(
     {
         return Ok(Step::Done(wrote("UPDATE", 0)));
     }
-    rewrite(table, sets, parameters, &[ValueRef::Null; COLUMNS_MAX], old, write, "UPDATE")
+    let excluded = &[ValueRef::Null; COLUMNS_MAX];
+    rewrite(&Sources { table, parameters, old, excluded }, sets, write, "UPDATE")
 }
 
-/// The row as it is, with the assignments.
+/// The row as it is, with the assignments. The write has its key already.
 fn rewrite(
-    table: &Table,
+    sources: &Sources<'_>,
     sets: &[(usize, Term)],
-    parameters: &[Value],
-    excluded: &Cells<'_>,
-    old: &RowBuf,
     write: &mut Write,
     tag: &'static str,
 ) -> Result<Step, SqlError> {
-    let columns = table.def().columns.len();
-    let mut own: Cells<'_> = [ValueRef::Null; COLUMNS_MAX];
-    for (column, place) in own.iter_mut().enumerate().take(columns) {
-        *place = table.column(old, column);
+    let Sources { table, old, .. } = *sources;
+    let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
+    let mut changes = [(0, ValueRef::Null); COLUMNS_MAX];
+    for (change, (column, term)) in changes.iter_mut().zip(sets) {
+        let value = term.value(sources).filter(|value| fits(table, *column, *value));
+        let Some(value) = value else { return Ok(Step::General) };
+        *change = (*column, value);
     }
-    let mut new = own;
-    for (column, term) in sets {
-        let Some(value) = term.value(parameters, &own, excluded) else { return Ok(Step::General) };
-        new[*column] = value;
-    }
-    if !encode(table, &new[..columns], write)? {
+    row.payload.clear();
+    if !table.edit_payload(old, &changes[..sets.len()], &mut row.payload)? {
         return Ok(Step::General);
     }
     write.expect = Expect::Version(old.cas());
@@ -427,20 +435,10 @@ fn rewrite(
     Ok(Step::Write(tag))
 }
 
-/// Encodes key and payload; false where a value is not stored as it is.
-fn encode(table: &Table, values: &[ValueRef<'_>], write: &mut Write) -> Result<bool, SqlError> {
-    let Change::Put(row) = &mut write.change else { return Ok(false) };
-    let columns = table.def().columns.iter().zip(values).enumerate();
-    let mut fits = columns.map(|(at, (column, value))| {
-        !(column.not_null && matches!(value, ValueRef::Null)) && is_stored_as_it_is(table, at, *value)
-    });
-    if !fits.all(|fits| fits) {
-        return Ok(false);
-    }
-    write.key.clear();
-    row.payload.clear();
-    table.encode_row(values, &mut write.key, &mut row.payload)?;
-    Ok(true)
+/// Whether a column stores a value as it is.
+fn fits(table: &Table, column: usize, value: ValueRef<'_>) -> bool {
+    let not_null = table.def().columns[column].not_null;
+    !(not_null && matches!(value, ValueRef::Null)) && is_stored_as_it_is(table, column, value)
 }
 
 fn head(write: &mut Write, expiry: Expiry, client_flags: u32) {

@@ -49,8 +49,8 @@ pub(super) struct Staged {
 }
 
 impl Rows {
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { list: Vec::with_capacity(rows), ..Self::default() }
+    pub(super) fn with_capacity(rows: usize, key_bytes: usize) -> Self {
+        Self { list: Vec::with_capacity(rows), keys: Vec::with_capacity(key_bytes), ..Self::default() }
     }
 
     pub(super) fn push(
@@ -176,6 +176,11 @@ impl Removals {
     fn add(&mut self, key: &[u8], cas: u64) {
         self.keys.extend_from_slice(key);
         self.rows.push((self.keys.len(), cas));
+    }
+
+    /// Bytes of all keys.
+    pub(super) fn key_bytes(&self) -> usize {
+        self.keys.len()
     }
 
     /// How many rows there are.

@@ -188,7 +188,11 @@ impl TypeMismatch {
                     hex
                 }) + "'"
             }
-            ValueRef::Text(text) => format!("'{text}'"),
+            // A megabyte need not be copied for its beginning.
+            ValueRef::Text(text) => {
+                let end = text.char_indices().nth(Self::SHOWN_CHARS).map_or(text.len(), |(end, _)| end);
+                format!("'{}'", &text[..end])
+            }
             other => {
                 let mut printed = Vec::new();
                 other.write_text(&mut printed);

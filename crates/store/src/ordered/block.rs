@@ -144,8 +144,14 @@ impl Block {
         target: &mut Target<'_, K>,
     ) -> bool {
         let (head, old) = (self.heads[at], self.locations[at]);
-        let differs = |other: Option<usize>| other.is_some_and(|other| self.heads[other] != head);
-        if differs(at.checked_sub(1)) && differs(Some(at + 1).filter(|&after| after < self.len)) {
+        // A neighbour stays on its side if its key is another, or if its location lies so to the new one as to the old.
+        let stays = |other: Option<usize>| {
+            other.is_some_and(|other| {
+                let location = self.locations[other];
+                self.heads[other] != head || (location < old) == (location < new)
+            })
+        };
+        if stays(at.checked_sub(1)) && stays(Some(at + 1).filter(|&after| after < self.len)) {
             self.locations[at] = new;
             return true;
         }

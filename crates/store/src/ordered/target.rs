@@ -105,9 +105,14 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
         if heads.get(below) != Some(&head.bytes) || (head.exact && self.place == Place::BeforeKey) {
             return below;
         }
-        let ties = heads[below..].partition_point(|&other| other == head.bytes);
-        let ties = &locations[below..below + ties];
-        below + ties.partition_point(|&location| self.tie_is_before(head.exact, location))
+        let ties = &locations[below..count_through(heads, head.bytes)];
+        below
+            + match self.place {
+                // Equal keys stand in the order of their locations.
+                Place::BeforeEntry(own) if head.exact => count_below(ties, own),
+                Place::ThroughEntry(own) if head.exact => count_through(ties, own),
+                _ => ties.partition_point(|&location| self.tie_is_before(head.exact, location)),
+            }
     }
 
     /// Whether an entry with the same head lies before the position.
@@ -140,18 +145,24 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
     }
 }
 
-/// Heads in a cache line.
+/// Heads or locations in a cache line.
 const LINE: usize = 8;
 
-/// How many of these sorted heads are below a bound.
+/// How many of these sorted words are below a bound.
 ///
 /// Counts the lines that begin below it, then within the last of them. A binary search would wait for one
-/// line after the other when the node is not in the processor's cache; these loads do not wait for each other.
-fn count_below(heads: &[u64], bound: u64) -> usize {
-    let lines = heads.iter().step_by(LINE).filter(|&&head| head < bound).count();
+/// line after the other when the node is not in the processor's cache, and guess wrong every other time; these loads
+/// do not wait for each other.
+fn count_below(words: &[u64], bound: u64) -> usize {
+    let lines = words.iter().step_by(LINE).filter(|&&word| word < bound).count();
     let Some(last) = lines.checked_sub(1) else {
         return 0;
     };
-    let line = heads[last * LINE..].iter().take(LINE);
-    last * LINE + line.filter(|&&head| head < bound).count()
+    let line = words[last * LINE..].iter().take(LINE);
+    last * LINE + line.filter(|&&word| word < bound).count()
+}
+
+/// How many of these sorted words are not above a bound.
+fn count_through(words: &[u64], bound: u64) -> usize {
+    bound.checked_add(1).map_or(words.len(), |above| count_below(words, above))
 }
