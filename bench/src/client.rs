@@ -43,6 +43,16 @@ impl Client {
         }
     }
 
+    /// One line of the answer without its end, which may be a line feed alone: so some lists of memcached's end theirs.
+    pub(crate) fn read_line_feed(&mut self) -> Result<&[u8]> {
+        self.line.clear();
+        self.reader.read_until(b'\n', &mut self.line).context(|| "waiting for an answer".into())?;
+        if self.line.is_empty() {
+            return Err(Failure::new("the server closed the connection"));
+        }
+        Ok(self.line.trim_ascii_end())
+    }
+
     /// Reads the answer of a `get`: each value found is handed over with its key, then `END` is taken.
     pub(crate) fn read_values(&mut self, mut found: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let mut value = Vec::new();
@@ -131,9 +141,10 @@ impl Client {
         }
     }
 
-    /// The `stats` of a server, one name and value each.
-    pub(crate) fn stats(&mut self) -> Result<Vec<(String, String)>> {
-        self.out.extend_from_slice(b"stats\r\n");
+    /// The `stats` of a server on a subject, or in general where that is empty; one name and value each.
+    pub(crate) fn stats(&mut self, subject: &str) -> Result<Vec<(String, String)>> {
+        let request = if subject.is_empty() { "stats\r\n".into() } else { format!("stats {subject}\r\n") };
+        self.out.extend_from_slice(request.as_bytes());
         self.send()?;
         let mut stats = Vec::new();
         loop {
@@ -153,7 +164,7 @@ impl Client {
 
     /// One number of `stats`.
     pub(crate) fn stat(&mut self, name: &str) -> Result<Option<u64>> {
-        let stats = self.stats()?;
+        let stats = self.stats("")?;
         Ok(stats.into_iter().find(|(found, _)| found == name).and_then(|(_, value)| value.parse().ok()))
     }
 

@@ -7,6 +7,11 @@ pub(crate) fn now_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
+/// Nanoseconds of the wall clock since 1970, for expiry times that name a moment.
+pub(crate) fn unix_ns() -> u64 {
+    nanoseconds(ClockId::Realtime)
+}
+
 /// Processor time of the calling thread in nanoseconds.
 pub(crate) fn thread_cpu_ns() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime)

@@ -12,6 +12,7 @@
 //!     sqlcached-bench lead                       # every line of the lead at the memcached door
 //!     sqlcached-bench sql                        # the PostgreSQL door beside PostgreSQL and memcached
 //!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
+//!     sqlcached-bench expiry                     # memory under sizes that move, expiry of many rows, times to live
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
 //!     sqlcached-bench load --server 127.0.0.1:11211 --operation get --value-bytes 32
 //!     sqlcached-bench restart --rows 10000000    # kill -9, and the start after it
@@ -28,6 +29,7 @@ mod demo;
 mod door;
 mod entry;
 mod experiments;
+mod expiry;
 mod failure;
 mod figures;
 mod histogram;
@@ -78,6 +80,8 @@ enum Command {
     Sqlite(sqlite::Options),
     /// The experiments of the papers beside today's systems, with plots.
     Experiments(experiments::Options),
+    /// Memory under sizes that move, rows that end together, mixes of times to live, expiry by an index.
+    Expiry(expiry::Options),
     /// Statements through the PostgreSQL door beside PostgreSQL and memcached.
     Sql(door::Options),
     /// Reads in shared memory beside LMDB and memcached.
@@ -107,6 +111,7 @@ fn main() -> ExitCode {
         Command::Load(options) => single::run(&options),
         Command::Inside(options) => inside::run(&options),
         Command::Sqlite(options) => sqlite::run(&options),
+        Command::Expiry(options) => expiry::run(&options),
         Command::Sql(options) => door::run(&options),
         Command::Shared(options) => shared::run(&options),
         Command::Restart(options) => restart::run(&options),

@@ -273,6 +273,11 @@ impl Server {
         Ok(())
     }
 
+    /// Whether it was started here as one of ours.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.arena.is_some()
+    }
+
     /// The last lines the server wrote.
     pub(crate) fn log(&self) -> String {
         let path = self.directory.as_ref().map(|directory| directory.join("log"));
