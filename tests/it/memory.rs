@@ -37,7 +37,7 @@ fn rows_of_all_sizes_never_take_more_than_they_may() {
         assert!(resident <= LIMIT + BESIDE, "round {round}: {resident} bytes resident");
         let file = std::fs::metadata(daemon.folder.0.join("arena")).unwrap();
         let committed = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
-        assert!(committed <= LIMIT + (8 << 20), "round {round}: the arena has {committed} bytes");
+        assert!(committed <= LIMIT, "round {round}: the arena has {committed} bytes");
     }
     assert!(client.stat("evictions") > 0);
     client.change("DELETE FROM doc");

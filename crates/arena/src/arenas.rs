@@ -464,6 +464,7 @@ impl Arenas {
             segments_bytes: sum.segments_bytes + one.segments_bytes,
             committed_bytes: sum.committed_bytes + one.committed_bytes,
             index_bytes: sum.index_bytes + one.index_bytes,
+            frame_bytes: sum.frame_bytes + one.frame_bytes,
             rows: sum.rows + one.rows,
         })
     }

@@ -29,6 +29,8 @@ pub const MAX_KEY_BYTES: usize = 64 * 1024;
 /// The smallest virtual range: below it the saving is nothing, sparse pages cost nothing.
 pub(crate) const MIN_RESERVE_BYTES: u64 = 1 << 30;
 
+/// Bytes of a page: memory comes and goes in these.
+pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Bytes of the superblock.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 4096;
 /// Bytes of one table's line.
@@ -51,8 +53,8 @@ pub(crate) const BUCKET_SLOTS: u64 = 7;
 pub(crate) const FIRST_LEVEL: u32 = 10;
 /// Buckets that one chain may have; a reader's loop over a chain is bounded by it.
 pub(crate) const MAX_CHAIN: usize = 8;
-/// The index is committed by this many bytes at a time.
-pub(crate) const INDEX_STEP_BYTES: u64 = 64 * 1024;
+/// The index is committed by this many bytes at a time: a unit's, which the segments cede to it.
+pub(crate) const INDEX_STEP_BYTES: u64 = UNIT_BYTES as u64;
 
 /// Number of a table; the low nine bits are repeated in index slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -233,12 +235,12 @@ impl Layout {
             end = at + bytes;
             at / 8
         };
-        let tables = place(MAX_TABLES as u64 * TABLE_LINE_BYTES, 4096);
-        let checkpoints = place(CHECKPOINT_LEVELS as u64 * CHECKPOINT_ENTRIES * 16, 4096);
-        let catalogue = place(2 * CATALOGUE_HALF_BYTES, 4096);
-        let generations = place(units * 8, 4096);
-        let headers = place(units * SEGMENT_HEADER_BYTES, 4096);
-        let index = place((max_buckets + max_overflow) * BUCKET_BYTES, 4096);
+        let tables = place(MAX_TABLES as u64 * TABLE_LINE_BYTES, PAGE_BYTES);
+        let checkpoints = place(CHECKPOINT_LEVELS as u64 * CHECKPOINT_ENTRIES * 16, PAGE_BYTES);
+        let catalogue = place(2 * CATALOGUE_HALF_BYTES, PAGE_BYTES);
+        let generations = place(units * 8, PAGE_BYTES);
+        let headers = place(units * SEGMENT_HEADER_BYTES, PAGE_BYTES);
+        let index = place((max_buckets + max_overflow) * BUCKET_BYTES, PAGE_BYTES);
         let segments = place(reserve_bytes, 2 << 20);
         Some(Self {
             reserve_bytes,

@@ -145,6 +145,8 @@ pub struct Usage {
     pub committed_bytes: u64,
     /// Bytes of index buckets that are committed, overflow buckets included.
     pub index_bytes: u64,
+    /// Bytes of what else has pages: headers of segments, and what lies before them.
+    pub frame_bytes: u64,
     /// Rows in the index; those of an earlier process count as their chains are mended.
     pub rows: u64,
 }
@@ -236,6 +238,7 @@ impl Arena {
             segments_bytes,
             committed_bytes,
             index_bytes: self.index_bytes() + self.hits_used(),
+            frame_bytes: self.front_bytes() + self.header_bytes(),
             rows: self.rows.load(Ordering::Relaxed),
         }
     }

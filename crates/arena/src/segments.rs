@@ -162,6 +162,11 @@ impl Budget {
     fn committed(&self) -> u64 {
         self.committed.load(Ordering::Relaxed)
     }
+
+    /// Units with pages beyond the limit.
+    fn over(&self, more: u64) -> u64 {
+        (self.committed() + more).saturating_sub(self.limit())
+    }
 }
 
 /// Which units are free and which have pages. Guarded by `Segments::pool`; taken after any lock of the caller.
@@ -293,7 +298,7 @@ impl Pool {
         if self.commit_step(map, layout, first, units) {
             return true;
         }
-        let over = (self.budget.committed() + u64::from(missing)).saturating_sub(self.budget.limit());
+        let over = self.budget.over(u64::from(missing));
         self.release_free(map, layout, over);
         let commit = |map: &Map| map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
         if commit(map).is_err() {
@@ -368,6 +373,15 @@ impl Pool {
                 wanted = wanted.saturating_sub(u64::from(length));
             }
         }
+    }
+
+    /// What lies beside the segments is about to take the pages of a unit, until the owner divides the memory anew.
+    fn cede(&mut self, map: &Map, layout: &Layout) {
+        let less = |limit: u64| Some(limit.saturating_sub(1));
+        // Never refused: the closure always gives a number.
+        let _limit = self.budget.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let over = self.budget.over(0);
+        self.release_free(map, layout, over);
     }
 
     /// Takes over a segment that recovery found, with its pages.
@@ -678,6 +692,16 @@ impl Arena {
     pub fn set_limit(&self, segment_bytes: u64) {
         let units = (segment_bytes / UNIT_BYTES as u64).min(u64::from(self.layout.max_units));
         self.segments.pool.lock().budget.limit.store(units, Ordering::Relaxed);
+    }
+
+    /// Leaves a unit's worth of memory to the index, which is about to take it.
+    pub(crate) fn cede_unit(&self) {
+        self.segments.pool.lock().cede(&self.map, &self.layout);
+    }
+
+    /// Bytes of the headers of segments that have pages.
+    pub(crate) fn header_bytes(&self) -> u64 {
+        u64::from(self.segments.pool.lock().header_units) * (8 + SEGMENT_HEADER_BYTES)
     }
 
     /// Bytes of addresses that segments may come to take: no limit can be higher.

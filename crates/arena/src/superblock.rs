@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::index::index_word;
 use crate::layout::{
-    BYTE_ORDER_MARK, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES, STATE_READY,
-    STATE_RETIRED, TableId, UNIT_BYTES, word,
+    BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES,
+    PAGE_BYTES, STATE_READY, STATE_RETIRED, TableId, UNIT_BYTES, word,
 };
 use crate::map::Map;
 use crate::{Arena, ArenaError, CatalogueError, Geometry};
@@ -191,6 +191,16 @@ impl Arena {
         // the root.
         self.map.store(word::CATALOGUE, root, Ordering::Release);
         Ok(())
+    }
+
+    /// Bytes with pages before the generations: superblock, lines of tables, checkpoints, and the halves of the
+    /// catalogue, each taken for as long as the one in force.
+    pub(crate) fn front_bytes(&self) -> u64 {
+        let root = self.map.load(word::CATALOGUE, Ordering::Relaxed);
+        let half =
+            if root == 0 { 0 } else { 16 + self.map.load(self.catalogue_half(root), Ordering::Relaxed) };
+        let halves = root.min(2) * half.min(CATALOGUE_HALF_BYTES).next_multiple_of(PAGE_BYTES);
+        self.layout.catalogue * 8 + halves
     }
 
     /// The random number of this file.

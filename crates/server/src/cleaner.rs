@@ -5,10 +5,12 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use engine::Engine;
 
-use crate::limits::CLEAN_INTERVAL;
+use crate::limits::{CLEAN_INTERVAL, CLEANER_NICENESS};
 
 /// Lets the store work each tick until the other end of `stop` is dropped.
 pub(crate) fn run(engine: &Arc<Engine>, stop: &Receiver<()>) {
+    // To Linux this is the calling thread alone. A system that refuses lets it compete as an equal.
+    let _refused = rustix::process::setpriority_process(None, CLEANER_NICENESS);
     while stop.recv_timeout(CLEAN_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         engine.tick();
     }

@@ -99,6 +99,10 @@ pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the cleaner lets the store work: the resolution of every deadline.
 pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS);
 
+/// How far the cleaner gives way to threads that serve: it gets about a quarter of a processor that it shares with
+/// one busy worker, and a worker that wakes up seldom waits for it.
+pub(crate) const CLEANER_NICENESS: i32 = 5;
+
 /// The slab class under which every item is reported; memcached's tools ask for one.
 pub(crate) const SLAB_CLASS: u32 = 1;
 

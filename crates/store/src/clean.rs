@@ -13,7 +13,7 @@ const SEGMENTS_PER_TICK: usize = 256;
 /// Rows that one tick evicts at most from a table above its `max_rows`.
 const ROWS_PER_TICK: usize = 16_384;
 /// Units that the cleaner keeps free, as a share of the limit, so that writers seldom make room themselves.
-const FREE_SHARE: u64 = 64;
+const FREE_SHARE: u64 = 128;
 /// And at most so many.
 const FREE_UNITS_MAX: u64 = 256;
 /// Steps of index growth in a tick; an idle daemon catches up with what writers left.
@@ -57,9 +57,10 @@ impl Store {
         }
     }
 
-    /// Divides the memory limit: what index and heap do not take is for segments.
+    /// Divides the memory limit: what the rest of the files and the heap do not take is for segments.
     pub(crate) fn share_memory(&self) {
-        let taken = self.arena.usage().index_bytes + self.heap_bytes();
+        let usage = self.arena.usage();
+        let taken = usage.index_bytes + usage.frame_bytes + self.heap_bytes();
         let least = (RESERVE_UNITS + 4) * arena::UNIT_BYTES as u64;
         self.arena.set_limit(self.memory_bytes().saturating_sub(taken).max(least));
     }
@@ -75,7 +76,8 @@ impl Store {
         // Free pages are kept for the next rows, for a fresh page costs a fault and a clearing. Only what lies above the
         // limit goes back to the system, when index or heap took from it.
         let usage = self.arena.usage();
-        if usage.committed_bytes + usage.index_bytes + self.heap_bytes() > self.memory_bytes() {
+        let taken = usage.committed_bytes + usage.index_bytes + usage.frame_bytes + self.heap_bytes();
+        if taken > self.memory_bytes() {
             self.arena.trim();
         }
     }

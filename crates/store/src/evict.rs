@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use arena::{Entry, Hash, Location, Queue, RowHead, SegmentId, SegmentTag, SlotId};
+use arena::{Hash, Queue, SegmentId, SegmentTag, SlotId};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
@@ -21,6 +21,7 @@ use crate::store::Store;
 use crate::table::{Table, TableState};
 use crate::write::{NewParts, Placed};
 
+mod empty;
 mod pressure;
 mod rows;
 
@@ -204,79 +205,6 @@ impl Store {
             queues.set_open(&mut lists, queue, class, size, None);
             self.seal(&mut lists, segment);
         }
-    }
-
-    /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, and it is back
-    /// in its list.
-    pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
-        let state = &work.table.state;
-        if !self.arena.close(segment) {
-            state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
-            return false;
-        }
-        let mut row = RowBuf::new();
-        self.settle_in(work, segment, &mut row, |location| !self.arena.is_gone(location));
-        // Whoever noted a death a moment ago may not have counted it yet: asking for each row again waits for him.
-        self.settle_in(work, segment, &mut row, |_| true);
-        self.give_up(state, work.queue, segment);
-        true
-    }
-
-    /// Decides on the rows of a segment being emptied that are worth looking at.
-    fn settle_in(
-        &self,
-        work: &Emptying<'_>,
-        segment: SegmentId,
-        row: &mut RowBuf,
-        worth: impl Fn(Location) -> bool,
-    ) {
-        for (location, head) in self.arena.rows(segment, 0) {
-            // The rest is dead: no writer is left who could publish a row of this segment.
-            if self.arena.live(segment) == 0 {
-                return;
-            }
-            if worth(location) {
-                let _left = self.settle_row(work, location, &head, row);
-            }
-        }
-    }
-
-    /// Decides on one row of a segment being emptied, and carries it out. True: a live row left the table.
-    fn settle_row(&self, work: &Emptying<'_>, location: Location, head: &RowHead, row: &mut RowBuf) -> bool {
-        let table = work.table;
-        if head.table != table.id() || !self.load_stable(location, row) {
-            return false;
-        }
-        let hash = self.arena.hash(table.id(), row.key());
-        let mut shard = self.shard(hash).lock();
-        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
-        let reads = self.arena.frequency(slot);
-        // Judged by what stands there now: it may have been touched since it was copied.
-        let verdict = match (self.dead_there(table, location, work.now), work.purpose) {
-            (_, Purpose::Drop) => Verdict::Dead(Leaving::Flushed),
-            (Some(dead), _) => Verdict::Dead(dead),
-            (None, Purpose::Compact | Purpose::Expire) => Verdict::Move { queue: work.queue, reads },
-            (None, Purpose::Evict) => s3fifo(work.queue, reads),
-        };
-        if let Verdict::Move { queue, reads } = verdict {
-            drop(shard);
-            if self.move_row(&Emptying { queue, ..*work }, reads, hash, row) {
-                return false;
-            }
-            shard = self.shard(hash).lock();
-        }
-        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
-        let leaving = if let Verdict::Dead(dead) = verdict {
-            dead
-        } else {
-            self.note_eviction(table, row, slot, work.now);
-            work.leaving
-        };
-        self.unpublish(&mut shard, table, Entry { slot, location }, leaving);
-        if matches!(verdict, Verdict::Leave { remember: true }) {
-            table.state.remember(hash);
-        }
-        !matches!(verdict, Verdict::Dead(_))
     }
 
     /// Copies a live row to the end of a queue and points its slot and index entries there. False: no room.

@@ -15,8 +15,11 @@ use crate::row::NEVER;
 
 /// Rows up to this size share one-unit segments: at most an eighth of a unit is lost at its end.
 const SMALL_ROW_BYTES: usize = arena::UNIT_BYTES / 8;
-/// Rows up to this size share runs of a block; larger ones get a run of their own.
+/// Rows up to this size share runs of a block, unless they fill units of their own; larger ones get a run of their own.
 const LARGE_ROW_BYTES: usize = 256 << 10;
+/// Of a row, the part that may be lost at the end of a run of its own, for the row to have one where it could share: as
+/// much as rows between 128 and 256 KiB lose at the end of a shared run.
+const OWN_LOSS: usize = 10;
 /// Upper bounds of the time-to-live classes in seconds; a longer life, and none at all, have classes of their own.
 const CLASS_SECONDS: [u64; 6] = [60, 300, 1_800, 7_200, 43_200, 259_200];
 /// Classes of rows by the time they have to live.
@@ -42,13 +45,14 @@ impl SegmentSize {
     /// The size for a row of so many bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         if bytes <= SMALL_ROW_BYTES {
-            Self::Shared(1)
-        } else if bytes <= LARGE_ROW_BYTES {
-            Self::Shared(arena::BLOCK_UNITS)
-        } else {
-            let units = bytes.div_ceil(arena::UNIT_BYTES);
-            Self::Own(u32::try_from(units).unwrap_or(u32::MAX))
+            return Self::Shared(1);
         }
+        let units = bytes.div_ceil(arena::UNIT_BYTES);
+        let fits = (units * arena::UNIT_BYTES - bytes) * OWN_LOSS <= bytes;
+        if bytes <= LARGE_ROW_BYTES && !fits {
+            return Self::Shared(arena::BLOCK_UNITS);
+        }
+        Self::Own(u32::try_from(units).unwrap_or(u32::MAX))
     }
 
     pub(crate) fn units(self) -> u32 {
@@ -245,6 +249,10 @@ mod tests {
         assert_eq!(SegmentSize::of(100), SegmentSize::Shared(1));
         assert_eq!(SegmentSize::of(SMALL_ROW_BYTES + 1), SegmentSize::Shared(arena::BLOCK_UNITS));
         assert_eq!(SegmentSize::of(1 << 20).units(), 16);
+        // Without a loss, a row has a run of its own.
+        assert_eq!(SegmentSize::of(130 << 10), SegmentSize::Shared(arena::BLOCK_UNITS));
+        assert_eq!(SegmentSize::of(190 << 10), SegmentSize::Own(3));
+        assert_eq!(SegmentSize::of((256 << 10) + 8), SegmentSize::Own(5));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use arena::{Location, Queue, RowHead};
 
+use super::empty::Scratch;
 use super::{Emptying, Purpose, SMALL_PER_CENT};
 use crate::clock::Tick;
 use crate::leaving::Leaving;
@@ -21,9 +22,9 @@ impl Store {
         let Some(mut cursors) = table.state.evicting.try_lock() else { return };
         let limit = table.state.limits.rows_max.load(Ordering::Relaxed);
         table.state.size_ghost(limit);
-        let mut row = RowBuf::new();
+        let mut scratch = Scratch::default();
         for _ in 0..rows {
-            if table.rows() <= limit || !self.evict_row(table, &mut cursors, limit, now, &mut row) {
+            if table.rows() <= limit || !self.evict_row(table, &mut cursors, limit, now, &mut scratch) {
                 return;
             }
         }
@@ -35,7 +36,7 @@ impl Store {
         cursors: &mut Cursors,
         limit: u64,
         now: Tick,
-        row: &mut RowBuf,
+        scratch: &mut Scratch,
     ) -> bool {
         for look in 0..LOOKS_PER_EVICTION {
             let small = table.state.counters.rows[place(Queue::Small)].load(Ordering::Relaxed);
@@ -49,10 +50,12 @@ impl Store {
             let before = table.rows();
             let tired = look + 1 == LOOKS_PER_EVICTION && queue == Queue::Main;
             if tired {
-                self.forget_reads(table, location, row);
+                self.forget_reads(table, location, &mut scratch.row);
             }
             let work = Emptying { table, queue, purpose: Purpose::Evict, leaving: Leaving::MaxRows, now };
-            let left = self.settle_row(&work, location, &head, row);
+            let left = self
+                .hash_of_row(table, location, &head, &mut scratch.key)
+                .is_some_and(|hash| self.settle_row(&work, location, hash, &mut scratch.row));
             if left || table.rows() < before {
                 return true;
             }
