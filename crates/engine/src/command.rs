@@ -146,6 +146,7 @@ impl Session {
             return refusal;
         }
         fault_point!("delete", key);
+        let bytes = if lane.is_observed() { lane.value_bytes(key) } else { None };
         let route = lane.route(key);
         let outcome = match route.key {
             Ok(key) => route.engine.store.delete(route.table, key, Expect::Anything, route.now),
@@ -163,7 +164,8 @@ impl Session {
             Err(error) => error.into(),
         };
         if lane.is_observed() {
-            lane.observe(key, Seen::Deleted { command: "delete", found: answer == Answer::Deleted });
+            let bytes = bytes.filter(|_| answer == Answer::Deleted);
+            lane.observe(key, Seen::Deleted { command: "delete", bytes });
         }
         answer
     }

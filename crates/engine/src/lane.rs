@@ -83,11 +83,18 @@ impl Lane {
     /// The table that answers to a memcached key, and the key in it; none when the key cannot be one of that table's.
     #[inline]
     pub(crate) fn route<'k>(&'k mut self, key: &'k [u8]) -> Route<'k> {
+        let route = self.way_to(key);
+        route.engine.store.count_operation(route.table);
+        route
+    }
+
+    /// As [`Lane::route`], for who only looks and is no operation.
+    #[inline]
+    pub(crate) fn way_to<'k>(&'k mut self, key: &'k [u8]) -> Route<'k> {
         if self.engine.store.generation() != self.generation {
             self.refresh();
         }
         let (table, rest) = self.catalog.route(key);
-        self.engine.store.count_operation(table);
         let key = if table.keys().is_raw() {
             Ok(rest)
         } else {

@@ -280,6 +280,7 @@ impl Session {
     /// `md`.
     pub fn meta_delete(&self, lane: &mut Lane, key: &[u8], asked: &MetaDelete) -> Result<MetaDone, Answer> {
         self.allow(Command::Delete)?;
+        let bytes = if lane.is_observed() { lane.value_bytes(key) } else { None };
         let route = lane.route(key);
         route.count(Counter::CmdMeta);
         let done = route.meta_delete(asked)?;
@@ -289,8 +290,8 @@ impl Session {
             MetaDone::NotStored | MetaDone::Exists => {}
         }
         if lane.is_observed() {
-            let found = matches!(done, MetaDone::Done(_));
-            lane.observe(key, watch::Seen::Deleted { command: "md", found });
+            let bytes = bytes.filter(|_| matches!(done, MetaDone::Done(_)));
+            lane.observe(key, watch::Seen::Deleted { command: "md", bytes });
         }
         Ok(done)
     }
@@ -343,8 +344,13 @@ impl Route<'_> {
                 let mut values =
                     Values { item, stamp, count: !asked.unnoticed, lost: false, sink: &mut *sink };
                 let found = self.engine.store.get_item(self.table, key, self.now, &mut values);
-                // A value that was replaced since is not the one that was described; a won one must be answered.
-                if !found || (values.lost && !item.won) {
+                let lost = values.lost && !item.won;
+                if !found && item.made {
+                    // The place was taken for no time at all, or somebody removed it: its maker is told all the same.
+                    sink.open(&item);
+                    sink.close();
+                } else if !found || lost {
+                    // A value that was replaced since is not the one that was described; a won one must be answered.
                     continue;
                 }
                 MetaGot::Value

@@ -30,7 +30,7 @@ impl Lane {
             Seen::Fetched(_) => Watched::FETCHERS,
             Seen::Stored { .. } => Watched::MUTATIONS,
             // memcached tells of what was removed, not of what was not there.
-            Seen::Deleted { found: false, .. } => return,
+            Seen::Deleted { bytes: None, .. } => return,
             Seen::Deleted { .. } => Watched::DELETIONS,
         };
         if self.watched.has(what) {
@@ -42,13 +42,16 @@ impl Lane {
     /// Looks how long a value is, for [`Lane::observe`]; the look counts as no use.
     #[cold]
     pub(crate) fn observe_fetch(&mut self, key: &[u8], hit: bool) {
-        let bytes = hit.then(|| {
-            let route = self.route(key);
-            let looked =
-                route.key.ok().and_then(|key| route.engine.store.look(route.table, key, route.now, false));
-            looked.map_or(0, |(meta, _)| meta.len)
-        });
+        let bytes = hit.then(|| self.value_bytes(key).unwrap_or(0));
         self.observe(key, Seen::Fetched(bytes));
+    }
+
+    /// How long a value is, if it is there.
+    #[cold]
+    pub(crate) fn value_bytes(&mut self, key: &[u8]) -> Option<usize> {
+        let route = self.way_to(key);
+        let looked = route.engine.store.look(route.table, route.key.ok()?, route.now, false);
+        looked.map(|(meta, _)| meta.len)
     }
 }
 

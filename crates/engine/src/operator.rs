@@ -98,6 +98,25 @@ impl Session {
         Ok(())
     }
 
+    /// `debugtime`: stops the clock, lets it go on (`None`: neither), or moves it forward. The answer says so where it
+    /// cannot: time does not go back here, for the kernel's count that deadlines are kept by never does.
+    #[cfg(debug_assertions)]
+    pub fn move_clock(&self, lane: &Lane, runs: Option<bool>, seconds: i64) -> Result<(), Answer> {
+        self.allow(Command::Configure)?;
+        let store::Clock::Debug(clock) = lane.engine.store.clock() else {
+            return Err(Answer::server_error("this server's clock is not to be moved"));
+        };
+        let Ok(seconds) = u64::try_from(seconds) else {
+            return Err(Answer::client_error("debugtime takes p, r, or seconds to go forward"));
+        };
+        match runs {
+            Some(true) => clock.go_on(),
+            Some(false) => clock.stop(),
+            None => clock.advance(std::time::Duration::from_secs(seconds)),
+        }
+        Ok(())
+    }
+
     /// `stats detail on` and `off`.
     pub fn count_prefixes(&self, lane: &Lane, on: bool) -> Result<(), Answer> {
         self.allow(Command::Configure)?;

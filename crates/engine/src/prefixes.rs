@@ -85,7 +85,7 @@ mod tests {
         for number in 0..PREFIXES_MAX + 10 {
             prefixes.count(format!("p{number}:k").as_bytes(), &Seen::Fetched(None));
         }
-        prefixes.count(b"p0:other", &Seen::Deleted { command: "delete", found: false });
+        prefixes.count(b"p0:other", &Seen::Deleted { command: "delete", bytes: None });
         prefixes.count(b"without", &Seen::Fetched(None));
         let (mut count, mut first) = (0, [0; 4]);
         prefixes.dump(&mut |prefix, counts| {

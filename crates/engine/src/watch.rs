@@ -94,8 +94,8 @@ pub enum Seen<'a> {
     Deleted {
         /// The command.
         command: &'a str,
-        /// It was there.
-        found: bool,
+        /// How many bytes its value had, if it was there.
+        bytes: Option<usize>,
     },
 }
 

@@ -86,4 +86,6 @@ pub use malformed::{Malformed, Then};
 pub use meta::{Key, KeyBuffer, Meta, MetaOptions, Mode};
 pub use meta_compose::{ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line};
 pub use parse::{Parsed, Parser};
+#[cfg(debug_assertions)]
+pub use request::DebugTime;
 pub use request::{Classes, Dump, Keys, Operator, Request, Stats, Verb, Watch};

@@ -34,6 +34,8 @@ pub(crate) fn parse<'a>(frame: &Frame<'a>, verb: &[u8], rest: &'a [u8]) -> Optio
         b"extstore" => outcome(frame, extstore(words)),
         b"refresh_certs" => frame.complete(Request::Operator { command: Operator::RefreshCerts }),
         b"watch" => outcome(frame, watch(words)),
+        #[cfg(debug_assertions)]
+        b"debugtime" => outcome(frame, debug_time(words)),
         _ => return None,
     })
 }
@@ -98,6 +100,19 @@ fn shutdown(mut words: Words<'_>) -> Result<Request<'_>, Malformed> {
         (Some(b"graceful"), None) => Ok(Request::Shutdown { graceful: true }),
         _ => Err(Malformed::ShutdownMode),
     }
+}
+
+/// `debugtime`, which memcached has in its test builds too.
+#[cfg(debug_assertions)]
+fn debug_time(mut words: Words<'_>) -> Result<Request<'_>, Malformed> {
+    use crate::request::DebugTime;
+    Ok(Request::DebugTime(match words.next() {
+        Some(b"p") => DebugTime::Pause,
+        Some(b"r") => DebugTime::Resume,
+        // Seconds are written as an expiry time is: with a sign where they are negative.
+        Some(seconds) => DebugTime::Add(token::exptime(seconds).ok_or(Malformed::UnknownCommand)?),
+        None => return Err(Malformed::UnknownCommand),
+    }))
 }
 
 const fn operator<'a>(command: Operator) -> Request<'a> {

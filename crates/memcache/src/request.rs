@@ -133,6 +133,9 @@ pub enum Request<'a> {
     Watch(Watch),
     /// `lru_crawler crawl`: look for expired rows now.
     Crawl,
+    /// `debugtime`: the server's clock is stopped, goes on, or is moved. Not in builds for use.
+    #[cfg(debug_assertions)]
+    DebugTime(DebugTime),
     /// `sql`: a statement.
     Sql {
         /// The text of the statement; the engine says what is wrong with it if it is not UTF-8.
@@ -145,6 +148,18 @@ pub enum Request<'a> {
         /// A JSON array.
         parameters: &'a [u8],
     },
+}
+
+/// What `debugtime` does with the clock.
+#[cfg(debug_assertions)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DebugTime {
+    /// `p`: it stands still.
+    Pause,
+    /// `r`: it goes on from where it stands.
+    Resume,
+    /// So many seconds are added.
+    Add(i64),
 }
 
 /// Under which condition a value is stored.

@@ -140,6 +140,16 @@ impl Desk {
                 let done = session.crawl(&self.lane);
                 self.settle(done.map(|()| Reply::Ok))
             }
+            #[cfg(debug_assertions)]
+            Request::DebugTime(change) => {
+                let (runs, seconds) = match change {
+                    memcache::DebugTime::Pause => (Some(false), 0),
+                    memcache::DebugTime::Resume => (Some(true), 0),
+                    memcache::DebugTime::Add(seconds) => (None, seconds),
+                };
+                let done = session.move_clock(&self.lane, runs, seconds);
+                self.settle(done.map(|()| Reply::Ok))
+            }
             Request::CacheMemlimit { mebibytes, noreply } => {
                 let done = session.set_memory_limit(&self.lane, mebibytes);
                 let reply = |fits| if fits { Reply::Ok } else { Reply::MemlimitAdjustFailed };

@@ -69,8 +69,9 @@ fn command(name: &str, connection: i32, seen: Seen<'_>, line: &mut String) -> st
                  cfd={connection} size={bytes}"
             )
         }
-        Seen::Deleted { command, .. } => {
-            write!(line, "type=deleted key={name} cmd={command} clsid={SLAB_CLASS} size=0")
+        Seen::Deleted { command, bytes } => {
+            let size = bytes.unwrap_or(0);
+            write!(line, "type=deleted key={name} cmd={command} clsid={SLAB_CLASS} size={size}")
         }
     }
 }

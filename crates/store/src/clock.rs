@@ -1,10 +1,16 @@
 //! Time comes in through one door, so that a test can hold it.
 
+#[cfg(debug_assertions)]
+mod debug;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+
+#[cfg(debug_assertions)]
+pub use debug::DebugClock;
 
 /// Nanoseconds of one tick, the resolution of every deadline: 1/16 s.
 pub const TICK_NS: u64 = 1_000_000_000 / TICKS_PER_SECOND;
@@ -21,19 +27,23 @@ pub enum Clock {
     System,
     /// A clock that stands still until a test moves it.
     Manual(Arc<ManualClock>),
+    /// The system's, until somebody moves it. Not in builds for use.
+    #[cfg(debug_assertions)]
+    Debug(Arc<DebugClock>),
 }
 
 /// The hands of a clock that a test moves.
 #[derive(Debug)]
 pub struct ManualClock {
     ns: AtomicU64,
-    unix_seconds_at_zero: u64,
+    /// The wall clock's time in milliseconds when the other hand stood at zero.
+    unix_ms_at_zero: AtomicU64,
 }
 
 impl ManualClock {
     /// A clock at monotonic time zero and the given wall-clock time in Unix seconds.
     pub fn new(unix_seconds: u64) -> Arc<Self> {
-        Arc::new(Self { ns: AtomicU64::new(0), unix_seconds_at_zero: unix_seconds })
+        Arc::new(Self { ns: AtomicU64::new(0), unix_ms_at_zero: AtomicU64::new(unix_seconds * 1_000) })
     }
 
     /// Moves both hands forward.
@@ -42,9 +52,31 @@ impl ManualClock {
         // Relaxed: the test that moves the clock orders its own steps.
         self.ns.fetch_add(ns, Ordering::Relaxed);
     }
+
+    /// Sets the wall clock forward or back, as an operator or a time service does: the other hand does not notice.
+    pub fn set_wall_clock(&self, by_seconds: i64) {
+        // Relaxed: as above. Two's complement: adding a negative number takes away.
+        self.unix_ms_at_zero.fetch_add((by_seconds * 1_000).cast_unsigned(), Ordering::Relaxed);
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.unix_ms_at_zero.load(Ordering::Relaxed) + self.ns.load(Ordering::Relaxed) / 1_000_000
+    }
 }
 
 impl Clock {
+    /// The clock of a daemon: the system's, which this build for tests can move.
+    #[cfg(debug_assertions)]
+    pub fn of_process() -> Self {
+        Self::Debug(Arc::default())
+    }
+
+    /// The clock of a daemon: the system's.
+    #[cfg(not(debug_assertions))]
+    pub fn of_process() -> Self {
+        Self::System
+    }
+
     /// Monotonic nanoseconds since an arbitrary point of this boot.
     #[inline]
     pub fn now_ns(&self) -> u64 {
@@ -52,6 +84,8 @@ impl Clock {
             Self::System => nanoseconds(ClockId::MonotonicCoarse),
             // Relaxed: see `ManualClock::advance`.
             Self::Manual(clock) => clock.ns.load(Ordering::Relaxed),
+            #[cfg(debug_assertions)]
+            Self::Debug(clock) => clock.now_ns(ClockId::MonotonicCoarse),
         }
     }
 
@@ -62,6 +96,8 @@ impl Clock {
         match self {
             Self::System => nanoseconds(ClockId::Monotonic),
             Self::Manual(_) => self.now_ns(),
+            #[cfg(debug_assertions)]
+            Self::Debug(clock) => clock.now_ns(ClockId::Monotonic),
         }
     }
 
@@ -74,10 +110,9 @@ impl Clock {
     pub fn unix_ms(&self) -> u64 {
         match self {
             Self::System => nanoseconds(ClockId::RealtimeCoarse) / 1_000_000,
-            // Relaxed: see `ManualClock::advance`.
-            Self::Manual(clock) => {
-                clock.unix_seconds_at_zero * 1_000 + clock.ns.load(Ordering::Relaxed) / 1_000_000
-            }
+            Self::Manual(clock) => clock.unix_ms(),
+            #[cfg(debug_assertions)]
+            Self::Debug(clock) => clock.unix_ms(),
         }
     }
 }

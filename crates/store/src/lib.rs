@@ -56,6 +56,8 @@ mod write_set;
 pub use alter::TableChange;
 pub use arena::{ArenaError, HeldRow, Hits, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
+#[cfg(debug_assertions)]
+pub use clock::DebugClock;
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};
 pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Removals, Write};
 pub use compute::{Compute, Made, MakeCompute, Task};

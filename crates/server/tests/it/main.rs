@@ -3,6 +3,7 @@
 
 mod bounds;
 mod dialogue;
+mod exptime;
 mod generated;
 mod harness;
 mod lifecycle;
