@@ -243,8 +243,8 @@ fn watchers_see_what_others_do() {
         "type=item_get key=nothing status=not_found clsid=0 size=0",
         "type=item_store key=a%25key status=not_stored cmd=add ttl=60 clsid=1 size=1",
         "type=item_store key=meta status=stored cmd=set ttl=30 clsid=1 size=2",
-        "type=deleted key=a%25key cmd=delete clsid=1 size=0",
-        "type=deleted key=meta cmd=md clsid=1 size=0",
+        "type=deleted key=a%25key cmd=delete clsid=1 size=3",
+        "type=deleted key=meta cmd=md clsid=1 size=2",
     ] {
         let line = watcher.line();
         let found = words(&line);
@@ -475,4 +475,65 @@ fn debian_starts_it_as_it_starts_memcached() {
 fn own_uid() -> String {
     let output = Command::new("id").arg("-u").output().unwrap();
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// `-d` returns when the daemon serves, or says why it does not.
+#[test]
+fn a_daemon_in_the_background() {
+    let folder = Folder::new();
+    let port = free_port();
+    let (pid_file, socket) = (folder.0.join("pid"), folder.0.join("sock"));
+    let flags = |command: &mut Command| {
+        command.arg("-d").arg("-p").arg(port.to_string()).arg("-s").arg(&socket);
+        command.arg("--arena").arg(folder.0.join("arena")).arg("-P").arg(&pid_file);
+    };
+    let mut command = program();
+    flags(&mut command);
+    let (code, out, errors) = run(&mut command);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{out}");
+    // It serves already, and its number is written.
+    let mut client = Client::tcp(port);
+    let pid = client.stat("pid").to_string();
+    assert!(out.contains(&format!("in the background as process {pid}")), "{out}");
+    assert_eq!(fs::read_to_string(&pid_file).unwrap().trim(), pid);
+    assert_eq!(client.set("k", b"v"), "STORED");
+    // A second one has no port to listen on.
+    let mut again = program();
+    flags(&mut again);
+    let (code, out, errors) = run(again.arg("--arena").arg(folder.0.join("another")));
+    assert_ne!(code, Some(0), "{out}");
+    assert!(errors.contains(&port.to_string()) || errors.contains("sock"), "{errors}");
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    assert_eq!(client.rest(), b"");
+}
+
+/// In a build for tests an operator moves the clock, as with memcached's own.
+#[cfg(debug_assertions)]
+#[test]
+fn the_clock_of_a_build_for_tests_is_moved() {
+    let daemon = Daemon::start(&[]);
+    let mut client = daemon.connect();
+    assert_eq!(client.ask("debugtime p"), "OK");
+    let unix = client.stat("time");
+    assert_eq!(client.store("set short 0 10", b"v"), "STORED");
+    assert_eq!(client.store(&format!("set named 0 {}", unix + 100), b"v"), "STORED");
+    assert_eq!(client.store("set day 0 86400", b"v"), "STORED");
+    assert_eq!(client.ask("debugtime 9"), "OK");
+    assert!(client.get("short").is_some());
+    assert_eq!(client.ask("debugtime 2"), "OK");
+    assert!(client.get("short").is_none());
+    assert_eq!(client.stat("time"), unix + 11);
+    assert_eq!(client.ask("debugtime 88"), "OK");
+    assert!(client.get("named").is_some());
+    assert_eq!(client.ask("debugtime 2"), "OK");
+    assert!(client.get("named").is_none());
+    assert_eq!(client.ask("debugtime 86000"), "OK");
+    assert!(client.get("day").is_some());
+    assert_eq!(client.ask("debugtime r"), "OK");
+    assert_eq!(client.ask("debugtime 400"), "OK");
+    assert!(client.get("day").is_none());
+    assert_eq!(client.ask("debugtime -1"), "CLIENT_ERROR debugtime takes p, r, or seconds to go forward");
+    for wrong in ["debugtime", "debugtime soon"] {
+        assert_eq!(client.ask(wrong), "ERROR");
+    }
 }

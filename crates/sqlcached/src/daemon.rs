@@ -13,6 +13,7 @@ use signal_hook::iterator::Signals;
 use store::{Clock, Opened, Start, Store, StoreOptions};
 use tracing::{error, info, warn};
 
+use crate::background;
 use crate::greeting;
 use crate::init_file;
 use crate::log::Log;
@@ -35,10 +36,11 @@ const DESCRIPTORS_BESIDE: u64 = 64;
 const ROW_BYTES_BESIDE: usize = 64 << 10;
 
 /// Starts with the first settings, serves until SIGTERM or SIGINT. `read_again` reads all settings anew for SIGHUP.
-/// `ignored`: flags of memcached's that mean nothing here.
+/// `ignored`: flags of memcached's that mean nothing here. `background`: somebody waits to hear that it serves.
 pub(crate) fn run(
     chosen: &Chosen,
     ignored: &[String],
+    background: bool,
     read_again: impl Fn() -> Result<Chosen, String>,
 ) -> Result<(), String> {
     // Root may raise the limit, and there is one thread only so far: a user belongs to each thread.
@@ -71,6 +73,9 @@ pub(crate) fn run(
         memory_mb: chosen.number(&MEMORY_MB),
     });
     let pid_file = PidFile::write(chosen.path(&PID_FILE));
+    if background {
+        background::say_ready();
+    }
     serve(&server, &engine, &log, chosen.clone(), signals, read_again);
     drop(pid_file);
     match server.drain(DRAIN_PATIENCE) {
@@ -134,7 +139,7 @@ fn open_store(chosen: &Chosen, places: &Places) -> Result<Opened, String> {
         path: places.arena.clone(),
         memory_bytes: chosen.number(&MEMORY_MB) << 20,
         cold: chosen.is_on(&COLD),
-        clock: Clock::System,
+        clock: Clock::of_process(),
         row_bytes_max: chosen.count(&MAX_ITEM_SIZE) + ROW_BYTES_BESIDE,
     };
     Store::open_with(&options, places.shared.clone()).map_err(|error| explained(&error.to_string()))

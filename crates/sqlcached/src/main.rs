@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod daemon;
 mod greeting;
 mod init_file;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 
 use settings::chosen::{self, Given};
 use settings::flags::{self, Request};
-use settings::{Chosen, documents, file};
+use settings::{Chosen, VERBOSITY, documents, file};
 
 /// A setting is wrong; the number that command-line programs use for it.
 const WRONG_SETTING: u8 = 2;
@@ -36,8 +37,8 @@ const CONFIG_VARIABLE: &str = "SQLCACHED_CONFIG";
 const LICENSE: &str = include_str!("../../../LICENSE-MIT");
 
 fn main() -> ExitCode {
-    let (given, config, ignored) = match flags::parse(std::env::args_os()) {
-        Ok(Request::Serve { given, config, ignored }) => (given, config, ignored),
+    let (given, config, ignored, background) = match flags::parse(std::env::args_os()) {
+        Ok(Request::Serve { given, config, ignored, background }) => (given, config, ignored, background),
         Ok(Request::PrintConfig) => return print(&documents::configuration_file()),
         Ok(Request::PrintLicense) => return print(LICENSE),
         Err(error) => {
@@ -52,7 +53,10 @@ fn main() -> ExitCode {
         Ok(chosen) => chosen,
         Err(why) => return complain(&why, WRONG_SETTING),
     };
-    match daemon::run(&chosen, &ignored, read) {
+    if background && !background::is_here() {
+        return background::start(chosen.number(&VERBOSITY) > 0).unwrap_or_else(|why| complain(&why, 1));
+    }
+    match daemon::run(&chosen, &ignored, background, read) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => complain(&why, 1),
     }

@@ -17,6 +17,8 @@ pub(crate) enum Request {
         config: Option<PathBuf>,
         /// memcached's flags that were given and mean nothing here, each with why.
         ignored: Vec<String>,
+        /// In the background.
+        background: bool,
     },
     /// Print the commented default configuration file.
     PrintConfig,
@@ -36,7 +38,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     let mut given: Given = ALL.iter().filter_map(|setting| given_by(setting, &matches)).collect();
     let ignored = memcached::take(&matches, &mut given)
         .map_err(|why| command().error(clap::error::ErrorKind::ValueValidation, why))?;
-    Ok(Request::Serve { given, config: matches.get_one::<PathBuf>("config").cloned(), ignored })
+    let config = matches.get_one::<PathBuf>("config").cloned();
+    Ok(Request::Serve { given, config, ignored, background: memcached::wants_background(&matches) })
 }
 
 fn given_by(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static str, (String, String))> {
@@ -184,14 +187,14 @@ mod tests {
         let letters: Vec<&str> = ignored.iter().filter_map(|why| why.split(':').next()).collect();
         assert_eq!(
             letters.join(" "),
-            "-d -k -L -r -C -f -n -R -B -U -N -o modern -o no_lru_crawler -o slab_automove_freeratio -o hashpower"
+            "-k -L -r -C -f -n -R -B -U -N -o modern -o no_lru_crawler -o slab_automove_freeratio -o hashpower"
         );
     }
 
     #[test]
     fn memcached_long_flags_are_known() {
         for (long, ignored) in [
-            ("--daemon", 1),
+            ("--daemon", 0),
             ("--lock-memory", 1),
             ("--udp-port=0", 1),
             ("--slab-growth-factor=1.1", 1),

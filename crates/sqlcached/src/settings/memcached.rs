@@ -15,6 +15,8 @@ use super::{ALL, Kind, Setting};
 enum Meaning {
     /// None, and why.
     None(&'static str),
+    /// The daemon goes to the background, which the start does.
+    Background,
     /// It is refused, and why.
     Refused(&'static str),
     /// A setting gets the value, with this behind it.
@@ -70,7 +72,7 @@ const ENCRYPTION: &str = "there is no encryption yet, and the daemon would serve
 
 /// The table of flags.
 static FLAGS: &[Flag] = &[
-    flag('d', "daemon", Form::Switch, "the daemon stays in the foreground, as service managers want it"),
+    Flag { letter: 'd', long: DAEMON, form: Form::Switch, meaning: Meaning::Background },
     flag(
         'k',
         "lock-memory",
@@ -164,7 +166,13 @@ static EXTENDED: &[Extended] = &[
 const ENCRYPTED: &str = "ssl_";
 
 /// The heading in `--help`.
-const HEADING: &str = "memcached's flags that have no meaning here";
+const HEADING: &str = "memcached's flags that are no settings here";
+
+/// The flag that asks for the background.
+const DAEMON: &str = "daemon";
+/// What it does.
+const IN_BACKGROUND: &str =
+    "Goes to the background once it serves, and returns then; a service manager does not want it";
 
 impl Form {
     /// What is allowed, where a value is something else.
@@ -190,6 +198,7 @@ impl Flag {
         match self.meaning {
             Meaning::None(why) | Meaning::Refused(why) => why,
             Meaning::Sets(setting, _) => setting.help,
+            Meaning::Background => IN_BACKGROUND,
         }
     }
 }
@@ -218,8 +227,17 @@ pub(super) fn arguments(mut command: Command) -> Command {
 }
 
 fn sentence(flag: &Flag) -> String {
-    let refused = if matches!(flag.meaning, Meaning::Refused(_)) { "Refused: " } else { "Nothing: " };
-    format!("{refused}{}.", flag.why())
+    let before = match flag.meaning {
+        Meaning::Refused(_) => "Refused: ",
+        Meaning::None(_) => "Nothing: ",
+        Meaning::Background | Meaning::Sets(..) => "",
+    };
+    format!("{before}{}.", flag.why())
+}
+
+/// Whether the daemon is to go to the background.
+pub(super) fn wants_background(matches: &ArgMatches) -> bool {
+    matches.get_count(DAEMON) > 0
 }
 
 /// Takes memcached's flags over as settings. Says which have no meaning, and why; or which cannot be.
@@ -283,6 +301,7 @@ fn settle(
             given.insert(setting.name, (format!("{value}{unit}"), format!("the flag {name}")));
             Ok(None)
         }
+        Meaning::Background => Ok(None),
         Meaning::None(why) | Meaning::Refused(why) => Ok(Some(format!("{name}: {why}"))),
     }
 }
@@ -307,6 +326,7 @@ pub(super) fn reference() -> String {
         let value = if word.form.is_switch() { "" } else { "=" };
         let does = match word.meaning {
             Meaning::Sets(setting, _) => format!("Sets `{}`, in seconds.", setting.name),
+            Meaning::Background => format!("{IN_BACKGROUND}."),
             Meaning::None(why) | Meaning::Refused(why) => format!("Nothing: {why}."),
         };
         let _ = writeln!(text, "| `{}{value}` | {does} |", word.name);
