@@ -24,6 +24,7 @@ mod placement;
 mod rules;
 mod settings;
 mod shared_memory;
+mod stampede;
 mod start;
 
 use std::io::Write;
