@@ -42,6 +42,9 @@ impl Cache {
     }
 
     pub(crate) fn get(&mut self, sql: &str) -> Option<&mut Prepared> {
+        if sql.len() > CACHED_STATEMENT_BYTES_MAX {
+            return None;
+        }
         let kept = self.plans.get_mut(sql)?;
         self.clock += 1;
         kept.used = self.clock;

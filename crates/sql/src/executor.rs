@@ -30,6 +30,7 @@ use crate::sqlite::{Connection, Failure, Row, Statement, heap};
 use crate::system::{self, Server, System};
 use crate::table::{Cancel, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
+use crate::text::rows::{Rows, rows_of};
 use crate::text::schema::resolved;
 use crate::text::set_returning;
 use crate::text::shape::{Shape, shape_of};
@@ -37,7 +38,7 @@ use crate::text::storage::truncate;
 use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
 use crate::transaction;
-use crate::write::{self, WritePlan};
+use crate::write::{self, Given, WritePlan};
 
 /// Takes the rows of a statement as they come.
 pub trait RowSink {
@@ -247,6 +248,13 @@ impl Executor {
         if let Some(prepared) = cache.get(sql) {
             return core.run_prepared(session, prepared, parameters, out);
         }
+        if parameters.is_empty()
+            && let Some(rows) = rows_of(sql)
+            && let Some(done) = self.run_rows(session, &rows, out)?
+        {
+            return Ok(done);
+        }
+        let Self { core, cache, .. } = self;
         let shape = if parameters.is_empty() { shape_of(sql) } else { None };
         if let Some(shape) = &shape
             && let Some(prepared) = cache.get(&shape.text)
@@ -284,6 +292,29 @@ impl Executor {
             None => self.cache.put(sql, prepared),
         }
         result
+    }
+
+    /// Runs an `INSERT` of rows by the statement that they have in common; `None` where it must be taken as it stands.
+    fn run_rows(
+        &mut self,
+        session: &mut Session,
+        rows: &Rows<'_>,
+        out: &mut dyn RowSink,
+    ) -> Result<Option<Done>, SqlError> {
+        if self.cache.get(&rows.statement).is_none() {
+            // What is wrong is told by the statement as it stands.
+            let Ok(prepared) =
+                resolved(&rows.statement).and_then(|text| self.prepare(StatementKind::Write, &text))
+            else {
+                return Ok(None);
+            };
+            self.cache.put(&rows.statement, prepared);
+        }
+        let Self { core, cache, .. } = self;
+        match cache.get(&rows.statement).filter(|prepared| prepared.takes(rows)) {
+            Some(prepared) => core.run_rows(session, prepared, rows, out).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// A transaction that failed takes only what ends it, or goes back before the failure.
@@ -611,22 +642,22 @@ impl Plan {
     pub(crate) fn run(
         &mut self,
         core: &Core,
-        parameters: &[Value],
+        given: Given<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        let parameters = match (&mut *self, given) {
+            // It was asked whether it takes them.
+            (Self::Write(plan), Given::Rows(_)) => return plan.run(core, given, out),
+            (_, Given::Rows(_)) => {
+                return Err(SqlError::new(state::INTERNAL, "a statement that takes no rows was given some"));
+            }
+            (_, Given::Parameters(parameters)) => parameters,
+        };
+        check_count(parameters.len(), self.head().0)?;
         match self {
-            Self::Read(plan) => {
-                check_count(parameters.len(), plan.parameters)?;
-                plan.run(core, parameters, out)
-            }
-            Self::Write(plan) => {
-                check_count(parameters.len(), plan.parameters)?;
-                plan.run(core, parameters, out)
-            }
-            Self::Direct(plan) => {
-                check_count(parameters.len(), plan.parameters)?;
-                plan.run(core, parameters, out)
-            }
+            Self::Read(plan) => plan.run(core, parameters, out),
+            Self::Write(plan) => plan.run(core, given, out),
+            Self::Direct(plan) => plan.run(core, parameters, out),
         }
     }
 }

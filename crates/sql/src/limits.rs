@@ -25,6 +25,9 @@ pub const ROWS_PER_TRANSACTION_MAX: usize = 1_000_000;
 pub const BYTES_PER_TRANSACTION_MAX: usize = 256 << 20;
 /// Most bytes that the lists of all open transactions take together: a client may sleep in one for hours.
 pub const OPEN_TRANSACTIONS_BYTES_MAX: usize = 1 << 30;
+/// Buffers for new rows that a cached `INSERT` of many rows keeps for its next run: as many rows as programs that fill
+/// tables commonly send at once.
+pub(crate) const BULK_WRITES_KEPT: usize = 1_024;
 /// Announcements and settings that the functions of one statement ask for: each is compared with those before it.
 pub const EFFECTS_MAX: usize = 1_000;
 /// Notices that a session keeps until somebody takes them; a statement has one or two.

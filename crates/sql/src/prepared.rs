@@ -9,6 +9,8 @@ use crate::error::SqlError;
 use crate::executor::{Core, Done, Plan, RowSink};
 use crate::function::{Caller, Now, bound};
 use crate::session::Session;
+use crate::text::rows::Rows;
+use crate::write::Given;
 
 /// What the cache keeps.
 #[derive(Debug)]
@@ -56,6 +58,11 @@ impl Prepared {
         matches!(self.plan, Plan::Direct(_))
     }
 
+    /// Whether it is an `INSERT` in which these rows may stand in the place of its one row of parameters.
+    pub(crate) fn takes(&self, rows: &Rows<'_>) -> bool {
+        matches!(&self.plan, Plan::Write(plan) if plan.takes(rows))
+    }
+
     /// The plan itself, to run it apart.
     pub(crate) fn plan_mut(&mut self) -> &mut Plan {
         &mut self.plan
@@ -81,9 +88,9 @@ impl Prepared {
         if self.converts
             && let Some(converted) = self.converted(core.sight.now(), parameters)?
         {
-            return self.plan.run(core, &converted, out);
+            return self.plan.run(core, Given::Parameters(&converted), out);
         }
-        self.plan.run(core, parameters, out)
+        self.plan.run(core, Given::Parameters(parameters), out)
     }
 
     /// The values as their types store them; `None`: as they are.
@@ -108,11 +115,31 @@ impl Core {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        self.run_with(session, prepared, |core, prepared| prepared.run(core, parameters, out))
+    }
+
+    /// Runs a prepared `INSERT` that takes these rows.
+    pub(crate) fn run_rows(
+        &mut self,
+        session: &mut Session,
+        prepared: &mut Prepared,
+        rows: &Rows<'_>,
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        self.run_with(session, prepared, |core, prepared| prepared.plan.run(core, Given::Rows(rows), out))
+    }
+
+    fn run_with(
+        &mut self,
+        session: &mut Session,
+        prepared: &mut Prepared,
+        body: impl FnOnce(&Self, &mut Prepared) -> Result<Done, SqlError>,
+    ) -> Result<Done, SqlError> {
         if let Some(notice) = prepared.notice {
             session.note(notice, "");
         }
         let writes = prepared.plan().writes();
-        let result = self.within(session, writes, |core| prepared.run(core, parameters, out));
+        let result = self.within(session, writes, |core| body(core, prepared));
         if result.as_ref().is_err_and(SqlError::breaks_constraint) && prepared.plan().rolls_back() {
             session.roll_back();
         }

@@ -148,7 +148,7 @@ fn dollar(rest: &[u8]) -> (Kind, usize) {
 /// The length of a literal that starts with this quote; a doubled quote stands for itself.
 fn quoted(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
-    while let Some(found) = bytes[at..].iter().position(|&byte| byte == quote) {
+    while let Some(found) = memchr::memchr(quote, &bytes[at..]) {
         at += found + 1;
         if bytes.get(at) != Some(&quote) {
             return at;

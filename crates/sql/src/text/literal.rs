@@ -47,7 +47,7 @@ fn truth(word: &str) -> Option<Value> {
 }
 
 /// A decimal number; hexadecimal ones and those with separators are SQLite's to read.
-fn number(digits: &str) -> Option<Value> {
+pub(super) fn number(digits: &str) -> Option<Value> {
     if digits.contains(['x', 'X', '_']) {
         return None;
     }

@@ -33,6 +33,7 @@ pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
         plan.rolls_back = rolls_back(tree);
         if is_written_itself(&plan.table, tree) {
             plan.single = single::of_tree(&plan.table, tree);
+            plan.bulk = plan.bulk_of();
         }
         Ok(plan)
     };
@@ -189,6 +190,7 @@ impl<'t> Writer<'t> {
             returning,
             rolls_back: false,
             single: None,
+            bulk: None,
             source_sql,
         })
     }
@@ -556,7 +558,19 @@ fn split_assignment(set: &Set<'_>) -> Result<Vec<String>, SqlError> {
 }
 
 /// `VALUES` of nothing but literals and parameters.
-pub(super) fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
+fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
+    bare_values(select)?.map(|row| row.iter().map(operand).collect()).collect()
+}
+
+/// The same where it is one row.
+pub(super) fn plain_row(select: &Select<'_>) -> Option<Vec<Operand>> {
+    let mut rows = bare_values(select)?;
+    let row = rows.next().filter(|_| rows.next().is_none())?;
+    row.iter().map(operand).collect()
+}
+
+/// `VALUES` and nothing else.
+fn bare_values<'t>(select: &'t Select<'t>) -> Option<impl Iterator<Item = &'t [Expr<'t>]>> {
     if select.with.is_some() || select.order_by.is_some() || select.limit.is_some() {
         return None;
     }
@@ -564,7 +578,7 @@ pub(super) fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
         return None;
     }
     let OneSelect::Values(rows) = &select.body.select else { return None };
-    rows.iter().map(|row| row.iter().map(operand).collect()).collect()
+    Some(rows.iter().map(sqlite3_parser::Vec::as_slice))
 }
 
 /// A value that needs no computing.

@@ -9,6 +9,7 @@ use super::target::{Draft, Target};
 use crate::error::{SqlError, state};
 use crate::sqlite::Statement;
 use crate::table::{ListRow, NEW_ROWS, OLD_ROWS};
+use crate::text::rows::Rows;
 
 /// A compiled `INSERT`.
 #[derive(Debug)]
@@ -126,11 +127,12 @@ fn drafts(run: &Run<'_>, targets: &[Target], source: &mut Source) -> Result<Draf
     match source {
         Source::Defaults => drafts.push(base),
         Source::Values(rows) => {
-            drafts.reserve(rows.len());
-            for row in rows {
+            let count = run.rows.map_or(rows.len(), Rows::len);
+            drafts.reserve(count);
+            for row in 0..count {
                 let mut draft = base.clone();
-                let assigned = targets.iter().zip(row).try_for_each(|(target, operand)| {
-                    draft.assign(store, run.table, *target, operand.value(run.parameters).clone())
+                let assigned = targets.iter().enumerate().try_for_each(|(at, target)| {
+                    draft.assign(store, run.table, *target, value_of(run, rows, row, at))
                 });
                 if let Err(error) = assigned {
                     found.misfit = Some(error);
@@ -162,6 +164,14 @@ fn drafts(run: &Run<'_>, targets: &[Target], source: &mut Source) -> Result<Draf
         }
     }
     Ok(found)
+}
+
+/// A value of a row of `VALUES`, or of the rows that stand in the place of its one.
+fn value_of(run: &Run<'_>, rows: &[Vec<Operand>], row: usize, at: usize) -> Value {
+    match run.rows {
+        Some(given) => given.value(row, at).to_owned(),
+        None => rows[row][at].value(run.parameters).clone(),
+    }
 }
 
 fn draft_bytes(draft: &Draft) -> usize {

@@ -6,6 +6,7 @@
 
 mod batch;
 mod build;
+mod bulk;
 mod change;
 mod insert;
 mod plan;
@@ -15,5 +16,5 @@ mod view;
 
 pub(crate) use build::{build, operand};
 pub(crate) use insert::Operand;
-pub(crate) use plan::WritePlan;
+pub(crate) use plan::{Given, WritePlan};
 pub(crate) use target::is_stored_as_it_is;

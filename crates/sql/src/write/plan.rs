@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
+use store::scalar::has_form;
 use store::value::{Value, ValueRef};
 use store::{Table, WriteError};
 
 use super::batch::Batch;
+use super::bulk::BulkPlan;
 use super::change::ChangePlan;
-use super::insert::{InsertPlan, constraint_name};
+use super::insert::{InsertPlan, Operand, Source, constraint_name};
 use super::single::SinglePlan;
+use super::target::Target;
 use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind, RowSink};
 use crate::limits::RETRIES_MAX;
 use crate::sqlite::{Row, Statement};
 use crate::table::{ListRow, NEW_ROWS};
+use crate::text::rows::Rows;
 
 /// A compiled statement that writes one table.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub(crate) struct WritePlan {
     pub(crate) rolls_back: bool,
     /// The short way, for a statement on one row.
     pub(crate) single: Option<SinglePlan>,
+    /// The way in one go, for many rows.
+    pub(super) bulk: Option<BulkPlan>,
     /// What its rows are computed by, for `EXPLAIN QUERY PLAN`.
     pub(crate) source_sql: String,
 }
@@ -65,29 +71,80 @@ pub(crate) struct Run<'a> {
     pub(crate) core: &'a Core,
     pub(crate) table: &'a Arc<Table>,
     pub(crate) parameters: &'a [Value],
+    /// Rows in the place of the one in its `VALUES`.
+    pub(crate) rows: Option<&'a Rows<'a>>,
+}
+
+/// What a run is given.
+#[derive(Clone, Copy)]
+pub(crate) enum Given<'a> {
+    /// Values of its parameters.
+    Parameters(&'a [Value]),
+    /// Rows of a statement that [takes](WritePlan::takes) them.
+    Rows(&'a Rows<'a>),
 }
 
 impl WritePlan {
+    /// The way in one go of a plan that writes the table itself and returns nothing.
+    pub(super) fn bulk_of(&self) -> Option<BulkPlan> {
+        match &self.verb {
+            Verb::Insert(plan) if self.returning.is_none() => BulkPlan::of(&self.table, plan),
+            _ => None,
+        }
+    }
+
+    /// Whether these rows may stand in the place of the one row of parameters in its `VALUES`: literals mean there what
+    /// parameters of the same values do.
+    pub(crate) fn takes(&self, rows: &Rows<'_>) -> bool {
+        let Verb::Insert(InsertPlan { targets, source: Source::Values(values), .. }) = &self.verb else {
+            return false;
+        };
+        let [row] = values.as_slice() else { return false };
+        let in_order = row.iter().enumerate().all(|(at, operand)| *operand == Operand::Parameter(at));
+        if !in_order || row.len() != rows.width || self.parameters != rows.width {
+            return false;
+        }
+        // A text for a type with forms of its own is put into form when it is parsed.
+        targets.iter().enumerate().all(|(at, target)| {
+            let formed =
+                matches!(target, Target::Stored(column) if has_form(self.table.column_type(*column)));
+            !formed || (0..rows.len()).all(|row| !matches!(rows.value(row, at), ValueRef::Text(_)))
+        })
+    }
+
     pub(crate) fn run(
         &mut self,
         core: &Core,
-        parameters: &[Value],
+        given: Given<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let result = self.written(core, parameters, out);
+        let result = self.written(core, given, out);
         if let Err(failed) = &result {
             core.sight.note_failed(failed.written);
         }
         result.map_err(|failed| failed.error)
     }
 
-    fn written(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, Failed> {
-        if let Some(single) = &mut self.single
-            && let Some(done) = single.run(core, parameters)?
+    fn written(&mut self, core: &Core, given: Given<'_>, out: &mut dyn RowSink) -> Result<Done, Failed> {
+        let run = match given {
+            Given::Rows(rows) if rows.len() == 1 => {
+                let row: Vec<Value> = (0..rows.width).map(|at| rows.value(0, at).to_owned()).collect();
+                return self.written(core, Given::Parameters(&row), out);
+            }
+            Given::Rows(rows) => Run { core, table: &self.table, parameters: &[], rows: Some(rows) },
+            Given::Parameters(parameters) => Run { core, table: &self.table, parameters, rows: None },
+        };
+        if run.rows.is_none()
+            && let Some(single) = &mut self.single
+            && let Some(done) = single.run(core, run.parameters)?
         {
             return Ok(done);
         }
-        let run = Run { core, table: &self.table, parameters };
+        if let (Some(bulk), Verb::Insert(plan)) = (&mut self.bulk, &self.verb)
+            && let Some(affected) = bulk.run(&run, &plan.source)?
+        {
+            return Ok(Done { kind: DoneKind::Write, affected, tag: self.tag() });
+        }
         let returning = self.returning.is_some();
         let (mut batch, rows) = match &mut self.verb {
             Verb::Insert(plan) => run.commit(&mut Again::Insert(plan), returning, self.returning.as_mut())?,

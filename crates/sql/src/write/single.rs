@@ -13,7 +13,7 @@ use store::definition::{ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
 use store::{BUILT_IN, Change, Expect, Expiry, Index, NewRow, Renewal, RowBuf, Table, Write, WriteError};
 
-use super::build::{operand, plain_values};
+use super::build::{operand, plain_row};
 use super::insert::Operand;
 use super::plan::refused;
 use super::target::is_stored_as_it_is;
@@ -80,9 +80,7 @@ struct Sources<'a> {
 /// The short way of a statement, if it has one.
 pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan> {
     let def = table.def();
-    // The longest prefix owns a key, which takes a look at all tables.
-    let routed = def.options.prefix.is_some() || table.name() == BUILT_IN;
-    if routed || !is_plain(def) || def.has_row_id() || def.columns.len() > COLUMNS_MAX {
+    if is_routed(table) || !is_plain(def) || def.has_row_id() || def.columns.len() > COLUMNS_MAX {
         return None;
     }
     let verb = match tree {
@@ -94,9 +92,8 @@ pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan>
             body: InsertBody::Select(select, upsert),
             returning: None,
         } if tbl_name.alias.is_none() => {
-            let rows = plain_values(select)?;
-            let [row] = rows.as_slice() else { return None };
-            let cells = cells(table, columns.as_deref().map(|names| &names[..]), row)?;
+            let row = plain_row(select)?;
+            let cells = cells(table, columns.as_deref().map(|names| &names[..]), &row)?;
             Verb::Insert { cells, conflict: conflict(table, *or_conflict, *upsert)? }
         }
         Stmt::Update {
@@ -131,8 +128,13 @@ pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan>
     Some(SinglePlan { table: Arc::clone(table), verb, old: RowBuf::new(), write: [write] })
 }
 
+/// Whether memcached clients look for its rows by a prefix: the longest owns a key, which takes a look at all tables.
+pub(super) fn is_routed(table: &Table) -> bool {
+    table.def().options.prefix.is_some() || table.name() == BUILT_IN
+}
+
 /// Whether a row of the table is what a statement gives: nothing is computed, numbered or checked.
-fn is_plain(def: &TableDef) -> bool {
+pub(super) fn is_plain(def: &TableDef) -> bool {
     let plain = |column: &ColumnDef| {
         column.default_sql.is_none()
             && column.generated.is_none()
@@ -185,7 +187,7 @@ fn conflict(table: &Table, or: Option<ResolveType>, upsert: Option<&Upsert<'_>>)
 }
 
 /// Whether an index says nothing that the key does not say.
-fn stands_for_key(table: &Table, index: &Index) -> bool {
+pub(super) fn stands_for_key(table: &Table, index: &Index) -> bool {
     let columns = &index.def().columns;
     *columns == table.def().primary_key && (0..columns.len()).all(|at| index.collation(at).is_binary())
 }

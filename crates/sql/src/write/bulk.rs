@@ -1,0 +1,145 @@
+//! Many rows inserted by their keys, without a draft for each: `INSERT` and `REPLACE` of literals and parameters.
+//!
+//! A statement that fits has this beside its general plan, and tries it first. It bets that all goes well: that every
+//! value fits its column and no key is taken. The store applies all rows or none, so a bet that is lost has changed
+//! nothing, and the general plan finds out what is wrong and says so in its words.
+
+use std::sync::Arc;
+
+use store::value::{Value, ValueRef};
+use store::{Change, Expect, Expiry, NewRow, Renewal, Table, Write};
+
+use super::insert::{InsertPlan, OnConflict, Operand, Source};
+use super::plan::Run;
+use super::single::{is_plain, is_routed, stands_for_key};
+use super::target::{Draft, Target, accept, is_stored_as_it_is};
+use crate::error::SqlError;
+use crate::limits::{BULK_WRITES_KEPT, BYTES_PER_STATEMENT_MAX};
+
+/// How a statement writes its rows in one go.
+#[derive(Debug)]
+pub(super) struct BulkPlan {
+    /// The columns that the values of a row go to.
+    columns: Vec<usize>,
+    /// What the other columns hold.
+    defaults: Vec<Value>,
+    expect: Expect,
+    /// Kept so that their buffers are used again.
+    writes: Vec<Write>,
+}
+
+/// The rows that one run writes.
+enum Tuples<'a> {
+    /// Those of its `VALUES`.
+    Operands(&'a [Vec<Operand>]),
+    /// Those that were read from the text.
+    Rows(&'a crate::text::rows::Rows<'a>),
+}
+
+impl BulkPlan {
+    /// The way in one go of an `INSERT`, if it has one.
+    pub(super) fn of(table: &Table, plan: &InsertPlan) -> Option<Self> {
+        let def = table.def();
+        if is_routed(table) || !is_plain(def) || def.has_row_id() || !matches!(plan.source, Source::Values(_))
+        {
+            return None;
+        }
+        let alone = table.indexes().iter().all(|index| !index.def().unique || stands_for_key(table, index));
+        let expect = match plan.conflict {
+            OnConflict::Abort => Expect::Absent,
+            OnConflict::Replace if alone => Expect::Anything,
+            _ => return None,
+        };
+        let stored = |target: &Target| match target {
+            Target::Stored(at) => Some(*at),
+            _ => None,
+        };
+        let columns = plan.targets.iter().map(stored).collect::<Option<Vec<usize>>>()?;
+        Some(Self { columns, defaults: Draft::defaults(table).values, expect, writes: Vec::new() })
+    }
+
+    /// Writes all rows and returns how many; `None` where the general plan must.
+    pub(super) fn run(&mut self, run: &Run<'_>, source: &Source) -> Result<Option<u64>, SqlError> {
+        let tuples = match (run.rows, source) {
+            (Some(rows), _) => Tuples::Rows(rows),
+            (None, Source::Values(rows)) => Tuples::Operands(rows),
+            _ => return Ok(None),
+        };
+        // Within a transaction, what a row breaks must be told before it is written.
+        if run.core.in_transaction() {
+            return Ok(None);
+        }
+        run.core.sight.check_watch()?;
+        let written = self.encode(run, &tuples).and_then(|count| {
+            let writes = &self.writes[..count];
+            run.core.store.commit(writes).ok()?;
+            run.core.sight.note_inserted(run.table, &writes.last()?.key);
+            Some(count as u64)
+        });
+        self.writes.truncate(BULK_WRITES_KEPT);
+        Ok(written)
+    }
+
+    /// Makes the list of writes and says how long it is; `None` where something does not fit.
+    fn encode(&mut self, run: &Run<'_>, tuples: &Tuples<'_>) -> Option<usize> {
+        let Self { columns, defaults, expect, writes } = self;
+        let count = tuples.len();
+        let mut values: Vec<ValueRef<'_>> = Vec::with_capacity(defaults.len());
+        let mut bytes = 0;
+        for row in 0..count {
+            values.clear();
+            values.extend(defaults.iter().map(Value::as_ref));
+            for (at, &column) in columns.iter().enumerate() {
+                values[column] = tuples.value(run.parameters, row, at);
+            }
+            if row == writes.len() {
+                writes.push(empty_write(run.table, *expect));
+            }
+            bytes += encode_row(run.table, &values, &mut writes[row])?;
+        }
+        (bytes <= BYTES_PER_STATEMENT_MAX).then_some(count)
+    }
+}
+
+impl Tuples<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Operands(rows) => rows.len(),
+            Self::Rows(rows) => rows.len(),
+        }
+    }
+
+    fn value<'a>(&'a self, parameters: &'a [Value], row: usize, at: usize) -> ValueRef<'a> {
+        match self {
+            Self::Operands(rows) => rows[row][at].value(parameters).as_ref(),
+            Self::Rows(rows) => rows.value(row, at),
+        }
+    }
+}
+
+fn empty_write(table: &Arc<Table>, expect: Expect) -> Write {
+    let row = NewRow {
+        payload: Vec::new(),
+        expiry: Expiry::Table,
+        client_flags: 0,
+        cas: None,
+        renewal: Renewal::default(),
+    };
+    Write { table: Arc::clone(table), key: Vec::new(), change: Change::Put(row), expect }
+}
+
+/// Encodes a row into its write and returns how long it is; `None` where a value is none of its column's.
+fn encode_row(table: &Table, values: &[ValueRef<'_>], write: &mut Write) -> Option<usize> {
+    let Change::Put(row) = &mut write.change else { return None };
+    write.key.clear();
+    row.payload.clear();
+    if values.iter().enumerate().all(|(at, value)| is_stored_as_it_is(table, at, *value)) {
+        table.encode_row(values, &mut write.key, &mut row.payload).ok()?;
+    } else {
+        let convert = |(at, value): (usize, &ValueRef<'_>)| accept(table, at, (*value).to_owned()).ok();
+        let converted = values.iter().enumerate().map(convert).collect::<Option<Vec<Value>>>()?;
+        let values: Vec<ValueRef<'_>> = converted.iter().map(Value::as_ref).collect();
+        table.encode_row(&values, &mut write.key, &mut row.payload).ok()?;
+    }
+    Some(write.key.len() + row.payload.len())
+}
