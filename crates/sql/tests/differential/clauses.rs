@@ -58,7 +58,7 @@ impl World {
     }
 
     /// A column whose values keep their type: a key column of type ANY keeps a float without fraction as an integer.
-    fn plain_column_of(&mut self, scope: &[usize]) -> String {
+    pub(crate) fn plain_column_of(&mut self, scope: &[usize]) -> String {
         let at = scope[self.rng.usize(0..scope.len())];
         let table = &self.tables[at];
         let plain = (0..table.columns.len())
@@ -96,11 +96,9 @@ impl World {
             ),
             2 => {
                 let (x, y) = (self.column(other), self.column(other));
-                // Never equal, so NULLs decide, of which SQLite's own tables lose sight (docs/sql.md).
-                if [&a, &b, &x, &y].into_iter().any(|column| self.is_blob(column)) {
-                    return format!("({a}, {b}) = (x'61', 'b')");
-                }
-                format!("({a}, {b}) IN (SELECT {x}, {y} FROM {name})")
+                // SQLite's own tables lose sight of NULLs in an index that they look at for this (docs/sql.md), which
+                // they do not where the query has a condition.
+                format!("({a}, {b}) IN (SELECT {x}, {y} FROM {name} WHERE 1)")
             }
             3 => {
                 // The inner table has another name, so that the condition may speak of both.
@@ -210,12 +208,6 @@ impl World {
             clauses.push("ON CONFLICT DO NOTHING".to_owned());
         }
         format!("INSERT INTO {name} VALUES {row} {} RETURNING *", clauses.join(" "))
-    }
-
-    fn is_blob(&self, column: &str) -> bool {
-        let name = column.rsplit('.').next().unwrap_or_default();
-        let columns = self.tables.iter().flat_map(|table| &table.columns);
-        columns.filter(|column| column.name == name).any(|column| column.kind == "BLOB")
     }
 
     /// A row may meet several of the other table's ('1' and '1.0' are one number): which of them it takes is up to the

@@ -2,14 +2,18 @@
 //!
 //! `SEED=... cargo test -p sql --test differential` replays one run; `STATEMENTS=1000000` asks for more of them.
 
+mod advanced;
 mod changes;
 mod clauses;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+mod definitions;
+mod functions;
 mod queries;
 mod schema;
 mod values;
+mod writes;
 
 use clauses::Change;
 use common::native::Native;
@@ -38,6 +42,8 @@ struct World {
     /// Whether columns hold texts that may be equal and not the same: which of them a group shows is up to the
     /// implementation.
     folds: bool,
+    /// How many `OR`s the condition that is being made stands in.
+    alternatives: u32,
 }
 
 #[test]
@@ -80,7 +86,17 @@ impl World {
         let db = Db::new();
         let native = Native::new();
         let (tables, log) = (Vec::new(), Vec::new());
-        let mut world = Self { db, native, tables, rng, log, transactional, savepoints: None, folds: false };
+        let mut world = Self {
+            db,
+            native,
+            tables,
+            rng,
+            log,
+            transactional,
+            savepoints: None,
+            folds: false,
+            alternatives: 0,
+        };
         for name in ["t", "u"] {
             let table = world.create(name);
             world.tables.push(table);
@@ -95,7 +111,8 @@ impl World {
         // What a definition changes is no part of a transaction here.
         match self.rng.u32(0..40) {
             0 if !self.transactional => self.alter(),
-            1..17 => self.write(),
+            1 if !self.transactional => self.redefine(),
+            2..18 => self.write(),
             _ => self.read(),
         }
     }
@@ -125,14 +142,15 @@ impl World {
         self.compare_tables()
     }
 
-    /// Runs a statement here. Within a transaction an error takes back the statement only, as it does in SQLite.
+    /// Runs a statement here. Within a transaction an error takes back the statement only, as it does in SQLite, and
+    /// nothing where the statement says `OR FAIL`.
     fn ours(&mut self, sql: &str) -> Result<(Done, Rows), SqlError> {
         if self.savepoints.is_none() {
             return self.db.execute(sql, &[]);
         }
         self.db.run("SAVEPOINT statement");
         let result = self.db.execute(sql, &[]);
-        if result.is_err() {
+        if result.as_ref().is_err_and(|error| !error.partial) {
             self.db.run("ROLLBACK TO statement");
         }
         self.db.run("RELEASE statement");
@@ -147,7 +165,8 @@ impl World {
         }
         self.native.query("SAVEPOINT statement")?;
         let result = self.native.query(sql);
-        if result.is_err() {
+        let stands = |error: &String| sql.contains(" OR FAIL ") && !error.contains("cannot store");
+        if result.as_ref().is_err_and(|error| !stands(error)) {
             self.native.query("ROLLBACK TO statement")?;
         }
         self.native.query("RELEASE statement")?;
@@ -168,7 +187,11 @@ impl World {
     }
 
     fn read(&mut self) -> Result<(), String> {
-        let (sql, ordered) = if self.rng.bool() { self.rare_select() } else { self.select() };
+        let (sql, ordered) = match self.rng.u32(0..5) {
+            0 | 1 => self.select(),
+            2 => self.rare_select(),
+            _ => self.advanced_select(),
+        };
         self.log.push(sql.clone());
         let native = self.native(&sql);
         let ours = self.ours(&sql);
@@ -191,8 +214,9 @@ impl World {
 
     fn write(&mut self) -> Result<(), String> {
         let at = self.rng.usize(0..self.tables.len());
-        let Change { ours: sql, native } = match self.rng.u32(0..12) {
+        let Change { ours: sql, native } = match self.rng.u32(0..15) {
             0..4 => self.rare_change(at),
+            12..15 => self.advanced_change(at),
             4 if self.tables[at].view.is_some() => self.change_of_view(at),
             _ => self.change(at).into(),
         };

@@ -10,9 +10,10 @@ pub(crate) struct Column {
     collation: &'static str,
     default: Option<String>,
     /// The server makes its values.
-    generated: Option<String>,
+    pub(crate) generated: Option<String>,
 }
 
+#[derive(Default)]
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
@@ -20,10 +21,13 @@ pub(crate) struct Table {
     /// What `ON CONFLICT` can name.
     pub(crate) targets: Vec<String>,
     /// Columns that a key or a unique index reads.
-    watched: Vec<usize>,
+    pub(crate) watched: Vec<usize>,
     /// Expressions and conditions that definitions are made of, so that queries ask for the same.
     pub(crate) expressions: Vec<String>,
     pub(crate) conditions: Vec<String>,
+    /// What indexes are of, and what checks say.
+    pub(crate) terms: Vec<String>,
+    pub(crate) checks: Vec<String>,
     /// Indexes of all rows, by name.
     pub(crate) indexes: Vec<String>,
     /// The condition of its view, which is called like the table with a `v` behind it.
@@ -71,17 +75,7 @@ impl World {
     /// A table with its indexes and its view, made on both sides.
     pub(crate) fn create(&mut self, name: &str) -> Table {
         let kinds = ["INT", "INT", "REAL", "TEXT", "TEXT", "BLOB", "ANY"];
-        let mut table = Table {
-            name: name.to_owned(),
-            columns: Vec::new(),
-            key: Vec::new(),
-            targets: Vec::new(),
-            watched: Vec::new(),
-            expressions: Vec::new(),
-            conditions: Vec::new(),
-            indexes: Vec::new(),
-            view: None,
-        };
+        let mut table = Table { name: name.to_owned(), ..Table::default() };
         for at in 0..self.rng.usize(2..6) {
             let kind = kinds[self.rng.usize(0..kinds.len())];
             table.columns.push(self.column_of_kind(format!("{name}{at}"), kind));
@@ -130,7 +124,13 @@ impl World {
         };
         if self.rng.u32(0..4) == 0 {
             let value = if kind == "ANY" { self.literal("TEXT") } else { self.literal(kind) };
-            column.default = Some(if self.rng.bool() { format!("({value})") } else { value });
+            column.default = Some(match (self.rng.u32(0..4), kind) {
+                (0, "INT") => "(abs(-3) + 1)".to_owned(),
+                (0, "REAL") => "(3 / 2.0)".to_owned(),
+                (0, "TEXT" | "ANY") => "(lower('A') || 'b')".to_owned(),
+                (0 | 1, _) => format!("({value})"),
+                _ => value,
+            });
         }
         column
     }
@@ -169,6 +169,7 @@ impl World {
                 format!("typeof({column}) <> 'real' OR {other} IS NOT NULL"),
             ];
             let check = checks[self.rng.usize(0..checks.len())].clone();
+            table.checks.push(check.clone());
             constraints.push(format!("CHECK ({check})"));
         }
         (constraints, options)
@@ -207,6 +208,7 @@ impl World {
         if ours.is_err() {
             return;
         }
+        table.terms.extend(terms.iter().cloned());
         if unique {
             let bare: Vec<&str> =
                 terms.iter().map(|term| term.trim_end_matches(" DESC").trim_end_matches(" ASC")).collect();
@@ -224,14 +226,14 @@ impl World {
     /// A column or an index that comes, or an index that goes, while there are rows.
     pub(crate) fn alter(&mut self) -> Result<(), String> {
         let at = self.rng.usize(0..self.tables.len());
-        let mut table = std::mem::replace(&mut self.tables[at], Table::nothing());
+        let mut table = std::mem::replace(&mut self.tables[at], Table::default());
         match self.rng.u32(0..3) {
             0 if table.columns.len() < 8 => {
-                let name = format!("{}{}", table.name, table.columns.len());
+                let name = format!("{}a{}", table.name, self.log.len());
                 let kind = ["INT", "TEXT", "REAL", "ANY"][self.rng.usize(0..4)];
                 let mut column = self.column_of_kind(name, kind);
                 // SQLite refuses what is computed here.
-                column.default = column.default.map(|value| value.trim_matches(['(', ')']).to_owned());
+                column.default = column.default.filter(|value| !value.starts_with('('));
                 column.not_null = false;
                 let sql = format!("ALTER TABLE {} ADD COLUMN {}", table.name, column.definition(false));
                 self.define(&sql, &sql);
@@ -326,22 +328,5 @@ impl Column {
         let word = if stored { " STORED" } else { "" };
         let generated = self.generated.as_ref().map(|sql| format!(" AS ({sql}){word}")).unwrap_or_default();
         format!("{name} {kind}{collation}{not_null}{default}{generated}")
-    }
-}
-
-impl Table {
-    /// Stands in the place of a table that is being changed.
-    fn nothing() -> Self {
-        Self {
-            name: String::new(),
-            columns: Vec::new(),
-            key: Vec::new(),
-            targets: Vec::new(),
-            watched: Vec::new(),
-            expressions: Vec::new(),
-            conditions: Vec::new(),
-            indexes: Vec::new(),
-            view: None,
-        }
     }
 }

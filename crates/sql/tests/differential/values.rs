@@ -17,11 +17,10 @@ impl World {
         if depth > 0 {
             match self.rng.u32(0..6) {
                 0 => {
-                    return format!(
-                        "({} OR {})",
-                        self.condition(scope, depth - 1),
-                        self.condition(scope, depth - 1)
-                    );
+                    self.alternatives += 1;
+                    let (one, other) = (self.condition(scope, depth - 1), self.condition(scope, depth - 1));
+                    self.alternatives -= 1;
+                    return format!("({one} OR {other})");
                 }
                 1 => return format!("NOT ({})", self.condition(scope, depth - 1)),
                 2 | 3 => {
@@ -52,13 +51,24 @@ impl World {
                 format!("{column} IN ({})", values.join(", "))
             }
             4 => {
-                let pattern =
-                    ["'a%'", "'B%'", "'1%'", "'%b'", "'a_'", "'ab'", "'%'", "17"][self.rng.usize(0..8)];
-                format!("{column} LIKE {pattern}")
+                let patterns = [
+                    "'a%'",
+                    "'B%'",
+                    "'1%'",
+                    "'%b'",
+                    "'a_'",
+                    "'ab'",
+                    "'%'",
+                    "17",
+                    "'a\\%' ESCAPE '\\'",
+                    "'a|%%' ESCAPE '|'",
+                ];
+                let pattern = patterns[self.rng.usize(0..patterns.len())];
+                format!("{} LIKE {pattern}", self.seen(&column))
             }
             5 => {
                 let pattern = ["'a*'", "'B*'", "'1*'", "'*b'", "'a?'", "'ab'"][self.rng.usize(0..6)];
-                format!("{column} GLOB {pattern}")
+                format!("{} GLOB {pattern}", self.seen(&column))
             }
             6 => format!("{column} {} {}", self.operator(), self.column_of(scope)),
             7 => {
@@ -71,6 +81,12 @@ impl World {
             9 => format!("+{column} {} {}", self.operator(), self.any_value()),
             _ => format!("{column} {} {}", self.operator(), self.any_value()),
         }
+    }
+
+    /// A column for a pattern. Of two patterns joined by `OR`, SQLite's own index loses sight of bytes (docs/sql.md), so
+    /// it is not to be used there.
+    fn seen(&self, column: &str) -> String {
+        if self.alternatives > 0 { format!("+{column}") } else { column.to_owned() }
     }
 
     /// A condition that an index or a view was made with, or one on an expression that an index has.
@@ -131,7 +147,26 @@ impl World {
             },
             "TEXT" => {
                 let texts = [
-                    "a", "A", "ab", "aB", "b", "B1", "", "1", "2", "1.0", "1.5", " 3", "17", "1e1", "\u{e9}",
+                    "a",
+                    "A",
+                    "ab",
+                    "aB",
+                    "b",
+                    "B1",
+                    "",
+                    "1",
+                    "2",
+                    "1.0",
+                    "1.5",
+                    " 3",
+                    "17",
+                    "1e1",
+                    "\u{e9}",
+                    "a ",
+                    "B  ",
+                    "a%",
+                    "2026-01-31",
+                    "[1, 2]",
                 ];
                 format!("'{}'", texts[self.rng.usize(0..texts.len())])
             }
