@@ -38,6 +38,9 @@ pub const RETRIES_MAX: usize = 10_000;
 /// Operators and parentheses that may lie within each other in a statement that writes: its tree is printed
 /// by recursion. SQLite's own limit for expressions is 1,000.
 pub const NESTING_MAX: usize = 1_000;
+/// Views within views that `CREATE TABLE ... AS` looks through for what its columns hold: people nest two or three, and
+/// each may name several.
+pub(crate) const NESTED_VIEWS_MAX: usize = 4;
 /// Queries within a statement that are looked through for what an index could serve: each is a walk through its text.
 pub(crate) const QUERIES_MAX: usize = 1_000;
 /// A longer statement is not searched for indexed expressions: for each of them each of its words is looked at.

@@ -310,3 +310,56 @@ fn mistakes_have_states_and_places() {
     }
     assert_eq!(db.query("SELECT count(*) FROM frag"), "4");
 }
+
+/// The columns of `CREATE TABLE ... AS` were called by the whole text of an expression, which a name has no room for, and
+/// had the type of the first of several queries, which the rows of the others are not of.
+#[test]
+fn tables_made_of_any_query() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE a (x INT, b BLOB);
+CREATE TABLE c (y TEXT);
+INSERT INTO a VALUES (1, x'61');
+INSERT INTO c VALUES ('one');
+CREATE VIEW v AS SELECT x FROM a UNION ALL SELECT y FROM c;
+CREATE TABLE p AS SELECT x FROM a UNION ALL SELECT y FROM c;
+CREATE TABLE q AS SELECT * FROM (SELECT y FROM c UNION ALL SELECT b FROM a);
+CREATE TABLE r AS SELECT * FROM v;
+CREATE TABLE s AS VALUES (1, 'a'), ('b', 2.5);
+CREATE TABLE t AS SELECT x, x, x + 1 AS X, y FROM a, c;
+CREATE TABLE u AS SELECT count(*) FILTER (WHERE x BETWEEN 1 AND 100 AND x IS NOT NULL AND b IS NOT NULL) FROM a",
+    );
+    assert_eq!(db.query("SELECT typeof(x), x FROM p ORDER BY 1"), "integer,1;text,one");
+    assert_eq!(db.query("SELECT typeof(y) FROM q ORDER BY 1"), "blob;text");
+    assert_eq!(db.query("SELECT typeof(x) FROM r ORDER BY 1"), "integer;text");
+    assert_eq!(db.query("SELECT column1, column2 FROM s ORDER BY typeof(column1)"), "1,a;b,2.5");
+    let (_, rows) = db.execute("SELECT * FROM t", &[]).unwrap();
+    assert_eq!(rows.names, ["x", "x:1", "X:2", "y"]);
+    assert_eq!(
+        db.state("INSERT INTO t (x) VALUES ('no number')"),
+        "22P02",
+        "a column unchanged keeps its type"
+    );
+    let (_, rows) = db.execute("SELECT * FROM u", &[]).unwrap();
+    assert_eq!((rows.names[0].len(), &rows.rows[0][0]), (63, &store::value::Value::Integer(1)));
+}
+
+/// What there is not is told by its name, with what to do instead, and not as a mistake of grammar.
+#[test]
+fn what_there_is_not_is_told() {
+    let mut db = Db::new();
+    db.run("CREATE UNLOGGED TABLE t (a INT, b INT);\nCREATE INDEX CONCURRENTLY t_a ON t (a);\nDROP INDEX CONCURRENTLY t_a");
+    for (sql, state) in [
+        ("CREATE SEQUENCE s", "0A000"),
+        ("CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT 1", "0A000"),
+        ("CREATE TRIGGER r BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()", "0A000"),
+        ("CREATE INDEX i ON t (_ttl)", "0A000"),
+        ("SELECT nextval('s')", "42883"),
+        ("SELECT currval('s')", "42883"),
+        ("EXPLAIN ANALYZE SELECT 1", "0A000"),
+    ] {
+        let error = db.error(sql);
+        assert_eq!((error.state, error.hint.is_some()), (state, true), "{sql}: {error:?}");
+    }
+    assert!(db.error("SELECT nextval('s')").hint.unwrap().contains("RETURNING"));
+}

@@ -10,6 +10,7 @@ use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
 use crate::rewrite::predicate_column;
 use crate::system;
+use crate::table::HIDDEN;
 use crate::text::parse::Sql;
 use crate::text::token::unquoted;
 
@@ -82,7 +83,7 @@ pub(super) fn index_form(def: &TableDef, list: &[SortedColumn<'_>]) -> Result<Fo
     for item in list {
         let (expression, collation) = collated(&item.expr)?;
         let column = if let Some(name) = column_name(expression) {
-            def.column_index(&name).ok_or_else(|| SqlError::unknown_column(&def.name, &name))?
+            def.column_index(&name).ok_or_else(|| no_column(def, &name))?
         } else {
             let name = free_name(def, form.hidden.len());
             form.hidden.push(expression_column(&name, expression)?);
@@ -116,6 +117,15 @@ fn column_name(expression: &Expr<'_>) -> Option<String> {
         Expr::Name(name) => Some(unquoted(name.0)),
         _ => None,
     }
+}
+
+/// What is said of a name that is no column of the table's rows.
+fn no_column(def: &TableDef, name: &str) -> SqlError {
+    if HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(name)) {
+        return SqlError::not_supported(format!("an index of \"{name}\""))
+            .with_hint("it is no value of the row, but told of it, and changes by itself");
+    }
+    SqlError::unknown_column(&def.name, name)
 }
 
 /// The hidden column of an indexed expression. It has the affinity of the expression, so that comparisons with it are

@@ -3,7 +3,9 @@
 
 mod alter;
 mod index;
+mod of_query;
 mod prepare;
+mod refused;
 mod table;
 mod upkeep;
 mod view;
@@ -66,6 +68,7 @@ pub(crate) fn run(core: &Core, kind: StatementKind, sql: &str) -> Result<Defined
         StatementKind::Alter => alter::run(core, sql),
         StatementKind::Upkeep => upkeep::run(core, sql).map(Defined::from),
         _ => {
+            refused::check(sql)?;
             let (text, settings) = split_parameters(sql)?;
             let (text, replace) = prepare::prepared(core, &text)?;
             with_tree(&text, |tree| run_tree(core, tree, &settings, replace))
@@ -118,8 +121,6 @@ fn run_tree(core: &Core, tree: &Stmt<'_>, settings: &[Setting], replace: bool) -
             check_schema(view_name)?;
             view::drop(core, *if_exists, view_name)
         }
-        Stmt::CreateTrigger { .. } | Stmt::DropTrigger { .. } => Err(SqlError::not_supported("a trigger")
-            .with_hint("derive values by generated columns and refuse rows by CHECK")),
         Stmt::CreateVirtualTable { .. } => Err(SqlError::new(
             state::FORBIDDEN,
             "CREATE VIRTUAL TABLE is not allowed: a table is made by CREATE TABLE",

@@ -36,7 +36,7 @@ type Edit = (usize, usize, String);
 ///
 /// Expressions and queries within it are brought from PostgreSQL's dialect into SQLite's. `GENERATED ... AS IDENTITY`
 /// becomes a generated column that [`super::table`] knows; a `DEFAULT` that is no single word gets parentheses; `OR
-/// REPLACE` and the method of an index are left out.
+/// REPLACE`, the method of an index, and words that say what is so anyway are left out.
 pub(super) fn prepared<'a>(core: &Core, sql: &'a str) -> Result<(Cow<'a, str>, bool), SqlError> {
     check_nesting(sql)?;
     let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
@@ -69,6 +69,7 @@ fn rewritten<'a>(
         replace = true;
         edits.push((or.start, word.end(), String::new()));
     }
+    edits.extend(needless(tokens));
     let mut depth = 0_usize;
     let alters = tokens.first().is_some_and(|token| token.is("ALTER"));
     let of_table = alters || tokens.iter().take(4).any(|token| token.is("TABLE"));
@@ -109,6 +110,23 @@ fn rewritten<'a>(
     }
     text.push_str(&sql[copied..]);
     Ok((Cow::Owned(text), replace))
+}
+
+/// The word that says what is so anyway: no table is logged, and an index is made while others read and write.
+fn needless(tokens: &[Token<'_>]) -> Option<Edit> {
+    let mut head = tokens.iter().take(4);
+    let word = match tokens {
+        [create, unlogged, table, ..]
+            if create.is("CREATE") && unlogged.is("UNLOGGED") && table.is("TABLE") =>
+        {
+            unlogged
+        }
+        _ => {
+            head.find(|token| token.is("INDEX"))?;
+            head.next().filter(|token| token.is("CONCURRENTLY"))?
+        }
+    };
+    Some((word.start, word.end(), String::new()))
 }
 
 /// The table whose columns expressions may name.

@@ -2,7 +2,7 @@
 
 use sqlite3_parser::ast::{
     ColumnConstraint, ColumnDefinition, CreateTableBody, Expr, Id, NamedTableConstraint, QualifiedName,
-    ResolveType, Select, SortedColumn, TableConstraint,
+    ResolveType, SortedColumn, TableConstraint,
 };
 use store::definition::{
     CheckDef, Collation, ColumnDef, ColumnKind, Generated, Identity, IndexDef, TableDef,
@@ -10,7 +10,7 @@ use store::definition::{
 
 use super::index::index_form;
 use super::prepare::{IDENTITY_ALWAYS, IDENTITY_BY_DEFAULT};
-use super::{Defined, check_column_name, check_table_name};
+use super::{Defined, check_column_name, check_table_name, of_query};
 use crate::compute::{check_definition, mentions};
 use crate::error::{SqlError, state};
 use crate::executor::Core;
@@ -44,7 +44,7 @@ pub(super) fn create(
             }
         }
         CreateTableBody::AsSelect(select) => {
-            maker.columns_of(core, select)?;
+            maker.def.columns = of_query::columns(core, select)?;
             fill = Some((name.clone(), format!("INSERT INTO {} {}", quoted_name(&name), Sql(*select))));
         }
     }
@@ -69,21 +69,6 @@ pub(super) struct TableMaker {
 }
 
 impl TableMaker {
-    /// The columns of a query's result; those that come from a table unchanged keep its type.
-    fn columns_of(&mut self, core: &Core, select: &Select<'_>) -> Result<(), SqlError> {
-        let statement = core.compile(&Sql(select).to_string())?;
-        for at in 0..statement.columns() {
-            let name = statement.column_name(at);
-            check_column_name(&name)?;
-            let declared = statement.origin(at).and_then(|(table, column)| {
-                let table = core.catalog.table(&table)?;
-                Some(table.def().columns[table.def().column_index(&column)?].declared.clone())
-            });
-            self.def.columns.push(ColumnDef::new(&name, &declared.unwrap_or_default())?);
-        }
-        Ok(())
-    }
-
     pub(super) fn new(name: &str) -> Self {
         Self::of(TableDef::new(name, Vec::new(), Vec::new()))
     }

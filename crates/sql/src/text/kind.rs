@@ -140,6 +140,11 @@ fn explained<'a>(mut tokens: impl Iterator<Item = Token<'a>> + Clone) -> Result<
     if ["SELECT", "VALUES", "WITH"].iter().any(|word| verb.is(word)) {
         return Ok(StatementKind::ExplainRead);
     }
+    if verb.is("ANALYZE") || verb.is_sign(b'(') {
+        return Err(SqlError::not_supported("an option of EXPLAIN").with_hint(
+            "EXPLAIN QUERY PLAN shows how rows are found, sqlcached_statements what statements took",
+        ));
+    }
     Err(SqlError::not_supported(format!("EXPLAIN of {}", verb.text.to_ascii_uppercase())))
 }
 
@@ -193,6 +198,7 @@ mod tests {
             ("set a = 1", "0A000"),
             ("explain delete from t", "0A000"),
             ("explain create table t (a)", "0A000"),
+            ("explain analyze select 1", "0A000"),
             ("selct 1", "42601"),
         ] {
             assert_eq!(kind_of(sql).unwrap_err().state, state, "{sql}");

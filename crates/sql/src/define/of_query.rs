@@ -1,0 +1,79 @@
+//! The columns of `CREATE TABLE ... AS`.
+
+use sqlite3_parser::ast::Select;
+use store::definition::{ColumnDef, NAME_BYTES_MAX};
+
+use super::check_column_name;
+use crate::error::SqlError;
+use crate::executor::Core;
+use crate::limits::NESTED_VIEWS_MAX;
+use crate::text::parse::Sql;
+use crate::text::token::{Kind, Tokens, unquoted};
+
+/// The columns of a query's result; those that come from a table unchanged keep its type. Where rows of several queries
+/// come together, a column may hold what its first query's does not.
+pub(super) fn columns(core: &Core, select: &Select<'_>) -> Result<Vec<ColumnDef>, SqlError> {
+    let sql = Sql(select).to_string();
+    let statement = core.compile(&sql)?;
+    let mixed = is_mixed(core, &sql, NESTED_VIEWS_MAX);
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(statement.columns());
+    for at in 0..statement.columns() {
+        let name = free_name(&columns, &statement.column_name(at));
+        check_column_name(&name)?;
+        let declared = statement.origin(at).filter(|_| !mixed).and_then(|(table, column)| {
+            let table = core.catalog.table(&table)?;
+            Some(table.def().columns[table.def().column_index(&column)?].declared.clone())
+        });
+        columns.push(ColumnDef::new(&name, &declared.unwrap_or_default())?);
+    }
+    Ok(columns)
+}
+
+/// Whether a text, or a view that it names, brings rows of several queries or lists together.
+fn is_mixed(core: &Core, sql: &str, views: usize) -> bool {
+    const WORDS: &[&str] = &["UNION", "INTERSECT", "EXCEPT", "VALUES"];
+    Tokens::new(sql).filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)).any(|token| {
+        WORDS.iter().any(|word| token.is(word))
+            || core
+                .catalog
+                .view(&unquoted(token.text))
+                .is_some_and(|view| views == 0 || is_mixed(core, &view.sql, views - 1))
+    })
+}
+
+/// A name for a column: an expression goes by its text, cut to what a name may have; of two of one name the second is
+/// numbered, as in SQLite.
+fn free_name(known: &[ColumnDef], name: &str) -> String {
+    let taken = |name: &str| known.iter().any(|known| known.name.eq_ignore_ascii_case(name));
+    let whole = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
+    if !taken(whole) {
+        return whole.to_owned();
+    }
+    let numbered = |number: usize| {
+        let number = format!(":{number}");
+        format!("{}{number}", &name[..name.floor_char_boundary(NAME_BYTES_MAX - number.len())])
+    };
+    (1..).map(numbered).find(|name| !taken(name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_and_numbered() {
+        let mut known = Vec::new();
+        let long = "\u{e9}".repeat(40);
+        for (name, expected) in [
+            ("a", "a".to_owned()),
+            ("A", "A:1".to_owned()),
+            ("a", "a:2".to_owned()),
+            (&long, "\u{e9}".repeat(31)),
+            (&long, format!("{}:1", "\u{e9}".repeat(30))),
+        ] {
+            let free = free_name(&known, name);
+            assert_eq!(free, expected);
+            known.push(ColumnDef::new(&free, "").unwrap());
+        }
+    }
+}

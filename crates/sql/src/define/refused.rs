@@ -1,0 +1,67 @@
+//! Definitions of what there is not, told by their first words: `CREATE SEQUENCE`, `CREATE TRIGGER` and their like are
+//! answered with what to do instead, whatever their grammar.
+
+use crate::error::SqlError;
+use crate::text::token::{Token, Tokens};
+
+/// What `CREATE` and `DROP` may name, how it is called, and what does its work here.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("TRIGGER", "a trigger", "derive values by generated columns and refuse rows by CHECK"),
+    (
+        "SEQUENCE",
+        "a sequence",
+        "an INTEGER PRIMARY KEY or GENERATED AS IDENTITY numbers its rows, and INSERT ... RETURNING tells the number",
+    ),
+    ("SCHEMA", "a schema of one's own", "all tables are in \"public\""),
+    ("DATABASE", "a database of one's own", "there is one, which answers to any name"),
+    ("EXTENSION", "an extension", "docs/functions.md lists the functions that are there"),
+    ("FUNCTION", "a function of one's own", "docs/functions.md lists those that are there"),
+    ("PROCEDURE", "a procedure", "send its statements, within BEGIN and COMMIT where they belong together"),
+    ("AGGREGATE", "an aggregate of one's own", "docs/functions.md lists those that are there"),
+    ("TYPE", "a type of one's own", "a CHECK says which values a column takes"),
+    ("DOMAIN", "a domain", "a CHECK says which values a column takes"),
+    ("MATERIALIZED", "a materialized view", "CREATE TABLE ... WITH (ttl = '5 min') AS keeps a query's rows"),
+    ("RULE", "a rule for writes", "CREATE EXPIRY RULE lets rows expire by a condition"),
+    ("ROLE", "a role", "there is no authentication yet: who reaches the socket may do everything"),
+    ("USER", "a user", "there is no authentication yet: who reaches the socket may do everything"),
+];
+
+/// Words that may stand before.
+const BEFORE: &[&str] = &["OR", "REPLACE", "TEMP", "TEMPORARY", "CONSTRAINT", "TRUSTED"];
+
+/// Refuses a definition of something that there is not.
+pub(super) fn check(sql: &str) -> Result<(), SqlError> {
+    let mut tokens = Tokens::new(sql).skip_while(|token| token.is_sign(b';')).skip(1);
+    let is_before = |token: &Token<'_>| BEFORE.iter().any(|word| token.is(word));
+    let Some(kind) = tokens.find(|token| !is_before(token)) else { return Ok(()) };
+    match REFUSED.iter().find(|(word, ..)| kind.is(word)) {
+        Some((_, what, instead)) => {
+            Err(SqlError::not_supported(what).with_hint(*instead).at(sql, kind.start))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn told_by_their_words() {
+        for sql in [
+            "CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1",
+            "create or replace trigger t before update on a for each row execute function f()",
+            "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON a",
+            "CREATE TEMP SEQUENCE s",
+            "DROP FUNCTION f(int)",
+            "CREATE MATERIALIZED VIEW v AS SELECT 1",
+        ] {
+            let error = check(sql).unwrap_err();
+            assert_eq!(error.state, "0A000", "{sql}");
+            assert!(error.hint.is_some(), "{sql}");
+        }
+        for sql in ["CREATE TABLE trigger (a)", "CREATE UNIQUE INDEX i ON t (a)", "DROP VIEW v", "CREATE"] {
+            assert_eq!(check(sql), Ok(()), "{sql}");
+        }
+    }
+}
