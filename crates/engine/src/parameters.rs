@@ -48,7 +48,7 @@ fn not_scalar(position: usize) -> SqlError {
 }
 
 pub(crate) fn refused(state: &'static str, message: String) -> SqlError {
-    SqlError { state, message, position: None, hint: None }
+    SqlError::new(state, message)
 }
 
 #[cfg(test)]

@@ -110,6 +110,6 @@ impl JsonRows<'_> {
     fn too_large(&self) -> SqlError {
         let message = format!("result is larger than {} bytes (max_result_size)", self.limit);
         let hint = Some("use LIMIT, or ask for fewer columns".to_owned());
-        SqlError { state: "54000", message, position: None, hint }
+        SqlError { hint, ..SqlError::new("54000", message) }
     }
 }

@@ -143,6 +143,8 @@ pub(crate) const SECRET_BYTES: usize = 32;
 /// Room that the key and the row's header take of the largest value: memcached counts the item's header in `-I`.
 pub(crate) const ITEM_HEADER_BYTES: usize = 64;
 
+/// Bytes of a value of `COPY` that its error shows: PostgreSQL's.
+pub(crate) const CONTEXT_BYTES_MAX: usize = 100;
 const _: () = assert!(CARRY_BYTES_MAX <= READ_BUFFER_BYTES / 2);
 const _: () = assert!(READ_BUFFER_BYTES <= BULK_READ_BYTES);
 const _: () = assert!(FIRST_READ_BYTES <= READ_BUFFER_BYTES / 2);

@@ -22,6 +22,12 @@ pub struct SqlError {
     pub position: Option<usize>,
     /// A way out, where one is known.
     pub hint: Option<String>,
+    /// Where it happened, when that is not a place of the statement: a line of `COPY`'s data.
+    pub context: Option<String>,
+    /// Which of the rows that an `INSERT` was given is to blame, counted from 0.
+    pub row: Option<u32>,
+    /// What the statement wrote before stands, and so does its transaction: `OR FAIL`.
+    pub partial: bool,
 }
 
 /// The SQLSTATEs that this crate gives itself. SQLite's and the store's refusals are mapped below.
@@ -115,13 +121,28 @@ pub(crate) mod state {
 impl SqlError {
     /// An error with its SQLSTATE.
     pub fn new(state: &'static str, message: impl Into<String>) -> Self {
-        Self { state, message: message.into(), position: None, hint: None }
+        Self {
+            state,
+            message: message.into(),
+            position: None,
+            hint: None,
+            context: None,
+            row: None,
+            partial: false,
+        }
     }
 
     /// The same with a way out.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, to blame on one of the rows that an `INSERT` was given.
+    #[must_use]
+    pub(crate) fn of_row(mut self, row: usize) -> Self {
+        self.row = u32::try_from(row).ok();
         self
     }
 
@@ -266,13 +287,25 @@ impl From<Failure> for SqlError {
 
 fn of_message(message: String) -> SqlError {
     let state = MESSAGES.iter().find(|(part, _)| message.contains(part)).map_or("42000", |(_, state)| state);
+    let hint = match message.split_once(": ") {
+        Some(("no such function", name)) => hint_for_function(name),
+        _ => None,
+    };
     let message = match message.split_once(": ") {
         Some(("no such table", name)) => format!("table \"{name}\" does not exist"),
         Some(("no such column", name)) => format!("column \"{name}\" does not exist"),
         Some(("no such function", name)) => format!("function {name} does not exist"),
         _ => message,
     };
-    SqlError::new(state, message)
+    SqlError { hint: hint.map(str::to_owned), ..SqlError::new(state, message) }
+}
+
+/// What does the work of a function that PostgreSQL's users look for.
+fn hint_for_function(name: &str) -> Option<&'static str> {
+    const SEQUENCES: &[&str] = &["nextval", "currval", "setval", "pg_get_serial_sequence"];
+    SEQUENCES.iter().any(|known| known.eq_ignore_ascii_case(name)).then_some(
+        "there are no sequences: INSERT ... RETURNING tells the number of a row, lastval() the one made last for this session",
+    )
 }
 
 impl From<ReadError> for SqlError {

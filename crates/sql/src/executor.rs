@@ -28,7 +28,7 @@ use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
 use crate::sqlite::{Connection, Failure, Row, Statement, heap};
 use crate::system::{self, Server, System};
-use crate::table::{Cancel, Sight, TableModule};
+use crate::table::{Cancel, HIDDEN, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::rows::{Rows, rows_of};
 use crate::text::schema::resolved;
@@ -201,7 +201,9 @@ impl Executor {
             session.set_effects(self.core.system.take_effects());
         }
         result.map_err(|error| {
-            session.fail();
+            if !error.partial {
+                session.fail();
+            }
             let told = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
             told.unwrap_or(error)
         })
@@ -680,7 +682,8 @@ impl Core {
         let result = body(self);
         let own = self.own.take().unwrap_or_default();
         let written = self.written.take();
-        block.take_back(own, if result.is_ok() { written } else { Vec::new() })?;
+        let stands = result.as_ref().map_or_else(|error| error.partial, |_| true);
+        block.take_back(own, if stands { written } else { Vec::new() })?;
         result
     }
 
@@ -809,6 +812,9 @@ impl Core {
                     (column.ty, column.table) = (ty, Some(origin));
                 }
                 let table = self.catalog.table(&table)?;
+                if let Some(ty) = told_type(&name) {
+                    column.ty = ty;
+                }
                 Some((table, table.def().column_index(&name)?))
             });
             if let Some((table, origin)) = origin {
@@ -838,6 +844,12 @@ impl Core {
     pub(crate) fn failed(&self, error: SqlError) -> SqlError {
         self.sight.take_failure().unwrap_or(error)
     }
+}
+
+/// The type of what every row tells of itself.
+fn told_type(name: &str) -> Option<SqlType> {
+    let told = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
+    told.then_some(SqlType::Int8)
 }
 
 /// What clients are told of a table's column.

@@ -124,6 +124,11 @@ impl Session {
         }
     }
 
+    /// How many savepoints the open transaction has.
+    pub fn savepoints(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.savepoints())
+    }
+
     /// Takes what the statements since the last call had to say.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)

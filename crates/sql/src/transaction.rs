@@ -75,6 +75,11 @@ impl Block {
         Ok(())
     }
 
+    /// How many savepoints it has.
+    pub(crate) fn savepoints(&self) -> usize {
+        self.own.savepoints()
+    }
+
     fn check_room(&self, writes: &[Write]) -> Result<(), SqlError> {
         let more: usize = writes.iter().map(bytes_of).sum();
         if self.own.changes() + writes.len() > ROWS_PER_TRANSACTION_MAX {

@@ -77,6 +77,55 @@ INSERT INTO t (a, page, _ttl) VALUES (4, 18, 5), (5, 18, NULL)",
     assert_eq!(db.state("UPDATE t SET _ttl = 'soon'"), "22P02");
 }
 
+/// A deadline is kept to a sixteenth of a second, rounded up. Told in seconds rounded up again it grew by one with each
+/// copy: 600, 601, 602.
+#[test]
+fn a_deadline_that_is_copied_does_not_grow() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT PRIMARY KEY, b INT)");
+    // At all places between two ticks, and between two seconds.
+    for step in 0..40 {
+        db.clock.advance(Duration::from_millis(33));
+        db.run("REPLACE INTO t (a, _ttl) VALUES (1, 600)");
+        for _ in 0..3 {
+            assert_eq!(db.query("UPDATE t SET _ttl = _ttl RETURNING _ttl"), "600", "step {step}");
+            let upsert =
+                "INSERT INTO t (a, _ttl) VALUES (1, 600) ON CONFLICT (a) DO UPDATE SET _ttl = excluded._ttl";
+            assert_eq!(db.query(&format!("{upsert} RETURNING _ttl")), "600", "step {step}");
+        }
+        db.run("INSERT INTO t (a, _ttl) SELECT 2, _ttl FROM t WHERE a = 1");
+        assert_eq!(db.query("DELETE FROM t WHERE a = 2 RETURNING _ttl"), "600", "step {step}");
+    }
+    db.clock.advance(Duration::from_millis(599_700));
+    assert_eq!(db.query("SELECT _ttl FROM t"), "1", "a row that is there has time left");
+    assert_eq!(db.query("UPDATE t SET _ttl = 0 RETURNING _ttl"), "0");
+    assert_eq!(db.query("SELECT count(*) FROM t"), "0");
+}
+
+#[test]
+fn deadlines_are_spans_and_moments_too() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT PRIMARY KEY);\nINSERT INTO t VALUES (1);\nCREATE VIEW v AS SELECT a, _ttl FROM t");
+    for (value, ttl) in [
+        ("_ttl = '10 min'", "600"),
+        ("_ttl = interval '1 hour'", "3600"),
+        ("_ttl = '90'", "90"),
+        ("_expires_at = now() + interval '2 hours'", "7200"),
+        ("_expires_at = '2023-11-14 23:13:20+01'", "NULL"),
+        ("_expires_at = '2023-11-14T22:14:20Z'", "60"),
+        ("_expires_at = NULL", "NULL"),
+    ] {
+        // The clock stands at 2023-11-14 22:13:20; what has passed takes the row away.
+        let told = db.query(&format!("UPDATE t SET {value} RETURNING _ttl"));
+        let expected = if value.contains("+01") { "0" } else { ttl };
+        assert_eq!(told, expected, "{value}");
+        db.run("INSERT OR IGNORE INTO t VALUES (1)");
+    }
+    assert_eq!(db.state("UPDATE t SET _expires_at = 'then'"), "22P02");
+    let (_, rows) = db.execute("SELECT _ttl FROM v", &[]).unwrap();
+    assert_eq!(rows.types, [sql::SqlType::Int8], "a view's column of it has its type");
+}
+
 #[test]
 fn a_rows_reads_are_counted_as_eviction_counts_them() {
     let mut db = Db::new();

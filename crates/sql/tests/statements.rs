@@ -215,6 +215,17 @@ fn what_a_failing_write_leaves() {
         "SELECT count(*) FROM t WHERE a >= 20",
         "BEGIN",
         "UPDATE OR ROLLBACK t SET b = 10 WHERE a = 3",
+        // What OR FAIL leaves in a transaction was lost with it, though SQLite's users ask for it by this word.
+        "BEGIN",
+        "INSERT INTO t VALUES (30, 1, 1)",
+        "SAVEPOINT s",
+        "INSERT OR FAIL INTO t VALUES (31, 1, 1), (30, 1, 1), (32, 1, 1)",
+        "UPDATE OR FAIL t SET a = 30 WHERE a = 31",
+        "SELECT a FROM t ORDER BY a",
+        "ROLLBACK TO s",
+        "INSERT OR FAIL INTO t VALUES (33, 1, 1), (34, 10, 1), (35, 1, 1)",
+        "COMMIT",
+        "SELECT a FROM t ORDER BY a",
         "BEGIN",
         "ROLLBACK",
     ]);

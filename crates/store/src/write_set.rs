@@ -97,6 +97,11 @@ impl WriteSet {
         self.changes
     }
 
+    /// How many savepoints there are.
+    pub fn savepoints(&self) -> usize {
+        self.savepoints
+    }
+
     /// Bytes that the list takes, what its savepoints keep included.
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -244,12 +244,17 @@ impl What {
 /// A `COPY FROM STDIN` under way.
 #[derive(Debug)]
 pub(crate) struct CopyIn {
+    /// As the statement calls it.
+    table: String,
+    names: Vec<String>,
     /// `INSERT INTO t (a, b) VALUES `
     insert: String,
     pub(crate) options: CopyOptions,
     pub(crate) types: Vec<SqlType>,
     /// Rows that wait to be stored together, value by value.
     pub(crate) values: Vec<Value>,
+    /// The line of the data that each of them ends in.
+    pub(crate) lines: Vec<u64>,
     /// How many rows are stored.
     pub(crate) stored: u64,
 }
@@ -257,9 +262,27 @@ pub(crate) struct CopyIn {
 impl CopyIn {
     /// Rows for these columns of a table.
     pub(crate) fn new(table: &str, names: &[&str], types: Vec<SqlType>, options: CopyOptions) -> Self {
-        let names: Vec<String> = names.iter().map(|name| sql::token::quoted_name(name)).collect();
-        let insert = format!("INSERT INTO {table} ({}) VALUES ", names.join(", "));
-        Self { insert, options, types, values: Vec::new(), stored: 0 }
+        let quoted: Vec<String> = names.iter().map(|name| sql::token::quoted_name(name)).collect();
+        let insert = format!("INSERT INTO {table} ({}) VALUES ", quoted.join(", "));
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let (table, values, lines) = (table.to_owned(), Vec::new(), Vec::new());
+        Self { table, names, insert, options, types, values, lines, stored: 0 }
+    }
+
+    /// A place in the data, in PostgreSQL's words.
+    pub(crate) fn place(&self, line: u64, column: Option<usize>) -> String {
+        let mut place = format!("COPY {}, line {line}", self.table);
+        if let Some(name) = column.and_then(|column| self.names.get(column)) {
+            place.push_str(", column ");
+            place.push_str(name);
+        }
+        place
+    }
+
+    /// The line of one of the rows that wait; of the last, where it is not known which it was.
+    pub(crate) fn line_of(&self, row: Option<u32>) -> Option<u64> {
+        let row = row.and_then(|row| usize::try_from(row).ok());
+        row.and_then(|row| self.lines.get(row)).or(self.lines.last()).copied()
     }
 
     /// Rows that one statement stores.

@@ -81,6 +81,8 @@ pub struct SqlSession {
     listening: bool,
     /// What the open transaction announces, listens to or ends listening to when it commits.
     pending: Vec<Utility>,
+    /// For each savepoint of the open transaction, how many settings it had changed and how much was pending.
+    marks: Vec<(usize, usize)>,
     /// Statements that the client sent together were made one transaction.
     implicit: bool,
     /// What others see of it; none for a session that nobody introduced.
@@ -102,6 +104,7 @@ impl SqlSession {
             inbox: None,
             listening: false,
             pending: Vec::new(),
+            marks: Vec::new(),
             implicit: false,
             presence: None,
         }
@@ -269,9 +272,12 @@ impl SqlSession {
         result
     }
 
-    /// A request failed: a transaction that is open can only be rolled back.
-    pub fn fail(&mut self) {
-        self.sql.fail();
+    /// A request failed: a transaction that is open can only be rolled back, unless the statement said that what it wrote
+    /// before stands. Statements that were sent together are one, whatever they say.
+    pub fn fail(&mut self, error: &SqlError) {
+        if !error.partial || self.implicit {
+            self.sql.fail();
+        }
     }
 
     /// Forgets a prepared statement; one that does not exist is forgotten already.

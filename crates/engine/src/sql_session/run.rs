@@ -128,6 +128,9 @@ impl SqlSession {
         }
         if before != TransactionStatus::Idle {
             self.after_block(&result);
+            if let Ok(done) = &result {
+                self.mark(done.tag);
+            }
         }
         let done = result?;
         self.carry_out()?;
@@ -160,13 +163,34 @@ impl SqlSession {
         Ok(())
     }
 
+    /// Follows the savepoints of the open transaction: going back to one takes back settings and announcements too.
+    fn mark(&mut self, tag: &str) {
+        let savepoints = self.sql.savepoints();
+        match tag {
+            "SAVEPOINT" => self.marks.push((self.settings.changes(), self.pending.len())),
+            "ROLLBACK" => {
+                self.marks.truncate(savepoints);
+                if let Some((changes, pending)) = self.marks.last() {
+                    self.settings.roll_back_to(*changes);
+                    self.pending.truncate(*pending);
+                    self.apply_settings();
+                }
+            }
+            _ => self.marks.truncate(savepoints),
+        }
+    }
+
     /// What the end of a transaction ends.
     fn after_block(&mut self, result: &Result<Done, SqlError>) {
-        let committed = result.as_ref().is_ok_and(|done| done.tag == "COMMIT");
-        if self.sql.status() != TransactionStatus::Idle && !committed {
+        let ended = |tag| result.as_ref().is_ok_and(|done| done.tag == tag);
+        let committed = ended("COMMIT");
+        // `AND CHAIN` began the next one; `ROLLBACK TO` leaves its savepoint.
+        let chained = ended("ROLLBACK") && self.sql.savepoints() == 0;
+        if self.sql.status() != TransactionStatus::Idle && !committed && !chained {
             return;
         }
         self.implicit = false;
+        self.marks.clear();
         self.portals.end_block(!committed);
         self.settings.end_block(!committed);
         self.apply_settings();
@@ -445,21 +469,32 @@ impl SqlSession {
         self.copy.as_ref().map(|copy| (&copy.types[..], &copy.options))
     }
 
-    /// Takes a row of a `COPY FROM STDIN`; every so many are stored.
+    /// Takes a row of a `COPY FROM STDIN`, which ends in this line of the data; every so many are stored. A value that is
+    /// none comes with the error and its text.
     pub fn copy_row(
         &mut self,
         seat: &mut SqlSeat,
-        values: impl Iterator<Item = Result<Value, SqlError>>,
+        line: u64,
+        values: impl Iterator<Item = Result<Value, (SqlError, String)>>,
     ) -> Result<(), SqlError> {
         let Some(copy) = &mut self.copy else { return Ok(()) };
-        for value in values {
-            copy.values.push(value?);
+        for (column, value) in values.enumerate() {
+            copy.values.push(value.map_err(|(error, text)| {
+                let place = copy.place(line, Some(column));
+                SqlError { context: Some(format!("{place}: \"{text}\"")), ..error }
+            })?);
         }
+        copy.lines.push(line);
         if copy.values.len() >= copy.rows_per_batch() * copy.types.len() {
             let rows = copy.rows_per_batch();
             return self.store_rows(seat, rows);
         }
         Ok(())
+    }
+
+    /// A line of the data of the `COPY FROM STDIN` under way, as errors name it.
+    pub fn copy_place(&self, line: u64) -> Option<String> {
+        self.copy.as_ref().map(|copy| copy.place(line, None))
     }
 
     /// The last row has come; returns how many there were.
@@ -481,12 +516,15 @@ impl SqlSession {
     fn store_rows(&mut self, seat: &mut SqlSeat, rows: usize) -> Result<(), SqlError> {
         let Some(mut copy) = self.copy.take() else { return Ok(()) };
         let result = self.run_sql(seat, &copy.statement(rows), &copy.values, &mut Kept(Rows::new(0)));
+        let place = result.as_ref().err().and_then(|error| copy.line_of(error.row));
+        let context = place.map(|line| copy.place(line, None));
         copy.values.clear();
+        copy.lines.clear();
         if result.is_ok() {
             copy.stored += rows as u64;
         }
         self.copy = Some(copy);
-        result.map(|_| ())
+        result.map(|_| ()).map_err(|error| SqlError { context, ..error })
     }
 
     /// The columns of the rows that such a statement gives, if it gives any.

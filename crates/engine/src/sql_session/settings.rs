@@ -212,6 +212,18 @@ impl Settings {
         }
     }
 
+    /// How many changes the open transaction made so far.
+    pub(crate) fn changes(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// Takes back what the open transaction changed since it had made so many changes.
+    pub(crate) fn roll_back_to(&mut self, changes: usize) {
+        for (name, before, _) in self.undo.split_off(changes.min(self.undo.len())).into_iter().rev() {
+            self.put(name, before);
+        }
+    }
+
     /// The settings that clients are to be told since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<(&'static str, String)> {
         let changed = std::mem::take(&mut self.changed);
@@ -412,6 +424,15 @@ mod tests {
         assert_eq!(settings.get("application_name"), Some("b"));
         settings.set("application_name", Some("d"), false, true).unwrap();
         settings.end_block(true);
+        assert_eq!(settings.get("application_name"), Some("b"));
+        let marked = settings.changes();
+        settings.set("application_name", Some("e"), false, true).unwrap();
+        let marked_again = settings.changes();
+        settings.set("application_name", Some("f"), true, true).unwrap();
+        settings.reset_all(true);
+        settings.roll_back_to(marked_again);
+        assert_eq!(settings.get("application_name"), Some("e"));
+        settings.roll_back_to(marked);
         assert_eq!(settings.get("application_name"), Some("b"));
         settings.reset_all(false);
         assert_eq!(settings.get("application_name"), Some(""));

@@ -17,6 +17,7 @@ pub struct CopyError {
 pub struct Row<'r> {
     bytes: &'r [u8],
     fields: &'r [Option<(usize, usize)>],
+    line: u64,
 }
 
 impl Row<'_> {
@@ -24,6 +25,11 @@ impl Row<'_> {
     pub fn get(&self, field: usize) -> Option<&[u8]> {
         let (start, end) = (*self.fields.get(field)?)?;
         self.bytes.get(start..end)
+    }
+
+    /// The line of the data that it ends in, or which row of binary data it is; counted from 1.
+    pub fn line(&self) -> u64 {
+        self.line
     }
 }
 
@@ -101,6 +107,7 @@ impl Reader {
             return Ok(());
         }
         if self.quoted {
+            self.lines += 1;
             return Err(wrong("unterminated CSV quoted field".into()).into());
         }
         if self.options.layout == Layout::Binary {
@@ -124,7 +131,7 @@ impl Reader {
             let Some((length, is_row)) = next else { return Ok(consumed) };
             consumed += length;
             if is_row {
-                take(&Row { bytes: &self.bytes, fields: &self.fields })?;
+                take(&Row { bytes: &self.bytes, fields: &self.fields, line: self.lines })?;
             }
         }
         Ok(input.len())
@@ -178,6 +185,8 @@ impl Reader {
             } else if *byte == b'\n' && !self.quoted {
                 self.scanned = at + 1;
                 return Some(at);
+            } else if *byte == b'\n' {
+                self.lines += 1;
             }
         }
         self.scanned = input.len();

@@ -6,6 +6,7 @@ use postgres::copy::{CopyError, Layout, Options, Reader, Row};
 
 use super::dialogue::value;
 use super::rows::refused;
+use crate::limits::CONTEXT_BYTES_MAX;
 
 /// A `COPY FROM STDIN` under way.
 #[derive(Debug)]
@@ -78,18 +79,18 @@ impl CopyIn {
 
     /// The error with the place in the data, and with what became of the rows before it.
     pub(crate) fn failed(&self, mut error: SqlError, session: &mut SqlSession) -> SqlError {
+        error.context = error.context.or_else(|| session.copy_place(self.reader.line()));
         let stored = session.copy_abort();
-        let mut hint = format!("line {} of the data", self.reader.line());
         if stored > 0 {
-            hint = format!(
-                "{hint}; the first {stored} rows are stored: outside a transaction COPY stores rows in batches, and \
-                 BEGIN makes it all or nothing"
+            let hint = format!(
+                "the first {stored} rows are stored: outside a transaction COPY stores rows in batches, and BEGIN makes \
+                 it all or nothing"
             );
+            error.hint = Some(match error.hint {
+                Some(before) => format!("{before}; {hint}"),
+                None => hint,
+            });
         }
-        if let Some(before) = error.hint {
-            hint = format!("{before}; {hint}");
-        }
-        error.hint = Some(hint);
         error
     }
 }
@@ -103,9 +104,17 @@ fn take(
 ) -> Result<(), Failure> {
     let values = types.iter().enumerate().map(|(at, type_oid)| match row.get(at) {
         None => Ok(Value::Null),
-        Some(bytes) => postgres::decode(*type_oid, format, bytes).map(value).map_err(refused),
+        Some(bytes) => postgres::decode(*type_oid, format, bytes)
+            .map(value)
+            .map_err(|error| (refused(error), shown(bytes))),
     });
-    Ok(session.copy_row(seat, values)?)
+    Ok(session.copy_row(seat, row.line(), values)?)
+}
+
+/// A value as its error shows it: its beginning.
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(CONTEXT_BYTES_MAX)]);
+    if bytes.len() > CONTEXT_BYTES_MAX { format!("{text}...") } else { text.into_owned() }
 }
 
 /// The options as the protocol's crate knows them.

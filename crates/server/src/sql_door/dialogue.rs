@@ -62,7 +62,7 @@ pub(crate) fn handle(
     };
     if let Err(error) = result {
         connection.skipping = true;
-        connection.session.fail();
+        connection.session.fail(&error);
         fail(&error, out);
     }
 }
@@ -104,7 +104,7 @@ fn end_copy(
     match result {
         Ok(rows) => backend::command_complete("COPY", Some(rows), out),
         Err(error) => {
-            connection.session.fail();
+            connection.session.fail(&error);
             fail(&error, out);
         }
     }
@@ -202,7 +202,7 @@ fn run_texts(seat: &mut SqlSeat, connection: &mut Connection, text: &str, alone:
             }
             Ok(outcome) => complete(outcome, out),
             Err(error) => {
-                connection.session.fail();
+                connection.session.fail(&error);
                 fail(&moved(error, text, start), out);
                 return end_query(seat, connection, out);
             }
@@ -379,14 +379,14 @@ fn complete(outcome: Outcome, out: &mut Vec<u8>) {
 
 #[cold]
 fn fail(error: &SqlError, out: &mut Vec<u8>) {
-    let SqlError { state, message, position, hint } = error;
+    let SqlError { state, message, position, hint, context, .. } = error;
     let report = Report {
         severity: Severity::Error,
         state,
         message,
         hint: hint.as_deref(),
         position: *position,
-        context: None,
+        context: context.as_deref(),
         constraint: violated(state, message),
     };
     backend::report(&report, out);

@@ -142,7 +142,9 @@ fn told(kind: u8, body: &[u8]) -> String {
                 let found = body.split(|byte| *byte == 0).find(|field| field.first() == Some(&code));
                 found.map(|field| text(&field[1..])).unwrap_or_default()
             };
-            format!("{letter} {} {} {}", field(b'S'), field(b'C'), field(b'M'))
+            let context = field(b'W');
+            let place = if context.is_empty() { String::new() } else { format!(" ({context})") };
+            format!("{letter} {} {} {}{place}", field(b'S'), field(b'C'), field(b'M'))
         }
         b'D' => format!("D {}", values(body).join("|")),
         b'C' | b'Z' | b'd' => format!("{letter} {}", text(body)),

@@ -295,6 +295,7 @@ fn copy_in_and_out() {
     pg.send(&[message(b'd', b"20\ta\nx\tb\n"), message(b'd', b"21\tc\n"), message(b'c', b"")].concat());
     let heard = pg.until_ready();
     assert!(heard.len() == 2 && heard[0].starts_with("E ERROR 22P02"), "{heard:?}");
+    assert!(heard[0].ends_with(" (COPY t, line 2, column id: \"x\")"), "{heard:?}");
     pg.send(&query("COPY t FROM STDIN"));
     pg.next().unwrap();
     pg.send(&message(b'f', b"no more\0"));
@@ -306,6 +307,113 @@ fn copy_in_and_out() {
     pg.send(&group);
     pg.send(&[&message(b'd', b"30,x\n")[..], &message(b'c', b""), SYNC].concat());
     assert_eq!(pg.until_ready(), ["1", "2", "G", "C COPY 1", "Z I"]);
+}
+
+/// Rows are stored in batches: the error of one was told with the line of the last.
+#[test]
+fn an_error_of_copy_names_its_line() {
+    let daemon = daemon();
+    let mut pg = Pg::connect(&daemon);
+    pg.ask("CREATE TABLE t (id INT PRIMARY KEY, n INT CHECK (n < 10), name TEXT UNIQUE, day DATE)");
+    pg.ask("INSERT INTO t VALUES (7, 7, 'seven', NULL)");
+    for begun in [false, true] {
+        for (options, data, place) in [
+            ("", "1\t1\ta\t\\N\n2\t20\tb\t\\N\n3\t3\tc\t\\N\n", "line 2"),
+            ("", "1\t1\ta\t\\N\n7\t2\tb\t\\N\n3\t3\tc\t\\N\n", "line 2"),
+            ("", "1\t1\ta\t\\N\n2\t2\tseven\t\\N\n3\t3\tc\t\\N\n", "line 2"),
+            ("", "1\t1\ta\t\\N\n2\t2\tb\t\\N\n3\t3\tb\t\\N\n4\t4\td\t\\N\n", "line 3"),
+            ("", "1\t1\ta\t\\N\n\\N\t2\tb\t\\N\n3\t3\tc\t\\N\n", "line 2"),
+            ("", "1\t1\ta\t\\N\n2\t2\n", "line 2"),
+            ("", "1\t1\ta\t2026-02-30\n", "line 1, column day: \"2026-02-30\""),
+            ("(FORMAT csv, HEADER)", "id,n,name,day\n1,1,\"a\nb\",\n2,x,c,\n", "line 4, column n: \"x\""),
+            ("(FORMAT csv)", "1,1,a,\n2,2,\"b\n", "line 3"),
+        ] {
+            if begun {
+                pg.ask("BEGIN");
+            }
+            pg.send(&query(&format!("COPY t FROM STDIN {options}")));
+            assert_eq!(pg.next().unwrap(), "G");
+            pg.send(&[message(b'd', data.as_bytes()), message(b'c', b"")].concat());
+            let heard = pg.until_ready();
+            assert!(heard[0].ends_with(&format!(" (COPY t, {place})")), "{data:?}: {heard:?}");
+            if begun {
+                pg.ask("ROLLBACK");
+            }
+        }
+    }
+    assert_eq!(pg.ask("SELECT count(*) FROM t"), ["T", "D 1", "C SELECT 1"]);
+}
+
+/// `OR FAIL` keeps what the statement wrote before, and so its transaction; statements sent together are one.
+#[test]
+fn half_a_statement_stands_in_its_transaction() {
+    let daemon = daemon();
+    let mut pg = Pg::connect(&daemon);
+    pg.ask("CREATE TABLE t (id INT PRIMARY KEY)");
+    pg.ask("BEGIN");
+    let half = "INSERT OR FAIL INTO t VALUES (1), (2), (1), (3)";
+    pg.send(&query(half));
+    let heard = pg.until_ready();
+    assert!(heard[0].starts_with("E ERROR 23505") && heard[1] == "Z T", "{heard:?}");
+    // By the extended protocol.
+    pg.send(
+        &[
+            parse("", "INSERT OR FAIL INTO t VALUES (4), (1), (5)"),
+            bind("", "", &[]),
+            execute("", 0),
+            SYNC.to_vec(),
+        ]
+        .concat(),
+    );
+    let heard = pg.until_ready();
+    assert!(heard[2].starts_with("E ERROR 23505") && heard[3] == "Z T", "{heard:?}");
+    assert_eq!(pg.ask("COMMIT"), ["C COMMIT"]);
+    assert_eq!(pg.ask("SELECT id FROM t ORDER BY id"), ["T", "D 1", "D 2", "D 4", "C SELECT 3"]);
+    pg.ask("DELETE FROM t");
+    pg.send(&query(&format!("INSERT INTO t VALUES (9); {half}")));
+    assert_eq!(pg.until_ready().last().unwrap(), "Z I");
+    assert_eq!(pg.ask("SELECT count(*) FROM t"), ["T", "D 0", "C SELECT 1"]);
+}
+
+/// What a transaction sets and announces goes back with it, to a savepoint too.
+#[test]
+fn savepoints_bring_back_settings() {
+    let daemon = daemon();
+    let (mut pg, mut other) = (Pg::connect(&daemon), Pg::connect(&daemon));
+    let shown = |pg: &mut Pg| pg.ask("SHOW work_mem")[1].clone();
+    pg.ask("SET work_mem = '1MB'");
+    other.ask("LISTEN news");
+    for statement in [
+        "BEGIN",
+        "SET work_mem = '2MB'",
+        "NOTIFY news, 'kept'",
+        "SAVEPOINT a",
+        "SET LOCAL work_mem = '3MB'",
+        "NOTIFY news, 'lost'",
+        "SAVEPOINT b",
+        "SELECT set_config('work_mem', '4MB', false)",
+        "RELEASE b",
+    ] {
+        pg.ask(statement);
+    }
+    assert_eq!(shown(&mut pg), "D 4MB");
+    pg.ask("SELECT nonsense");
+    pg.ask("ROLLBACK TO a");
+    assert_eq!(shown(&mut pg), "D 2MB");
+    pg.ask("SET work_mem = '5MB'");
+    pg.ask("ROLLBACK TO SAVEPOINT a");
+    assert_eq!(shown(&mut pg), "D 2MB");
+    assert_eq!(pg.ask("COMMIT"), ["C COMMIT"]);
+    assert_eq!(shown(&mut pg), "D 2MB");
+    assert_eq!(other.next().unwrap(), "A news kept");
+    pg.ask("BEGIN");
+    pg.ask("SET work_mem = '6MB'");
+    pg.ask("NOTIFY news, 'lost too'");
+    pg.ask("ROLLBACK AND CHAIN");
+    assert_eq!(shown(&mut pg), "D 2MB");
+    pg.ask("NOTIFY news, 'last'");
+    pg.ask("COMMIT");
+    assert_eq!(other.next().unwrap(), "A news last");
 }
 
 #[test]

@@ -411,7 +411,10 @@ fn seconds_left<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64
     let now = i64::from(module.sight.store().now());
     let per_second = i64::from(ticks_per_second());
     let left = deadline(module, expiry, age).map(|tick| (tick - now).max(0));
-    left.map_or(ValueRef::Null, |ticks| ValueRef::Integer((ticks + per_second - 1) / per_second))
+    // To the nearest second, so that a row given 600 of them has 600 and a deadline that is copied does not grow: a
+    // deadline is kept rounded up to a tick. A row that is there has time left.
+    let seconds = |ticks: i64| ((ticks + per_second / 2) / per_second).max(i64::from(ticks > 0));
+    left.map_or(ValueRef::Null, |ticks| ValueRef::Integer(seconds(ticks)))
 }
 
 fn expires_at<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) -> ValueRef<'a> {

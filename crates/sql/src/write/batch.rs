@@ -373,8 +373,8 @@ impl Batch {
         Ok(None)
     }
 
-    /// A unique index whose values two rows would share after this list.
-    pub(crate) fn broken(&self, view: &View<'_>) -> Result<Option<Constraint>, SqlError> {
+    /// A unique index whose values two rows would share after this list, and which change of the list is one of them.
+    pub(crate) fn broken(&self, view: &View<'_>) -> Result<Option<(Constraint, usize)>, SqlError> {
         for (at, pending) in self.pending.iter().enumerate() {
             let Some(after) = &pending.after else { continue };
             for (index, taken) in &self.taken {
@@ -384,7 +384,7 @@ impl Batch {
                 if taken.get(&values) != Some(&at)
                     || self.stored_conflict(view, *index, &after.draft, Some(&pending.key))?.is_some()
                 {
-                    return Ok(Some(Constraint::Index(*index)));
+                    return Ok(Some((Constraint::Index(*index), at)));
                 }
             }
         }

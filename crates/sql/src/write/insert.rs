@@ -96,13 +96,14 @@ impl InsertPlan {
     ) -> Result<(), SqlError> {
         let Self { targets, source, conflict } = self;
         let Drafts { rows, misfit } = run.core.sight.lend(view, || drafts(run, targets, source))?;
-        for draft in rows {
+        let misfit = misfit.map(|error| error.of_row(rows.len()));
+        for (at, draft) in rows.into_iter().enumerate() {
             match run.core.sight.lend(view, || insert(run, view, batch, conflict, draft, verify)) {
                 Err(error) if matches!(conflict, OnConflict::Fail) && error.breaks_constraint() => {
                     batch.stop(error);
                     return Ok(());
                 }
-                inserted => inserted?,
+                inserted => inserted.map_err(|error| error.of_row(at))?,
             }
         }
         misfit.map_or(Ok(()), Err)

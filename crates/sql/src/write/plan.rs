@@ -157,7 +157,7 @@ impl WritePlan {
             core.sight.note_made(number);
         }
         if let Some(error) = batch.take_stopped() {
-            return Err(Failed { error, written: batch.affected() });
+            return Err(Failed { error: SqlError { partial: true, ..error }, written: batch.affected() });
         }
         if let Some(returning) = &self.returning {
             out.columns(&lent(&returning.columns));
@@ -225,8 +225,8 @@ impl Run<'_> {
                     Again::Insert(plan) => plan.compute(self, &view, &mut batch, early || lost.is_some())?,
                     Again::Change(plan) => plan.compute(self, &view, &mut batch, lost.as_deref())?,
                 }
-                if early && let Some(constraint) = batch.broken(&view)? {
-                    return Err(SqlError::unique(&constraint_name(self, constraint)));
+                if early && let Some((constraint, row)) = batch.broken(&view)? {
+                    return Err(SqlError::unique(&constraint_name(self, constraint)).of_row(row));
                 }
                 match &mut returned {
                     Some(returning) => {
@@ -250,6 +250,10 @@ impl Run<'_> {
                 Err(WriteError::Unique { .. }) if again.overlaid() => {
                     batch = new(again);
                     lost = Some(Vec::new());
+                }
+                // A plain list of new rows has a write for each.
+                Err(WriteError::Unique { index, write }) => {
+                    return Err(refused(self.table, WriteError::Unique { index, write }).of_row(write));
                 }
                 Err(error) => return Err(refused(self.table, error)),
             }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use store::definition::{ColumnDef, ColumnKind, Identity};
 use store::scalar::has_form;
+use store::scalar::interval::Interval;
+use store::scalar::moment::micros_of;
 use store::value::{Affinity, Value, ValueRef};
 use store::{Expiry, Renewal, Store, Table, WriteError};
 
@@ -149,25 +151,33 @@ fn flags(value: Value) -> Result<u32, SqlError> {
     }
 }
 
-/// Seconds as a number, or `None` for NULL.
-fn seconds(value: Value, what: &str) -> Result<Option<f64>, SqlError> {
-    match value.with_affinity(Affinity::Numeric) {
-        Value::Null => Ok(None),
-        Value::Integer(integer) => Ok(Some(integer as f64)),
-        Value::Real(real) => Ok(Some(real)),
-        _ => {
-            Err(SqlError::new(state::BAD_VALUE, format!("{what} is a number of seconds, or NULL for never")))
-        }
-    }
+/// Seconds as a number, or what `read` makes of a text; `None` for NULL.
+fn seconds(
+    value: Value,
+    read: impl FnOnce(&str) -> Option<f64>,
+    expected: &str,
+) -> Result<Option<f64>, SqlError> {
+    let found = match value.with_affinity(Affinity::Numeric) {
+        Value::Null => return Ok(None),
+        Value::Integer(integer) => Some(integer as f64),
+        Value::Real(real) => Some(real),
+        Value::Text(text) => read(&text),
+        Value::Blob(_) => None,
+    };
+    found.map(Some).ok_or_else(|| SqlError::new(state::BAD_VALUE, expected))
 }
 
 fn ttl(store: &Store, value: Value) -> Result<Expiry, SqlError> {
-    let Some(seconds) = seconds(value, "ttl")? else { return Ok(Expiry::Never) };
+    let expected = "_ttl is a number of seconds, a span of time ('10 min') or NULL for never";
+    let span = |text: &str| Interval::parse(text).ok().map(Interval::seconds);
+    let Some(seconds) = seconds(value, span, expected)? else { return Ok(Expiry::Never) };
     Ok(after(store, seconds))
 }
 
 fn expires_at(store: &Store, value: Value) -> Result<Expiry, SqlError> {
-    let Some(moment) = seconds(value, "expiry")? else { return Ok(Expiry::Never) };
+    let expected = "_expires_at is a Unix second, a moment ('2026-11-21 20:00+01') or NULL for never";
+    let moment = |text: &str| Some(micros_of(text).ok()?? as f64 / 1e6);
+    let Some(moment) = seconds(value, moment, expected)? else { return Ok(Expiry::Never) };
     Ok(after(store, moment - store.clock().unix_seconds() as f64))
 }
 
