@@ -23,7 +23,7 @@ pub struct SqlError {
     /// A way out, where one is known.
     pub hint: Option<String>,
     /// Where it happened, when that is not a place of the statement: a line of `COPY`'s data.
-    pub context: Option<String>,
+    pub context: Option<Box<str>>,
     /// Which of the rows that an `INSERT` was given is to blame, counted from 0.
     pub row: Option<u32>,
     /// What the statement wrote before stands, and so does its transaction: `OR FAIL`.

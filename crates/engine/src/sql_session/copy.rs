@@ -282,7 +282,7 @@ impl CopyIn {
     /// The line of one of the rows that wait; of the last, where it is not known which it was.
     pub(crate) fn line_of(&self, row: Option<u32>) -> Option<u64> {
         let row = row.and_then(|row| usize::try_from(row).ok());
-        row.and_then(|row| self.lines.get(row)).or(self.lines.last()).copied()
+        row.and_then(|row| self.lines.get(row)).or_else(|| self.lines.last()).copied()
     }
 
     /// Rows that one statement stores.

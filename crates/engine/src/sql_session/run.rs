@@ -469,19 +469,20 @@ impl SqlSession {
         self.copy.as_ref().map(|copy| (&copy.types[..], &copy.options))
     }
 
-    /// Takes a row of a `COPY FROM STDIN`, which ends in this line of the data; every so many are stored. A value that is
-    /// none comes with the error and its text.
+    /// Takes a row of a `COPY FROM STDIN`, which ends in this line of the data; every so many are stored. What
+    /// is no value comes as its error, with its text for the context.
     pub fn copy_row(
         &mut self,
         seat: &mut SqlSeat,
         line: u64,
-        values: impl Iterator<Item = Result<Value, (SqlError, String)>>,
+        values: impl Iterator<Item = Result<Value, SqlError>>,
     ) -> Result<(), SqlError> {
         let Some(copy) = &mut self.copy else { return Ok(()) };
         for (column, value) in values.enumerate() {
-            copy.values.push(value.map_err(|(error, text)| {
+            copy.values.push(value.map_err(|error| {
                 let place = copy.place(line, Some(column));
-                SqlError { context: Some(format!("{place}: \"{text}\"")), ..error }
+                let text = error.context.as_deref().unwrap_or_default();
+                SqlError { context: Some(format!("{place}: \"{text}\"").into()), ..error }
             })?);
         }
         copy.lines.push(line);
@@ -493,8 +494,8 @@ impl SqlSession {
     }
 
     /// A line of the data of the `COPY FROM STDIN` under way, as errors name it.
-    pub fn copy_place(&self, line: u64) -> Option<String> {
-        self.copy.as_ref().map(|copy| copy.place(line, None))
+    pub fn copy_place(&self, line: u64) -> Option<Box<str>> {
+        self.copy.as_ref().map(|copy| copy.place(line, None).into())
     }
 
     /// The last row has come; returns how many there were.
@@ -517,7 +518,7 @@ impl SqlSession {
         let Some(mut copy) = self.copy.take() else { return Ok(()) };
         let result = self.run_sql(seat, &copy.statement(rows), &copy.values, &mut Kept(Rows::new(0)));
         let place = result.as_ref().err().and_then(|error| copy.line_of(error.row));
-        let context = place.map(|line| copy.place(line, None));
+        let context = place.map(|line| copy.place(line, None).into());
         copy.values.clear();
         copy.lines.clear();
         if result.is_ok() {

@@ -106,7 +106,7 @@ fn take(
         None => Ok(Value::Null),
         Some(bytes) => postgres::decode(*type_oid, format, bytes)
             .map(value)
-            .map_err(|error| (refused(error), shown(bytes))),
+            .map_err(|error| SqlError { context: Some(shown(bytes).into()), ..refused(error) }),
     });
     Ok(session.copy_row(seat, row.line(), values)?)
 }

@@ -53,7 +53,8 @@ fn free_name(known: &[ColumnDef], name: &str) -> String {
         let number = format!(":{number}");
         format!("{}{number}", &name[..name.floor_char_boundary(NAME_BYTES_MAX - number.len())])
     };
-    (1..).map(numbered).find(|name| !taken(name)).unwrap_or_default()
+    // As many columns as are known cannot hold all of these and the name without a number.
+    (1..=known.len()).map(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
 #[cfg(test)]

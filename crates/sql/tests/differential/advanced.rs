@@ -98,7 +98,8 @@ impl World {
             if part > 0 {
                 sql.push_str(&self.pick(&[" UNION ", " UNION ALL ", " EXCEPT ", " INTERSECT "]));
             }
-            sql.push_str(&format!("SELECT {a}, {b} FROM {} WHERE {condition}", self.tables[at].name));
+            let select = format!("SELECT {a}, {b} FROM {} WHERE {condition}", self.tables[at].name);
+            sql.push_str(&select);
         }
         if self.rng.bool() {
             return (format!("SELECT count(*) FROM ({sql})"), false);

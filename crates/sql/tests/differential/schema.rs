@@ -226,7 +226,7 @@ impl World {
     /// A column or an index that comes, or an index that goes, while there are rows.
     pub(crate) fn alter(&mut self) -> Result<(), String> {
         let at = self.rng.usize(0..self.tables.len());
-        let mut table = std::mem::replace(&mut self.tables[at], Table::default());
+        let mut table = std::mem::take(&mut self.tables[at]);
         match self.rng.u32(0..3) {
             0 if table.columns.len() < 8 => {
                 let name = format!("{}a{}", table.name, self.log.len());
