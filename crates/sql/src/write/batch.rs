@@ -384,7 +384,9 @@ impl Batch {
                 if taken.get(&values) != Some(&at)
                     || self.stored_conflict(view, *index, &after.draft, Some(&pending.key))?.is_some()
                 {
-                    return Ok(Some((Constraint::Index(*index), at)));
+                    // Of two rows of the list, the later one is to blame.
+                    let row = taken.get(&values).copied().unwrap_or(at);
+                    return Ok(Some((Constraint::Index(*index), row)));
                 }
             }
         }
