@@ -81,8 +81,15 @@ impl World {
             .assigned(at)
             .iter()
             .map(|column| {
-                let same = self.tables[source].columns.iter().find(|other| other.kind == column.kind);
-                match same {
+                // A key column of type ANY keeps a float without fraction as an integer.
+                let own = &self.tables[source];
+                let is_kept = |at: usize| own.columns[at].kind != "ANY" || !own.key.contains(&at);
+                let same = own
+                    .columns
+                    .iter()
+                    .enumerate()
+                    .find(|(at, other)| other.kind == column.kind && is_kept(*at));
+                match same.map(|(_, same)| same) {
                     Some(same) if !column.not_null || same.not_null => {
                         format!("{}.{}", self.tables[source].name, same.name)
                     }
