@@ -38,6 +38,8 @@ pub(crate) struct Case {
     pub(crate) restore: Option<Restore>,
     /// Runs between two calls of `restore`, which meanwhile must not meet each other.
     pub(crate) batch: u64,
+    /// It reads `u` too.
+    pub(crate) joined: bool,
 }
 
 /// A line that only reads.
@@ -50,6 +52,7 @@ const READ: Case = Case {
     rows_min: 0,
     restore: None,
     batch: 100_000,
+    joined: false,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -73,6 +76,7 @@ pub(crate) const CASES: &[Case] = &[
         sql: "SELECT count(*), sum(u.n) FROM t JOIN u ON u.key = t.key WHERE t.page = ?1",
         values: |random, rows| vec![page(random, rows)],
         reach: Reach::Ratio(0.9),
+        joined: true,
         ..READ
     },
     Case {
@@ -135,20 +139,26 @@ pub(crate) const CASES: &[Case] = &[
     },
 ];
 
-/// Makes the tables: `t`, and `u` to be joined to it.
-pub(crate) fn fill(side: &mut dyn Side, rows: u64) -> Result<()> {
+/// Makes the tables: `t`, and `u` where something is joined to it.
+pub(crate) fn fill(side: &mut dyn Side, rows: u64, joined: bool) -> Result<()> {
     let storage = side.storage();
-    for table in ["t", "u"] {
+    let inserts: &[(&str, &'static str)] =
+        &[("t", "INSERT INTO t VALUES (?1, ?2, ?3, ?4)"), ("u", "INSERT INTO u VALUES (?1, ?2, ?3, ?4)")];
+    let inserts = if joined { inserts } else { &inserts[..1] };
+    for (table, _) in inserts {
         side.define(&format!(
             "CREATE TABLE {table} (key TEXT PRIMARY KEY, page INT, body TEXT, n INT){storage}"
         ))?;
     }
     side.define("CREATE INDEX t_page ON t (page)")?;
+    let [begin, end] = side.fill().map_or([None; 2], |words| words.map(Some));
+    begin.map_or(Ok(()), |begin| side.define(begin))?;
     for number in 0..rows {
-        side.run("INSERT INTO t VALUES (?1, ?2, ?3, ?4)", &row(number))?;
-        side.run("INSERT INTO u VALUES (?1, ?2, ?3, ?4)", &row(number))?;
+        for &(_, insert) in inserts {
+            side.run(insert, &row(number))?;
+        }
     }
-    Ok(())
+    end.map_or(Ok(()), |end| side.define(end))
 }
 
 fn refill(side: &mut dyn Side, values: &[Value]) -> Result<()> {

@@ -45,11 +45,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|");
     for &rows in &options.rows {
-        let mut bench = Bench::open(rows, options)?;
         let wanted = |case: &&Case| {
             options.only.as_deref().is_none_or(|only| case.name.contains(only)) && case.rows_min <= rows
         };
-        for case in CASES.iter().filter(wanted) {
+        let cases: Vec<&Case> = CASES.iter().filter(wanted).collect();
+        let mut bench = Bench::open(rows, options, cases.iter().any(|case| case.joined))?;
+        for case in cases {
             bench.measure(case)?;
         }
     }
@@ -70,7 +71,7 @@ struct Bench {
 struct Figures([Vec<f64>; 3]);
 
 impl Bench {
-    fn open(rows: u64, options: &Options) -> Result<Self> {
+    fn open(rows: u64, options: &Options, joined: bool) -> Result<Self> {
         let mut bench = Self {
             rows,
             alone: options.alone,
@@ -78,7 +79,7 @@ impl Bench {
             rowid: Native::open("")?,
             without: Native::open(" WITHOUT ROWID")?,
         };
-        bench.each(|side| cases::fill(side, rows))?;
+        bench.each(|side| cases::fill(side, rows, joined))?;
         Ok(bench)
     }
 

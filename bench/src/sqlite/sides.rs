@@ -20,6 +20,11 @@ pub(crate) trait Side {
 
     /// Runs a statement that is used once.
     fn define(&mut self, sql: &str) -> Result<()>;
+
+    /// What stands around the writes of a first fill: a list of a million writes is none of ours.
+    fn fill(&self) -> Option<[&'static str; 2]> {
+        None
+    }
 }
 
 /// Our executor on a store of its own.
@@ -102,6 +107,10 @@ impl Native {
 impl Side for Native {
     fn storage(&self) -> &'static str {
         self.storage
+    }
+
+    fn fill(&self) -> Option<[&'static str; 2]> {
+        Some(["BEGIN", "COMMIT"])
     }
 
     fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<u64> {

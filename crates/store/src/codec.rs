@@ -217,10 +217,13 @@ impl PayloadShape {
     pub fn stored<'a>(&self, payload: &'a [u8], place: usize) -> Result<Option<ValueRef<'a>>, CorruptRow> {
         let Parts { descriptors, mut data } = self.parts(payload)?;
         let Some(&wanted) = descriptors.get(place) else { return Ok(None) };
-        let before = data_order(descriptors.len(), self.value).take_while(|&position| position != place);
-        for position in before {
-            let (_, rest) = split_data(descriptors[position], data)?;
-            data = rest;
+        // The value's data lie behind those of all others.
+        let last = self.value.filter(|&value| value < descriptors.len());
+        let before = if last == Some(place) { descriptors.len() } else { place };
+        for (position, &descriptor) in descriptors[..before].iter().enumerate() {
+            if Some(position) != last {
+                (_, data) = split_data(descriptor, data)?;
+            }
         }
         let (found, _) = split_data(wanted, data)?;
         decode(wanted, found).map(Some)
