@@ -108,12 +108,15 @@ pub(crate) struct Setup {
     pub(crate) threads: usize,
     /// A memcached listens on its Unix socket, and then on nothing else.
     pub(crate) unix: bool,
+    /// Where the arena of a server of ours lies, if not in shared memory's usual place.
+    pub(crate) arena_folder: Option<PathBuf>,
 }
 
 impl Setup {
     /// A memory limit, the rest as every experiment has it.
     pub(crate) fn new(memory_mib: u64, cores: Cores) -> Self {
-        Self { memory_mib, extra: Vec::new(), cores, sql_door: false, threads: 1, unix: false }
+        let arena_folder = None;
+        Self { memory_mib, extra: Vec::new(), cores, sql_door: false, threads: 1, unix: false, arena_folder }
     }
 }
 
@@ -166,7 +169,8 @@ impl Server {
         let port = Address::free_port()?;
         let directory = private_directory(kind.label(), port.port())?;
         let socket = directory.join("socket");
-        let arena = arena_directory(&directory).join(format!("sqlcached-bench-{}.arena", port.port()));
+        let folder = setup.arena_folder.clone().unwrap_or_else(|| arena_directory(&directory));
+        let arena = folder.join(format!("sqlcached-bench-{}.arena", port.port()));
         let sql = match kind {
             Kind::Sqlcached { .. } if setup.sql_door => Some(Address::free_port()?),
             Kind::PostgreSql => Some(port),

@@ -112,8 +112,9 @@ fn reads(
 }
 
 /// One row that is read again and again.
-pub(super) fn hot(kind: &Kind, bytes: usize, extent: Extent, report: &mut Report) -> Result<()> {
-    let (mut ours, lmdb) = (Ours::start(kind, 1, bytes)?, Lmdb::fill(1, bytes)?);
+pub(super) fn hot(kind: &Kind, bytes: usize, extent: Extent<'_>, report: &mut Report) -> Result<()> {
+    let (mut ours, lmdb) =
+        (Ours::start(kind, extent.folder, 1, bytes)?, Lmdb::fill(extent.folder, 1, bytes)?);
     let (mut bound, mut memcached) = (Bound::fill(1, bytes), Memcached::start(1, bytes)?);
     let mut line = Line::new(format!("Reads of one row of {bytes} B"), "ns", report);
     let (mut lmdb, mut out) = (lmdb.reader(), Vec::new());
@@ -130,10 +131,11 @@ pub(super) fn random(
     kind: &Kind,
     rows: u64,
     bytes: usize,
-    extent: Extent,
+    extent: Extent<'_>,
     report: &mut Report,
 ) -> Result<()> {
-    let (mut ours, lmdb) = (Ours::start(kind, rows, bytes)?, Lmdb::fill(rows, bytes)?);
+    let (mut ours, lmdb) =
+        (Ours::start(kind, extent.folder, rows, bytes)?, Lmdb::fill(extent.folder, rows, bytes)?);
     let mut bound = Bound::fill(rows, bytes);
     let name = format!("Reads of {rows} rows of {bytes} B at random");
     let mut line = Line::new(name, "ns", report);
@@ -151,9 +153,12 @@ pub(super) fn random(
 }
 
 /// Rows of 1 KiB replaced at random places: one at a time, and many in a pipeline or transaction.
-pub(super) fn writes(kind: &Kind, extent: Extent, report: &mut Report) -> Result<()> {
+pub(super) fn writes(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
     let bytes = 1 << 10;
-    let (mut ours, lmdb) = (Ours::start(kind, WRITTEN_ROWS, bytes)?, Lmdb::fill(WRITTEN_ROWS, bytes)?);
+    let (mut ours, lmdb) = (
+        Ours::start(kind, extent.folder, WRITTEN_ROWS, bytes)?,
+        Lmdb::fill(extent.folder, WRITTEN_ROWS, bytes)?,
+    );
     let mut memcached = Memcached::start(WRITTEN_ROWS, bytes)?;
     let (mut lmdb, mut random, value) = (lmdb.reader(), fastrand::Rng::with_seed(0x5eed), value(bytes));
     for together in [1, WRITES_TOGETHER] {
@@ -174,9 +179,9 @@ pub(super) fn writes(kind: &Kind, extent: Extent, report: &mut Report) -> Result
 }
 
 /// A row that is read while another thread writes as fast as the daemon takes it: other rows, and this one too.
-pub(super) fn beside_a_writer(kind: &Kind, extent: Extent, report: &mut Report) -> Result<()> {
+pub(super) fn beside_a_writer(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
     const ROWS: u64 = 10_000;
-    let mut ours = Ours::start(kind, ROWS, 1_000)?;
+    let mut ours = Ours::start(kind, extent.folder, ROWS, 1_000)?;
     let mut writing = Ours::at(ours.client.socket())?;
     let mut line = Line::new("Reads of one row of 1,000 B beside a writer".into(), "ns", report);
     let (pause, end) = (AtomicBool::new(true), AtomicBool::new(false));

@@ -9,12 +9,15 @@ mod lines;
 mod processes;
 mod readers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Result;
 use crate::machine::{self, Noise};
 use crate::report::Report;
 use crate::server::Kind;
+
+/// Where Linux has its shared memory.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What `shared` is told.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,6 +31,10 @@ pub(crate) struct Options {
     /// How many rows of 1 KiB.
     #[arg(long, default_value_t = 1 << 20)]
     large_rows: u64,
+    /// Where the rows lie, of ours and of LMDB: a file system in memory. On one mounted with `huge=always` their pages
+    /// are of 2 MiB.
+    #[arg(long, default_value = SHARED_MEMORY, value_name = "DIR")]
+    memory_folder: PathBuf,
     /// Slices of each measurement; the median counts.
     #[arg(long, default_value_t = 9)]
     slices: usize,
@@ -41,7 +48,9 @@ pub(crate) struct Options {
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct Extent<'a> {
+    /// Where the rows lie.
+    pub(crate) folder: &'a Path,
     /// Rows of 100 bytes.
     pub(crate) rows: u64,
     /// Rows of 1 KiB.
@@ -60,17 +69,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let program = options.program.as_ref().map(|path| path.display().to_string());
     let kind = crate::builds(&program.into_iter().collect::<Vec<_>>()).remove(0);
     let Options { rows, large_rows, slices, .. } = *options;
+    let folder = &options.memory_folder;
     let mut report = Report::new("shared");
-    report.say(&format!("# Shared memory\n\nMachine: {}.\n", machine::describe()));
+    report.say(&format!(
+        "# Shared memory\n\nMachine: {}; rows in {}.\n",
+        machine::describe(),
+        folder.display()
+    ));
     let noise = Noise::sample();
-    measure(&kind, Extent { rows, large_rows, slices: slices.max(1), processes: 4 }, &mut report)?;
+    measure(&kind, Extent { folder, rows, large_rows, slices: slices.max(1), processes: 4 }, &mut report)?;
     report.say(&format!("\nNoise: {}.", noise.since()));
     println!("written: {}", report.write(&options.results)?.display());
     Ok(())
 }
 
 /// All lines of one build of ours and its peers.
-pub(crate) fn measure(kind: &Kind, extent: Extent, report: &mut Report) -> Result<()> {
+pub(crate) fn measure(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
     report.say(&format!(
         "Medians of {} slices, quartiles in brackets: ns of processor time of the reading thread; over a socket, and of \
          writes, wall time. The bound: a hash table of this process, the key compared, the value copied. LMDB: a \

@@ -78,8 +78,8 @@ fn readers(peer: &str, count: usize) -> Result<Reads> {
 }
 
 /// One, two, four processes, as many as are asked for.
-pub(super) fn sweep(kind: &Kind, extent: Extent, report: &mut Report) -> Result<()> {
-    let (ours, lmdb) = (Ours::start(kind, 1, BYTES)?, Lmdb::fill(1, BYTES)?);
+pub(super) fn sweep(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
+    let (ours, lmdb) = (Ours::start(kind, extent.folder, 1, BYTES)?, Lmdb::fill(extent.folder, 1, BYTES)?);
     let memcached = Memcached::start(1, BYTES)?;
     let at = |name: &str, path: PathBuf| format!("{name}:{}", path.display());
     let peers = [

@@ -63,10 +63,12 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    /// A daemon with this many rows.
-    pub(super) fn start(kind: &Kind, rows: u64, bytes: usize) -> Result<Self> {
+    /// A daemon with this many rows, its memory in a folder.
+    pub(super) fn start(kind: &Kind, folder: &Path, rows: u64, bytes: usize) -> Result<Self> {
         let memory_mib = ((rows * (bytes as u64 + 100)) >> 20) * 3 / 2 + 256;
-        let server = Server::start(kind, &Setup::new(memory_mib, Cores::choose()))?;
+        let arena_folder = Some(folder.to_owned());
+        let setup = Setup { arena_folder, ..Setup::new(memory_mib, Cores::choose()) };
+        let server = Server::start(kind, &setup)?;
         let client = Client::connect(&ClientOptions::new(server.nearest().to_string()))?;
         client.sql("ALTER TABLE memcached SET (shared_memory = on)", &[])?;
         let table = shared_table(&client)?;
@@ -130,9 +132,9 @@ pub(super) struct Lmdb {
 }
 
 impl Lmdb {
-    /// A file with this many rows, in the file system that our shared memory lies in.
-    pub(super) fn fill(rows: u64, bytes: usize) -> Result<Self> {
-        let directory = PathBuf::from(format!("/dev/shm/sqlcached-bench-lmdb-{}", std::process::id()));
+    /// A file with this many rows, in the folder that our shared memory lies in.
+    pub(super) fn fill(folder: &Path, rows: u64, bytes: usize) -> Result<Self> {
+        let directory = folder.join(format!("sqlcached-bench-lmdb-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
         let map_bytes = usize::try_from(rows).unwrap_or(usize::MAX / 4096) * (bytes + 200) * 4 + (256 << 20);
         let lmdb = Self::open(directory, map_bytes, true)?;

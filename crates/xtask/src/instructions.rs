@@ -13,6 +13,9 @@ use crate::metadata::{cargo, root};
 
 /// The numbers that hold.
 const FILE: &str = "crates/server/instructions.txt";
+/// The examples that run requests, by their packages, and the requests.
+const PROGRAMS: [(&str, &str, &[&str]); 2] =
+    [("server", "instructions", &["get", "set"]), ("store", "shared_reads", &["shared"])];
 /// Requests of the short run, and of the long one.
 const RUNS: [u64; 2] = [2_000, 8_000];
 /// So many per cent above its number fails.
@@ -27,10 +30,12 @@ pub(crate) fn check() -> Outcome {
         let why = "valgrind is not installed; make tools does it".to_owned();
         return Outcome { passed: 0, failures: Vec::new(), skipped: vec![why] };
     }
-    let built =
-        cargo().args(["build", "--quiet", "--locked", "-p", "server", "--example", "instructions"]).status();
-    if !built.is_ok_and(|status| status.success()) {
-        return Outcome::broken("crates/server/examples/instructions.rs does not build".to_owned());
+    for (package, example, _) in PROGRAMS {
+        let built =
+            cargo().args(["build", "--quiet", "--locked", "-p", package, "--example", example]).status();
+        if !built.is_ok_and(|status| status.success()) {
+            return Outcome::broken(format!("crates/{package}/examples/{example}.rs does not build"));
+        }
     }
     let numbers = fs::read_to_string(root().join(FILE)).unwrap_or_default();
     let lines = numbers.lines().filter(|line| !line.starts_with('#'));
@@ -60,7 +65,9 @@ fn compare(verb: &str, number: &str) -> Result<(), String> {
 
 /// Instructions of a whole run.
 fn collected(verb: &str, requests: u64) -> Result<u64, String> {
-    let program = root().join("target/debug/examples/instructions");
+    let runs = PROGRAMS.iter().find(|(_, _, verbs)| verbs.contains(&verb));
+    let (_, example, _) = runs.ok_or_else(|| format!("{FILE}: nothing runs '{verb}'"))?;
+    let program = root().join("target/debug/examples").join(example);
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
     valgrind.env("GLIBC_TUNABLES", PLAIN_PROCESSOR);
