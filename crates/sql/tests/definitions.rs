@@ -246,6 +246,24 @@ fn indexes_of_expressions_and_of_some_rows() {
     assert_eq!(db.query("SELECT count(*) FROM t WHERE n = 3 AND gone = 0"), "4");
 }
 
+/// What the index adds to the view's condition once ran into the next word. The view was made all the same, and no view
+/// could be read from then on.
+#[test]
+fn a_view_whose_condition_an_index_of_some_rows_serves_is_read() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (a INT PRIMARY KEY, b TEXT);
+         CREATE INDEX t_b ON t (b) WHERE b IS NOT NULL;
+         INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'x');
+         CREATE VIEW u AS SELECT a FROM t;
+         CREATE VIEW v AS SELECT a, count(*) OVER w FROM t WHERE b = 'x' WINDOW w AS (ORDER BY a);
+         CREATE VIEW w AS SELECT a FROM t WHERE b = 'x'GROUP BY a",
+    );
+    assert_eq!(db.query("SELECT * FROM v ORDER BY a"), "1,1;3,2");
+    assert_eq!(db.query("SELECT * FROM w ORDER BY a"), "1;3");
+    assert_eq!(db.query("SELECT count(*) FROM u"), "3");
+}
+
 #[test]
 fn views_are_seen_by_every_connection() {
     let mut db = Db::new();

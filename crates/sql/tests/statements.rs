@@ -162,6 +162,7 @@ fn indexes_of_expressions_are_found_in_every_spelling() {
         ("UPDATE t AS s SET n = n WHERE lower(s.kind) = 'b'", "t_lower"),
         ("SELECT k FROM t WHERE kind = 'a' AND n = 2 AND at > 'x'", "t_open"),
         ("SELECT k FROM t WHERE n = 2 AND (at IS NOT NULL AND 'a' = kind)", "t_open"),
+        ("SELECT k FROM t WHERE n = 2 AND at IS NOT NULL AND kind = 'a'ORDER BY k", "t_open"),
         ("SELECT s.k FROM u, t s WHERE s.kind == 'a' AND s.at LIKE 'y%' AND s.n = u.m", "t_open"),
         (
             "SELECT s.k FROM u LEFT JOIN t s ON s.kind = 'a' AND s.at BETWEEN 'a' AND 'z' AND s.n = u.m",
