@@ -257,8 +257,10 @@ fn a_view_whose_condition_an_index_of_some_rows_serves_is_read() {
          INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'x');
          CREATE VIEW u AS SELECT a FROM t;
          CREATE VIEW v AS SELECT a, count(*) OVER w FROM t WHERE b = 'x' WINDOW w AS (ORDER BY a);
-         CREATE VIEW w AS SELECT a FROM t WHERE b = 'x'GROUP BY a",
+         CREATE VIEW w AS SELECT a FROM t WHERE b = 'x'GROUP BY a;
+         CREATE VIEW z AS SELECT a, count(*) OVER (w) FROM t WHERE b IN () AND b IS x'ff00' WINDOW w AS (PARTITION BY a)",
     );
+    assert_eq!(db.query("SELECT * FROM z"), "");
     assert_eq!(db.query("SELECT * FROM v ORDER BY a"), "1,1;3,2");
     assert_eq!(db.query("SELECT * FROM w ORDER BY a"), "1;3");
     assert_eq!(db.query("SELECT count(*) FROM u"), "3");

@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
                 .all(|wanted| given.iter().any(|given| self.implies(given, wanted)))
             {
                 edits.push(Edit::insert(first.from, "("));
-                edits.push(Edit::insert(last.to, format!(") AND {} = 1 ", self.column(column))));
+                edits.push(Edit::insert(last.to, format!(") AND ({} = 1)", self.column(column))));
             }
         }
     }
