@@ -355,8 +355,10 @@ impl Drop for Server {
         self.stop();
         // What cannot be removed lies in the folder for temporary files.
         if let Some(arena) = self.arena.take() {
-            let _ = fs::remove_file(store::shared_path_beside(&arena));
-            let _ = fs::remove_file(arena);
+            let shared = store::shared_path_beside(&arena);
+            for file in [store::hits_path(&shared), shared, arena] {
+                let _ = fs::remove_file(file);
+            }
         }
         if let Some(directory) = self.directory.take() {
             let _ = fs::remove_dir_all(directory);

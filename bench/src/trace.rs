@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Context, Failure, Result};
 
-/// Where the trace of the demo lies beside this project, if at all.
+/// Where traces lie beside this project, if at all.
+pub(crate) const SIBLINGS: &str = "../shared/traces";
+/// The demo's among them.
 const SIBLING: &str = "../shared/traces/orm-busy.be32.zst";
 
 /// Accesses in the generated trace.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use hashbrown::HashSet;
 
+use crate::address::Address;
 use crate::client::{Client, Reply};
-use crate::failure::{Context, Result};
+use crate::failure::{Context, Failure, Result};
 use crate::load::value;
 use crate::plot::{Axis, Chart, Series};
 use crate::policy::{self, Lru};
@@ -15,7 +16,7 @@ use crate::protocol::Protocol;
 use crate::report::{Figure, Report};
 use crate::server::{Kind, Server, Setup};
 use crate::summary::{Summary, thousands};
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 
 use super::lab::{self, Lab, start_each};
 
@@ -38,13 +39,33 @@ const REFERENCE: &str = "LRU, simulated, values alone";
 pub(super) fn run(lab: &Lab, report: &mut Report) -> Result<()> {
     let traces = match &lab.traces {
         Some(folder) => traces_of(folder)?,
+        None if Path::new(trace::SIBLINGS).is_dir() => traces_of(Path::new(trace::SIBLINGS))?,
         None => vec![Trace::find(None)?],
     };
-    for mut trace in traces {
+    let limit = lab.running().map(limit_mib).transpose()?;
+    let replayed = traces.into_iter().try_for_each(|mut trace| {
         trace.keys.truncate(lab.effort.of(100_000, 1_000_000, usize::MAX));
-        replay_trace(lab, &trace, report)?;
+        replay_trace(lab, &trace, report)
+    });
+    if let (Some(address), Some(limit)) = (lab.running(), limit) {
+        resize(address, limit)?;
     }
-    Ok(())
+    replayed
+}
+
+/// The memory limit of a server that runs already.
+fn limit_mib(address: &Address) -> Result<u64> {
+    let limit = Client::connect(address)?.stat("limit_maxbytes")?;
+    Ok(limit.ok_or_else(|| Failure::new("the server does not say its memory limit"))? >> 20)
+}
+
+/// Gives a server that runs already another memory limit, and empties it.
+fn resize(address: &Address, memory_mib: u64) -> Result<()> {
+    let mut client = Client::connect(address)?;
+    client.out.extend_from_slice(format!("flush_all\r\ncache_memlimit {memory_mib}\r\n").as_bytes());
+    client.send()?;
+    client.expect(b"OK")?;
+    client.expect(b"OK")
 }
 
 /// The folder's traces by name.
@@ -74,6 +95,9 @@ fn replay_trace(lab: &Lab, trace: &Trace, report: &mut Report) -> Result<()> {
     let mut rows = Vec::new();
     for &memory_mib in lab.effort.of(&FEW_MEMORY_MIB[..], &MEMORY_MIB, &MEMORY_MIB) {
         let mut ratios = Vec::new();
+        if let Some(address) = lab.running() {
+            resize(address, u64::from(memory_mib))?;
+        }
         for server in start(lab, memory_mib, report) {
             ratios.push((server.label.clone(), replay(&server, trace, &value)?));
             report.progress(&format!("{name}, {memory_mib} MiB: {}", server.label));
@@ -113,7 +137,7 @@ fn push(series: &mut Vec<Series>, label: String, point: (f64, Summary)) {
     }
 }
 
-/// Every cache with this memory limit.
+/// Every cache, empty, with this memory limit.
 fn start(lab: &Lab, memory_mib: u32, report: &mut Report) -> Vec<Server> {
     let setup = lab.setup(u64::from(memory_mib));
     let mut servers = start_each(&[Kind::Memcached], &setup, report);

@@ -77,6 +77,16 @@ impl Lab {
         peers.into_iter().chain(self.ours.iter().cloned()).collect()
     }
 
+    /// Our builds.
+    pub(super) fn ours(&self) -> &[Kind] {
+        &self.ours
+    }
+
+    /// Where the server of ours listens that runs already.
+    pub(super) fn running(&self) -> Option<&Address> {
+        self.running.as_ref().map(|(address, _)| address)
+    }
+
     /// A setup with our PostgreSQL door open.
     pub(super) fn setup(&self, memory_mib: u64) -> Setup {
         Setup { sql_door: true, ..Setup::new(memory_mib, self.cores) }

@@ -44,13 +44,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "[LABEL=]PATH")]
     sqlcached: Vec<String>,
     /// A server of ours that runs already (HOST:PORT or a Unix socket), in place of one started here. It loses its rows
-    /// and its tables named fragments, parts and points.
+    /// and its tables named fragments, parts and points; experiment 4 needs its Unix socket and puts its built-in table
+    /// into shared memory, 7 changes its memory limit meanwhile.
     #[arg(long, value_name = "ADDRESS")]
     server: Option<Address>,
     /// Where that server speaks PostgreSQL's protocol.
     #[arg(long, value_name = "ADDRESS", requires = "server")]
     sql_server: Option<Address>,
-    /// A folder with traces (*.be32, *.be64, also as *.zst) for the hit ratios. Without one: the demo's trace.
+    /// A folder with traces (*.be32, *.be64, also as *.zst) for the hit ratios. Without one: those of
+    /// ../shared/traces, else the demo's trace.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// Let the scheduler place server and load.

@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::server::{Kind, Server, Setup};
 
 use super::faces::{Face, Point, Sweep, faces, measure};
-use super::lab::Lab;
+use super::lab::{Lab, start_each};
 
 /// Threads of a server.
 const THREADS: [u32; 3] = [1, 2, 4];
@@ -39,6 +39,9 @@ pub(super) fn run(lab: &Lab, report: &mut Report) -> Result<()> {
         "\nReads of {VALUE_BYTES} B by 16 B keys over TCP, all hits. Where nothing else is said: one server thread, \
          {USUAL_CONNECTIONS} clients, {USUAL_ROWS} rows, one request each at a time."
     ));
+    if lab.running().is_some() {
+        report.say("\nThe server that runs already has as many threads as it was started with: it sits out the first part.");
+    }
     // Threads need all cores; what a server inherits, the load has too.
     Cores::release()?;
     threads(lab, report)?;
@@ -75,7 +78,8 @@ fn threads(lab: &Lab, report: &mut Report) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     for threads in THREADS.into_iter().filter(|&threads| size(threads) <= cores) {
         let setup = Setup { threads: size(threads), cores: Cores::free(), ..lab.setup(MEMORY_MIB) };
-        let servers: Vec<Server> = lab.start_all(&[Kind::Memcached], &setup, report);
+        let kinds: Vec<Kind> = [Kind::Memcached].into_iter().chain(lab.ours().iter().cloned()).collect();
+        let servers: Vec<Server> = start_each(&kinds, &setup, report);
         let mut faces = by_memcached(&faces(&servers));
         let workload = workload(USUAL_ROWS);
         for face in &faces {

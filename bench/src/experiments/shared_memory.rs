@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use crate::address::Address;
 use crate::failure::Result;
 use crate::report::Report;
-use crate::server::Kind;
-use crate::shared::{self, Extent};
+use crate::shared::{self, Candidate, Extent};
 
 use super::lab::Lab;
 
@@ -14,17 +14,22 @@ const ROWS: u64 = 1_000_000;
 /// The same of a quick run.
 const FEW_ROWS: u64 = 100_000;
 
-/// Measures each of our builds beside the peers.
+/// Measures our builds, or the server that runs already, beside the peers.
 pub(super) fn run(lab: &Lab, report: &mut Report) -> Result<()> {
+    let mut candidates: Vec<Candidate> = lab.ours().iter().cloned().map(Candidate::Build).collect();
+    match lab.running() {
+        Some(address @ Address::Unix(_)) => candidates.push(Candidate::Running(address.clone())),
+        Some(address) => {
+            report.say(&format!(
+                "\nSkipped: {address} is no Unix socket, and shared memory is reached by one."
+            ));
+            return Ok(());
+        }
+        None => {}
+    }
     let rows = lab.effort.of(FEW_ROWS, ROWS, ROWS);
     let processes = lab.effort.of(2, 4, 8);
     let folder = Path::new(shared::SHARED_MEMORY);
     let extent = Extent { folder, rows, large_rows: rows, slices: lab.repetitions, processes };
-    for kind in lab.kinds() {
-        if let Kind::Sqlcached { label, .. } = &kind {
-            report.say(&format!("\n### {label}\n"));
-            shared::measure(&kind, extent, report)?;
-        }
-    }
-    Ok(())
+    shared::measure(&candidates, extent, report)
 }

@@ -8,11 +8,10 @@ use crate::failure::{Failure, Result};
 use crate::load::value;
 use crate::plot::Bars;
 use crate::report::{Figure, Report};
-use crate::server::Kind;
 use crate::summary::{Summary, digits};
 
-use super::Extent;
 use super::readers::{Bound, Lmdb, Memcached, Ours, Peer, TOGETHER};
+use super::{Candidate, Extent};
 
 /// Reads of a slice of a row that stays in the processor's caches.
 const HOT_SLICE: u64 = 500_000;
@@ -26,6 +25,9 @@ const WRITE_SLICE: u64 = 10_000;
 const WRITTEN_ROWS: u64 = 100_000;
 /// Writes of a pipeline, or of a transaction.
 const WRITES_TOGETHER: u64 = 100;
+/// Rows of a table that is written while one of them is read, and bytes of each.
+const BUSY_ROWS: u64 = 10_000;
+const BUSY_BYTES: usize = 1_000;
 
 /// What every peer showed on one line, the first of them ours.
 struct Line<'r> {
@@ -92,15 +94,25 @@ fn wall(slice: u64, mut act: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok((clock::now_ns() - began) as f64 / slice as f64)
 }
 
+/// Ours, then the others.
+fn in_turn<'p>(
+    ours: &'p mut [Ours],
+    others: &'p mut [&mut dyn Peer],
+) -> impl Iterator<Item = &'p mut dyn Peer> {
+    let ours = ours.iter_mut().map(|ours| ours as &mut dyn Peer);
+    ours.chain(others.iter_mut().map(|other| &mut **other as &mut dyn Peer))
+}
+
 /// A slice of reads by each peer in turn.
 fn reads(
     line: &mut Line<'_>,
-    peers: &mut [&mut dyn Peer],
+    ours: &mut [Ours],
+    others: &mut [&mut dyn Peer],
     slice: u64,
     mut next: impl FnMut() -> u64,
 ) -> Result<()> {
     let mut out = Vec::new();
-    for peer in peers {
+    for peer in in_turn(ours, others) {
         let figure = if peer.is_remote() {
             wall(REMOTE_SLICE.min(slice), || peer.read(next(), &mut out))?
         } else {
@@ -112,51 +124,55 @@ fn reads(
 }
 
 /// One row that is read again and again.
-pub(super) fn hot(kind: &Kind, bytes: usize, extent: Extent<'_>, report: &mut Report) -> Result<()> {
-    let (mut ours, lmdb) =
-        (Ours::start(kind, extent.folder, 1, bytes)?, Lmdb::fill(extent.folder, 1, bytes)?);
+pub(super) fn hot(of: &[Candidate], bytes: usize, extent: Extent<'_>, report: &mut Report) -> Result<()> {
+    let (mut ours, lmdb) = (Ours::each(of, extent.folder, 1, bytes)?, Lmdb::fill(extent.folder, 1, bytes)?);
     let (mut bound, mut memcached) = (Bound::fill(1, bytes), Memcached::start(1, bytes)?);
     let mut line = Line::new(format!("Reads of one row of {bytes} B"), "ns", report);
     let (mut lmdb, mut out) = (lmdb.reader(), Vec::new());
     for _ in 0..extent.slices {
-        reads(&mut line, &mut [&mut ours, &mut lmdb, &mut bound, &mut memcached], HOT_SLICE, || 0)?;
-        let label = format!("{}, wall time", ours.label());
-        line.push(label, wall(HOT_SLICE, || ours.read(0, &mut out))?);
+        let others: &mut [&mut dyn Peer] = &mut [&mut lmdb, &mut bound, &mut memcached];
+        reads(&mut line, &mut ours, others, HOT_SLICE, || 0)?;
+        for ours in &mut ours {
+            let label = format!("{}, wall time", ours.label());
+            line.push(label, wall(HOT_SLICE, || ours.read(0, &mut out))?);
+        }
     }
     line.end(&format!("shared-hot-{bytes}"))
 }
 
 /// Many rows, one after the other at random and several together.
 pub(super) fn random(
-    kind: &Kind,
+    of: &[Candidate],
     rows: u64,
     bytes: usize,
     extent: Extent<'_>,
     report: &mut Report,
 ) -> Result<()> {
     let (mut ours, lmdb) =
-        (Ours::start(kind, extent.folder, rows, bytes)?, Lmdb::fill(extent.folder, rows, bytes)?);
+        (Ours::each(of, extent.folder, rows, bytes)?, Lmdb::fill(extent.folder, rows, bytes)?);
     let mut bound = Bound::fill(rows, bytes);
     let name = format!("Reads of {rows} rows of {bytes} B at random");
     let mut line = Line::new(name, "ns", report);
     let (mut lmdb, mut random, mut seen) = (lmdb.reader(), fastrand::Rng::with_seed(0x5eed), 0);
     for _ in 0..extent.slices {
-        let peers: &mut [&mut dyn Peer] = &mut [&mut ours, &mut lmdb, &mut bound];
-        reads(&mut line, peers, RANDOM_SLICE, || random.u64(..rows))?;
-        let together = cpu(RANDOM_SLICE / TOGETHER as u64, || {
-            let indexes = std::array::from_fn(|_| random.u64(..rows));
-            ours.read_together(&indexes, &mut seen)
-        })?;
-        line.push(format!("{}, {TOGETHER} together, each", ours.label()), together / TOGETHER as f64);
+        let others: &mut [&mut dyn Peer] = &mut [&mut lmdb, &mut bound];
+        reads(&mut line, &mut ours, others, RANDOM_SLICE, || random.u64(..rows))?;
+        for ours in &ours {
+            let together = cpu(RANDOM_SLICE / TOGETHER as u64, || {
+                let indexes = std::array::from_fn(|_| random.u64(..rows));
+                ours.read_together(&indexes, &mut seen)
+            })?;
+            line.push(format!("{}, {TOGETHER} together, each", ours.label()), together / TOGETHER as f64);
+        }
     }
     line.end(&format!("shared-random-{bytes}"))
 }
 
 /// Rows of 1 KiB replaced at random places: one at a time, and many in a pipeline or transaction.
-pub(super) fn writes(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
+pub(super) fn writes(of: &[Candidate], extent: Extent<'_>, report: &mut Report) -> Result<()> {
     let bytes = 1 << 10;
     let (mut ours, lmdb) = (
-        Ours::start(kind, extent.folder, WRITTEN_ROWS, bytes)?,
+        Ours::each(of, extent.folder, WRITTEN_ROWS, bytes)?,
         Lmdb::fill(extent.folder, WRITTEN_ROWS, bytes)?,
     );
     let mut memcached = Memcached::start(WRITTEN_ROWS, bytes)?;
@@ -165,8 +181,7 @@ pub(super) fn writes(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Re
         let name = format!("Writes of 1 KiB, {together} together, wall time of each");
         let mut line = Line::new(name, "ns", report);
         for _ in 0..extent.slices {
-            let peers: [&mut dyn Peer; 3] = [&mut ours, &mut lmdb, &mut memcached];
-            for peer in peers {
+            for peer in in_turn(&mut ours, &mut [&mut lmdb, &mut memcached]) {
                 let batch = wall(WRITE_SLICE / together, || {
                     peer.write(random.u64(..WRITTEN_ROWS - together), together, &value)
                 })?;
@@ -179,39 +194,36 @@ pub(super) fn writes(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Re
 }
 
 /// A row that is read while another thread writes as fast as the daemon takes it: other rows, and this one too.
-pub(super) fn beside_a_writer(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
-    const ROWS: u64 = 10_000;
-    let mut ours = Ours::start(kind, extent.folder, ROWS, 1_000)?;
-    let mut writing = Ours::at(ours.client.socket())?;
-    let mut line = Line::new("Reads of one row of 1,000 B beside a writer".into(), "ns", report);
-    let (pause, end) = (AtomicBool::new(true), AtomicBool::new(false));
+pub(super) fn beside_a_writer(of: &[Candidate], extent: Extent<'_>, report: &mut Report) -> Result<()> {
+    let mut ours = Ours::each(of, extent.folder, BUSY_ROWS, BUSY_BYTES)?;
+    let mut line = Line::new(format!("Reads of one row of {BUSY_BYTES} B beside a writer"), "ns", report);
+    let mut out = Vec::new();
+    for _ in 0..extent.slices {
+        for ours in &mut ours {
+            let label = ours.label();
+            line.push(format!("{label}, nobody writes"), cpu(HOT_SLICE, || ours.read(0, &mut out))?);
+            line.push(format!("{label}, a writer at full speed"), read_beside_a_writer(ours)?);
+        }
+    }
+    line.end("shared-beside-a-writer")
+}
+
+/// Processor time of a read of the first row while the daemon is written to.
+fn read_beside_a_writer(ours: &mut Ours) -> Result<f64> {
+    let (mut writing, end) = (Ours::at(ours.client.socket())?, AtomicBool::new(false));
     thread::scope(|scope| {
         let writer = scope.spawn(|| -> Result<()> {
-            let (mut random, value) = (fastrand::Rng::with_seed(7), value(1_000));
-            // Relaxed: a hint to begin and to stop.
+            let (mut random, value) = (fastrand::Rng::with_seed(7), value(BUSY_BYTES));
+            // Relaxed: a hint to stop.
             while !end.load(Ordering::Relaxed) {
-                if pause.load(Ordering::Relaxed) {
-                    thread::yield_now();
-                    continue;
-                }
-                writing.write(random.u64(..ROWS - WRITES_TOGETHER), WRITES_TOGETHER, &value)?;
+                writing.write(random.u64(..BUSY_ROWS - WRITES_TOGETHER), WRITES_TOGETHER, &value)?;
             }
             Ok(())
         });
         let mut out = Vec::new();
-        let mut slices = || -> Result<()> {
-            for _ in 0..extent.slices {
-                for (paused, label) in [(true, "nobody writes"), (false, "a writer at full speed")] {
-                    pause.store(paused, Ordering::Relaxed);
-                    line.push(label.into(), cpu(HOT_SLICE, || ours.read(0, &mut out))?);
-                }
-            }
-            Ok(())
-        };
-        let measured = slices();
+        let figure = cpu(HOT_SLICE, || ours.read(0, &mut out));
         end.store(true, Ordering::Relaxed);
         writer.join().map_err(|_| Failure::new("the writer panicked"))??;
-        measured
-    })?;
-    line.end("shared-beside-a-writer")
+        figure
+    })
 }

@@ -11,6 +11,7 @@ mod readers;
 
 use std::path::{Path, PathBuf};
 
+use crate::address::Address;
 use crate::failure::Result;
 use crate::machine::{self, Noise};
 use crate::report::Report;
@@ -46,6 +47,25 @@ pub(crate) struct Options {
     read_at: Option<String>,
 }
 
+/// A daemon of ours whose rows are read.
+#[derive(Clone, Debug)]
+pub(crate) enum Candidate {
+    /// Started here, anew for each line.
+    Build(Kind),
+    /// One that runs already, on a Unix socket. It loses its rows.
+    Running(Address),
+}
+
+impl Candidate {
+    /// What tables call it.
+    fn label(&self) -> &str {
+        match self {
+            Self::Build(kind) => kind.label(),
+            Self::Running(_) => "running",
+        }
+    }
+}
+
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent<'a> {
@@ -67,7 +87,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return processes::read_for_another(peer);
     }
     let program = options.program.as_ref().map(|path| path.display().to_string());
-    let kind = crate::builds(&program.into_iter().collect::<Vec<_>>()).remove(0);
+    let builds = crate::builds(&program.into_iter().collect::<Vec<_>>());
+    let candidates: Vec<Candidate> = builds.into_iter().map(Candidate::Build).collect();
     let Options { rows, large_rows, slices, .. } = *options;
     let folder = &options.memory_folder;
     let mut report = Report::new("shared");
@@ -77,25 +98,26 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         folder.display()
     ));
     let noise = Noise::sample();
-    measure(&kind, Extent { folder, rows, large_rows, slices: slices.max(1), processes: 4 }, &mut report)?;
+    let extent = Extent { folder, rows, large_rows, slices: slices.max(1), processes: 4 };
+    measure(&candidates, extent, &mut report)?;
     report.say(&format!("\nNoise: {}.", noise.since()));
     println!("written: {}", report.write(&options.results)?.display());
     Ok(())
 }
 
-/// All lines of one build of ours and its peers.
-pub(crate) fn measure(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
+/// All lines of our candidates and their peers, in turn.
+pub(crate) fn measure(ours: &[Candidate], extent: Extent<'_>, report: &mut Report) -> Result<()> {
     report.say(&format!(
         "Medians of {} slices, quartiles in brackets: ns of processor time of the reading thread; over a socket, and of \
          writes, wall time. The bound: a hash table of this process, the key compared, the value copied. LMDB: a \
          renewed transaction for each read, without syncing.",
         extent.slices
     ));
-    lines::hot(kind, 1_000, extent, report)?;
-    lines::hot(kind, 100, extent, report)?;
-    lines::random(kind, extent.rows, 100, extent, report)?;
-    lines::random(kind, extent.large_rows, 1 << 10, extent, report)?;
-    lines::writes(kind, extent, report)?;
-    lines::beside_a_writer(kind, extent, report)?;
-    processes::sweep(kind, extent, report)
+    lines::hot(ours, 1_000, extent, report)?;
+    lines::hot(ours, 100, extent, report)?;
+    lines::random(ours, extent.rows, 100, extent, report)?;
+    lines::random(ours, extent.large_rows, 1 << 10, extent, report)?;
+    lines::writes(ours, extent, report)?;
+    lines::beside_a_writer(ours, extent, report)?;
+    processes::sweep(ours, extent, report)
 }

@@ -9,11 +9,10 @@ use crate::cores::Cores;
 use crate::failure::{Context, Failure, Result};
 use crate::plot::{Axis, Chart, Series};
 use crate::report::{Figure, Report};
-use crate::server::Kind;
 use crate::summary::{Summary, digits, thousands};
 
-use super::Extent;
 use super::readers::{Lmdb, Memcached, Ours, Peer};
+use super::{Candidate, Extent};
 
 /// How long a process reads.
 const SLICE: Duration = Duration::from_millis(500);
@@ -78,15 +77,14 @@ fn readers(peer: &str, count: usize) -> Result<Reads> {
 }
 
 /// One, two, four processes, as many as are asked for.
-pub(super) fn sweep(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Result<()> {
-    let (ours, lmdb) = (Ours::start(kind, extent.folder, 1, BYTES)?, Lmdb::fill(extent.folder, 1, BYTES)?);
+pub(super) fn sweep(of: &[Candidate], extent: Extent<'_>, report: &mut Report) -> Result<()> {
+    let (ours, lmdb) = (Ours::each(of, extent.folder, 1, BYTES)?, Lmdb::fill(extent.folder, 1, BYTES)?);
     let memcached = Memcached::start(1, BYTES)?;
     let at = |name: &str, path: PathBuf| format!("{name}:{}", path.display());
-    let peers = [
-        (kind.label(), at("sqlcached", ours.client.socket().to_owned())),
-        ("LMDB", at("lmdb", lmdb.directory.clone())),
-        ("memcached, Unix socket", at("memcached", memcached.socket.clone())),
-    ];
+    let mut peers: Vec<(String, String)> =
+        ours.iter().map(|ours| (ours.label(), at("sqlcached", ours.client.socket().to_owned()))).collect();
+    peers.push(("LMDB".into(), at("lmdb", lmdb.directory.clone())));
+    peers.push(("memcached, Unix socket".into(), at("memcached", memcached.socket.clone())));
     report.progress("processes that read at once");
     let counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2))
         .take_while(|&n| n <= extent.processes)
@@ -105,7 +103,7 @@ pub(super) fn sweep(kind: &Kind, extent: Extent<'_>, report: &mut Report) -> Res
             }
         }
     }
-    let labels: Vec<&str> = peers.iter().map(|(label, _)| *label).collect();
+    let labels: Vec<&str> = peers.iter().map(|(label, _)| label.as_str()).collect();
     tell(&labels, &counts, &seen, report)
 }
 

@@ -17,6 +17,8 @@ use crate::failure::{Context, Failure, Result};
 use crate::load::{KEY_BYTES, key, value};
 use crate::server::{Kind, Server, Setup};
 
+use super::Candidate;
+
 /// Key space of these rows.
 const SPACE: u64 = 11;
 /// Rows of a pipeline, or of a transaction, while the rows are put there.
@@ -63,18 +65,47 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    /// A daemon with this many rows, its memory in a folder.
-    pub(super) fn start(kind: &Kind, folder: &Path, rows: u64, bytes: usize) -> Result<Self> {
+    /// Each candidate with this many rows, the memory of those that are started in a folder.
+    pub(super) fn each(of: &[Candidate], folder: &Path, rows: u64, bytes: usize) -> Result<Vec<Self>> {
+        let with_rows = |candidate: &Candidate| -> Result<Self> {
+            let mut ours = match candidate {
+                Candidate::Build(kind) => Self::start(kind, folder, rows, bytes)?,
+                Candidate::Running(address) => Self::emptied(address)?,
+            };
+            candidate.label().clone_into(&mut ours.label);
+            ours.fill(rows, bytes)?;
+            Ok(ours)
+        };
+        of.iter().map(with_rows).collect()
+    }
+
+    /// A daemon that has room for this many rows, its memory in a folder.
+    fn start(kind: &Kind, folder: &Path, rows: u64, bytes: usize) -> Result<Self> {
         let memory_mib = ((rows * (bytes as u64 + 100)) >> 20) * 3 / 2 + 256;
         let arena_folder = Some(folder.to_owned());
         let setup = Setup { arena_folder, ..Setup::new(memory_mib, Cores::choose()) };
         let server = Server::start(kind, &setup)?;
-        let client = Client::connect(&ClientOptions::new(server.nearest().to_string()))?;
-        client.sql("ALTER TABLE memcached SET (shared_memory = on)", &[])?;
-        let table = shared_table(&client)?;
-        let mut ours = Self { client, table, label: kind.label().to_owned(), _server: Some(server) };
-        ours.fill(rows, bytes)?;
+        let ours = Self::shared(server.nearest())?;
+        Ok(Self { _server: Some(server), ..ours })
+    }
+
+    /// A daemon that runs already, without the rows that it had.
+    fn emptied(address: &Address) -> Result<Self> {
+        let ours = Self::shared(address)?;
+        ours.client.sql("TRUNCATE memcached", &[])?;
         Ok(ours)
+    }
+
+    /// The daemon at a Unix socket, its built-in table put into shared memory.
+    fn shared(address: &Address) -> Result<Self> {
+        let Address::Unix(socket) = address else {
+            return Err(Failure::new(format!(
+                "{address} is no Unix socket, and only there rows can be shared"
+            )));
+        };
+        let client = Client::connect(&ClientOptions::new(socket))?;
+        client.sql("ALTER TABLE memcached SET (shared_memory = on)", &[])?;
+        Self::at(socket)
     }
 
     /// The daemon behind a socket.

@@ -76,7 +76,7 @@ pub use renew::{Freshness, Renewal};
 pub use row::RowBuf;
 pub use rules::{Judged, RuleFigures, RuleRun};
 pub use scan::{IndexScan, TableScan};
-pub use sharing::shared_path_beside;
+pub use sharing::{hits_path, shared_path_beside};
 pub use store::{Opened, Start, Store, StoreError, StoreOptions, StoreUsage};
 pub use table::{Table, TableStats};
 pub use view::View;

@@ -30,8 +30,8 @@ pub fn shared_path_beside(arena: &Path) -> PathBuf {
 /// What the name of the file of readers' hits has behind that of the shared file.
 const HITS: &str = ".hits";
 
-/// Where readers of a shared file tell of hits.
-pub(crate) fn hits_path(shared: &Path) -> PathBuf {
+/// Where readers of a shared file tell of hits: in a file beside it.
+pub fn hits_path(shared: &Path) -> PathBuf {
     let mut path = shared.as_os_str().to_owned();
     path.push(HITS);
     path.into()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use store::value::Value;
 use store::{
-    BUILT_IN, Clock, Expect, Expiry, Found, Freshness, ManualClock, Reader, RowBuf, Start, Store,
+    BUILT_IN, Clock, Expect, Expiry, Found, Freshness, ManualClock, Reader, RowBuf, Start, Store, hits_path,
     shared_path_beside,
 };
 
@@ -246,8 +246,7 @@ fn rows_that_only_readers_use_are_not_evicted_first() {
     let kept = used.iter().filter(|key| get(&store, &t, key.as_bytes()).is_some()).count();
     assert!(kept > 90, "{kept} of the 100 rows that are read stay");
     // A file that was cut short by who may write it is no advice, and no harm.
-    let mut hits = shared_path_beside(&files.file.0).into_os_string();
-    hits.push(".hits");
+    let hits = hits_path(&shared_path_beside(&files.file.0));
     std::fs::OpenOptions::new().write(true).open(&hits).unwrap().set_len(0).unwrap();
     store.tick();
     put(0);
