@@ -450,6 +450,10 @@ impl Arenas {
         self.private.reserved_bytes()
     }
 
+    pub fn limit_bytes(&self) -> u64 {
+        self.private.limit_bytes()
+    }
+
     pub fn free_bytes(&self) -> u64 {
         self.private.free_bytes()
     }

@@ -709,6 +709,11 @@ impl Arena {
         self.layout.reserve_bytes
     }
 
+    /// The most bytes that segments may take.
+    pub fn limit_bytes(&self) -> u64 {
+        self.segments.pool.lock().budget.limit() * UNIT_BYTES as u64
+    }
+
     /// Bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
         let pool = self.segments.pool.lock();

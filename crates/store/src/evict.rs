@@ -131,7 +131,8 @@ impl Store {
         size: SegmentSize,
     ) -> Result<SegmentId, WriteError> {
         let tag = SegmentTag { table: table.id(), queue, ttl_class: class, schema: table.def().schema };
-        let units = size.units();
+        let memory = table.state.limits.memory_max.load(Ordering::Relaxed).min(self.arena.limit_bytes());
+        let units = size.units(memory);
         let moving = EVICTING.get();
         if !moving && wastes(table) {
             self.reuse();

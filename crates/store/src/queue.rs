@@ -17,6 +17,11 @@ use crate::row::NEVER;
 const SMALL_ROW_BYTES: usize = arena::UNIT_BYTES / 8;
 /// Rows up to this size share runs of a block, unless they fill units of their own; larger ones get a run of their own.
 const LARGE_ROW_BYTES: usize = 256 << 10;
+/// A shared run has room for so many of the rows it is made for, where a block does: so its end loses an eighth at most.
+const ROWS_IN_A_RUN: usize = 8;
+/// The memory of a table has room for so many shared runs, if runs of [`ROWS_IN_A_RUN`] allow it: rows leave run by run,
+/// and the coarser the runs, the worse the choice of what leaves.
+const RUNS_IN_MEMORY: u64 = 128;
 /// Of a row, the part that may be lost at the end of a run of its own, for the row to have one where it could share: as
 /// much as rows between 128 and 256 KiB lose at the end of a shared run.
 const OWN_LOSS: usize = 10;
@@ -35,7 +40,7 @@ pub(crate) const QUEUES: usize = 2;
 /// How large a segment a row goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentSize {
-    /// The open segment of this many units.
+    /// The open segment, of this many units at least.
     Shared(u32),
     /// A run for this row alone.
     Own(u32),
@@ -50,14 +55,25 @@ impl SegmentSize {
         let units = bytes.div_ceil(arena::UNIT_BYTES);
         let fits = (units * arena::UNIT_BYTES - bytes) * OWN_LOSS <= bytes;
         if bytes <= LARGE_ROW_BYTES && !fits {
-            return Self::Shared(arena::BLOCK_UNITS);
+            let units = (bytes * ROWS_IN_A_RUN).div_ceil(arena::UNIT_BYTES).next_power_of_two();
+            return Self::Shared(
+                u32::try_from(units).map_or(arena::BLOCK_UNITS, |n| n.min(arena::BLOCK_UNITS)),
+            );
         }
         Self::Own(u32::try_from(units).unwrap_or(u32::MAX))
     }
 
-    pub(crate) fn units(self) -> u32 {
+    /// The units that are taken for it by a table that may have so many bytes.
+    pub(crate) fn units(self, memory_bytes: u64) -> u32 {
         match self {
-            Self::Shared(units) | Self::Own(units) => units,
+            Self::Shared(1) => 1,
+            Self::Shared(least) => {
+                let part = memory_bytes / RUNS_IN_MEMORY / arena::UNIT_BYTES as u64;
+                let part =
+                    u32::try_from(part).map_or(arena::BLOCK_UNITS, |part| part.min(arena::BLOCK_UNITS));
+                least.max(1 << part.max(1).ilog2())
+            }
+            Self::Own(units) => units,
         }
     }
 
@@ -247,12 +263,23 @@ mod tests {
     #[test]
     fn rows_find_their_size() {
         assert_eq!(SegmentSize::of(100), SegmentSize::Shared(1));
-        assert_eq!(SegmentSize::of(SMALL_ROW_BYTES + 1), SegmentSize::Shared(arena::BLOCK_UNITS));
-        assert_eq!(SegmentSize::of(1 << 20).units(), 16);
+        assert_eq!(SegmentSize::of(SMALL_ROW_BYTES + 1), SegmentSize::Shared(2));
+        assert_eq!(SegmentSize::of(33 << 10), SegmentSize::Shared(8));
+        assert_eq!(SegmentSize::of(1 << 20), SegmentSize::Own(16));
         // Without a loss, a row has a run of its own.
         assert_eq!(SegmentSize::of(130 << 10), SegmentSize::Shared(arena::BLOCK_UNITS));
         assert_eq!(SegmentSize::of(190 << 10), SegmentSize::Own(3));
         assert_eq!(SegmentSize::of((256 << 10) + 8), SegmentSize::Own(5));
+    }
+
+    #[test]
+    fn runs_are_as_fine_as_the_memory_asks() {
+        let run = SegmentSize::of(SMALL_ROW_BYTES + 1);
+        let taken = [8, 16, 32, 64, 128, 1 << 20].map(|mib| run.units(mib << 20));
+        assert_eq!(taken, [2, 2, 4, 8, 16, 16], "of 1 MiB at most, an unlimited table's too");
+        assert_eq!(SegmentSize::of(100 << 10).units(8 << 20), 16, "eight rows before that");
+        assert_eq!(SegmentSize::of(100).units(1 << 40), 1);
+        assert_eq!(SegmentSize::of(300 << 10).units(8 << 20), 5);
     }
 
     #[test]
