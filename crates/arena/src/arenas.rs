@@ -462,6 +462,15 @@ impl Arenas {
         self.each().for_each(Arena::trim);
     }
 
+    /// See [`Arena::set_huge_pages`]; a shared arena that is made later does as the private one.
+    pub fn set_huge_pages(&self, on: bool) {
+        self.private.set_huge_pages(on);
+    }
+
+    pub fn enlarge_pages(&self) {
+        self.each().for_each(Arena::enlarge_pages);
+    }
+
     /// What both take.
     pub fn usage(&self) -> Usage {
         self.each().map(Arena::usage).fold(Usage::default(), |sum, one| Usage {
@@ -469,6 +478,7 @@ impl Arenas {
             committed_bytes: sum.committed_bytes + one.committed_bytes,
             index_bytes: sum.index_bytes + one.index_bytes,
             frame_bytes: sum.frame_bytes + one.frame_bytes,
+            huge_bytes: sum.huge_bytes + one.huge_bytes,
             rows: sum.rows + one.rows,
         })
     }

@@ -20,6 +20,10 @@ pub(crate) struct Buckets {
     pub(crate) main_committed: u64,
     /// Overflow buckets that are committed.
     pub(crate) overflow_committed: u64,
+    /// Extents of main buckets that are one page each: so many of the first.
+    pub(crate) main_huge: u64,
+    /// As many of overflow buckets.
+    pub(crate) overflow_huge: u64,
     /// Overflow buckets handed out so far, the free ones included.
     pub(crate) overflow_used: u64,
     /// Links of overflow buckets that were used and are free.

@@ -4,7 +4,7 @@
 //! raises [`LAYOUT_VERSION`].
 
 /// Raised whenever a byte of the file changes its meaning; another version is not attached.
-pub const LAYOUT_VERSION: u64 = 3;
+pub const LAYOUT_VERSION: u64 = 4;
 /// First word of the file: `SQLCARNA` in little-endian bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SQLCARNA");
 /// A big-endian machine would read this number differently and refuse the file.
@@ -31,6 +31,9 @@ pub(crate) const MIN_RESERVE_BYTES: u64 = 1 << 30;
 
 /// Bytes of a page: memory comes and goes in these.
 pub(crate) const PAGE_BYTES: u64 = 4096;
+/// Bytes of an extent: what one page of the larger kind holds, where it begins at a multiple of them in the file and in
+/// the address space.
+pub(crate) const EXTENT_BYTES: u64 = 2 << 20;
 /// Bytes of the superblock.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 4096;
 /// Bytes of one table's line.
@@ -240,8 +243,8 @@ impl Layout {
         let catalogue = place(2 * CATALOGUE_HALF_BYTES, PAGE_BYTES);
         let generations = place(units * 8, PAGE_BYTES);
         let headers = place(units * SEGMENT_HEADER_BYTES, PAGE_BYTES);
-        let index = place((max_buckets + max_overflow) * BUCKET_BYTES, PAGE_BYTES);
-        let segments = place(reserve_bytes, 2 << 20);
+        let index = place((max_buckets + max_overflow) * BUCKET_BYTES, EXTENT_BYTES);
+        let segments = place(reserve_bytes, EXTENT_BYTES);
         Some(Self {
             reserve_bytes,
             total_bytes: end,

@@ -73,12 +73,14 @@ mod growth;
 mod hint;
 mod hits_file;
 mod hold;
+mod huge;
 mod index;
 mod layout;
 mod map;
 mod mapped;
 mod mend;
 mod order;
+mod pool;
 mod prefetch;
 mod proof;
 mod read;
@@ -147,6 +149,8 @@ pub struct Usage {
     pub index_bytes: u64,
     /// Bytes of what else has pages: headers of segments, and what lies before them.
     pub frame_bytes: u64,
+    /// Bytes of segments and buckets that are known to be on pages of 2 MiB.
+    pub huge_bytes: u64,
     /// Rows in the index; those of an earlier process count as their chains are mended.
     pub rows: u64,
 }
@@ -209,7 +213,7 @@ impl Arena {
         owner: Option<&Self>,
     ) -> io::Result<Self> {
         let limit_units = (geometry.memory_bytes / UNIT_BYTES as u64).min(u64::from(layout.max_units));
-        let budget = owner.map_or_else(|| Arc::new(segments::Budget::new(limit_units)), Self::budget);
+        let budget = owner.map_or_else(|| Arc::new(pool::Budget::new(limit_units)), Self::budget);
         let slots = (layout.max_buckets + layout.max_overflow) * index::BUCKET_WORDS;
         Ok(Self {
             mapped: Mapped { is_shared: owner.is_some(), ..Mapped::new(map, layout, seed, slots as usize)? },
@@ -219,7 +223,7 @@ impl Arena {
             stamps: superblock::Stamps::new(next_stamp),
             segments: segments::Segments {
                 states: map::Lazy::new(layout.max_units as usize)?,
-                pool: Mutex::new(segments::Pool::new(layout.max_units, budget)),
+                pool: Mutex::new(pool::Pool::new(layout.max_units, budget)),
                 listed: settle::Listed::default(),
                 gone: gone::Gone::new(layout.max_units)?,
             },
@@ -239,6 +243,7 @@ impl Arena {
             committed_bytes,
             index_bytes: self.index_bytes() + self.hits_used(),
             frame_bytes: self.front_bytes() + self.header_bytes(),
+            huge_bytes: self.huge_bytes(),
             rows: self.rows.load(Ordering::Relaxed),
         }
     }

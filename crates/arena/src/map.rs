@@ -13,6 +13,11 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
+use crate::layout::{EXTENT_BYTES, PAGE_BYTES};
+
+/// Linux's number for it, since 6.1; libraries do not have the name for every kind of machine.
+const MADV_COLLAPSE: libc::c_int = 25;
+
 /// The whole file, mapped once for as long as the arena lives.
 ///
 /// Nobody ever sees a reference to the bytes: other processes may change them, so they are atomic words.
@@ -48,12 +53,9 @@ impl Map {
 
     fn with(file: OwnedFd, bytes: u64, prot: ProtFlags) -> io::Result<Self> {
         let len = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: no address is asked for, so no mapping of ours is replaced.
-        let base = unsafe { mmap(ptr::null_mut(), len, prot, flags, file.as_fd(), 0) }?;
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let base = map_aligned(&file, len, prot)?;
         Ok(Self {
-            base,
+            base: base.cast(),
             words: len / 8,
             file,
             #[cfg(any(test, feature = "record"))]
@@ -117,6 +119,31 @@ impl Map {
         self.fallocate(FallocateFlags::empty(), from_byte, bytes)
     }
 
+    /// Commits extents that have no pages so far, each as one page of 2 MiB if the kernel has them; whether they are.
+    pub(crate) fn commit_extents(&self, from_byte: u64, bytes: u64) -> io::Result<bool> {
+        // The kernel makes a large page of small ones, of which there must be one. Where the file system is full already
+        // the last call says so.
+        let first_pages = (from_byte..from_byte + bytes).step_by(EXTENT_BYTES as usize);
+        let is_huge = first_pages.map(|at| self.commit(at, PAGE_BYTES)).all(|done| done.is_ok())
+            && self.collapse(from_byte, bytes);
+        // What is there already takes no time, and what is missing is missed here and not in a fault.
+        let done = self.commit(from_byte, bytes);
+        if done.is_err() {
+            self.punch(from_byte, bytes)?;
+        }
+        done.map(|()| is_huge)
+    }
+
+    /// Has the kernel make each of these extents one page of 2 MiB, with what is missing of it; whether all of them are.
+    /// Their bytes stay as they are, and who touches them meanwhile waits for the copy of an extent.
+    pub(crate) fn collapse(&self, from_byte: u64, bytes: u64) -> bool {
+        let words = &self.words()[(from_byte / 8) as usize..((from_byte + bytes) / 8) as usize];
+        let start = words.as_ptr().cast_mut().cast::<c_void>();
+        // SAFETY: the range lies in the mapping, and the call changes which pages hold its bytes, not the bytes.
+        let done = unsafe { libc::madvise(start, words.len() * 8, MADV_COLLAPSE) };
+        done == 0
+    }
+
     /// Has the kernel clear and map the pages of a range that is going to be written, all at once: half of what it takes
     /// page by page, when each is met. Where the kernel cannot, they are met one by one.
     pub(crate) fn populate(&self, from_byte: u64, bytes: u64) {
@@ -177,6 +204,30 @@ impl Drop for Map {
         let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.words * 8) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
     }
+}
+
+/// Maps a file from its beginning at an address that is a multiple of an extent, so that whoever maps the file finds
+/// its pages of 2 MiB where a page table can name them.
+fn map_aligned(file: &OwnedFd, len: usize, prot: ProtFlags) -> io::Result<NonNull<c_void>> {
+    let extent = EXTENT_BYTES as usize;
+    let nothing = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: no address is asked for, so no mapping of ours is replaced.
+    let room = unsafe { mmap_anonymous(ptr::null_mut(), len + extent, ProtFlags::empty(), nothing) }?;
+    let before = room.addr().next_multiple_of(extent) - room.addr();
+    let start = room.wrapping_byte_add(before);
+    let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: what is replaced is a part of the room above, which is ours and which nobody else knows of.
+    let mapped = unsafe { mmap(start, len, prot, flags, file.as_fd(), 0) };
+    let rest = match &mapped {
+        Ok(_) => [(room, before), (start.wrapping_byte_add(len), extent - before)],
+        Err(_) => [(room, len + extent), (room, 0)],
+    };
+    for (from, bytes) in rest.into_iter().filter(|(_, bytes)| *bytes > 0) {
+        // SAFETY: these bytes of the room were not replaced, or nothing was; nobody else knows of them.
+        let unmapped = unsafe { munmap(from, bytes) };
+        debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+    }
+    NonNull::new(mapped?).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
 }
 
 /// A file of bytes that several processes count in.

@@ -1,10 +1,8 @@
 //! Segments: runs of 64 KiB units that rows are appended to, and the memory behind them.
 //!
 //! What the owner needs while it runs (fill, live bytes, latest expiry, a copy of the header) is private; the
-//! headers in the file are for recovery. Single units are carved out of 1 MiB blocks, so that runs of 16
-//! remain possible; longer runs take contiguous blocks.
+//! headers in the file are for recovery. Which units are free, and the memory behind them, is `pool.rs`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -14,10 +12,11 @@ use crate::gone::Gone;
 use crate::layout::{
     BLOCK_UNITS, Location, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId, UNIT_BYTES, word,
 };
-use crate::map::{Lazy, Map, Zeroable};
+use crate::map::{Lazy, Zeroable};
+use crate::pool::{Budget, Pool};
 use crate::row::{FILLER_TABLE, RowHead};
 use crate::settle::Listed;
-use crate::{Arena, Layout, order};
+use crate::{Arena, order};
 
 /// State of a unit in its header word: free.
 pub(crate) const UNIT_FREE: u64 = 0;
@@ -38,10 +37,6 @@ const USED_MASK: u64 = WRITER - 1;
 pub(crate) const HOLDERS_MASK: u64 = (CLOSED - 1) & !USED_MASK;
 /// [`SegmentState::expiry`] of a segment with a row that never expires.
 const NEVER: u64 = u64::MAX;
-/// Units committed by one call where the limit allows: 2 MiB.
-const STEP_UNITS: u32 = 32;
-/// Units whose headers are committed by one call: 36 KiB of them.
-const HEADER_STEP_UNITS: u32 = 512;
 
 /// Private state of one unit; meaningful in the head of a run. One cache line.
 #[derive(Debug)]
@@ -125,312 +120,6 @@ pub(crate) struct Segments {
     pub(crate) pool: Mutex<Pool>,
     pub(crate) listed: Listed,
     pub(crate) gone: Gone,
-}
-
-/// Units of all arenas of one owner together. Relaxed: numbers that order nothing.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    limit: AtomicU64,
-    used: AtomicU64,
-    committed: AtomicU64,
-    next_order: AtomicU64,
-}
-
-impl Budget {
-    pub(crate) fn new(limit_units: u64) -> Self {
-        Self {
-            limit: AtomicU64::new(limit_units),
-            used: AtomicU64::new(0),
-            committed: AtomicU64::new(0),
-            next_order: AtomicU64::new(1),
-        }
-    }
-
-    /// Counts units as used if the limit leaves room for them.
-    fn take(&self, units: u64) -> bool {
-        let taken = self.used.fetch_add(units, Ordering::Relaxed) + units <= self.limit();
-        if !taken {
-            self.used.fetch_sub(units, Ordering::Relaxed);
-        }
-        taken
-    }
-
-    fn limit(&self) -> u64 {
-        self.limit.load(Ordering::Relaxed)
-    }
-
-    fn committed(&self) -> u64 {
-        self.committed.load(Ordering::Relaxed)
-    }
-
-    /// Units with pages beyond the limit.
-    fn over(&self, more: u64) -> u64 {
-        (self.committed() + more).saturating_sub(self.limit())
-    }
-}
-
-/// Which units are free and which have pages. Guarded by `Segments::pool`; taken after any lock of the caller.
-#[derive(Debug)]
-pub(crate) struct Pool {
-    /// Per block, a bit for each unit in use.
-    used: Vec<u16>,
-    /// Per block, a bit for each unit that has pages.
-    committed: Vec<u16>,
-    /// Blocks that were used before and are free now.
-    free: BTreeSet<u32>,
-    /// Blocks with some units in use and some free.
-    partial: BTreeSet<u32>,
-    max_blocks: u32,
-    budget: Arc<Budget>,
-    used_units: u64,
-    committed_units: u64,
-    /// Units whose generation and header words have pages.
-    header_units: u32,
-}
-
-impl Pool {
-    pub(crate) fn new(max_units: u32, budget: Arc<Budget>) -> Self {
-        Self {
-            used: Vec::new(),
-            committed: Vec::new(),
-            free: BTreeSet::new(),
-            partial: BTreeSet::new(),
-            max_blocks: max_units / BLOCK_UNITS,
-            budget,
-            used_units: 0,
-            committed_units: 0,
-            header_units: 0,
-        }
-    }
-
-    /// Units below this one have been used at some time.
-    fn frontier(&self) -> u32 {
-        self.used.len() as u32
-    }
-
-    /// Extends the bookkeeping to `blocks` blocks; the new ones count as free.
-    fn extend(&mut self, blocks: u32) {
-        for block in self.frontier()..blocks {
-            self.used.push(0);
-            self.committed.push(0);
-            self.free.insert(block);
-        }
-    }
-
-    /// Finds the first unit of a free run, without taking it.
-    fn find(&mut self, units: u32) -> Option<u32> {
-        if units <= BLOCK_UNITS
-            && let Some(unit) = self.find_in_partial(units)
-        {
-            return Some(unit);
-        }
-        let blocks = units.div_ceil(BLOCK_UNITS);
-        let mut run = (0, 0);
-        for &block in &self.free {
-            run = if run.0 + run.1 == block && run.1 > 0 { (run.0, run.1 + 1) } else { (block, 1) };
-            if run.1 == blocks {
-                return Some(run.0 * BLOCK_UNITS);
-            }
-        }
-        // A free run that touches the frontier is extended by blocks that were never used.
-        let start = if run.1 > 0 && run.0 + run.1 == self.frontier() { run.0 } else { self.frontier() };
-        let end = start.checked_add(blocks)?;
-        if end > self.max_blocks {
-            return None;
-        }
-        self.extend(end);
-        Some(start * BLOCK_UNITS)
-    }
-
-    fn find_in_partial(&self, units: u32) -> Option<u32> {
-        let mask = (1u32 << units) - 1;
-        // Longer runs look at a bounded number of blocks: a free block is always as good.
-        let tries = if units == 1 { 1 } else { 64 };
-        self.partial.iter().take(tries).find_map(|&block| {
-            let used = u32::from(self.used[block as usize]) | !0xffff;
-            (0..=BLOCK_UNITS - units).find(|&at| used & (mask << at) == 0).map(|at| block * BLOCK_UNITS + at)
-        })
-    }
-
-    /// Marks a run as used or free.
-    fn mark(&mut self, first: u32, units: u32, in_use: bool) {
-        for (block, mask) in block_masks(first, units) {
-            let used = &mut self.used[block as usize];
-            *used = if in_use { *used | mask } else { *used & !mask };
-            self.free.remove(&block);
-            self.partial.remove(&block);
-            match *used {
-                0 => self.free.insert(block),
-                u16::MAX => false,
-                _ => self.partial.insert(block),
-            };
-        }
-        if in_use {
-            self.used_units += u64::from(units);
-        } else {
-            self.used_units -= u64::from(units);
-        }
-    }
-
-    /// Takes a free run and makes sure that it has pages.
-    fn take(&mut self, map: &Map, layout: &Layout, units: u32) -> Option<u32> {
-        let unit = self.find(units)?;
-        if !self.commit_headers(map, layout, unit + units) {
-            return None;
-        }
-        // Marked first, so that making room for its pages does not take the pages that it has.
-        self.mark(unit, units, true);
-        if !self.commit(map, layout, unit, units) {
-            self.mark(unit, units, false);
-            return None;
-        }
-        Some(unit)
-    }
-
-    /// Makes sure that a run, marked as used, has pages; false if the file system is full.
-    fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
-        let missing: u32 = block_masks(first, units)
-            .map(|(block, mask)| (mask & !self.committed[block as usize]).count_ones())
-            .sum();
-        if missing == 0 {
-            return true;
-        }
-        if self.commit_step(map, layout, first, units) {
-            return true;
-        }
-        let over = self.budget.over(u64::from(missing));
-        self.release_free(map, layout, over);
-        let commit = |map: &Map| map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
-        if commit(map).is_err() {
-            self.release_free(map, layout, u64::MAX);
-            if commit(map).is_err() {
-                return false;
-            }
-        }
-        self.note_committed(first, units);
-        true
-    }
-
-    /// Commits the whole 2 MiB around a run at once where the limit leaves room: fewer calls.
-    fn commit_step(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
-        let from = first / STEP_UNITS * STEP_UNITS;
-        let to = (first + units).next_multiple_of(STEP_UNITS).min(self.max_blocks * BLOCK_UNITS);
-        if self.budget.committed() + u64::from(to - from) > self.budget.limit() {
-            return false;
-        }
-        let done = map.commit(unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64).is_ok();
-        if done {
-            map.populate(unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64);
-            self.extend(to / BLOCK_UNITS);
-            self.note_committed(from, to - from);
-        }
-        done
-    }
-
-    /// Makes sure that generations and headers of the first `units` units have pages.
-    pub(crate) fn commit_headers(&mut self, map: &Map, layout: &Layout, units: u32) -> bool {
-        let from = self.header_units;
-        if units <= from {
-            return true;
-        }
-        let to = units.next_multiple_of(HEADER_STEP_UNITS).min(self.max_blocks * BLOCK_UNITS);
-        let commit = |first: u64, bytes: u64| {
-            map.commit(first * 8 + u64::from(from) * bytes, u64::from(to - from) * bytes).is_ok()
-        };
-        let done = commit(layout.generations, 8) && commit(layout.headers, SEGMENT_HEADER_BYTES);
-        if done {
-            self.header_units = to;
-        }
-        done
-    }
-
-    pub(crate) fn note_committed(&mut self, first: u32, units: u32) {
-        for (block, mask) in block_masks(first, units) {
-            let committed = &mut self.committed[block as usize];
-            let added = u64::from((mask & !*committed).count_ones());
-            self.committed_units += added;
-            self.budget.committed.fetch_add(added, Ordering::Relaxed);
-            *committed |= mask;
-        }
-    }
-
-    /// Gives back the pages of at least `units` free units, as far as there are so many.
-    fn release_free(&mut self, map: &Map, layout: &Layout, units: u64) {
-        let mut wanted = units;
-        for block in (0..self.frontier()).rev() {
-            if wanted == 0 {
-                return;
-            }
-            let idle = self.committed[block as usize] & !self.used[block as usize];
-            for (at, length) in bit_runs(idle) {
-                let byte = unit_byte(layout, block * BLOCK_UNITS + at);
-                if map.punch(byte, u64::from(length) * UNIT_BYTES as u64).is_err() {
-                    continue;
-                }
-                self.committed[block as usize] &= !(((1u32 << length) - 1) << at) as u16;
-                self.committed_units -= u64::from(length);
-                self.budget.committed.fetch_sub(u64::from(length), Ordering::Relaxed);
-                wanted = wanted.saturating_sub(u64::from(length));
-            }
-        }
-    }
-
-    /// What lies beside the segments is about to take the pages of a unit, until the owner divides the memory anew.
-    fn cede(&mut self, map: &Map, layout: &Layout) {
-        let less = |limit: u64| Some(limit.saturating_sub(1));
-        // Never refused: the closure always gives a number.
-        let _limit = self.budget.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        let over = self.budget.over(0);
-        self.release_free(map, layout, over);
-    }
-
-    /// Takes over a segment that recovery found, with its pages.
-    pub(crate) fn adopt(&mut self, first: u32, units: u32) {
-        self.extend((first + units).div_ceil(BLOCK_UNITS));
-        self.budget.used.fetch_add(u64::from(units), Ordering::Relaxed);
-        self.mark(first, units, true);
-        self.note_committed(first, units);
-    }
-
-    /// Units below `units` may have pages, used or not: what recovery says of everything below the high mark.
-    pub(crate) fn assume_committed(&mut self, units: u32) {
-        self.extend(units.div_ceil(BLOCK_UNITS));
-        self.note_committed(0, units);
-    }
-
-    pub(crate) fn set_next_order(&mut self, order: u64) {
-        self.budget.next_order.fetch_max(order, Ordering::Relaxed);
-    }
-}
-
-/// The blocks of a run, each with the bits of its units.
-fn block_masks(first: u32, units: u32) -> impl Iterator<Item = (u32, u16)> {
-    let end = first + units;
-    (first / BLOCK_UNITS..end.div_ceil(BLOCK_UNITS)).map(move |block| {
-        let from = first.max(block * BLOCK_UNITS) - block * BLOCK_UNITS;
-        let to = end.min((block + 1) * BLOCK_UNITS) - block * BLOCK_UNITS;
-        (block, (((1u32 << (to - from)) - 1) << from) as u16)
-    })
-}
-
-/// The runs of set bits, as (first, length).
-fn bit_runs(mut bits: u16) -> impl Iterator<Item = (u32, u32)> {
-    let mut base = 0;
-    std::iter::from_fn(move || {
-        if bits == 0 {
-            return None;
-        }
-        let skip = bits.trailing_zeros();
-        let length = (u32::from(bits) >> skip).trailing_ones();
-        let run = (base + skip, length);
-        bits = (u32::from(bits) >> (skip + length)) as u16;
-        base += skip + length;
-        Some(run)
-    })
-}
-
-fn unit_byte(layout: &Layout, unit: u32) -> u64 {
-    layout.segments * 8 + u64::from(unit) * UNIT_BYTES as u64
 }
 
 impl Arena {
@@ -800,14 +489,6 @@ impl Iterator for Rows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn masks_cover_a_run_across_blocks() {
-        let masks: Vec<_> = block_masks(14, 20).collect();
-        assert_eq!(masks, [(0, 0xc000), (1, 0xffff), (2, 0x0003)]);
-        assert_eq!(bit_runs(0b1110_0000_0001_0110).collect::<Vec<_>>(), [(1, 2), (4, 1), (13, 3)]);
-        assert_eq!(bit_runs(u16::MAX).collect::<Vec<_>>(), [(0, 16)]);
-    }
 
     #[test]
     fn kinds_round_trip() {

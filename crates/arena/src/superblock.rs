@@ -116,7 +116,7 @@ impl Arena {
         let arena = Self::with_map(map, layout, geometry, seed, 1, owner)
             .map_err(|source| ArenaError::Io { call: "mmap", path: shown.to_owned(), source })?;
         arena.buckets.lock().main_committed = 1 << FIRST_LEVEL;
-        arena.segments.pool.lock().assume_committed(units as u32);
+        arena.segments.pool.lock().adopt_pages(0, units as u32);
         Ok(arena)
     }
 

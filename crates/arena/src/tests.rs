@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod files;
 mod generated;
+mod huge;
 mod model;
 mod threads;
 
@@ -71,6 +72,7 @@ impl Rig {
 
     pub(crate) fn over(mut arena: Arena) -> Self {
         let tokens = arena.take_tokens();
+        arena.set_huge_pages(true);
         Self { arena, tokens, open: None }
     }
 

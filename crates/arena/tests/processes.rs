@@ -83,6 +83,7 @@ impl Writer {
             Arena::create(Some(&path), &MEMORY, 1).unwrap()
         };
         let tokens = arena.take_tokens();
+        arena.set_huge_pages(true);
         let acknowledged = File::options().write(true).read(true).open(folder.join("acknowledged")).unwrap();
         Self { arena, tokens, open: None, acknowledged, version: life << 32, bytes: Vec::new() }
     }
@@ -99,6 +100,10 @@ impl Writer {
             }
             if random.u8(..) == 0 {
                 self.prove_some();
+            }
+            if random.u16(..) == 0 {
+                // Readers read in the extent meanwhile, and the writer may be killed in the middle.
+                self.arena.enlarge_pages();
             }
             while let Some(shard) = self.arena.split_due() {
                 assert!(self.arena.split(&mut self.tokens[shard]));

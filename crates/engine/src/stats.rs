@@ -193,6 +193,7 @@ fn general(engine: &Engine, give: Give<'_>) {
     number(give, "limit_maxbytes", usage.memory_bytes);
     number(give, "hash_bytes", usage.index_bytes);
     number(give, "hash_power_level", u64::from(usage.rows.max(1).ilog2()));
+    number(give, "huge_page_bytes", usage.huge_bytes);
     number(give, "bytes", usage.row_bytes);
     number(give, "curr_items", usage.rows);
     number(give, "total_items", stored(&totals));

@@ -20,9 +20,9 @@ use crate::log::Log;
 use crate::place::Places;
 use crate::process::{PidFile, become_user};
 use crate::settings::{
-    COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES,
-    LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, PID_FILE, PORT,
-    SHUTDOWN_ENABLED, SQL_PORT, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS,
+    COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED, HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE,
+    LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, PID_FILE,
+    PORT, SHUTDOWN_ENABLED, SQL_PORT, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS,
     UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
 };
 
@@ -56,6 +56,7 @@ pub(crate) fn run(
     let places = Places::prepare(chosen)?;
     let Opened { store, start } = open_store(chosen, &places)?;
     store.set_evictions(chosen.is_on(&EVICTIONS));
+    store.set_huge_pages(chosen.is_word(&HUGE_PAGES, "try"));
     let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
     let made = make_tables(chosen, &engine, &start, &places)?;
     let config = server_config(chosen, &places);

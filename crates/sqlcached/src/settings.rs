@@ -351,6 +351,18 @@ pub(crate) static SHARED_MEMORY_FILE: Setting = Setting {
            and its group to read; auto is the arena's name and .shared, none allows no such tables.",
 };
 
+pub(crate) static HUGE_PAGES: Setting = Setting {
+    name: "huge_pages",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Word { words: &["try", "off"] },
+    default: "try",
+    reloadable: false,
+    section: Section::Memory,
+    help: "Whether rows and the hash index are kept on pages of 2 MiB; try takes small ones where the system has no others.",
+};
+
 pub(crate) static COLD: Setting = Setting {
     name: "cold",
     letter: None,
@@ -448,6 +460,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &MAX_ITEM_SIZE,
     &ARENA,
     &SHARED_MEMORY_FILE,
+    &HUGE_PAGES,
     &COLD,
     &INIT_FILE,
     &SQL_THREADS,

@@ -44,6 +44,7 @@ impl Store {
                 break;
             }
         }
+        self.arena.enlarge_pages();
         self.purge_kept();
     }
 

@@ -124,6 +124,8 @@ pub struct StoreUsage {
     pub index_bytes: u64,
     /// Ordered indexes, ghosts and kept versions on the heap.
     pub heap_bytes: u64,
+    /// Bytes of rows and of the hash index that are known to lie on pages of 2 MiB.
+    pub huge_bytes: u64,
     /// Rows, counting those that expired but were not yet cleared away.
     pub rows: u64,
     /// Bytes of these rows.
@@ -141,6 +143,7 @@ impl Store {
         shared_path: Option<PathBuf>,
         catalog: Catalog,
     ) -> Self {
+        arena.set_huge_pages(true);
         let shards = arena.take_tokens().into_iter().map(|token| Mutex::new(Shard::new(token))).collect();
         Self {
             shards,
@@ -195,6 +198,11 @@ impl Store {
     pub fn set_evictions(&self, on: bool) {
         // Relaxed: a setting that takes effect soon.
         self.evictions.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether rows and the hash index are kept on pages of 2 MiB where the kernel gives them.
+    pub fn set_huge_pages(&self, on: bool) {
+        self.arena.set_huge_pages(on);
     }
 
     /// See [`Store::set_evictions`].
@@ -333,6 +341,7 @@ impl Store {
             segment_bytes: arena.segments_bytes,
             index_bytes: arena.index_bytes,
             heap_bytes: self.heap_bytes(),
+            huge_bytes: arena.huge_bytes,
             ..StoreUsage::default()
         };
         for table in self.catalog().tables() {

@@ -8,11 +8,22 @@ use crate::{Arena, ArenaError, Attach, Geometry, Recovery};
 const GEOMETRY: Geometry = Geometry { memory_bytes: 1 << 20 };
 
 /// A path that no other test uses, removed in the end.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("arena-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        Self(path)
+    }
+
+    /// As [`Scratch::new`], where the memory files are.
+    pub(super) fn in_memory(name: &str) -> Self {
+        let memory = Path::new("/dev/shm");
+        if !memory.is_dir() {
+            return Self::new(name);
+        }
+        let path = memory.join(format!("arena-{name}-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         Self(path)
     }
@@ -25,7 +36,7 @@ impl Drop for Scratch {
 }
 
 /// Attaches; a test that forks beside this one holds the lock until its child has become another program.
-fn try_attach(path: &Path, geometry: &Geometry) -> Result<Attach, ArenaError> {
+pub(super) fn try_attach(path: &Path, geometry: &Geometry) -> Result<Attach, ArenaError> {
     for _ in 0..10_000 {
         match Arena::attach(path, geometry) {
             Err(ArenaError::Locked(_)) => std::thread::yield_now(),

@@ -48,12 +48,15 @@ fn check(rig: &Rig, model: &Model) {
 fn random_operations_agree_with_a_map() {
     let mut rng = seeded("random_operations_agree_with_a_map");
     for round in 0..6 {
-        let units = [8, 16, 40][round % 3];
+        let units = [8, 16, 100][round % 3];
         let mut rig = Rig::new(units * UNIT_BYTES as u64);
         let mut model = Model::new();
         let keys = [200, 20_000][round % 2];
         for step in 0..12_000 {
             let (table, key) = random_key(&mut rng, keys);
+            if rng.u32(0..100) == 0 {
+                rig.arena.enlarge_pages();
+            }
             match rng.u32(0..10) {
                 0 => assert_eq!(rig.delete(table, &key), model.remove(&(table, key)).is_some()),
                 1 | 2 => assert_eq!(rig.get(table, &key).as_ref(), model.get(&(table, key))),

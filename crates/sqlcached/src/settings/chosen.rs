@@ -72,6 +72,11 @@ impl Chosen {
         matches!(self.value(setting), Value::Switch(true))
     }
 
+    /// Whether a setting that takes words has this one.
+    pub(crate) fn is_word(&self, setting: &Setting, word: &str) -> bool {
+        matches!(self.value(setting), Value::Word(chosen) if *chosen == word)
+    }
+
     /// The path, or the word that stands for one.
     pub(crate) fn path(&self, setting: &Setting) -> &Path {
         match self.value(setting) {

@@ -79,7 +79,7 @@ static FLAGS: &[Flag] = &[
         Form::Switch,
         "rows lie in shared memory, which the mount keeps from swap or does not",
     ),
-    flag('L', "enable-largepages", Form::Switch, "the mount of the arena decides about its pages"),
+    flag('L', "enable-largepages", Form::Switch, "pages are large where the system has such (huge_pages)"),
     flag('r', "enable-coredumps", Form::Switch, "the limit of the system holds (ulimit -c)"),
     flag('C', "disable-cas", Form::Switch, "every row has its CAS value, which takes no room of its own"),
     flag('f', "slab-growth-factor", Form::Factor, CLASSES),

@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Permissions,
     /// One character, or the word `none`.
     Character,
+    /// One of these words.
+    Word { words: &'static [&'static str] },
 }
 
 /// A value that has the form its setting asks for.
@@ -39,6 +41,8 @@ pub(crate) enum Value {
     Path(PathBuf),
     /// On is true.
     Switch(bool),
+    /// The word as the setting has it.
+    Word(&'static str),
 }
 
 /// A setting that cannot be used: its name, where its value came from, the value, and what is allowed.
@@ -79,6 +83,7 @@ impl Kind {
             Self::Switch => switch(text).map(Value::Switch),
             Self::Permissions => permissions(text).map(Value::Number),
             Self::Character => character(text).map(Value::Number),
+            Self::Word { words } => word(text, words).map(Value::Word),
         };
         parsed.ok_or_else(|| self.allowed())
     }
@@ -100,6 +105,7 @@ impl Kind {
             Self::Switch => "on or off".to_owned(),
             Self::Permissions => "an octal number from 0600 to 0777".to_owned(),
             Self::Character => "one visible ASCII character, or none".to_owned(),
+            Self::Word { words } => words.join(" or "),
         }
     }
 
@@ -114,6 +120,7 @@ impl Kind {
             Self::Switch => "SWITCH",
             Self::Permissions => "OCTAL",
             Self::Character => "CHARACTER",
+            Self::Word { .. } => "WORD",
         }
     }
 
@@ -192,6 +199,10 @@ fn switch(text: &str) -> Option<bool> {
         "off" | "false" | "no" | "0" => Some(false),
         _ => None,
     }
+}
+
+fn word(text: &str, words: &[&'static str]) -> Option<&'static str> {
+    words.iter().copied().find(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// The character's number, 0 for the word.

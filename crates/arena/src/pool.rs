@@ -1,0 +1,454 @@
+//! Which units are free, and which have pages: the memory behind the segments.
+//!
+//! Single units are carved out of 1 MiB blocks, so that runs of 16 remain possible; longer runs take contiguous blocks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Layout;
+use crate::huge::HugePages;
+use crate::layout::{BLOCK_UNITS, EXTENT_BYTES, SEGMENT_HEADER_BYTES, UNIT_BYTES};
+use crate::map::Map;
+
+/// Units of an extent, which is committed by one call where the limit allows.
+pub(crate) const EXTENT_UNITS: u32 = (EXTENT_BYTES / UNIT_BYTES as u64) as u32;
+/// Blocks of an extent.
+const EXTENT_BLOCKS: u32 = EXTENT_UNITS / BLOCK_UNITS;
+/// Units whose headers are committed by one call: 36 KiB of them.
+const HEADER_STEP_UNITS: u32 = 512;
+
+/// Units of all arenas of one owner together. Relaxed: numbers that order nothing.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    pub(crate) limit: AtomicU64,
+    pub(crate) used: AtomicU64,
+    pub(crate) committed: AtomicU64,
+    pub(crate) next_order: AtomicU64,
+    pub(crate) huge: HugePages,
+}
+
+impl Budget {
+    pub(crate) fn new(limit_units: u64) -> Self {
+        Self {
+            limit: AtomicU64::new(limit_units),
+            used: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            next_order: AtomicU64::new(1),
+            huge: HugePages::default(),
+        }
+    }
+
+    /// Counts units as used if the limit leaves room for them.
+    pub(crate) fn take(&self, units: u64) -> bool {
+        let taken = self.used.fetch_add(units, Ordering::Relaxed) + units <= self.limit();
+        if !taken {
+            self.used.fetch_sub(units, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Relaxed)
+    }
+
+    /// Units with pages beyond the limit.
+    fn over(&self, more: u64) -> u64 {
+        (self.committed() + more).saturating_sub(self.limit())
+    }
+}
+
+/// Which units are free and which have pages. Guarded by `Segments::pool`; taken after any lock of the caller.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// Per block, a bit for each unit in use.
+    used: Vec<u16>,
+    /// Per block, a bit for each unit that has pages.
+    committed: Vec<u16>,
+    /// Per extent, whether it is known to be one page.
+    huge: Vec<bool>,
+    pub(crate) huge_extents: u64,
+    /// The extent that is being made one page: it must not lose units meanwhile.
+    collapsing: Option<u32>,
+    /// Where the search for one begins.
+    next_extent: u32,
+    /// Blocks that were used before and are free now.
+    free: BTreeSet<u32>,
+    /// Blocks with some units in use and some free.
+    partial: BTreeSet<u32>,
+    max_blocks: u32,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) used_units: u64,
+    pub(crate) committed_units: u64,
+    /// Units whose generation and header words have pages.
+    pub(crate) header_units: u32,
+}
+
+impl Pool {
+    pub(crate) fn new(max_units: u32, budget: Arc<Budget>) -> Self {
+        Self {
+            used: Vec::new(),
+            committed: Vec::new(),
+            huge: Vec::new(),
+            huge_extents: 0,
+            collapsing: None,
+            next_extent: 0,
+            free: BTreeSet::new(),
+            partial: BTreeSet::new(),
+            max_blocks: max_units / BLOCK_UNITS,
+            budget,
+            used_units: 0,
+            committed_units: 0,
+            header_units: 0,
+        }
+    }
+
+    /// Units below this one have been used at some time.
+    pub(crate) fn frontier(&self) -> u32 {
+        self.used.len() as u32
+    }
+
+    /// Extends the bookkeeping to `blocks` blocks; the new ones count as free.
+    fn extend(&mut self, blocks: u32) {
+        for block in self.frontier()..blocks {
+            self.used.push(0);
+            self.committed.push(0);
+            self.free.insert(block);
+        }
+        let extents = self.frontier().div_ceil(EXTENT_BLOCKS) as usize;
+        self.huge.resize(self.huge.len().max(extents), false);
+    }
+
+    /// Finds the first unit of a free run, without taking it.
+    fn find(&mut self, units: u32) -> Option<u32> {
+        if units <= BLOCK_UNITS
+            && let Some(unit) = self.find_in_partial(units)
+        {
+            return Some(unit);
+        }
+        let blocks = units.div_ceil(BLOCK_UNITS);
+        let mut run = (0, 0);
+        for &block in &self.free {
+            run = if run.0 + run.1 == block && run.1 > 0 { (run.0, run.1 + 1) } else { (block, 1) };
+            if run.1 == blocks {
+                return Some(run.0 * BLOCK_UNITS);
+            }
+        }
+        // A free run that touches the frontier is extended by blocks that were never used.
+        let start = if run.1 > 0 && run.0 + run.1 == self.frontier() { run.0 } else { self.frontier() };
+        let end = start.checked_add(blocks)?;
+        if end > self.max_blocks {
+            return None;
+        }
+        self.extend(end);
+        Some(start * BLOCK_UNITS)
+    }
+
+    fn find_in_partial(&self, units: u32) -> Option<u32> {
+        let mask = (1u32 << units) - 1;
+        // Longer runs look at a bounded number of blocks: a free block is always as good.
+        let tries = if units == 1 { 1 } else { 64 };
+        self.partial.iter().take(tries).find_map(|&block| {
+            let used = u32::from(self.used[block as usize]) | !0xffff;
+            (0..=BLOCK_UNITS - units).find(|&at| used & (mask << at) == 0).map(|at| block * BLOCK_UNITS + at)
+        })
+    }
+
+    /// Marks a run as used or free.
+    pub(crate) fn mark(&mut self, first: u32, units: u32, in_use: bool) {
+        for (block, mask) in block_masks(first, units) {
+            let used = &mut self.used[block as usize];
+            *used = if in_use { *used | mask } else { *used & !mask };
+            self.free.remove(&block);
+            self.partial.remove(&block);
+            match *used {
+                0 => self.free.insert(block),
+                u16::MAX => false,
+                _ => self.partial.insert(block),
+            };
+        }
+        if in_use {
+            self.used_units += u64::from(units);
+        } else {
+            self.used_units -= u64::from(units);
+        }
+    }
+
+    /// Takes a free run and makes sure that it has pages.
+    pub(crate) fn take(&mut self, map: &Map, layout: &Layout, units: u32) -> Option<u32> {
+        let unit = self.find(units)?;
+        if !self.commit_headers(map, layout, unit + units) {
+            return None;
+        }
+        // Marked first, so that making room for its pages does not take the pages that it has.
+        self.mark(unit, units, true);
+        if !self.commit(map, layout, unit, units) {
+            self.mark(unit, units, false);
+            return None;
+        }
+        Some(unit)
+    }
+
+    /// Makes sure that a run, marked as used, has pages; false if the file system is full.
+    fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
+        let missing: u32 = block_masks(first, units)
+            .map(|(block, mask)| (mask & !self.committed[block as usize]).count_ones())
+            .sum();
+        if missing == 0 {
+            return true;
+        }
+        if self.commit_step(map, layout, first, units) {
+            return true;
+        }
+        let over = self.budget.over(u64::from(missing));
+        self.release_free(map, layout, over);
+        let commit = |map: &Map| map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
+        if commit(map).is_err() {
+            self.release_free(map, layout, u64::MAX);
+            if commit(map).is_err() {
+                return false;
+            }
+        }
+        self.note_committed(first, units);
+        true
+    }
+
+    /// Commits the whole extents around a run at once where the limit leaves room: fewer calls, and larger pages.
+    fn commit_step(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
+        let from = first / EXTENT_UNITS * EXTENT_UNITS;
+        let to = (first + units).next_multiple_of(EXTENT_UNITS).min(self.max_blocks * BLOCK_UNITS);
+        if self.budget.committed() + u64::from(to - from) > self.budget.limit() {
+            return false;
+        }
+        let (byte, bytes) = (unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64);
+        self.extend(to / BLOCK_UNITS);
+        let is_fresh = block_masks(from, to - from).all(|(block, _)| self.committed[block as usize] == 0);
+        let done = if is_fresh && self.budget.huge.wanted() {
+            map.commit_extents(byte, bytes)
+        } else {
+            map.commit(byte, bytes).map(|()| false)
+        };
+        let Ok(is_huge) = done else { return false };
+        if is_huge {
+            (from / EXTENT_UNITS..to / EXTENT_UNITS).for_each(|extent| self.note_huge(extent, true));
+        } else {
+            map.populate(byte, bytes);
+        }
+        if is_fresh {
+            self.budget.huge.note(is_huge);
+        }
+        self.note_committed(from, to - from);
+        true
+    }
+
+    fn note_huge(&mut self, extent: u32, is_huge: bool) {
+        let was_huge = std::mem::replace(&mut self.huge[extent as usize], is_huge);
+        self.huge_extents = self.huge_extents + u64::from(is_huge) - u64::from(was_huge);
+    }
+
+    /// The next extent all of whose units have pages, which are small as far as is known. It keeps them until
+    /// [`Pool::end_collapse`].
+    pub(crate) fn begin_collapse(&mut self, looks: u32) -> Option<u32> {
+        let extents = self.frontier() / EXTENT_BLOCKS;
+        if self.collapsing.is_some() {
+            return None;
+        }
+        for _ in 0..looks.min(extents) {
+            let extent = self.next_extent % extents;
+            self.next_extent = extent + 1;
+            let blocks = &self.committed[self.blocks_of(extent)];
+            if !self.huge[extent as usize] && blocks.iter().all(|units| *units == u16::MAX) {
+                self.collapsing = Some(extent);
+                return self.collapsing;
+            }
+        }
+        None
+    }
+
+    /// The extent is one page now, or not.
+    pub(crate) fn end_collapse(&mut self, is_huge: bool) {
+        if let Some(extent) = self.collapsing.take()
+            && is_huge
+        {
+            self.note_huge(extent, true);
+        }
+    }
+
+    /// Makes sure that generations and headers of the first `units` units have pages.
+    pub(crate) fn commit_headers(&mut self, map: &Map, layout: &Layout, units: u32) -> bool {
+        let from = self.header_units;
+        if units <= from {
+            return true;
+        }
+        let to = units.next_multiple_of(HEADER_STEP_UNITS).min(self.max_blocks * BLOCK_UNITS);
+        let commit = |first: u64, bytes: u64| {
+            map.commit(first * 8 + u64::from(from) * bytes, u64::from(to - from) * bytes).is_ok()
+        };
+        let done = commit(layout.generations, 8) && commit(layout.headers, SEGMENT_HEADER_BYTES);
+        if done {
+            self.header_units = to;
+        }
+        done
+    }
+
+    fn note_committed(&mut self, first: u32, units: u32) {
+        for (block, mask) in block_masks(first, units) {
+            let committed = &mut self.committed[block as usize];
+            let added = u64::from((mask & !*committed).count_ones());
+            self.committed_units += added;
+            self.budget.committed.fetch_add(added, Ordering::Relaxed);
+            *committed |= mask;
+        }
+    }
+
+    /// Gives back the pages of at least `units` free units, as far as there are so many. Whole extents first: to take a
+    /// piece of a page of 2 MiB is to split it.
+    pub(crate) fn release_free(&mut self, map: &Map, layout: &Layout, units: u64) {
+        let mut wanted = units;
+        for whole in [true, false] {
+            for extent in (0..self.huge.len() as u32).rev() {
+                if wanted == 0 {
+                    return;
+                }
+                if self.collapsing != Some(extent) && (!whole || self.is_idle(extent)) {
+                    wanted = wanted.saturating_sub(self.release_extent(map, layout, extent, whole));
+                }
+            }
+        }
+    }
+
+    /// The free units of extents that have few of them: at most `few` each, and `room` all together; as (first, end).
+    pub(crate) fn gaps(&self, few: u32, mut room: u64) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        for extent in 0..self.frontier() / EXTENT_BLOCKS {
+            let before = found.len();
+            for block in self.blocks_of(extent) {
+                let first = block as u32 * BLOCK_UNITS;
+                found.extend(bit_runs(!self.used[block]).map(|(at, units)| (first + at, first + at + units)));
+            }
+            let free: u32 = found[before..].iter().map(|(from, to)| to - from).sum();
+            if free > few || u64::from(free) > room {
+                found.truncate(before);
+            } else {
+                room -= u64::from(free);
+            }
+        }
+        found
+    }
+
+    /// Whether all units of an extent have pages and none is in use.
+    fn is_idle(&self, extent: u32) -> bool {
+        self.blocks_of(extent).len() == EXTENT_BLOCKS as usize
+            && self.blocks_of(extent).all(|block| self.committed[block] == u16::MAX && self.used[block] == 0)
+    }
+
+    /// The blocks of an extent that there are.
+    fn blocks_of(&self, extent: u32) -> std::ops::Range<usize> {
+        let end = ((extent + 1) * EXTENT_BLOCKS).min(self.frontier());
+        (extent * EXTENT_BLOCKS) as usize..end as usize
+    }
+
+    /// Gives back the pages of the free units of an extent, all of it at once if it is idle; how many there were.
+    fn release_extent(&mut self, map: &Map, layout: &Layout, extent: u32, whole: bool) -> u64 {
+        let mut runs = Vec::with_capacity(2);
+        if whole {
+            runs.push((extent * EXTENT_UNITS, EXTENT_UNITS));
+        } else {
+            for block in self.blocks_of(extent) {
+                let idle = self.committed[block] & !self.used[block];
+                runs.extend(bit_runs(idle).map(|(at, length)| (block as u32 * BLOCK_UNITS + at, length)));
+            }
+        }
+        let mut released = 0;
+        for (first, units) in runs {
+            if map.punch(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64).is_ok() {
+                self.note_released(first, units);
+                released += u64::from(units);
+            }
+        }
+        released
+    }
+
+    fn note_released(&mut self, first: u32, units: u32) {
+        for (block, mask) in block_masks(first, units) {
+            self.committed[block as usize] &= !mask;
+            self.note_huge(block / EXTENT_BLOCKS, false);
+        }
+        self.committed_units -= u64::from(units);
+        self.budget.committed.fetch_sub(u64::from(units), Ordering::Relaxed);
+    }
+
+    /// What lies beside the segments is about to take the pages of a unit, until the owner divides the memory anew.
+    pub(crate) fn cede(&mut self, map: &Map, layout: &Layout) {
+        let less = |limit: u64| Some(limit.saturating_sub(1));
+        // Never refused: the closure always gives a number.
+        let _limit = self.budget.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let over = self.budget.over(0);
+        self.release_free(map, layout, over);
+    }
+
+    /// Takes over a segment that recovery found, with its pages.
+    pub(crate) fn adopt(&mut self, first: u32, units: u32) {
+        self.extend((first + units).div_ceil(BLOCK_UNITS));
+        self.budget.used.fetch_add(u64::from(units), Ordering::Relaxed);
+        self.mark(first, units, true);
+        self.note_committed(first, units);
+    }
+
+    /// These units have pages, used or not.
+    pub(crate) fn adopt_pages(&mut self, first: u32, units: u32) {
+        self.extend((first + units).div_ceil(BLOCK_UNITS));
+        self.note_committed(first, units);
+    }
+
+    pub(crate) fn set_next_order(&mut self, order: u64) {
+        self.budget.next_order.fetch_max(order, Ordering::Relaxed);
+    }
+}
+
+/// The blocks of a run, each with the bits of its units.
+fn block_masks(first: u32, units: u32) -> impl Iterator<Item = (u32, u16)> {
+    let end = first + units;
+    (first / BLOCK_UNITS..end.div_ceil(BLOCK_UNITS)).map(move |block| {
+        let from = first.max(block * BLOCK_UNITS) - block * BLOCK_UNITS;
+        let to = end.min((block + 1) * BLOCK_UNITS) - block * BLOCK_UNITS;
+        (block, (((1u32 << (to - from)) - 1) << from) as u16)
+    })
+}
+
+/// The runs of set bits, as (first, length).
+fn bit_runs(mut bits: u16) -> impl Iterator<Item = (u32, u32)> {
+    let mut base = 0;
+    std::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let skip = bits.trailing_zeros();
+        let length = (u32::from(bits) >> skip).trailing_ones();
+        let run = (base + skip, length);
+        bits = (u32::from(bits) >> (skip + length)) as u16;
+        base += skip + length;
+        Some(run)
+    })
+}
+
+fn unit_byte(layout: &Layout, unit: u32) -> u64 {
+    layout.segments * 8 + u64::from(unit) * UNIT_BYTES as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_cover_a_run_across_blocks() {
+        let masks: Vec<_> = block_masks(14, 20).collect();
+        assert_eq!(masks, [(0, 0xc000), (1, 0xffff), (2, 0x0003)]);
+        assert_eq!(bit_runs(0b1110_0000_0001_0110).collect::<Vec<_>>(), [(1, 2), (4, 1), (13, 3)]);
+        assert_eq!(bit_runs(u16::MAX).collect::<Vec<_>>(), [(0, 16)]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Pages of 2 MiB: where mappings begin, what the arena says of its pages and what the kernel says, and memory that goes
+//! and comes back.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::Ordering;
+
+use super::files::Scratch;
+use super::{Rig, TABLE, Value, seeded};
+use crate::layout::EXTENT_BYTES;
+use crate::map::Map;
+use crate::{Arena, Attach, Geometry, Reader, UNIT_BYTES};
+
+const GEOMETRY: Geometry = Geometry { memory_bytes: 32 << 20 };
+/// Looks that are more than the arena has extents, and more than a first pause.
+const LOOKS: usize = 64;
+
+fn start(map: &Map) -> usize {
+    map.words().as_ptr().addr()
+}
+
+/// Bytes of this mapping that the kernel has in its page table as large pages.
+fn large_by_the_kernel(map: &Map) -> u64 {
+    // Each page is met once: only what was met stands in the table.
+    for word in (0..map.words().len()).step_by(EXTENT_BYTES as usize / 8) {
+        if has_pages(map, word as u64 * 8) {
+            map.load(word as u64, Ordering::Relaxed);
+        }
+    }
+    let from = format!("{:x}-", start(map));
+    let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&from));
+    let mapped = lines.find_map(|line| line.strip_prefix("ShmemPmdMapped:")).unwrap();
+    mapped.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn has_pages(map: &Map, byte: u64) -> bool {
+    rustix::fs::seek(map.file(), rustix::fs::SeekFrom::Data(byte)).is_ok_and(|data| data == byte)
+}
+
+/// Whether the kernel gives large pages, and has plenty of them: more than the arenas here ask for.
+fn kernel_has_plenty() -> bool {
+    let bytes = 2 * GEOMETRY.memory_bytes;
+    let file = rustix::fs::memfd_create("probe", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    rustix::fs::ftruncate(&file, bytes).unwrap();
+    Map::new(file, bytes).unwrap().commit_extents(0, bytes).unwrap()
+}
+
+fn fill(rig: &mut Rig, rows: u32) {
+    for key in 0..rows {
+        assert!(rig.put(TABLE, &key.to_le_bytes(), &Value::plain(&key.to_le_bytes().repeat(250))));
+        rig.grow();
+    }
+}
+
+fn check(rig: &Rig, rows: u32) {
+    for key in 0..rows {
+        assert_eq!(rig.get(TABLE, &key.to_le_bytes()), Some(Value::plain(&key.to_le_bytes().repeat(250))));
+    }
+}
+
+#[test]
+fn whoever_maps_the_file_begins_at_a_multiple_of_an_extent() {
+    for _ in 0..8 {
+        let path = Scratch::in_memory("aligned");
+        let arena = Arena::create(Some(&path.0), &GEOMETRY, 1).unwrap();
+        let reader = Reader::open(&path.0, &[rustix::process::getuid().as_raw()]).unwrap();
+        for map in [&arena.map, &reader.mapped.map] {
+            assert!(start(map).is_multiple_of(EXTENT_BYTES as usize));
+        }
+        let layout = arena.layout;
+        let overflow = arena.bucket_word(layout.max_buckets);
+        for word in [layout.index, overflow, layout.segments] {
+            assert!((word * 8).is_multiple_of(EXTENT_BYTES));
+        }
+    }
+}
+
+#[test]
+fn what_is_said_to_be_large_is_large() {
+    let plenty = kernel_has_plenty();
+    let mut rig = Rig::new(GEOMETRY.memory_bytes);
+    fill(&mut rig, 20_000);
+    for _ in 0..LOOKS {
+        rig.arena.enlarge_pages();
+    }
+    let said = rig.arena.usage().huge_bytes;
+    println!("{said} bytes on large pages; the kernel has plenty: {plenty}");
+    assert_eq!(said, large_by_the_kernel(&rig.arena.map));
+    assert!(rig.arena.usage().committed_bytes > 8 * EXTENT_BYTES);
+    assert!(said > 0 || !plenty);
+    check(&rig, 20_000);
+}
+
+/// A file system on a disk has no such pages for a file that is written, and one may ask for none.
+#[test]
+fn small_pages_do_where_there_are_no_others() {
+    let path = Scratch::new("small");
+    let on_disk = Arena::create(Some(&path.0), &GEOMETRY, 1).unwrap();
+    let mut rigs = [Rig::over(on_disk), Rig::new(GEOMETRY.memory_bytes)];
+    rigs[1].arena.set_huge_pages(false);
+    for rig in &mut rigs {
+        fill(rig, 20_000);
+        for _ in 0..LOOKS {
+            rig.arena.enlarge_pages();
+        }
+        check(rig, 20_000);
+        assert!(rig.arena.usage().committed_bytes > 8 * EXTENT_BYTES);
+        assert_eq!(rig.arena.usage().huge_bytes, large_by_the_kernel(&rig.arena.map));
+    }
+    assert_eq!(rigs[1].arena.usage().huge_bytes, 0);
+}
+
+/// Segments come and go at random, so that extents lose units and regain them, under a limit that moves. No row changes,
+/// and the file never takes more than it says.
+#[test]
+fn memory_goes_back_and_comes_again() {
+    let mut rng = seeded("memory_goes_back_and_comes_again");
+    let path = Scratch::in_memory("churn");
+    let arena = Arena::create(Some(&path.0), &Geometry { memory_bytes: 16 << 20 }, 1).unwrap();
+    let mut rig = Rig::over(arena);
+    let mut model = std::collections::HashMap::new();
+    let mut limit: u64 = 16 << 20;
+    for _ in 0..600 {
+        match rng.u32(0..12) {
+            0 => {
+                limit = rng.u64(4..=256) * UNIT_BYTES as u64;
+                rig.arena.set_limit(limit);
+                while rig.arena.usage().segments_bytes > limit {
+                    rig.evict().iter().for_each(|gone| drop(model.remove(gone)));
+                }
+                rig.arena.trim();
+            }
+            1 => (0..4).for_each(|_| rig.arena.enlarge_pages()),
+            2 => {
+                let segments = rig.arena.segments();
+                if !segments.is_empty() {
+                    let segment = segments[rng.usize(..segments.len())];
+                    rig.evict_segment(segment).iter().for_each(|gone| drop(model.remove(gone)));
+                }
+            }
+            _ => {
+                let key = rng.u16(0..400).to_le_bytes().to_vec();
+                let len = [1_000, 60_000, 300_000, 3_000_000][rng.usize(0..4)];
+                let value = Value::plain(&[rng.u8(..)].repeat(rng.usize(0..len)));
+                if rig.put(TABLE, &key, &value) {
+                    model.insert((TABLE, key), value);
+                }
+            }
+        }
+        let usage = rig.arena.usage();
+        let taken = usage.committed_bytes + usage.index_bytes + usage.frame_bytes;
+        // Whole pages: beside what is counted there are the rests of some.
+        let blocks = fs::metadata(&path.0).unwrap().blocks() * 512;
+        assert!(blocks <= taken + 8 * 4096, "{blocks} bytes in {usage:?}");
+        assert!(usage.huge_bytes <= usage.committed_bytes + usage.index_bytes);
+        assert!(usage.committed_bytes <= limit.max(usage.segments_bytes));
+    }
+    for ((table, key), value) in &model {
+        assert_eq!(rig.get(*table, key).as_ref(), Some(value));
+    }
+    assert_eq!(rig.arena.usage().huge_bytes, large_by_the_kernel(&rig.arena.map));
+}
+
+/// Who takes the file over finds rows and pages as they were.
+#[test]
+fn large_pages_outlive_their_owner() {
+    let path = Scratch::in_memory("outlive");
+    let mut rig = Rig::over(Arena::create(Some(&path.0), &GEOMETRY, 1).unwrap());
+    fill(&mut rig, 20_000);
+    for _ in 0..LOOKS {
+        rig.arena.enlarge_pages();
+    }
+    let before = rig.arena.usage();
+    // One segment in nine goes: what is free between rows must not cost the pages of the rows.
+    let segments = rig.arena.segments();
+    let gone: Vec<_> = segments.iter().step_by(9).flat_map(|segment| rig.evict_segment(*segment)).collect();
+    drop(rig);
+    let Ok(Attach::Warm(mut arena)) = super::files::try_attach(&path.0, &GEOMETRY) else { panic!("usable") };
+    assert_eq!(arena.recover().rows, 20_000 - gone.len() as u64);
+    let kept = large_by_the_kernel(&arena.map);
+    assert!(kept >= before.huge_bytes.saturating_sub(EXTENT_BYTES), "{kept} of {before:?}");
+    let rig = Rig::over(arena);
+    for _ in 0..LOOKS {
+        rig.arena.enlarge_pages();
+    }
+    assert_eq!(rig.arena.usage().huge_bytes, large_by_the_kernel(&rig.arena.map));
+    for key in (0..20_000u32).filter(|key| !gone.contains(&(TABLE, key.to_le_bytes().to_vec()))) {
+        assert!(rig.get(TABLE, &key.to_le_bytes()).is_some());
+    }
+}
