@@ -22,7 +22,7 @@ use crate::hint::Hits;
 use crate::index::{Entry, ScanShape, ShardToken};
 use crate::layout::{Hash, Location, SegmentId, SegmentTag, SlotId, TableId};
 use crate::proof::Witness;
-use crate::read::{Lookup, RowRead};
+use crate::read::{Lookup, RowRead, Seen};
 use crate::recover::Recovery;
 use crate::row::{RowHead, RowParts};
 use crate::segments::Rows;
@@ -131,6 +131,11 @@ impl Arenas {
     }
 
     #[inline]
+    pub fn lookup_place(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
+        self.of_table(table).lookup_place(hash, table, key)
+    }
+
+    #[inline]
     pub fn row(&self, location: Location) -> Option<RowRead<'_>> {
         let (arena, location) = self.at(location);
         arena.row(location)
@@ -152,6 +157,14 @@ impl Arenas {
         let arena = self.of_table(table);
         let (Entry { slot, location }, head) = arena.find_row(token, hash, table, key)?;
         Some((Entry { slot: arena.outer_slot(slot), location: arena.outer_location(location) }, head))
+    }
+
+    #[inline]
+    pub fn find_seen(&self, token: &ShardToken, seen: &Seen) -> Option<(Entry, RowHead)> {
+        let (arena, location) = self.at(seen.location);
+        let inner = Seen { slot: self.in_slot(seen.slot).1, location, generation: seen.generation };
+        let (_, head) = arena.find_seen(token, &inner)?;
+        Some((Entry { slot: seen.slot, location: seen.location }, head))
     }
 
     #[inline]
@@ -250,6 +263,11 @@ impl Arenas {
     pub fn prefetch_row(&self, hash: Hash, table: TableId) -> Option<Location> {
         let arena = self.of_table(table);
         arena.prefetch_row(hash, table).map(|location| arena.outer_location(location))
+    }
+
+    #[inline]
+    pub fn prefetch_replaced(&self, hash: Hash, table: TableId) {
+        self.of_table(table).prefetch_replaced(hash, table);
     }
 
     #[inline]

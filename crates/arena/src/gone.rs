@@ -36,6 +36,13 @@ impl Gone {
         ((bit / 64) as usize, 1 << (bit % 64))
     }
 
+    /// Asks memory for the note of a row.
+    #[inline]
+    pub(crate) fn prefetch(&self, location: Location) {
+        let (word, _) = Self::place(location);
+        self.0.get(word).into_iter().for_each(crate::prefetch::line);
+    }
+
     /// Takes back all notes of a unit that nobody uses yet.
     pub(crate) fn forget(&self, unit: u32) {
         let first = (u64::from(unit) * NOTES_PER_UNIT) as usize;

@@ -63,6 +63,7 @@ compile_error!("an arena is larger than a 32-bit address space");
 extern crate self as arena;
 
 mod arenas;
+mod check;
 mod checkpoints;
 mod commit;
 mod copy;
@@ -118,7 +119,7 @@ pub use layout::{
 };
 pub use mapped::Mapped;
 pub use proof::Witness;
-pub use read::{Lookup, RowRead};
+pub use read::{Lookup, RowRead, Seen};
 pub use reader::Reader;
 #[cfg(any(test, feature = "record"))]
 pub use record::Image;

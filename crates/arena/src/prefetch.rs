@@ -5,10 +5,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::Mapped;
 use crate::hits_file::Counts;
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
 use crate::row::short_lengths;
+use crate::{Arena, Mapped};
 
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
@@ -16,6 +16,13 @@ const LINE_WORDS: usize = 8;
 const VALUE_LINES: usize = 16;
 /// Lines asked for of one row: the rest of a longer one comes in their wake, for it is read from its beginning to its end.
 const LINES_MAX: usize = 8;
+/// Bytes between a row and the places behind it that are asked for: a few rows of the smallest size, so that the lines have
+/// come when they are written.
+const PLACES_AHEAD: usize = 512;
+/// Lines of a place that are asked for; the processor foresees the rest of a longer row.
+const PLACE_LINES: usize = 4;
+/// Words of a row that finding it looks at: head and a key of usual length.
+const HEAD_WORDS: usize = 5;
 /// As many are asked for where a row's length is not known: head, key and a short value.
 const ROW_LINES: usize = 3;
 
@@ -44,6 +51,14 @@ impl Mapped {
     /// Asks for the row that a lookup of this hash will look at first. Its bucket should have come by now.
     #[inline]
     pub fn prefetch_row(&self, hash: Hash, table: TableId) -> Option<Location> {
+        let location = self.foresee(hash, table)?;
+        self.prefetch_location(location);
+        Some(location)
+    }
+
+    /// Where the row lies that a lookup of this hash will look at first.
+    #[inline]
+    fn foresee(&self, hash: Hash, table: TableId) -> Option<Location> {
         let words = self.map.words();
         let want = slot_prefix(hash, table);
         let at = self.bucket_word(crate::index::bucket_of(self.index_word(), hash)) as usize;
@@ -51,9 +66,7 @@ impl Mapped {
         // Relaxed: what is asked for in vain is lost time only.
         let found = slots.iter().map(|slot| slot.load(Ordering::Relaxed));
         let found = found.into_iter().find(|found| (found ^ want) >> LOCATION_BITS == 0)?;
-        let location = Location::from_bits(found);
-        self.prefetch_location(location);
-        Some(location)
+        Some(Location::from_bits(found))
     }
 
     /// Asks for what follows the first lines of a row, whose head should have come by now, as far as copying it would not
@@ -119,9 +132,37 @@ impl Mapped {
     }
 }
 
+impl Arena {
+    /// Asks for the places of the rows that will follow one that was just given its place in an open segment. The
+    /// processor foresees them itself, but not across a page.
+    #[inline]
+    pub(crate) fn prefetch_places(&self, location: Location, bytes: usize) {
+        let words = self.map.words();
+        let from = self.layout.at(location) as usize + (bytes + PLACES_AHEAD) / 8;
+        for at in (from..from + bytes / 8).step_by(LINE_WORDS).take(PLACE_LINES) {
+            let Some(word) = words.get(at) else { return };
+            line(word);
+        }
+    }
+
+    /// Asks for what replacing the row under a hash will look at: of the row itself head and key, and the accounts of its
+    /// segment. Its bucket should have come by now.
+    #[inline]
+    pub fn prefetch_replaced(&self, hash: Hash, table: TableId) {
+        let Some(location) = self.foresee(hash, table) else { return };
+        let row = self.layout.at(location) as usize;
+        for at in [row, row + HEAD_WORDS] {
+            if let Some(word) = self.map.words().get(at) {
+                line(word);
+            }
+        }
+        self.segments.prefetch_accounts(location);
+    }
+}
+
 /// Asks for the cache line of a place.
 #[inline]
-fn line<T>(place: &T) {
+pub(crate) fn line<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

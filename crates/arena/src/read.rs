@@ -8,8 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::hint::{self, Hits};
+use crate::index::{Entry, ShardToken};
 use crate::layout::{
-    BUCKET_SLOTS, Hash, LOCATION_BITS, Location, MAX_CHAIN, SlotId, TableId, UNIT_WORDS, slot_prefix, word,
+    BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SlotId, TableId, UNIT_WORDS,
+    slot_prefix, word,
 };
 use crate::row::{
     FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, header_flags, long_lengths,
@@ -41,6 +43,14 @@ pub struct RowRead<'a> {
     generation: u64,
 }
 
+/// Where a lookup found a row: whoever holds the row's shard afterwards finds it there again without another walk.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    pub(crate) slot: SlotId,
+    pub(crate) location: Location,
+    pub(crate) generation: u64,
+}
+
 impl Arena {
     /// Finds a row without a lock. A hit writes nothing. A chain that an earlier process left is busy until it is proved.
     #[inline]
@@ -52,14 +62,43 @@ impl Arena {
         }
         self.mapped.lookup(hash, table, key)
     }
+
+    /// As [`Arena::lookup`], for who wants to know where the row lies and not what is in it.
+    #[inline]
+    pub fn lookup_place(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
+        if self.proof.is_pending() && !self.proof.is_proved(crate::index::bucket_of(self.index_word(), hash))
+        {
+            return Lookup::Busy;
+        }
+        self.mapped.lookup_for::<false>(hash, table, key)
+    }
+
+    /// The row that a lookup saw, if its slot still names it: what [`Arena::find_row`] would find.
+    #[inline]
+    pub fn find_seen(&self, _token: &ShardToken, seen: &Seen) -> Option<(Entry, RowHead)> {
+        let &Seen { slot, location, generation } = seen;
+        // Nobody else changes the slots of the shard, and a segment is not recycled while a slot names a row in it. So the
+        // bytes are those that were compared with the key if they are of the same generation. Relaxed: the lock of the
+        // shard is behind whoever published the row.
+        let is_there = self.slot_word(slot) & LOCATION_MASK == location.bits()
+            && self.generation(location).load(Ordering::Relaxed) == generation;
+        let head = is_there.then(|| self.parse(location))??;
+        Some((Entry { slot, location }, head))
+    }
 }
 
 impl Mapped {
     /// Finds a row without a lock. A hit writes nothing.
     #[inline]
     pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
+        self.lookup_for::<true>(hash, table, key)
+    }
+
+    /// `VALUE`: the row's value is going to be read, too.
+    #[inline]
+    fn lookup_for<const VALUE: bool>(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
         for _ in 0..ROUNDS {
-            match self.lookup_round(hash, table, key) {
+            match self.lookup_round::<VALUE>(hash, table, key) {
                 Some(found) => return found,
                 None => std::hint::spin_loop(),
             }
@@ -73,7 +112,7 @@ impl Mapped {
         reason = "a head that is handed on through memory takes longer than the walk"
     )]
     #[inline(always)]
-    fn lookup_round(&self, hash: Hash, table: TableId, key: &[u8]) -> Option<Lookup<'_>> {
+    fn lookup_round<const VALUE: bool>(&self, hash: Hash, table: TableId, key: &[u8]) -> Option<Lookup<'_>> {
         let words = self.map.words();
         let want = slot_prefix(hash, table);
         // Acquire: pairs with the Release in `split`; the new bucket's slots are visible with the word.
@@ -97,7 +136,9 @@ impl Mapped {
                 if location.unit() >= self.units_bound() {
                     continue;
                 }
-                self.prefetch_behind(location);
+                if VALUE {
+                    self.prefetch_behind(location);
+                }
                 // Acquire: pairs with the Release in `recycle`; a raised generation comes with cleared slots.
                 let generation = self.generation(location).load(order::GENERATION_LOAD);
                 if words[at + slot].load(order::SLOT_AGAIN) != found {
@@ -285,6 +326,13 @@ impl RowRead<'_> {
     #[inline]
     pub(crate) fn inner_location(&self) -> Location {
         self.location
+    }
+
+    /// Where it was found; `None` if it was found by its location.
+    #[inline]
+    pub fn seen(&self) -> Option<Seen> {
+        let (slot, location) = (self.slot()?, self.location());
+        Some(Seen { slot, location, generation: self.generation })
     }
 
     /// The first word of the payload in its file.

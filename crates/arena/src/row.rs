@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use crate::layout::{Location, MAX_KEY_BYTES, TableId, padded_len};
-use crate::{Arena, copy, order};
+use crate::{Arena, check, copy, order};
 
 /// The row has a word for expiry and lease, the only one that changes after publication.
 pub(crate) const FLAG_EXPIRY: u8 = 1;
@@ -162,7 +162,7 @@ pub(crate) struct Check(u32);
 
 impl Check {
     pub(crate) fn new(header: u64) -> Self {
-        Self(crc32c::crc32c(&(header & !CHECK_MASK).to_le_bytes()))
+        Self(check::append(0, &(header & !CHECK_MASK).to_le_bytes()))
     }
 
     pub(crate) fn word(&mut self, word: u64) {
@@ -170,7 +170,7 @@ impl Check {
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.0 = crc32c::crc32c_append(self.0, bytes);
+        self.0 = check::append(self.0, bytes);
     }
 
     pub(crate) fn field(&self) -> u64 {

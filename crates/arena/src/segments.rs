@@ -122,6 +122,15 @@ pub(crate) struct Segments {
     pub(crate) gone: Gone,
 }
 
+impl Segments {
+    /// Asks memory for what the death of a row changes.
+    #[inline]
+    pub(crate) fn prefetch_accounts(&self, location: Location) {
+        self.states.get(location.unit() as usize).into_iter().for_each(crate::prefetch::line);
+        self.gone.prefetch(location);
+    }
+}
+
 impl Arena {
     #[inline]
     pub(crate) fn state(&self, segment: SegmentId) -> &SegmentState {
@@ -228,7 +237,11 @@ impl Arena {
             let next = fill + WRITER + bytes as u64;
             // Acquire: the segment's words are ours to write after this.
             match state.fill.compare_exchange_weak(fill, next, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(Location::in_run(segment.0, used / 8)),
+                Ok(_) => {
+                    let location = Location::in_run(segment.0, used / 8);
+                    self.prefetch_places(location, bytes);
+                    return Some(location);
+                }
                 Err(now) => fill = now,
             }
         }

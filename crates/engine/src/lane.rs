@@ -121,6 +121,12 @@ impl Lane {
         self.engine.store.prefetch_row(ahead)
     }
 
+    /// The same for a key that is going to be written.
+    #[inline]
+    pub fn prefetch_replaced(&self, ahead: Prefetched) {
+        self.engine.store.prefetch_replaced(ahead);
+    }
+
     /// The third, when a key's value is going to be read soon.
     #[inline]
     pub fn prefetch_value(&self, row: Foreseen) {

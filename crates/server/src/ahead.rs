@@ -5,7 +5,7 @@
 //! that they come side by side.
 
 use engine::{Foreseen, Lane, Prefetched};
-use memcache::{Parsed, Parser, Request};
+use memcache::{Parsed, Parser, Request, Verb};
 
 /// Requests, or keys of one request, that are looked ahead over. A processor has some ten to sixteen line fills under
 /// way at once; more would only wait in the queue before them.
@@ -13,8 +13,6 @@ pub(crate) const WINDOW: usize = 16;
 
 /// How many requests before its turn a value is asked for: its head has come by then, and the value comes meanwhile.
 const VALUES_AHEAD: usize = 2;
-
-const _: () = assert!(WINDOW <= 32, "a bit for each key");
 
 /// The next requests, parsed.
 #[derive(Debug)]
@@ -67,7 +65,7 @@ impl<'i> Window<'i> {
                 if (at < input.len() || self.len > 0)
                     && let Some(key) = key_of(request)
                 {
-                    self.ahead.bucket(lane, key, matches!(request, Request::Get { .. }));
+                    self.ahead.bucket(lane, key, use_of(request));
                 }
             }
             self.parsed[self.len] = Some(parsed);
@@ -80,29 +78,37 @@ impl<'i> Window<'i> {
     }
 }
 
+/// What a request does with the row of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Its value is going to be read.
+    Read,
+    /// It is replaced, whatever it holds.
+    Replace,
+    /// Anything else.
+    Other,
+}
+
 /// Lines that were asked for.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    keys: [Option<Prefetched>; WINDOW],
+    keys: [Option<(Prefetched, Use)>; WINDOW],
     /// Where the rows whose values are going to be read seem to lie.
     rows: [Option<Foreseen>; WINDOW],
-    /// Keys whose values are going to be read, a bit for each.
-    reads: u32,
     len: usize,
 }
 
 impl Ahead {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { keys: [None; WINDOW], rows: [None; WINDOW], reads: 0, len: 0 }
+        Self { keys: [None; WINDOW], rows: [None; WINDOW], len: 0 }
     }
 
-    /// Asks for the bucket of one more key; beyond the window nothing happens. `reads`: its value is going to be read.
+    /// Asks for the bucket of one more key; beyond the window nothing happens.
     #[inline]
-    pub(crate) fn bucket(&mut self, lane: &Lane, key: &[u8], reads: bool) {
+    pub(crate) fn bucket(&mut self, lane: &Lane, key: &[u8], purpose: Use) {
         if let Some(place) = self.keys.get_mut(self.len) {
-            *place = lane.prefetch(key);
-            self.reads = (self.reads & !(1 << self.len)) | (u32::from(reads) << self.len);
+            *place = lane.prefetch(key).map(|ahead| (ahead, purpose));
             self.len += 1;
         }
     }
@@ -116,9 +122,15 @@ impl Ahead {
     /// Asks for the rows of all of them.
     #[inline]
     pub(crate) fn rows(&mut self, lane: &Lane) {
-        for place in 0..self.len {
-            let row = self.keys[place].and_then(|ahead| lane.prefetch_row(ahead));
-            self.rows[place] = row.filter(|_| self.reads & (1 << place) != 0);
+        for (key, row) in self.keys.iter().zip(&mut self.rows).take(self.len) {
+            *row = match *key {
+                None => None,
+                Some((ahead, Use::Replace)) => {
+                    lane.prefetch_replaced(ahead);
+                    None
+                }
+                Some((ahead, purpose)) => lane.prefetch_row(ahead).filter(|_| purpose == Use::Read),
+            };
         }
     }
 
@@ -131,6 +143,17 @@ impl Ahead {
                 lane.prefetch_value(row);
             }
         }
+    }
+}
+
+/// What a request does with the row of the key that it looks up first.
+#[inline]
+pub(crate) fn use_of(request: &Request<'_>) -> Use {
+    match request {
+        Request::Get { .. } => Use::Read,
+        Request::Store { verb: Verb::Append | Verb::Prepend, .. } => Use::Other,
+        Request::Store { .. } | Request::MetaSet { .. } | Request::Delete { .. } => Use::Replace,
+        _ => Use::Other,
     }
 }
 

@@ -7,7 +7,7 @@ use engine::{Counter, Lane, Tick, Verb};
 use memcache::compose::sql_error;
 use memcache::{KEY_MAX, Keys, Limits, Parsed, Parser, Reply, Request, Then, compose};
 
-use crate::ahead::{Ahead, WINDOW, Window, key_of};
+use crate::ahead::{Ahead, Use, WINDOW, Window, key_of, use_of};
 use crate::connection::{Connection, FirstRead};
 use crate::held::Held;
 use crate::limits::{
@@ -128,7 +128,7 @@ impl Desk {
         if let Parsed::Complete { request, .. } = self.parser.parse(&buffer[..len])
             && let Some(key) = key_of(&request)
         {
-            ahead.bucket(&self.lane, key, false);
+            ahead.bucket(&self.lane, key, use_of(&request));
         }
     }
 
@@ -450,7 +450,7 @@ impl Desk {
         following.peek()?;
         let mut ahead = Ahead::new();
         for key in std::iter::once(first).chain(following) {
-            ahead.bucket(&self.lane, key, true);
+            ahead.bucket(&self.lane, key, Use::Read);
         }
         ahead.rows(&self.lane);
         Some(ahead)

@@ -249,15 +249,17 @@ impl Store {
         self.arena.stamp_row(placed.location, row.stamp());
         self.carry_deadline(row, placed);
         self.arena.relocate(&mut shard.token, slot, hash, table.id(), placed.location);
-        for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
-            let mut key = Vec::new();
-            index.sort_key(row, &mut key);
-            index.tree.write().replace_location(
-                &key,
-                entry_of(hash, from),
-                entry_of(hash, placed.location),
-                &index.rows(&self.arena),
-            );
+        if !table.state.maintained.is_empty() {
+            for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
+                let mut key = Vec::new();
+                index.sort_key(row, &mut key);
+                index.tree.write().replace_location(
+                    &key,
+                    entry_of(hash, from),
+                    entry_of(hash, placed.location),
+                    &index.rows(&self.arena),
+                );
+            }
         }
         self.account_moved(table, from, placed.location);
         Some(slot)

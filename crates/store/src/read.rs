@@ -154,6 +154,12 @@ impl Store {
         self.arena.prefetch_row(ahead.hash, ahead.table).map(Foreseen)
     }
 
+    /// As [`Store::prefetch_row`], for a key that is going to be written: what replacing its row takes.
+    #[inline]
+    pub fn prefetch_replaced(&self, ahead: Prefetched) {
+        self.arena.prefetch_replaced(ahead.hash, ahead.table);
+    }
+
     /// Asks memory for the rest of a row that is going to be read.
     #[inline]
     pub fn prefetch_value(&self, row: Foreseen) {

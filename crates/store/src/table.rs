@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use arena::{SegmentId, TableId};
 use parking_lot::Mutex;
 
@@ -57,7 +57,7 @@ pub(crate) struct TableState {
     /// the shard lock, where the change of a definition passes when it has been raised.
     pub(crate) schema: AtomicU32,
     /// Indexes that every write keeps, also those still being built.
-    pub(crate) maintained: ArcSwap<Vec<Arc<Index>>>,
+    pub(crate) maintained: Maintained,
     pub(crate) queues: Queues,
     /// Serialises eviction within the table; taken before the queue lock.
     pub(crate) evicting: Mutex<Cursors>,
@@ -79,6 +79,34 @@ pub(crate) struct TableState {
     pub(crate) next_number: AtomicI64,
     /// Numbers of an identity column below this one may have been given out, and the definitions say so.
     pub(crate) numbers_below: AtomicI64,
+}
+
+/// The indexes that every write keeps. A write to a table without one asks one word, where a look at the list would
+/// take two exchanges.
+#[derive(Debug, Default)]
+pub(crate) struct Maintained {
+    /// There may be some. Release and Acquire, but what counts is the shard lock, under which writers ask and through
+    /// which a change of definitions passes.
+    any: AtomicBool,
+    list: ArcSwap<Vec<Arc<Index>>>,
+}
+
+impl Maintained {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn load(&self) -> Guard<Arc<Vec<Arc<Index>>>> {
+        self.list.load()
+    }
+
+    /// Replaces the list; the caller holds the lock of definitions.
+    pub(crate) fn store(&self, list: Arc<Vec<Arc<Index>>>) {
+        let any = !list.is_empty();
+        self.list.store(list);
+        self.any.store(any, Ordering::Release);
+    }
 }
 
 /// Where row-by-row eviction stands in the segment it took from each queue.
@@ -387,7 +415,7 @@ impl TableState {
             id,
             gone: AtomicBool::new(false),
             schema: AtomicU32::new(0),
-            maintained: ArcSwap::default(),
+            maintained: Maintained::default(),
             queues: Queues::new(),
             evicting: Mutex::default(),
             ghost: Mutex::new(Ghost::new(0)),

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Entry, Hash, Location, Lookup, Queue, RowHead, RowParts, SegmentId};
+use arena::{Entry, Hash, Location, Lookup, Queue, RowHead, RowParts, Seen, SegmentId};
 
 use crate::clock::Tick;
 use crate::departure::Cause;
@@ -100,6 +100,24 @@ pub(crate) enum Unique {
 pub(crate) struct Found {
     pub(crate) entry: Entry,
     pub(crate) head: RowHead,
+}
+
+/// What a look without a lock found.
+#[derive(Clone, Copy, Debug)]
+struct Glance {
+    /// The queue for the new version.
+    queue: Queue,
+    /// The version that was there.
+    seen: Option<Seen>,
+}
+
+/// The key that is written or removed.
+#[derive(Clone, Copy, Debug)]
+struct Target<'k> {
+    hash: Hash,
+    key: &'k [u8],
+    /// Where a glance met its row.
+    seen: Option<Seen>,
 }
 
 /// Both versions of a row whose index entries change.
@@ -201,12 +219,13 @@ impl Store {
         self.checkpoint(now);
         self.await_unique(table);
         let hash = self.arena.hash(table.id(), new.key);
-        let queue = match self.glance(table, hash, new.key, expect, now) {
-            Ok(queue) => queue,
+        let Glance { queue, seen } = match self.glance(table, hash, new.key, expect, now) {
+            Ok(glance) => glance,
             Err(outcome) => return Ok(outcome),
         };
         let placed = self.place(table, queue, new, false, now)?;
-        let outcome = self.publish(table, hash, new.key, Some(placed.location), expect, now);
+        let target = Target { hash, key: new.key, seen };
+        let outcome = self.publish(table, &target, Some(placed.location), expect, now);
         drop(placed);
         self.after_write(table, now);
         outcome
@@ -221,7 +240,7 @@ impl Store {
         now: Tick,
     ) -> Result<Outcome, WriteError> {
         let hash = self.arena.hash(table.id(), key);
-        self.publish(table, hash, key, None, expect, now)
+        self.publish(table, &Target { hash, key, seen: None }, None, expect, now)
     }
 
     /// A write whose deadline has passed leaves no row behind, and answers as if it had been stored.
@@ -240,7 +259,7 @@ impl Store {
         }
     }
 
-    /// Looks without a lock: the queue for the new version, or the outcome when the expectation already fails.
+    /// Looks without a lock: where the new version goes, or the outcome when the expectation already fails.
     fn glance(
         &self,
         table: &Table,
@@ -248,20 +267,20 @@ impl Store {
         key: &[u8],
         expect: Expect,
         now: Tick,
-    ) -> Result<Queue, Outcome> {
-        if let Lookup::Hit(row) = self.arena.lookup(hash, table.id(), key) {
+    ) -> Result<Glance, Outcome> {
+        if let Lookup::Hit(row) = self.arena.lookup_place(hash, table.id(), key) {
             let head = *row.head();
             let queue = self.queue_of(row.location());
             if row.is_valid() {
                 if self.is_live(table, &head, now) {
                     check(expect, Some(&head))?;
                 }
-                return Ok(queue);
+                return Ok(Glance { queue, seen: row.seen() });
             }
         }
         // A doubtful answer is settled under the lock.
         let wanted = table.state.ghost_holds(hash);
-        Ok(if wanted { Queue::Main } else { Queue::Small })
+        Ok(Glance { queue: if wanted { Queue::Main } else { Queue::Small }, seen: None })
     }
 
     /// Copies a row into a segment of its table, unreachable so far.
@@ -355,11 +374,10 @@ impl Store {
     }
 
     /// Replaces, inserts or removes the row of a key in one step under its shard's lock.
-    pub(crate) fn publish(
+    fn publish(
         &self,
         table: &Table,
-        hash: Hash,
-        key: &[u8],
+        &Target { hash, key, seen }: &Target<'_>,
         new: Option<Location>,
         expect: Expect,
         now: Tick,
@@ -373,7 +391,9 @@ impl Store {
         } else if table.is_gone() {
             return Err(WriteError::TableGone);
         }
-        let found = self.find_row(&shard, table, hash, key);
+        let found = seen
+            .and_then(|seen| self.find_seen(&shard, &seen))
+            .or_else(|| self.find_row(&shard, table, hash, key));
         let live = found.filter(|found| self.is_live(table, &found.head, now));
         if let Err(outcome) = check(expect, live.as_ref().map(|found| &found.head)) {
             return Ok(outcome);
@@ -408,6 +428,12 @@ impl Store {
         Some(Found { entry, head })
     }
 
+    /// What a glance saw, if the slot of the key still holds it.
+    fn find_seen(&self, shard: &Shard, seen: &Seen) -> Option<Found> {
+        let (entry, head) = self.arena.find_seen(&shard.token, seen)?;
+        Some(Found { entry, head })
+    }
+
     /// The head of the row at a location if it is live. The caller's shard lock keeps the row where it is.
     pub(crate) fn live_head(&self, table: &Table, location: Location, now: Tick) -> Option<RowHead> {
         let head = *self.arena.row(location)?.head();
@@ -423,12 +449,12 @@ impl Store {
         change: &SlotChange,
         unique: Unique,
     ) -> Result<(), WriteError> {
-        let maintained = table.state.maintained.load();
-        if maintained.is_empty() {
+        if table.state.maintained.is_empty() {
             let came = self.swap_slot(shard, table, change)?;
             self.part_with(table, change, came, unique);
             return Ok(());
         }
+        let maintained = table.state.maintained.load();
         SWAP.with_borrow_mut(|scratch| {
             let SwapScratch { old, new, keys } = scratch;
             let load = |at: Option<Location>, row: &mut RowBuf| {
@@ -522,8 +548,8 @@ impl Store {
 
     /// Takes a row out of its slot and of every index, and counts it.
     pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry, leaving: Leaving) {
-        let maintained = table.state.maintained.load();
-        if !maintained.is_empty() {
+        if !table.state.maintained.is_empty() {
+            let maintained = table.state.maintained.load();
             SWAP.with_borrow_mut(|scratch| {
                 let SwapScratch { old, keys, .. } = scratch;
                 if self.load_stable(entry.location, old) {

@@ -95,6 +95,58 @@ fn random_operations_agree_with_a_map() {
     }
 }
 
+/// Replaced, removed, evicted, moved by a split, and its memory used again by others: what was seen is found where it is
+/// what the key has now, and nowhere else.
+#[test]
+fn what_a_lookup_saw_is_found_again_or_not_at_all() {
+    let mut rng = seeded("what_a_lookup_saw_is_found_again_or_not_at_all");
+    let mut rig = Rig::new(8 * UNIT_BYTES as u64);
+    let (mut seen, mut again, mut changed) = (Vec::new(), 0, 0);
+    for _ in 0..30_000 {
+        let (table, key) = random_key(&mut rng, 3_000);
+        match rng.u32(0..8) {
+            0 => drop(rig.delete(table, &key)),
+            1 => {
+                let hash = rig.arena.hash(table, &key);
+                if let Lookup::Hit(row) = rig.arena.lookup_place(hash, table, &key) {
+                    seen.push((hash, table, key.clone(), row.seen().unwrap()));
+                }
+            }
+            _ => {
+                while !rig.put(table, &key, &Value::plain(&key.repeat(rng.usize(0..9)))) {
+                    rig.evict();
+                }
+                rig.grow();
+            }
+        }
+        if seen.is_empty() {
+            continue;
+        }
+        let at = rng.usize(..seen.len());
+        let (hash, table, key, place) = &seen[at];
+        let token = &rig.tokens[Arena::shard_of(*hash)];
+        let now = rig.arena.find_row(token, *hash, *table, key);
+        match rig.arena.find_seen(token, place) {
+            Some(found) => {
+                assert_eq!(Some(found), now);
+                again += 1;
+            }
+            None => {
+                let last = rig.arena.lookup_place(*hash, *table, key);
+                let Lookup::Hit(row) = last else {
+                    assert!(now.is_none());
+                    seen.swap_remove(at);
+                    continue;
+                };
+                assert_eq!(rig.arena.find_seen(token, &row.seen().unwrap()), now);
+                changed += 1;
+                seen.swap_remove(at);
+            }
+        }
+    }
+    assert!(again > 100 && changed > 100, "{again} found again, {changed} changed");
+}
+
 #[test]
 fn a_million_small_rows_split_the_index() {
     let mut rig = Rig::new(64 << 20);
