@@ -21,6 +21,7 @@ use crate::gather::Gathered;
 use crate::hint::Hits;
 use crate::index::{Entry, ScanShape, ShardToken};
 use crate::layout::{Hash, Location, SegmentId, SegmentTag, SlotId, TableId};
+use crate::prefetch::Foreseen;
 use crate::proof::Witness;
 use crate::read::{Lookup, RowRead, Seen};
 use crate::recover::Recovery;
@@ -260,14 +261,24 @@ impl Arenas {
     }
 
     #[inline]
-    pub fn prefetch_row(&self, hash: Hash, table: TableId) -> Option<Location> {
+    pub fn foresee(&self, hash: Hash, table: TableId) -> Foreseen {
         let arena = self.of_table(table);
-        arena.prefetch_row(hash, table).map(|location| arena.outer_location(location))
+        match arena.foresee(hash, table) {
+            Foreseen::Row(location) => Foreseen::Row(arena.outer_location(location)),
+            other => other,
+        }
     }
 
     #[inline]
-    pub fn prefetch_replaced(&self, hash: Hash, table: TableId) {
-        self.of_table(table).prefetch_replaced(hash, table);
+    pub fn foresee_further(&self, hash: Hash, table: TableId) -> Option<Location> {
+        let arena = self.of_table(table);
+        arena.foresee_further(hash, table).map(|location| arena.outer_location(location))
+    }
+
+    #[inline]
+    pub fn prefetch_replaced(&self, location: Location) {
+        let (arena, location) = self.at(location);
+        arena.prefetch_replaced(location);
     }
 
     #[inline]

@@ -26,6 +26,17 @@ const HEAD_WORDS: usize = 5;
 /// As many are asked for where a row's length is not known: head, key and a short value.
 const ROW_LINES: usize = 3;
 
+/// What a bucket says of the place of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreseen {
+    /// It seems to lie there.
+    Row(Location),
+    /// Another bucket has to be looked at, which is on its way.
+    Further,
+    /// There is no such row.
+    Nothing,
+}
+
 impl Mapped {
     /// Asks for the bucket of a hash and its hints.
     #[inline]
@@ -50,23 +61,51 @@ impl Mapped {
 
     /// Asks for the row that a lookup of this hash will look at first. Its bucket should have come by now.
     #[inline]
-    pub fn prefetch_row(&self, hash: Hash, table: TableId) -> Option<Location> {
-        let location = self.foresee(hash, table)?;
-        self.prefetch_location(location);
-        Some(location)
+    pub fn prefetch_row(&self, hash: Hash, table: TableId) {
+        if let Foreseen::Row(location) = self.foresee(hash, table) {
+            self.prefetch_location(location);
+        }
     }
 
-    /// Where the row lies that a lookup of this hash will look at first.
+    /// Where the row seems to lie that a lookup of this hash will look at first, by its first bucket, which should have come
+    /// by now. Where that does not name it, the next one is asked for.
     #[inline]
-    fn foresee(&self, hash: Hash, table: TableId) -> Option<Location> {
-        let words = self.map.words();
+    pub fn foresee(&self, hash: Hash, table: TableId) -> Foreseen {
+        let bucket = crate::index::bucket_of(self.index_word(), hash);
+        if let Some(location) = self.foresee_in(bucket, hash, table) {
+            return Foreseen::Row(location);
+        }
+        let Some(next) = self.next_bucket(bucket) else { return Foreseen::Nothing };
+        if let Some(word) = self.map.words().get(self.bucket_word(next) as usize) {
+            line(word);
+        }
+        Foreseen::Further
+    }
+
+    /// The same by the second bucket of the chain.
+    #[inline]
+    pub fn foresee_further(&self, hash: Hash, table: TableId) -> Option<Location> {
+        let bucket = crate::index::bucket_of(self.index_word(), hash);
+        self.foresee_in(self.next_bucket(bucket)?, hash, table)
+    }
+
+    #[inline]
+    fn foresee_in(&self, bucket: u64, hash: Hash, table: TableId) -> Option<Location> {
+        let at = self.bucket_word(bucket) as usize;
+        let slots = self.map.words().get(at + 1..=at + BUCKET_SLOTS as usize)?;
         let want = slot_prefix(hash, table);
-        let at = self.bucket_word(crate::index::bucket_of(self.index_word(), hash)) as usize;
-        let slots = words.get(at + 1..=at + BUCKET_SLOTS as usize)?;
         // Relaxed: what is asked for in vain is lost time only.
         let found = slots.iter().map(|slot| slot.load(Ordering::Relaxed));
         let found = found.into_iter().find(|found| (found ^ want) >> LOCATION_BITS == 0)?;
         Some(Location::from_bits(found))
+    }
+
+    /// The bucket that a bucket is linked to. Its line alone is looked at.
+    #[inline]
+    fn next_bucket(&self, bucket: u64) -> Option<u64> {
+        let header = self.map.words().get(self.bucket_word(bucket) as usize)?.load(Ordering::Relaxed);
+        let link = crate::index::overflow_link(header);
+        (link != 0 && link <= self.overflow_bound()).then(|| self.layout.max_buckets + link - 1)
     }
 
     /// Asks for what follows the first lines of a row, whose head should have come by now, as far as copying it would not
@@ -145,11 +184,9 @@ impl Arena {
         }
     }
 
-    /// Asks for what replacing the row under a hash will look at: of the row itself head and key, and the accounts of its
-    /// segment. Its bucket should have come by now.
+    /// Asks for what replacing a row will look at: of the row itself head and key, and the accounts of its segment.
     #[inline]
-    pub fn prefetch_replaced(&self, hash: Hash, table: TableId) {
-        let Some(location) = self.foresee(hash, table) else { return };
+    pub fn prefetch_replaced(&self, location: Location) {
         let row = self.layout.at(location) as usize;
         for at in [row, row + HEAD_WORDS] {
             if let Some(word) = self.map.words().get(at) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::{Catalog, Foreseen, Prefetched, Table, Tick};
+use store::{Catalog, Foreseen, Prefetched, Table, Tick, Use};
 
 use crate::activity::{Counted, KnownStatements};
 use crate::counters::{Counter, Counters};
@@ -117,14 +117,14 @@ impl Lane {
 
     /// The second step, when some other keys went through the first.
     #[inline]
-    pub fn prefetch_row(&self, ahead: Prefetched) -> Option<Foreseen> {
-        self.engine.store.prefetch_row(ahead)
+    pub fn prefetch_row(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
+        self.engine.store.prefetch_row(ahead, purpose)
     }
 
-    /// The same for a key that is going to be written.
+    /// The second once more, for a key whose first bucket did not name its row.
     #[inline]
-    pub fn prefetch_replaced(&self, ahead: Prefetched) {
-        self.engine.store.prefetch_replaced(ahead);
+    pub fn prefetch_further(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
+        self.engine.store.prefetch_further(ahead, purpose)
     }
 
     /// The third, when a key's value is going to be read soon.

@@ -4,7 +4,7 @@
 //! several requests have arrived together, the next few are parsed first and memory is asked for all their lines, so
 //! that they come side by side.
 
-use engine::{Foreseen, Lane, Prefetched};
+use engine::{Foreseen, Lane, Prefetched, Use};
 use memcache::{Parsed, Parser, Request, Verb};
 
 /// Requests, or keys of one request, that are looked ahead over. A processor has some ten to sixteen line fills under
@@ -78,30 +78,21 @@ impl<'i> Window<'i> {
     }
 }
 
-/// What a request does with the row of its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// Its value is going to be read.
-    Read,
-    /// It is replaced, whatever it holds.
-    Replace,
-    /// Anything else.
-    Other,
-}
+const _: () = assert!(WINDOW <= 32, "a bit for each key");
 
 /// Lines that were asked for.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     keys: [Option<(Prefetched, Use)>; WINDOW],
     /// Where the rows whose values are going to be read seem to lie.
-    rows: [Option<Foreseen>; WINDOW],
+    rows: [Foreseen; WINDOW],
     len: usize,
 }
 
 impl Ahead {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { keys: [None; WINDOW], rows: [None; WINDOW], len: 0 }
+        Self { keys: [None; WINDOW], rows: [Foreseen::Nothing; WINDOW], len: 0 }
     }
 
     /// Asks for the bucket of one more key; beyond the window nothing happens.
@@ -122,15 +113,25 @@ impl Ahead {
     /// Asks for the rows of all of them.
     #[inline]
     pub(crate) fn rows(&mut self, lane: &Lane) {
-        for (key, row) in self.keys.iter().zip(&mut self.rows).take(self.len) {
-            *row = match *key {
-                None => None,
-                Some((ahead, Use::Replace)) => {
-                    lane.prefetch_replaced(ahead);
-                    None
-                }
-                Some((ahead, purpose)) => lane.prefetch_row(ahead).filter(|_| purpose == Use::Read),
-            };
+        self.rows = [Foreseen::Nothing; WINDOW];
+        let mut further = 0_u32;
+        for place in 0..self.len {
+            let Some((ahead, purpose)) = self.keys[place] else { continue };
+            let row = lane.prefetch_row(ahead, purpose);
+            further |= u32::from(row == Foreseen::Further) << place;
+            if purpose == Use::Read {
+                self.rows[place] = row;
+            }
+        }
+        // About a tenth of the keys of an index that is growing.
+        while further != 0 {
+            let place = further.trailing_zeros() as usize;
+            further &= further - 1;
+            let Some((ahead, purpose)) = self.keys[place] else { continue };
+            let row = lane.prefetch_further(ahead, purpose);
+            if purpose == Use::Read {
+                self.rows[place] = row;
+            }
         }
     }
 
@@ -139,9 +140,7 @@ impl Ahead {
     pub(crate) fn values(&self, lane: &Lane, place: usize) {
         let from = if place == 0 { 1 } else { place + VALUES_AHEAD };
         for row in (from..=place + VALUES_AHEAD).filter(|place| *place < self.len) {
-            if let Some(row) = self.rows[row] {
-                lane.prefetch_value(row);
-            }
+            lane.prefetch_value(self.rows[row]);
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Counter, Lane, Tick, Verb};
+use engine::{Counter, Lane, Tick, Use, Verb};
 use memcache::compose::sql_error;
 use memcache::{KEY_MAX, Keys, Limits, Parsed, Parser, Reply, Request, Then, compose};
 
-use crate::ahead::{Ahead, Use, WINDOW, Window, key_of, use_of};
+use crate::ahead::{Ahead, WINDOW, Window, key_of, use_of};
 use crate::connection::{Connection, FirstRead};
 use crate::held::Held;
 use crate::limits::{

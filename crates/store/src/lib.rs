@@ -54,6 +54,7 @@ mod write;
 mod write_set;
 
 pub use alter::TableChange;
+pub use arena::Foreseen;
 pub use arena::{ArenaError, HeldRow, Hits, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
 #[cfg(debug_assertions)]
@@ -69,7 +70,7 @@ pub use eviction::Eviction;
 pub use index::{Index, KeyBounds};
 pub use item::{Edit, Edited, Item, Mark};
 pub use leaving::Leaving;
-pub use read::{Foreseen, ItemMeta, ItemSink, Prefetched};
+pub use read::{ItemMeta, ItemSink, Prefetched, Use};
 pub use reader::{Ahead, Definitions, Found, Reader, Seen, SharedTable};
 pub use recover::Recovered;
 pub use renew::{Freshness, Renewal};

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, HeldRow, Hits, Location, Lookup, RowHead, RowRead, TableId};
+use arena::{Foreseen, Hash, HeldRow, Hits, Location, Lookup, RowHead, RowRead, TableId};
 
 use crate::clock::Tick;
 use crate::codec::{PayloadShape, ValueSpan};
@@ -84,9 +84,16 @@ pub trait ItemSink {
     }
 }
 
-/// A row whose first lines are on their way.
-#[derive(Clone, Copy, Debug)]
-pub struct Foreseen(Location);
+/// What is going to be done with the row of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Its value is going to be read.
+    Read,
+    /// It is replaced or removed, whatever it holds.
+    Replace,
+    /// Anything else.
+    Other,
+}
 
 /// A key whose lines are on their way.
 #[derive(Clone, Copy, Debug)]
@@ -147,23 +154,41 @@ impl Store {
         Prefetched { hash, table: table.id() }
     }
 
-    /// Asks memory for the row whose bucket has come, and says where it seems to lie; [`Store::prefetch_value`] may
-    /// follow, when that has come.
+    /// Asks memory for the row whose bucket has come, as far as its use needs it. Where it stands in a further bucket, that
+    /// is on its way then, and [`Store::prefetch_further`] is to follow.
     #[inline]
-    pub fn prefetch_row(&self, ahead: Prefetched) -> Option<Foreseen> {
-        self.arena.prefetch_row(ahead.hash, ahead.table).map(Foreseen)
+    pub fn prefetch_row(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
+        let foreseen = self.arena.foresee(ahead.hash, ahead.table);
+        if let Foreseen::Row(location) = foreseen {
+            self.prefetch_for(location, purpose);
+        }
+        foreseen
     }
 
-    /// As [`Store::prefetch_row`], for a key that is going to be written: what replacing its row takes.
+    /// The same by the second bucket of the key.
     #[inline]
-    pub fn prefetch_replaced(&self, ahead: Prefetched) {
-        self.arena.prefetch_replaced(ahead.hash, ahead.table);
+    pub fn prefetch_further(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
+        let Some(location) = self.arena.foresee_further(ahead.hash, ahead.table) else {
+            return Foreseen::Nothing;
+        };
+        self.prefetch_for(location, purpose);
+        Foreseen::Row(location)
+    }
+
+    #[inline]
+    fn prefetch_for(&self, location: Location, purpose: Use) {
+        match purpose {
+            Use::Replace => self.arena.prefetch_replaced(location),
+            Use::Read | Use::Other => self.arena.prefetch_location(location),
+        }
     }
 
     /// Asks memory for the rest of a row that is going to be read.
     #[inline]
     pub fn prefetch_value(&self, row: Foreseen) {
-        self.arena.prefetch_value(row.0);
+        if let Foreseen::Row(location) = row {
+            self.arena.prefetch_value(location);
+        }
     }
 
     /// What there is to know of a live item but its value. `count`: this is a read of the row.

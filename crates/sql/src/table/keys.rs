@@ -2,7 +2,7 @@
 
 use store::definition::ColumnKind;
 use store::value::ValueRef;
-use store::{Store, Table};
+use store::{Store, Table, Use};
 
 /// Keys whose cache lines are asked for before the first is looked up: what a core can wait for at once.
 const KEYS_AHEAD: usize = 16;
@@ -69,7 +69,7 @@ impl KeyList {
             *place = Some(bucket);
         }
         for bucket in asked.into_iter().flatten() {
-            store.prefetch_row(bucket);
+            store.prefetch_row(bucket, Use::Read);
         }
     }
 }
