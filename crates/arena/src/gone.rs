@@ -56,6 +56,24 @@ impl Gone {
 }
 
 impl Arena {
+    /// Asks memory for the rows of which it is noted, in the words from a location up to the end of a word of notes. Returns
+    /// how many words these are.
+    #[inline]
+    pub(crate) fn prefetch_gone(&self, from: Location) -> u64 {
+        let (word, first) = Gone::place(from);
+        // Relaxed: what is asked for in vain is lost time only. Rows before the location are left out.
+        let mut rows = self.segments.gone.0[word].load(Ordering::Relaxed) & first.wrapping_neg();
+        let begin = word as u64 * 64 * WORDS_PER_BIT;
+        while rows != 0 {
+            let row = begin + u64::from(rows.trailing_zeros()) * WORDS_PER_BIT;
+            if let Some(word) = self.map.words().get(self.layout.at(Location::from_bits(row)) as usize) {
+                crate::prefetch::line(word);
+            }
+            rows &= rows - 1;
+        }
+        begin + 64 * WORDS_PER_BIT - from.bits()
+    }
+
     /// Notes that nothing leads to the row any more. The caller holds the lock of its shard, and counts its bytes as
     /// dead afterwards: until then its segment is not recycled.
     #[inline]

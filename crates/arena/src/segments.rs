@@ -350,6 +350,7 @@ impl Arena {
             head: segment.0,
             next: u64::from(from_word),
             end: self.used(segment) as u64 / 8,
+            asked: u64::from(from_word),
             listed: self.segments.listed.of(segment),
         }
     }
@@ -460,11 +461,26 @@ pub struct Rows<'a> {
     head: u32,
     next: u64,
     end: u64,
+    /// Dead rows before this word are asked for.
+    asked: u64,
     /// Where the rows begin, if bytes between them cannot be walked.
     listed: Option<Arc<[u32]>>,
 }
 
+/// Words of a segment before which its dead rows are asked for: where each begins is known, while of a row that is met
+/// only its own head says where the next is.
+const WALK_AHEAD: u64 = 1_024;
+
 impl Rows<'_> {
+    #[inline]
+    fn ask_ahead(&mut self) {
+        let until = self.end.min(self.next + WALK_AHEAD);
+        while self.asked < until {
+            let from = Location::in_run(self.head, self.asked);
+            self.asked += self.arena.prefetch_gone(from);
+        }
+    }
+
     /// The word from the start of the segment at which the next row begins: where to resume.
     pub fn position(&self) -> u32 {
         self.next as u32
@@ -490,6 +506,7 @@ impl Iterator for Rows<'_> {
                 self.next = self.next.saturating_add((first >> 16).max(1));
                 continue;
             }
+            self.ask_ahead();
             let Some(head) = self.arena.parse(location) else { break };
             self.next += head.total_bytes as u64 / 8;
             return Some((self.arena.outer_location(location), head));
