@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sqlite3_parser::ast::{Expr, OneSelect, Operator, QualifiedName, Select, SelectTable, Stmt};
+use sqlite3_parser::ast::{Expr, Literal, OneSelect, Operator, QualifiedName, Select, SelectTable, Stmt};
 use store::value::Value;
 use store::{RowBuf, Table};
 
@@ -92,11 +92,31 @@ fn of_tree(core: &Core, tree: &Stmt<'_>, text: &Numbered<'_>) -> Option<DirectPl
             order_by: None,
             limit: None,
         } => {
-            let (table, conditions) = table_and_conditions(core, tbl_name, where_clause.as_ref()?)?;
+            let all = core.table(tbl_name).ok().filter(|_| tbl_name.alias.is_none())?;
+            let Some(condition) = where_clause.as_ref().filter(|condition| !is_true(&all, condition)) else {
+                return Some(DirectPlan::by(all, text.count, Vec::new(), Way::All, Verb::Delete));
+            };
+            let (table, conditions) = table_and_conditions(core, tbl_name, condition)?;
             let (conditions, way) = way(&table, &conditions)?;
             Some(DirectPlan::by(table, text.count, conditions, way, Verb::Delete))
         }
         _ => None,
+    }
+}
+
+/// Whether a condition is true of every row, as programs write that: `1`, `TRUE`, `1 = 1`.
+fn is_true(table: &Table, condition: &Expr<'_>) -> bool {
+    match condition {
+        Expr::Literal(Literal::Numeric(digits)) => digits.parse::<u64>().is_ok_and(|number| number != 0),
+        Expr::Id(id) => id.0.eq_ignore_ascii_case("TRUE") && table.def().column_index(id.0).is_none(),
+        Expr::Binary(left, Operator::Equals, right) => match (&**left, &**right) {
+            (Expr::Literal(Literal::Numeric(left)), Expr::Literal(Literal::Numeric(right))) => left == right,
+            _ => false,
+        },
+        Expr::Parenthesized(inner) if inner.len() == 1 => {
+            inner.first().is_some_and(|inner| is_true(table, inner))
+        }
+        _ => false,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::facts;
 use crate::function;
-use crate::limits::{Limits, STATEMENT_BYTES_MAX};
+use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::rewrite::{self, Rewritten};
@@ -210,7 +210,7 @@ impl Executor {
     }
 
     /// Runs a statement; one that stands alone again where a table was redefined between its compilation and its end,
-    /// for nothing of it was applied then, and nothing was told.
+    /// or where what it read was given up, for nothing of it was applied then, and nothing was told.
     fn run_current(
         &mut self,
         session: &mut Session,
@@ -220,19 +220,22 @@ impl Executor {
     ) -> Result<Done, SqlError> {
         let alone = session.status() == TransactionStatus::Idle;
         let mut out = Telling { out, told: false };
+        let mut given_up = 0;
         loop {
-            match self.run(session, sql, parameters, &mut out) {
-                Err(error)
-                    if alone
-                        && !out.told
-                        && (error.state == state::LOST || error.state == state::SNAPSHOT_TOO_OLD)
-                        && self.core.store.generation() != self.core.catalog.generation =>
-                {
-                    self.core.sight.check_watch()?;
-                    self.refresh()?;
-                }
+            let error = match self.run(session, sql, parameters, &mut out) {
+                Err(error) if alone && !out.told && !error.partial => error,
                 result => return result,
+            };
+            let redefined = self.core.store.generation() != self.core.catalog.generation;
+            let too_old = error.state == state::SNAPSHOT_TOO_OLD;
+            given_up += u32::from(too_old);
+            let again = (redefined && (too_old || error.state == state::LOST))
+                || (too_old && given_up <= GIVEN_UP_MAX);
+            if !again {
+                return Err(error);
             }
+            self.core.sight.check_watch()?;
+            self.refresh()?;
         }
     }
 

@@ -35,6 +35,9 @@ pub const NOTICES_MAX: usize = 64;
 /// How often a statement that lost a race is computed again. Each loss means that another writer won, so only
 /// a permanent storm on one row comes near.
 pub const RETRIES_MAX: usize = 10_000;
+/// How often a statement begins anew because what it read was given up, as when all rows of a table were removed in one
+/// step. One that needs more than there is room to keep fails each time, and should be told soon.
+pub(crate) const GIVEN_UP_MAX: u32 = 3;
 /// Operators and parentheses that may lie within each other in a statement that writes: its tree is printed
 /// by recursion. SQLite's own limit for expressions is 1,000.
 pub const NESTING_MAX: usize = 1_000;

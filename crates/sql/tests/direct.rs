@@ -166,3 +166,73 @@ fn short_ways_refuse_what_the_general_way_refuses() {
     db.run("DROP INDEX t_page");
     assert_eq!(db.affected("DELETE FROM t WHERE page = 1"), 2);
 }
+
+/// Deletions of all rows, in one step and row by row, tell the same number and leave the same.
+#[test]
+fn a_deletion_of_all_rows_counts_them() {
+    let every_form = [
+        "DELETE FROM t",
+        "DELETE FROM t WHERE 1",
+        "DELETE FROM t WHERE TRUE",
+        "DELETE FROM main.t WHERE (1 = 1)",
+        "DELETE FROM t WHERE 1 = 1 OR k = 'a'",
+        "DELETE FROM t WHERE k IS NOT NULL",
+        "DELETE FROM t AS other",
+    ];
+    for sql in every_form {
+        let mut db = filled();
+        assert_eq!(db.affected(sql), 4, "{sql}");
+        assert_eq!(db.query("SELECT count(*), count(k) FROM t"), "0,0", "{sql}");
+        assert_eq!(db.query("SELECT count(*) FROM p"), "2", "{sql}");
+        assert_eq!(db.affected(sql), 0, "{sql}");
+        db.run("INSERT INTO t VALUES ('a', 1, 'x', 1)");
+        assert_eq!(db.query("SELECT k FROM t WHERE page = 1"), "a", "{sql}");
+        assert_eq!(db.affected(sql), 1, "{sql}");
+    }
+    let mut db = filled();
+    for nothing in ["DELETE FROM t WHERE 0", "DELETE FROM t WHERE FALSE", "DELETE FROM t WHERE 1 = 2"] {
+        assert_eq!(db.affected(nothing), 0, "{nothing}");
+    }
+    // A text of that word is no truth, and neither is a column of that name.
+    assert_eq!(db.affected("DELETE FROM t WHERE 'true'"), 0);
+    db.run("CREATE TABLE named (k INT PRIMARY KEY, \"true\" INT);\nINSERT INTO named VALUES (1, 0), (2, 1)");
+    assert_eq!(db.affected("DELETE FROM named WHERE true"), 1);
+    assert_eq!(db.query("DELETE FROM named RETURNING k"), "1");
+    assert_eq!(db.state("DELETE FROM nowhere"), "42P01");
+}
+
+#[test]
+fn a_deletion_of_all_rows_is_part_of_its_transaction() {
+    let mut db = filled();
+    db.run("BEGIN;\nINSERT INTO t VALUES ('own', 5, 'z', 5);\nSAVEPOINT s");
+    assert_eq!(db.affected("DELETE FROM t"), 5);
+    assert_eq!(db.query("SELECT count(*) FROM t"), "0");
+    db.run("ROLLBACK TO s");
+    assert_eq!(db.query("SELECT count(*) FROM t"), "5");
+    assert_eq!(db.affected("DELETE FROM t WHERE 1"), 5);
+    db.run("INSERT INTO t VALUES ('a', 9, 'new', 9);\nCOMMIT");
+    assert_eq!(db.query("SELECT k, page FROM t"), "a,9");
+    db.run("BEGIN;\nDELETE FROM t;\nROLLBACK");
+    assert_eq!(db.query("SELECT k, page FROM t"), "a,9");
+}
+
+/// A transaction that read rows which all went meanwhile does not bring them back.
+#[test]
+fn who_read_rows_that_all_went_meanwhile_is_refused() {
+    let mut db = filled();
+    db.run("BEGIN;\nUPDATE t SET w = 7 WHERE k = 'a'");
+    let table = db.store.catalog().table("t").cloned().unwrap();
+    assert_eq!(db.store.remove_whole(&table).unwrap(), Some(4));
+    assert_eq!(db.state("COMMIT"), "40001");
+    assert_eq!(db.query("SELECT count(*) FROM t"), "0");
+}
+
+/// Rows that have ended are not counted, though they are not cleared away yet.
+#[test]
+fn a_deletion_of_all_rows_counts_no_row_that_has_ended() {
+    let mut db = filled();
+    db.run("UPDATE t SET _ttl = 10 WHERE k = 'b'");
+    db.clock.advance(std::time::Duration::from_secs(11));
+    assert_eq!(db.affected("DELETE FROM t"), 3);
+    assert_eq!(db.affected("DELETE FROM t"), 0);
+}

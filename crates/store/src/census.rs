@@ -1,9 +1,9 @@
 //! How many rows a table has, without a look at them: an account of its keys, and what is known of their ends.
 //!
-//! The account counts keys in the hash index, also those whose rows have ended and wait to be cleared away. It is
-//! the number of live rows exactly where no row can have ended: none is older than what was flushed and what the
-//! table's `ttl` has ended, and no deadline of a row's own has come. Both bounds are kept on the safe side by every
-//! write and made exact by every scan of the whole table.
+//! The account counts keys in the hash index, also those whose rows have ended and wait to be cleared away, but for
+//! those that went with all rows of the table. It is the number of live rows exactly where no row can have ended: none is
+//! older than what the table's `ttl` and `max_ops` have ended, and no deadline of a row's own has come. Both bounds are
+//! kept on the safe side by every write and made exact by every scan of the whole table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,10 @@ use crate::view::View;
 #[derive(Debug)]
 pub(crate) struct Census {
     keys: AtomicU64,
-    /// No row of the table has a smaller stamp. Only ever raised, by scans.
+    /// Rows of a smaller stamp are not counted: they went with all rows of the table, and their slots wait to be cleared
+    /// away. Changed under the locks of all shards, so that it stands still for who has one.
+    since: AtomicU64,
+    /// No row that is counted has a smaller stamp. Only ever raised, by scans.
     oldest: AtomicU64,
     /// How often a row with a deadline of its own was written, in the upper half, and the earliest deadline of all
     /// rows, in the lower: a scan that is to raise the deadline notices a write that it may have missed.
@@ -27,6 +30,8 @@ pub(crate) struct Census {
 /// What a scan has seen of a table, on its way to the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Findings {
+    /// `Census::since` when the scan began.
+    since: u64,
     oldest: u64,
     earliest: Tick,
     /// `Census::deadlines` when the scan began.
@@ -36,22 +41,46 @@ pub(crate) struct Findings {
 impl Census {
     pub(crate) fn new() -> Self {
         let deadlines = AtomicU64::new(u64::from(NEVER));
-        Self { keys: AtomicU64::new(0), oldest: AtomicU64::new(0), deadlines }
+        Self { keys: AtomicU64::new(0), since: AtomicU64::new(0), oldest: AtomicU64::new(0), deadlines }
     }
 
-    /// The table begins empty; every row to come has this stamp or a greater one.
+    /// The account begins: rows of a smaller stamp do not count. Nobody uses the table yet.
     pub(crate) fn begin(&self, first: u64) {
+        self.since.store(first, Ordering::Relaxed);
         self.oldest.store(first, Ordering::Relaxed);
     }
 
-    /// A key came.
-    pub(crate) fn enter(&self) {
-        self.keys.fetch_add(1, Ordering::Relaxed);
+    /// Every row that is there went, and those to come have this stamp or a greater one. The caller has all shards. A
+    /// commit that drew its stamp before may still swap rows in, which are dead and do not count.
+    pub(crate) fn empty(&self, first: u64) {
+        self.since.store(first, Ordering::Relaxed);
+        self.keys.store(0, Ordering::Relaxed);
+        self.oldest.fetch_max(first, Ordering::Relaxed);
+        // SeqCst, as in `note_deadline`; a scan that is under way has met rows that are gone.
+        let began_anew =
+            |packed: u64| Some((packed & !u64::from(Tick::MAX)).wrapping_add(1 << 32) | u64::from(NEVER));
+        let _ = self.deadlines.fetch_update(Ordering::SeqCst, Ordering::SeqCst, began_anew);
     }
 
-    /// A key went.
-    pub(crate) fn leave(&self) {
-        self.keys.fetch_sub(1, Ordering::Relaxed);
+    /// The stamp under a key changed: a key came (`None` before), went, or has another version.
+    #[inline]
+    pub(crate) fn change(&self, before: Option<u64>, after: Option<u64>) {
+        let since = self.since.load(Ordering::Relaxed);
+        let counted = |stamp: Option<u64>| stamp.is_some_and(|stamp| stamp >= since);
+        match (counted(before), counted(after)) {
+            (false, true) => self.keys.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.keys.fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
+    }
+
+    /// The number of live rows, where none of those counted can have ended: who asks knows that nobody writes, or looks
+    /// whether somebody did.
+    pub(crate) fn exact(&self, now: Tick, dead_below: u64) -> Option<u64> {
+        let rows = self.keys.load(Ordering::Relaxed);
+        let none_ended = earliest(self.deadlines.load(Ordering::SeqCst)) > now
+            && self.oldest.load(Ordering::Relaxed) >= dead_below;
+        none_ended.then_some(rows)
     }
 
     /// A row is about to stand under a key with this expiry word.
@@ -72,6 +101,7 @@ impl Census {
     pub(crate) fn findings(&self, view: &View<'_>) -> Findings {
         // Commits in flight swap rows of an older stamp in behind the scan's back.
         Findings {
+            since: self.since.load(Ordering::Relaxed),
             oldest: view.sight.oldest_unseen(),
             earliest: NEVER,
             began: self.deadlines.load(Ordering::SeqCst),
@@ -91,6 +121,9 @@ impl Findings {
     /// A row of the table, live or not.
     #[inline]
     pub(crate) fn meet(&mut self, stamp: u64, expiry: Tick) {
+        if stamp < self.since {
+            return;
+        }
         self.oldest = self.oldest.min(stamp);
         if expiry != 0 {
             self.earliest = self.earliest.min(expiry);
@@ -113,10 +146,7 @@ impl View<'_> {
         for shard in &self.store.shards {
             drop(shard.lock());
         }
-        let census = &table.state.census;
-        let rows = census.keys.load(Ordering::Relaxed);
-        let none_ended = earliest(census.deadlines.load(Ordering::SeqCst)) > self.now()
-            && census.oldest.load(Ordering::Relaxed) >= self.store.dead_below(table, self.now());
-        (none_ended && self.store.statements.is_quiet(&self.sight)).then_some(rows)
+        let rows = table.state.census.exact(self.now(), self.store.dead_below(table, self.now()));
+        rows.filter(|_| self.store.statements.is_quiet(&self.sight))
     }
 }

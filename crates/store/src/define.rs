@@ -362,6 +362,7 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
     state.maintained.store(Arc::new(indexes.clone()));
     let dead_below = arena.dead_below(id);
     state.limits.flushed_below.store(dead_below, Ordering::Release);
+    state.census.begin(dead_below);
     state.emptied_below.store(dead_below, Ordering::Relaxed);
     state.limits.aged_below.store(arena.aged_below(id), Ordering::Relaxed);
     // Nobody writes yet.

@@ -23,6 +23,7 @@ mod error;
 mod evict;
 mod eviction;
 mod expire;
+mod flush;
 mod index;
 mod indexes;
 mod item;

@@ -103,7 +103,7 @@ impl Witness for Counting {
         let counters = &table.state.counters;
         counters.rows[place(queue)].fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(head.total_bytes as u64, Ordering::Relaxed);
-        table.state.census.enter();
+        table.state.census.change(None, Some(head.stamp));
         table.state.census.note_deadline(head.expiry);
         if table.def().has_row_id()
             && let Ok(ValueRef::Integer(id)) = table.keys().column(key, 0)

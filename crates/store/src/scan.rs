@@ -186,14 +186,21 @@ impl IndexScan {
         result
     }
 
+    /// Rows that were read already and are handed out next, if the statement sees them.
+    pub fn ahead(&self) -> impl Iterator<Item = &RowBuf> {
+        self.rows.rows().iter().skip(self.rows.next)
+    }
+
     pub(crate) fn next_stored(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
         loop {
             while self.rows.pop(row) {
                 if view.is_visible(&self.table, row) {
+                    view.check_whole(&self.table)?;
                     return Ok(true);
                 }
             }
             if self.ended {
+                view.check_whole(&self.table)?;
                 return Ok(false);
             }
             self.read_chunk(view)?;

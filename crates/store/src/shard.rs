@@ -10,7 +10,7 @@ use crate::row::RowBuf;
 use crate::statement::Sight;
 
 /// One shard of the hash index. Its lock comes before every queue and index lock and after the eviction locks; no
-/// thread holds two shard locks.
+/// thread holds two shard locks but who empties a table, who takes all of them in their order.
 #[derive(Debug)]
 pub(crate) struct Shard {
     /// The right to change the shard's slots.

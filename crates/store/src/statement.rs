@@ -28,7 +28,7 @@ pub(crate) struct Statements {
     active_count: AtomicUsize,
     /// Commits draw their stamp and publish under this lock, so that a statement's notes can be checked by `version`.
     writers: Mutex<()>,
-    /// Odd while `in_flight` changes; a statement re-reads its notes when it moved.
+    /// Odd while `in_flight` changes, or a table is emptied; a statement re-reads its notes when it moved.
     version: AtomicU64,
 }
 
@@ -150,7 +150,8 @@ impl Statements {
         })
     }
 
-    fn change<T>(&self, body: impl FnOnce() -> T) -> T {
+    /// Changes something at one moment for all statements: each began before it, or sees it done.
+    pub(crate) fn change<T>(&self, body: impl FnOnce() -> T) -> T {
         let _writer = self.writers.lock();
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! The store: every table over one arena, and the locks between them.
 //!
 //! Order of locks, outermost first: `recovering`'s, `definitions`, `committing`, `cleaning`, a table's `evicting`, a table's queue lists, one index
-//! shard, one ordered index, its reserved values. No thread holds two shards, or two ordered indexes.
+//! shard, one ordered index, its reserved values. No thread holds two ordered indexes, and none two shards but who empties
+//! a table, who takes all of them in their order.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -24,7 +25,6 @@ use crate::recover::Recovering;
 use crate::row::NEVER;
 use crate::shard::Shard;
 use crate::statement::Statements;
-use crate::table::Table;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -264,21 +264,6 @@ impl Store {
         &self.shards[shard]
     }
 
-    /// Makes every row of a table invisible at once; its memory comes back later.
-    pub fn flush(&self, table: &Table) {
-        let stamp = self.arena.next_stamp();
-        table.state.emptied_below.fetch_max(stamp, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `is_live`.
-        table.state.limits.flushed_below.fetch_max(stamp, Ordering::Release);
-        self.arena.set_dead_below(table.id(), table.state.limits.flushed_below.load(Ordering::Acquire));
-        if table.id().is_shared() {
-            self.arena.wake_all();
-        }
-        // Whoever makes room next finds the flushed segments first.
-        self.nothing_due.store(0, Ordering::Relaxed);
-        self.departures.note_all(table);
-    }
-
     /// Has the next tick look through all segments for rows whose time has come, due or not.
     pub fn look_for_expired(&self) {
         // Relaxed: a hint, as in `flush`.
@@ -288,30 +273,6 @@ impl Store {
     /// What left tables that name a channel since the last call.
     pub fn take_departures(&self) -> Vec<Departure> {
         self.departures.take()
-    }
-
-    /// Flushes every table that memcached can reach, now or at a tick to come.
-    pub fn flush_reachable(&self, at: Option<Tick>) {
-        let mut pending = self.pending_flush.lock();
-        *pending = at.filter(|&at| at > self.now());
-        if pending.is_none() {
-            self.flush_all();
-        }
-    }
-
-    /// Carries out a flush whose tick has come. Called before anything is read or written in a new tick.
-    pub fn flush_due(&self, now: Tick) {
-        let mut pending = self.pending_flush.lock();
-        if pending.is_some_and(|at| at <= now) {
-            *pending = None;
-            self.flush_all();
-        }
-    }
-
-    fn flush_all(&self) {
-        for table in self.catalog().tables().filter(|table| table.def().answers_to_memcached()) {
-            self.flush(table);
-        }
     }
 
     /// A step of index growth; false if none is due, or there is no room for it.

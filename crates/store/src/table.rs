@@ -69,6 +69,9 @@ pub(crate) struct TableState {
     /// The last flush: rows of smaller stamp were flushed, while others below `flushed_below` had their operations.
     /// Relaxed: it tells causes apart, not the dead from the living.
     pub(crate) emptied_below: AtomicU64,
+    /// The last removal of all rows in one step: a statement that began before fails when it reads the table. Relaxed:
+    /// stored before `flushed_below`, which is looked at first.
+    pub(crate) removed_below: AtomicU64,
     /// What expiry rules did. Taken for a moment, by who runs them and who asks.
     pub(crate) rules: Mutex<Vec<crate::rules::Kept>>,
     /// Made when `max_ops` is set for the first time.
@@ -423,6 +426,7 @@ impl TableState {
             limits: Limits::default(),
             counters: Counters::default(),
             emptied_below: AtomicU64::new(0),
+            removed_below: AtomicU64::new(0),
             rules: Mutex::default(),
             operations: OnceLock::new(),
             census: Census::new(),

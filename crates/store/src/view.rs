@@ -7,6 +7,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arena::Hash;
 
@@ -98,10 +99,24 @@ impl View<'_> {
         let hash = self.store.arena.hash(table.id(), key);
         let found = self.store.read_hashed(table, hash, key, self.now, row);
         self.check_sight()?;
-        if (found && self.hides(row)) || !self.store.kept.is_empty() {
-            return Ok(self.get_kept(table, hash, key, row));
-        }
-        Ok(found && self.store.is_live(table, row.head(), self.now))
+        let found = if (found && self.hides(row)) || !self.store.kept.is_empty() {
+            self.get_kept(table, hash, key, row)
+        } else {
+            found && self.store.is_live(table, row.head(), self.now)
+        };
+        self.check_whole(table)?;
+        Ok(found)
+    }
+
+    /// Fails where all rows of a table were removed in one step since the statement began. Asked after each look at what
+    /// is live, so that no row is missing which the statement has to see.
+    #[inline]
+    pub(crate) fn check_whole(&self, table: &Table) -> Result<(), ReadError> {
+        let state = &table.state;
+        // Acquire: pairs with the Release of a flush. Relaxed: see `TableState::removed_below`.
+        let is_whole = state.limits.flushed_below.load(Ordering::Acquire) <= self.sight.stamp
+            || state.removed_below.load(Ordering::Relaxed) <= self.sight.stamp;
+        if is_whole { Ok(()) } else { Err(ReadError::SnapshotTooOld) }
     }
 
     fn get_kept(&self, table: &Table, hash: Hash, key: &[u8], row: &mut RowBuf) -> bool {

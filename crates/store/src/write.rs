@@ -534,14 +534,14 @@ impl Store {
             } else {
                 let inserted = self.arena.insert(&mut shard.token, hash, table.id(), new);
                 inserted.map_err(|_| WriteError::Full)?;
-                census.enter();
             }
+            census.change(found.map(|found| found.head.stamp), Some(stamp));
             count(&table.state.counters.written);
             return Ok(Some(self.account_in(new, bytes)));
         }
         if let Some(found) = found {
             self.arena.remove(&mut shard.token, found.entry.slot);
-            census.leave();
+            census.change(Some(found.head.stamp), None);
         }
         Ok(None)
     }
@@ -561,13 +561,15 @@ impl Store {
             });
         }
         self.arena.remove(&mut shard.token, entry.slot);
-        table.state.census.leave();
+        let row = self.arena.row(entry.location);
+        let (stamp, bytes) = row.map_or((0, 0), |row| (row.head().stamp, row.head().total_bytes));
+        table.state.census.change(Some(stamp), None);
         // A flush was announced for all rows at once.
         if let Some(cause) = leaving.cause() {
             self.announce(table, entry.location, cause);
         }
         table.state.counters.count(leaving);
-        balance(table, None, Some(self.account_out(entry.location, self.row_bytes(entry.location))));
+        balance(table, None, Some(self.account_out(entry.location, bytes)));
     }
 
     /// Copies a row that a lock of the caller's keeps in its place.

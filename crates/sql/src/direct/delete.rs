@@ -1,9 +1,9 @@
-//! `DELETE` of one row by its key, or of the rows that an index leads to.
+//! `DELETE` of one row by its key, of the rows that an index leads to, or of all rows.
 
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
-use store::{Expect, Outcome, Removals, RowBuf, Table, View, WriteError};
+use store::{Expect, Outcome, ReadError, Removals, RowBuf, Table, WriteError};
 
 use super::values::with_values;
 use super::{Conditions, DirectPlan, WATCH_ROWS, Way};
@@ -16,8 +16,21 @@ impl DirectPlan {
         let Self { table, conditions, way, row, key, .. } = self;
         with_values(table, conditions, parameters, |values| {
             let Some(values) = values else { return Ok(deleted(0)) };
-            if let Way::Index(index) = *way {
-                return delete_range(core, (table, index), (conditions, values), row);
+            let found = match *way {
+                Way::All => {
+                    // In one step where nobody has to know which rows, and their number is known.
+                    if !core.in_transaction()
+                        && let Some(rows) = core.store.remove_whole(table)?
+                    {
+                        return Ok(deleted(rows));
+                    }
+                    Some(Found::All)
+                }
+                Way::Index(index) => Some(Found::By(index)),
+                Way::Key | Way::Keys => None,
+            };
+            if let Some(found) = found {
+                return delete_found(core, (table, found), (conditions, values), row);
             }
             key.clear();
             if table.keys().encode(values, key).is_err() {
@@ -40,23 +53,41 @@ fn delete_one(core: &Core, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> 
         return Ok(deleted(1));
     }
     let outcome = core.store.delete(table, key, Expect::Present, core.store.now())?;
-    Ok(deleted(usize::from(matches!(outcome, Outcome::Done(_)))))
+    Ok(deleted(u64::from(matches!(outcome, Outcome::Done(_)))))
 }
 
-fn delete_range(
+/// What leads to the rows that are deleted.
+#[derive(Clone, Copy)]
+enum Found {
+    /// A look at every row.
+    All,
+    /// The index at this position.
+    By(usize),
+}
+
+fn delete_found(
     core: &Core,
-    (table, index): (&Arc<Table>, usize),
+    (table, found): (&Arc<Table>, Found),
     (conditions, values): (&Conditions, &[ValueRef<'_>]),
     row: &mut RowBuf,
 ) -> Result<Done, SqlError> {
     let mut list = {
         // The view ends before the commit, which would otherwise keep old versions for it.
         let view = core.view();
-        find(core, &view, (table, index), values, row)?
+        match found {
+            Found::All => {
+                let mut rows = view.scan(table);
+                listed(core, row, |row| rows.next(&view, row))?
+            }
+            Found::By(index) => {
+                let mut rows = view.equal(table, &table.indexes()[index], values, false);
+                listed(core, row, |row| rows.next(&view, row))?
+            }
+        }
     };
     for _ in 0..RETRIES_MAX {
         match core.remove(table, &list) {
-            Ok(()) => return Ok(deleted(list.len())),
+            Ok(()) => return Ok(deleted(list.len() as u64)),
             Err(WriteError::Lost(lost)) => {
                 core.sight.check_watch()?;
                 let view = core.view();
@@ -71,16 +102,14 @@ fn delete_range(
     Err(SqlError::new(state::LOST, "the rows kept changing while they were deleted; try again"))
 }
 
-fn find(
+/// The rows that `next` finds.
+fn listed(
     core: &Core,
-    view: &View<'_>,
-    (table, index): (&Arc<Table>, usize),
-    values: &[ValueRef<'_>],
     row: &mut RowBuf,
+    mut next: impl FnMut(&mut RowBuf) -> Result<bool, ReadError>,
 ) -> Result<Removals, SqlError> {
     let mut list = Removals::default();
-    let mut rows = view.equal(table, &table.indexes()[index], values, false);
-    while rows.next(view, row)? {
+    while next(row)? {
         if list.len() >= ROWS_PER_STATEMENT_MAX {
             let message = format!("the statement deletes more than {ROWS_PER_STATEMENT_MAX} rows; split it");
             return Err(SqlError::new(state::TOO_LARGE, message));
@@ -101,6 +130,6 @@ fn matches(table: &Table, conditions: &Conditions, values: &[ValueRef<'_>], row:
     })
 }
 
-fn deleted(rows: usize) -> Done {
-    Done { kind: DoneKind::Write, affected: rows as u64, tag: "DELETE" }
+fn deleted(rows: u64) -> Done {
+    Done { kind: DoneKind::Write, affected: rows, tag: "DELETE" }
 }

@@ -71,12 +71,14 @@ impl TableScan {
     pub fn next(&mut self, view: &View<'_>, row: &mut RowBuf) -> Result<bool, ReadError> {
         loop {
             if self.rows.pop(row) || self.next_gathered(view, row)? {
+                view.check_whole(&self.table)?;
                 if view.is_laid_over(&self.table, row) {
                     continue;
                 }
                 return Ok(true);
             }
             if self.group >= self.shape.groups {
+                view.check_whole(&self.table)?;
                 if let Some(found) = self.found.take() {
                     self.table.state.census.settle(&found);
                 }

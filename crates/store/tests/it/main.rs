@@ -19,4 +19,5 @@ mod restart;
 mod sharing;
 mod torture;
 mod unique;
+mod whole;
 mod write_set;

@@ -1,0 +1,115 @@
+//! All rows of a table gone in one step, whatever their number.
+//!
+//! Rows of a smaller stamp than the last flush are dead. The stamp of a flush is drawn while no shard is in another hand,
+//! so that every write of one row came before it or comes after it, and the table's account of its rows begins anew.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::clock::Tick;
+use crate::error::WriteError;
+use crate::mutation::Mutation;
+use crate::shard::Shard;
+use crate::store::Store;
+use crate::table::Table;
+
+/// How long who removes all rows of a table waits for commits of many rows that are under way; those of some ten
+/// thousand rows are through by then. After that the rows are removed one by one, which waits for none.
+const COMMITS_PATIENCE: Duration = Duration::from_millis(100);
+
+/// The lock of every shard.
+#[derive(Debug)]
+struct AllShards<'s> {
+    _guards: Vec<MutexGuard<'s, Shard>>,
+}
+
+impl Store {
+    /// Makes every row of a table invisible at once; its memory comes back later.
+    pub fn flush(&self, table: &Table) {
+        let all = self.lock_shards();
+        self.statements.change(|| self.raise_flushed(&all, table, self.arena.next_stamp()));
+        drop(all);
+        self.after_flush(table);
+    }
+
+    /// Removes every row of a table in one step, as a commit of all of them would, and says how many there were. A
+    /// statement that is reading the table fails. `None`, and nothing is done: only a look at each row can tell how many
+    /// there are.
+    pub fn remove_whole(&self, table: &Table) -> Result<Option<u64>, WriteError> {
+        if self.is_unsettled() {
+            return Ok(None);
+        }
+        let _mutation = Mutation;
+        // A commit that has drawn its stamp and not swapped all its rows would be counted in part.
+        let Some(_alone) = self.committing.try_write_for(COMMITS_PATIENCE) else { return Ok(None) };
+        let all = self.lock_shards();
+        if table.is_gone() {
+            return Err(WriteError::TableGone);
+        }
+        let now = self.now();
+        let rows = match table.state.census.exact(now, self.dead_below(table, now)) {
+            Some(rows @ 1..) => rows,
+            none => return Ok(none),
+        };
+        self.statements.change(|| {
+            let stamp = self.arena.next_stamp();
+            // Relaxed: `flushed_below` is stored after it, with Release.
+            table.state.removed_below.fetch_max(stamp, Ordering::Relaxed);
+            self.raise_flushed(&all, table, stamp);
+        });
+        drop(all);
+        self.after_flush(table);
+        self.count_operation(table);
+        Ok(Some(rows))
+    }
+
+    fn lock_shards(&self) -> AllShards<'_> {
+        AllShards { _guards: self.shards.iter().map(Mutex::lock).collect() }
+    }
+
+    /// Lets the rows die that a table has now: those of a smaller stamp.
+    fn raise_flushed(&self, _all: &AllShards<'_>, table: &Table, stamp: u64) {
+        let state = &table.state;
+        // The arena first: what somebody saw gone is gone in the next process too.
+        self.arena.set_dead_below(table.id(), stamp);
+        state.emptied_below.fetch_max(stamp, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `is_live`.
+        state.limits.flushed_below.fetch_max(stamp, Ordering::Release);
+        state.census.empty(stamp);
+    }
+
+    fn after_flush(&self, table: &Table) {
+        if table.id().is_shared() {
+            self.arena.wake_all();
+        }
+        // Whoever makes room next finds the flushed segments first.
+        self.nothing_due.store(0, Ordering::Relaxed);
+        self.departures.note_all(table);
+    }
+
+    /// Flushes every table that memcached can reach, now or at a tick to come.
+    pub fn flush_reachable(&self, at: Option<Tick>) {
+        let mut pending = self.pending_flush.lock();
+        *pending = at.filter(|&at| at > self.now());
+        if pending.is_none() {
+            self.flush_all();
+        }
+    }
+
+    /// Carries out a flush whose tick has come. Called before anything is read or written in a new tick.
+    pub fn flush_due(&self, now: Tick) {
+        let mut pending = self.pending_flush.lock();
+        if pending.is_some_and(|at| at <= now) {
+            *pending = None;
+            self.flush_all();
+        }
+    }
+
+    fn flush_all(&self) {
+        for table in self.catalog().tables().filter(|table| table.def().answers_to_memcached()) {
+            self.flush(table);
+        }
+    }
+}
