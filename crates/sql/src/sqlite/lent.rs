@@ -39,6 +39,7 @@ impl LentView {
     }
 
     /// Uses the view that is lent; `None` when none is.
+    #[inline]
     pub(crate) fn with<T>(&self, body: impl FnOnce(&View<'_>) -> T) -> Option<T> {
         let at = self.at.get();
         if at.is_null() {

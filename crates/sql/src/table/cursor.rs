@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use store::definition::{Collation, ColumnKind};
 use store::value::{Affinity, Value, ValueRef};
-use store::{Freshness, Index, IndexScan, KeyBounds, RowBuf, TICKS_PER_SECOND, Table, TableScan, View};
+use store::{Freshness, Index, IndexScan, KeyBounds, ReadError, RowBuf, TICKS_PER_SECOND, TableScan, View};
 
 use super::coerce::{Sought, sought};
 use super::column::{Column, Head};
@@ -14,7 +14,6 @@ use super::identity::Identity;
 use super::keys::{KeyList, is_plain};
 use super::plan::{Equal, IndexPlan, KeyPlan, Next, Plan, ends};
 use super::{ListRow, TableModule};
-use crate::error::SqlError;
 use crate::facts::row_number;
 use crate::sqlite::{Arguments, Cursor, Output};
 
@@ -27,13 +26,15 @@ pub(crate) struct TableCursor {
     at_end: bool,
     /// What `INDEXED BY` put behind the arguments. The plan answers for it, but within an OR SQLite checks it again.
     forced: i64,
+    /// Tells it from the other cursors of its connection.
+    number: u64,
 }
 
 /// Where the rows come from.
 #[derive(Debug)]
 enum Source {
     Empty,
-    Scan(TableScan),
+    Scan(Box<TableScan>),
     /// One lookup for each key.
     Keys(KeyList),
     /// One range after the other.
@@ -52,14 +53,17 @@ enum Source {
 
 impl TableCursor {
     pub(super) fn new(module: &Rc<TableModule>) -> Self {
-        Self { module: Rc::clone(module), source: Source::Empty, row: RowBuf::new(), at_end: true, forced: 0 }
+        let number = module.sight.foresight.number();
+        let (module, source, row) = (Rc::clone(module), Source::Empty, RowBuf::new());
+        Self { module, source, row, at_end: true, forced: 0, number }
     }
 
-    fn source(&self, plan: &Plan, arguments: &Arguments<'_>) -> Result<Source, String> {
+    /// `spare` is an empty list, to be used again.
+    fn source(&self, plan: &Plan, arguments: &Arguments<'_>, spare: KeyList) -> Result<Source, String> {
         let module = &self.module;
         match plan {
             Plan::Scan => self.scan(),
-            Plan::Key(plan) => self.keys(plan, arguments),
+            Plan::Key(plan) => self.keys(plan, arguments, spare),
             Plan::Index(plan) => self.ranges(plan, arguments),
             Plan::List => Ok(match arguments.value(0) {
                 Value::Integer(list) => {
@@ -79,13 +83,41 @@ impl TableCursor {
 
     fn scan(&self) -> Result<Source, String> {
         let table = &self.module.table;
-        self.module.sight.with_view(|view| Ok(Source::Scan(view.scan(table))))
+        self.module.sight.with_view(|view| Ok::<_, ReadError>(Source::Scan(Box::new(view.scan(table)))))
+    }
+
+    /// The keys of a plan for a key of one column, where no value needs a conversion: by far the commonest case.
+    fn plain_keys(
+        &self,
+        plan: &KeyPlan,
+        arguments: &Arguments<'_>,
+        mut keys: KeyList,
+    ) -> Result<Option<KeyList>, String> {
+        let [equal] = plan.columns.as_slice() else { return Ok(None) };
+        let table = &self.module.table;
+        let def = table.def();
+        let kind = def.primary_key.first().map_or(ColumnKind::Integer, |&column| def.columns[column].kind);
+        let mut plain = true;
+        let mut take = |value: ValueRef<'_>| {
+            plain &= is_plain(kind, value);
+            if plain {
+                keys.encode(table, &[value]);
+            }
+        };
+        if equal.in_list {
+            arguments.each_of_list(equal.argument, &mut take)?;
+        } else {
+            take(arguments.value_ref(equal.argument));
+            self.module.sight.foresight.note_look_up(table, kind);
+        }
+        keys.sort();
+        Ok(plain.then_some(keys))
     }
 
     /// Every combination of the values.
-    fn keys(&self, plan: &KeyPlan, arguments: &Arguments<'_>) -> Result<Source, String> {
+    fn keys(&self, plan: &KeyPlan, arguments: &Arguments<'_>, spare: KeyList) -> Result<Source, String> {
         let table = &self.module.table;
-        if let Some(keys) = plain_keys(table, plan, arguments)? {
+        if let Some(keys) = self.plain_keys(plan, arguments, spare)? {
             keys.prefetch(self.module.sight.store(), table);
             return Ok(Source::Keys(keys));
         }
@@ -159,7 +191,7 @@ impl TableCursor {
                     found.push((sort, row.key().to_vec()));
                 }
             }
-            Ok(())
+            Ok::<_, ReadError>(())
         })?;
         found.sort_by(|a, b| compare_lists(index, wanted.len(), &a.0, &b.0));
         if ranges.1 {
@@ -174,7 +206,7 @@ impl TableCursor {
 
     /// Goes to the next row, if there is one.
     fn advance(&mut self) -> Result<bool, String> {
-        let Self { module, source, row, .. } = self;
+        let Self { module, source, row, number, .. } = self;
         let sight = &module.sight;
         if let Source::List { list, next } = source {
             *next += 1;
@@ -182,7 +214,7 @@ impl TableCursor {
         }
         sight.with_view(|view| match source {
             Source::Empty | Source::List { .. } => Ok(false),
-            Source::Scan(scan) => Ok(scan.next(view, row)?),
+            Source::Scan(scan) => scan.next(view, row),
             Source::Keys(keys) => {
                 while let Some(key) = keys.next() {
                     if view.get(&module.table, key, row)? {
@@ -192,7 +224,11 @@ impl TableCursor {
                 Ok(false)
             }
             Source::Ranges { index, reverse, waiting, current } => {
-                next_in_ranges(module, view, *index, *reverse, waiting, current, row)
+                let there = next_in_ranges(module, view, *index, *reverse, waiting, current, row)?;
+                if let Some(scan) = current {
+                    sight.foresight.look_ahead(*number, (sight.store(), &module.table), row, scan);
+                }
+                Ok(there)
             }
         })
     }
@@ -243,7 +279,7 @@ fn next_in_ranges(
     waiting: &mut VecDeque<KeyBounds>,
     current: &mut Option<Box<IndexScan>>,
     row: &mut RowBuf,
-) -> Result<bool, SqlError> {
+) -> Result<bool, ReadError> {
     loop {
         if let Some(scan) = current
             && scan.next(view, row)?
@@ -264,7 +300,14 @@ impl Cursor for TableCursor {
         {
             self.forced = last;
         }
-        self.source = self.source(&plan, arguments)?;
+        let spare = match std::mem::replace(&mut self.source, Source::Empty) {
+            Source::Keys(mut keys) => {
+                keys.clear();
+                keys
+            }
+            _ => KeyList::default(),
+        };
+        self.source = self.source(&plan, arguments, spare)?;
         self.at_end = !self.advance()?;
         Ok(())
     }
@@ -287,6 +330,9 @@ impl Cursor for TableCursor {
                     let row = next.checked_sub(1).and_then(|row| rows.get(row));
                     output.set(row.and_then(|row| row.values.get(at)).map_or(ValueRef::Null, Value::as_ref));
                 } else {
+                    if matches!(self.source, Source::Ranges { .. }) {
+                        module.sight.foresight.note_read(self.number, at);
+                    }
                     output.set(module.table.column(&self.row, at));
                 }
             }
@@ -305,30 +351,6 @@ impl Cursor for TableCursor {
         }
         rapidhash::v3::rapidhash_v3(key).cast_signed()
     }
-}
-
-/// The keys of a plan for a key of one column, where no value needs a conversion: by far the commonest case.
-fn plain_keys(table: &Table, plan: &KeyPlan, arguments: &Arguments<'_>) -> Result<Option<KeyList>, String> {
-    let [equal] = plan.columns.as_slice() else { return Ok(None) };
-    let kind = table
-        .def()
-        .primary_key
-        .first()
-        .map_or(ColumnKind::Integer, |&column| table.def().columns[column].kind);
-    let (mut keys, mut plain) = (KeyList::default(), true);
-    let mut take = |value: ValueRef<'_>| {
-        plain &= is_plain(kind, value);
-        if plain {
-            keys.encode(table, &[value]);
-        }
-    };
-    if equal.in_list {
-        arguments.each_of_list(equal.argument, &mut take)?;
-    } else {
-        take(arguments.value_ref(equal.argument));
-    }
-    keys.sort();
-    Ok(plain.then_some(keys))
 }
 
 /// What a column may equal.

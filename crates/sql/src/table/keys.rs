@@ -5,7 +5,7 @@ use store::value::ValueRef;
 use store::{Store, Table, Use};
 
 /// Keys whose cache lines are asked for before the first is looked up: what a core can wait for at once.
-const KEYS_AHEAD: usize = 16;
+pub(super) const KEYS_AHEAD: usize = 16;
 
 /// Encoded keys, one behind the other, and how many of them were looked up.
 #[derive(Debug, Default)]

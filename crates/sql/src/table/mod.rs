@@ -3,6 +3,7 @@
 mod coerce;
 mod column;
 mod cursor;
+mod foresight;
 mod identity;
 mod keys;
 mod plan;

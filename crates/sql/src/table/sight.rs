@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use store::value::Value;
 use store::{Clock, Renewal, Store, Table, View};
 
+use super::foresight::Foresight;
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
 use crate::function::{self, Caller, Now};
@@ -106,6 +107,7 @@ pub(crate) struct Sight {
     defining: Cell<bool>,
     /// Off while this crate compiles its own statements on the connection.
     watch: Watch,
+    pub(super) foresight: Foresight,
 }
 
 /// When the running statement must stop.
@@ -133,6 +135,7 @@ impl Sight {
             known: RefCell::default(),
             defining: Cell::new(false),
             watch: Watch::default(),
+            foresight: Foresight::default(),
         }
     }
 
@@ -142,23 +145,33 @@ impl Sight {
 
     /// Lets the connection's tables see the store through this view for the length of `body`.
     pub(crate) fn lend<T>(&self, view: &View<'_>, body: impl FnOnce() -> T) -> T {
-        self.view.lend(view, body)
+        let result = self.view.lend(view, body);
+        self.foresight.forget();
+        result
     }
 
-    /// Reads the store through the statement's view.
-    pub(crate) fn with_view<T>(
+    /// Reads the store through the statement's view. `E` is what can go wrong there: what a row's read gives back is
+    /// small.
+    #[inline]
+    pub(crate) fn with_view<T, E: Into<SqlError>>(
         &self,
-        body: impl FnOnce(&View<'_>) -> Result<T, SqlError>,
+        body: impl FnOnce(&View<'_>) -> Result<T, E>,
     ) -> Result<T, String> {
-        let result = self
-            .view
-            .with(body)
-            .unwrap_or_else(|| Err(SqlError::new(state::INTERNAL, "a table was read outside a statement")));
-        result.map_err(|error| {
-            let words = error.message.clone();
-            *self.failure.borrow_mut() = Some(error);
-            words
-        })
+        match self.view.with(body) {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(error)) => Err(self.note_failure(error.into())),
+            None => {
+                Err(self.note_failure(SqlError::new(state::INTERNAL, "a table was read outside a statement")))
+            }
+        }
+    }
+
+    /// Keeps an error for the executor, and gives SQLite its words.
+    #[cold]
+    fn note_failure(&self, error: SqlError) -> String {
+        let words = error.message.clone();
+        *self.failure.borrow_mut() = Some(error);
+        words
     }
 
     /// The error that a cursor or the watch left, if any; it says more than SQLite's own.
