@@ -1,13 +1,14 @@
 //! What all sessions share.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use sql::{Executor, Limits, RuleRunner, SqlError};
-use store::{Departure, HeldRow, Store};
+use store::{Departure, HeldRow, Pause, Store};
 
 use crate::activity::Activity;
 use crate::channels::Channels;
@@ -152,7 +153,12 @@ impl Engine {
 
     /// The store's housekeeping: a bounded piece of work, to be called each tick.
     pub fn tick(&self) {
-        self.store.tick();
+        self.tick_with_pauses(&mut || ControlFlow::Continue(()));
+    }
+
+    /// The same, with a pause between its pieces where there is much to do.
+    pub fn tick_with_pauses(&self, pause: &mut Pause<'_>) {
+        self.store.tick_with_pauses(pause);
         self.announce();
         self.tell_evictions();
     }

@@ -81,5 +81,5 @@ pub use sql::{
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{
-    Eviction, Foreseen, HeldRow, ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick, Use,
+    Clock, Eviction, Foreseen, HeldRow, ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick, Use,
 };

@@ -99,6 +99,14 @@ pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the cleaner lets the store work: the resolution of every deadline.
 pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS);
 
+/// How long the cleaner works at once where there is much to do, before it lets others in: some ten requests' time, and
+/// to the end of a piece of the store's work, the first of which is one segment.
+pub(crate) const CLEANER_WORK_NS: u64 = 100_000;
+
+/// The time for which others kept the cleaner's processor, divided by this, is how long it works next: what
+/// [`CLEANER_NICENESS`] leaves it of a busy one.
+pub(crate) const CLEANER_SHARE: u64 = 3;
+
 /// How far the cleaner gives way to threads that serve: it gets about a quarter of a processor that it shares with
 /// one busy worker, and a worker that wakes up seldom waits for it.
 pub(crate) const CLEANER_NICENESS: i32 = 5;

@@ -1,5 +1,6 @@
 //! The cleaner's work: a bounded share at every tick.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use crate::clock::Tick;
@@ -19,9 +20,18 @@ const FREE_UNITS_MAX: u64 = 256;
 /// Steps of index growth in a tick; an idle daemon catches up with what writers left.
 const SPLITS_PER_TICK: usize = 1_024;
 
+/// What the cleaner does between two pieces of work; `Break` puts the others off to the next tick.
+pub type Pause<'p> = dyn FnMut() -> ControlFlow<()> + 'p;
+
 impl Store {
     /// A bounded share of the work that nobody waits for. Called sixteen times a second by one thread.
     pub fn tick(&self) {
+        self.tick_with_pauses(&mut || ControlFlow::Continue(()));
+    }
+
+    /// The same, in pieces of some segments where there is much to do: `pause` is called between them, while no lock is held.
+    /// Only what has expired is put off.
+    pub fn tick_with_pauses(&self, pause: &mut Pause<'_>) {
         let _mutation = Mutation;
         let now = self.now();
         self.flush_due(now);
@@ -29,16 +39,14 @@ impl Store {
         self.arena.heartbeat(self.clock.now_ns());
         self.share_memory();
         self.arena.take_hits(now);
-        {
-            let _cleaning = self.cleaning.lock();
-            self.expire_segments(SEGMENTS_PER_TICK, now);
-        }
+        // What is put off is found again.
+        let _put_off = self.expire_with_pauses(SEGMENTS_PER_TICK, now, pause);
         for table in self.catalog().tables() {
             self.settle_operations(&table.state);
             self.keep_to_rows(table, ROWS_PER_TICK, now);
             self.shrink_to_memory(table, SEGMENTS_PER_TICK);
         }
-        self.keep_units_free();
+        self.keep_units_free(pause);
         for _ in 0..SPLITS_PER_TICK {
             if !self.grow_index() {
                 break;
@@ -66,13 +74,15 @@ impl Store {
         self.arena.set_limit(self.memory_bytes().saturating_sub(taken).max(least));
     }
 
-    fn keep_units_free(&self) {
+    fn keep_units_free(&self, pause: &mut Pause<'_>) {
         let segments = self.memory_bytes() / arena::UNIT_BYTES as u64;
         let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + RESERVE_UNITS;
         for _ in 0..SEGMENTS_PER_TICK {
             if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(None) {
                 break;
             }
+            // Writers need the room now.
+            let _go_on = pause();
         }
         // Free pages are kept for the next rows, for a fresh page costs a fault and a clearing. Only what lies above the
         // limit goes back to the system, when index or heap took from it.

@@ -1,15 +1,21 @@
 //! Memory of rows whose time came: segments come back whole, found by what is known of each, not by looking at rows.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use arena::{Queue, SegmentId};
 
+use crate::catalog::Catalog;
+use crate::clean::Pause;
 use crate::clock::{TICKS_PER_SECOND, Tick};
 use crate::evict::{Emptying, Purpose};
 use crate::leaving::Leaving;
 use crate::queue::{NO_DEADLINE_CLASS, Sealed, SegmentSize};
 use crate::store::Store;
 use crate::table::Table;
+
+/// Segments that the cleaner empties before others who make room get their turn: some hundred microseconds.
+const SEGMENTS_PER_PIECE: usize = 2;
 
 /// A place in a table's queues and the segment that is open there.
 type Open = (Queue, u8, SegmentSize, SegmentId);
@@ -31,7 +37,47 @@ impl Store {
         freed
     }
 
-    /// The same within one table.
+    /// The same for the cleaner, in pieces with a pause between two of them, while it holds no lock.
+    pub(crate) fn expire_with_pauses(
+        &self,
+        limit: usize,
+        now: Tick,
+        pause: &mut Pause<'_>,
+    ) -> ControlFlow<()> {
+        let mut freed = self.expire_first(now);
+        if freed == 0 {
+            return ControlFlow::Continue(());
+        }
+        pause()?;
+        let catalog = self.catalog();
+        for table in catalog.tables() {
+            while freed < limit {
+                let more = self.expire_piece(&catalog, table, now);
+                if more == 0 {
+                    break;
+                }
+                freed += more;
+                pause()?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// One segment, so that the first pause is soon.
+    fn expire_first(&self, now: Tick) -> usize {
+        let _cleaning = self.cleaning.lock();
+        self.expire_segments(1, now)
+    }
+
+    /// Some segments of a table. One that was dropped meanwhile has been emptied under the same lock, and rows must not
+    /// move there any more.
+    fn expire_piece(&self, catalog: &Catalog, table: &Table, now: Tick) -> usize {
+        let _cleaning = self.cleaning.lock();
+        let stands = self.generation() == catalog.generation;
+        if stands { self.expire_in(table, SEGMENTS_PER_PIECE, now) } else { 0 }
+    }
+
+    /// As [`Store::expire_segments`], within one table.
     pub(crate) fn expire_in(&self, table: &Table, limit: usize, now: Tick) -> usize {
         self.seal_expired(table, now);
         let dead_below = self.dead_below(table, now);

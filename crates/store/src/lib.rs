@@ -58,6 +58,7 @@ pub use alter::TableChange;
 pub use arena::Foreseen;
 pub use arena::{ArenaError, HeldRow, Hits, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
+pub use clean::Pause;
 #[cfg(debug_assertions)]
 pub use clock::DebugClock;
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};

@@ -123,6 +123,31 @@ impl Default for List {
     }
 }
 
+impl List {
+    /// Takes out the first segments for which the predicate holds, up to `limit`. The others are looked at only until
+    /// so many were found, for the oldest end first.
+    fn take_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<SegmentId> {
+        let (mut found, mut least) = (Vec::new(), u64::MAX);
+        for (&place, &newest) in &self.sealed {
+            if found.len() == limit {
+                // What was not looked at may be as old as it was.
+                least = self.least;
+                break;
+            }
+            if dead(&Sealed { segment: place.1, newest }) {
+                found.push(place);
+            } else {
+                least = least.min(newest);
+            }
+        }
+        self.least = least;
+        for place in &found {
+            self.sealed.remove(place);
+        }
+        found.into_iter().map(|(_, segment)| segment).collect()
+    }
+}
+
 /// The sealed segments of a table by queue and class, each list by the order of allocations: the oldest is the first,
 /// and one from the middle, where sparse segments are found, is taken without a search.
 #[derive(Debug, Default)]
@@ -164,19 +189,13 @@ impl SealedLists {
         let mut taken = Vec::new();
         for lists in &mut self.lists {
             for (class, list) in lists.iter_mut().enumerate() {
+                if taken.len() == limit {
+                    return taken;
+                }
                 if class == usize::from(NO_DEADLINE_CLASS) && list.least >= below {
                     continue;
                 }
-                list.least = u64::MAX;
-                list.sealed.retain(|&(_, segment), &mut newest| {
-                    let take = taken.len() < limit && dead(&Sealed { segment, newest });
-                    if take {
-                        taken.push(segment);
-                    } else {
-                        list.least = list.least.min(newest);
-                    }
-                    !take
-                });
+                taken.extend(list.take_if(limit - taken.len(), &mut dead));
             }
         }
         taken

@@ -1,5 +1,6 @@
 //! No row is served past its time, none disappears before it.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use store::definition::{ColumnDef, TableOptions};
@@ -70,6 +71,62 @@ fn expired_memory_comes_back_without_reads() {
     let after = bench.store.usage().segment_bytes;
     assert!(after * 4 < before, "{before} bytes before, {after} after");
     assert_eq!(bench.store.usage().rows, 0);
+}
+
+/// Puts so many rows into a table that end after half a minute, and lets them end.
+fn let_rows_end(bench: &Bench, table: &store::Table, rows: usize) {
+    let deadline = Expiry::At(bench.store.tick_after(Duration::from_secs(30)));
+    for n in 0..rows {
+        set(&bench.store, table, format!("k{n}").as_bytes(), &[b'x'; 100], deadline);
+    }
+    bench.hands.advance(Duration::from_secs(31));
+}
+
+/// Others write in the pauses, and what is put off is done at the ticks that follow.
+#[test]
+fn expiry_pauses_and_goes_on_at_the_next_tick() {
+    let bench = Bench::new(16);
+    let catalog = bench.store.catalog();
+    let table = catalog.table(BUILT_IN).unwrap();
+    let_rows_end(&bench, table, 20_000);
+    let (mut ticks, mut pauses) = (0, 0);
+    while bench.store.usage().rows > pauses {
+        assert!(ticks < 100, "{} rows are left", bench.store.usage().rows);
+        ticks += 1;
+        let before = bench.store.usage().rows;
+        bench.store.tick_with_pauses(&mut || {
+            let other = format!("other{pauses}");
+            set(&bench.store, table, other.as_bytes(), b"1", Expiry::Never);
+            pauses += 1;
+            ControlFlow::Break(())
+        });
+        assert!(bench.store.usage().rows < before);
+    }
+    for pause in 0..pauses {
+        assert!(get(&bench.store, table, format!("other{pause}").as_bytes()).is_some());
+    }
+}
+
+/// A table may go while the cleaner pauses in the middle of it: what it held comes back once.
+#[test]
+fn a_table_is_dropped_while_its_rows_expire() {
+    let bench = Bench::new(16);
+    let def = table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("prefix", "t:"), ("value", "v")]);
+    let before = bench.store.usage().segment_bytes;
+    let table = bench.store.create_table(def).unwrap();
+    let_rows_end(&bench, &table, 20_000);
+    let mut pauses = 0;
+    bench.store.tick_with_pauses(&mut || {
+        if pauses == 1 {
+            bench.store.drop_table("t").unwrap();
+        }
+        pauses += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(pauses, 2, "the cleaner goes no further in a table that is gone");
+    bench.advance(Duration::from_secs(1));
+    assert_eq!(bench.store.usage().rows, 0);
+    assert_eq!(bench.store.usage().segment_bytes, before);
 }
 
 /// Open segments, too: nobody writes any more who would fill them.
