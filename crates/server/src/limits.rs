@@ -63,6 +63,10 @@ pub(crate) const COMMANDS_PER_TURN: usize = 1_024;
 /// replies of the first do not wait for the last.
 pub(crate) const EVENTS_PER_POLL: usize = 256;
 
+/// Events that a SQL thread takes from the kernel at once: a quarter of the calls when many clients are served, and few
+/// connections to be handed on when a statement is long.
+pub(crate) const EVENTS_PER_SQL_WAIT: usize = 4;
+
 /// How often a worker looks for connections that are too slow or idle for too long. Deadlines are in seconds.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
 

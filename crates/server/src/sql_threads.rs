@@ -10,6 +10,7 @@ use engine::{Cancel, Counter, Finished, Session, SqlSeat};
 use memcache::compose::sql_error;
 use rustix::io::Errno;
 
+use crate::limits::EVENTS_PER_SQL_WAIT;
 use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
 use crate::reply::write_finished;
 use crate::shared::Shared;
@@ -74,7 +75,7 @@ impl Statements {
 pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<Statement>) {
     let mut thread =
         SqlThread { shared, door, queue, desk: SqlDesk::new(SqlSeat::new(shared.engine.lane())) };
-    let mut events = Vec::with_capacity(1);
+    let mut events = Vec::with_capacity(EVENTS_PER_SQL_WAIT);
     loop {
         match door.wait(&mut events) {
             Ok(Some(Wake::Connection { place, half_closed, hung_up })) => {

@@ -12,7 +12,7 @@
 //!
 //! An event says "there is something"; who holds the connection's lock acts on it. A thread that is told of a
 //! connection in another's hands leaves a mark and goes on, and the other looks once more before it leaves
-//! ([`places`]). So an event costs one `epoll_wait`, one `recv` and one `send`, and nothing is registered anew.
+//! ([`places`]). So an event costs one `recv`, one `send` and a part of an `epoll_wait`, and nothing is registered anew.
 
 mod accept;
 mod connection;
@@ -52,11 +52,34 @@ pub(crate) struct SqlDoor {
     epoll: OwnedFd,
     /// Raised to call one thread.
     call: OwnedFd,
+    /// Held for a moment; no other lock is taken meanwhile.
+    told: Mutex<Told>,
     places: Places,
     cancels: Cancels,
     /// Connections that have something to do without an event, each once.
     again: Mutex<VecDeque<usize>>,
     shared: Arc<Shared>,
+}
+
+/// What the kernel has told, and nobody has acted on yet. A thread takes some events at once and works on the first; the
+/// others wait here for whoever is free next, so that nobody waits behind a long statement while a thread is free.
+#[derive(Debug, Default)]
+struct Told {
+    wakes: VecDeque<Wake>,
+    /// Threads that wait for the kernel.
+    waiting: usize,
+    /// One of them was called for what is here, and has not come yet.
+    called: bool,
+}
+
+impl Told {
+    /// Whether a thread that waits has to be called: those that come later look here before they wait.
+    #[inline]
+    fn calls(&mut self) -> bool {
+        let calls = self.waiting > 0 && !self.wakes.is_empty() && !self.called;
+        self.called |= calls;
+        calls
+    }
 }
 
 /// What a SQL thread was woken for.
@@ -75,6 +98,26 @@ pub(crate) enum Wake {
     Call,
 }
 
+impl Wake {
+    fn of(event: &epoll::Event) -> Option<Self> {
+        let (data, flags) = (event.data, event.flags);
+        if data.u64() == CALL {
+            return Some(Self::Call);
+        }
+        let hung_up = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        let half_closed = hung_up || flags.contains(epoll::EventFlags::RDHUP);
+        usize::try_from(data.u64()).ok().map(|place| Self::Connection { place, half_closed, hung_up })
+    }
+
+    /// The same without what [`SqlDoor::heed_end`] has seen to.
+    fn without_end(self) -> Self {
+        match self {
+            Self::Connection { place, .. } => Self::Connection { place, half_closed: false, hung_up: false },
+            Self::Call => Self::Call,
+        }
+    }
+}
+
 impl SqlDoor {
     pub(crate) fn new(shared: Arc<Shared>) -> io::Result<Arc<Self>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -89,6 +132,7 @@ impl SqlDoor {
         Ok(Arc::new(Self {
             epoll,
             call,
+            told: Mutex::default(),
             places: Places::new(),
             cancels: Cancels::default(),
             again: Mutex::new(VecDeque::new()),
@@ -96,18 +140,43 @@ impl SqlDoor {
         }))
     }
 
-    /// Waits until there is something to do. `events` holds one: whatever else is ready is another thread's.
+    /// Waits until there is something to do. `events` holds as many as are taken from the kernel at once.
     pub(crate) fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<Option<Wake>> {
         events.clear();
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), None)?;
-        let Some(event) = events.first() else { return Ok(None) };
-        let (data, flags) = (event.data, event.flags);
-        if data.u64() == CALL {
-            return Ok(Some(Wake::Call));
+        let mut told = self.told.lock();
+        let mut first = told.wakes.pop_front();
+        if first.is_none() {
+            told.waiting += 1;
+            drop(told);
+            let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), None);
+            first = events.first().and_then(Wake::of);
+            let later = || events.iter().skip(1).filter_map(Wake::of);
+            later().for_each(|wake| self.heed_end(wake));
+            told = self.told.lock();
+            told.waiting -= 1;
+            waited?;
+            told.wakes.extend(later().map(Wake::without_end));
+            told.called &= !events.iter().any(|event| event.data.u64() == CALL);
         }
-        let hung_up = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-        let half_closed = hung_up || flags.contains(epoll::EventFlags::RDHUP);
-        Ok(usize::try_from(data.u64()).ok().map(|place| Wake::Connection { place, half_closed, hung_up }))
+        let calls = told.calls();
+        drop(told);
+        if calls {
+            self.call();
+        }
+        Ok(first)
+    }
+
+    /// Does at once what may not wait until an event has its turn: by then its place may be another connection's.
+    fn heed_end(&self, wake: Wake) {
+        let Wake::Connection { place, half_closed: true, hung_up } = wake else { return };
+        self.note_half_closed(place);
+        if hung_up
+            && let Some(found) = self.places.get(place)
+            && found.look().is_none()
+        {
+            // Nobody is left to read what the statement will answer.
+            found.cancel();
+        }
     }
 
     /// Notes that a peer has sent its last byte: the kernel says so once.
@@ -180,4 +249,24 @@ impl SqlDoor {
 fn interest(awaits_room: bool) -> epoll::EventFlags {
     let always = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
     if awaits_room { always | epoll::EventFlags::OUT } else { always }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_those_who_wait_is_called_for_what_was_set_aside() {
+        let mut told = Told::default();
+        told.wakes.push_back(Wake::Call);
+        assert!(!told.calls(), "nobody waits");
+        told.waiting = 2;
+        assert!(told.calls());
+        assert!(!told.calls(), "one is on its way");
+        told.called = false;
+        assert!(told.calls(), "one has come, and left something");
+        told.called = false;
+        told.wakes.clear();
+        assert!(!told.calls(), "nothing is left");
+    }
 }

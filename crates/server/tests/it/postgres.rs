@@ -249,6 +249,46 @@ fn a_long_statement_is_cancelled_and_others_are_served() {
     }
 }
 
+/// While both threads are busy several clients ask, one of them for something endless. The kernel tells the first thread
+/// that is free of all, and the other one serves those behind.
+#[test]
+fn nobody_waits_behind_a_long_statement_while_a_thread_is_free() {
+    let daemon = daemon_with(&Config { sql_threads: 2, statement_timeout: None, ..sql_config() });
+    let mut busy = Pg::connect(&daemon);
+    let mut others: Vec<Pg> = (0..8).map(|_| Pg::connect(&daemon)).collect();
+    let mut first = [Pg::connect(&daemon), Pg::connect(&daemon)];
+    for round in 0..40 {
+        for first in &mut first {
+            first.send(&query("SELECT count(*) FROM generate_series(1, 20000)"));
+        }
+        for (at, other) in others.iter_mut().enumerate() {
+            if at == round % 8 {
+                busy.send(&query(ENDLESS));
+            }
+            other.send(&query("SELECT 1"));
+        }
+        for first in &mut first {
+            assert_eq!(first.until_ready()[1], "D 20000");
+        }
+        for other in &mut others {
+            assert_eq!(other.until_ready()[..3], ["T", "D 1", "C SELECT 1"]);
+        }
+        // A cancel request that comes before the statement begins is for nobody.
+        busy.stream.set_read_timeout(Some(TICK)).unwrap();
+        let ended = (0..1_000).any(|_| {
+            let (process, secret) = &busy.key;
+            let mut canceller = Pg::plain(&daemon);
+            canceller.send(&packet(80_877_102, &[&process.to_be_bytes()[..], secret].concat()));
+            canceller.rest();
+            busy.stream.peek(&mut [0]).is_ok()
+        });
+        assert!(ended, "the endless statement was not cancelled");
+        busy.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let heard = busy.until_ready();
+        assert!(heard.iter().any(|line| line.starts_with("E ERROR 57014")), "{heard:?}");
+    }
+}
+
 #[test]
 fn a_client_that_vanishes_leaves_nothing() {
     let daemon = daemon();
