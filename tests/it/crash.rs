@@ -215,6 +215,49 @@ fn definitions_indexes_and_times_to_live_outlive_a_stop() {
     }
 }
 
+/// Uploads under way when the daemon dies; each is received where its row was going to lie.
+const UPLOADS: usize = 6;
+
+#[test]
+fn kill_9_in_the_middle_of_large_values_leaves_the_ones_that_were_there() {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let mut daemon = Daemon::start(&["-m", "64"]);
+    for round in 0..8 {
+        let mut client = daemon.connect();
+        let old: Vec<Vec<u8>> =
+            (0..UPLOADS).map(|_| vec![random.u8(..); random.usize(10..200_000)]).collect();
+        for (n, value) in old.iter().enumerate() {
+            assert_eq!(client.set(&format!("k{n}"), value), "STORED");
+            assert_eq!(client.set(&format!("beside{n}"), value), "STORED");
+        }
+        let before = client.stat("bytes_read");
+        let mut sent = 0;
+        let _uploads: Vec<Client> = (0..UPLOADS)
+            .map(|n| {
+                let bytes = random.usize(100_000..900_000);
+                let mut request = format!("set k{n} 0 0 {bytes}\r\n").into_bytes();
+                request.resize(request.len() + random.usize(..bytes), b'n');
+                let mut upload = daemon.connect();
+                upload.send(&request);
+                sent += request.len() as u64;
+                upload
+            })
+            .collect();
+        while client.stat("bytes_read") < before + sent {
+            std::thread::yield_now();
+        }
+        daemon.kill();
+        daemon.restart();
+        let mut client = daemon.connect();
+        for (n, value) in old.iter().enumerate() {
+            for key in [format!("k{n}"), format!("beside{n}")] {
+                assert!(client.get(&key).as_ref() == Some(value), "round {round}: {key}");
+            }
+        }
+        assert_eq!(client.stat("curr_items"), 2 * UPLOADS as u64);
+    }
+}
+
 /// A `cas` from before the restart must not pass for a later version: stamps never repeat.
 #[test]
 fn cas_values_do_not_repeat_after_a_death() {

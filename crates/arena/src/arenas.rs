@@ -102,7 +102,7 @@ impl Arenas {
     }
 
     #[inline]
-    fn at(&self, location: Location) -> (&Arena, Location) {
+    pub(crate) fn at(&self, location: Location) -> (&Arena, Location) {
         let bits = location.bits();
         (self.of(bits & SHARED_LOCATIONS != 0), Location::from_bits(bits & !SHARED_LOCATIONS))
     }

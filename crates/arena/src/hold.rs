@@ -82,7 +82,7 @@ impl Arena {
 }
 
 impl Mapped {
-    fn base(&self) -> usize {
+    pub(crate) fn base(&self) -> usize {
         self.map.words().as_ptr().addr()
     }
 

@@ -76,6 +76,7 @@ mod hits_file;
 mod hold;
 mod huge;
 mod index;
+mod landing;
 mod layout;
 mod map;
 mod mapped;
@@ -112,6 +113,7 @@ pub use gather::Gathered;
 pub use hint::Hits;
 pub use hold::HeldRow;
 pub use index::{Entry, ScanShape, ShardToken};
+pub use landing::{Landing, Received};
 pub use layout::{
     BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, LOCATION_BITS, Location, MAX_CATALOGUE_BYTES,
     MAX_KEY_BYTES, MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SegmentTag, SlotId, TableId,

@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
@@ -112,6 +112,60 @@ impl Map {
             return;
         }
         crate::copy::into_words(target, bytes);
+    }
+
+    /// Stores bytes from any byte of the file on. The words that they begin and end in are nobody else's to write.
+    pub(crate) fn store_at(&self, byte: u64, bytes: &[u8]) {
+        let (mut word, skip) = (byte / 8, (byte % 8) as usize);
+        let (head, rest) = bytes.split_at(bytes.len().min((8 - skip) % 8));
+        if !head.is_empty() {
+            self.merge(word, skip, head);
+            word += 1;
+        }
+        let (whole, tail) = rest.split_at(rest.len() & !7);
+        self.store_bytes(word, whole);
+        if !tail.is_empty() {
+            self.merge(word + whole.len() as u64 / 8, 0, tail);
+        }
+    }
+
+    /// Puts up to seven bytes in the place of those of a word from `skip` on.
+    fn merge(&self, word: u64, skip: usize, bytes: &[u8]) {
+        let mask = !(u64::MAX << (8 * bytes.len())) << (8 * skip);
+        let others = self.load(word, Ordering::Relaxed) & !mask;
+        self.store(word, others | (crate::copy::padded(bytes) << (8 * skip)), Ordering::Relaxed);
+    }
+
+    /// Reads once from a descriptor into `len` bytes of the file from `byte` on, and what follows into `spill`; how many
+    /// bytes came. The range is its writer's own: nothing leads a reader there, and nobody else stores to it.
+    pub(crate) fn receive(
+        &self,
+        from: BorrowedFd<'_>,
+        byte: u64,
+        len: usize,
+        spill: &mut [u8],
+    ) -> io::Result<usize> {
+        let (first, skip) = ((byte / 8) as usize, (byte % 8) as usize);
+        let words = &self.words()[first..first + (skip + len).div_ceil(8)];
+        let target = words.as_ptr().cast_mut().cast::<u8>().wrapping_add(skip);
+        let pieces = [
+            libc::iovec { iov_base: target.cast::<c_void>(), iov_len: len },
+            libc::iovec { iov_base: spill.as_mut_ptr().cast::<c_void>(), iov_len: spill.len() },
+        ];
+        // SAFETY: both pieces are valid for their lengths while the call lasts: the first lies in `words`, which are atomics
+        // and may be written through a shared reference, the second is borrowed for writing. No Rust reference to
+        // the first exists, and the bytes are an unpublished row's, so no reader interprets them; one who comes with
+        // the place of an earlier row may load words that the kernel is just storing, as he may load those of any
+        // other process, and finds the generation changed.
+        let count = unsafe { libc::readv(from.as_raw_fd(), pieces.as_ptr(), 2) };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        #[cfg(any(test, feature = "record"))]
+        if self.recorder.is_on() {
+            for word in byte / 8..(byte + count.min(len) as u64).div_ceil(8) {
+                self.store(word, self.load(word, Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+        Ok(count)
     }
 
     /// Makes the file system promise pages for a range, so that touching them cannot fault.

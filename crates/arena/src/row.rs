@@ -54,7 +54,7 @@ pub struct RowParts<'a> {
 }
 
 impl RowParts<'_> {
-    fn payload_len(&self) -> usize {
+    pub(crate) fn payload_len(&self) -> usize {
         self.payload.iter().map(|piece| piece.len()).sum()
     }
 
@@ -88,7 +88,13 @@ impl RowParts<'_> {
     /// Bytes that the row takes in a segment: what to reserve. A multiple of 8.
     #[inline]
     pub fn total_bytes(&self) -> usize {
-        let payload_len = self.payload_len();
+        self.total_bytes_before(0)
+    }
+
+    /// As [`RowParts::total_bytes`], where so many bytes of payload are to follow those that are here.
+    #[inline]
+    pub fn total_bytes_before(&self, coming: usize) -> usize {
+        let payload_len = self.payload_len() + coming;
         let words = 2 + optional_words(self.flags(payload_len));
         words * 8 + padded_len(self.key.len()) + padded_len(payload_len)
     }
@@ -158,6 +164,7 @@ impl RowHead {
 /// The check: over the lengths and flags, the words that never change, key and payload.
 ///
 /// Not over stamp and expiry: the one is unknown when the row is written, the other changes.
+#[derive(Debug)]
 pub(crate) struct Check(u32);
 
 impl Check {
@@ -231,11 +238,31 @@ pub(crate) fn filler_word(bytes: usize) -> u64 {
     ((bytes as u64 / 8) << 16) | u64::from(FILLER_TABLE)
 }
 
+/// A row that has been written up to its payload.
+pub(crate) struct BegunRow {
+    /// The word after the key: the first of the payload.
+    pub(crate) next: u64,
+    /// The header word, which is still to be stored, without the check.
+    pub(crate) header: u64,
+    /// The check, which the payload is still to be added to.
+    pub(crate) check: Check,
+}
+
 impl Arena {
     /// Writes a row with stamp 0 into bytes that the caller reserved for it.
     pub fn write_row(&self, location: Location, parts: &RowParts<'_>) {
+        let BegunRow { next, header, mut check } = self.begin_row(location, parts, parts.payload_len());
+        for piece in parts.payload {
+            check.bytes(piece);
+        }
+        self.write_pieces(next, parts.payload);
+        self.map.store(self.layout.at(location) + 1, header | check.field(), Ordering::Relaxed);
+    }
+
+    /// Writes what stands before a payload of so many bytes, but for the header word.
+    #[inline]
+    pub(crate) fn begin_row(&self, location: Location, parts: &RowParts<'_>, payload_len: usize) -> BegunRow {
         debug_assert!(parts.key.len() <= MAX_KEY_BYTES);
-        let payload_len = parts.payload_len();
         let flags = parts.flags(payload_len);
         let header = header_word(flags, parts.key.len(), payload_len);
         let mut check = Check::new(header);
@@ -267,16 +294,12 @@ impl Arena {
             put(cas);
         }
         check.bytes(parts.key);
-        next = self.write_pieces(next, &[parts.key]);
-        for piece in parts.payload {
-            check.bytes(piece);
-        }
-        self.write_pieces(next, parts.payload);
-        self.map.store(at + 1, header | check.field(), Ordering::Relaxed);
+        let next = self.write_pieces(next, &[parts.key]);
+        BegunRow { next, header, check }
     }
 
     /// Writes pieces one after the other, zero-padded to a whole word; returns the word after them.
-    fn write_pieces(&self, at: u64, pieces: &[&[u8]]) -> u64 {
+    pub(crate) fn write_pieces(&self, at: u64, pieces: &[&[u8]]) -> u64 {
         let (mut next, mut carry, mut carried) = (at, 0, 0);
         for piece in pieces {
             let mut rest = *piece;

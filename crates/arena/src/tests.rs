@@ -6,6 +6,7 @@ mod damage;
 mod files;
 mod generated;
 mod huge;
+mod landing;
 mod model;
 mod threads;
 

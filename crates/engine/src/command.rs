@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::{Edit, Edited, Expect, Item, ItemSink, Mark, Outcome, WriteError};
+use store::{ComingItem, Edit, Edited, Expect, Item, ItemSink, Landing, Mark, Outcome, Store, WriteError};
 
 use crate::answer::Answer;
 use crate::counters::Counter;
@@ -108,22 +108,91 @@ impl Session {
         exptime: i64,
         value: &[u8],
     ) -> Answer {
+        self.store_by(lane, verb, key, exptime, value.len(), |route| match verb {
+            Verb::Append | Verb::Prepend => join(route, verb, value),
+            _ => put(route, verb, value.len(), |store, key, expect| {
+                let expiry = expiry(store, exptime);
+                let item = Item { value, client_flags: flags, expiry, cas: None, lease: None };
+                store.put_item(route.table, key, &item, expect, route.now)
+            }),
+        })
+    }
+
+    /// Reserves room for the value of a storage command where it is going to lie. `None`: it is to be received elsewhere,
+    /// and stored with [`Session::store`].
+    pub fn reserve(
+        &self,
+        lane: &mut Lane,
+        verb: Verb,
+        key: &[u8],
+        flags: u32,
+        exptime: i64,
+        value_bytes: usize,
+    ) -> Option<Landing> {
+        if matches!(verb, Verb::Append | Verb::Prepend) {
+            return None;
+        }
+        let expiry = expiry(&lane.engine.store, exptime);
+        let item = ComingItem { value_bytes, client_flags: flags, expiry, cas: None };
+        self.reserve_item(lane, key, &item, expectation(verb))
+    }
+
+    /// As [`Session::store`], of a value that has come to where it was reserved for.
+    pub fn store_landed(
+        &self,
+        lane: &mut Lane,
+        verb: Verb,
+        key: &[u8],
+        exptime: i64,
+        landing: Landing,
+    ) -> Answer {
+        let bytes = landing.value_bytes();
+        self.store_by(lane, verb, key, exptime, bytes, |route| {
+            put(route, verb, bytes, |store, key, expect| {
+                store.put_landed(route.table, key, landing, expiry(store, exptime), expect, route.now)
+            })
+        })
+    }
+
+    pub(crate) fn reserve_item(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        item: &ComingItem,
+        expect: Expect,
+    ) -> Option<Landing> {
+        self.allow(Command::Store).ok()?;
+        let route = lane.way_to(key);
+        let key = route.key.as_ref().ok()?;
+        if item.value_bytes > route.engine.options.item_size_max {
+            return None;
+        }
+        route.engine.store.reserve_item(route.table, key, item, expect, route.now)
+    }
+
+    /// Stores a value of so many bytes in the given way.
+    #[inline]
+    fn store_by(
+        &self,
+        lane: &mut Lane,
+        verb: Verb,
+        key: &[u8],
+        exptime: i64,
+        bytes: usize,
+        store: impl FnOnce(&Route<'_>) -> Result<Answer, Answer>,
+    ) -> Answer {
         if let Err(refusal) = self.allow(Command::Store) {
             return refusal;
         }
         fault_point!("store", key);
         let route = lane.route(key);
         route.count(Counter::CmdSet);
-        let outcome = match verb {
-            Verb::Append | Verb::Prepend => join(&route, verb, value),
-            _ => put(&route, verb, flags, exptime, value),
-        };
-        let answer = match outcome {
+        let answer = match store(&route) {
             Ok(answer) => answer,
             Err(answer) => refuse_store(&route, verb == Verb::Set, answer),
         };
         if lane.is_observed() {
-            let (command, status, bytes) = (verb.name(), status(&answer), value.len());
+            let (command, status) = (verb.name(), status(&answer));
             lane.observe(key, Seen::Stored { command, status, bytes, exptime });
         }
         answer
@@ -256,20 +325,29 @@ impl Session {
 /// Client libraries decide by this number what they may send, so it names memcached's version that we follow.
 pub(crate) const VERSION: &str = concat!("1.6.45-sqlcached-", env!("CARGO_PKG_VERSION"));
 
-fn put(route: &Route<'_>, verb: Verb, flags: u32, exptime: i64, value: &[u8]) -> Result<Answer, Answer> {
-    let store = &route.engine.store;
-    let key = route.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
-    if value.len() > route.engine.options.item_size_max {
-        return Err(TOO_LARGE);
-    }
-    let expect = match verb {
+/// What a storage command expects to find.
+#[inline]
+fn expectation(verb: Verb) -> Expect {
+    match verb {
         Verb::Add => Expect::Absent,
         Verb::Replace => Expect::Present,
         Verb::Cas(cas) => Expect::Version(cas),
         Verb::Set | Verb::Append | Verb::Prepend => Expect::Anything,
-    };
-    let item = Item { value, client_flags: flags, expiry: expiry(store, exptime), cas: None, lease: None };
-    let outcome = store.put_item(route.table, key, &item, expect, route.now)?;
+    }
+}
+
+#[inline]
+fn put(
+    route: &Route<'_>,
+    verb: Verb,
+    bytes: usize,
+    put: impl FnOnce(&Store, &[u8], Expect) -> Result<Outcome, WriteError>,
+) -> Result<Answer, Answer> {
+    let key = route.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
+    if bytes > route.engine.options.item_size_max {
+        return Err(TOO_LARGE);
+    }
+    let outcome = put(&route.engine.store, key, expectation(verb))?;
     Ok(match (verb, outcome) {
         (Verb::Cas(_), outcome) => cas_answer(route, outcome),
         (_, Outcome::Done(_)) => Answer::Stored,

@@ -81,5 +81,6 @@ pub use sql::{
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{
-    Clock, Eviction, Foreseen, HeldRow, ItemMeta, ItemSink, Prefetched, TICK_NS, TICKS_PER_SECOND, Tick, Use,
+    Clock, Eviction, Foreseen, HeldRow, ItemMeta, ItemSink, Landing, Prefetched, Received, TICK_NS,
+    TICKS_PER_SECOND, Tick, Use,
 };

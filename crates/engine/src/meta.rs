@@ -4,7 +4,10 @@
 //! *wins*), the others that somebody does. What a table's `refresh_before` and `stale_for` ask for comes on top of what
 //! the request asks for.
 
-use store::{Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Mark, Outcome, Tick};
+use store::{
+    ComingItem, Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Landing, Mark,
+    Outcome, Store, Tick, WriteError,
+};
 
 use crate::answer::Answer;
 use crate::counters::Counter;
@@ -103,6 +106,17 @@ pub struct MetaSet {
     pub vivify: Option<i64>,
     /// The CAS that it gets.
     pub own_cas: Option<u64>,
+}
+
+impl MetaSet {
+    fn expectation(&self) -> Expect {
+        match (self.condition, self.compare) {
+            (Condition::Absent, _) => Expect::Absent,
+            (_, Some(cas)) => Expect::Version(cas),
+            (Condition::Present, None) => Expect::Present,
+            (_, None) => Expect::Anything,
+        }
+    }
 }
 
 /// Under which condition `ms` stores.
@@ -253,11 +267,57 @@ impl Session {
         asked: &MetaSet,
         value: &[u8],
     ) -> Result<MetaDone, Answer> {
+        self.meta_set_by(lane, key, asked, value.len(), |route| route.meta_set(asked, value))
+    }
+
+    /// As [`Session::reserve`], for `ms`.
+    pub fn meta_reserve(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        value_bytes: usize,
+    ) -> Option<Landing> {
+        let joins = matches!(asked.condition, Condition::Append | Condition::Prepend);
+        if joins || (asked.even_if_invalidated && asked.compare.is_some()) {
+            return None;
+        }
+        let expiry = expiry(&lane.engine.store, asked.exptime);
+        let item = ComingItem { value_bytes, client_flags: asked.client_flags, expiry, cas: asked.own_cas };
+        self.reserve_item(lane, key, &item, asked.expectation())
+    }
+
+    /// As [`Session::meta_set`], of a value that has come to where it was reserved for.
+    pub fn meta_set_landed(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        landing: Landing,
+    ) -> Result<MetaDone, Answer> {
+        let bytes = landing.value_bytes();
+        self.meta_set_by(lane, key, asked, bytes, |route| {
+            let key = route.meta_set_key(bytes)?;
+            route.meta_put_by(asked, bytes, |store, expect| {
+                let expiry = expiry(store, asked.exptime);
+                store.put_landed(route.table, key, landing, expiry, expect, route.now)
+            })
+        })
+    }
+
+    fn meta_set_by(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        bytes: usize,
+        store: impl FnOnce(&Route<'_>) -> Result<MetaDone, Answer>,
+    ) -> Result<MetaDone, Answer> {
         self.allow(Command::Store)?;
         let route = lane.route(key);
         route.count(Counter::CmdMeta);
         route.count(Counter::CmdSet);
-        let done = route.meta_set(asked, value).map_err(|refusal| {
+        let done = store(&route).map_err(|refusal| {
             crate::command::refuse_store(&route, asked.condition == Condition::Always, refusal)
         });
         if lane.is_observed() {
@@ -268,11 +328,8 @@ impl Session {
                 Ok(MetaDone::NotStored) => "not_stored",
                 Err(refusal) => status(refusal),
             };
-            let (bytes, exptime) = (value.len(), asked.exptime);
-            lane.observe(
-                key,
-                watch::Seen::Stored { command: asked.condition.name(), status, bytes, exptime },
-            );
+            let (command, exptime) = (asked.condition.name(), asked.exptime);
+            lane.observe(key, watch::Seen::Stored { command, status, bytes, exptime });
         }
         done
     }
@@ -449,10 +506,7 @@ impl Route<'_> {
     }
 
     fn meta_set(&self, asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
-        let key = self.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
-        if value.len() > self.engine.options.item_size_max {
-            return Err(crate::command::TOO_LARGE);
-        }
+        let key = self.meta_set_key(value.len())?;
         match asked.condition {
             Condition::Append | Condition::Prepend => self.meta_join(key, asked, value),
             _ if asked.even_if_invalidated && asked.compare.is_some() => self.meta_refill(key, asked, value),
@@ -460,27 +514,35 @@ impl Route<'_> {
         }
     }
 
+    /// The key under which a value of so many bytes may be stored.
+    fn meta_set_key(&self, bytes: usize) -> Result<&[u8], Answer> {
+        let key = self.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
+        if bytes > self.engine.options.item_size_max {
+            return Err(crate::command::TOO_LARGE);
+        }
+        Ok(key)
+    }
+
     fn meta_put(&self, key: &[u8], asked: &MetaSet, exptime: i64, value: &[u8]) -> Result<MetaDone, Answer> {
-        let store = &self.engine.store;
-        let expect = match (asked.condition, asked.compare) {
-            (Condition::Absent, _) => Expect::Absent,
-            (_, Some(cas)) => Expect::Version(cas),
-            (Condition::Present, None) => Expect::Present,
-            (_, None) => Expect::Anything,
-        };
-        let item = Item {
-            value,
-            client_flags: asked.client_flags,
-            expiry: expiry(store, exptime),
-            cas: asked.own_cas,
-            lease: None,
-        };
-        let outcome = store.put_item(self.table, key, &item, expect, self.now)?;
+        self.meta_put_by(asked, value.len(), |store, expect| {
+            let (client_flags, expiry, cas) = (asked.client_flags, expiry(store, exptime), asked.own_cas);
+            let item = Item { value, client_flags, expiry, cas, lease: None };
+            store.put_item(self.table, key, &item, expect, self.now)
+        })
+    }
+
+    fn meta_put_by(
+        &self,
+        asked: &MetaSet,
+        bytes: usize,
+        put: impl FnOnce(&Store, Expect) -> Result<Outcome, WriteError>,
+    ) -> Result<MetaDone, Answer> {
+        let outcome = put(&self.engine.store, asked.expectation())?;
         if asked.compare.is_some() {
             self.count_cas(outcome);
         }
         Ok(match (outcome, asked.compare) {
-            (Outcome::Done(stamp), _) => written(asked.own_cas.unwrap_or(stamp), value.len()),
+            (Outcome::Done(stamp), _) => written(asked.own_cas.unwrap_or(stamp), bytes),
             (Outcome::Missing, Some(_)) => MetaDone::NotFound,
             (Outcome::Exists, Some(_)) if asked.condition != Condition::Absent => MetaDone::Exists,
             _ => MetaDone::NotStored,

@@ -68,14 +68,81 @@ pub(crate) enum StoreVerb {
     Cas,
 }
 
+impl StoreVerb {
+    /// The command that a word names.
+    pub(crate) fn of(word: &[u8]) -> Option<Self> {
+        Some(match word {
+            b"set" => Self::Set,
+            b"add" => Self::Add,
+            b"replace" => Self::Replace,
+            b"append" => Self::Append,
+            b"prepend" => Self::Prepend,
+            b"cas" => Self::Cas,
+            _ => return None,
+        })
+    }
+}
+
+/// The line of a storage command.
+pub(crate) struct StoreLine<'a> {
+    pub(crate) verb: Verb,
+    pub(crate) key: &'a [u8],
+    pub(crate) flags: u32,
+    pub(crate) exptime: i64,
+    /// Bytes of the value.
+    pub(crate) bytes: usize,
+    pub(crate) noreply: bool,
+}
+
+impl<'a> StoreLine<'a> {
+    /// The request with this value, or what has come of it.
+    #[inline]
+    pub(crate) fn with(self, value: &'a [u8]) -> Request<'a> {
+        let Self { verb, key, flags, exptime, noreply, .. } = self;
+        Request::Store { verb, key, flags, exptime, value, noreply }
+    }
+}
+
 /// `set`, `add`, `replace`, `append`, `prepend` and `cas`.
 #[inline]
 pub(crate) fn store<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8], verb: StoreVerb) -> Parsed<'a> {
+    let line = match store_line(limits, frame, rest, verb) {
+        Ok(line) => line,
+        Err(malformed) => return malformed,
+    };
+    let with_end = line.bytes.saturating_add(LINE_END);
+    let Some((value, after)) = frame.data.split_at_checked(line.bytes) else {
+        return frame.incomplete(with_end);
+    };
+    match after.get(..LINE_END) {
+        None => frame.incomplete(with_end),
+        Some(b"\r\n") => {
+            Parsed::Complete { request: line.with(value), consumed: frame.consumed.saturating_add(with_end) }
+        }
+        Some(_) => Parsed::Malformed {
+            reply: Malformed::DataChunk,
+            consumed: frame.consumed.saturating_add(with_end),
+            swallow: 0,
+            then: Then::Continue,
+            invalidate: None,
+            noreply: line.noreply,
+        },
+    }
+}
+
+/// The line of a storage command, or why it is none.
+#[inline]
+pub(crate) fn store_line<'a>(
+    limits: &Limits,
+    frame: &Frame<'a>,
+    rest: &'a [u8],
+    verb: StoreVerb,
+) -> Result<StoreLine<'a>, Parsed<'a>> {
     let mut words = Words::new(rest);
     let (key, flags, exptime) = (words.next_key(), words.next(), words.next());
     // Without a length it is unknown where the data ends: what follows is taken for commands, as memcached does.
     let Some(bytes) = words.next().and_then(data_length) else {
-        return frame.malformed(Malformed::CommandLine, 0);
+        return Err(frame.malformed(Malformed::CommandLine, 0));
     };
     let noreply = !words.rest.is_empty() && token::ends_in_noreply(words.rest);
     let with_end = bytes.saturating_add(LINE_END);
@@ -86,29 +153,12 @@ pub(crate) fn store<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8], verb
         store_condition(verb, &mut words),
     );
     let (Some(key), Some(flags), Some(exptime), Some(condition)) = arguments else {
-        return frame.swallowing(Malformed::CommandLine, with_end, noreply);
+        return Err(frame.swallowing(Malformed::CommandLine, with_end, noreply));
     };
     if bytes > limits.value_max {
-        return value_too_large(frame, verb, key, with_end, noreply);
+        return Err(value_too_large(frame, verb, key, with_end, noreply));
     }
-    let Some((value, after)) = frame.data.split_at_checked(bytes) else {
-        return frame.incomplete(with_end);
-    };
-    match after.get(..LINE_END) {
-        None => frame.incomplete(with_end),
-        Some(b"\r\n") => Parsed::Complete {
-            request: Request::Store { verb: condition, key, flags, exptime, value, noreply },
-            consumed: frame.consumed.saturating_add(with_end),
-        },
-        Some(_) => Parsed::Malformed {
-            reply: Malformed::DataChunk,
-            consumed: frame.consumed.saturating_add(with_end),
-            swallow: 0,
-            then: Then::Continue,
-            invalidate: None,
-            noreply,
-        },
-    }
+    Ok(StoreLine { verb: condition, key, flags, exptime, bytes, noreply })
 }
 
 /// The condition of a storage command; only that of `cas` has an argument.

@@ -85,7 +85,7 @@ pub use limits::*;
 pub use malformed::{Malformed, Then};
 pub use meta::{Key, KeyBuffer, Meta, MetaOptions, Mode};
 pub use meta_compose::{ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line};
-pub use parse::{Parsed, Parser};
+pub use parse::{Parsed, Parser, Upload};
 #[cfg(debug_assertions)]
 pub use request::DebugTime;
 pub use request::{Classes, Dump, Keys, Operator, Request, Stats, Verb, Watch};

@@ -295,27 +295,11 @@ pub(crate) fn debug<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> P
 
 /// `ms`, with its data.
 pub(crate) fn set<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    let mut words = Words::new(rest);
-    let key = words.next_key();
-    // Without a length it is unknown where the data ends: what follows is taken for commands.
-    let Some(bytes) = words.next().and_then(data_length) else {
-        return frame.malformed(Malformed::CommandLine, 0);
+    let (meta, bytes) = match set_line(limits, frame, rest) {
+        Ok(line) => line,
+        Err(malformed) => return malformed,
     };
     let with_end = bytes.saturating_add(LINE_END);
-    let (meta, options) = match read(limits, Verb::Set, key, words.rest) {
-        Ok(read) => read,
-        Err(error) => return frame.swallowing(error, with_end, false),
-    };
-    if bytes > limits.value_max {
-        return Parsed::Malformed {
-            reply: Malformed::ValueTooLarge,
-            consumed: frame.consumed,
-            swallow: with_end,
-            then: Then::Continue,
-            invalidate: (options.mode == Mode::Set).then_some(meta.key),
-            noreply: false,
-        };
-    }
     let Some((value, after)) = frame.data.split_at_checked(bytes) else {
         return frame.incomplete(with_end);
     };
@@ -327,6 +311,36 @@ pub(crate) fn set<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Par
         },
         Some(_) => frame.malformed(Malformed::DataChunk, with_end),
     }
+}
+
+/// The line of `ms` and the length of its data, or why it is none.
+pub(crate) fn set_line<'a>(
+    limits: &Limits,
+    frame: &Frame<'a>,
+    rest: &'a [u8],
+) -> Result<(Meta<'a>, usize), Parsed<'a>> {
+    let mut words = Words::new(rest);
+    let key = words.next_key();
+    // Without a length it is unknown where the data ends: what follows is taken for commands.
+    let Some(bytes) = words.next().and_then(data_length) else {
+        return Err(frame.malformed(Malformed::CommandLine, 0));
+    };
+    let with_end = bytes.saturating_add(LINE_END);
+    let (meta, options) = match read(limits, Verb::Set, key, words.rest) {
+        Ok(read) => read,
+        Err(error) => return Err(frame.swallowing(error, with_end, false)),
+    };
+    if bytes > limits.value_max {
+        return Err(Parsed::Malformed {
+            reply: Malformed::ValueTooLarge,
+            consumed: frame.consumed,
+            swallow: with_end,
+            then: Then::Continue,
+            invalidate: (options.mode == Mode::Set).then_some(meta.key),
+            noreply: false,
+        });
+    }
+    Ok((meta, bytes))
 }
 
 #[cfg(test)]

@@ -49,6 +49,17 @@ pub enum Parsed<'a> {
     },
 }
 
+/// The beginning of a storage command: its line, and what has come of its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upload<'a> {
+    /// The request; its value is the part that has come.
+    pub request: Request<'a>,
+    /// Bytes of the line with its end.
+    pub line: usize,
+    /// Bytes that the value is to have; a line end follows it.
+    pub bytes: usize,
+}
+
 /// Spaces before a command that is longer than [`Limits::line_max`]; memcached's number. It keeps the question
 /// "is this a retrieval?" about such a line short.
 const LEADING_SPACES_MAX: usize = 100;
@@ -86,6 +97,31 @@ impl Parser {
             return too_long(input);
         }
         self.command(frame)
+    }
+
+    /// The storage command whose line `input` begins with, when its data has not come whole; of anything else none.
+    pub fn upload<'a>(&self, input: &'a [u8]) -> Option<Upload<'a>> {
+        let (line, rest) = input.split_at_checked(memchr::memchr(b'\n', input)?)?;
+        let frame = Frame {
+            line: line.strip_suffix(b"\r").unwrap_or(line),
+            consumed: line.len().saturating_add(1),
+            data: rest.get(1..).unwrap_or_default(),
+        };
+        if frame.line.len() > self.limits.line_max {
+            return None;
+        }
+        let mut words = Words::new(frame.line);
+        let verb = words.next()?;
+        let value = frame.data;
+        let (bytes, request) = if verb == b"ms" {
+            let (meta, bytes) = meta::set_line(&self.limits, &frame, words.rest).ok()?;
+            (bytes, Request::MetaSet { meta, value })
+        } else {
+            let verb = command::StoreVerb::of(verb)?;
+            let line = command::store_line(&self.limits, &frame, words.rest, verb).ok()?;
+            (line.bytes, line.with(value))
+        };
+        (value.len() < bytes).then_some(Upload { request, line: frame.consumed, bytes })
     }
 
     /// The input holds no line end. It may still grow into a request, or is too long already.

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use engine::{Cancel, Session, Tick, Watching};
 
-use crate::limits::{BULK_READ_BYTES, CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
+use crate::limits::{
+    BULK_READ_BYTES, CARRY_BYTES_MAX, FIRST_READ_BYTES, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES,
+};
 use crate::mailbox::Address;
 use crate::operator::Dumping;
 use crate::pace::Pace;
 use crate::shared::{Permit, Shared};
 use crate::socket::Socket;
 use crate::spare::SpareBuffers;
+use crate::upload::Upload;
 
 /// Waiting bytes below this are not accounted for: they belong to the cost of a connection, and most turns then touch
 /// no word that other threads write.
@@ -28,6 +31,8 @@ pub(crate) struct Connection {
     pub(crate) address: Address,
     /// What was read and not executed. Empty most of the time, for a worker executes from its own buffer.
     pub(crate) input: Vec<u8>,
+    /// A large value that is on its way into its row.
+    pub(crate) upload: Option<Upload>,
     /// What was read ahead of the turn, in the worker's buffer for this purpose; only while `input` is empty.
     pub(crate) first_read: Option<FirstRead>,
     /// How many bytes `input` must hold before it can be a whole request, as far as that is known.
@@ -49,6 +54,8 @@ pub(crate) struct Connection {
     pub(crate) statement: Option<Cancel>,
     /// Its last turn had more bytes than a first read takes: it is read at once, and much at a time.
     pub(crate) bulky: bool,
+    /// It sends values that are received where they are going to lie: of what follows one only the next line is read.
+    pub(crate) uploads: bool,
     /// There may be something to read: the kernel announces new bytes only once.
     pub(crate) readable: bool,
     /// Nobody is left to read a reply.
@@ -92,6 +99,7 @@ impl Connection {
             session: Session::local(),
             address,
             input: Vec::new(),
+            upload: None,
             first_read: None,
             needed: 0,
             searched: 0,
@@ -102,6 +110,7 @@ impl Connection {
             accounted: 0,
             statement: None,
             bulky: false,
+            uploads: false,
             readable: false,
             hung_up: false,
             stalled: false,
@@ -123,10 +132,23 @@ impl Connection {
         self.input.len() > CARRY_BYTES_MAX || self.needed > BULK_READ_BYTES
     }
 
-    /// How many bytes are read at once into the worker's buffer.
+    /// How far the worker's buffer is filled behind so many bytes that are there.
     #[inline]
-    pub(crate) fn read_bytes(&self) -> usize {
-        if self.bulky { BULK_READ_BYTES } else { READ_BUFFER_BYTES }
+    pub(crate) fn read_to(&self, carried: usize) -> usize {
+        if self.uploads {
+            carried + FIRST_READ_BYTES
+        } else if self.bulky {
+            BULK_READ_BYTES
+        } else {
+            READ_BUFFER_BYTES
+        }
+    }
+
+    /// Notes what a turn has read into the worker's buffer, for the next one to read as much as is good.
+    #[inline]
+    pub(crate) fn note_read(&mut self, bytes: usize) {
+        self.uploads = self.upload.is_some() || (self.uploads && bytes < FIRST_READ_BYTES);
+        self.bulky = !self.uploads && bytes > FIRST_READ_BYTES;
     }
 
     /// Whether its next turn begins with reading, and with nothing else.
@@ -240,6 +262,8 @@ impl Connection {
             "conn_mwrite"
         } else if self.statement.is_some() || self.stalled {
             "conn_parse_cmd"
+        } else if self.upload.is_some() {
+            "conn_nread"
         } else {
             "conn_read"
         }

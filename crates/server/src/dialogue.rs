@@ -12,7 +12,7 @@ use crate::connection::{Connection, FirstRead};
 use crate::held::Held;
 use crate::limits::{
     BULK_READ_BYTES, COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, ITEM_HEADER_BYTES, REPLY_BUFFER_KEPT_BYTES,
-    SEND_AT_BYTES,
+    SEND_AT_BYTES, UPLOAD_FROM_BYTES, UPLOAD_READS_PER_TURN,
 };
 use crate::mailbox::Mailbox;
 use crate::meta;
@@ -26,11 +26,11 @@ use crate::sql_threads::{Statement, Statements};
 pub(crate) struct Desk {
     pub(crate) lane: Lane,
     pub(crate) shared: Arc<Shared>,
-    parser: Parser,
+    pub(crate) parser: Parser,
     /// Where all connections are read to. A request that is not whole at the end of a turn moves to its connection.
-    read: Vec<u8>,
+    pub(crate) read: Vec<u8>,
     /// Buffers for large requests that come in pieces.
-    spare: SpareBuffers,
+    pub(crate) spare: SpareBuffers,
     /// Where connections are read to ahead of their turns, a part for each of a group.
     first: Vec<u8>,
     /// The replies of this turn.
@@ -38,7 +38,7 @@ pub(crate) struct Desk {
     /// Large values among them.
     held: Held,
     /// How much of `out` are whole replies, which are sent even if the next command panics.
-    whole: usize,
+    pub(crate) whole: usize,
     statements: Statements,
     /// Where SQL threads send their replies.
     pub(crate) mailbox: Arc<Mailbox>,
@@ -71,13 +71,15 @@ pub(crate) enum Executed {
 }
 
 /// How far a turn came.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    consumed: usize,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) consumed: usize,
+    /// What is to be kept of the input ends here.
+    pub(crate) end: usize,
     /// It ended in the middle of a request.
-    waits_for_peer: bool,
+    pub(crate) waits_for_peer: bool,
     /// It executed something.
-    progress: bool,
+    pub(crate) progress: bool,
 }
 
 impl Desk {
@@ -244,6 +246,21 @@ impl Desk {
     /// Reads, unless whole requests are left from before, and executes.
     #[inline]
     fn work(&mut self, connection: &mut Connection) -> Run {
+        let mut run = match connection.upload.take() {
+            Some(upload) => self.work_upload(connection, upload),
+            None => self.work_in_buffer(connection),
+        };
+        // What has come with the line of a large value is mostly not all that waits.
+        for _ in 1..UPLOAD_READS_PER_TURN {
+            let Some(upload) = connection.upload.take_if(|_| connection.readable) else { break };
+            let more = self.work_upload(connection, upload);
+            run = Run { progress: run.progress || more.progress, ..more };
+        }
+        run
+    }
+
+    #[inline]
+    fn work_in_buffer(&mut self, connection: &mut Connection) -> Run {
         if connection.stalled || connection.wants_own_buffer() {
             return self.work_in_own_buffer(connection);
         }
@@ -252,17 +269,17 @@ impl Desk {
         let (carried, read_enough) = if let Some(FirstRead { part, len }) = connection.first_read.take() {
             // Copied, so that a panic in another turn of the group costs nobody else their bytes.
             read[..len].copy_from_slice(&self.first[part * FIRST_READ_BYTES..][..len]);
-            (len, len < FIRST_READ_BYTES)
+            (len, len < FIRST_READ_BYTES || connection.uploads)
         } else {
             read[..connection.input.len()].copy_from_slice(&connection.input);
             (connection.input.len(), false)
         };
-        let most = connection.read_bytes();
+        let most = connection.read_to(carried);
         let received = if read_enough { 0 } else { connection.receive(&mut read[carried..most]) };
         self.lane.count(Counter::BytesRead, received as u64);
-        connection.bulky = carried + received > FIRST_READ_BYTES;
         let run = self.run(connection, &read[..carried + received]);
-        connection.keep(&read[run.consumed..carried + received], &mut self.spare);
+        connection.note_read(carried + received);
+        connection.keep(&read[run.consumed..run.end], &mut self.spare);
         self.read = read;
         run
     }
@@ -272,19 +289,20 @@ impl Desk {
             let received = connection.receive_into_own();
             self.lane.count(Counter::BytesRead, received as u64);
             if connection.input.len() < connection.needed {
-                return Run { consumed: 0, waits_for_peer: true, progress: false };
+                return Run { waits_for_peer: true, ..Run::default() };
             }
         }
-        let input = std::mem::take(&mut connection.input);
+        let mut input = std::mem::take(&mut connection.input);
         let run = self.run(connection, &input);
+        input.truncate(run.end);
         connection.keep_own(input, run.consumed, &mut self.spare);
         run
     }
 
     /// Executes what is whole in `input`.
     #[inline]
-    fn run(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
-        let mut run = Run { consumed: 0, waits_for_peer: false, progress: false };
+    pub(crate) fn run(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
+        let mut run = Run { end: input.len(), ..Run::default() };
         let mut budget = COMMANDS_PER_TURN;
         let mut window = Window::new();
         connection.stalled = false;
@@ -327,6 +345,11 @@ impl Desk {
                     connection.needed = needed;
                     connection.searched = searched;
                     run.waits_for_peer = true;
+                    if needed >= UPLOAD_FROM_BYTES
+                        && let Some(line) = self.begin_upload(connection, rest)
+                    {
+                        run.end = run.consumed + line;
+                    }
                     break;
                 }
                 Parsed::Malformed { reply, consumed, swallow, then, invalidate, noreply } => {
@@ -513,7 +536,7 @@ fn next_request<'i>(connection: &mut Connection, mut rest: &'i [u8], run: &mut R
 }
 
 #[inline]
-fn verb_of(verb: memcache::Verb) -> Verb {
+pub(crate) fn verb_of(verb: memcache::Verb) -> Verb {
     match verb {
         memcache::Verb::Set => Verb::Set,
         memcache::Verb::Add => Verb::Add,

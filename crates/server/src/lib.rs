@@ -37,6 +37,7 @@ mod socket;
 mod spare;
 mod sql_door;
 mod sql_threads;
+mod upload;
 mod watch;
 mod worker;
 

@@ -18,6 +18,14 @@ pub(crate) const SPARE_BUFFERS_BYTES: usize = 8 << 20;
 /// copied, and large values should be sent from where they lie.
 pub(crate) const REPLIES_WAITING_MAX: usize = 512 << 10;
 
+/// Values of so many bytes and more that have not come whole are received where they are going to lie; of a shorter one
+/// another system call costs more than the copy.
+pub(crate) const UPLOAD_FROM_BYTES: usize = 16 << 10;
+
+/// Reads of large values in one turn, so that their answers go out together: a mebibyte at most, some hundred
+/// microseconds.
+pub(crate) const UPLOAD_READS_PER_TURN: usize = 4;
+
 /// Connections that are read one after the other before the first of them is served, so that memory brings what their
 /// requests look up side by side; see `ahead`.
 pub(crate) const GROUP: usize = 16;

@@ -1,11 +1,11 @@
 //! Meta commands: from the request's flags to the engine, and back to bytes.
 
 use engine::{
-    Answer, Condition, Lane, MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
-    MetaSink, MetaWritten, Session,
+    Answer, Condition, Landing, Lane, MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem,
+    MetaSet, MetaSink, MetaWritten, Session,
 };
 use memcache::compose::{number, value_end};
-use memcache::{ItemFacts, KEY_MAX, Meta, MetaCode, MetaFacts, Mode, meta_debug, meta_line};
+use memcache::{ItemFacts, KEY_MAX, Meta, MetaCode, MetaFacts, MetaOptions, Mode, meta_debug, meta_line};
 
 use crate::limits::SLAB_CLASS;
 use crate::reply::write_answer;
@@ -48,7 +48,30 @@ fn comes_last(request: &Meta<'_>, first: u8, second: u8) -> bool {
 /// `ms`.
 pub(crate) fn set(session: &Session, lane: &mut Lane, request: &Meta<'_>, value: &[u8], out: &mut Vec<u8>) {
     let options = request.options();
-    let asked = MetaSet {
+    let asked = asked_to_set(&options);
+    let mut buffer = [0; KEY_MAX];
+    let done = session.meta_set(lane, request.key.bytes(&mut buffer), &asked, value);
+    write_set(done, request, options.quiet, out);
+}
+
+/// `ms`, of a value that has come to where it was reserved for.
+pub(crate) fn set_landed(
+    session: &Session,
+    lane: &mut Lane,
+    request: &Meta<'_>,
+    landing: Landing,
+    out: &mut Vec<u8>,
+) {
+    let options = request.options();
+    let mut buffer = [0; KEY_MAX];
+    let key = request.key.bytes(&mut buffer);
+    let done = session.meta_set_landed(lane, key, &asked_to_set(&options), landing);
+    write_set(done, request, options.quiet, out);
+}
+
+/// What the flags of `ms` ask for.
+pub(crate) fn asked_to_set(options: &MetaOptions) -> MetaSet {
+    MetaSet {
         condition: match options.mode {
             Mode::Add => Condition::Absent,
             Mode::Replace => Condition::Present,
@@ -62,9 +85,10 @@ pub(crate) fn set(session: &Session, lane: &mut Lane, request: &Meta<'_>, value:
         even_if_invalidated: options.invalidate,
         vivify: options.vivify,
         own_cas: options.own_cas,
-    };
-    let mut buffer = [0; KEY_MAX];
-    let done = session.meta_set(lane, request.key.bytes(&mut buffer), &asked, value);
+    }
+}
+
+fn write_set(done: Result<MetaDone, Answer>, request: &Meta<'_>, quiet: bool, out: &mut Vec<u8>) {
     let facts = |made: &MetaWritten| MetaFacts {
         cas: Some(made.cas),
         bytes: Some(made.bytes),
@@ -72,7 +96,7 @@ pub(crate) fn set(session: &Session, lane: &mut Lane, request: &Meta<'_>, value:
     };
     // What was not stored has the CAS 0.
     let nothing = MetaFacts { cas: Some(0), ..MetaFacts::default() };
-    write_done(done, request, options.quiet, facts, &nothing, out);
+    write_done(done, request, quiet, facts, &nothing, out);
 }
 
 /// `md`.

@@ -63,6 +63,17 @@ impl Socket {
         self.received(space, |fd| receive_once(fd, spare_capacity(buffer)))
     }
 
+    /// As [`Socket::receive`], by a call of the caller's own, which has so much space.
+    pub(crate) fn receive_by(
+        &mut self,
+        space: usize,
+        mut receive: impl FnMut(BorrowedFd<'_>) -> std::io::Result<usize>,
+    ) -> (usize, bool) {
+        self.received(space, |fd| {
+            receive(fd.as_fd()).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })
+    }
+
     #[inline]
     fn received(
         &mut self,

@@ -374,8 +374,15 @@ pub struct ValuePayload<'a> {
 
 impl<'a> ValuePayload<'a> {
     /// The payload with these bytes in the value column.
+    #[inline]
     pub fn new(template: &'a PayloadTemplate, value: &'a [u8]) -> Result<Self, ValueTooLong> {
-        let width = width_of(value.len())?;
+        Ok(Self { value, ..Self::before(template, value.len())? })
+    }
+
+    /// The payload up to a value of so many bytes, which is still to come.
+    #[inline]
+    pub fn before(template: &'a PayloadTemplate, value_bytes: usize) -> Result<Self, ValueTooLong> {
+        let width = width_of(value_bytes)?;
         let head = template.heads[usize::from(width)].as_slice();
         let mut lead = [0; LEAD_BYTES_MAX];
         let mut lead_len = 0;
@@ -383,11 +390,11 @@ impl<'a> ValuePayload<'a> {
             lead[0] = template.value_descriptor + width;
             lead_len = 1;
         }
-        let length = value.len().to_le_bytes();
+        let length = value_bytes.to_le_bytes();
         let length = &length[..1 << width];
         lead[lead_len..lead_len + length.len()].copy_from_slice(length);
         lead_len += length.len();
-        Ok(Self { head, lead, lead_len, value })
+        Ok(Self { head, lead, lead_len, value: &[] })
     }
 
     /// The payload's bytes, in order.

@@ -169,6 +169,11 @@ impl RowLayout {
     pub(crate) fn item<'a>(&'a self, value: &'a [u8]) -> Option<ValuePayload<'a>> {
         ValuePayload::new(self.template.as_ref()?, value).ok()
     }
+
+    /// The same up to its value, which is still to come.
+    pub(crate) fn item_before(&self, value_bytes: usize) -> Option<ValuePayload<'_>> {
+        ValuePayload::before(self.template.as_ref()?, value_bytes).ok()
+    }
 }
 
 fn too_large(error: ValueTooLong) -> WriteError {

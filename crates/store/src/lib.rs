@@ -28,6 +28,7 @@ mod index;
 mod indexes;
 mod item;
 mod kept;
+mod landing;
 mod layout;
 mod leaving;
 mod mutation;
@@ -56,7 +57,7 @@ mod write_set;
 
 pub use alter::TableChange;
 pub use arena::Foreseen;
-pub use arena::{ArenaError, HeldRow, Hits, Ticket};
+pub use arena::{ArenaError, HeldRow, Hits, Received, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
 pub use clean::Pause;
 #[cfg(debug_assertions)]
@@ -71,6 +72,7 @@ pub use error::{DdlError, ReadError, WriteError};
 pub use eviction::Eviction;
 pub use index::{Index, KeyBounds};
 pub use item::{Edit, Edited, Item, Mark};
+pub use landing::{ComingItem, Landing};
 pub use leaving::Leaving;
 pub use read::{ItemMeta, ItemSink, Prefetched, Use};
 pub use reader::{Ahead, Definitions, Found, Reader, Seen, SharedTable};

@@ -104,6 +104,8 @@ pub struct Store {
     /// What the start has left to do.
     pub(crate) recovering: Recovering,
     pub(crate) evictions_seen: Evictions,
+    /// Bytes of the segments that landings hold.
+    pub(crate) landing_bytes: AtomicU64,
     /// How a thread gets what computes expressions for it.
     pub(crate) compute: OnceLock<Maker>,
     /// Tells this store from others of the process.
@@ -165,6 +167,7 @@ impl Store {
             departures: Departures::default(),
             recovering: Recovering::default(),
             evictions_seen: Evictions::default(),
+            landing_bytes: AtomicU64::new(0),
             compute: OnceLock::new(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
             shared_path,

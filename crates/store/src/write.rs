@@ -104,20 +104,20 @@ pub(crate) struct Found {
 
 /// What a look without a lock found.
 #[derive(Clone, Copy, Debug)]
-struct Glance {
+pub(crate) struct Glance {
     /// The queue for the new version.
-    queue: Queue,
+    pub(crate) queue: Queue,
     /// The version that was there.
     seen: Option<Seen>,
 }
 
 /// The key that is written or removed.
 #[derive(Clone, Copy, Debug)]
-struct Target<'k> {
-    hash: Hash,
-    key: &'k [u8],
+pub(crate) struct Target<'k> {
+    pub(crate) hash: Hash,
+    pub(crate) key: &'k [u8],
     /// Where a glance met its row.
-    seen: Option<Seen>,
+    pub(crate) seen: Option<Seen>,
 }
 
 /// Both versions of a row whose index entries change.
@@ -168,6 +168,14 @@ pub(crate) struct Placed<'s> {
     store: &'s Store,
     pub(crate) location: Location,
     pub(crate) segment: SegmentId,
+}
+
+impl Placed<'_> {
+    /// Where it is; from here on the caller gives it back.
+    pub(crate) fn keep(self) -> (Location, SegmentId) {
+        let kept = std::mem::ManuallyDrop::new(self);
+        (kept.location, kept.segment)
+    }
 }
 
 impl Drop for Placed<'_> {
@@ -260,7 +268,7 @@ impl Store {
     }
 
     /// Looks without a lock: where the new version goes, or the outcome when the expectation already fails.
-    fn glance(
+    pub(crate) fn glance(
         &self,
         table: &Table,
         hash: Hash,
@@ -374,7 +382,7 @@ impl Store {
     }
 
     /// Replaces, inserts or removes the row of a key in one step under its shard's lock.
-    fn publish(
+    pub(crate) fn publish(
         &self,
         table: &Table,
         &Target { hash, key, seen }: &Target<'_>,

@@ -1,7 +1,7 @@
 //! Death after every single store: recovery finds, for each key, the value before or after the operation in
 //! flight, and every finished operation whole.
 
-use super::{Rig, TABLE, Value, warm};
+use super::{Rig, TABLE, Value, landing, seeded, warm};
 use crate::{Arena, CommitState, Image, RedoEntry, RowParts, TableId};
 
 /// A key and the value it must have after recovery.
@@ -114,6 +114,14 @@ fn put_replace_delete_touch() {
     let huge = Value::plain(&[b'y'; 2100]);
     kill_after_each_store("put of a run", &mut rig, &keys, true, |rig| {
         assert!(rig.put(TABLE, b"huge", &huge));
+    });
+    let mut random = seeded("landing");
+    keys.push(b"landed".to_vec());
+    let come = Value::plain(&[7; 300]);
+    kill_after_each_store("a value that comes in pieces", &mut rig, &keys, true, |rig| {
+        let mut landing = landing::begin(rig, b"landed", b"", &come);
+        landing::bring(&mut random, &rig.arena, &mut landing, &come.payload);
+        landing::publish(rig, b"landed", &landing);
     });
     kill_after_each_store("filler", &mut rig, &keys, true, |rig| {
         let location = rig.reserve(64).unwrap();

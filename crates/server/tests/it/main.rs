@@ -11,3 +11,4 @@ mod pg;
 mod postgres;
 mod stampede;
 mod statements;
+mod uploads;

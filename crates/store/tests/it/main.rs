@@ -12,6 +12,7 @@ mod eviction;
 mod expiry;
 mod held;
 mod hours;
+mod landings;
 mod limits;
 mod model;
 mod policy;

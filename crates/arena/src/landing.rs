@@ -1,0 +1,171 @@
+//! Rows whose value is still on its way: a large one is received where it is going to lie.
+//!
+//! The head and the beginning of the payload are written at once, into bytes that the caller reserved; the value comes
+//! piece by piece, from memory or straight from a file descriptor, and the check grows with it while the bytes are warm.
+//! Nothing leads to the row before the caller publishes it, and its header bears no check before it is whole: if the
+//! process dies meanwhile, it is bytes that no slot points at. The caller's reservation keeps the segment in its place,
+//! as it does for every writer.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+use crate::arenas::Arenas;
+use crate::layout::Location;
+use crate::row::{BegunRow, Check};
+use crate::{Arena, Mapped, RowParts};
+
+/// A row that was begun, and how much of its value has come.
+#[derive(Debug)]
+pub struct Landing {
+    location: Location,
+    /// Where the header word stands in the file, and the word without its check.
+    header_at: u64,
+    header: u64,
+    check: Check,
+    /// The value's first byte in the file, and how many bytes it has.
+    first_byte: u64,
+    len: usize,
+    landed: usize,
+    /// The mapping that they lie in.
+    base: usize,
+}
+
+/// What one call received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes of the value.
+    pub landed: usize,
+    /// Bytes behind it.
+    pub spilled: usize,
+}
+
+impl Landing {
+    /// Bytes of the value.
+    pub fn value_bytes(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of it that have not come.
+    pub fn missing(&self) -> usize {
+        self.len - self.landed
+    }
+
+    #[cfg(test)]
+    pub(crate) fn location(&self) -> Location {
+        self.location
+    }
+
+    fn next_byte(&self) -> u64 {
+        self.first_byte + self.landed as u64
+    }
+}
+
+impl Arena {
+    pub(crate) fn begin_landing(&self, location: Location, parts: &RowParts<'_>, coming: usize) -> Landing {
+        let before = parts.payload_len();
+        let BegunRow { next, header, mut check } = self.begin_row(location, parts, before + coming);
+        for piece in parts.payload {
+            check.bytes(piece);
+        }
+        if let Some(more) = (before + coming).div_ceil(8).checked_sub(1) {
+            // Zeros behind the payload's end, whatever lay there; the value is written over the others.
+            self.map.store(next + more as u64, 0, Ordering::Relaxed);
+        }
+        self.write_pieces(next, parts.payload);
+        // Whoever walks the segment finds the next row.
+        let header_at = self.layout.at(location) + 1;
+        self.map.store(header_at, header, Ordering::Relaxed);
+        let first_byte = next * 8 + before as u64;
+        Landing { location, header_at, header, check, first_byte, len: coming, landed: 0, base: self.base() }
+    }
+
+    pub(crate) fn land(&self, landing: &mut Landing, bytes: &[u8]) {
+        landing.check.bytes(bytes);
+        self.map.store_at(landing.next_byte(), bytes);
+        landing.landed += bytes.len();
+    }
+
+    pub(crate) fn receive(
+        &self,
+        landing: &mut Landing,
+        from: BorrowedFd<'_>,
+        most: usize,
+        spill: &mut [u8],
+    ) -> io::Result<Received> {
+        let room = landing.missing().min(most);
+        // What comes behind a piece that is not the last belongs to the value.
+        let spill = if room < landing.missing() { &mut [] } else { spill };
+        let count = self.map.receive(from, landing.next_byte(), room, spill)?;
+        let landed = count.min(room);
+        landing.check.bytes(self.own_bytes(landing.next_byte(), landed));
+        landing.landed += landed;
+        Ok(Received { landed, spilled: count - landed })
+    }
+
+    pub(crate) fn finish_landing(&self, landing: &Landing) {
+        debug_assert!(landing.missing() == 0, "only a whole row bears its check");
+        self.map.store(landing.header_at, landing.header | landing.check.field(), Ordering::Relaxed);
+    }
+}
+
+impl Mapped {
+    /// Bytes of a row that is being written by whoever borrows its [`Landing`] meanwhile.
+    fn own_bytes(&self, from_byte: u64, len: usize) -> &[u8] {
+        let first = (from_byte / 8) as usize;
+        let skip = (from_byte % 8) as usize;
+        let words = &self.map.words()[first..first + (skip + len).div_ceil(8)];
+        // SAFETY: as many bytes as the words have, in the mapping. They belong to a row that is not published: only the
+        // holder of its landing writes to them, who has lent it to our caller, and its reservation keeps the segment
+        // from being used again. A reader who comes with the place of an earlier row loads words, and stores nothing.
+        let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 8) };
+        &bytes[skip..skip + len]
+    }
+
+    fn landed_bytes<'a>(&'a self, landing: &'a Landing) -> &'a [u8] {
+        self.own_bytes(landing.first_byte, landing.landed)
+    }
+}
+
+impl Arenas {
+    /// Writes a row up to its value, of which so many bytes are to come; `parts` has the payload before it. The caller
+    /// has reserved [`RowParts::total_bytes_before`] and keeps the reservation for as long as the landing.
+    pub fn begin_landing(&self, location: Location, parts: &RowParts<'_>, coming: usize) -> Landing {
+        let (arena, inner) = self.at(location);
+        Landing { location, ..arena.begin_landing(inner, parts, coming) }
+    }
+
+    /// Appends bytes to the value. Panics if there are more than are missing.
+    pub fn land(&self, landing: &mut Landing, bytes: &[u8]) {
+        assert!(bytes.len() <= landing.missing(), "no more than the value has");
+        self.landing_arena(landing).land(landing, bytes);
+    }
+
+    /// Reads once from a descriptor, up to `most` bytes of what is missing; when these are the last, what follows them
+    /// goes to `spill`. `Ok` with nothing landed and nothing spilled is the end of the stream.
+    pub fn receive(
+        &self,
+        landing: &mut Landing,
+        from: BorrowedFd<'_>,
+        most: usize,
+        spill: &mut [u8],
+    ) -> io::Result<Received> {
+        self.landing_arena(landing).receive(landing, from, most, spill)
+    }
+
+    /// The value is whole: its row gets its check, and may be published.
+    pub fn finish_landing(&self, landing: &Landing) {
+        self.landing_arena(landing).finish_landing(landing);
+    }
+
+    /// What has come of the value.
+    pub fn landed_bytes<'a>(&'a self, landing: &'a Landing) -> &'a [u8] {
+        self.landing_arena(landing).landed_bytes(landing)
+    }
+
+    fn landing_arena(&self, landing: &Landing) -> &Arena {
+        let (arena, _) = self.at(landing.location);
+        assert_eq!(landing.base, arena.base(), "a row of this arena");
+        arena
+    }
+}

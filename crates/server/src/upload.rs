@@ -1,0 +1,125 @@
+//! Large values that are received where they are going to lie.
+//!
+//! When the line of a storage command is there and its value is long and has not come, the session reserves its row, what
+//! has come is put there, and the rest is read from the socket straight into it. The command is executed when the line end
+//! behind the value has come, as if all of it had been waiting in a buffer until then.
+
+use engine::{Counter, Landing};
+use memcache::{KEY_MAX, Malformed, Request};
+
+use crate::connection::Connection;
+use crate::dialogue::{Desk, Run, verb_of};
+use crate::limits::{BULK_READ_BYTES, FIRST_READ_BYTES, UPLOAD_FROM_BYTES};
+use crate::meta;
+use crate::reply::write_answer;
+
+/// Bytes of the line end behind a value.
+const LINE_END: usize = 2;
+
+/// A storage command whose value is on its way into its row. Its line is the beginning of the connection's input; at
+/// most the first byte of the line end behind the value follows it there.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    landing: Landing,
+    /// Bytes of the line.
+    line: usize,
+}
+
+impl Connection {
+    /// Reads once into the row, and behind the value into `spill`; how many bytes came there.
+    fn receive_upload(&mut self, landing: &mut Landing, spill: &mut [u8]) -> (usize, usize) {
+        let room = landing.missing().min(BULK_READ_BYTES);
+        let space = if room < landing.missing() { room } else { room + spill.len() };
+        let mut spilled = 0;
+        let (count, more) = self.socket.receive_by(space, |socket| {
+            let received = landing.receive(socket, BULK_READ_BYTES, spill)?;
+            spilled = received.spilled;
+            Ok(received.landed + received.spilled)
+        });
+        self.readable = more;
+        (count, spilled)
+    }
+}
+
+impl Desk {
+    /// Begins to receive the value of the command that `rest` is the beginning of where it is going to lie; how long the
+    /// command's line is, which is all that is to be kept of `rest`. `None`: it is received in a buffer.
+    #[cold]
+    pub(crate) fn begin_upload(&mut self, connection: &mut Connection, rest: &[u8]) -> Option<usize> {
+        let upload = self.parser.upload(rest).filter(|upload| upload.bytes >= UPLOAD_FROM_BYTES)?;
+        let (session, lane) = (&connection.session, &mut self.lane);
+        let (landing, value) = match upload.request {
+            Request::Store { verb, key, flags, exptime, value, .. } => {
+                (session.reserve(lane, verb_of(verb), key, flags, exptime, upload.bytes), value)
+            }
+            Request::MetaSet { meta, value } => {
+                let mut buffer = [0; KEY_MAX];
+                let key = meta.key.bytes(&mut buffer);
+                (session.meta_reserve(lane, key, &meta::asked_to_set(&meta.options()), upload.bytes), value)
+            }
+            _ => return None,
+        };
+        let mut landing = landing?;
+        landing.land(value);
+        connection.needed = 0;
+        connection.upload = Some(Upload { landing, line: upload.line });
+        Some(upload.line)
+    }
+
+    /// Reads on into the row, and executes the command and what follows it when the value is whole.
+    pub(crate) fn work_upload(&mut self, connection: &mut Connection, upload: Upload) -> Run {
+        // Taken out for the turn, because requests borrow from it while they are executed.
+        let mut read = std::mem::take(&mut self.read);
+        let run = self.receive_upload(connection, upload, &mut read);
+        self.read = read;
+        run
+    }
+
+    fn receive_upload(&mut self, connection: &mut Connection, mut upload: Upload, read: &mut [u8]) -> Run {
+        let mut line = std::mem::take(&mut connection.input);
+        let begun = line.len() - upload.line;
+        read[..begun].copy_from_slice(&line[upload.line..]);
+        let spill = &mut read[begun..FIRST_READ_BYTES];
+        let (count, spilled) = connection.receive_upload(&mut upload.landing, spill);
+        self.lane.count(Counter::BytesRead, count as u64);
+        let behind = &read[..begun + spilled];
+        line.truncate(upload.line);
+        if upload.landing.missing() > 0 || behind.len() < LINE_END {
+            line.extend_from_slice(behind);
+            connection.input = line;
+            connection.upload = Some(upload);
+            return Run { waits_for_peer: true, ..Run::default() };
+        }
+        let (line_end, behind) = behind.split_at(LINE_END);
+        self.finish_upload(connection, &line, upload.landing, line_end == b"\r\n");
+        line.clear();
+        connection.input = line;
+        let run = self.run(connection, behind);
+        connection.keep(&behind[run.consumed..run.end], &mut self.spare);
+        Run { progress: true, ..run }
+    }
+
+    /// Executes a command whose value has come.
+    fn finish_upload(&mut self, connection: &Connection, line: &[u8], landing: Landing, ends_well: bool) {
+        // The line was parsed before, so there is one.
+        let request = self.parser.upload(line).map(|upload| upload.request);
+        let (session, lane, out) = (&connection.session, &mut self.lane, &mut self.out);
+        match request {
+            Some(Request::Store { verb, key, exptime, noreply, .. }) => {
+                if ends_well {
+                    let answer = session.store_landed(lane, verb_of(verb), key, exptime, landing);
+                    if !noreply {
+                        write_answer(&answer, out);
+                    }
+                } else if !noreply {
+                    Malformed::DataChunk.compose(out);
+                }
+            }
+            Some(Request::MetaSet { meta, .. }) if ends_well => {
+                meta::set_landed(session, lane, &meta, landing, out);
+            }
+            _ => Malformed::DataChunk.compose(out),
+        }
+        self.whole = self.out.len();
+    }
+}
