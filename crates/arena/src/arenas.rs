@@ -21,6 +21,7 @@ use crate::gather::Gathered;
 use crate::hint::Hits;
 use crate::index::{Entry, ScanShape, ShardToken};
 use crate::layout::{Hash, Location, SegmentId, SegmentTag, SlotId, TableId};
+use crate::pool::Budget;
 use crate::prefetch::Foreseen;
 use crate::proof::Witness;
 use crate::read::{Lookup, RowRead, Seen};
@@ -85,8 +86,13 @@ impl Arenas {
         self.each().for_each(Arena::retire);
     }
 
+    /// What both share.
+    pub(crate) fn private_budget(&self) -> Arc<Budget> {
+        self.private.budget()
+    }
+
     /// Both arenas, or the one that there is.
-    fn each(&self) -> impl Iterator<Item = &Arena> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Arena> {
         std::iter::once(&self.private).chain(self.shared.get())
     }
 

@@ -62,6 +62,7 @@ compile_error!("an arena is larger than a 32-bit address space");
 #[cfg(test)]
 extern crate self as arena;
 
+mod ahead;
 mod arenas;
 mod check;
 mod checkpoints;

@@ -173,8 +173,22 @@ impl Map {
         self.fallocate(FallocateFlags::empty(), from_byte, bytes)
     }
 
-    /// Commits extents that have no pages so far, each as one page of 2 MiB if the kernel has them; whether they are.
-    pub(crate) fn commit_extents(&self, from_byte: u64, bytes: u64) -> io::Result<bool> {
+    /// Commits extents that have no pages so far and are about to be written, if wanted each as one page of 2 MiB where
+    /// the kernel has them; whether they are.
+    pub(crate) fn commit_fresh(&self, from_byte: u64, bytes: u64, huge: bool) -> io::Result<bool> {
+        let is_huge = if huge {
+            self.commit_extents(from_byte, bytes)?
+        } else {
+            self.commit(from_byte, bytes)?;
+            false
+        };
+        if !is_huge {
+            self.populate(from_byte, bytes);
+        }
+        Ok(is_huge)
+    }
+
+    fn commit_extents(&self, from_byte: u64, bytes: u64) -> io::Result<bool> {
         // The kernel makes a large page of small ones, of which there must be one. Where the file system is full already
         // the last call says so.
         let first_pages = (from_byte..from_byte + bytes).step_by(EXTENT_BYTES as usize);

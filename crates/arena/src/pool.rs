@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Layout;
+use crate::ahead::Ahead;
 use crate::huge::HugePages;
 use crate::layout::{BLOCK_UNITS, EXTENT_BYTES, SEGMENT_HEADER_BYTES, UNIT_BYTES};
 use crate::map::Map;
@@ -26,6 +27,7 @@ pub(crate) struct Budget {
     pub(crate) committed: AtomicU64,
     pub(crate) next_order: AtomicU64,
     pub(crate) huge: HugePages,
+    pub(crate) ahead: Ahead,
 }
 
 impl Budget {
@@ -36,6 +38,7 @@ impl Budget {
             committed: AtomicU64::new(0),
             next_order: AtomicU64::new(1),
             huge: HugePages::default(),
+            ahead: Ahead::default(),
         }
     }
 
@@ -190,6 +193,7 @@ impl Pool {
             self.mark(unit, units, false);
             return None;
         }
+        self.ask_ahead();
         Some(unit)
     }
 
@@ -227,22 +231,67 @@ impl Pool {
         let (byte, bytes) = (unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64);
         self.extend(to / BLOCK_UNITS);
         let is_fresh = block_masks(from, to - from).all(|(block, _)| self.committed[block as usize] == 0);
-        let done = if is_fresh && self.budget.huge.wanted() {
-            map.commit_extents(byte, bytes)
-        } else {
-            map.commit(byte, bytes).map(|()| false)
-        };
-        let Ok(is_huge) = done else { return false };
-        if is_huge {
-            (from / EXTENT_UNITS..to / EXTENT_UNITS).for_each(|extent| self.note_huge(extent, true));
-        } else {
-            map.populate(byte, bytes);
-        }
+        let wanted = self.budget.huge.wanted();
         if is_fresh {
+            let Ok(is_huge) = map.commit_fresh(byte, bytes, wanted) else { return false };
+            self.note_fresh(from, to - from, wanted, is_huge);
+        } else {
+            if map.commit(byte, bytes).is_err() {
+                return false;
+            }
+            map.populate(byte, bytes);
+            self.note_committed(from, to - from);
+        }
+        true
+    }
+
+    /// Fresh extents have pages, which were wanted large or not, and are or not.
+    fn note_fresh(&mut self, first: u32, units: u32, wanted: bool, is_huge: bool) {
+        self.note_committed(first, units);
+        for extent in (first..first + units).step_by(EXTENT_UNITS as usize) {
+            self.note_huge(extent / EXTENT_UNITS, is_huge);
+        }
+        if wanted {
             self.budget.huge.note(is_huge);
         }
-        self.note_committed(from, to - from);
-        true
+    }
+
+    /// Asks for memory to be made ready, if there is little left and the limit has room.
+    fn ask_ahead(&self) {
+        let units = u64::from(self.budget.ahead.units(self.budget.limit()));
+        let idle = self.committed_units.saturating_sub(self.used_units);
+        if idle < units && self.budget.committed() + units <= self.budget.limit() {
+            self.budget.ahead.ask();
+        }
+    }
+
+    /// Takes units that were never used, to be made ready; first and number. None: there is enough, or no room.
+    pub(crate) fn begin_ahead(&mut self) -> Option<(u32, u32)> {
+        let units = self.budget.ahead.units(self.budget.limit());
+        let idle = self.committed_units.saturating_sub(self.used_units);
+        let room = self.budget.committed() + u64::from(units) <= self.budget.limit();
+        let block = self.frontier().next_multiple_of(EXTENT_BLOCKS);
+        let end = block.checked_add(units / BLOCK_UNITS).filter(|end| *end <= self.max_blocks)?;
+        if units == 0 || idle >= u64::from(units) || !room {
+            return None;
+        }
+        self.extend(end);
+        let first = block * BLOCK_UNITS;
+        // Nobody takes them meanwhile; and they count against the limit, but as what no row uses.
+        self.mark(first, units, true);
+        self.used_units -= u64::from(units);
+        self.budget.committed.fetch_add(u64::from(units), Ordering::Relaxed);
+        Some((first, units))
+    }
+
+    /// These units have pages now, large ones or not; or none.
+    pub(crate) fn end_ahead(&mut self, first: u32, units: u32, wanted: bool, is_huge: Option<bool>) {
+        self.used_units += u64::from(units);
+        self.mark(first, units, false);
+        self.budget.committed.fetch_sub(u64::from(units), Ordering::Relaxed);
+        if let Some(is_huge) = is_huge {
+            self.note_fresh(first, units, wanted, is_huge);
+        }
     }
 
     fn note_huge(&mut self, extent: u32, is_huge: bool) {

@@ -104,7 +104,7 @@ impl Rig {
         }
     }
 
-    fn tag() -> SegmentTag {
+    pub(crate) fn tag() -> SegmentTag {
         SegmentTag { table: TABLE, queue: Queue::Small, ttl_class: 3, schema: 1 }
     }
 

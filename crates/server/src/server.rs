@@ -181,6 +181,9 @@ impl Server {
             let engine = Arc::clone(&self.shared.engine);
             self.threads.push(spawn("cleaner".into(), move || crate::cleaner::run(&engine, &stop))?);
             self.cleaner = Some(keep);
+            let engine = Arc::clone(&self.shared.engine);
+            engine.store().begin_ready();
+            self.threads.push(spawn("memory".into(), move || engine.store().make_ready())?);
             if !self.shared.engine.store().recovered().complete {
                 let engine = Arc::clone(&self.shared.engine);
                 spawn("recovery".into(), move || crate::cleaner::recover(&engine))?;
@@ -239,6 +242,7 @@ impl Server {
         self.door.stop();
         self.close_doors();
         self.cleaner = None;
+        self.shared.engine.store().end_ready();
         if let Some((_, cancel)) = self.rules.take() {
             cancel.cancel();
         }

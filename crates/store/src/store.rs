@@ -208,6 +208,21 @@ impl Store {
         self.arena.set_huge_pages(on);
     }
 
+    /// Memory is made ready ahead of writers by a thread that is in [`Store::make_ready`], or soon will be.
+    pub fn begin_ready(&self) {
+        self.arena.begin_ready();
+    }
+
+    /// Makes memory ready ahead of writers until [`Store::end_ready`] is called.
+    pub fn make_ready(&self) {
+        self.arena.make_ready();
+    }
+
+    /// Has [`Store::make_ready`] return.
+    pub fn end_ready(&self) {
+        self.arena.end_ready();
+    }
+
     /// See [`Store::set_evictions`].
     pub fn evicts(&self) -> bool {
         self.evictions.load(Ordering::Relaxed)

@@ -9,7 +9,7 @@ use super::files::Scratch;
 use super::{Rig, TABLE, Value, seeded};
 use crate::layout::EXTENT_BYTES;
 use crate::map::Map;
-use crate::{Arena, Attach, Geometry, Reader, UNIT_BYTES};
+use crate::{Arena, Arenas, Attach, Geometry, Reader, UNIT_BYTES};
 
 const GEOMETRY: Geometry = Geometry { memory_bytes: 32 << 20 };
 /// Looks that are more than the arena has extents, and more than a first pause.
@@ -43,7 +43,7 @@ fn kernel_has_plenty() -> bool {
     let bytes = 2 * GEOMETRY.memory_bytes;
     let file = rustix::fs::memfd_create("probe", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, bytes).unwrap();
-    Map::new(file, bytes).unwrap().commit_extents(0, bytes).unwrap()
+    Map::new(file, bytes).unwrap().commit_fresh(0, bytes, true).unwrap()
 }
 
 fn fill(rig: &mut Rig, rows: u32) {
@@ -187,5 +187,66 @@ fn large_pages_outlive_their_owner() {
     assert_eq!(rig.arena.usage().huge_bytes, large_by_the_kernel(&rig.arena.map));
     for key in (0..20_000u32).filter(|key| !gone.contains(&(TABLE, key.to_le_bytes().to_vec()))) {
         assert!(rig.get(TABLE, &key.to_le_bytes()).is_some());
+    }
+}
+
+/// Ends the thread that makes memory ready, also where the test fails.
+struct End<'a>(&'a Arenas);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end_ready();
+    }
+}
+
+/// A thread makes memory ready while another takes and frees it, under a limit that moves: together they stay within it, no
+/// two get the same memory, and the thread ends when it is told to, in the midst of work or asleep.
+#[test]
+fn memory_is_made_ready_beside_writers() {
+    let mut rng = seeded("memory_is_made_ready_beside_writers");
+    for round in 0..6 {
+        let arenas = Arenas::new(super::tiny(1 << 30), None);
+        arenas.set_huge_pages(round % 2 == 0);
+        arenas.begin_ready();
+        std::thread::scope(|scope| {
+            let end = End(&arenas);
+            let thread = scope.spawn(|| arenas.make_ready());
+            let mut limit = 192 << 20;
+            arenas.set_limit(limit);
+            let mut taken = Vec::new();
+            let steps = rng.usize(0..400);
+            for _ in 0..steps {
+                match rng.u32(0..8) {
+                    0 if !taken.is_empty() => arenas.recycle(taken.swap_remove(rng.usize(..taken.len()))),
+                    1 if rng.u32(0..20) == 0 => {
+                        limit = rng.u64(128..=256) << 20;
+                        arenas.set_limit(limit);
+                        arenas.trim();
+                    }
+                    _ => taken.extend(arenas.allocate(rng.u32(1..40), &Rig::tag())),
+                }
+                if arenas.usage().committed_bytes > limit {
+                    arenas.trim();
+                }
+                let usage = arenas.usage();
+                assert!(usage.segments_bytes <= usage.committed_bytes, "{usage:?}");
+                // What the thread was about to take when the limit fell.
+                let beyond = 4 * EXTENT_BYTES;
+                assert!(usage.committed_bytes <= limit.max(usage.segments_bytes) + beyond, "{usage:?}");
+            }
+            drop(end);
+            thread.join().unwrap();
+            let units: u64 = taken.iter().map(|segment| u64::from(arenas.units(*segment))).sum();
+            let mut runs: Vec<_> =
+                taken.iter().map(|segment| (segment.0, segment.0 + arenas.units(*segment))).collect();
+            runs.sort_unstable();
+            assert!(runs.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two segments share memory");
+            assert_eq!(arenas.usage().segments_bytes, units * UNIT_BYTES as u64);
+            for segment in taken {
+                arenas.recycle(segment);
+            }
+            arenas.trim();
+            assert_eq!(arenas.usage().committed_bytes, 0);
+        });
     }
 }

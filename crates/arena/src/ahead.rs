@@ -1,0 +1,136 @@
+//! Memory made ready ahead of writers: who fills an arena seldom waits for the kernel to find and clear pages.
+//!
+//! A thread of the caller's sleeps until a writer took a segment and little memory is ready behind it. Then it has the next
+//! extents committed, without the pool's lock. The faster writers are, the more is kept ready.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::layout::{EXTENT_BYTES, UNIT_BYTES};
+use crate::pool::EXTENT_UNITS;
+use crate::{Arena, Arenas};
+
+/// Units kept ready at most: 8 MiB, what a gigabyte a second takes while the thread comes to run and the kernel works.
+const MOST_UNITS: u32 = 4 * EXTENT_UNITS;
+/// And no more than this part of the limit: what is ready is not used.
+const SHARE: u64 = 64;
+/// Writers that ask for nothing so long are slow again.
+const CALM: Duration = Duration::from_millis(100);
+/// A file system that had no room is left alone so long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What writers and the thread tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    /// Units to keep ready; 0 where no thread does. Relaxed: what is seen late is ready a segment later.
+    units: AtomicU32,
+    talk: Mutex<Talk>,
+    asked: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Talk {
+    is_asked: bool,
+    has_ended: bool,
+    /// The last answer is not long ago.
+    is_busy: bool,
+}
+
+impl Ahead {
+    fn begin(&self) {
+        *self.talk.lock() = Talk::default();
+        self.units.store(EXTENT_UNITS, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.units.store(0, Ordering::Relaxed);
+        self.talk.lock().has_ended = true;
+        self.asked.notify_all();
+    }
+
+    /// Units to keep ready under a limit of so many.
+    pub(crate) fn units(&self, limit: u64) -> u32 {
+        let share = limit / SHARE / u64::from(EXTENT_UNITS) * u64::from(EXTENT_UNITS);
+        u64::from(self.units.load(Ordering::Relaxed)).min(share) as u32
+    }
+
+    pub(crate) fn ask(&self) {
+        let mut talk = self.talk.lock();
+        if !talk.is_asked {
+            talk.is_asked = true;
+            self.asked.notify_one();
+        }
+    }
+
+    /// Sleeps until somebody asks; false at the end.
+    fn wait(&self) -> bool {
+        let mut talk = self.talk.lock();
+        while !talk.is_asked && !talk.has_ended {
+            if !talk.is_busy {
+                self.asked.wait(&mut talk);
+            } else if self.asked.wait_for(&mut talk, CALM).timed_out() {
+                talk.is_busy = false;
+                self.units.store(EXTENT_UNITS, Ordering::Relaxed);
+            }
+        }
+        if talk.is_busy && !talk.has_ended {
+            let more = (self.units.load(Ordering::Relaxed) * 2).min(MOST_UNITS);
+            self.units.store(more, Ordering::Relaxed);
+        }
+        talk.is_busy = true;
+        talk.is_asked = false;
+        !talk.has_ended
+    }
+}
+
+impl Ahead {
+    /// There was no room: writers are not heard for a while.
+    fn pause(&self) {
+        self.units.store(0, Ordering::Relaxed);
+        let mut talk = self.talk.lock();
+        while !talk.has_ended && !self.asked.wait_for(&mut talk, PAUSE).timed_out() {}
+        if !talk.has_ended {
+            self.units.store(EXTENT_UNITS, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Arenas {
+    /// From here on a thread is in [`Arenas::make_ready`], or soon will be.
+    pub fn begin_ready(&self) {
+        self.private_budget().ahead.begin();
+    }
+
+    /// Commits memory ahead of writers until [`Arenas::end_ready`] is called.
+    pub fn make_ready(&self) {
+        let budget = self.private_budget();
+        while budget.ahead.wait() {
+            if !self.each().all(Arena::commit_ahead) {
+                budget.ahead.pause();
+            }
+        }
+    }
+
+    /// Has [`Arenas::make_ready`] return.
+    pub fn end_ready(&self) {
+        self.private_budget().ahead.end();
+    }
+}
+
+impl Arena {
+    /// Commits as many units as are to be ready, unless there are as many already or the limit leaves no room. False: the
+    /// file system has none.
+    pub(crate) fn commit_ahead(&self) -> bool {
+        let begun = self.segments.pool.lock().begin_ahead();
+        let Some((first, units)) = begun else { return true };
+        let byte = self.layout.segments * 8 + u64::from(first) * UNIT_BYTES as u64;
+        let bytes = u64::from(units / EXTENT_UNITS) * EXTENT_BYTES;
+        // The pool is not locked meanwhile, for writers want segments; to them these units are taken.
+        let wanted = self.budget().huge.wanted();
+        let done = self.map.commit_fresh(byte, bytes, wanted).ok();
+        self.segments.pool.lock().end_ahead(first, units, wanted, done);
+        done.is_some()
+    }
+}
