@@ -222,7 +222,7 @@ fn who_read_rows_that_all_went_meanwhile_is_refused() {
     let mut db = filled();
     db.run("BEGIN;\nUPDATE t SET w = 7 WHERE k = 'a'");
     let table = db.store.catalog().table("t").cloned().unwrap();
-    assert_eq!(db.store.remove_whole(&table).unwrap(), Some(4));
+    assert_eq!(db.store.remove_whole(&table, None).unwrap(), Some(4));
     assert_eq!(db.state("COMMIT"), "40001");
     assert_eq!(db.query("SELECT count(*) FROM t"), "0");
 }

@@ -74,6 +74,12 @@ impl Census {
         };
     }
 
+    /// What changes with every key that comes, goes, or is given a deadline.
+    pub(crate) fn standing(&self) -> [u64; 3] {
+        let [keys, since] = [&self.keys, &self.since].map(|number| number.load(Ordering::Relaxed));
+        [keys, since, self.deadlines.load(Ordering::SeqCst) >> 32]
+    }
+
     /// The number of live rows, where none of those counted can have ended: who asks knows that nobody writes, or looks
     /// whether somebody did.
     pub(crate) fn exact(&self, now: Tick, dead_below: u64) -> Option<u64> {

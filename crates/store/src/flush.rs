@@ -14,6 +14,7 @@ use crate::mutation::Mutation;
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::table::Table;
+use crate::view::View;
 
 /// How long who removes all rows of a table waits for commits of many rows that are under way; those of some ten
 /// thousand rows are through by then. After that the rows are removed one by one, which waits for none.
@@ -23,6 +24,41 @@ const COMMITS_PATIENCE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 struct AllShards<'s> {
     _guards: Vec<MutexGuard<'s, Shard>>,
+}
+
+/// What changes with every write and removal of a row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    census: [u64; 3],
+    written: u64,
+}
+
+/// How many live rows a look at each of them found, and where the table stood then.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    rows: u64,
+    standing: Standing,
+}
+
+impl Standing {
+    fn of(table: &Table) -> Self {
+        // Relaxed: who compares two of them took every shard's lock in between.
+        let written = table.state.counters.written.load(Ordering::Relaxed);
+        Self { census: table.state.census.standing(), written }
+    }
+}
+
+impl View<'_> {
+    /// Where a table stands whose rows are going to be counted.
+    pub fn standing(&self, table: &Table) -> Standing {
+        Standing::of(table)
+    }
+
+    /// What was counted since. `None`: a commit of many rows was on its way, of which the count may know the half.
+    pub fn counted(&self, standing: Standing, rows: u64) -> Option<Counted> {
+        let quiet = !self.store.is_unsettled() && self.store.statements.is_quiet(&self.sight);
+        quiet.then_some(Counted { rows, standing })
+    }
 }
 
 impl Store {
@@ -36,8 +72,8 @@ impl Store {
 
     /// Removes every row of a table in one step, as a commit of all of them would, and says how many there were. A
     /// statement that is reading the table fails. `None`, and nothing is done: only a look at each row can tell how many
-    /// there are.
-    pub fn remove_whole(&self, table: &Table) -> Result<Option<u64>, WriteError> {
+    /// there are, or somebody wrote since they were `counted`.
+    pub fn remove_whole(&self, table: &Table, counted: Option<Counted>) -> Result<Option<u64>, WriteError> {
         if self.is_unsettled() {
             return Ok(None);
         }
@@ -49,7 +85,9 @@ impl Store {
             return Err(WriteError::TableGone);
         }
         let now = self.now();
-        let rows = match table.state.census.exact(now, self.dead_below(table, now)) {
+        let standing = Standing::of(table);
+        let counted = counted.filter(|counted| counted.standing == standing).map(|counted| counted.rows);
+        let rows = match table.state.census.exact(now, self.dead_below(table, now)).or(counted) {
             Some(rows @ 1..) => rows,
             none => return Ok(none),
         };

@@ -70,6 +70,7 @@ pub use departure::{Cause, Departure};
 pub use dump::{Dump, Dumped};
 pub use error::{DdlError, ReadError, WriteError};
 pub use eviction::Eviction;
+pub use flush::{Counted, Standing};
 pub use index::{Index, KeyBounds};
 pub use item::{Edit, Edited, Item, Mark};
 pub use landing::{ComingItem, Landing};

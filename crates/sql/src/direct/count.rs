@@ -81,7 +81,10 @@ fn counted(
 }
 
 /// How often `next` says that there is one more.
-fn how_often(core: &Core, mut next: impl FnMut() -> Result<bool, SqlError>) -> Result<u64, SqlError> {
+pub(super) fn how_often(
+    core: &Core,
+    mut next: impl FnMut() -> Result<bool, SqlError>,
+) -> Result<u64, SqlError> {
     let mut rows = 0;
     while next()? {
         rows += 1;

@@ -5,11 +5,16 @@ use std::sync::Arc;
 use store::value::{Value, ValueRef};
 use store::{Expect, Outcome, ReadError, Removals, RowBuf, Table, WriteError};
 
+use super::count::how_often;
 use super::values::with_values;
 use super::{Conditions, DirectPlan, WATCH_ROWS, Way};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
+
+/// How often all rows are counted to be deleted in one step, before they are deleted one by one: to count takes a fortieth
+/// of that.
+const COUNTS_MAX: usize = 3;
 
 impl DirectPlan {
     pub(super) fn delete(&mut self, core: &Core, parameters: &[Value]) -> Result<Done, SqlError> {
@@ -20,7 +25,7 @@ impl DirectPlan {
                 Way::All => {
                     // In one step where nobody has to know which rows, and their number is known.
                     if !core.in_transaction()
-                        && let Some(rows) = core.store.remove_whole(table)?
+                        && let Some(rows) = delete_whole(core, table, row)?
                     {
                         return Ok(deleted(rows));
                     }
@@ -54,6 +59,27 @@ fn delete_one(core: &Core, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> 
     }
     let outcome = core.store.delete(table, key, Expect::Present, core.store.now())?;
     Ok(deleted(u64::from(matches!(outcome, Outcome::Done(_)))))
+}
+
+/// Deletes all rows in one step; `None`: writers left no moment for it.
+fn delete_whole(core: &Core, table: &Arc<Table>, row: &mut RowBuf) -> Result<Option<u64>, SqlError> {
+    let mut deleted = core.store.remove_whole(table, None)?;
+    for _ in 0..COUNTS_MAX {
+        if deleted.is_some() {
+            break;
+        }
+        let counted = {
+            let view = core.view();
+            let standing = view.standing(table);
+            let mut rows = view.scan(table);
+            let rows = how_often(core, || Ok(rows.next(&view, row)?))?;
+            view.counted(standing, rows)
+        };
+        if let Some(counted) = counted {
+            deleted = core.store.remove_whole(table, Some(counted))?;
+        }
+    }
+    Ok(deleted)
 }
 
 /// What leads to the rows that are deleted.
