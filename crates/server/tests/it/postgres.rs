@@ -217,6 +217,24 @@ fn lengths_that_lie_end_the_connection() {
     assert_eq!(Pg::connect(&daemon).ask("SELECT 1").len(), 3);
 }
 
+fn request_cancel(daemon: &Daemon, process: i32, secret: &[u8]) {
+    let mut canceller = Pg::plain(daemon);
+    canceller.send(&packet(80_877_102, &[&process.to_be_bytes()[..], secret].concat()));
+    assert!(canceller.rest().is_empty());
+}
+
+/// Cancels the statement that a client has sent. A request that comes before it begins is for nobody, so it is made until
+/// the client hears something.
+fn cancel(daemon: &Daemon, of: &mut Pg) {
+    of.stream.set_read_timeout(Some(TICK)).unwrap();
+    let ended = (0..1_000).any(|_| {
+        request_cancel(daemon, of.key.0, &of.key.1);
+        of.stream.peek(&mut [0]).is_ok()
+    });
+    assert!(ended, "the statement was not cancelled");
+    of.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+}
+
 #[test]
 fn a_long_statement_is_cancelled_and_others_are_served() {
     let daemon = daemon_with(&Config { sql_threads: 2, ..sql_config() });
@@ -228,21 +246,16 @@ fn a_long_statement_is_cancelled_and_others_are_served() {
     }
     busy[1].send(&query(ENDLESS));
     // Both threads are busy: a cancel request with a guessed key changes nothing, one with the right key does.
-    let cancel = |process: i32, secret: &[u8]| {
-        let mut canceller = Pg::plain(&daemon);
-        canceller.send(&packet(80_877_102, &[&process.to_be_bytes()[..], secret].concat()));
-        assert!(canceller.rest().is_empty());
-    };
-    let keys = [busy[0].key.clone(), busy[1].key.clone()];
-    cancel(keys[0].0, b"none");
-    cancel(9_999, &keys[0].1);
-    cancel(keys[1].0, &keys[1].1);
+    let (process, secret) = busy[0].key.clone();
+    request_cancel(&daemon, process, b"none");
+    request_cancel(&daemon, 9_999, &secret);
+    cancel(&daemon, &mut busy[1]);
     let heard = busy[1].until_ready();
     assert!(heard.iter().any(|line| line.starts_with("E ERROR 57014")), "{heard:?}");
     busy[0].stream.set_nonblocking(true).unwrap();
     assert!(busy[0].stream.peek(&mut [0]).is_err(), "the other statement goes on");
     busy[0].stream.set_nonblocking(false).unwrap();
-    cancel(keys[0].0, &keys[0].1);
+    cancel(&daemon, &mut busy[0]);
     busy[0].until_ready();
     for pg in &mut busy {
         assert_eq!(pg.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
@@ -273,17 +286,7 @@ fn nobody_waits_behind_a_long_statement_while_a_thread_is_free() {
         for other in &mut others {
             assert_eq!(other.until_ready()[..3], ["T", "D 1", "C SELECT 1"]);
         }
-        // A cancel request that comes before the statement begins is for nobody.
-        busy.stream.set_read_timeout(Some(TICK)).unwrap();
-        let ended = (0..1_000).any(|_| {
-            let (process, secret) = &busy.key;
-            let mut canceller = Pg::plain(&daemon);
-            canceller.send(&packet(80_877_102, &[&process.to_be_bytes()[..], secret].concat()));
-            canceller.rest();
-            busy.stream.peek(&mut [0]).is_ok()
-        });
-        assert!(ended, "the endless statement was not cancelled");
-        busy.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        cancel(&daemon, &mut busy);
         let heard = busy.until_ready();
         assert!(heard.iter().any(|line| line.starts_with("E ERROR 57014")), "{heard:?}");
     }
