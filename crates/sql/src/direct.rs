@@ -1,4 +1,4 @@
-//! The commonest statements without SQLite: one row by its whole key, and rows deleted by what an index leads to.
+//! The commonest statements without SQLite: one row by its whole key, and rows deleted by what keys and indexes lead to.
 //!
 //! They mean exactly what the general way would make of them; anything the patterns here do not fit goes there.
 
@@ -24,6 +24,9 @@ mod values;
 
 use select::Selection;
 use values::CONDITIONS_MAX;
+
+/// Conditions joined by `OR` at most: more are hardly written by hand, and each is judged for itself.
+const BRANCHES_MAX: usize = 8;
 
 /// Longer texts are hardly a point query, and need not be parsed to find out.
 const TEXT_BYTES_MAX: usize = 512;
@@ -69,6 +72,15 @@ enum Verb {
     /// How many rows there are, under this name.
     Count(OwnedColumn),
     Delete,
+    /// Rows deleted that any of these leads to.
+    DeleteAny(Box<[Branch]>),
+}
+
+/// One of the conditions that `OR` joins, and how its rows are found.
+#[derive(Debug)]
+struct Branch {
+    conditions: Conditions,
+    way: Way,
 }
 
 /// The plan of a statement that fits a pattern.
@@ -96,6 +108,10 @@ fn of_tree(core: &Core, tree: &Stmt<'_>, text: &Numbered<'_>) -> Option<DirectPl
             let Some(condition) = where_clause.as_ref().filter(|condition| !is_true(&all, condition)) else {
                 return Some(DirectPlan::by(all, text.count, Vec::new(), Way::All, Verb::Delete));
             };
+            if let Some(branches) = branches(&all, condition) {
+                let verb = Verb::DeleteAny(branches);
+                return Some(DirectPlan::by(all, text.count, Vec::new(), Way::All, verb));
+            }
             let (table, conditions) = table_and_conditions(core, tbl_name, condition)?;
             let (conditions, way) = way(&table, &conditions)?;
             Some(DirectPlan::by(table, text.count, conditions, way, Verb::Delete))
@@ -218,6 +234,31 @@ fn gather(table: &Table, condition: &Expr<'_>, found: &mut Conditions) -> Option
     }
 }
 
+/// Conditions joined by `OR`, where something leads to the rows of each.
+fn branches(table: &Table, condition: &Expr<'_>) -> Option<Box<[Branch]>> {
+    let mut found = Vec::new();
+    gather_branches(table, condition, &mut found)?;
+    (found.len() > 1).then(|| found.into())
+}
+
+fn gather_branches(table: &Table, condition: &Expr<'_>, found: &mut Vec<Branch>) -> Option<()> {
+    match condition {
+        Expr::Binary(left, Operator::Or, right) => {
+            gather_branches(table, left, found)?;
+            gather_branches(table, right, found)
+        }
+        Expr::Parenthesized(inner) if inner.len() == 1 => gather_branches(table, inner.first()?, found),
+        _ if found.len() == BRANCHES_MAX => None,
+        _ => {
+            let mut conditions = Vec::new();
+            gather(table, condition, &mut conditions)?;
+            let (conditions, way) = way(table, &conditions)?;
+            found.push(Branch { conditions, way });
+            Some(())
+        }
+    }
+}
+
 /// A stored column; names that mean something else go the general way.
 pub(crate) fn column_of(table: &Table, expression: &Expr<'_>) -> Option<usize> {
     let name = match expression {
@@ -270,18 +311,18 @@ impl DirectPlan {
         match &self.verb {
             Verb::Select(selection) => Some(selection.shown()),
             Verb::Count(column) => Some(std::slice::from_ref(column)),
-            Verb::Delete => None,
+            Verb::Delete | Verb::DeleteAny(_) => None,
         }
     }
 
     pub(crate) fn writes(&self) -> bool {
-        matches!(self.verb, Verb::Delete)
+        matches!(self.verb, Verb::Delete | Verb::DeleteAny(_))
     }
 
     pub(crate) fn tag(&self) -> &'static str {
         match &self.verb {
             Verb::Select(_) | Verb::Count(_) => "SELECT",
-            Verb::Delete => "DELETE",
+            Verb::Delete | Verb::DeleteAny(_) => "DELETE",
         }
     }
 
@@ -298,6 +339,7 @@ impl DirectPlan {
                 self.count(core, &column, parameters, out)
             }
             Verb::Delete => self.delete(core, parameters),
+            Verb::DeleteAny(_) => self.delete_any(core, parameters),
         }
     }
 }

@@ -155,6 +155,63 @@ fn deletes_leave_what_sqlite_would_leave() {
     }
 }
 
+/// Conditions joined by `OR`, of which several may be true of a row: the same rows go as by SQLite, and each counts once.
+#[test]
+fn deletions_of_either_leave_what_sqlite_would_leave() {
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let definitions = "CREATE TABLE t (k TEXT PRIMARY KEY, page INT, n INT, tag TEXT);
+         CREATE INDEX t_page ON t (page, n);
+         CREATE INDEX t_tag ON t (tag)";
+    let (mut short, mut general) = (Db::new(), Db::new());
+    short.run(definitions);
+    general.run(definitions);
+    let conditions = [
+        "page = ?1",
+        "page = ?2 AND n = ?1",
+        "t.tag = ?1",
+        "(tag = 'x')",
+        "k = ?2",
+        "k = '7'",
+        "(n = 2 AND ?2 = page)",
+        // Nothing leads there.
+        "n = ?1",
+    ];
+    for round in 0..200 {
+        let rows: Vec<String> = (0..30)
+            .map(|number| {
+                let [page, n] = [random.u8(0..4), random.u8(0..4)];
+                let tag = ["NULL", "'x'", "'1'", "'y'"][random.usize(..4)];
+                format!("('{number}', nullif({page}, 0), {n}, {tag})")
+            })
+            .collect();
+        let fill = format!("DELETE FROM t;\nINSERT INTO t VALUES {}", rows.join(", "));
+        let within = random.bool();
+        let chosen: Vec<&str> =
+            (0..random.usize(2..11)).map(|_| conditions[random.usize(..conditions.len())]).collect();
+        let condition = chosen.join(" OR ");
+        let values = [any_value(&mut random), any_value(&mut random)];
+        let values =
+            &values[..if condition.contains("?2") { 2 } else { usize::from(condition.contains("?1")) }];
+        let left = [
+            (&mut short, format!("DELETE FROM t WHERE {condition}")),
+            (&mut general, format!("DELETE FROM t WHERE ({condition}) AND true")),
+        ]
+        .map(|(db, sql)| {
+            db.run(&fill);
+            if within {
+                db.run("BEGIN;\nINSERT INTO t VALUES ('own', 1, 2, 'x');\nDELETE FROM t WHERE k = '8'");
+            }
+            let done = db.execute(&sql, values).map(|(done, _)| done).map_err(|error| error.state);
+            if within {
+                db.run("COMMIT");
+            }
+            (done, db.query("SELECT k, page, n, tag FROM t ORDER BY k"))
+        });
+        assert_eq!(left[0], left[1], "SEED={seed} round {round}: {condition} {values:?}");
+    }
+}
+
 #[test]
 fn short_ways_refuse_what_the_general_way_refuses() {
     let mut db = filled();

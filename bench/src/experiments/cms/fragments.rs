@@ -53,9 +53,8 @@ pub(super) struct Fragments {
 }
 
 /// Prepared statements by their names.
-const STATEMENTS: [(&str, &str); 4] = [
-    ("page", "DELETE FROM parts WHERE page_id = $1"),
-    ("section", "DELETE FROM parts WHERE section_id = $1 AND part = 'navigation'"),
+const STATEMENTS: [(&str, &str); 3] = [
+    ("page", "DELETE FROM parts WHERE page_id = $1 OR (section_id = $2 AND part = 'navigation')"),
     ("user", "DELETE FROM parts WHERE user_id = $1"),
     ("template", "DELETE FROM parts WHERE part = 'header'"),
 ];
@@ -150,17 +149,14 @@ impl Fragments {
 }
 
 fn delete(wire: &mut Wire, edit: Edit) -> Result<()> {
-    let mut run = |name: &str, number: Option<u64>| {
-        let number = number.map(|number| number.to_string());
-        let parameters: Vec<&[u8]> = number.iter().map(String::as_bytes).collect();
+    let mut run = |name: &str, numbers: &[u64]| {
+        let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        let parameters: Vec<&[u8]> = numbers.iter().map(String::as_bytes).collect();
         wire.execute(name, &parameters).map(|_| ())
     };
     match edit {
-        Edit::Page { page, section } => {
-            run("page", Some(page))?;
-            run("section", Some(section))
-        }
-        Edit::User { user } => run("user", Some(user)),
-        Edit::Template => run("template", None),
+        Edit::Page { page, section } => run("page", &[page, section]),
+        Edit::User { user } => run("user", &[user]),
+        Edit::Template => run("template", &[]),
     }
 }

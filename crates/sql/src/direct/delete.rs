@@ -1,13 +1,13 @@
-//! `DELETE` of one row by its key, of the rows that an index leads to, or of all rows.
+//! `DELETE` of one row by its key, of the rows that indexes lead to, or of all rows.
 
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
-use store::{Expect, Outcome, ReadError, Removals, RowBuf, Table, WriteError};
+use store::{Expect, Outcome, ReadError, Removals, RowBuf, Table, View, WriteError};
 
 use super::count::how_often;
 use super::values::with_values;
-use super::{Conditions, DirectPlan, WATCH_ROWS, Way};
+use super::{Branch, Conditions, DirectPlan, Verb, WATCH_ROWS, Way};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
@@ -42,6 +42,54 @@ impl DirectPlan {
                 return Ok(deleted(0));
             }
             delete_one(core, table, key, row)
+        })
+    }
+
+    /// Deletes the rows that any of the branches leads to, all in one commit.
+    pub(super) fn delete_any(&mut self, core: &Core, parameters: &[Value]) -> Result<Done, SqlError> {
+        let Self { table, verb, row, key, .. } = self;
+        let Verb::DeleteAny(branches) = verb else { return Ok(deleted(0)) };
+        let mut list = Removals::default();
+        {
+            let view = core.view();
+            for branch in &*branches {
+                branch.list(core, &view, (table, parameters), (key, row), &mut list)?;
+            }
+        }
+        list.drop_twins();
+        remove_listed(core, table, list, row, |row| {
+            branches.iter().any(|branch| branch.is_true_of(table, parameters, row))
+        })
+    }
+}
+
+impl Branch {
+    /// Lists the rows that it leads to.
+    fn list(
+        &self,
+        core: &Core,
+        view: &View<'_>,
+        (table, parameters): (&Arc<Table>, &[Value]),
+        (key, row): (&mut Vec<u8>, &mut RowBuf),
+        list: &mut Removals,
+    ) -> Result<(), SqlError> {
+        with_values(table, &self.conditions, parameters, |values| {
+            let Some(values) = values else { return Ok(()) };
+            if let Way::Index(index) = self.way {
+                let mut rows = view.equal(table, &table.indexes()[index], values, false);
+                return list_rows(core, list, row, |row| rows.next(view, row));
+            }
+            key.clear();
+            if table.keys().encode(values, key).is_ok() && view.get(table, key, row)? {
+                list.push(row);
+            }
+            Ok(())
+        })
+    }
+
+    fn is_true_of(&self, table: &Table, parameters: &[Value], row: &RowBuf) -> bool {
+        with_values(table, &self.conditions, parameters, |values| {
+            values.is_some_and(|values| matches(table, &self.conditions, values, row))
         })
     }
 }
@@ -97,20 +145,32 @@ fn delete_found(
     (conditions, values): (&Conditions, &[ValueRef<'_>]),
     row: &mut RowBuf,
 ) -> Result<Done, SqlError> {
-    let mut list = {
+    let mut list = Removals::default();
+    {
         // The view ends before the commit, which would otherwise keep old versions for it.
         let view = core.view();
         match found {
             Found::All => {
                 let mut rows = view.scan(table);
-                listed(core, row, |row| rows.next(&view, row))?
+                list_rows(core, &mut list, row, |row| rows.next(&view, row))?;
             }
             Found::By(index) => {
                 let mut rows = view.equal(table, &table.indexes()[index], values, false);
-                listed(core, row, |row| rows.next(&view, row))?
+                list_rows(core, &mut list, row, |row| rows.next(&view, row))?;
             }
         }
-    };
+    }
+    remove_listed(core, table, list, row, |row| matches(table, conditions, values, row))
+}
+
+/// Removes the rows of a list, without those that changed meanwhile and are no longer meant.
+fn remove_listed(
+    core: &Core,
+    table: &Arc<Table>,
+    mut list: Removals,
+    row: &mut RowBuf,
+    is_meant: impl Fn(&RowBuf) -> bool,
+) -> Result<Done, SqlError> {
     for _ in 0..RETRIES_MAX {
         match core.remove(table, &list) {
             Ok(()) => return Ok(deleted(list.len() as u64)),
@@ -118,7 +178,7 @@ fn delete_found(
                 core.sight.check_watch()?;
                 let view = core.view();
                 list = list.judged_anew(&lost, |key| {
-                    let there = view.get(table, key, row)? && matches(table, conditions, values, row);
+                    let there = view.get(table, key, row)? && is_meant(row);
                     Ok::<_, SqlError>(there.then(|| row.cas()))
                 })?;
             }
@@ -128,13 +188,13 @@ fn delete_found(
     Err(SqlError::new(state::LOST, "the rows kept changing while they were deleted; try again"))
 }
 
-/// The rows that `next` finds.
-fn listed(
+/// Adds the rows that `next` finds to a list.
+fn list_rows(
     core: &Core,
+    list: &mut Removals,
     row: &mut RowBuf,
     mut next: impl FnMut(&mut RowBuf) -> Result<bool, ReadError>,
-) -> Result<Removals, SqlError> {
-    let mut list = Removals::default();
+) -> Result<(), SqlError> {
     while next(row)? {
         if list.len() >= ROWS_PER_STATEMENT_MAX {
             let message = format!("the statement deletes more than {ROWS_PER_STATEMENT_MAX} rows; split it");
@@ -145,7 +205,7 @@ fn listed(
         }
         list.push(row);
     }
-    Ok(list)
+    Ok(())
 }
 
 /// Whether the conditions are still true of a row.

@@ -209,6 +209,23 @@ impl Removals {
         })
     }
 
+    /// Leaves of each row that was added more than once only what was read last.
+    pub fn drop_twins(&mut self) {
+        let all: Vec<(&[u8], u64)> = self.iter().collect();
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_unstable_by_key(|&at| (all[at].0, at));
+        if order.windows(2).all(|pair| all[pair[0]].0 != all[pair[1]].0) {
+            return;
+        }
+        let mut left = Self::default();
+        for twins in order.chunk_by(|&a, &b| all[a].0 == all[b].0) {
+            if let Some(&(key, cas)) = twins.last().map(|&last| &all[last]) {
+                left.add(key, cas);
+            }
+        }
+        *self = left;
+    }
+
     /// The same without the rows at these positions, and with those read again that `read` finds.
     pub fn judged_anew<E>(
         &self,
@@ -224,5 +241,22 @@ impl Removals {
             }
         }
         Ok(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Removals;
+
+    #[test]
+    fn what_was_read_last_stands_for_a_row() {
+        let mut list = Removals::default();
+        for (key, cas) in [("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)] {
+            list.add(key.as_bytes(), cas);
+        }
+        list.drop_twins();
+        let left: Vec<(&[u8], u64)> = list.iter().collect();
+        assert_eq!(left, [(&b"a"[..], 5), (b"b", 3), (b"c", 4)]);
+        assert_eq!(list.key_bytes(), 3);
     }
 }
