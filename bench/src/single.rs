@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::clock;
 use crate::failure::Result;
 use crate::load::{Blend, Load, Until, Workload};
+use crate::postgres::{POINTS, Wire};
 use crate::protocol::{Operation, Protocol};
 use crate::server::Server;
 use crate::summary::{digits, thousands};
@@ -14,6 +15,10 @@ pub(crate) struct Options {
     /// HOST:PORT, or the path of a Unix socket.
     #[arg(long)]
     server: Address,
+    /// Where that server speaks PostgreSQL's protocol: the load goes there, as statements on a table named points, which is
+    /// made anew.
+    #[arg(long, conflicts_with = "protocol")]
+    sql_server: Option<Address>,
     /// What the server speaks.
     #[arg(long, value_enum, default_value = "memcached")]
     protocol: Protocol,
@@ -49,6 +54,10 @@ pub(crate) struct Options {
 /// Fills, runs, prints.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let server = Server::running(&options.server, options.protocol)?;
+    let (address, protocol) = match &options.sql_server {
+        Some(address) => (address, Protocol::Postgres),
+        None => (&server.address, server.protocol),
+    };
     let space = options.value_bytes as u64;
     let blend = match (options.keys_each, options.set_in) {
         (Some(keys), _) => Blend::Together(keys),
@@ -58,9 +67,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let base = Workload::fixed(options.operation, options.value_bytes, options.keys, space);
     let workload = Workload { blend, ..base };
     if !options.filled {
-        Load::connect(&server.address, server.protocol, 4)?.fill(&workload)?;
+        if let Some(address) = &options.sql_server {
+            let mut wire = Wire::connect(address)?;
+            wire.run("DROP TABLE IF EXISTS points")?;
+            wire.run(POINTS)?;
+        }
+        Load::connect(address, protocol, 4)?.fill(&workload)?;
     }
-    let mut load = Load::connect(&server.address, server.protocol, options.connections)?;
+    let mut load = Load::connect(address, protocol, options.connections)?;
     let before = server.cpu_ns()?;
     let seen = load.run(&workload, options.depth, Until::Elapsed(crate::nanoseconds(options.seconds)))?;
     let server_ns = server.cpu_ns()? - before;

@@ -23,7 +23,8 @@ fn text_of(bytes: &[u8]) -> Result<&str, ValueError> {
             format!("invalid byte sequence for encoding \"UTF8\" at byte {at} of a value"),
         )
     })?;
-    if text.contains('\0') {
+    // Many times as fast in a long value as the library's own search for a character.
+    if memchr::memchr(0, bytes).is_some() {
         return Err(ValueError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00".into()));
     }
     Ok(text)

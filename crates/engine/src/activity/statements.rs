@@ -1,6 +1,7 @@
 //! What each statement cost: counted by its text with the literals taken out.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -157,9 +158,11 @@ fn drop_least(all: &mut HashMap<Box<str>, Arc<Counted>>) {
     });
 }
 
-/// The statements that one thread has met, by the text that clients send.
+/// The statements that one thread has met, by the text that clients send: each of them is looked for on each call.
 #[derive(Debug, Default)]
-pub(crate) struct KnownStatements(HashMap<Box<str>, Arc<Counted>>);
+pub(crate) struct KnownStatements(
+    HashMap<Box<str>, Arc<Counted>, BuildHasherDefault<rapidhash::fast::RapidHasher<'static>>>,
+);
 
 impl KnownStatements {
     /// The figures of a text's statement.
