@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::{Cancel, Session, Tick, Watching};
 
 use crate::limits::{
-    BULK_READ_BYTES, CARRY_BYTES_MAX, FIRST_READ_BYTES, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES,
+    BULK_READ_BYTES, CARRY_BYTES_MAX, FIRST_READ_BYTES, IDLE_BUFFER_BYTES, LINE_READ_BYTES, READ_BUFFER_BYTES,
 };
 use crate::mailbox::Address;
 use crate::operator::Dumping;
@@ -136,7 +136,7 @@ impl Connection {
     #[inline]
     pub(crate) fn read_to(&self, carried: usize) -> usize {
         if self.uploads {
-            carried + FIRST_READ_BYTES
+            carried + LINE_READ_BYTES
         } else if self.bulky {
             BULK_READ_BYTES
         } else {
@@ -144,10 +144,16 @@ impl Connection {
         }
     }
 
+    /// How much is read ahead of a turn.
+    #[inline]
+    pub(crate) fn first_read_bytes(&self) -> usize {
+        if self.uploads { LINE_READ_BYTES } else { FIRST_READ_BYTES }
+    }
+
     /// Notes what a turn has read into the worker's buffer, for the next one to read as much as is good.
     #[inline]
     pub(crate) fn note_read(&mut self, bytes: usize) {
-        self.uploads = self.upload.is_some() || (self.uploads && bytes < FIRST_READ_BYTES);
+        self.uploads = self.upload.is_some() || (self.uploads && bytes < LINE_READ_BYTES);
         self.bulky = !self.uploads && bytes > FIRST_READ_BYTES;
     }
 

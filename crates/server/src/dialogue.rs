@@ -31,8 +31,9 @@ pub(crate) struct Desk {
     pub(crate) read: Vec<u8>,
     /// Buffers for large requests that come in pieces.
     pub(crate) spare: SpareBuffers,
-    /// Where connections are read to ahead of their turns, a part for each of a group.
-    first: Vec<u8>,
+    /// Where connections are read to ahead of their turns, a buffer for each of a group: a panic in the turn of one costs
+    /// nobody else their bytes.
+    first: [Vec<u8>; GROUP],
     /// The replies of this turn.
     pub(crate) out: Vec<u8>,
     /// Large values among them.
@@ -94,7 +95,7 @@ impl Desk {
         let value_max = item_size_max.saturating_sub(ITEM_HEADER_BYTES);
         let parser = Parser::new(Limits { value_max, ..Limits::default() });
         let read = vec![0; BULK_READ_BYTES];
-        let first = vec![0; GROUP * FIRST_READ_BYTES];
+        let first = std::array::from_fn(|_| vec![0; FIRST_READ_BYTES]);
         let out = Vec::new();
         let (held, spare) = (Held::default(), SpareBuffers::default());
         Self {
@@ -119,8 +120,7 @@ impl Desk {
         if !connection.may_read_first() {
             return;
         }
-        let begin = part * FIRST_READ_BYTES;
-        let buffer = &mut self.first[begin..begin + FIRST_READ_BYTES];
+        let buffer = &mut self.first[part][..connection.first_read_bytes()];
         let len = connection.receive(buffer);
         self.lane.count(Counter::BytesRead, len as u64);
         if len == 0 {
@@ -198,6 +198,7 @@ impl Desk {
         compose(&Reply::ServerError("internal error"), &mut self.out);
         self.send(connection);
         self.read.resize(BULK_READ_BYTES, 0);
+        self.first.iter_mut().for_each(|buffer| buffer.resize(FIRST_READ_BYTES, 0));
     }
 
     fn next(&self, connection: &Connection) -> Next {
@@ -264,23 +265,42 @@ impl Desk {
         if connection.stalled || connection.wants_own_buffer() {
             return self.work_in_own_buffer(connection);
         }
-        // Taken out for the turn, because requests borrow from it while they are executed.
+        match connection.first_read.take() {
+            Some(FirstRead { part, len }) if len < FIRST_READ_BYTES || connection.uploads => {
+                // Taken out for the turn, because requests borrow from it while they are executed.
+                let read = std::mem::take(&mut self.first[part]);
+                let run = self.run_kept(connection, &read[..len]);
+                self.first[part] = read;
+                run
+            }
+            first => self.read_on(connection, first),
+        }
+    }
+
+    /// Reads behind what is there of a connection's bytes, in the shared buffer, and executes.
+    #[inline]
+    fn read_on(&mut self, connection: &mut Connection, first: Option<FirstRead>) -> Run {
         let mut read = std::mem::take(&mut self.read);
-        let (carried, read_enough) = if let Some(FirstRead { part, len }) = connection.first_read.take() {
-            // Copied, so that a panic in another turn of the group costs nobody else their bytes.
-            read[..len].copy_from_slice(&self.first[part * FIRST_READ_BYTES..][..len]);
-            (len, len < FIRST_READ_BYTES || connection.uploads)
-        } else {
-            read[..connection.input.len()].copy_from_slice(&connection.input);
-            (connection.input.len(), false)
+        let there = match first {
+            Some(FirstRead { part, len }) => &self.first[part][..len],
+            None => &connection.input[..],
         };
+        let carried = there.len();
+        read[..carried].copy_from_slice(there);
         let most = connection.read_to(carried);
-        let received = if read_enough { 0 } else { connection.receive(&mut read[carried..most]) };
+        let received = connection.receive(&mut read[carried..most]);
         self.lane.count(Counter::BytesRead, received as u64);
-        let run = self.run(connection, &read[..carried + received]);
-        connection.note_read(carried + received);
-        connection.keep(&read[run.consumed..run.end], &mut self.spare);
+        let run = self.run_kept(connection, &read[..carried + received]);
         self.read = read;
+        run
+    }
+
+    /// Executes what is whole of what was read, and keeps the rest for the next turn.
+    #[inline]
+    fn run_kept(&mut self, connection: &mut Connection, read: &[u8]) -> Run {
+        let run = self.run(connection, read);
+        connection.note_read(read.len());
+        connection.keep(&read[run.consumed..run.end], &mut self.spare);
         run
     }
 

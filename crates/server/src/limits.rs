@@ -30,9 +30,13 @@ pub(crate) const UPLOAD_READS_PER_TURN: usize = 4;
 /// requests look up side by side; see `ahead`.
 pub(crate) const GROUP: usize = 16;
 
-/// Bytes that are read of each at first. Most turns are one short request; more than this is read on in the shared
-/// buffer.
-pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
+/// Bytes that are read of each at first. Most turns are one request of a few kilobytes at most; more than this is read on
+/// in the shared buffer.
+pub(crate) const FIRST_READ_BYTES: usize = 8 << 10;
+
+/// Bytes that are read at once where the line of a large value is expected, and behind the end of one: the value itself
+/// is received where it is going to lie, and what has come with the line is copied there.
+pub(crate) const LINE_READ_BYTES: usize = 4 << 10;
 
 /// A request whose beginning is longer than this waits in memory of its own; below, what has come of it is copied to
 /// the front of the shared buffer with each read, which costs less than a second buffer.
@@ -168,5 +172,6 @@ pub(crate) const CONTEXT_BYTES_MAX: usize = 100;
 const _: () = assert!(CARRY_BYTES_MAX <= READ_BUFFER_BYTES / 2);
 const _: () = assert!(READ_BUFFER_BYTES <= BULK_READ_BYTES);
 const _: () = assert!(FIRST_READ_BYTES <= READ_BUFFER_BYTES / 2);
+const _: () = assert!(LINE_READ_BYTES <= FIRST_READ_BYTES);
 const _: () = assert!(GROUP <= crate::ahead::WINDOW);
 const _: () = assert!(IDLE_BUFFER_BYTES + 1024 < 8 << 10);

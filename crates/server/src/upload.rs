@@ -9,7 +9,7 @@ use memcache::{KEY_MAX, Malformed, Request};
 
 use crate::connection::Connection;
 use crate::dialogue::{Desk, Run, verb_of};
-use crate::limits::{BULK_READ_BYTES, FIRST_READ_BYTES, UPLOAD_FROM_BYTES};
+use crate::limits::{BULK_READ_BYTES, LINE_READ_BYTES, UPLOAD_FROM_BYTES};
 use crate::meta;
 use crate::reply::write_answer;
 
@@ -79,7 +79,7 @@ impl Desk {
         let mut line = std::mem::take(&mut connection.input);
         let begun = line.len() - upload.line;
         read[..begun].copy_from_slice(&line[upload.line..]);
-        let spill = &mut read[begun..FIRST_READ_BYTES];
+        let spill = &mut read[begun..LINE_READ_BYTES];
         let (count, spilled) = connection.receive_upload(&mut upload.landing, spill);
         self.lane.count(Counter::BytesRead, count as u64);
         let behind = &read[..begun + spilled];
