@@ -3,7 +3,7 @@
 //! A thread of the caller's sleeps until a writer took a segment and little memory is ready behind it. Then it has the next
 //! extents committed, without the pool's lock. The faster writers are, the more is kept ready.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -13,7 +13,9 @@ use crate::pool::EXTENT_UNITS;
 use crate::{Arena, Arenas};
 
 /// Units kept ready at most: 8 MiB, what a gigabyte a second takes while the thread comes to run and the kernel works.
-const MOST_UNITS: u32 = 4 * EXTENT_UNITS;
+const MOST_UNITS: u32 = MOST_EXTENTS * EXTENT_UNITS;
+/// The same in extents.
+const MOST_EXTENTS: u32 = 4;
 /// And no more than this part of the limit: what is ready is not used.
 const SHARE: u64 = 64;
 /// Writers that ask for nothing so long are slow again.
@@ -26,6 +28,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Ahead {
     /// Units to keep ready; 0 where no thread does. Relaxed: what is seen late is ready a segment later.
     units: AtomicU32,
+    /// Whether the writer who asked last fills runs of several units. Relaxed: a guess.
+    large_rows: AtomicBool,
     talk: Mutex<Talk>,
     asked: Condvar,
 }
@@ -56,7 +60,9 @@ impl Ahead {
         u64::from(self.units.load(Ordering::Relaxed)).min(share) as u32
     }
 
-    pub(crate) fn ask(&self) {
+    /// Asks for more to be made ready, for rows that fill runs of several units or for smaller ones.
+    pub(crate) fn ask(&self, large_rows: bool) {
+        self.large_rows.store(large_rows, Ordering::Relaxed);
         let mut talk = self.talk.lock();
         if !talk.is_asked {
             talk.is_asked = true;
@@ -120,17 +126,22 @@ impl Arenas {
 }
 
 impl Arena {
-    /// Commits as many units as are to be ready, unless there are as many already or the limit leaves no room. False: the
-    /// file system has none.
+    /// Commits extents until as many units are ready as are to be, unless the limit leaves no room: a bounded number, for
+    /// writers ask again. False: the file system has none.
     pub(crate) fn commit_ahead(&self) -> bool {
-        let begun = self.segments.pool.lock().begin_ahead();
-        let Some((first, units)) = begun else { return true };
-        let byte = self.layout.segments * 8 + u64::from(first) * UNIT_BYTES as u64;
-        let bytes = u64::from(units / EXTENT_UNITS) * EXTENT_BYTES;
-        // The pool is not locked meanwhile, for writers want segments; to them these units are taken.
-        let wanted = self.budget().huge.wanted();
-        let done = self.map.commit_fresh(byte, bytes, wanted).ok();
-        self.segments.pool.lock().end_ahead(first, units, wanted, done);
-        done.is_some()
+        let budget = self.budget();
+        for _ in 0..MOST_EXTENTS {
+            let begun = self.segments.pool.lock().begin_ahead();
+            let Some(first) = begun else { return true };
+            let byte = self.layout.segments * 8 + u64::from(first) * UNIT_BYTES as u64;
+            let large_rows = budget.ahead.large_rows.load(Ordering::Relaxed);
+            // The pool is not locked meanwhile, for writers want segments; to them these units are taken.
+            let done = budget.huge.commit_fresh(&self.map, byte, EXTENT_BYTES, large_rows).ok();
+            self.segments.pool.lock().end_ahead(first, done);
+            if done.is_none() {
+                return false;
+            }
+        }
+        true
     }
 }

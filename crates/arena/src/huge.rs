@@ -6,11 +6,21 @@
 //! at a time: the index, which takes its memory in small pieces, segments that lost and regained some units, and what an
 //! earlier process left. Where the kernel refuses, small pages do.
 
+//!
+//! What a large page takes depends on the machine: a sixth of what as many small ones take where memory is at hand, but
+//! several times as much in a virtual machine whose free memory went back to its host, for blocks of 2 MiB go first. So
+//! each is timed. Where they are dear, large rows, of which few lie in an extent, get small pages, and housekeeping takes
+//! its time.
+
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::Arena;
 use crate::growth::Buckets;
 use crate::layout::{BUCKET_BYTES, EXTENT_BYTES};
+use crate::map::Map;
 use crate::pool::EXTENT_UNITS;
 
 /// Extents that one look makes large at most: each is a copy of 2 MiB, about a millisecond, and who reads there waits.
@@ -21,6 +31,16 @@ const SEARCH_EXTENTS: u32 = 16_384;
 const FIRST_PAUSE: u32 = 16;
 /// But no more than these: about a minute.
 const LONGEST_PAUSE: u32 = 960;
+/// A large page that takes more processor time is dear: the small ones for as much memory take 1.1 to 1.4 ms.
+const DEAR_NS: u64 = 2_000_000;
+/// Fresh extents that large rows get in small pages after a dear one, 128 MiB, before the next is tried; twice as many
+/// each time...
+const FIRST_SPARED: u32 = 64;
+/// ...but no more than these, 2 GiB.
+const LONGEST_SPARED: u32 = 1_024;
+/// Processor time that making large pages of segments may take from look to look: a sixtieth. After one that took longer
+/// looks are left out. The index does not wait: each lookup begins there, and it is small.
+const LOOK_NS: u64 = 1_000_000;
 
 /// Whether to ask for large pages now. Relaxed: what is seen late is done later.
 #[derive(Debug)]
@@ -29,22 +49,34 @@ pub(crate) struct HugePages {
     /// Looks until the kernel is asked again.
     pause: AtomicU32,
     next_pause: AtomicU32,
+    /// Fresh extents of large rows until one is tried as a large page again.
+    spared: AtomicU32,
+    next_spared: AtomicU32,
+    /// Looks until segments get large pages again.
+    rest: AtomicU32,
 }
 
 impl Default for HugePages {
     fn default() -> Self {
-        Self { on: AtomicBool::new(false), pause: AtomicU32::new(0), next_pause: AtomicU32::new(FIRST_PAUSE) }
+        Self {
+            on: AtomicBool::new(false),
+            pause: AtomicU32::new(0),
+            next_pause: AtomicU32::new(FIRST_PAUSE),
+            spared: AtomicU32::new(0),
+            next_spared: AtomicU32::new(FIRST_SPARED),
+            rest: AtomicU32::new(0),
+        }
     }
 }
 
 impl HugePages {
-    pub(crate) fn wanted(&self) -> bool {
+    fn wanted(&self) -> bool {
         self.on.load(Ordering::Relaxed) && self.pause.load(Ordering::Relaxed) == 0
     }
 
     /// What the kernel did: after a refusal it is left alone for a while, since looking for 2 MiB in one piece may take
     /// it long.
-    pub(crate) fn note(&self, done: bool) {
+    fn note(&self, done: bool) {
         if done {
             self.next_pause.store(FIRST_PAUSE, Ordering::Relaxed);
         } else if self.wanted() {
@@ -54,12 +86,71 @@ impl HugePages {
         }
     }
 
+    /// Whether to ask for one for a fresh extent of large rows, which do without while they are dear: a row that fills
+    /// many small pages wants few of their addresses for each of its bytes.
+    fn wanted_for_large_rows(&self) -> bool {
+        let spare = |left: u32| left.checked_sub(1);
+        self.spared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spare).is_err()
+    }
+
+    /// What a large page of a fresh extent took.
+    fn note_cost(&self, ns: u64) {
+        if ns <= DEAR_NS {
+            self.spared.store(0, Ordering::Relaxed);
+            self.next_spared.store(FIRST_SPARED, Ordering::Relaxed);
+        } else if self.spared.load(Ordering::Relaxed) == 0 {
+            let spared = self.next_spared.load(Ordering::Relaxed);
+            self.spared.store(spared, Ordering::Relaxed);
+            self.next_spared.store((spared * 2).min(LONGEST_SPARED), Ordering::Relaxed);
+        }
+    }
+
+    /// Commits an extent, or the rest of one at the end of the file, that has no pages and is about to be written; whether
+    /// it is one large page.
+    pub(crate) fn commit_fresh(
+        &self,
+        map: &Map,
+        byte: u64,
+        bytes: u64,
+        large_rows: bool,
+    ) -> io::Result<bool> {
+        let may_be = self.wanted() && bytes == EXTENT_BYTES;
+        if !may_be || (large_rows && !self.wanted_for_large_rows()) {
+            return map.commit_fresh(byte, bytes, false);
+        }
+        let began = thread_ns();
+        let is_huge = map.commit_fresh(byte, bytes, true)?;
+        self.note(is_huge);
+        if is_huge {
+            self.note_cost(thread_ns() - began);
+        }
+        Ok(is_huge)
+    }
+
     /// A look begins; whether it may ask.
     fn look(&self) -> bool {
+        self.rest.store(self.rest.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
         let pause = self.pause.load(Ordering::Relaxed);
         self.pause.store(pause.saturating_sub(1), Ordering::Relaxed);
         self.on.load(Ordering::Relaxed) && pause == 0
     }
+
+    /// A look made a large page of small ones in so much time, which is the time of so many looks.
+    fn tire(&self, ns: u64) {
+        let looks = u32::try_from(ns.div_ceil(LOOK_NS)).unwrap_or(u32::MAX);
+        self.rest.store(if looks > 1 { looks } else { 0 }, Ordering::Relaxed);
+    }
+
+    fn is_rested(&self) -> bool {
+        self.rest.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Processor time of this thread: what it waits for a processor is nobody's work.
+fn thread_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // Neither is negative.
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 impl Arena {
@@ -75,8 +166,11 @@ impl Arena {
             return;
         }
         for _ in 0..EXTENTS_PER_LOOK {
-            let Some(done) = self.enlarge_index().or_else(|| self.enlarge_segments()) else { return };
+            let began = thread_ns();
+            let segments = || if budget.huge.is_rested() { self.enlarge_segments() } else { None };
+            let Some(done) = self.enlarge_index().or_else(segments) else { return };
             budget.huge.note(done);
+            budget.huge.tire(thread_ns() - began);
             if !done {
                 return;
             }
@@ -135,5 +229,44 @@ impl Buckets {
 
     fn huge_extents(&self) -> u64 {
         self.main_huge + self.overflow_huge
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_rows_do_without_dear_pages_for_a_while() {
+        let pages = HugePages::default();
+        let left_out = || (0..=LONGEST_SPARED).take_while(|_| !pages.wanted_for_large_rows()).count() as u32;
+        assert_eq!(left_out(), 0);
+        let mut spared = FIRST_SPARED;
+        for _ in 0..8 {
+            pages.note_cost(DEAR_NS + 1);
+            // Small rows go on asking, and what they find while large rows do without makes it no longer.
+            pages.note_cost(DEAR_NS + 1);
+            assert_eq!(left_out(), spared);
+            spared = (spared * 2).min(LONGEST_SPARED);
+        }
+        pages.note_cost(DEAR_NS + 1);
+        pages.note_cost(DEAR_NS);
+        assert_eq!(left_out(), 0);
+        pages.note_cost(DEAR_NS + 1);
+        assert_eq!(left_out(), FIRST_SPARED);
+    }
+
+    #[test]
+    fn housekeeping_rests_after_what_took_long() {
+        let pages = HugePages::default();
+        pages.on.store(true, Ordering::Relaxed);
+        pages.tire(LOOK_NS);
+        assert!(pages.is_rested());
+        pages.tire(3 * LOOK_NS - 1);
+        for _ in 0..3 {
+            assert!(!pages.is_rested());
+            assert!(pages.look());
+        }
+        assert!(pages.is_rested());
     }
 }

@@ -19,6 +19,9 @@ const EXTENT_BLOCKS: u32 = EXTENT_UNITS / BLOCK_UNITS;
 /// Units whose headers are committed by one call: 36 KiB of them.
 const HEADER_STEP_UNITS: u32 = 512;
 
+/// What a block uses and has pages for when it is ready for any run.
+const READY: (u16, u16) = (0, u16::MAX);
+
 /// Units of all arenas of one owner together. Relaxed: numbers that order nothing.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -83,6 +86,8 @@ pub(crate) struct Pool {
     free: BTreeSet<u32>,
     /// Blocks with some units in use and some free.
     partial: BTreeSet<u32>,
+    /// Blocks among the free ones that have all their pages.
+    ready: BTreeSet<u32>,
     max_blocks: u32,
     pub(crate) budget: Arc<Budget>,
     pub(crate) used_units: u64,
@@ -102,6 +107,7 @@ impl Pool {
             next_extent: 0,
             free: BTreeSet::new(),
             partial: BTreeSet::new(),
+            ready: BTreeSet::new(),
             max_blocks: max_units / BLOCK_UNITS,
             budget,
             used_units: 0,
@@ -128,10 +134,11 @@ impl Pool {
 
     /// Finds the first unit of a free run, without taking it.
     fn find(&mut self, units: u32) -> Option<u32> {
-        if units <= BLOCK_UNITS
-            && let Some(unit) = self.find_in_partial(units)
-        {
-            return Some(unit);
+        if units <= BLOCK_UNITS {
+            let in_block = || self.ready.first().map(|block| block * BLOCK_UNITS);
+            if let Some(unit) = self.find_in_partial(units).or_else(in_block) {
+                return Some(unit);
+            }
         }
         let blocks = units.div_ceil(BLOCK_UNITS);
         let mut run = (0, 0);
@@ -164,11 +171,10 @@ impl Pool {
     /// Marks a run as used or free.
     pub(crate) fn mark(&mut self, first: u32, units: u32, in_use: bool) {
         for (block, mask) in block_masks(first, units) {
-            let used = &mut self.used[block as usize];
-            *used = if in_use { *used | mask } else { *used & !mask };
+            self.change(block, |used, _| *used = if in_use { *used | mask } else { *used & !mask });
             self.free.remove(&block);
             self.partial.remove(&block);
-            match *used {
+            match self.used[block as usize] {
                 0 => self.free.insert(block),
                 u16::MAX => false,
                 _ => self.partial.insert(block),
@@ -179,6 +185,18 @@ impl Pool {
         } else {
             self.used_units -= u64::from(units);
         }
+    }
+
+    /// Changes which units of a block are in use or have pages, and so whether it is ready.
+    fn change(&mut self, block: u32, change: impl FnOnce(&mut u16, &mut u16)) {
+        let (used, committed) = (&mut self.used[block as usize], &mut self.committed[block as usize]);
+        let was_ready = (*used, *committed) == READY;
+        change(used, committed);
+        match (was_ready, (*used, *committed) == READY) {
+            (false, true) => self.ready.insert(block),
+            (true, false) => self.ready.remove(&block),
+            _ => false,
+        };
     }
 
     /// Takes a free run and makes sure that it has pages.
@@ -193,7 +211,7 @@ impl Pool {
             self.mark(unit, units, false);
             return None;
         }
-        self.ask_ahead();
+        self.ask_ahead(units);
         Some(unit)
     }
 
@@ -228,69 +246,86 @@ impl Pool {
         if self.budget.committed() + u64::from(to - from) > self.budget.limit() {
             return false;
         }
-        let (byte, bytes) = (unit_byte(layout, from), u64::from(to - from) * UNIT_BYTES as u64);
         self.extend(to / BLOCK_UNITS);
-        let is_fresh = block_masks(from, to - from).all(|(block, _)| self.committed[block as usize] == 0);
-        let wanted = self.budget.huge.wanted();
+        (from..to)
+            .step_by(EXTENT_UNITS as usize)
+            .all(|extent| self.commit_extent(map, layout, extent, EXTENT_UNITS.min(to - extent), units > 1))
+    }
+
+    fn commit_extent(
+        &mut self,
+        map: &Map,
+        layout: &Layout,
+        first: u32,
+        units: u32,
+        large_rows: bool,
+    ) -> bool {
+        let (byte, bytes) = (unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
+        let is_fresh = block_masks(first, units).all(|(block, _)| self.committed[block as usize] == 0);
         if is_fresh {
-            let Ok(is_huge) = map.commit_fresh(byte, bytes, wanted) else { return false };
-            self.note_fresh(from, to - from, wanted, is_huge);
+            let Ok(is_huge) = self.budget.huge.commit_fresh(map, byte, bytes, large_rows) else {
+                return false;
+            };
+            self.note_fresh(first, units, is_huge);
         } else {
             if map.commit(byte, bytes).is_err() {
                 return false;
             }
             map.populate(byte, bytes);
-            self.note_committed(from, to - from);
+            self.note_committed(first, units);
         }
         true
     }
 
-    /// Fresh extents have pages, which were wanted large or not, and are or not.
-    fn note_fresh(&mut self, first: u32, units: u32, wanted: bool, is_huge: bool) {
+    /// The units of a fresh extent have pages, which are one or not.
+    fn note_fresh(&mut self, first: u32, units: u32, is_huge: bool) {
         self.note_committed(first, units);
-        for extent in (first..first + units).step_by(EXTENT_UNITS as usize) {
-            self.note_huge(extent / EXTENT_UNITS, is_huge);
-        }
-        if wanted {
-            self.budget.huge.note(is_huge);
-        }
+        self.note_huge(first / EXTENT_UNITS, is_huge);
     }
 
-    /// Asks for memory to be made ready, if there is little left and the limit has room.
-    fn ask_ahead(&self) {
-        let units = u64::from(self.budget.ahead.units(self.budget.limit()));
-        let idle = self.committed_units.saturating_sub(self.used_units);
-        if idle < units && self.budget.committed() + units <= self.budget.limit() {
-            self.budget.ahead.ask();
-        }
+    /// Units that any run finds room in without waiting for the kernel: gaps between runs are not among them.
+    pub(crate) fn ready_units(&self) -> u32 {
+        self.ready.len() as u32 * BLOCK_UNITS
     }
 
-    /// Takes units that were never used, to be made ready; first and number. None: there is enough, or no room.
-    pub(crate) fn begin_ahead(&mut self) -> Option<(u32, u32)> {
+    /// Asks for memory to be made ready, after a run of so many units was taken, if there is little left and the limit has
+    /// room.
+    fn ask_ahead(&self, taken: u32) {
         let units = self.budget.ahead.units(self.budget.limit());
-        let idle = self.committed_units.saturating_sub(self.used_units);
-        let room = self.budget.committed() + u64::from(units) <= self.budget.limit();
+        if self.ready_units() < units && self.has_room_ahead() {
+            self.budget.ahead.ask(taken > 1);
+        }
+    }
+
+    /// Whether the limit leaves room for one more extent.
+    fn has_room_ahead(&self) -> bool {
+        self.budget.committed() + u64::from(EXTENT_UNITS) <= self.budget.limit()
+    }
+
+    /// Takes an extent that was never used, to be made ready; its first unit. None: there is enough, or no room.
+    pub(crate) fn begin_ahead(&mut self) -> Option<u32> {
         let block = self.frontier().next_multiple_of(EXTENT_BLOCKS);
-        let end = block.checked_add(units / BLOCK_UNITS).filter(|end| *end <= self.max_blocks)?;
-        if units == 0 || idle >= u64::from(units) || !room {
+        let end = block.checked_add(EXTENT_BLOCKS).filter(|end| *end <= self.max_blocks)?;
+        let enough = self.ready_units() >= self.budget.ahead.units(self.budget.limit());
+        if enough || !self.has_room_ahead() {
             return None;
         }
         self.extend(end);
         let first = block * BLOCK_UNITS;
         // Nobody takes them meanwhile; and they count against the limit, but as what no row uses.
-        self.mark(first, units, true);
-        self.used_units -= u64::from(units);
-        self.budget.committed.fetch_add(u64::from(units), Ordering::Relaxed);
-        Some((first, units))
+        self.mark(first, EXTENT_UNITS, true);
+        self.used_units -= u64::from(EXTENT_UNITS);
+        self.budget.committed.fetch_add(u64::from(EXTENT_UNITS), Ordering::Relaxed);
+        Some(first)
     }
 
-    /// These units have pages now, large ones or not; or none.
-    pub(crate) fn end_ahead(&mut self, first: u32, units: u32, wanted: bool, is_huge: Option<bool>) {
-        self.used_units += u64::from(units);
-        self.mark(first, units, false);
-        self.budget.committed.fetch_sub(u64::from(units), Ordering::Relaxed);
+    /// The extent has pages now, one large one or not; or none.
+    pub(crate) fn end_ahead(&mut self, first: u32, is_huge: Option<bool>) {
+        self.used_units += u64::from(EXTENT_UNITS);
+        self.mark(first, EXTENT_UNITS, false);
+        self.budget.committed.fetch_sub(u64::from(EXTENT_UNITS), Ordering::Relaxed);
         if let Some(is_huge) = is_huge {
-            self.note_fresh(first, units, wanted, is_huge);
+            self.note_fresh(first, EXTENT_UNITS, is_huge);
         }
     }
 
@@ -346,11 +381,10 @@ impl Pool {
 
     fn note_committed(&mut self, first: u32, units: u32) {
         for (block, mask) in block_masks(first, units) {
-            let committed = &mut self.committed[block as usize];
-            let added = u64::from((mask & !*committed).count_ones());
+            let added = u64::from((mask & !self.committed[block as usize]).count_ones());
             self.committed_units += added;
             self.budget.committed.fetch_add(added, Ordering::Relaxed);
-            *committed |= mask;
+            self.change(block, |_, committed| *committed |= mask);
         }
     }
 
@@ -424,7 +458,7 @@ impl Pool {
 
     fn note_released(&mut self, first: u32, units: u32) {
         for (block, mask) in block_masks(first, units) {
-            self.committed[block as usize] &= !mask;
+            self.change(block, |_, committed| *committed &= !mask);
             self.note_huge(block / EXTENT_BLOCKS, false);
         }
         self.committed_units -= u64::from(units);

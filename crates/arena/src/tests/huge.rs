@@ -12,8 +12,8 @@ use crate::map::Map;
 use crate::{Arena, Arenas, Attach, Geometry, Reader, UNIT_BYTES};
 
 const GEOMETRY: Geometry = Geometry { memory_bytes: 32 << 20 };
-/// Looks that are more than the arena has extents, and more than a first pause.
-const LOOKS: usize = 64;
+/// Looks that are more than the arena has extents, and more than a first pause, and than are left out after dear ones.
+const LOOKS: usize = 256;
 
 fn start(map: &Map) -> usize {
     map.words().as_ptr().addr()
@@ -248,5 +248,53 @@ fn memory_is_made_ready_beside_writers() {
             arenas.trim();
             assert_eq!(arenas.usage().committed_bytes, 0);
         });
+    }
+}
+
+/// Runs that leave gaps behind them, which longer runs do not fit into, are no reason to make nothing ready: whoever takes
+/// the next run finds its memory there.
+#[test]
+fn gaps_are_not_taken_for_ready_memory() {
+    let mut rng = seeded("gaps_are_not_taken_for_ready_memory");
+    for huge in [false, true] {
+        let arenas = Arenas::new(super::tiny(1 << 30), None);
+        arenas.set_huge_pages(huge);
+        arenas.begin_ready();
+        let make_ready = || arenas.each().for_each(|arena| assert!(arena.commit_ahead()));
+        make_ready();
+        let most = rng.u32(7..=16);
+        for taken in 0..200 {
+            let before = arenas.usage().committed_bytes;
+            let units = if taken % 4 == 0 { rng.u32(1..=most) } else { most };
+            arenas.allocate(units, &Rig::tag()).unwrap();
+            assert_eq!(arenas.usage().committed_bytes, before, "run {taken}, of {units} units");
+            make_ready();
+        }
+        arenas.end_ready();
+    }
+}
+
+/// While runs are taken and given back at random, what counts as ready is what a writer finds: a run of a whole block takes no
+/// new memory, as often as there are ready blocks.
+#[test]
+fn as_much_is_ready_as_is_counted() {
+    let mut rng = seeded("as_much_is_ready_as_is_counted");
+    for _ in 0..20 {
+        let arena = super::tiny(256 << 20);
+        let mut taken = Vec::new();
+        for _ in 0..rng.usize(0..300) {
+            match rng.u32(0..5) {
+                0 | 1 if !taken.is_empty() => arena.recycle(taken.swap_remove(rng.usize(..taken.len()))),
+                2 if rng.u32(0..30) == 0 => arena.trim(),
+                _ => taken.extend(arena.allocate(rng.u32(1..40), &Rig::tag())),
+            }
+        }
+        let ready = arena.segments.pool.lock().ready_units() / crate::layout::BLOCK_UNITS;
+        let before = arena.usage().committed_bytes;
+        for _ in 0..ready {
+            arena.allocate(crate::layout::BLOCK_UNITS, &Rig::tag()).unwrap();
+        }
+        assert_eq!(arena.usage().committed_bytes, before);
+        assert_eq!(arena.segments.pool.lock().ready_units(), 0);
     }
 }
