@@ -80,7 +80,10 @@ impl Arena {
         // Nobody else changes the slots of the shard, and a segment is not recycled while a slot names a row in it. So the
         // bytes are those that were compared with the key if they are of the same generation. Relaxed: the lock of the
         // shard is behind whoever published the row.
-        let is_there = self.slot_word(slot) & LOCATION_MASK == location.bits()
+        let word = self.slot_word(slot);
+        // An empty slot is no row at the very beginning.
+        let is_there = word != 0
+            && word & LOCATION_MASK == location.bits()
             && self.generation(location).load(Ordering::Relaxed) == generation;
         let head = is_there.then(|| self.parse(location))??;
         Some((Entry { slot, location }, head))

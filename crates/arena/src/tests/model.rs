@@ -97,6 +97,22 @@ fn random_operations_agree_with_a_map() {
 
 /// Replaced, removed, evicted, moved by a split, and its memory used again by others: what was seen is found where it is
 /// what the key has now, and nowhere else.
+/// An empty slot and the place of the first row of all are the same number.
+#[test]
+fn the_first_row_of_all_is_not_found_again_when_it_is_gone() {
+    let mut rig = Rig::new(8 * UNIT_BYTES as u64);
+    let (table, key) = (TableId(9), b"first");
+    assert!(rig.put(table, key, &Value::plain(b"v")));
+    let hash = rig.arena.hash(table, key);
+    let Lookup::Hit(row) = rig.arena.lookup_place(hash, table, key) else { panic!("no row") };
+    let (location, seen) = (row.location(), row.seen().unwrap());
+    assert_eq!(location.bits(), 0);
+    let shard = Arena::shard_of(hash);
+    assert!(rig.arena.find_seen(&rig.tokens[shard], &seen).is_some());
+    assert!(rig.delete(table, key));
+    assert!(rig.arena.find_seen(&rig.tokens[shard], &seen).is_none());
+}
+
 #[test]
 fn what_a_lookup_saw_is_found_again_or_not_at_all() {
     let mut rng = seeded("what_a_lookup_saw_is_found_again_or_not_at_all");
