@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use crate::clock::Tick;
-use crate::evict::RESERVE_UNITS;
+use crate::evict::RESERVE_UNITS_MIN;
 use crate::mutation::Mutation;
 use crate::store::Store;
 use crate::table::{Table, TableState};
@@ -70,13 +70,13 @@ impl Store {
     pub(crate) fn share_memory(&self) {
         let usage = self.arena.usage();
         let taken = usage.index_bytes + usage.frame_bytes + self.heap_bytes();
-        let least = (RESERVE_UNITS + 4) * arena::UNIT_BYTES as u64;
+        let least = (RESERVE_UNITS_MIN + 4) * arena::UNIT_BYTES as u64;
         self.arena.set_limit(self.memory_bytes().saturating_sub(taken).max(least));
     }
 
     fn keep_units_free(&self, pause: &mut Pause<'_>) {
         let segments = self.memory_bytes() / arena::UNIT_BYTES as u64;
-        let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + RESERVE_UNITS;
+        let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + self.reserve_units();
         for _ in 0..SEGMENTS_PER_TICK {
             if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(None) {
                 break;

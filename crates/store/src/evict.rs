@@ -6,27 +6,30 @@
 
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, Queue, SegmentId, SegmentTag, SlotId};
+use arena::{Hash, Queue, SegmentId, SlotId};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::index::entry_of;
 use crate::leaving::Leaving;
 use crate::mutation::Mutation;
-use crate::queue::{SealedLists, SegmentSize, Standing, place};
+use crate::queue::{SegmentSize, place};
 use crate::renew::Renewal;
 use crate::row::RowBuf;
+use crate::sealed::{SealedLists, Standing};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::table::{Table, TableState};
 use crate::write::{NewParts, Placed};
 
+mod compact;
 mod empty;
 mod pressure;
 mod rows;
+mod take;
 
-/// Units that only eviction may take, so that a row worth keeping always finds a place to move to.
-pub(crate) const RESERVE_UNITS: u64 = 4;
+pub(crate) use take::RESERVE_UNITS_MIN;
+
 /// Steps of making room before a write is refused as out of memory.
 const FREE_ATTEMPTS: usize = 4_096;
 /// Times that a writer gives way to others who hold every segment, before it is refused: a write holds its segment for
@@ -36,18 +39,6 @@ const HELD_ROUNDS: usize = 64;
 const PROMOTE_READS: u8 = 2;
 /// The small queue's share of a table, in per cent.
 const SMALL_PER_CENT: u64 = 10;
-/// Sparse segments remembered for compaction; beyond it they wait for the queue to reach them.
-const SPARSE_MAX: usize = 4_096;
-
-/// A table may hold so many times its live bytes before its sparse segments are emptied although there is room: dead
-/// memory that is used again is already mapped and often still cached. At three times, rows overwritten at random
-/// leave a twentieth of a segment to move.
-const WASTE_FACTOR: u64 = 3;
-/// And so much beyond it, so that small tables are left alone; more would not stay in the cache of a core.
-const WASTE_BYTES: u64 = 2 << 20;
-/// Segments emptied for each one taken by a table that wastes memory.
-const REUSE_STEPS: usize = 2;
-
 /// What happens to the live rows of a segment that is being emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -108,7 +99,12 @@ impl Store {
     /// Closes a segment to writers and puts it at the end of its queue.
     pub(crate) fn seal(&self, lists: &mut SealedLists, segment: SegmentId) {
         self.arena.seal(segment);
-        lists.push(self.standing(segment), self.arena.last_stamp());
+        self.enlist(lists, segment, self.arena.last_stamp());
+    }
+
+    /// Puts a sealed segment into the lists of its table, with the newest stamp that can be in it.
+    pub(crate) fn enlist(&self, lists: &mut SealedLists, segment: SegmentId, newest: u64) {
+        lists.push(self.standing(segment), newest, self.dead_parts(segment));
     }
 
     /// Where a segment stands among the sealed ones of its table.
@@ -120,58 +116,6 @@ impl Store {
     /// Takes a segment out of its table's lists, to be emptied. False: somebody else did.
     fn take_sealed(&self, table: &Table, segment: SegmentId) -> bool {
         table.state.queues.lock().take(self.standing(segment))
-    }
-
-    /// Takes units for a table, making room where there is none.
-    pub(crate) fn allocate(
-        &self,
-        table: &Table,
-        queue: Queue,
-        class: u8,
-        size: SegmentSize,
-    ) -> Result<SegmentId, WriteError> {
-        let tag = SegmentTag { table: table.id(), queue, ttl_class: class, schema: table.def().schema };
-        let memory = table.state.limits.memory_max.load(Ordering::Relaxed).min(self.arena.limit_bytes());
-        let units = size.units(memory);
-        let moving = EVICTING.get();
-        if !moving && wastes(table) {
-            self.reuse();
-        }
-        if !moving {
-            self.keep_to_memory(table, units)?;
-        }
-        for _ in 0..self.free_attempts() {
-            let spare = if moving { 0 } else { RESERVE_UNITS };
-            if self.arena.free_bytes() >= (u64::from(units) + spare) * arena::UNIT_BYTES as u64
-                && let Some(segment) = self.arena.allocate(units, &tag)
-            {
-                table.state.counters.units[place(queue)].fetch_add(u64::from(units), Ordering::Relaxed);
-                return Ok(segment);
-            }
-            if moving || !self.make_room(Some(table)) {
-                break;
-            }
-        }
-        Err(WriteError::Full)
-    }
-
-    /// One step of making room, waiting a little where other writers hold all that could be taken: they are done soon,
-    /// unless one of them is a commit as large as the memory. False: the caller is out of memory.
-    pub(crate) fn make_room(&self, own: Option<&Table>) -> bool {
-        // Without evictions there is nothing to wait for.
-        if !self.evicts() {
-            return self.free_some(own);
-        }
-        patiently(|| self.free_some(own))
-    }
-
-    /// Makes sparse segments free again: more than the one that the caller is about to take, so that waste shrinks.
-    fn reuse(&self) {
-        let Some(_cleaning) = self.cleaning.try_lock() else { return };
-        let now = self.now();
-        for _ in 0..REUSE_STEPS {
-            self.compact_one(None, now);
-        }
     }
 
     /// Gives a segment's units back. Nothing points into it and nobody writes to it.
@@ -189,7 +133,7 @@ impl Store {
             if self.arena.close(segment) {
                 self.give_up(&table.state, queue, segment);
             } else {
-                table.state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
+                self.enlist(&mut table.state.queues.lock(), segment, self.arena.last_stamp());
             }
         }
     }
@@ -299,55 +243,6 @@ impl Store {
         self.place(table, queue, &parts, head.is_multi(), now)
     }
 
-    /// Notes a sealed segment that is less than half alive, each time its live bytes have halved again.
-    pub(crate) fn note_sparse(&self, segment: SegmentId, before: usize, live: usize) {
-        let halved = before.checked_ilog2() != live.checked_ilog2();
-        if halved && live * 2 < self.arena.used(segment) && self.arena.is_sealed(segment) {
-            let mut sparse = self.sparse.lock();
-            if sparse.len() < SPARSE_MAX && sparse.back() != Some(&segment) {
-                sparse.push_back(segment);
-            }
-        }
-    }
-
-    /// Moves the live rows of one sparse segment together with others; `only`: of this table.
-    fn compact_one(&self, only: Option<&Table>, now: Tick) -> bool {
-        loop {
-            let Some(segment) = self.next_sparse(only) else { return false };
-            let tag = self.arena.tag(segment);
-            let catalog = self.catalog();
-            let Some(table) = catalog.tables().find(|table| table.id() == tag.table) else { continue };
-            let sparse = self.arena.live(segment) * 2 < self.arena.used(segment);
-            // A segment that left its queue meanwhile is somebody else's already.
-            if !sparse || !self.take_sealed(table, segment) {
-                continue;
-            }
-            if self.empty(
-                segment,
-                &Emptying {
-                    table,
-                    queue: tag.queue,
-                    purpose: Purpose::Compact,
-                    leaving: Leaving::Memory,
-                    now,
-                },
-            ) {
-                return true;
-            }
-        }
-    }
-
-    fn next_sparse(&self, only: Option<&Table>) -> Option<SegmentId> {
-        let mut sparse = self.sparse.lock();
-        match only {
-            None => sparse.pop_front(),
-            Some(table) => {
-                let at = sparse.iter().position(|&segment| self.arena.tag(segment).table == table.id())?;
-                sparse.remove(at)
-            }
-        }
-    }
-
     /// Recycles everything that a dropped table held.
     pub(crate) fn empty_dropped(&self, table: &Table) {
         let _cleaning = self.cleaning.lock();
@@ -400,15 +295,9 @@ fn patiently(attempt: impl Fn() -> bool) -> bool {
     })
 }
 
-/// Whether so much of a table's memory is dead that sparse segments are worth emptying although there is room.
-fn wastes(table: &Table) -> bool {
-    let counters = &table.state.counters;
-    counters.segment_bytes() > WASTE_FACTOR * counters.bytes.load(Ordering::Relaxed) + WASTE_BYTES
-}
-
 thread_local! {
     /// Whether this thread is moving a row: then it may use the reserve, and must not evict within evicting.
-    static EVICTING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static MOVING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Says that this thread moves a row until it is dropped, also by a panic.
@@ -418,13 +307,13 @@ struct Moving {
 
 impl Moving {
     fn begin() -> Self {
-        Self { outer: EVICTING.replace(true) }
+        Self { outer: MOVING.replace(true) }
     }
 }
 
 impl Drop for Moving {
     fn drop(&mut self) {
-        EVICTING.set(self.outer);
+        MOVING.set(self.outer);
     }
 }
 

@@ -10,7 +10,8 @@ use crate::clean::Pause;
 use crate::clock::{TICKS_PER_SECOND, Tick};
 use crate::evict::{Emptying, Purpose};
 use crate::leaving::Leaving;
-use crate::queue::{NO_DEADLINE_CLASS, Sealed, SegmentSize};
+use crate::queue::{NO_DEADLINE_CLASS, SegmentSize};
+use crate::sealed::Sealed;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -129,7 +130,7 @@ impl Store {
             // Nobody begins to write there any more; whoever still does has a stamp to come.
             let written = self.arena.writers(segment) == 0;
             let newest = if written { self.newest_in(segment) } else { None };
-            lists.push(self.standing(segment), newest.unwrap_or_else(|| self.arena.last_stamp()));
+            self.enlist(&mut lists, segment, newest.unwrap_or_else(|| self.arena.last_stamp()));
         }
     }
 

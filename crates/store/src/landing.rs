@@ -98,9 +98,8 @@ impl Drop for Landing {
         }
         store.arena.release(self.segment);
         store.dismiss_landing(self.held_bytes());
-        // Who would have emptied the segment meanwhile found it held, and does not come again by himself.
-        let live = store.arena.live(self.segment);
-        store.note_sparse(self.segment, usize::MAX, live);
+        // Who noted what is dead of the segment did not know whether this row would be.
+        store.note_dead(&self.table, self.segment);
         if self.table.is_gone() {
             store.empty_dropped(&self.table);
         }

@@ -44,6 +44,7 @@ mod row;
 mod rules;
 pub mod scalar;
 mod scan;
+mod sealed;
 mod shard;
 mod sharing;
 mod statement;

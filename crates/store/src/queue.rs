@@ -4,7 +4,6 @@
 //! and expired memory comes back whole. Each group has an open segment for small rows and one for large rows; a row
 //! larger than that gets a run of its own.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arena::{Queue, SegmentId};
@@ -12,13 +11,14 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::{TICKS_PER_SECOND, Tick};
 use crate::row::NEVER;
+use crate::sealed::SealedLists;
 
 /// Rows up to this size share one-unit segments: at most an eighth of a unit is lost at its end.
 const SMALL_ROW_BYTES: usize = arena::UNIT_BYTES / 8;
 /// Rows up to this size share runs of a block, unless they fill units of their own; larger ones get a run of their own.
 const LARGE_ROW_BYTES: usize = 256 << 10;
 /// A shared run has room for so many of the rows it is made for, where a block does: so its end loses an eighth at most.
-const ROWS_IN_A_RUN: usize = 8;
+const ROWS_IN_A_RUN: u32 = 8;
 /// The memory of a table has room for so many shared runs, if runs of [`ROWS_IN_A_RUN`] allow it: rows leave run by run,
 /// and the coarser the runs, the worse the choice of what leaves.
 const RUNS_IN_MEMORY: u64 = 128;
@@ -55,12 +55,20 @@ impl SegmentSize {
         let units = bytes.div_ceil(arena::UNIT_BYTES);
         let fits = (units * arena::UNIT_BYTES - bytes) * OWN_LOSS <= bytes;
         if bytes <= LARGE_ROW_BYTES && !fits {
-            let units = (bytes * ROWS_IN_A_RUN).div_ceil(arena::UNIT_BYTES).next_power_of_two();
+            let units = (bytes * ROWS_IN_A_RUN as usize).div_ceil(arena::UNIT_BYTES).next_power_of_two();
             return Self::Shared(
                 u32::try_from(units).map_or(arena::BLOCK_UNITS, |n| n.min(arena::BLOCK_UNITS)),
             );
         }
         Self::Own(u32::try_from(units).unwrap_or(u32::MAX))
+    }
+
+    /// The fewest units that a row of this size can do with.
+    pub(crate) fn least_units(self) -> u32 {
+        match self {
+            Self::Shared(units) => (units / ROWS_IN_A_RUN).max(1),
+            Self::Own(units) => units,
+        }
     }
 
     /// The units that are taken for it by a table that may have so many bytes.
@@ -91,124 +99,14 @@ pub(crate) fn ttl_class(expiry: Tick, now: Tick) -> u8 {
     CLASS_SECONDS.iter().map(|&bound| u8::from(seconds > bound)).sum()
 }
 
-/// A sealed segment and the newest stamp that can be in it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sealed {
-    pub(crate) segment: SegmentId,
-    pub(crate) newest: u64,
-}
-
-/// Where a sealed segment stands: its group, and its number in the order of allocations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
-    pub(crate) queue: Queue,
-    pub(crate) class: u8,
-    pub(crate) order: u64,
-    pub(crate) segment: SegmentId,
-}
-
-/// One group's segments.
-#[derive(Debug)]
-struct List {
-    /// Each with the newest stamp in it. The number of the segment is part of the key, for the orders in a damaged file
-    /// may repeat.
-    sealed: BTreeMap<(u64, SegmentId), u64>,
-    /// No segment's newest stamp is smaller.
-    least: u64,
-}
-
-impl Default for List {
-    fn default() -> Self {
-        Self { sealed: BTreeMap::new(), least: u64::MAX }
-    }
-}
-
-impl List {
-    /// Takes out the first segments for which the predicate holds, up to `limit`. The others are looked at only until
-    /// so many were found, for the oldest end first.
-    fn take_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<SegmentId> {
-        let (mut found, mut least) = (Vec::new(), u64::MAX);
-        for (&place, &newest) in &self.sealed {
-            if found.len() == limit {
-                // What was not looked at may be as old as it was.
-                least = self.least;
-                break;
-            }
-            if dead(&Sealed { segment: place.1, newest }) {
-                found.push(place);
-            } else {
-                least = least.min(newest);
-            }
-        }
-        self.least = least;
-        for place in &found {
-            self.sealed.remove(place);
-        }
-        found.into_iter().map(|(_, segment)| segment).collect()
-    }
-}
-
-/// The sealed segments of a table by queue and class, each list by the order of allocations: the oldest is the first,
-/// and one from the middle, where sparse segments are found, is taken without a search.
-#[derive(Debug, Default)]
-pub(crate) struct SealedLists {
-    lists: [[List; TTL_CLASSES]; QUEUES],
-}
-
-impl SealedLists {
-    pub(crate) fn push(&mut self, at: Standing, newest: u64) {
-        let list = self.list(at);
-        list.sealed.insert((at.order, at.segment), newest);
-        list.least = list.least.min(newest);
-    }
-
-    /// The oldest segment of a queue over all classes that can be had: writers who reserved in a segment hold it until
-    /// they are done.
-    pub(crate) fn oldest(&self, queue: Queue, held: impl Fn(SegmentId) -> bool) -> Option<(u64, SegmentId)> {
-        let first = |list: &List| list.sealed.keys().find(|&&(_, segment)| !held(segment)).copied();
-        self.lists[place(queue)].iter().filter_map(first).min()
-    }
-
-    /// Takes a segment out of its list. False: it is not there, so somebody else has it.
-    pub(crate) fn take(&mut self, at: Standing) -> bool {
-        self.list(at).sealed.remove(&(at.order, at.segment)).is_some()
-    }
-
-    fn list(&mut self, at: Standing) -> &mut List {
-        &mut self.lists[place(at.queue)][usize::from(at.class)]
-    }
-
-    /// Takes out up to `limit` segments for which the predicate holds. It holds for none without deadlines whose newest
-    /// stamp is `below` or greater, so that a table of which nothing ends is not looked through.
-    pub(crate) fn take_if(
-        &mut self,
-        limit: usize,
-        below: u64,
-        mut dead: impl FnMut(&Sealed) -> bool,
-    ) -> Vec<SegmentId> {
-        let mut taken = Vec::new();
-        for lists in &mut self.lists {
-            for (class, list) in lists.iter_mut().enumerate() {
-                if taken.len() == limit {
-                    return taken;
-                }
-                if class == usize::from(NO_DEADLINE_CLASS) && list.least >= below {
-                    continue;
-                }
-                taken.extend(list.take_if(limit - taken.len(), &mut dead));
-            }
-        }
-        taken
-    }
-}
-
 /// The open and sealed segments of one table.
 #[derive(Debug)]
 pub(crate) struct Queues {
     /// Segment + 1, or 0 for none. A writer that reserved space re-reads the word: while it is unchanged the segment
     /// is still this table's. Acquire and Release pair, so that the segment's tag is written before its number is seen.
     open: [[[AtomicU64; SIZES]; TTL_CLASSES]; QUEUES],
-    /// Guards the sealed lists and every change of `open`. Taken after no shard or index lock.
+    /// Guards the sealed lists and every change of `open`. The innermost lock: a death is noted under a shard's, and no
+    /// other is taken while this one is held.
     sealed: Mutex<SealedLists>,
 }
 
@@ -299,26 +197,5 @@ mod tests {
         assert_eq!(SegmentSize::of(100 << 10).units(8 << 20), 16, "eight rows before that");
         assert_eq!(SegmentSize::of(100).units(1 << 40), 1);
         assert_eq!(SegmentSize::of(300 << 10).units(8 << 20), 5);
-    }
-
-    #[test]
-    fn the_oldest_front_of_all_classes_wins() {
-        let mut lists = SealedLists::default();
-        let at = |class, id: u32| Standing {
-            queue: Queue::Small,
-            class,
-            order: u64::from(id),
-            segment: SegmentId(id),
-        };
-        for (class, id) in [(0, 9), (0, 10), (7, 11), (7, 4)] {
-            lists.push(at(class, id), 0);
-        }
-        let free = |_| false;
-        assert_eq!(lists.oldest(Queue::Small, free), Some((4, SegmentId(4))));
-        assert_eq!(lists.oldest(Queue::Small, |segment| segment.0 == 4), Some((9, SegmentId(9))));
-        assert!(lists.take(at(7, 4)) && !lists.take(at(7, 4)));
-        assert_eq!(lists.take_if(1, u64::MAX, |sealed| sealed.segment.0 > 9), vec![SegmentId(10)]);
-        assert_eq!(lists.oldest(Queue::Small, free), Some((9, SegmentId(9))));
-        assert!(lists.oldest(Queue::Main, free).is_none());
     }
 }

@@ -256,7 +256,7 @@ impl Store {
         let Some(table) = catalog.tables().find(|table| table.id() == tag.table) else {
             return self.purge_segment(segment);
         };
-        table.state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
+        self.enlist(&mut table.state.queues.lock(), segment, self.arena.last_stamp());
     }
 
     fn purge_segment(&self, segment: SegmentId) {

@@ -4,14 +4,13 @@
 //! shard, one ordered index, its reserved values. No thread holds two ordered indexes, and none two shards but who empties
 //! a table, who takes all of them in their order.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use arena::{Arena, ArenaError, Arenas, Hash, SegmentId};
+use arena::{Arena, ArenaError, Arenas, Hash};
 use parking_lot::{Mutex, RwLock};
 
 use crate::catalog::Catalog;
@@ -87,8 +86,6 @@ pub struct Store {
     pub(crate) kept: KeptAccount,
     /// Serialises making room.
     pub(crate) cleaning: Mutex<()>,
-    /// Sealed segments that were seen less than half alive.
-    pub(crate) sparse: Mutex<VecDeque<SegmentId>>,
     /// Tick and tables of a flush that lies in the future; at most one, as in memcached.
     pub(crate) pending_flush: Mutex<Option<Tick>>,
     pub(crate) row_bytes_max: usize,
@@ -157,7 +154,6 @@ impl Store {
             statements: Statements::new(),
             kept: KeptAccount::default(),
             cleaning: Mutex::new(()),
-            sparse: Mutex::default(),
             pending_flush: Mutex::default(),
             row_bytes_max: options.row_bytes_max,
             memory_bytes: AtomicU64::new(options.memory_bytes),

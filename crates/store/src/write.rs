@@ -505,7 +505,7 @@ impl Store {
             if matches!(unique, Unique::Check(_)) {
                 self.announce(table, entry.location, Cause::Invalidate);
             }
-            went = Some(self.account_out(entry.location, head.total_bytes));
+            went = Some(self.account_out(table, entry.location, head.total_bytes));
         }
         balance(table, came, went);
     }
@@ -577,7 +577,7 @@ impl Store {
             self.announce(table, entry.location, cause);
         }
         table.state.counters.count(leaving);
-        balance(table, None, Some(self.account_out(entry.location, bytes)));
+        balance(table, None, Some(self.account_out(table, entry.location, bytes)));
     }
 
     /// Copies a row that a lock of the caller's keeps in its place.
@@ -717,20 +717,20 @@ impl Store {
     }
 
     /// Counts them as dead. The caller holds the row's shard, and nothing leads to the row any more.
-    fn account_out(&self, location: Location, bytes: usize) -> Weight {
+    fn account_out(&self, table: &Table, location: Location, bytes: usize) -> Weight {
         let segment = self.arena.head_of(location);
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
         let queue = self.arena.tag(segment).queue;
         self.arena.note_gone(location);
         let live = self.arena.sub_live(segment, bytes);
-        self.note_sparse(segment, live + bytes, live);
+        self.note_death(table, segment, live + bytes, live);
         Weight { queue, bytes }
     }
 
     /// The accounts of a version that stands in another place from here on.
     pub(crate) fn account_moved(&self, table: &Table, from: Location, to: Location) {
         let came = self.account_in(to, self.row_bytes(to));
-        balance(table, Some(came), Some(self.account_out(from, self.row_bytes(from))));
+        balance(table, Some(came), Some(self.account_out(table, from, self.row_bytes(from))));
     }
 
     fn row_bytes(&self, location: Location) -> usize {

@@ -25,7 +25,7 @@ impl Store {
     pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let state = &work.table.state;
         if !self.arena.close(segment) {
-            state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
+            self.enlist(&mut state.queues.lock(), segment, self.arena.last_stamp());
             return false;
         }
         let mut scratch = Scratch::default();

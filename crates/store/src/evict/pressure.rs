@@ -4,12 +4,11 @@ use std::sync::atomic::Ordering;
 
 use arena::{Queue, SegmentId};
 
-use super::{Emptying, FREE_ATTEMPTS, Purpose, SMALL_PER_CENT, patiently};
+use super::{Emptying, Purpose, SMALL_PER_CENT, patiently};
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::leaving::Leaving;
 use crate::mutation::Mutation;
-use crate::recover::SHARES_PER_WRITE;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -35,12 +34,6 @@ impl Candidate<'_> {
 const AGE_SCALE: u64 = 10_000;
 
 impl Store {
-    /// Steps of making room before a write is refused as out of memory. After a start the segments of the rows that are
-    /// there cannot be freed before all of them are proved, and a writer does a share of that only.
-    pub(super) fn free_attempts(&self) -> usize {
-        if self.is_unsettled() { SHARES_PER_WRITE } else { FREE_ATTEMPTS }
-    }
-
     /// Frees the memory of one segment, for a write to `own` if it is for one. False: there is nothing to take at this
     /// moment.
     pub(crate) fn free_some(&self, own: Option<&Table>) -> bool {

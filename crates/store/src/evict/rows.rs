@@ -105,7 +105,7 @@ impl Store {
             return None;
         }
         if !self.arena.close(segment) {
-            table.state.queues.lock().push(self.standing(segment), self.arena.last_stamp());
+            self.enlist(&mut table.state.queues.lock(), segment, self.arena.last_stamp());
             return None;
         }
         Some(Cursor { segment, word: 0 })

@@ -1,0 +1,115 @@
+//! Compaction: the live rows of sparse segments move together, so that dead ones make room before live ones do.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arena::SegmentId;
+
+use super::{Emptying, Purpose};
+use crate::catalog::Catalog;
+use crate::clock::Tick;
+use crate::leaving::Leaving;
+use crate::sealed::parts_dead;
+use crate::store::Store;
+use crate::table::Table;
+
+/// Looks for the sparsest segment before the oldest leaves instead: what was noted of one may be out of date.
+const SPARSE_LOOKS: usize = 16;
+
+/// A table may hold so many times its live bytes before its sparse segments are emptied although there is room: dead
+/// memory that is used again is already mapped and often still cached. At three times, rows overwritten at random
+/// leave a twentieth of a segment to move.
+const WASTE_FACTOR: u64 = 3;
+/// And so much beyond it, so that small tables are left alone; more would not stay in the cache of a core.
+const WASTE_BYTES: u64 = 2 << 20;
+/// Segments emptied for each one taken by a table that wastes memory.
+const REUSE_STEPS: usize = 2;
+
+impl Store {
+    /// Makes sparse segments of a table free again: more than the one that the caller is about to take, so that waste
+    /// shrinks.
+    pub(super) fn reuse(&self, table: &Table) {
+        let Some(_cleaning) = self.cleaning.try_lock() else { return };
+        let now = self.now();
+        for _ in 0..REUSE_STEPS {
+            self.compact_one(Some(table), now);
+        }
+    }
+
+    /// Notes deaths in a segment of a table, where another part of it died.
+    pub(crate) fn note_death(&self, table: &Table, segment: SegmentId, before: usize, live: usize) {
+        let (used, units) = (self.arena.used(segment), self.arena.units(segment));
+        if parts_dead(used, live, units) != parts_dead(used, before, units) && self.arena.is_sealed(segment) {
+            self.note_dead(table, segment);
+        }
+    }
+
+    /// Notes how much of a segment is dead, if it is sealed.
+    pub(crate) fn note_dead(&self, table: &Table, segment: SegmentId) {
+        let mut lists = table.state.queues.lock();
+        lists.note(self.standing(segment), self.dead_parts(segment));
+    }
+
+    /// How many parts of a segment are dead.
+    pub(super) fn dead_parts(&self, segment: SegmentId) -> usize {
+        let used = self.arena.used(segment);
+        parts_dead(used, self.arena.live(segment), self.arena.units(segment))
+    }
+
+    /// Moves the live rows of the sparsest segment together with others; `only`: of this table.
+    pub(super) fn compact_one(&self, only: Option<&Table>, now: Tick) -> bool {
+        let catalog = self.catalog();
+        for _ in 0..SPARSE_LOOKS {
+            let found = match only {
+                Some(table) => self.sparsest(table).map(|(_, segment)| (table, segment)),
+                None => self.sparsest_of_all(&catalog),
+            };
+            let Some((table, segment)) = found else { return false };
+            if !self.has_room_for(segment) {
+                return false;
+            }
+            // A segment that left its queue meanwhile is somebody else's already.
+            if self.take_sealed(table, segment) {
+                let queue = self.arena.tag(segment).queue;
+                let work =
+                    Emptying { table, queue, purpose: Purpose::Compact, leaving: Leaving::Memory, now };
+                return self.empty(segment, &work);
+            }
+        }
+        false
+    }
+
+    /// Whether what is alive of a segment finds another place. If not, S3-FIFO chooses what goes.
+    fn has_room_for(&self, segment: SegmentId) -> bool {
+        self.arena.live(segment) as u64 <= self.arena.free_bytes()
+    }
+
+    /// The sparsest segment of a table, and how many of its parts are dead.
+    fn sparsest(&self, table: &Table) -> Option<(usize, SegmentId)> {
+        let mut lists = table.state.queues.lock();
+        for _ in 0..SPARSE_LOOKS {
+            let (noted, segment) = lists.sparsest(|segment| self.arena.writers(segment) > 0)?;
+            let dead = self.dead_parts(segment);
+            if dead >= noted {
+                return Some((dead, segment));
+            }
+            // Writers who had reserved there have published since.
+            lists.note(self.standing(segment), dead);
+        }
+        None
+    }
+
+    fn sparsest_of_all<'c>(&self, catalog: &'c Catalog) -> Option<(&'c Table, SegmentId)> {
+        let sparsest = |table: &'c Arc<Table>| {
+            self.sparsest(table).map(|(dead, segment)| (dead, table.as_ref(), segment))
+        };
+        let (_, table, segment) = catalog.tables().filter_map(sparsest).max_by_key(|&(dead, ..)| dead)?;
+        Some((table, segment))
+    }
+}
+
+/// Whether so much of a table's memory is dead that sparse segments are worth emptying although there is room.
+pub(super) fn wastes(table: &Table) -> bool {
+    let counters = &table.state.counters;
+    counters.segment_bytes() > WASTE_FACTOR * counters.bytes.load(Ordering::Relaxed) + WASTE_BYTES
+}

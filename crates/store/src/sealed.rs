@@ -1,0 +1,264 @@
+//! The sealed segments of one table: which is the oldest, and which holds the most that is dead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arena::{Queue, SegmentId};
+
+use crate::queue::{NO_DEADLINE_CLASS, QUEUES, TTL_CLASSES, place};
+
+/// Parts of a segment in which is told how much of it is dead.
+const PARTS: usize = 8;
+/// A sealed segment is sparse if so many of its parts are dead. To empty it moves three bytes at most for each that it
+/// frees; and memory of which a quarter is dead always has a sparse segment.
+const SPARSE_PARTS: usize = 2;
+
+/// How many parts of a segment of so many units are dead, rounded down. What nobody wrote to is not: moving the rest does
+/// not win it.
+#[inline]
+pub(crate) fn parts_dead(used: usize, live: usize, units: u32) -> usize {
+    let dead = used.saturating_sub(live) >> (arena::UNIT_BYTES / PARTS).ilog2() >> units.max(1).ilog2();
+    // A run whose units are no power of two is one row's: all of it is dead or nothing.
+    dead.min(PARTS)
+}
+
+/// A sealed segment and the newest stamp that can be in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sealed {
+    pub(crate) segment: SegmentId,
+    pub(crate) newest: u64,
+}
+
+/// Where a sealed segment stands: its group, and its number in the order of allocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) queue: Queue,
+    pub(crate) class: u8,
+    pub(crate) order: u64,
+    pub(crate) segment: SegmentId,
+}
+
+/// A segment by its age. Its number is part of the key, for the orders in a damaged file may repeat.
+type Age = (u64, SegmentId);
+
+impl Standing {
+    fn age(self) -> Age {
+        (self.order, self.segment)
+    }
+}
+
+/// What is known of a sealed segment.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The newest stamp in it.
+    newest: u64,
+    /// Parts of it that were dead when somebody looked last.
+    dead: usize,
+}
+
+/// One group's segments.
+#[derive(Debug)]
+struct List {
+    sealed: BTreeMap<Age, Known>,
+    /// No segment's newest stamp is smaller.
+    least: u64,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { sealed: BTreeMap::new(), least: u64::MAX }
+    }
+}
+
+impl List {
+    /// The first segments for which the predicate holds, up to `limit`. The others are looked at only until so many were
+    /// found, for the oldest end first.
+    fn find_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<Age> {
+        let (mut found, mut least) = (Vec::new(), u64::MAX);
+        for (&age, known) in &self.sealed {
+            if found.len() == limit {
+                // What was not looked at may be as old as it was.
+                least = self.least;
+                break;
+            }
+            if dead(&Sealed { segment: age.1, newest: known.newest }) {
+                found.push(age);
+            } else {
+                least = least.min(known.newest);
+            }
+        }
+        self.least = least;
+        found
+    }
+}
+
+/// The sealed segments of a table by queue and class, each list by the order of allocations: the oldest is the first,
+/// and one from the middle, where sparse segments are found, is taken without a search.
+#[derive(Debug, Default)]
+pub(crate) struct SealedLists {
+    lists: [[List; TTL_CLASSES]; QUEUES],
+    sparse: Sparse,
+}
+
+impl SealedLists {
+    /// Puts in a segment of which so many parts are dead.
+    pub(crate) fn push(&mut self, at: Standing, newest: u64, dead: usize) {
+        let list = self.list(at);
+        list.sealed.insert(at.age(), Known { newest, dead });
+        list.least = list.least.min(newest);
+        self.sparse.insert(at.age(), dead);
+    }
+
+    /// Notes how many parts of a segment are dead now. False: it does not stand there.
+    pub(crate) fn note(&mut self, at: Standing, dead: usize) -> bool {
+        let Some(known) = self.list(at).sealed.get_mut(&at.age()) else { return false };
+        let was = std::mem::replace(&mut known.dead, dead);
+        if was != dead {
+            self.sparse.remove(at.age(), was);
+            self.sparse.insert(at.age(), dead);
+        }
+        true
+    }
+
+    /// The oldest segment of a queue over all classes that can be had: writers who reserved in a segment hold it until
+    /// they are done.
+    pub(crate) fn oldest(&self, queue: Queue, held: impl Fn(SegmentId) -> bool) -> Option<(u64, SegmentId)> {
+        let first = |list: &List| list.sealed.keys().find(|&&(_, segment)| !held(segment)).copied();
+        self.lists[place(queue)].iter().filter_map(first).min()
+    }
+
+    /// The segment that can be had of which the most was dead when somebody looked, with those parts; none if no segment
+    /// is sparse.
+    pub(crate) fn sparsest(&self, held: impl Fn(SegmentId) -> bool) -> Option<(usize, SegmentId)> {
+        self.sparse.first(held)
+    }
+
+    /// Takes a segment out of its list. False: it is not there, so somebody else has it.
+    pub(crate) fn take(&mut self, at: Standing) -> bool {
+        let known = self.list(at).sealed.remove(&at.age());
+        if let Some(known) = known {
+            self.sparse.remove(at.age(), known.dead);
+        }
+        known.is_some()
+    }
+
+    fn list(&mut self, at: Standing) -> &mut List {
+        &mut self.lists[place(at.queue)][usize::from(at.class)]
+    }
+
+    /// Takes out up to `limit` segments for which the predicate holds. It holds for none without deadlines whose newest
+    /// stamp is `below` or greater, so that a table of which nothing ends is not looked through.
+    pub(crate) fn take_if(
+        &mut self,
+        limit: usize,
+        below: u64,
+        mut dead: impl FnMut(&Sealed) -> bool,
+    ) -> Vec<SegmentId> {
+        let mut taken = Vec::new();
+        for lists in &mut self.lists {
+            for (class, list) in lists.iter_mut().enumerate() {
+                if taken.len() == limit {
+                    return taken;
+                }
+                if class == usize::from(NO_DEADLINE_CLASS) && list.least >= below {
+                    continue;
+                }
+                for age in list.find_if(limit - taken.len(), &mut dead) {
+                    if let Some(known) = list.sealed.remove(&age) {
+                        self.sparse.remove(age, known.dead);
+                    }
+                    taken.push(age.1);
+                }
+            }
+        }
+        taken
+    }
+}
+
+/// The sparse segments of a table by how many of their parts are dead, the oldest first.
+#[derive(Debug, Default)]
+struct Sparse {
+    by_parts: [BTreeSet<Age>; PARTS - SPARSE_PARTS + 1],
+}
+
+impl Sparse {
+    fn insert(&mut self, age: Age, dead: usize) {
+        self.of(dead).map(|set| set.insert(age));
+    }
+
+    fn remove(&mut self, age: Age, dead: usize) {
+        self.of(dead).map(|set| set.remove(&age));
+    }
+
+    /// The set of those with so many dead parts; none if they are not sparse.
+    fn of(&mut self, dead: usize) -> Option<&mut BTreeSet<Age>> {
+        self.by_parts.get_mut(dead.checked_sub(SPARSE_PARTS)?)
+    }
+
+    fn first(&self, held: impl Fn(SegmentId) -> bool) -> Option<(usize, SegmentId)> {
+        let first = |set: &BTreeSet<Age>| set.iter().map(|age| age.1).find(|&segment| !held(segment));
+        let most_first = self.by_parts.iter().enumerate().rev();
+        most_first.into_iter().find_map(|(at, set)| Some((at + SPARSE_PARTS, first(set)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_front_of_all_classes_wins() {
+        let mut lists = SealedLists::default();
+        let at = |class, id: u32| Standing {
+            queue: Queue::Small,
+            class,
+            order: u64::from(id),
+            segment: SegmentId(id),
+        };
+        for (class, id) in [(0, 9), (0, 10), (7, 11), (7, 4)] {
+            lists.push(at(class, id), 0, 0);
+        }
+        let free = |_| false;
+        assert_eq!(lists.oldest(Queue::Small, free), Some((4, SegmentId(4))));
+        assert_eq!(lists.oldest(Queue::Small, |segment| segment.0 == 4), Some((9, SegmentId(9))));
+        assert!(lists.take(at(7, 4)) && !lists.take(at(7, 4)));
+        assert_eq!(lists.take_if(1, u64::MAX, |sealed| sealed.segment.0 > 9), vec![SegmentId(10)]);
+        assert_eq!(lists.oldest(Queue::Small, free), Some((9, SegmentId(9))));
+        assert!(lists.oldest(Queue::Main, free).is_none());
+    }
+
+    #[test]
+    fn the_sparsest_is_found_as_parts_of_it_die() {
+        let mut lists = SealedLists::default();
+        let at =
+            |id: u32| Standing { queue: Queue::Main, class: 1, order: u64::from(id), segment: SegmentId(id) };
+        let free = |_| false;
+        (1..=3).for_each(|id| lists.push(at(id), 0, SPARSE_PARTS - 1));
+        assert!(lists.sparsest(free).is_none());
+        assert!(lists.note(at(2), SPARSE_PARTS) && lists.note(at(3), SPARSE_PARTS));
+        assert_eq!(lists.sparsest(free), Some((SPARSE_PARTS, SegmentId(2))), "the oldest of equals");
+        assert_eq!(lists.sparsest(|segment| segment.0 == 2), Some((SPARSE_PARTS, SegmentId(3))));
+        assert!(lists.note(at(3), PARTS));
+        assert_eq!(lists.sparsest(free), Some((PARTS, SegmentId(3))));
+        assert!(lists.note(at(3), 0), "somebody wrote who had reserved there");
+        assert!(lists.take(at(2)) && !lists.note(at(2), PARTS));
+        assert!(lists.sparsest(free).is_none());
+        assert!(lists.note(at(1), 5));
+        assert_eq!(lists.take_if(9, u64::MAX, |sealed| sealed.segment.0 == 1), vec![SegmentId(1)]);
+        assert!(lists.sparsest(free).is_none());
+    }
+
+    #[test]
+    fn parts_are_those_of_the_whole_run() {
+        let unit = arena::UNIT_BYTES;
+        assert_eq!(
+            [0, unit / 8 - 1, unit / 8, unit].map(|dead| parts_dead(unit, unit - dead, 1)),
+            [0, 0, 1, 8]
+        );
+        assert_eq!(
+            [unit, 2 * unit, 16 * unit].map(|dead| parts_dead(16 * unit, 16 * unit - dead, 16)),
+            [0, 1, 8]
+        );
+        assert_eq!([0, 5 * unit].map(|live| parts_dead(5 * unit, live, 5)), [PARTS, 0]);
+        assert_eq!(parts_dead(unit / 2, unit / 2, 1), 0, "half of it was never used");
+    }
+}

@@ -1,0 +1,130 @@
+//! Rows that are overwritten at random stay while the memory has room for all of them: dead versions make room first.
+//!
+//! Lost once: segments more than half alive were evicted where they could have been compacted, and of large rows those
+//! that found no run of units to move to.
+
+use std::collections::HashMap;
+
+use store::{BUILT_IN, Expiry, Table};
+
+use crate::common::{Bench, get, seed, set};
+
+/// Overwrites between two looks of the cleaner.
+const WRITES_A_TICK: usize = 2_000;
+
+/// How the lengths of values are drawn.
+#[derive(Clone, Copy, Debug)]
+enum Lengths {
+    Fixed(usize),
+    /// Geometrically distributed around a mean: many short ones, few long ones.
+    Geometric(f64),
+}
+
+impl Lengths {
+    fn draw(self, random: &mut fastrand::Rng) -> usize {
+        match self {
+            Self::Fixed(bytes) => bytes,
+            Self::Geometric(mean) => whole(-(1.0 - random.f64()).ln() * mean),
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes of a test, rounded down")]
+fn whole(bytes: f64) -> usize {
+    bytes as usize
+}
+
+/// A cache and the length of each value that was put there.
+struct Filled {
+    bench: Bench,
+    lengths: HashMap<String, usize>,
+    random: fastrand::Rng,
+    writes: usize,
+}
+
+impl Filled {
+    fn new(mib: u64) -> Self {
+        let random = fastrand::Rng::with_seed(seed());
+        Self { bench: Bench::new(mib), lengths: HashMap::new(), random, writes: 0 }
+    }
+
+    fn put(&mut self, table: &Table, key: String, bytes: usize) {
+        set(&self.bench.store, table, key.as_bytes(), &vec![b'v'; bytes], Expiry::Table);
+        self.lengths.insert(key, bytes);
+        self.writes += 1;
+        if self.writes.is_multiple_of(WRITES_A_TICK) {
+            self.bench.store.tick();
+        }
+    }
+
+    /// Puts keys of one kind until rows take this share of the limit; how many.
+    fn fill(&mut self, table: &Table, kind: &str, lengths: Lengths, share: f64) -> usize {
+        let most = whole(self.bench.store.memory_bytes() as f64 * share) as u64;
+        let mut keys = 0;
+        while self.bench.store.usage().row_bytes < most {
+            let bytes = lengths.draw(&mut self.random);
+            self.put(table, format!("{kind}-{keys}"), bytes);
+            keys += 1;
+        }
+        keys
+    }
+
+    /// Overwrites keys of one kind, each as often on average; `hot`: most of it in a fifth of them.
+    fn overwrite(
+        &mut self,
+        table: &Table,
+        kind: &str,
+        keys: usize,
+        lengths: Lengths,
+        rounds: usize,
+        hot: bool,
+    ) {
+        for _ in 0..keys * rounds {
+            let among = if hot && self.random.u8(..5) > 0 { keys.div_ceil(5) } else { keys };
+            let (key, bytes) = (self.random.usize(..among), lengths.draw(&mut self.random));
+            self.put(table, format!("{kind}-{key}"), bytes);
+        }
+    }
+
+    fn check(&self, table: &Table, what: &str) {
+        let usage = self.bench.store.usage();
+        let lost = self.lengths.iter().filter(|(key, bytes)| {
+            get(&self.bench.store, table, key.as_bytes()).is_none_or(|value| value.len() != **bytes)
+        });
+        assert_eq!((lost.count(), usage.evicted), (0, 0), "{what}: {usage:?}");
+    }
+}
+
+#[test]
+fn overwritten_rows_stay_while_the_memory_has_room() {
+    for (mib, share, lengths) in [
+        (32, 0.65, Lengths::Fixed(100)),
+        (32, 0.7, Lengths::Fixed(1_000)),
+        (32, 0.65, Lengths::Fixed(6_000)),
+        (32, 0.65, Lengths::Geometric(2_000.0)),
+        (32, 0.6, Lengths::Geometric(16_384.0)),
+        (32, 0.6, Lengths::Fixed(100_000)),
+    ] {
+        for hot in [false, true] {
+            let mut filled = Filled::new(mib);
+            let catalog = filled.bench.store.catalog();
+            let table = catalog.table(BUILT_IN).unwrap();
+            let keys = filled.fill(table, "key", lengths, share);
+            filled.overwrite(table, "key", keys, lengths, 4, hot);
+            filled.check(table, &format!("{lengths:?}, share {share}, hot {hot}"));
+        }
+    }
+}
+
+#[test]
+fn rows_of_many_sizes_written_one_kind_after_the_other_stay() {
+    let mut filled = Filled::new(128);
+    let catalog = filled.bench.store.catalog();
+    let table = catalog.table(BUILT_IN).unwrap();
+    for (stage, mean) in [64.0, 256.0, 1_024.0, 4_096.0, 16_384.0].into_iter().enumerate() {
+        let (kind, lengths) = (format!("{mean}"), Lengths::Geometric(mean));
+        let keys = filled.fill(table, &kind, lengths, 0.13 * (stage + 1) as f64);
+        filled.overwrite(table, &kind, keys, lengths, 5, false);
+        filled.check(table, &format!("mean {mean}"));
+    }
+}
