@@ -22,17 +22,24 @@ const SPARSE_LOOKS: usize = 16;
 const WASTE_FACTOR: u64 = 3;
 /// And so much beyond it, so that small tables are left alone; more would not stay in the cache of a core.
 const WASTE_BYTES: u64 = 2 << 20;
-/// Segments emptied for each one taken by a table that wastes memory.
-const REUSE_STEPS: usize = 2;
+/// For each unit taken by a table that wastes memory so many become free.
+const REUSE_FACTOR: u64 = 2;
+/// But no more segments are emptied for one taken: as many single units as the largest shared run needs, some of which
+/// the rows that move take again; a millisecond where rows are small.
+const REUSE_STEPS_MAX: usize = 3 * arena::BLOCK_UNITS as usize;
 
 impl Store {
-    /// Makes sparse segments of a table free again: more than the one that the caller is about to take, so that waste
-    /// shrinks.
-    pub(super) fn reuse(&self, table: &Table) {
+    /// Makes sparse segments of a table free again: more than the units that the caller is about to take, so that waste
+    /// shrinks also where a long run is taken and single units are sparse.
+    pub(super) fn reuse(&self, table: &Table, units: u32) {
         let Some(_cleaning) = self.cleaning.try_lock() else { return };
         let now = self.now();
-        for _ in 0..REUSE_STEPS {
-            self.compact_one(Some(table), now);
+        let bytes = || table.state.counters.segment_bytes();
+        let wanted = bytes().saturating_sub(REUSE_FACTOR * u64::from(units) * arena::UNIT_BYTES as u64);
+        for _ in 0..REUSE_STEPS_MAX {
+            if bytes() <= wanted || !self.compact_one(Some(table), now) {
+                break;
+            }
         }
     }
 

@@ -37,7 +37,7 @@ impl Store {
             return self.take_run(table, size, units, 0, tag).ok_or(WriteError::Full);
         }
         if wastes(table) {
-            self.reuse(table);
+            self.reuse(table, units);
         }
         self.keep_to_memory(table, units)?;
         for _ in 0..self.free_attempts() {

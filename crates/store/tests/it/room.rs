@@ -128,3 +128,26 @@ fn rows_of_many_sizes_written_one_kind_after_the_other_stay() {
         filled.check(table, &format!("mean {mean}"));
     }
 }
+
+/// Lost once: where long runs were taken while single units were sparse, two of these were freed for sixteen taken, and the
+/// table grew on and on into fresh memory.
+#[test]
+fn dead_memory_of_one_size_makes_room_for_another() {
+    let mut filled = Filled::new(256);
+    let catalog = filled.bench.store.catalog();
+    let table = catalog.table(BUILT_IN).unwrap();
+    let kinds = [("small", Lengths::Fixed(6_000)), ("large", Lengths::Fixed(100_000))];
+    let mut keys = Vec::new();
+    for (at, (kind, lengths)) in kinds.into_iter().enumerate() {
+        keys.push(filled.fill(table, kind, lengths, 0.06 * (at + 1) as f64));
+    }
+    for stage in 0..6 {
+        let (kind, lengths) = kinds[stage % 2];
+        filled.overwrite(table, kind, keys[stage % 2], lengths, 8, false);
+        let usage = filled.bench.store.usage();
+        // Three times the live rows, and what the next rows and those that move are about to fill.
+        let most = 3 * usage.row_bytes + (8 << 20);
+        assert!(usage.segment_bytes <= most, "stage {stage}: {usage:?}");
+        filled.check(table, kind);
+    }
+}
