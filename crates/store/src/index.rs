@@ -17,8 +17,9 @@ use crate::recover::Readiness;
 use crate::row::RowBuf;
 use crate::value::{Value, ValueRef};
 
-/// Bits of a key's hash that an entry bears above its row's location.
-const TAG_BITS: u32 = 64 - arena::LOCATION_BITS;
+/// Bits of a key's hash that an entry bears above its row's location: a leaf keeps them beside 32 bits of the location, as the
+/// others are mostly the same for a whole table.
+const TAG_BITS: u32 = 16;
 /// Those of them that say the index shard.
 const SHARD_BITS: u32 = arena::SHARDS.trailing_zeros();
 
@@ -29,7 +30,7 @@ const SHARD_BITS: u32 = arena::SHARDS.trailing_zeros();
 pub(crate) fn entry_of(hash: Hash, location: Location) -> u64 {
     let shard = (arena::Arena::shard_of(hash) as u64) << (TAG_BITS - SHARD_BITS);
     let rest = hash.0 >> (64 - TAG_BITS + SHARD_BITS);
-    (!(shard | rest) << arena::LOCATION_BITS) | location.bits()
+    (!(shard | rest) << (64 - TAG_BITS)) | location.bits()
 }
 
 /// An ordered index. Its entries name rows by their place in the arena; a row stays readable while an entry names it,

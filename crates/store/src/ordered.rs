@@ -1,11 +1,11 @@
 //! The ordered secondary index: a B+tree from sort keys to row locations.
 //!
-//! An entry is sixteen bytes: eight bytes of the row's sort key, and the row's location. The rest of a longer
-//! key is not kept, for the row has it: where two entries tie in their eight bytes and those were not all, the
-//! tree asks for the full key through [`SortKeys`]. That is seldom, because each node takes its eight bytes
-//! from behind what all its keys share. Rows with equal keys are ordered by location, so every entry has one
-//! place. What is a location here may bear more than that above it: the store puts bits of the row's key there, so that
-//! a row that is written anew keeps its place among its equals, and only the word of its entry changes.
+//! An entry is some bytes of the row's sort key, and the row's location. Where keys are short, as numbers are, a leaf keeps
+//! all of them in a byte or two beside what they share; of long ones it keeps eight bytes from behind what its keys share,
+//! for the row has the rest, and asks for the full key through [`SortKeys`] where entries tie in these: that is seldom.
+//! Rows with equal keys are ordered by location, so every entry has one
+//! place. What is a location here may bear more than that in its highest sixteen bits: the store puts bits of the row's key
+//! there, so that a row that is written anew keeps its place among its equals, and only the word of its entry changes.
 //!
 //! The tree knows nothing of columns beyond this: keys are what [`crate::codec::sort_key`] makes, and no key
 //! of one index is the beginning of another. Bounds of a range are a key, the encoding of a key's first
@@ -22,17 +22,19 @@
 use std::fmt;
 use std::ops::Bound;
 
-use crate::codec::{column_ends, prefix_end, prefix8};
+use crate::codec::{column_ends, prefix_end};
 
 mod block;
 mod inner;
+mod leaf;
 mod node;
+mod run;
 mod target;
 #[cfg(test)]
 mod tests;
 
 use node::{Node, Replaced, Tally};
-use target::{Place, RowReader, Target};
+use target::{Place, Target};
 
 /// Reads the sort key of a row that is in the index.
 pub trait SortKeys {
@@ -117,19 +119,6 @@ impl OrderedIndex {
         Self { root: None, len: 0, arrivals: 0, recent: Vec::new(), tally: Tally::default() }
     }
 
-    /// An index of these entries, (first eight bytes of the key, location), in any order.
-    ///
-    /// Far cheaper than inserting one by one: keys are read only where eight bytes did not decide.
-    pub fn build<K: SortKeys + ?Sized>(mut entries: Vec<(u64, u64)>, keys: &K) -> Self {
-        entries.sort_unstable();
-        for group in entries.chunk_by_mut(|a, b| a.0 == b.0) {
-            sort_ties(group, keys);
-        }
-        let mut tally = Tally::default();
-        let root = Node::from_sorted(&entries, &mut RowReader::new(keys), &mut tally);
-        Self { root, len: entries.len(), tally, ..Self::new() }
-    }
-
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.len
@@ -186,16 +175,22 @@ impl OrderedIndex {
     pub fn insert<K: SortKeys + ?Sized>(&mut self, key: &[u8], location: u64, keys: &K) -> bool {
         self.arrived(location);
         let mut target = Target::new(key, Place::ThroughEntry(location), keys);
-        let Some(root) = &mut self.root else {
-            self.root = Some(Node::single(&mut target, location, &mut self.tally));
-            self.len = 1;
-            return true;
+        let inserted = loop {
+            let Some(root) = &mut self.root else {
+                self.root = Some(Node::single(key, location, &mut self.tally));
+                self.len = 1;
+                return true;
+            };
+            if let Some(inserted) = root.insert(location, &mut target, true, &mut self.tally) {
+                break inserted;
+            }
+            // A leaf makes room among its neighbours, and these have a parent.
+            self.root = self.root.take().map(|leaf| Node::above([leaf], target.rows(), &mut self.tally));
         };
-        let inserted = root.insert(location, &mut target, true, &mut self.tally);
         if let Some(right) = inserted.split
             && let Some(left) = self.root.take()
         {
-            self.root = Some(Node::above(left, right, target.rows(), &mut self.tally));
+            self.root = Some(Node::above([left, right], target.rows(), &mut self.tally));
         }
         self.len += usize::from(inserted.added);
         inserted.added
@@ -337,17 +332,5 @@ impl OrderedIndex {
     /// The location of the entry with so many before it.
     pub fn location_at(&self, rank: usize) -> Option<u64> {
         self.root.as_ref()?.location_at(rank)
-    }
-}
-
-/// Sorts entries with equal first bytes. Equal first bytes of one exact key make all of them equal keys.
-fn sort_ties<K: SortKeys + ?Sized>(group: &mut [(u64, u64)], keys: &K) {
-    let full = |location| {
-        let mut key = Vec::new();
-        keys.sort_key(location, &mut key);
-        key
-    };
-    if group.len() > 1 && !prefix8(&full(group[0].1)).exact {
-        group.sort_by_cached_key(|&(_, location)| (full(location), location));
     }
 }

@@ -1,21 +1,20 @@
-//! Blocks: the sorted entries of one node.
+//! Blocks: the sorted entries of an inner node, which are the first ones of its children.
 //!
-//! An entry is eight bytes of sort key, its *head*, and a location; heads and locations stand apart, so that a
-//! search reads heads only. Keys of one node often begin alike (`https://...`, one page's number before many
-//! users'), and then their first eight bytes would tell nothing apart. So a block skips bytes that all its keys
-//! share, keeps these once, and takes its heads from behind them. Where heads tie and are not the whole rest of
+//! They are few beside those of the leaves, and not packed as these are, so that one entry can take the place of another
+//! whatever its key is. An entry is eight bytes of sort key, its *head*, and a location. A block skips bytes that all its
+//! keys share, keeps these once, and takes its heads from behind them. Where heads tie and are not the whole rest of
 //! their keys, the rows are asked.
 
+use std::ops::Range;
+
 use super::SortKeys;
-use super::target::{RowReader, Target};
+use super::leaf::SHARED_MAX;
+use super::run::skip_for;
+use super::target::{RowReader, Sorted, Target, below, common_len};
 use crate::codec::prefix8;
 
-/// Entries of a block. A search reads at most a kilobyte of heads, an insertion moves one on average.
+/// Entries of a block. A search reads at most a kilobyte of heads.
 pub(super) const BLOCK_ENTRIES: usize = 128;
-/// Most shared bytes that a block skips: enough for a scheme, a host and a path, and a thirtieth of a block.
-const SHARED_MAX: usize = 64;
-/// Blocks skip multiples of this, so that neighbours mostly skip the same and can exchange heads as they are.
-const SKIP_STEP: usize = 4;
 
 pub(super) struct Block {
     len: usize,
@@ -38,12 +37,9 @@ impl Block {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.len == BLOCK_ENTRIES
     }
 
     pub(super) fn locations(&self) -> &[u64] {
@@ -66,16 +62,8 @@ impl Block {
             // The key differs from the shared bytes, or ends within them and so lies before all that go on.
             return if key > self.shared() { self.len } else { 0 };
         };
-        target.position(prefix8(rest), &self.heads[..self.len], self.locations())
-    }
-
-    /// Where the entry that the target names is, or else belongs.
-    pub(super) fn find<K: SortKeys + ?Sized>(&self, target: &mut Target<'_, K>) -> Result<usize, usize> {
-        let after = self.position(target);
-        match after.checked_sub(1) {
-            Some(at) if target.names(self.locations[at]) => Ok(at),
-            _ => Err(after),
-        }
+        let head = prefix8(rest);
+        target.position(head.bytes, head.exact, self)
     }
 
     /// Inserts a key where there is room.
@@ -99,116 +87,33 @@ impl Block {
         }
     }
 
-    /// As [`Block::insert`], of the key that a row has.
-    pub(super) fn insert_row<K: SortKeys + ?Sized>(
-        &mut self,
-        at: usize,
-        location: u64,
-        rows: &mut RowReader<'_, K>,
-    ) {
-        let key = rows.take(location);
-        self.insert(at, &key, location, rows);
-        rows.give_back(key);
-    }
-
-    /// Appends an entry whose whole key begins with these eight bytes, before any are skipped.
-    pub(super) fn push_whole(&mut self, head: u64, location: u64) {
-        self.heads[self.len] = head;
-        self.locations[self.len] = location;
-        self.len += 1;
-    }
-
     pub(super) fn remove(&mut self, at: usize) {
         self.heads.copy_within(at + 1..self.len, at);
         self.locations.copy_within(at + 1..self.len, at);
         self.len -= 1;
     }
 
-    /// Names another row with another key in the same place.
-    pub(super) fn set_row<K: SortKeys + ?Sized>(
-        &mut self,
-        at: usize,
-        location: u64,
-        rows: &mut RowReader<'_, K>,
-    ) {
-        self.remove(at);
-        self.insert_row(at, location, rows);
-    }
-
-    /// Gives the entry at `at`, which the target names, another location. False, and nothing changed, where it
-    /// may belong into another block then.
-    pub(super) fn move_entry<K: SortKeys + ?Sized>(
-        &mut self,
-        at: usize,
-        new: u64,
-        target: &mut Target<'_, K>,
-    ) -> bool {
-        let (head, old) = (self.heads[at], self.locations[at]);
-        // A neighbour stays on its side if its key is another, or if its location lies so to the new one as to the old.
-        let stays = |other: Option<usize>| {
-            other.is_some_and(|other| {
-                let location = self.locations[other];
-                self.heads[other] != head || (location < old) == (location < new)
-            })
-        };
-        if stays(at.checked_sub(1)) && stays(Some(at + 1).filter(|&after| after < self.len)) {
-            self.locations[at] = new;
-            return true;
-        }
-        self.remove(at);
-        let to = target.at_entry(new, |target| self.position(target));
-        let inside = 0 < to && to < self.len;
-        let (at, location) = if inside { (to, new) } else { (at, old) };
-        self.heads.copy_within(at..self.len, at + 1);
-        self.locations.copy_within(at..self.len, at + 1);
-        self.heads[at] = head;
-        self.locations[at] = location;
-        self.len += 1;
-        inside
-    }
-
     /// Takes the entries from `at` on away into a new block.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let mut right = Self { skip: self.skip, shared: self.shared, ..Self::new() };
-        self.move_tail(self.len - at, &mut right);
+        right.len = self.len - at;
+        right.heads[..right.len].copy_from_slice(&self.heads[at..self.len]);
+        right.locations[..right.len].copy_from_slice(&self.locations[at..self.len]);
+        self.len = at;
         right
-    }
-
-    /// Whether two blocks skip the same bytes, so that entries can change over as they are.
-    pub(super) fn shares_with(&self, other: &Self) -> bool {
-        self.shared() == other.shared()
-    }
-
-    /// Moves the last `count` entries to the front of the block on the right, which skips the same.
-    pub(super) fn move_tail(&mut self, count: usize, right: &mut Self) {
-        let from = self.len - count;
-        right.heads.copy_within(..right.len, count);
-        right.locations.copy_within(..right.len, count);
-        right.heads[..count].copy_from_slice(&self.heads[from..self.len]);
-        right.locations[..count].copy_from_slice(&self.locations[from..self.len]);
-        right.len += count;
-        self.len = from;
-    }
-
-    /// Moves the first `count` entries of the block on the right, which skips the same, to the end of this one.
-    pub(super) fn take_front(&mut self, count: usize, right: &mut Self) {
-        let to = self.len + count;
-        self.heads[self.len..to].copy_from_slice(&right.heads[..count]);
-        self.locations[self.len..to].copy_from_slice(&right.locations[..count]);
-        right.heads.copy_within(count..right.len, 0);
-        right.locations.copy_within(count..right.len, 0);
-        right.len -= count;
-        self.len = to;
     }
 
     /// Takes over all entries of the block on the right, whatever the two skip.
     pub(super) fn append<K: SortKeys + ?Sized>(&mut self, right: &mut Self, rows: &mut RowReader<'_, K>) {
-        if !self.shares_with(right) {
+        if self.shared() != right.shared() {
             let both = skip_for(common_len(self.shared(), right.shared()));
             self.rebase(both, rows);
             right.rebase(both, rows);
         }
-        self.take_front(right.len, right);
+        let all = self.len + right.len;
+        self.heads[self.len..all].copy_from_slice(&right.heads[..right.len]);
+        self.locations[self.len..all].copy_from_slice(&right.locations[..right.len]);
+        self.len = all;
     }
 
     /// Skips more where the heads have become too much alike: their upper halves are all the same. It reads
@@ -239,14 +144,19 @@ impl Block {
         }
     }
 
-    /// Takes all heads anew behind `skip` bytes, which `shared` holds already.
+    /// Takes all heads anew behind `skip` bytes, which `shared` holds already. Rows are read where it skips more.
     fn rebase<K: SortKeys + ?Sized>(&mut self, skip: usize, rows: &mut RowReader<'_, K>) {
-        if skip == self.skip {
-            return;
+        if skip < self.skip {
+            let kept = &self.shared[skip..self.skip];
+            let (lead, bits) = (prefix8(kept).bytes, 8 * u32::try_from(kept.len()).unwrap_or(u32::MAX));
+            for head in &mut self.heads[..self.len] {
+                *head = lead | head.checked_shr(bits).unwrap_or(0);
+            }
         }
+        let more = skip > self.skip;
         self.skip = skip;
         self.shared[skip..].fill(0);
-        for at in 0..self.len {
+        for at in (0..self.len).filter(|_| more) {
             let key = rows.take(self.locations[at]);
             self.heads[at] = self.head(&key);
             rows.give_back(key);
@@ -259,14 +169,23 @@ impl Block {
     }
 }
 
-/// How many bytes two keys share.
-fn common_len(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
+impl Sorted for Block {
+    fn below(&self, head: u64) -> usize {
+        below(&self.heads[..self.len], head, |head| head)
+    }
 
-/// How many bytes to skip where so many are shared.
-fn skip_for(shared: usize) -> usize {
-    shared.min(SHARED_MAX) / SKIP_STEP * SKIP_STEP
+    fn through(&self, head: u64, below: usize) -> usize {
+        let ties = self.heads[below..self.len].iter().take_while(|&&own| own == head);
+        below + ties.count()
+    }
+
+    fn location(&self, at: usize) -> u64 {
+        self.locations[at]
+    }
+
+    fn below_location(&self, ties: Range<usize>, location: u64) -> usize {
+        ties.start + self.locations[ties].partition_point(|&own| own < location)
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,23 @@
 //! Inner nodes: children, the first entry below each, and how many entries lie below each.
 
+use std::ops::Range;
+
 use super::SortKeys;
 use super::block::{BLOCK_ENTRIES, Block};
+use super::leaf::Leaf;
 use super::node::{FILL, Inserted, Node, Replaced, Tally};
-use super::target::{RowReader, Target};
+use super::run::{FREE_PART, KEPT_BYTES, New, Run, tighten};
+use super::target::{RowReader, Target, common_len};
 
-/// A leaf gives entries to a neighbour instead of splitting where that has so much room; it keeps leaves
-/// about five sixths full.
-const ROOM_TO_SHARE: usize = BLOCK_ENTRIES / 4;
-/// A node with less than this is joined with a neighbour...
-const SPARSE: usize = BLOCK_ENTRIES / 4;
+/// Most leaves over which the entries of a full one are spread. Where all of them are full one more takes a part of each,
+/// so leaves of random insertions are nine tenths full in the mean, and four fifths at least.
+const WINDOW: usize = 4;
+/// Most leaves that come to these with one entry: it may make all of them as wide as can be.
+const NEW_LEAVES_MAX: usize = 2 * WINDOW;
+/// An inner node with less than this is joined with a neighbour, and a leaf that is filled to less than one part of so
+/// many...
+const SPARSE: usize = BLOCK_ENTRIES / SPARSE_PART;
+const SPARSE_PART: usize = 4;
 /// ...where the two fill no more than this of one, so that it does not split again soon.
 const JOINED_MAX: usize = BLOCK_ENTRIES / 4 * 3;
 
@@ -83,7 +91,9 @@ impl Inner {
     }
 
     fn insert_child<K: SortKeys + ?Sized>(&mut self, at: usize, node: Node, rows: &mut RowReader<'_, K>) {
-        self.firsts.insert_row(at, node.first(), rows);
+        let key = node.first_key(rows);
+        self.firsts.insert(at, &key, node.first(), rows);
+        rows.give_back(key);
         self.counts.insert(at, node.count());
         self.children.insert(at, node);
     }
@@ -98,7 +108,10 @@ impl Inner {
     fn refresh_first<K: SortKeys + ?Sized>(&mut self, at: usize, rows: &mut RowReader<'_, K>) {
         let first = self.children[at].first();
         if self.firsts.locations()[at] != first {
-            self.firsts.set_row(at, first, rows);
+            let key = self.children[at].first_key(rows);
+            self.firsts.remove(at);
+            self.firsts.insert(at, &key, first, rows);
+            rows.give_back(key);
         }
     }
 
@@ -120,19 +133,163 @@ impl Inner {
         edge: bool,
         tally: &mut Tally,
     ) -> Inserted {
-        let mut at = self.child_of(target);
-        if self.share(at, target.rows()) {
-            at = self.child_of(target);
-        }
-        let edge = edge && at + 1 == self.children.len();
-        let below = self.children[at].insert(location, target, edge, tally);
+        let at = self.child_of(target);
+        let last = edge && at + 1 == self.children.len();
+        let below = match &mut self.children[at] {
+            Node::Leaf(leaf) => match leaf.insert(location, target) {
+                Ok(added) => Inserted { added, split: None },
+                Err(place) => return self.insert_making_room(at, place, location, target, edge, tally),
+            },
+            Node::Inner(inner) => inner.insert(location, target, last, tally),
+        };
         self.refresh_first(at, target.rows());
         let Some(right) = below.split else {
             self.counts[at] += usize::from(below.added);
             return below;
         };
         self.counts[at] = self.children[at].count();
-        Inserted { added: true, split: self.add_child(at + 1, right, edge, target.rows(), tally) }
+        Inserted { added: true, split: self.add_child(at + 1, right, last, target.rows(), tally) }
+    }
+
+    /// Adds an entry that belongs into the leaf `at` at a place, where it has no room.
+    fn insert_making_room<K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        place: usize,
+        location: u64,
+        target: &mut Target<'_, K>,
+        edge: bool,
+        tally: &mut Tally,
+    ) -> Inserted {
+        let new = New { at: place, key: target.key(), location };
+        let rows = target.rows();
+        if self.children.len() + NEW_LEAVES_MAX <= BLOCK_ENTRIES {
+            self.make_room(at, new, edge, rows, tally);
+            return Inserted { added: true, split: None };
+        }
+        let middle = if edge { FILL } else { self.children.len() / 2 };
+        let mut right = self.split_off(middle, rows);
+        tally.inners += 1;
+        match at.checked_sub(middle) {
+            Some(at) => right.make_room(at, new, edge, rows, tally),
+            None => self.make_room(at, new, false, rows, tally),
+        }
+        Inserted { added: true, split: Some(Self::node(right)) }
+    }
+
+    fn node(self) -> Node {
+        Node::Inner(Box::new(self))
+    }
+
+    /// Spreads the entries of a leaf and a new one over it, its neighbours and, where these are full too, a new leaf.
+    fn make_room<K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        new: New<'_>,
+        edge: bool,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) {
+        // Where new entries come last, the leaves before them are full and stay as they are.
+        let last = edge && at + 1 == self.children.len();
+        if last && self.grows(at, &new) {
+            return self.append_leaf(at, new, rows, tally);
+        }
+        let window = if last { at..at + 1 } else { self.window(at, new.key) };
+        let run = Run::gather(self.leaves(window.clone()), Some((at - window.start, new)));
+        let full = edge && window.end == self.children.len();
+        let parts = if full { run.deal_full() } else { run.deal(window.len()) };
+        let divided = parts.len() > window.len();
+        // Entries may take less in the forms that they have now.
+        for child in (window.start + parts.len()..window.end).rev() {
+            self.remove_child(child);
+            tally.leaves -= 1;
+        }
+        for (child, (part, form)) in (window.start..).zip(parts) {
+            let mut leaf = run.leaf(part, form);
+            if divided {
+                tighten(&mut leaf, rows);
+            }
+            self.put_leaf(child, window.end, leaf, rows, tally);
+        }
+    }
+
+    /// Puts a leaf in the place of the one there, or in front of the children from `end` on.
+    fn put_leaf<K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        end: usize,
+        leaf: Leaf,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) {
+        if let Some(Node::Leaf(old)) = self.children.get_mut(at).filter(|_| at < end) {
+            **old = leaf;
+            self.counts[at] = self.children[at].count();
+            self.refresh_first(at, rows);
+        } else {
+            tally.leaves += 1;
+            self.insert_child(at, Node::Leaf(Box::new(leaf)), rows);
+        }
+    }
+
+    /// Whether a new entry is among the last of the last leaf: keys that only grow leave full leaves behind them.
+    fn grows(&self, at: usize, new: &New<'_>) -> bool {
+        matches!(&self.children[at], Node::Leaf(leaf) if new.at + leaf.len() / FREE_PART >= leaf.len())
+    }
+
+    /// Begins a leaf with a new entry and those of the last leaf that are behind it.
+    fn append_leaf<K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        new: New<'_>,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) {
+        let run = Run::gather(self.leaves(at..at + 1), Some((0, new)));
+        let part = new.at..run.len();
+        let mut right = run.leaf(part.clone(), run.form(part));
+        tighten(&mut right, rows);
+        if let Node::Leaf(leaf) = &mut self.children[at] {
+            leaf.truncate(new.at);
+            tighten(leaf, rows);
+            self.counts[at] = leaf.len();
+        }
+        self.put_leaf(at + 1, at + 1, right, rows, tally);
+    }
+
+    fn leaves(&self, range: Range<usize>) -> impl Iterator<Item = &Leaf> + Clone {
+        self.children[range].iter().filter_map(|child| match child {
+            Node::Leaf(leaf) => Some(&**leaf),
+            Node::Inner(_) => None,
+        })
+    }
+
+    /// The leaf at a place and neighbours with which it can exchange entries without a look at rows, as many as it takes
+    /// for some room.
+    fn window(&self, at: usize, key: &[u8]) -> Range<usize> {
+        let mut window = at..at + 1;
+        let Some(Node::Leaf(full)) = self.children.get(at) else { return window };
+        let mut exchange = Exchange::new(full, key);
+        let (mut room, mut enough) = (0, full.form().capacity() / FREE_PART);
+        while window.len() < WINDOW && room < enough * window.len() {
+            let beside = |child: Option<usize>| {
+                let Node::Leaf(leaf) = self.children.get(child?)? else { return None };
+                Some((leaf, exchange.with(leaf)?))
+            };
+            let left = beside(window.start.checked_sub(1));
+            let right = beside(Some(window.end));
+            let is_left = match (&left, &right) {
+                (Some((left, _)), Some((right, _))) => left.room() > right.room(),
+                (left, _) => left.is_some(),
+            };
+            let Some((leaf, with)) = (if is_left { left } else { right }) else { break };
+            exchange = with;
+            room += leaf.room();
+            enough = enough.min(leaf.form().capacity() / FREE_PART);
+            window = window.start - usize::from(is_left)..window.end + usize::from(!is_left);
+        }
+        window
     }
 
     /// Puts a new child in; the right half of this node where it had to be split.
@@ -157,38 +314,6 @@ impl Inner {
             None => self.insert_child(at, child, rows),
         }
         Some(Node::Inner(Box::new(right)))
-    }
-
-    /// Gives entries of a full leaf to a neighbour with room that skips the same; true where entries moved.
-    fn share<K: SortKeys + ?Sized>(&mut self, at: usize, rows: &mut RowReader<'_, K>) -> bool {
-        let Node::Leaf(full) = &self.children[at] else {
-            return false;
-        };
-        if !full.is_full() {
-            return false;
-        }
-        let room = |node: Option<&Node>| match node {
-            Some(Node::Leaf(leaf)) if leaf.shares_with(full) => BLOCK_ENTRIES - leaf.len(),
-            _ => 0,
-        };
-        let right = room(self.children.get(at + 1));
-        let left = room(at.checked_sub(1).and_then(|left| self.children.get(left)));
-        if right.max(left) < ROOM_TO_SHARE {
-            return false;
-        }
-        let boundary = if right >= left { at } else { at - 1 };
-        if let [Node::Leaf(a), Node::Leaf(b)] = &mut self.children[boundary..boundary + 2] {
-            if boundary == at {
-                a.move_tail(right.div_ceil(2), b);
-            } else {
-                a.take_front(left.div_ceil(2), b);
-            }
-        }
-        for child in [boundary, boundary + 1] {
-            self.counts[child] = self.children[child].count();
-        }
-        self.refresh_first(boundary + 1, rows);
-        true
     }
 
     pub(super) fn remove<K: SortKeys + ?Sized>(
@@ -223,11 +348,11 @@ impl Inner {
 
     /// Joins a sparse child with a neighbour, where the two fit into one node.
     fn join<K: SortKeys + ?Sized>(&mut self, at: usize, rows: &mut RowReader<'_, K>, tally: &mut Tally) {
-        let width = self.children[at].width();
-        if width >= SPARSE {
+        if !self.children[at].is_sparse() {
             return;
         }
-        let fits = |other: Option<&Node>| other.is_some_and(|other| width + other.width() <= JOINED_MAX);
+        let own = &self.children[at];
+        let fits = |other: Option<&Node>| other.is_some_and(|other| own.joins(other));
         let left = if fits(self.children.get(at + 1)) {
             at
         } else if at > 0 && fits(self.children.get(at - 1)) {
@@ -235,24 +360,45 @@ impl Inner {
         } else {
             return;
         };
+        if let (Node::Leaf(_), Node::Leaf(_)) = (&self.children[left], &self.children[left + 1]) {
+            return self.join_leaves(left, rows, tally);
+        }
         let right = self.remove_child(left + 1);
-        match (&mut self.children[left], right) {
-            (Node::Leaf(left), Node::Leaf(mut right)) => {
-                left.append(&mut right, rows);
-                tally.leaves -= 1;
-            }
-            (Node::Inner(left), Node::Inner(mut right)) => {
-                left.firsts.append(&mut right.firsts, rows);
-                left.counts.append(&mut right.counts);
-                left.children.append(&mut right.children);
-                tally.inners -= 1;
-            }
-            // All children of a node are at one depth.
-            (Node::Leaf(_), Node::Inner(_)) | (Node::Inner(_), Node::Leaf(_)) => {
-                unreachable!("children of one node at two depths")
-            }
+        if let (Node::Inner(left), Node::Inner(mut right)) = (&mut self.children[left], right) {
+            left.firsts.append(&mut right.firsts, rows);
+            left.counts.append(&mut right.counts);
+            left.children.append(&mut right.children);
+            tally.inners -= 1;
         }
         self.counts[left] = self.children[left].count();
+    }
+
+    fn join_leaves<K: SortKeys + ?Sized>(
+        &mut self,
+        left: usize,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) {
+        let run = Run::gather(self.leaves(left..left + 2), None);
+        let form = run.form(0..run.len());
+        if form.capacity() < run.len() {
+            return;
+        }
+        let mut joined = run.leaf(0..run.len(), form);
+        tighten(&mut joined, rows);
+        self.remove_child(left + 1);
+        tally.leaves -= 1;
+        self.put_leaf(left, left + 1, joined, rows, tally);
+    }
+
+    /// Whether so few children are left that a neighbour should take them.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.width() < SPARSE
+    }
+
+    /// Whether one node should hold the children of two.
+    pub(super) fn joins(&self, other: &Self) -> bool {
+        self.width() + other.width() <= JOINED_MAX
     }
 
     pub(super) fn collect<K: SortKeys + ?Sized>(
@@ -275,6 +421,36 @@ impl Inner {
             let end = end.as_deref_mut().filter(|_| at == high);
             self.children[at].collect(start, end, reverse, full, out);
         }
+    }
+}
+
+/// Leaves that can exchange entries, a new one among these, so that none knows less of its keys afterwards.
+#[derive(Clone, Copy)]
+struct Exchange<'a> {
+    full: &'a Leaf,
+    key: &'a [u8],
+    /// How much of its keys the leaf knows that knows most.
+    known: usize,
+    /// What all keys share of that.
+    common: usize,
+}
+
+impl<'a> Exchange<'a> {
+    fn new(full: &'a Leaf, key: &'a [u8]) -> Self {
+        let known = full.known_bytes().max(key.len());
+        Self { full, key, known, common: common_len(full.shared(), key) }
+    }
+
+    /// These and one more.
+    fn with(self, leaf: &Leaf) -> Option<Self> {
+        if !self.full.is_exact() || !leaf.is_exact() {
+            let shared = leaf.shared();
+            let alike = self.full.is_exact() == leaf.is_exact() && self.full.shared() == shared;
+            return (alike && self.key.starts_with(shared)).then_some(self);
+        }
+        let known = self.known.max(leaf.known_bytes());
+        let common = self.common.min(common_len(self.key, leaf.shared()));
+        (known - common <= KEPT_BYTES).then_some(Self { known, common, ..self })
     }
 }
 

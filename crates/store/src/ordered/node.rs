@@ -1,13 +1,15 @@
 //! Nodes of the tree, leaf or inner, and what is done the same way to both.
 
 use super::SortKeys;
-use super::block::{BLOCK_ENTRIES, Block};
+use super::block::BLOCK_ENTRIES;
 use super::inner::Inner;
-use super::target::{RowReader, Target};
+use super::leaf::Leaf;
+use super::run::Run;
+use super::target::{RowReader, Sorted, Target};
 
 /// A leaf or an inner node; neither is ever empty while it is in the tree.
 pub(super) enum Node {
-    Leaf(Box<Block>),
+    Leaf(Box<Leaf>),
     Inner(Box<Inner>),
 }
 
@@ -21,7 +23,7 @@ pub(super) struct Tally {
 impl Tally {
     /// The heap that so many nodes take.
     pub(super) fn bytes(self) -> usize {
-        self.leaves * size_of::<Block>() + self.inners * Inner::BYTES
+        self.leaves * size_of::<Leaf>() + self.inners * Inner::BYTES
     }
 }
 
@@ -43,66 +45,29 @@ pub(super) enum Replaced {
     Elsewhere,
 }
 
-/// Bulk building leaves an eighth of each node free for the insertions to come.
+/// Growth at the right edge leaves inner nodes behind of which an eighth is free for the insertions to come.
 pub(super) const FILL: usize = BLOCK_ENTRIES - BLOCK_ENTRIES / 8;
 
 impl Node {
     /// A leaf of one entry.
-    pub(super) fn single<K: SortKeys + ?Sized>(
-        target: &mut Target<'_, K>,
-        location: u64,
-        tally: &mut Tally,
-    ) -> Self {
+    pub(super) fn single(key: &[u8], location: u64, tally: &mut Tally) -> Self {
         tally.leaves += 1;
-        let mut leaf = Block::new();
-        leaf.insert(0, target.key(), location, target.rows());
-        Self::Leaf(Box::new(leaf))
+        let run = Run::single(key, location);
+        Self::Leaf(Box::new(run.leaf(0..1, run.form(0..1))))
     }
 
-    /// The parent of two nodes.
+    /// The parent of nodes.
     pub(super) fn above<K: SortKeys + ?Sized>(
-        left: Self,
-        right: Self,
+        nodes: impl IntoIterator<Item = Self>,
         rows: &mut RowReader<'_, K>,
         tally: &mut Tally,
     ) -> Self {
         tally.inners += 1;
         let mut inner = Inner::new();
-        inner.push(left, rows);
-        inner.push(right, rows);
+        for node in nodes {
+            inner.push(node, rows);
+        }
         Self::Inner(Box::new(inner))
-    }
-
-    /// The tree of sorted entries; `None` of none.
-    pub(super) fn from_sorted<K: SortKeys + ?Sized>(
-        entries: &[(u64, u64)],
-        rows: &mut RowReader<'_, K>,
-        tally: &mut Tally,
-    ) -> Option<Self> {
-        let mut level: Vec<Self> = Vec::new();
-        for chunk in entries.chunks(FILL) {
-            let mut leaf = Block::new();
-            for &(head, location) in chunk {
-                leaf.push_whole(head, location);
-            }
-            leaf.tighten(rows);
-            tally.leaves += 1;
-            level.push(Self::Leaf(Box::new(leaf)));
-        }
-        while level.len() > 1 {
-            let mut below = level.into_iter().peekable();
-            level = Vec::new();
-            while below.peek().is_some() {
-                let mut inner = Inner::new();
-                for node in below.by_ref().take(FILL) {
-                    inner.push(node, rows);
-                }
-                inner.tighten(rows);
-                tally.inners += 1;
-                level.push(Self::Inner(Box::new(inner)));
-            }
-        }
-        level.pop()
     }
 
     /// The location of the first entry below this node.
@@ -110,6 +75,14 @@ impl Node {
         match self {
             Self::Leaf(leaf) => leaf.first(),
             Self::Inner(inner) => inner.first(),
+        }
+    }
+
+    /// The key of that entry, with zeros behind where no row need be read for it.
+    pub(super) fn first_key<K: SortKeys + ?Sized>(&self, rows: &mut RowReader<'_, K>) -> Vec<u8> {
+        match self {
+            Self::Leaf(leaf) => leaf.key(0, rows),
+            Self::Inner(inner) => rows.take(inner.first()),
         }
     }
 
@@ -121,25 +94,39 @@ impl Node {
         }
     }
 
-    /// How many entries or children this node itself has.
-    pub(super) fn width(&self) -> usize {
+    /// Whether so little is left in this node that a neighbour should take it.
+    pub(super) fn is_sparse(&self) -> bool {
         match self {
-            Self::Leaf(leaf) => leaf.len(),
-            Self::Inner(inner) => inner.width(),
+            Self::Leaf(leaf) => leaf.is_sparse(),
+            Self::Inner(inner) => inner.is_sparse(),
         }
     }
 
-    /// Adds the entry that the target names. `edge` is true along the right edge of the tree.
+    /// Whether one node should hold what two neighbours do.
+    pub(super) fn joins(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Leaf(leaf), Self::Leaf(other)) => leaf.joins(other),
+            (Self::Inner(inner), Self::Inner(other)) => inner.joins(other),
+            // All children of a node are at one depth.
+            (Self::Leaf(_), Self::Inner(_)) | (Self::Inner(_), Self::Leaf(_)) => false,
+        }
+    }
+
+    /// Adds the entry that the target names; `None` where this is a leaf that cannot hold it. `edge` is true along the
+    /// right edge of the tree.
     pub(super) fn insert<K: SortKeys + ?Sized>(
         &mut self,
         location: u64,
         target: &mut Target<'_, K>,
         edge: bool,
         tally: &mut Tally,
-    ) -> Inserted {
+    ) -> Option<Inserted> {
         match self {
-            Self::Leaf(leaf) => insert_in_leaf(leaf, location, target, edge, tally),
-            Self::Inner(inner) => inner.insert(location, target, edge, tally),
+            Self::Leaf(leaf) => {
+                let added = leaf.insert(location, target).ok()?;
+                Some(Inserted { added, split: None })
+            }
+            Self::Inner(inner) => Some(inner.insert(location, target, edge, tally)),
         }
     }
 
@@ -206,7 +193,7 @@ impl Node {
     /// The location of the entry with `rank` entries before it.
     pub(super) fn location_at(&self, rank: usize) -> Option<u64> {
         match self {
-            Self::Leaf(leaf) => leaf.locations().get(rank).copied(),
+            Self::Leaf(leaf) => (rank < leaf.len()).then(|| leaf.location(rank)),
             Self::Inner(inner) => {
                 let (child, rank) = inner.child_at(rank)?;
                 child.location_at(rank)
@@ -227,53 +214,17 @@ impl Node {
             Self::Leaf(leaf) => {
                 let from = start.map_or(0, |start| leaf.position(start));
                 let to = end.map_or(leaf.len(), |end| leaf.position(end));
-                let found = leaf.locations().get(from..to).unwrap_or_default();
+                let found = leaf.locations(from..to);
                 let room = full.saturating_sub(out.len());
                 if reverse {
-                    out.extend(found.iter().rev().take(room));
+                    out.extend(found.rev().take(room));
                 } else {
-                    out.extend(found.iter().take(room));
+                    out.extend(found.take(room));
                 }
             }
             Self::Inner(inner) => inner.collect(start, end, reverse, full, out),
         }
     }
-}
-
-fn insert_in_leaf<K: SortKeys + ?Sized>(
-    leaf: &mut Block,
-    location: u64,
-    target: &mut Target<'_, K>,
-    edge: bool,
-    tally: &mut Tally,
-) -> Inserted {
-    let Err(at) = leaf.find(target) else {
-        return Inserted { added: false, split: None };
-    };
-    let key = target.key();
-    if !leaf.is_full() {
-        leaf.insert(at, key, location, target.rows());
-        return Inserted { added: true, split: None };
-    }
-    // Keys that only grow leave full leaves behind them, not half-full ones.
-    let grows = edge && at == leaf.len();
-    let middle = if grows { at } else { leaf.len() / 2 };
-    // The halves share more than the whole did; the new key comes last, for it may share less.
-    if grows {
-        leaf.tighten(target.rows());
-    }
-    let mut right = leaf.split_off(middle);
-    tally.leaves += 1;
-    if !grows {
-        leaf.tighten(target.rows());
-        right.tighten(target.rows());
-    }
-    if at < middle {
-        leaf.insert(at, key, location, target.rows());
-    } else {
-        right.insert(at - middle, key, location, target.rows());
-    }
-    Inserted { added: true, split: Some(Node::Leaf(Box::new(right))) }
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Positions in the order: what a search of the tree compares entries with.
 
 use std::cmp::Ordering;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
-use super::{Range, SortKeys};
-use crate::codec::Prefix;
+use super::SortKeys;
 
 /// Which entries lie before a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +18,18 @@ pub(super) enum Place {
     ThroughEntry(u64),
 }
 
+/// Sorted entries, each a head of its key and a location.
+pub(super) trait Sorted {
+    /// How many heads are below one.
+    fn below(&self, head: u64) -> usize;
+    /// How many heads are not above one, of which those before `below` are below it and no other is.
+    fn through(&self, head: u64, below: usize) -> usize;
+    /// The location of an entry.
+    fn location(&self, at: usize) -> u64;
+    /// How many entries are before the first of these, which have equal keys, whose location is not below one.
+    fn below_location(&self, ties: Range<usize>, location: u64) -> usize;
+}
+
 /// Reads keys of rows into buffers that it keeps; it allocates on the first read only.
 pub(super) struct RowReader<'a, K: SortKeys + ?Sized> {
     keys: &'a K,
@@ -30,10 +41,16 @@ impl<'a, K: SortKeys + ?Sized> RowReader<'a, K> {
         Self { keys, spare: Vec::new() }
     }
 
+    /// An empty buffer, to be given back.
+    pub(super) fn buffer(&mut self) -> Vec<u8> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer
+    }
+
     /// The key of a row, in a buffer to be given back.
     pub(super) fn take(&mut self, location: u64) -> Vec<u8> {
-        let mut key = self.spare.pop().unwrap_or_default();
-        key.clear();
+        let mut key = self.buffer();
         self.keys.sort_key(location, &mut key);
         key
     }
@@ -56,7 +73,7 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
     }
 
     /// The positions where a range begins and ends; `None` is the end of the tree.
-    pub(super) fn edges(range: &Range<'a>, keys: &'a K) -> (Option<Self>, Option<Self>) {
+    pub(super) fn edges(range: &super::Range<'a>, keys: &'a K) -> (Option<Self>, Option<Self>) {
         let at = |key, place| Some(Target::new(key, place, keys));
         let lower = match range.lower {
             Bound::Included(key) => at(key, Place::BeforeKey),
@@ -98,21 +115,38 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
         answer
     }
 
-    /// How many of these sorted entries lie before the position; `head` is of the target's key what the heads
-    /// are of theirs.
-    pub(super) fn position(&mut self, head: Prefix, heads: &[u64], locations: &[u64]) -> usize {
-        let below = count_below(heads, head.bytes);
-        if heads.get(below) != Some(&head.bytes) || (head.exact && self.place == Place::BeforeKey) {
+    /// How many of these entries lie before the position. `head` is of the target's key what theirs are of their keys;
+    /// `exact`: equal heads are then equal keys.
+    pub(super) fn position(&mut self, head: u64, exact: bool, entries: &impl Sorted) -> usize {
+        let below = entries.below(head);
+        if exact && self.place == Place::BeforeKey {
             return below;
         }
-        let ties = &locations[below..count_through(heads, head.bytes)];
-        below
-            + match self.place {
-                // Equal keys stand in the order of their locations.
-                Place::BeforeEntry(own) if head.exact => count_below(ties, own),
-                Place::ThroughEntry(own) if head.exact => count_through(ties, own),
-                _ => ties.partition_point(|&location| self.tie_is_before(head.exact, location)),
+        let ties = below..entries.through(head, below);
+        if ties.is_empty() {
+            return below;
+        }
+        match self.place {
+            // Equal keys stand in the order of their locations.
+            Place::BeforeEntry(own) if exact => entries.below_location(ties, own),
+            Place::ThroughEntry(own) if exact => {
+                own.checked_add(1).map_or(ties.end, |above| entries.below_location(ties, above))
             }
+            _ => self.among_ties(ties, exact, entries),
+        }
+    }
+
+    /// Halves the range until it is known where the position is in it; each step may read a row.
+    fn among_ties(&mut self, mut ties: Range<usize>, exact: bool, entries: &impl Sorted) -> usize {
+        while !ties.is_empty() {
+            let middle = ties.start + ties.len() / 2;
+            if self.tie_is_before(exact, entries.location(middle)) {
+                ties.start = middle + 1;
+            } else {
+                ties.end = middle;
+            }
+        }
+        ties.start
     }
 
     /// Whether an entry with the same head lies before the position.
@@ -145,24 +179,28 @@ impl<'a, K: SortKeys + ?Sized> Target<'a, K> {
     }
 }
 
-/// Heads or locations in a cache line.
-const LINE: usize = 8;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
-/// How many of these sorted words are below a bound.
+/// How many of these sorted words, as they stand in memory, are below a bound.
 ///
 /// Counts the lines that begin below it, then within the last of them. A binary search would wait for one
 /// line after the other when the node is not in the processor's cache, and guess wrong every other time; these loads
 /// do not wait for each other.
-fn count_below(words: &[u64], bound: u64) -> usize {
-    let lines = words.iter().step_by(LINE).filter(|&&word| word < bound).count();
+#[inline]
+pub(super) fn below<W: Copy, T: Ord + Copy>(words: &[W], bound: T, read: impl Fn(W) -> T) -> usize {
+    let in_line = LINE / size_of::<W>();
+    let lines = words.iter().step_by(in_line).filter(|word| read(**word) < bound).count();
     let Some(last) = lines.checked_sub(1) else {
         return 0;
     };
-    let line = words[last * LINE..].iter().take(LINE);
-    last * LINE + line.filter(|&&word| word < bound).count()
+    let begin = last * in_line;
+    let line = words[begin..].iter().take(in_line);
+    // Counted in a byte, which holds as many as a line has, so that vectors of narrow words need not be widened.
+    begin + usize::from(line.fold(0_u8, |count, word| count.wrapping_add(u8::from(read(*word) < bound))))
 }
 
-/// How many of these sorted words are not above a bound.
-fn count_through(words: &[u64], bound: u64) -> usize {
-    bound.checked_add(1).map_or(words.len(), |above| count_below(words, above))
+/// How many bytes two keys share.
+pub(super) fn common_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
