@@ -29,6 +29,9 @@ pub(crate) const STATEMENTS_MAX: usize = 1_000;
 
 /// Texts whose statement one thread knows without asking the others: as many as it has compiled, twice.
 pub(crate) const KNOWN_STATEMENTS_MAX: usize = 512;
+/// Longest text that a thread knows: one of an `INSERT` of many rows comes once, and hundreds of these took megabytes. A
+/// longer one is counted all the same; what it is counted under is made anew each time, which is little beside its rows.
+pub(crate) const KNOWN_STATEMENT_BYTES_MAX: usize = 4 << 10;
 
 /// So many first calls of a statement are timed, each of them.
 pub(crate) const TIMED_CALLS: u64 = 1_000;

@@ -9,7 +9,9 @@ use parking_lot::Mutex;
 use sql::{Done, Executor, SqlError, StatementFacts};
 use store::Store;
 
-use crate::limits::{KNOWN_STATEMENTS_MAX, STATEMENTS_MAX, TIMED_CALLS, TIMED_SHARE};
+use crate::limits::{
+    KNOWN_STATEMENT_BYTES_MAX, KNOWN_STATEMENTS_MAX, STATEMENTS_MAX, TIMED_CALLS, TIMED_SHARE,
+};
 
 /// One statement's figures. Relaxed throughout: figures for people, in no order with anything.
 #[derive(Debug, Default)]
@@ -176,6 +178,9 @@ impl KnownStatements {
 
     #[cold]
     fn meet(&mut self, text: &str, all: &Statements) -> Arc<Counted> {
+        if text.len() > KNOWN_STATEMENT_BYTES_MAX {
+            return all.find(text);
+        }
         if self.0.len() >= KNOWN_STATEMENTS_MAX {
             self.0.clear();
         }
@@ -213,5 +218,23 @@ mod tests {
         }
         assert!(all.all().len() <= STATEMENTS_MAX);
         assert!(all.all().iter().any(|facts| facts.query == used.query()));
+    }
+
+    #[test]
+    fn long_texts_are_counted_and_not_kept() {
+        let all = Statements::default();
+        let mut known = KnownStatements::default();
+        let insert = |first: usize| {
+            let rows: Vec<_> = (first..first + 1000).map(|number| format!("({number})")).collect();
+            format!("INSERT INTO t VALUES {}", rows.join(", "))
+        };
+        let counted = known.find(&insert(0), &all);
+        for first in 1..KNOWN_STATEMENTS_MAX {
+            assert!(Arc::ptr_eq(&counted, &known.find(&insert(first), &all)));
+        }
+        let kept: usize = known.0.keys().map(|text| text.len()).sum();
+        assert_eq!(kept, 0, "bytes of texts");
+        known.find("SELECT 1", &all);
+        assert_eq!(known.0.len(), 1);
     }
 }
