@@ -20,7 +20,7 @@ use crate::error::{ArenaError, CatalogueError, IndexFull};
 use crate::gather::Gathered;
 use crate::hint::Hits;
 use crate::index::{Entry, ScanShape, ShardToken};
-use crate::layout::{Hash, Location, SegmentId, SegmentTag, SlotId, TableId};
+use crate::layout::{Hash, Location, Queue, SegmentId, SegmentTag, SlotId, TableId};
 use crate::pool::Budget;
 use crate::prefetch::Foreseen;
 use crate::proof::Witness;
@@ -415,6 +415,13 @@ impl Arenas {
     pub fn head_of(&self, location: Location) -> SegmentId {
         let (arena, location) = self.at(location);
         arena.outer_segment(arena.head_of(location))
+    }
+
+    #[inline]
+    pub fn home_of(&self, location: Location) -> (SegmentId, Queue) {
+        let (arena, location) = self.at(location);
+        let (segment, queue) = arena.home_of(location);
+        (arena.outer_segment(segment), queue)
     }
 
     #[inline]

@@ -38,6 +38,20 @@ pub(crate) fn append(check: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(check, bytes)
 }
 
+/// The same of pieces behind one another.
+#[inline]
+pub(crate) fn append_all(check: u32, pieces: &[&[u8]]) -> u32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if pieces.iter().all(|piece| piece.len() < LONG_BYTES)
+        && std::arch::is_x86_feature_detected!("sse4.2")
+        && std::arch::is_x86_feature_detected!("pclmulqdq")
+    {
+        // SAFETY: as in `append`.
+        return unsafe { wide::append_all(check, pieces) };
+    }
+    pieces.iter().fold(check, |check, piece| append(check, piece))
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod wide {
     use std::arch::x86_64::{
@@ -96,6 +110,14 @@ mod wide {
             check = _mm_crc32_u8(check, *byte);
         }
         !check
+    }
+
+    #[target_feature(enable = "sse4.2,pclmulqdq")]
+    pub(super) fn append_all(mut check: u32, pieces: &[&[u8]]) -> u32 {
+        for piece in pieces {
+            check = append(check, piece);
+        }
+        check
     }
 
     /// The state behind three parts of as many words each.
@@ -160,6 +182,7 @@ mod tests {
             let (first, second) = piece.split_at(random.usize(..=len));
             let in_two = super::append(super::append(before, first), second);
             assert_eq!(in_two, by_bytes, "cut after {}", first.len());
+            assert_eq!(super::append_all(before, &[first, second]), by_bytes, "cut after {}", first.len());
         }
     }
 }

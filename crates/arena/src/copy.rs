@@ -88,9 +88,16 @@ pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
 /// Up to seven bytes as a zero-padded word.
 #[inline]
 pub(crate) fn padded(tail: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..tail.len()].copy_from_slice(tail);
-    u64::from_le_bytes(word)
+    // Two pieces that may overlap: a copy of a length that is not known would be a call.
+    if let (Some(first), Some(last)) = (tail.first_chunk(), tail.last_chunk()) {
+        let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+        return first | (last << (8 * (tail.len() - 4)));
+    }
+    if let (Some(first), Some(last)) = (tail.first_chunk(), tail.last_chunk()) {
+        let [first, last] = [first, last].map(|pair| u64::from(u16::from_le_bytes(*pair)));
+        return first | (last << (8 * (tail.len() - 2)));
+    }
+    tail.first().map_or(0, |byte| u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -129,6 +136,16 @@ mod tests {
             for outside in [&words[0], &words[count + 1]] {
                 assert_eq!(outside.load(Ordering::Relaxed), u64::MAX, "{count} words");
             }
+        }
+    }
+
+    #[test]
+    fn a_padded_word_has_zeros_behind_its_bytes() {
+        for len in 0..8 {
+            let bytes = [0x81, 0x92, 0xa3, 0xb4, 0xc5, 0xd6, 0xe7, 0xf8];
+            let mut word = [0; 8];
+            word[..len].copy_from_slice(&bytes[..len]);
+            assert_eq!(padded(&bytes[..len]), u64::from_le_bytes(word), "{len} bytes");
         }
     }
 

@@ -65,9 +65,7 @@ impl Arena {
     pub(crate) fn begin_landing(&self, location: Location, parts: &RowParts<'_>, coming: usize) -> Landing {
         let before = parts.payload_len();
         let BegunRow { next, header, mut check } = self.begin_row(location, parts, before + coming);
-        for piece in parts.payload {
-            check.bytes(piece);
-        }
+        check.pieces(parts.payload);
         if let Some(more) = (before + coming).div_ceil(8).checked_sub(1) {
             // Zeros behind the payload's end, whatever lay there; the value is written over the others.
             self.map.store(next + more as u64, 0, Ordering::Relaxed);

@@ -180,6 +180,10 @@ impl Check {
         self.0 = check::append(self.0, bytes);
     }
 
+    pub(crate) fn pieces(&mut self, pieces: &[&[u8]]) {
+        self.0 = check::append_all(self.0, pieces);
+    }
+
     pub(crate) fn field(&self) -> u64 {
         u64::from(self.0) & CHECK_MASK
     }
@@ -252,9 +256,7 @@ impl Arena {
     /// Writes a row with stamp 0 into bytes that the caller reserved for it.
     pub fn write_row(&self, location: Location, parts: &RowParts<'_>) {
         let BegunRow { next, header, mut check } = self.begin_row(location, parts, parts.payload_len());
-        for piece in parts.payload {
-            check.bytes(piece);
-        }
+        check.pieces(parts.payload);
         self.write_pieces(next, parts.payload);
         self.map.store(self.layout.at(location) + 1, header | check.field(), Ordering::Relaxed);
     }

@@ -307,6 +307,18 @@ impl Arena {
         SegmentId(if kind.state == UNIT_TAIL { unit.saturating_sub(kind.units) } else { unit })
     }
 
+    /// The same and its queue.
+    #[inline]
+    pub fn home_of(&self, location: Location) -> (SegmentId, Queue) {
+        let unit = location.unit();
+        let kind = self.kind(unit);
+        if kind.state != UNIT_TAIL {
+            return (SegmentId(unit), kind.queue());
+        }
+        let head = unit.saturating_sub(kind.units);
+        (SegmentId(head), self.kind(head).queue())
+    }
+
     /// Counts bytes as live; returns the live bytes.
     #[inline]
     pub fn add_live(&self, segment: SegmentId, bytes: usize) -> usize {

@@ -67,9 +67,11 @@ fn nothing_made() -> SqlError {
 
 /// The number of a row, where its key is one: in a table without a key, and under a single INTEGER key.
 pub(crate) fn row_number(table: &Table, key: &[u8]) -> Option<i64> {
-    let numbered = table.def().primary_key.first().is_none_or(|&column| is_row_number(table, column));
+    if !table.def().primary_key.first().is_none_or(|&column| is_row_number(table, column)) {
+        return None;
+    }
     match table.keys().column(key, 0) {
-        Ok(ValueRef::Integer(number)) if numbered => Some(number),
+        Ok(ValueRef::Integer(number)) => Some(number),
         _ => None,
     }
 }

@@ -20,7 +20,7 @@ use crate::error::SqlError;
 use crate::sqlite::{Arguments, Connection, Volatility};
 use crate::{facts, system};
 
-pub(crate) use cast::bound;
+pub(crate) use cast::{bound, is_formed};
 pub(crate) use def::{Caller, Now, Returns};
 use def::{FunctionDef, Run, Source};
 

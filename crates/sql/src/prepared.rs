@@ -7,7 +7,7 @@ use crate::describe::{Description, OwnedColumn};
 use crate::dialect::{Item, ParameterType, Translated};
 use crate::error::SqlError;
 use crate::executor::{Core, Done, Plan, RowSink};
-use crate::function::{Caller, Now, bound};
+use crate::function::{Caller, Now, bound, is_formed};
 use crate::session::Session;
 use crate::text::rows::Rows;
 use crate::write::Given;
@@ -44,7 +44,7 @@ impl Prepared {
             }
             settle(columns);
         }
-        let converts = parameters.iter().any(|parameter| parameter.ty.is_some());
+        let converts = parameters.iter().any(|known| known.ty.is_some_and(|ty| known.cast || is_formed(ty)));
         Self { plan, parameters, converts, echoed, notice }
     }
 

@@ -232,7 +232,7 @@ impl Store {
                     true,
                     now,
                 )?;
-                new = Some(space.location);
+                new = Some(space.version.location);
                 placed.push(space);
             }
             rows.push(&write.table, hash, &write.key, new, write.expect);
@@ -478,7 +478,8 @@ impl Store {
         let dead = found.and_then(|found| self.dead(table, &found.head, self.now()));
         let was_live = found.is_some() && dead.is_none();
         // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
-        let change = SlotChange { hash: staged.hash, found, was_live, new: staged.new, stamp };
+        let new = staged.new.map(|location| self.version_at(location));
+        let change = SlotChange { hash: staged.hash, found, copy: None, was_live, new, stamp };
         let leaving = dead.or_else(|| (was_live && staged.new.is_none()).then_some(Leaving::Invalidated));
         if self.swap(shard, table, &change, Unique::Reserved).is_ok()
             && let Some(leaving) = leaving

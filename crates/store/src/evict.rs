@@ -190,9 +190,9 @@ impl Store {
     ) -> Option<SlotId> {
         let from = row.location();
         let slot = self.arena.find_location(&shard.token, hash, from)?;
-        self.arena.stamp_row(placed.location, row.stamp());
+        self.arena.stamp_row(placed.version.location, row.stamp());
         self.carry_deadline(row, placed);
-        self.arena.relocate(&mut shard.token, slot, hash, table.id(), placed.location);
+        self.arena.relocate(&mut shard.token, slot, hash, table.id(), placed.version.location);
         if !table.state.maintained.is_empty() {
             for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
                 let mut key = Vec::new();
@@ -200,12 +200,12 @@ impl Store {
                 index.tree.write().replace_location(
                     &key,
                     entry_of(hash, from),
-                    entry_of(hash, placed.location),
+                    entry_of(hash, placed.version.location),
                     &index.rows(&self.arena),
                 );
             }
         }
-        self.account_moved(table, from, placed.location);
+        self.account_moved(table, from, &placed.version);
         Some(slot)
     }
 
@@ -214,11 +214,11 @@ impl Store {
         let Some(row) = self.arena.row(copied.location()) else { return };
         let (now, then) = (row.head(), copied.head());
         if now.expiry != then.expiry {
-            self.note_deadline(placed.segment, now.expiry);
-            self.arena.set_expiry(placed.location, now.expiry);
+            self.note_deadline(placed.version.segment, now.expiry);
+            self.arena.set_expiry(placed.version.location, now.expiry);
         }
         if now.lease != then.lease {
-            self.arena.set_lease(placed.location, now.lease);
+            self.arena.set_lease(placed.version.location, now.lease);
         }
     }
 

@@ -221,6 +221,13 @@ impl Index {
         unique
     }
 
+    /// Whether two rows have the same values in its columns, so that their sort keys are equal. False says nothing: other
+    /// values may be equal by its collations.
+    pub(crate) fn knows_alike(&self, a: &RowBuf, b: &RowBuf) -> bool {
+        let value = |row, form: &KeyColumn| self.layout.column(row, form.column);
+        self.form.iter().all(|form| value(a, form) == value(b, form))
+    }
+
     /// The values of a row by which this unique index knows it; `None` where it does not count the row.
     pub fn unique_key(&self, values: &[Value]) -> Option<Vec<u8>> {
         let held = self.def.predicate.is_none_or(|predicate| values[predicate].as_ref() == HELD);

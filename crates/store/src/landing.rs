@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, Location, Received, RowParts, SegmentId};
+use arena::{Hash, Received, RowParts};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
@@ -19,7 +19,7 @@ use crate::item::Item;
 use crate::queue::{SegmentSize, ttl_class};
 use crate::store::Store;
 use crate::table::Table;
-use crate::write::{Expect, Expiry, Glance, Outcome, Target};
+use crate::write::{Expect, Expiry, Glance, Outcome, Target, Version};
 
 /// The segments that landings hold are at most this part of the memory: a peer that stalls in the middle of a value keeps
 /// its segment from being evicted, and all of them together must leave eviction enough to choose from.
@@ -45,10 +45,8 @@ pub struct Landing {
     table: Arc<Table>,
     hash: Hash,
     item: ComingItem,
-    location: Location,
-    segment: SegmentId,
+    version: Version,
     row: arena::Landing,
-    row_bytes: usize,
     published: bool,
 }
 
@@ -86,7 +84,7 @@ impl Landing {
     }
 
     fn held_bytes(&self) -> u64 {
-        segment_bytes(self.row_bytes)
+        segment_bytes(self.version.bytes)
     }
 }
 
@@ -94,12 +92,12 @@ impl Drop for Landing {
     fn drop(&mut self) {
         let store = &*self.store;
         if !self.published {
-            store.arena.write_filler(self.location, self.row_bytes);
+            store.arena.write_filler(self.version.location, self.version.bytes);
         }
-        store.arena.release(self.segment);
+        store.arena.release(self.version.segment);
         store.dismiss_landing(self.held_bytes());
         // Who noted what is dead of the segment did not know whether this row would be.
-        store.note_dead(&self.table, self.segment);
+        store.note_dead(&self.table, self.version.segment);
         if self.table.is_gone() {
             store.empty_dropped(&self.table);
         }
@@ -159,11 +157,11 @@ impl Store {
         let hash = self.arena.hash(table.id(), parts.key);
         let Glance { queue, .. } = self.glance(table, hash, parts.key, expect, now).ok()?;
         let placed = self.reserve(table, queue, ttl_class(parts.expiry, now), row_bytes).ok()?;
-        let (location, segment) = placed.keep();
-        self.note_deadline(segment, parts.expiry);
-        let row = self.arena.begin_landing(location, parts, item.value_bytes);
+        let version = Version { expiry: parts.expiry, ..placed.keep() };
+        self.note_deadline(version.segment, parts.expiry);
+        let row = self.arena.begin_landing(version.location, parts, item.value_bytes);
         let (store, table) = (Arc::clone(self), Arc::clone(table));
-        Some(Landing { store, table, hash, item: *item, location, segment, row, row_bytes, published: false })
+        Some(Landing { store, table, hash, item: *item, version, row, published: false })
     }
 
     /// Stores an item whose value has come, as [`Store::put_item`] does. `table` is the one that answers to the key now.
@@ -202,13 +200,14 @@ impl Store {
         self.checkpoint(now);
         self.await_unique(table);
         if expiry.word() != landing.item.expiry.word() {
-            self.arena.set_expiry(landing.location, expiry.word());
-            self.note_deadline(landing.segment, expiry.word());
+            landing.version.expiry = expiry.word();
+            self.arena.set_expiry(landing.version.location, expiry.word());
+            self.note_deadline(landing.version.segment, expiry.word());
         }
         self.arena.finish_landing(&landing.row);
         // What a glance met when the value began to come says nothing any more.
-        let target = Target { hash: landing.hash, key, seen: None };
-        let outcome = self.publish(table, &target, Some(landing.location), expect, now);
+        let target = Target { hash: landing.hash, key, seen: None, copy: None };
+        let outcome = self.publish(table, &target, Some(landing.version), expect, now);
         landing.published = matches!(outcome, Ok(Outcome::Done(_)));
         outcome
     }

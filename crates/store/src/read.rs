@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::table::{Table, TableState};
 
 /// Lock-free attempts before a reader takes the shard lock; only a bucket being reorganised needs more than one.
-const LOOKUP_ATTEMPTS: usize = 8;
+pub(crate) const LOOKUP_ATTEMPTS: usize = 8;
 /// Bytes of a payload copied to find where the value lies in it: descriptors and small columns.
 const VALUE_HEAD_BYTES: usize = 256;
 

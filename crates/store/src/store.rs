@@ -227,7 +227,13 @@ impl Store {
     /// The current tick.
     #[inline]
     pub fn now(&self) -> Tick {
-        let ticks = self.clock.now_ns().saturating_sub(self.arena.epoch_ns()) / TICK_NS + 1;
+        self.tick_at(self.clock.now_ns())
+    }
+
+    /// The tick of a moment on the store's clock.
+    #[inline]
+    pub fn tick_at(&self, now_ns: u64) -> Tick {
+        let ticks = now_ns.saturating_sub(self.arena.epoch_ns()) / TICK_NS + 1;
         Tick::try_from(ticks).unwrap_or(NEVER - 1)
     }
 

@@ -108,7 +108,7 @@ pub(crate) struct Glance {
     /// The queue for the new version.
     pub(crate) queue: Queue,
     /// The version that was there.
-    seen: Option<Seen>,
+    pub(crate) seen: Option<Seen>,
 }
 
 /// The key that is written or removed.
@@ -118,6 +118,8 @@ pub(crate) struct Target<'k> {
     pub(crate) key: &'k [u8],
     /// Where a glance met its row.
     pub(crate) seen: Option<Seen>,
+    /// A copy of that row.
+    pub(crate) copy: Option<&'k RowBuf>,
 }
 
 /// Both versions of a row whose index entries change.
@@ -134,14 +136,28 @@ struct Versions<'r> {
 
 /// The slot of one key: what it holds, and what it is to hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SlotChange {
+pub(crate) struct SlotChange<'r> {
     pub(crate) hash: Hash,
     pub(crate) found: Option<Found>,
+    /// A copy of it, where there is one already.
+    pub(crate) copy: Option<&'r RowBuf>,
     /// Whether what it holds is a live row.
     pub(crate) was_live: bool,
-    pub(crate) new: Option<Location>,
+    pub(crate) new: Option<Version>,
     /// The stamp of the new version.
     pub(crate) stamp: u64,
+}
+
+/// A version in its place, to which nothing leads yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    pub(crate) location: Location,
+    pub(crate) segment: SegmentId,
+    pub(crate) queue: Queue,
+    /// Bytes that it takes.
+    pub(crate) bytes: usize,
+    /// Its expiry word.
+    pub(crate) expiry: Tick,
 }
 
 /// What a version is for the accounts of its table.
@@ -166,21 +182,19 @@ pub(crate) struct NewParts<'a> {
 #[derive(Debug)]
 pub(crate) struct Placed<'s> {
     store: &'s Store,
-    pub(crate) location: Location,
-    pub(crate) segment: SegmentId,
+    pub(crate) version: Version,
 }
 
 impl Placed<'_> {
-    /// Where it is; from here on the caller gives it back.
-    pub(crate) fn keep(self) -> (Location, SegmentId) {
-        let kept = std::mem::ManuallyDrop::new(self);
-        (kept.location, kept.segment)
+    /// What it holds; from here on the caller gives it back.
+    pub(crate) fn keep(self) -> Version {
+        std::mem::ManuallyDrop::new(self).version
     }
 }
 
 impl Drop for Placed<'_> {
     fn drop(&mut self) {
-        self.store.arena.release(self.segment);
+        self.store.arena.release(self.version.segment);
     }
 }
 
@@ -224,16 +238,30 @@ impl Store {
         if Self::has_ended(table, new.expiry, now) {
             return self.remove_for_expired(table, new.key, expect, now);
         }
+        let hash = self.arena.hash(table.id(), new.key);
+        match self.glance(table, hash, new.key, expect, now) {
+            Ok(Glance { queue, seen }) => {
+                let target = Target { hash, key: new.key, seen, copy: None };
+                self.put_at(table, &target, queue, new, expect, now)
+            }
+            Err(outcome) => Ok(outcome),
+        }
+    }
+
+    /// Writes one row if what is there meets the expectation. A glance said where it goes, and it is not to end at once.
+    pub(crate) fn put_at(
+        &self,
+        table: &Table,
+        target: &Target<'_>,
+        queue: Queue,
+        new: &NewParts<'_>,
+        expect: Expect,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
         self.checkpoint(now);
         self.await_unique(table);
-        let hash = self.arena.hash(table.id(), new.key);
-        let Glance { queue, seen } = match self.glance(table, hash, new.key, expect, now) {
-            Ok(glance) => glance,
-            Err(outcome) => return Ok(outcome),
-        };
         let placed = self.place(table, queue, new, false, now)?;
-        let target = Target { hash, key: new.key, seen };
-        let outcome = self.publish(table, &target, Some(placed.location), expect, now);
+        let outcome = self.publish(table, target, Some(placed.version), expect, now);
         drop(placed);
         self.after_write(table, now);
         outcome
@@ -248,11 +276,11 @@ impl Store {
         now: Tick,
     ) -> Result<Outcome, WriteError> {
         let hash = self.arena.hash(table.id(), key);
-        self.publish(table, &Target { hash, key, seen: None }, None, expect, now)
+        self.publish(table, &Target { hash, key, seen: None, copy: None }, None, expect, now)
     }
 
     /// A write whose deadline has passed leaves no row behind, and answers as if it had been stored.
-    fn remove_for_expired(
+    pub(crate) fn remove_for_expired(
         &self,
         table: &Table,
         key: &[u8],
@@ -322,9 +350,10 @@ impl Store {
         if bytes > self.row_bytes_max {
             return Err(WriteError::TooLarge { bytes, limit: self.row_bytes_max });
         }
-        let placed = self.reserve(table, queue, ttl_class(expiry, now), bytes)?;
-        self.arena.write_row(placed.location, &parts);
-        self.note_deadline(placed.segment, expiry);
+        let mut placed = self.reserve(table, queue, ttl_class(expiry, now), bytes)?;
+        placed.version.expiry = expiry;
+        self.arena.write_row(placed.version.location, &parts);
+        self.note_deadline(placed.version.segment, expiry);
         Ok(placed)
     }
 
@@ -333,7 +362,7 @@ impl Store {
         self.arena.note_expiry(segment, if word == NEVER { 0 } else { word });
     }
 
-    /// Reserves space in the open segment of the row's group.
+    /// Reserves space in the open segment of the row's group, for a row that is not said to end.
     pub(crate) fn reserve(
         &self,
         table: &Table,
@@ -350,7 +379,8 @@ impl Store {
             if let Some(segment) = open
                 && let Some(location) = self.arena.reserve(segment, bytes)
             {
-                let placed = Placed { store: self, location, segment };
+                let version = Version { location, segment, queue, bytes, expiry: 0 };
+                let placed = Placed { store: self, version };
                 if table.state.queues.open(queue, class, size) == open {
                     return Ok(placed);
                 }
@@ -376,7 +406,8 @@ impl Store {
             self.discard(table, queue, segment);
             return Err(WriteError::Full);
         };
-        let placed = Placed { store: self, location, segment };
+        let version = Version { location, segment, queue, bytes, expiry: 0 };
+        let placed = Placed { store: self, version };
         self.seal(&mut table.state.queues.lock(), segment);
         Ok(placed)
     }
@@ -385,8 +416,8 @@ impl Store {
     pub(crate) fn publish(
         &self,
         table: &Table,
-        &Target { hash, key, seen }: &Target<'_>,
-        new: Option<Location>,
+        &Target { hash, key, seen, copy }: &Target<'_>,
+        new: Option<Version>,
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
@@ -399,9 +430,10 @@ impl Store {
         } else if table.is_gone() {
             return Err(WriteError::TableGone);
         }
-        let found = seen
-            .and_then(|seen| self.find_seen(&shard, &seen))
-            .or_else(|| self.find_row(&shard, table, hash, key));
+        let (found, copy) = match seen.and_then(|seen| self.find_seen(&shard, &seen)) {
+            Some(found) => (Some(found), copy),
+            None => (self.find_row(&shard, table, hash, key), None),
+        };
         let live = found.filter(|found| self.is_live(table, &found.head, now));
         if let Err(outcome) = check(expect, live.as_ref().map(|found| &found.head)) {
             return Ok(outcome);
@@ -422,7 +454,7 @@ impl Store {
             (false, None) => None,
         };
         let stamp = self.arena.next_stamp();
-        let change = SlotChange { hash, found, was_live: live.is_some(), new, stamp };
+        let change = SlotChange { hash, found, copy, was_live: live.is_some(), new, stamp };
         self.swap(&mut shard, table, &change, Unique::Check(now))?;
         if let Some(leaving) = leaving {
             table.state.counters.count(leaving);
@@ -454,7 +486,7 @@ impl Store {
         &self,
         shard: &mut Shard,
         table: &Table,
-        change: &SlotChange,
+        change: &SlotChange<'_>,
         unique: Unique,
     ) -> Result<(), WriteError> {
         if table.state.maintained.is_empty() {
@@ -470,9 +502,11 @@ impl Store {
             };
             let versions = Versions {
                 hash: change.hash,
-                old: load(change.found.map(|found| found.entry.location), old).then_some(&*old),
+                old: change
+                    .copy
+                    .or_else(|| load(change.found.map(|found| found.entry.location), old).then_some(&*old)),
                 held: change.was_live,
-                new: load(change.new, new).then_some(&*new),
+                new: load(change.new.map(|new| new.location), new).then_some(&*new),
                 checked: matches!(unique, Unique::Check(_)),
             };
             let taken = match unique {
@@ -494,7 +528,7 @@ impl Store {
     }
 
     /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
-    fn part_with(&self, table: &Table, change: &SlotChange, came: Option<Weight>, unique: Unique) {
+    fn part_with(&self, table: &Table, change: &SlotChange<'_>, came: Option<Weight>, unique: Unique) {
         let mut went = None;
         if let Some(Found { entry, head }) = change.found {
             // Somebody was making it anew, and others may wait for that.
@@ -525,27 +559,26 @@ impl Store {
         &self,
         shard: &mut Shard,
         table: &Table,
-        change: &SlotChange,
+        change: &SlotChange<'_>,
     ) -> Result<Option<Weight>, WriteError> {
         let SlotChange { hash, found, new, stamp, .. } = *change;
         let census = &table.state.census;
         if new.is_none() {
             shard.removals.note(hash, stamp);
         }
-        if let Some(new) = new {
-            self.arena.stamp_row(new, stamp);
-            let (expiry, bytes) =
-                self.arena.row(new).map_or((0, 0), |row| (row.head().expiry, row.head().total_bytes));
+        if let Some(Version { location, segment, queue, bytes, expiry }) = new {
+            self.arena.stamp_row(location, stamp);
             census.note_deadline(expiry);
             if let Some(found) = found {
-                self.arena.replace(&mut shard.token, found.entry.slot, hash, table.id(), new);
+                self.arena.replace(&mut shard.token, found.entry.slot, hash, table.id(), location);
             } else {
-                let inserted = self.arena.insert(&mut shard.token, hash, table.id(), new);
+                let inserted = self.arena.insert(&mut shard.token, hash, table.id(), location);
                 inserted.map_err(|_| WriteError::Full)?;
             }
             census.change(found.map(|found| found.head.stamp), Some(stamp));
             count(&table.state.counters.written);
-            return Ok(Some(self.account_in(new, bytes)));
+            self.arena.add_live(segment, bytes);
+            return Ok(Some(Weight { queue, bytes }));
         }
         if let Some(found) = found {
             self.arena.remove(&mut shard.token, found.entry.slot);
@@ -678,11 +711,12 @@ impl Store {
         for index in maintained {
             let rows = index.rows(&self.arena);
             let [old, new] = [versions.old, versions.new].map(|row| row.filter(|row| index.holds(row)));
+            let same = old.zip(new).is_some_and(|(old, new)| index.knows_alike(old, new));
             let checked = new.is_some_and(|new| index.sort_key(new, new_key)) && versions.checked;
-            if let Some(old) = old {
+            if let Some(old) = old.filter(|_| !same) {
                 index.sort_key(old, old_key);
             }
-            let equal = old.is_some() && new.is_some() && old_key == new_key;
+            let equal = same || (old.is_some() && new.is_some() && old_key == new_key);
             let (old, new) = (old.map(entry), new.map(entry));
             let mut tree = index.tree.write();
             if equal
@@ -696,7 +730,7 @@ impl Store {
                 continue;
             }
             if let Some(old) = old {
-                tree.remove(old_key, old, &rows);
+                tree.remove(if same { new_key } else { old_key }, old, &rows);
             }
             // A value that the old version held was not entered, and it is the same.
             if let Some(new) = new.filter(|_| !checked) {
@@ -706,21 +740,21 @@ impl Store {
     }
 
     pub(crate) fn queue_of(&self, location: Location) -> Queue {
-        self.arena.tag(self.arena.head_of(location)).queue
+        self.arena.home_of(location).1
     }
 
-    /// Counts a version's bytes as live, in its segment.
-    fn account_in(&self, location: Location, bytes: usize) -> Weight {
-        let segment = self.arena.head_of(location);
-        self.arena.add_live(segment, bytes);
-        Weight { queue: self.arena.tag(segment).queue, bytes }
+    /// What lies at a location that nothing leads to yet, and that its writer holds.
+    pub(crate) fn version_at(&self, location: Location) -> Version {
+        let (segment, queue) = self.arena.home_of(location);
+        let row = self.arena.row(location);
+        let (expiry, bytes) = row.map_or((0, 0), |row| (row.head().expiry, row.head().total_bytes));
+        Version { location, segment, queue, bytes, expiry }
     }
 
     /// Counts them as dead. The caller holds the row's shard, and nothing leads to the row any more.
     fn account_out(&self, table: &Table, location: Location, bytes: usize) -> Weight {
-        let segment = self.arena.head_of(location);
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
-        let queue = self.arena.tag(segment).queue;
+        let (segment, queue) = self.arena.home_of(location);
         self.arena.note_gone(location);
         let live = self.arena.sub_live(segment, bytes);
         self.note_death(table, segment, live + bytes, live);
@@ -728,13 +762,11 @@ impl Store {
     }
 
     /// The accounts of a version that stands in another place from here on.
-    pub(crate) fn account_moved(&self, table: &Table, from: Location, to: Location) {
-        let came = self.account_in(to, self.row_bytes(to));
-        balance(table, Some(came), Some(self.account_out(table, from, self.row_bytes(from))));
-    }
-
-    fn row_bytes(&self, location: Location) -> usize {
-        self.arena.row(location).map_or(0, |row| row.head().total_bytes)
+    pub(crate) fn account_moved(&self, table: &Table, from: Location, to: &Version) {
+        self.arena.add_live(to.segment, to.bytes);
+        let came = Weight { queue: to.queue, bytes: to.bytes };
+        let bytes = self.arena.row(from).map_or(0, |row| row.head().total_bytes);
+        balance(table, Some(came), Some(self.account_out(table, from, bytes)));
     }
 
     /// What a writer owes after its write, within a bound: a step of index growth, and the table's own row limit.

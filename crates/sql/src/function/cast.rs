@@ -111,12 +111,15 @@ fn array(value: &Value, ty: Option<SqlType>) -> Result<Value, SqlError> {
     }
 }
 
+/// Whether texts for a type are put into the form that it has before they are bound.
+pub(crate) fn is_formed(ty: SqlType) -> bool {
+    store::scalar::has_form(ty) && !matches!(ty, SqlType::Json | SqlType::Jsonb | SqlType::Bytea)
+}
+
 /// Whether a parameter's text has to be converted before it is bound: the type has a form of its own.
 pub(crate) fn bound(now: Now, ty: SqlType, cast: bool, value: &Value) -> Result<Option<Value>, SqlError> {
-    let formed =
-        store::scalar::has_form(ty) && !matches!(ty, SqlType::Json | SqlType::Jsonb | SqlType::Bytea);
     let text = matches!(value, Value::Text(_));
-    if value.is_null() || !(cast || (formed && text)) {
+    if value.is_null() || !(cast || (is_formed(ty) && text)) {
         return Ok(None);
     }
     let moments = matches!(ty, SqlType::Timestamptz | SqlType::Timestamp | SqlType::Date);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::value::Value;
-use store::{Clock, Renewal, Store, Table, View};
+use store::{Clock, Renewal, Store, Table, Tick, View};
 
 use super::foresight::Foresight;
 use crate::error::{SqlError, state};
@@ -97,8 +97,10 @@ pub(crate) struct Sight {
     picked: RefCell<Vec<Vec<u8>>>,
     /// Why a cursor failed, in better words than SQLite can carry.
     failure: RefCell<Option<SqlError>>,
-    /// When the statement began, in milliseconds since 1970.
-    now_ms: Cell<u64>,
+    /// When the statement began, in nanoseconds of the store's clock.
+    began_ns: Cell<u64>,
+    /// The same in milliseconds since 1970, when somebody has asked: most statements do not.
+    now_ms: Cell<Option<u64>>,
     /// What the session's statements wrote so far.
     facts: Cell<Facts>,
     /// Tables that statements may read, in lower case.
@@ -130,7 +132,8 @@ impl Sight {
             lists: Default::default(),
             picked: RefCell::default(),
             failure: RefCell::default(),
-            now_ms: Cell::new(0),
+            began_ns: Cell::new(0),
+            now_ms: Cell::new(None),
             facts: Cell::default(),
             known: RefCell::default(),
             defining: Cell::new(false),
@@ -252,15 +255,24 @@ impl Sight {
     pub(crate) fn start_watch(&self, limits: &Limits, session: &Session, cancel: &Cancel) {
         let timeout = session.statement_timeout(limits.statement_timeout);
         let timeout = timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
-        self.watch
-            .deadline_ns
-            .set(timeout.map(|timeout| self.store.clock().now_ns().saturating_add(timeout)));
+        let now_ns = self.store.clock().now_ns();
+        self.began_ns.set(now_ns);
+        self.now_ms.set(None);
+        self.watch.deadline_ns.set(timeout.map(|timeout| now_ns.saturating_add(timeout)));
         self.watch.operations_left.set(limits.operations_max);
         self.watch.rest.set(limits.background.then(|| Rest::new(self.store.clock())));
-        self.now_ms.set(self.store.clock().unix_ms());
         self.watch.stopped_by.set(None);
-        *self.failure.borrow_mut() = None;
-        *self.watch.cancel.borrow_mut() = Some(cancel.clone());
+        self.failure.take();
+        let mut watched = self.watch.cancel.borrow_mut();
+        // The statements of one session mostly have the same flag.
+        if !watched.as_ref().is_some_and(|watched| Arc::ptr_eq(&watched.0, &cancel.0)) {
+            *watched = Some(cancel.clone());
+        }
+    }
+
+    /// The tick in which the statement began.
+    pub(crate) fn tick(&self) -> Tick {
+        self.store.tick_at(self.began_ns.get())
     }
 
     /// Whether the statement's time is over; a loop of this crate asks before each round.
@@ -281,7 +293,13 @@ impl Sight {
 
 impl Caller for Sight {
     fn now(&self) -> Now {
-        Now { us: i64::try_from(self.now_ms.get()).unwrap_or(0).saturating_mul(1_000) }
+        let now_ms = self.now_ms.get().unwrap_or_else(|| {
+            let clock = self.store.clock();
+            let since_ns = clock.now_ns().saturating_sub(self.began_ns.get());
+            clock.unix_ms().saturating_sub(since_ns / 1_000_000)
+        });
+        self.now_ms.set(Some(now_ms));
+        Now { us: i64::try_from(now_ms).unwrap_or(0).saturating_mul(1_000) }
     }
 
     fn fail(&self, error: SqlError) -> String {

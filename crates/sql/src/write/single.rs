@@ -11,7 +11,9 @@ use sqlite3_parser::ast::{
 };
 use store::definition::{ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
-use store::{BUILT_IN, Change, Expect, Expiry, Index, NewRow, Renewal, RowBuf, Table, Write, WriteError};
+use store::{
+    BUILT_IN, Change, Expect, Expiry, Index, Met, NewRow, Renewal, RowBuf, Table, Write, WriteError,
+};
 
 use super::build::{operand, plain_row};
 use super::insert::Operand;
@@ -33,7 +35,7 @@ pub(crate) struct SinglePlan {
     /// The row as it is.
     old: RowBuf,
     /// The one write, kept so that its buffers are used again.
-    write: [Write; 1],
+    write: Write,
 }
 
 #[derive(Debug)]
@@ -125,7 +127,7 @@ pub(super) fn of_tree(table: &Arc<Table>, tree: &Stmt<'_>) -> Option<SinglePlan>
         change: Change::Put(new),
         expect: Expect::Anything,
     };
-    Some(SinglePlan { table: Arc::clone(table), verb, old: RowBuf::new(), write: [write] })
+    Some(SinglePlan { table: Arc::clone(table), verb, old: RowBuf::new(), write })
 }
 
 /// Whether memcached clients look for its rows by a prefix: the longest owns a key, which takes a look at all tables.
@@ -295,31 +297,36 @@ impl SinglePlan {
         }
         for _ in 0..RETRIES_MAX {
             let Self { table, verb, old, write } = self;
-            let [write] = write;
             let step = match verb {
                 Verb::Insert { cells, conflict } => {
                     insert(core, table, cells, conflict, parameters, old, write)
                 }
                 Verb::Update { key, sets } => update(core, table, key, sets, parameters, old, write),
             };
-            match step? {
-                Step::Done(done) => return Ok(Some(done)),
-                Step::General => return Ok(None),
-                Step::Write(tag) => match core.store.commit(std::slice::from_ref(&*write)) {
-                    Ok(_) => {
-                        if !matches!(write.expect, Expect::Version(_)) {
-                            core.sight.note_inserted(table, &write.key);
-                        }
-                        return Ok(Some(wrote(tag, 1)));
+            let step = step?;
+            let is_new = matches!(step, Step::Insert);
+            let (tag, written) = match (step, &write.change) {
+                (Step::Done(done), _) => return Ok(Some(done)),
+                (Step::Insert, _) => ("INSERT", core.store.commit(std::slice::from_ref(&*write))),
+                (Step::Rewrite(tag, met), Change::Put(row)) => {
+                    (tag, core.store.rewrite(table, &met, old, row))
+                }
+                (Step::Rewrite(..) | Step::General, _) => return Ok(None),
+            };
+            match written {
+                Ok(_) => {
+                    if is_new {
+                        core.sight.note_inserted(table, &write.key);
                     }
-                    Err(WriteError::Lost(_)) => {
-                        if let Some(done) = self.after_loss()? {
-                            return Ok(Some(done));
-                        }
-                        core.sight.check_watch()?;
+                    return Ok(Some(wrote(tag, 1)));
+                }
+                Err(WriteError::Lost(_)) => {
+                    if let Some(done) = self.after_loss()? {
+                        return Ok(Some(done));
                     }
-                    Err(error) => return Err(refused(table, error)),
-                },
+                    core.sight.check_watch()?;
+                }
+                Err(error) => return Err(refused(table, error)),
             }
         }
         Err(SqlError::new(state::LOST, "the row kept changing while it was written; try again"))
@@ -340,8 +347,10 @@ impl SinglePlan {
 /// What a look at the row came to.
 enum Step {
     Done(Done),
-    /// The write is ready.
-    Write(&'static str),
+    /// The write is ready, and its row is a new one.
+    Insert,
+    /// The write is ready, and its row is another version of the one that was met.
+    Rewrite(&'static str, Met),
     General,
 }
 
@@ -372,8 +381,10 @@ fn insert(
         Conflict::Abort | Conflict::Leave => Expect::Absent,
         Conflict::Replace => Expect::Anything,
         Conflict::Update(sets) => {
-            if core.store.read(table, &write.key, core.store.now(), old) {
-                return rewrite(&Sources { table, parameters, old, excluded: &new }, sets, write, "INSERT");
+            if let Some(met) = core.store.meet(table, &write.key, core.sight.tick(), old) {
+                let sources = Sources { table, parameters, old, excluded: &new };
+                let fits = rewrite(&sources, sets, write)?;
+                return Ok(if fits { Step::Rewrite("INSERT", met) } else { Step::General });
             }
             Expect::Absent
         }
@@ -382,7 +393,7 @@ fn insert(
     row.payload.clear();
     table.encode_payload(values, &mut row.payload)?;
     head(write, Expiry::Table, 0);
-    Ok(Step::Write("INSERT"))
+    Ok(Step::Insert)
 }
 
 fn update(
@@ -404,37 +415,32 @@ fn update(
         *place = value.as_ref();
     }
     write.key.clear();
-    if table.keys().encode(&values[..key.len()], &mut write.key).is_err()
-        || !core.store.read(table, &write.key, core.store.now(), old)
-    {
-        return Ok(Step::Done(wrote("UPDATE", 0)));
+    let nothing = Ok(Step::Done(wrote("UPDATE", 0)));
+    if table.keys().encode(&values[..key.len()], &mut write.key).is_err() {
+        return nothing;
     }
-    let excluded = &[ValueRef::Null; COLUMNS_MAX];
-    rewrite(&Sources { table, parameters, old, excluded }, sets, write, "UPDATE")
+    let Some(met) = core.store.meet(table, &write.key, core.sight.tick(), old) else { return nothing };
+    let sources = Sources { table, parameters, old, excluded: &[ValueRef::Null; COLUMNS_MAX] };
+    let fits = rewrite(&sources, sets, write)?;
+    Ok(if fits { Step::Rewrite("UPDATE", met) } else { Step::General })
 }
 
-/// The row as it is, with the assignments. The write has its key already.
-fn rewrite(
-    sources: &Sources<'_>,
-    sets: &[(usize, Term)],
-    write: &mut Write,
-    tag: &'static str,
-) -> Result<Step, SqlError> {
+/// The row as it is, with the assignments. The write has its key already; False: the general plan must.
+fn rewrite(sources: &Sources<'_>, sets: &[(usize, Term)], write: &mut Write) -> Result<bool, SqlError> {
     let Sources { table, old, .. } = *sources;
-    let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
+    let Change::Put(row) = &mut write.change else { return Ok(false) };
     let mut changes = [(0, ValueRef::Null); COLUMNS_MAX];
     for (change, (column, term)) in changes.iter_mut().zip(sets) {
         let value = term.value(sources).filter(|value| fits(table, *column, *value));
-        let Some(value) = value else { return Ok(Step::General) };
+        let Some(value) = value else { return Ok(false) };
         *change = (*column, value);
     }
     row.payload.clear();
     if !table.edit_payload(old, &changes[..sets.len()], &mut row.payload)? {
-        return Ok(Step::General);
+        return Ok(false);
     }
-    write.expect = Expect::Version(old.cas());
     head(write, Expiry::of_word(old.expiry()), old.client_flags());
-    Ok(Step::Write(tag))
+    Ok(true)
 }
 
 /// Whether a column stores a value as it is.

@@ -17,6 +17,7 @@ mod limits;
 mod model;
 mod policy;
 mod restart;
+mod rewrite;
 mod room;
 mod sharing;
 mod torture;
