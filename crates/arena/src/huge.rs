@@ -5,7 +5,6 @@
 //! extents of segments are asked for as such (`pool.rs`). The rest is done by the owner's housekeeping, an extent or two
 //! at a time: the index, which takes its memory in small pieces, segments that lost and regained some units, and what an
 //! earlier process left. Where the kernel refuses, small pages do.
-
 //!
 //! What a large page takes depends on the machine: a sixth of what as many small ones take where memory is at hand, but
 //! several times as much in a virtual machine whose free memory went back to its host, for blocks of 2 MiB go first. So
@@ -39,7 +38,8 @@ const FIRST_SPARED: u32 = 64;
 /// ...but no more than these, 2 GiB.
 const LONGEST_SPARED: u32 = 1_024;
 /// Processor time that making large pages of segments may take from look to look: a sixtieth. After one that took longer
-/// looks are left out. The index does not wait: each lookup begins there, and it is small.
+/// looks are left out, and after dear ones more and more, as after a refusal: who reads in an extent waits until it is
+/// done, and who shares the processor too. The index does not wait: each lookup begins there, and it is small.
 const LOOK_NS: u64 = 1_000_000;
 
 /// Whether to ask for large pages now. Relaxed: what is seen late is done later.
@@ -54,6 +54,7 @@ pub(crate) struct HugePages {
     next_spared: AtomicU32,
     /// Looks until segments get large pages again.
     rest: AtomicU32,
+    next_rest: AtomicU32,
 }
 
 impl Default for HugePages {
@@ -65,6 +66,7 @@ impl Default for HugePages {
             spared: AtomicU32::new(0),
             next_spared: AtomicU32::new(FIRST_SPARED),
             rest: AtomicU32::new(0),
+            next_rest: AtomicU32::new(FIRST_PAUSE),
         }
     }
 }
@@ -137,8 +139,14 @@ impl HugePages {
 
     /// A look made a large page of small ones in so much time, which is the time of so many looks.
     fn tire(&self, ns: u64) {
-        let looks = u32::try_from(ns.div_ceil(LOOK_NS)).unwrap_or(u32::MAX);
+        let mut looks = u32::try_from(ns.div_ceil(LOOK_NS)).unwrap_or(u32::MAX);
+        let mut next = FIRST_PAUSE;
+        if ns > DEAR_NS {
+            looks = self.next_rest.load(Ordering::Relaxed);
+            next = (looks * 2).min(LONGEST_PAUSE);
+        }
         self.rest.store(if looks > 1 { looks } else { 0 }, Ordering::Relaxed);
+        self.next_rest.store(next, Ordering::Relaxed);
     }
 
     fn is_rested(&self) -> bool {
@@ -169,9 +177,10 @@ impl Arena {
             let began = thread_ns();
             let segments = || if budget.huge.is_rested() { self.enlarge_segments() } else { None };
             let Some(done) = self.enlarge_index().or_else(segments) else { return };
+            let ns = thread_ns() - began;
             budget.huge.note(done);
-            budget.huge.tire(thread_ns() - began);
-            if !done {
+            budget.huge.tire(ns);
+            if !done || ns > LOOK_NS {
                 return;
             }
         }
@@ -262,11 +271,14 @@ mod tests {
         pages.on.store(true, Ordering::Relaxed);
         pages.tire(LOOK_NS);
         assert!(pages.is_rested());
-        pages.tire(3 * LOOK_NS - 1);
-        for _ in 0..3 {
-            assert!(!pages.is_rested());
-            assert!(pages.look());
-        }
-        assert!(pages.is_rested());
+        let looks_until_rested = |ns| {
+            pages.tire(ns);
+            std::iter::repeat_with(|| pages.look()).take_while(|_| !pages.is_rested()).count() + 1
+        };
+        assert_eq!(looks_until_rested(2 * LOOK_NS), 2);
+        let dear = [(); 8].map(|()| looks_until_rested(DEAR_NS + 1));
+        assert_eq!(dear, [16, 32, 64, 128, 256, 512, 960, 960]);
+        assert_eq!(looks_until_rested(DEAR_NS), 2, "memory is at hand again");
+        assert_eq!(looks_until_rested(DEAR_NS + 1), 16);
     }
 }
