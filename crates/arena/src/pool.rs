@@ -207,12 +207,39 @@ impl Pool {
         }
         // Marked first, so that making room for its pages does not take the pages that it has.
         self.mark(unit, units, true);
-        if !self.commit(map, layout, unit, units) {
+        if self.commit(map, layout, unit, units) {
+            self.ask_ahead(units);
+            return Some(unit);
+        }
+        self.mark(unit, units, false);
+        self.take_where_full(map, layout, unit, units)
+    }
+
+    /// Takes a run although the file system gives no more pages: one that has its own, if there is such a run; else this
+    /// one, with those of pieces that are too short. What is given up may be taken by others first, also by who makes
+    /// memory ready.
+    fn take_where_full(&mut self, map: &Map, layout: &Layout, unit: u32, units: u32) -> Option<u32> {
+        if let Some(unit) = self.find_with_pages(units) {
+            self.mark(unit, units, true);
+            return Some(unit);
+        }
+        self.mark(unit, units, true);
+        self.release_free(map, layout, u64::MAX);
+        if map.commit(unit_byte(layout, unit), u64::from(units) * UNIT_BYTES as u64).is_err() {
             self.mark(unit, units, false);
             return None;
         }
-        self.ask_ahead(units);
+        self.note_committed(unit, units);
         Some(unit)
+    }
+
+    /// Finds a free run within a block, all of which has pages.
+    fn find_with_pages(&self, units: u32) -> Option<u32> {
+        let idle = |block: u32| self.committed[block as usize] & !self.used[block as usize];
+        self.free.iter().chain(&self.partial).find_map(|&block| {
+            let (at, _) = bit_runs(idle(block)).find(|&(_, length)| length >= units)?;
+            Some(block * BLOCK_UNITS + at)
+        })
     }
 
     /// Makes sure that a run, marked as used, has pages; false if the file system is full.
@@ -228,15 +255,11 @@ impl Pool {
         }
         let over = self.budget.over(u64::from(missing));
         self.release_free(map, layout, over);
-        let commit = |map: &Map| map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64);
-        if commit(map).is_err() {
-            self.release_free(map, layout, u64::MAX);
-            if commit(map).is_err() {
-                return false;
-            }
+        let committed = map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64).is_ok();
+        if committed {
+            self.note_committed(first, units);
         }
-        self.note_committed(first, units);
-        true
+        committed
     }
 
     /// Commits the whole extents around a run at once where the limit leaves room: fewer calls, and larger pages.
