@@ -1,6 +1,6 @@
 //! Starting and stopping: what is printed, what is refused, what an arena from before means.
 
-use std::process::Command;
+use std::process::{Child, Command};
 
 use serde_json::json;
 
@@ -182,27 +182,29 @@ fn a_memory_file_system_that_is_too_small_is_named_at_the_start() {
 /// /dev/shm that has room for the start, but not for all of -m: what does not fit is evicted, nobody dies.
 #[test]
 fn a_memory_file_system_that_fills_up_evicts() {
+    let may_mount = Command::new("unshare").args(["-m", "true"]).status().unwrap();
+    if !may_mount.success() {
+        return skipped(&format!("a small /dev/shm needs a private mount namespace; {may_mount}"));
+    }
     let folder = Folder::new();
     let here = folder.0.join("small");
     std::fs::create_dir(&here).unwrap();
     let socket = std::env::temp_dir().join(format!("sqlcached-small-{}.sock", std::process::id()));
     let script = format!(
-        "mount -t tmpfs -o size=24m none {here} && exec {PROGRAM} -p 0 -m 64 -s {} --arena {here}/arena",
+        "mount -t tmpfs -o size=24m none {here} && exec {PROGRAM} -p 0 --sql-port 0 -m 64 -s {} --arena {here}/arena",
         socket.display(),
         here = here.display(),
     );
-    let mut child = Command::new("unshare").args(["-m", "sh", "-c", &script]).spawn().unwrap();
+    let mut child = Killed(Command::new("unshare").args(["-m", "sh", "-c", &script]).spawn().unwrap());
     for _ in 0..2_000 {
-        if socket.exists() || child.try_wait().unwrap().is_some() {
+        let serves = std::os::unix::net::UnixStream::connect(&socket).is_ok();
+        if serves || child.0.try_wait().unwrap().is_some() {
             break;
         }
         // Waits for another process.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    if let Some(status) = child.try_wait().unwrap() {
-        skipped(&format!("a small /dev/shm needs a private mount namespace; {status}"));
-        return;
-    }
+    assert_eq!(child.0.try_wait().unwrap(), None, "it serves");
     let mut client = crate::client::Client::unix(&socket);
     let value = vec![b'x'; 10_000];
     for number in 0..6_000 {
@@ -211,8 +213,17 @@ fn a_memory_file_system_that_fills_up_evicts() {
     assert!(client.stat("evictions") > 0);
     assert!(client.get("key-5999").is_some());
     assert_eq!(client.sql("SELECT 1 AS one"), Reply::Rows(vec![json!({"one": 1})]));
-    assert!(child.try_wait().unwrap().is_none());
-    child.kill().unwrap();
-    child.wait().unwrap();
+    assert_eq!(child.0.try_wait().unwrap(), None, "it still serves");
     let _ = std::fs::remove_file(&socket);
+}
+
+/// A process that does not outlive its test, however that ends.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ended = self.0.kill();
+        let _status = self.0.wait();
+    }
 }

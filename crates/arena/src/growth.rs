@@ -181,8 +181,7 @@ impl Arena {
         if bucket >= buckets.main_committed {
             let from = buckets.main_committed;
             let to = (bucket + 1).next_multiple_of(step).min(self.layout.max_buckets);
-            self.cede_unit();
-            if self.map.commit(self.bucket_word(from) * 8, (to - from) * BUCKET_BYTES).is_err() {
+            if !self.commit_beside(self.bucket_word(from) * 8, (to - from) * BUCKET_BYTES) {
                 return false;
             }
             buckets.main_committed = to;
@@ -203,8 +202,9 @@ impl Arena {
             let from = buckets.overflow_committed;
             let to = (from + INDEX_STEP_BYTES / BUCKET_BYTES).min(self.layout.max_overflow);
             let byte = self.bucket_word(self.layout.max_buckets + from) * 8;
-            self.cede_unit();
-            self.map.commit(byte, (to - from) * BUCKET_BYTES).ok()?;
+            if !self.commit_beside(byte, (to - from) * BUCKET_BYTES) {
+                return None;
+            }
             buckets.overflow_committed = to;
             // Recovery follows links below this number only.
             self.map.store(word::OVERFLOW_COMMITTED, to, Ordering::Release);

@@ -219,6 +219,7 @@ impl Pool {
     /// one, with those of pieces that are too short. What is given up may be taken by others first, also by who makes
     /// memory ready.
     fn take_where_full(&mut self, map: &Map, layout: &Layout, unit: u32, units: u32) -> Option<u32> {
+        self.note_full();
         if let Some(unit) = self.find_with_pages(units) {
             self.mark(unit, units, true);
             return Some(unit);
@@ -495,6 +496,18 @@ impl Pool {
         let _limit = self.budget.limit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         let over = self.budget.over(0);
         self.release_free(map, layout, over);
+    }
+
+    /// What has pages is all there is, until the owner divides the memory anew: it makes room as at its limit, and keeps the
+    /// units free that it keeps free there.
+    fn note_full(&self) {
+        self.budget.limit.fetch_min(self.budget.committed(), Ordering::Relaxed);
+    }
+
+    /// The file system had none for what lies beside the segments: whole units give theirs, if some are free.
+    pub(crate) fn give_pages(&mut self, map: &Map, layout: &Layout, bytes: u64) {
+        self.note_full();
+        self.release_free(map, layout, bytes.div_ceil(UNIT_BYTES as u64));
     }
 
     /// Takes over a segment that recovery found, with its pages.

@@ -409,9 +409,16 @@ impl Arena {
         self.segments.pool.lock().budget.limit.store(units, Ordering::Relaxed);
     }
 
-    /// Leaves a unit's worth of memory to the index, which is about to take it.
-    pub(crate) fn cede_unit(&self) {
-        self.segments.pool.lock().cede(&self.map, &self.layout);
+    /// Commits pages of the index, which takes a unit's worth of memory from segments for them. False: there are none, not
+    /// even of free units.
+    pub(crate) fn commit_beside(&self, byte: u64, bytes: u64) -> bool {
+        let mut pool = self.segments.pool.lock();
+        pool.cede(&self.map, &self.layout);
+        if self.map.commit(byte, bytes).is_ok() {
+            return true;
+        }
+        pool.give_pages(&self.map, &self.layout, bytes);
+        self.map.commit(byte, bytes).is_ok()
     }
 
     /// Bytes of the headers of segments that have pages.
