@@ -504,6 +504,11 @@ impl Pool {
         self.budget.limit.fetch_min(self.budget.committed(), Ordering::Relaxed);
     }
 
+    /// What was ceded was not taken: who asks in vain again and again must not take the segments their memory.
+    pub(crate) fn take_back(&self) {
+        self.budget.limit.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The file system had none for what lies beside the segments: whole units give theirs, if some are free.
     pub(crate) fn give_pages(&mut self, map: &Map, layout: &Layout, bytes: u64) {
         self.note_full();

@@ -418,7 +418,11 @@ impl Arena {
             return true;
         }
         pool.give_pages(&self.map, &self.layout, bytes);
-        self.map.commit(byte, bytes).is_ok()
+        let done = self.map.commit(byte, bytes).is_ok();
+        if !done {
+            pool.take_back();
+        }
+        done
     }
 
     /// Bytes of the headers of segments that have pages.
