@@ -249,9 +249,10 @@ impl Work<'_, '_> {
         let used = joined(adopted.iter().map(|segment| (segment.0, segment.0 + arena.units(*segment))));
         let mut pool = arena.segments.pool.lock();
         let room = pool.budget.limit().saturating_sub(pool.budget.committed());
-        let kept = pool.gaps(FREE_UNITS_KEPT, room);
+        let mut kept = pool.gaps(FREE_UNITS_KEPT, room);
+        // Where the file system is full those without pages stay so: no reason not to serve the rows.
+        kept.retain(|&(first, end)| self.commit(first, end).is_ok());
         for &(first, end) in &kept {
-            self.commit(first, end)?;
             let words = arena.layout.segments + u64::from(first) * UNIT_WORDS;
             for word in words..words + u64::from(end - first) * UNIT_WORDS {
                 arena.map.store(word, 0, Ordering::Relaxed);
