@@ -311,6 +311,28 @@ fn mistakes_have_states_and_places() {
     assert_eq!(db.query("SELECT count(*) FROM frag"), "4");
 }
 
+/// A definition is brought into other words before it is read. The places of its mistakes were those of the other
+/// text, which may lie behind the end of the user's.
+#[test]
+fn mistakes_behind_rewritten_words_have_places_of_the_users_text() {
+    let mut db = fragments();
+    for (sql, mistake) in [
+        ("CREATE TABLE n AS SELECT now() AS at; DELETE FORM frag", "FORM"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1 AS a; DELETE FORM frag", "FORM"),
+        ("CREATE UNLOGGED TABLE n (a INT, b TEXT DEFAULT now()::text, FORM FORM FORM,)", ")"),
+        ("CREATE INDEX i ON frag USING btree (w) FORM", "FORM"),
+        ("ALTER TABLE frag ADD COLUMN n TEXT DEFAULT now()::text, FORM n", "FORM"),
+    ] {
+        let error = db.error(sql);
+        let place = sql.rfind(mistake).map(|at| at + 1);
+        assert_eq!(error.position, place, "{sql}: {error}");
+    }
+    let sql = "CREATE TABLE \"\" AS SELECT \"T\".* FROM sqlite_schema WHERE EXISTS (VALUES (1, 2, 3)); \
+               UPDATE OR IGNORE t SET _ttl = --  RETURNING *";
+    let error = db.error(sql);
+    assert_eq!((error.state, error.position), ("42601", sql.find("UPDATE").map(|at| at + 1)), "{error}");
+}
+
 /// The columns of `CREATE TABLE ... AS` were called by the whole text of an expression, which a name has no room for, and
 /// had the type of the first of several queries, which the rows of the others are not of.
 #[test]

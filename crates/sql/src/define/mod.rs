@@ -70,8 +70,9 @@ pub(crate) fn run(core: &Core, kind: StatementKind, sql: &str) -> Result<Defined
         _ => {
             refused::check(sql)?;
             let (text, settings) = split_parameters(sql)?;
-            let (text, replace) = prepare::prepared(core, &text)?;
-            with_tree(&text, |tree| run_tree(core, tree, &settings, replace))
+            let prepared = prepare::prepared(core, &text)?;
+            let defined = with_tree(&prepared.sql, |tree| run_tree(core, tree, &settings, prepared.replace));
+            defined.map_err(|error| prepared.relocate(error, sql))
         }
     }
 }

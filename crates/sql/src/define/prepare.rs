@@ -7,6 +7,7 @@ use crate::dialect;
 use crate::error::SqlError;
 use crate::executor::Core;
 use crate::text::parse::check_nesting;
+use crate::text::places::Places;
 use crate::text::token::{Kind, Token, Tokens, unquoted};
 
 /// What stands for `AS IDENTITY` in the text that is parsed: a generated column of this one name.
@@ -32,12 +33,28 @@ const AFTER_DEFAULT: &[&str] = &[
 /// A change of the text: what lies between the two places becomes this.
 type Edit = (usize, usize, String);
 
-/// The text for the grammar, and whether it began with `CREATE OR REPLACE`.
+/// A definition in words that the grammar knows.
+#[derive(Debug)]
+pub(super) struct Prepared<'a> {
+    pub(super) sql: Cow<'a, str>,
+    /// It began with `CREATE OR REPLACE`.
+    pub(super) replace: bool,
+    places: Places,
+}
+
+impl Prepared<'_> {
+    /// The same error with its place in the text that was prepared.
+    pub(super) fn relocate(&self, error: SqlError, user: &str) -> SqlError {
+        self.places.relocate(error, &self.sql, user)
+    }
+}
+
+/// Makes the text for the grammar.
 ///
 /// Expressions and queries within it are brought from PostgreSQL's dialect into SQLite's. `GENERATED ... AS IDENTITY`
 /// becomes a generated column that [`super::table`] knows; a `DEFAULT` that is no single word gets parentheses; `OR
 /// REPLACE`, the method of an index, and words that say what is so anyway are left out.
-pub(super) fn prepared<'a>(core: &Core, sql: &'a str) -> Result<(Cow<'a, str>, bool), SqlError> {
+pub(super) fn prepared<'a>(core: &Core, sql: &'a str) -> Result<Prepared<'a>, SqlError> {
     check_nesting(sql)?;
     let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
     let table = table_of(&tokens);
@@ -58,7 +75,7 @@ fn rewritten<'a>(
     sql: &'a str,
     tokens: &[Token<'_>],
     translate: &Translate<'_>,
-) -> Result<(Cow<'a, str>, bool), SqlError> {
+) -> Result<Prepared<'a>, SqlError> {
     let mut edits: Vec<Edit> = Vec::new();
     let mut replace = false;
     if let [create, or, word, ..] = tokens
@@ -96,20 +113,29 @@ fn rewritten<'a>(
     }
     edits.extend(queries(sql, tokens, translate)?);
     edits.sort_by_key(|edit| edit.0);
+    let (sql, places) = edited(sql, &edits);
+    Ok(Prepared { sql, replace, places })
+}
+
+/// The text with the changes made, which are in order; of two that overlap the first is.
+fn edited<'a>(sql: &'a str, edits: &[Edit]) -> (Cow<'a, str>, Places) {
+    let mut places = Places::unchanged();
     if edits.is_empty() {
-        return Ok((Cow::Borrowed(sql), replace));
+        return (Cow::Borrowed(sql), places);
     }
     let mut text = String::with_capacity(sql.len() + 8 * edits.len());
     let mut copied = 0;
     for (from, to, new) in edits.iter().filter(|(from, to, _)| from < to) {
         if *from >= copied {
             text.push_str(&sql[copied..*from]);
+            places.push(text.len(), *from);
             text.push_str(new);
+            places.push(text.len(), *to);
             copied = *to;
         }
     }
     text.push_str(&sql[copied..]);
-    Ok((Cow::Owned(text), replace))
+    (Cow::Owned(text), places)
 }
 
 /// The word that says what is so anyway: no table is logged, and an index is made while others read and write.
@@ -270,7 +296,7 @@ mod tests {
     fn prepared(sql: &str) -> Result<String, SqlError> {
         let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
         let shown = |range: Range<usize>| Ok(sql[range].to_uppercase());
-        rewritten(sql, &tokens, &shown).map(|(text, _)| text.into_owned())
+        rewritten(sql, &tokens, &shown).map(|prepared| prepared.sql.into_owned())
     }
 
     #[test]

@@ -24,6 +24,7 @@ use store::Catalog;
 use store::definition::SqlType;
 
 use crate::error::SqlError;
+use crate::text::places::Places;
 use names::Names;
 use out::Out;
 use params::Parameters;
@@ -54,8 +55,7 @@ pub(crate) struct Item {
 #[derive(Debug)]
 pub(crate) struct Translated {
     pub(crate) sql: String,
-    /// Where pieces of the new text begin, and what they stand for in the user's.
-    places: Vec<(usize, usize)>,
+    places: Places,
     /// What is known of the parameters.
     pub(crate) parameters: Vec<ParameterType>,
     /// The columns of the result.
@@ -66,18 +66,8 @@ pub(crate) struct Translated {
 
 impl Translated {
     /// Turns a place in the new text, in characters from 1, into one of the user's text.
-    pub(crate) fn relocate(&self, mut error: SqlError, user: &str) -> SqlError {
-        let Some(position) = error.position.take() else { return error };
-        let offset =
-            self.sql.char_indices().nth(position.saturating_sub(1)).map_or(self.sql.len(), |(at, _)| at);
-        let piece = self.places.partition_point(|(new, _)| *new <= offset).saturating_sub(1);
-        let Some(&(new, old)) = self.places.get(piece) else { return error };
-        let same = self.sql.get(new..=offset.min(self.sql.len().saturating_sub(1)))
-            == user.get(old..=old + (offset - new));
-        let at = if same { old + (offset - new) } else { old };
-        let at = (at..=user.len()).find(|at| user.is_char_boundary(*at)).unwrap_or(user.len());
-        let blanks = user[at..].len() - user[at..].trim_start().len();
-        error.at(user, (at + blanks).min(user.len()))
+    pub(crate) fn relocate(&self, error: SqlError, user: &str) -> SqlError {
+        self.places.relocate(error, &self.sql, user)
     }
 }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use store::definition::SqlType;
 
+use crate::text::places::Places;
+
 /// A piece of the new text and the place in the user's text that it stands for.
 #[derive(Clone, Debug)]
 struct Piece<'a> {
@@ -134,11 +136,11 @@ impl<'a> Out<'a> {
     }
 
     /// The text, and for each piece where it begins there and where in the user's text.
-    pub(super) fn finish(self) -> (String, Vec<(usize, usize)>) {
+    pub(super) fn finish(self) -> (String, Places) {
         let mut text = String::new();
-        let mut places = Vec::with_capacity(self.pieces.len());
+        let mut places = Places::default();
         for piece in self.pieces {
-            places.push((text.len(), piece.from));
+            places.push(text.len(), piece.from);
             text.push_str(&piece.text);
         }
         (text, places)

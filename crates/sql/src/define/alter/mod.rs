@@ -19,13 +19,17 @@ use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens};
 
 pub(super) fn run(core: &Core, sql: &str) -> Result<Defined, SqlError> {
+    let prepared = prepared(core, sql)?;
+    run_text(core, &prepared.sql).map_err(|error| prepared.relocate(error, sql))
+}
+
+fn run_text(core: &Core, sql: &str) -> Result<Defined, SqlError> {
     const TAG: &str = "ALTER TABLE";
-    let (text, _) = prepared(core, sql)?;
-    let tokens: Vec<Token<'_>> = Tokens::new(&text).collect();
-    let mut reader = Reader { sql: &text, tokens: &tokens, at: 0 };
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let mut reader = Reader { sql, tokens: &tokens, at: 0 };
     reader.skip_semicolons();
     // Before the first change is made.
-    refuse_tail(&text, end_of_statement(&text, &tokens[reader.at..]))?;
+    refuse_tail(sql, end_of_statement(sql, &tokens[reader.at..]))?;
     reader.keyword("ALTER")?;
     if reader.keyword("INDEX").is_ok() {
         return rename::index(core, &mut reader);
