@@ -330,7 +330,7 @@ fn mistakes_behind_rewritten_words_have_places_of_the_users_text() {
     let sql = "CREATE TABLE \"\" AS SELECT \"T\".* FROM sqlite_schema WHERE EXISTS (VALUES (1, 2, 3)); \
                UPDATE OR IGNORE t SET _ttl = --  RETURNING *";
     let error = db.error(sql);
-    assert_eq!((error.state, error.position), ("42601", sql.find("UPDATE").map(|at| at + 1)), "{error}");
+    assert_eq!((error.state, error.position), ("42601", Some(sql.len() + 1)), "{error}");
 }
 
 /// The columns of `CREATE TABLE ... AS` were called by the whole text of an expression, which a name has no room for, and
