@@ -29,7 +29,7 @@ use crate::recover::Recovery;
 use crate::row::{RowHead, RowParts};
 use crate::segments::Rows;
 use crate::settle::Settled;
-use crate::{Arena, Usage};
+use crate::{Arena, UNIT_BYTES, Usage};
 
 /// The bit of a table's number that says that its rows lie in the shared arena.
 pub const SHARED_TABLES: u16 = 2048;
@@ -500,8 +500,10 @@ impl Arenas {
         self.private.free_bytes()
     }
 
-    pub fn trim(&self) {
-        self.each().for_each(Arena::trim);
+    /// Gives the memory of free units back to the system, so many bytes of it at least if there are so many.
+    pub fn trim(&self, bytes: u64) {
+        let units = bytes.div_ceil(UNIT_BYTES as u64);
+        self.each().fold(units, |left, arena| left.saturating_sub(arena.release_units(left)));
     }
 
     /// See [`Arena::set_huge_pages`]; a shared arena that is made later does as the private one.

@@ -13,6 +13,10 @@ use crate::{Arena, ShardToken, order};
 /// A split is due above this share of used slots: the last point at which most chains are one bucket long.
 const LOAD_PERCENT: u64 = 78;
 
+/// Overflow buckets that have pages before they are needed. Where the file system is full and no unit is free, an insert
+/// takes one of these, and segments are told to make room, which they do before so many more are taken.
+const OVERFLOW_SPARE: u64 = 64;
+
 /// The buckets behind the first ones, and how much of both regions has pages. Guarded by `Arena::buckets`.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
@@ -181,7 +185,7 @@ impl Arena {
         if bucket >= buckets.main_committed {
             let from = buckets.main_committed;
             let to = (bucket + 1).next_multiple_of(step).min(self.layout.max_buckets);
-            if !self.commit_beside(self.bucket_word(from) * 8, (to - from) * BUCKET_BYTES) {
+            if !self.commit_index(self.bucket_word(from) * 8, (to - from) * BUCKET_BYTES) {
                 return false;
             }
             buckets.main_committed = to;
@@ -198,19 +202,26 @@ impl Arena {
         if buckets.overflow_used >= self.layout.max_overflow {
             return None;
         }
+        if buckets.overflow_used + OVERFLOW_SPARE >= buckets.overflow_committed {
+            self.commit_overflow(&mut buckets);
+        }
         if buckets.overflow_used >= buckets.overflow_committed {
-            let from = buckets.overflow_committed;
-            let to = (from + INDEX_STEP_BYTES / BUCKET_BYTES).min(self.layout.max_overflow);
-            let byte = self.bucket_word(self.layout.max_buckets + from) * 8;
-            if !self.commit_beside(byte, (to - from) * BUCKET_BYTES) {
-                return None;
-            }
+            return None;
+        }
+        buckets.overflow_used += 1;
+        Some(buckets.overflow_used)
+    }
+
+    /// Has the next overflow buckets get pages, if there are any to be had.
+    fn commit_overflow(&self, buckets: &mut Buckets) {
+        let from = buckets.overflow_committed;
+        let to = (from + INDEX_STEP_BYTES / BUCKET_BYTES).min(self.layout.max_overflow);
+        let byte = self.bucket_word(self.layout.max_buckets + from) * 8;
+        if from < to && self.commit_index(byte, (to - from) * BUCKET_BYTES) {
             buckets.overflow_committed = to;
             // Recovery follows links below this number only.
             self.map.store(word::OVERFLOW_COMMITTED, to, Ordering::Release);
         }
-        buckets.overflow_used += 1;
-        Some(buckets.overflow_used)
     }
 
     fn free_overflow(&self, link: u64) {

@@ -19,6 +19,9 @@ const EXTENT_BLOCKS: u32 = EXTENT_UNITS / BLOCK_UNITS;
 /// Units whose headers are committed by one call: 36 KiB of them.
 const HEADER_STEP_UNITS: u32 = 512;
 
+/// The room in a block that is free as a whole.
+const WHOLE: usize = BLOCK_UNITS as usize;
+
 /// What a block uses and has pages for when it is ready for any run.
 const READY: (u16, u16) = (0, u16::MAX);
 
@@ -82,10 +85,9 @@ pub(crate) struct Pool {
     collapsing: Option<u32>,
     /// Where the search for one begins.
     next_extent: u32,
-    /// Blocks that were used before and are free now.
-    free: BTreeSet<u32>,
-    /// Blocks with some units in use and some free.
-    partial: BTreeSet<u32>,
+    /// Blocks by the longest run of free units in them, so that a run takes the least room that it fits into: what gaps two
+    /// long runs leave is for short ones, and no long one looks at them.
+    by_room: [BTreeSet<u32>; WHOLE + 1],
     /// Blocks among the free ones that have all their pages.
     ready: BTreeSet<u32>,
     max_blocks: u32,
@@ -105,8 +107,7 @@ impl Pool {
             huge_extents: 0,
             collapsing: None,
             next_extent: 0,
-            free: BTreeSet::new(),
-            partial: BTreeSet::new(),
+            by_room: Default::default(),
             ready: BTreeSet::new(),
             max_blocks: max_units / BLOCK_UNITS,
             budget,
@@ -126,7 +127,7 @@ impl Pool {
         for block in self.frontier()..blocks {
             self.used.push(0);
             self.committed.push(0);
-            self.free.insert(block);
+            self.by_room[WHOLE].insert(block);
         }
         let extents = self.frontier().div_ceil(EXTENT_BLOCKS) as usize;
         self.huge.resize(self.huge.len().max(extents), false);
@@ -136,13 +137,13 @@ impl Pool {
     fn find(&mut self, units: u32) -> Option<u32> {
         if units <= BLOCK_UNITS {
             let in_block = || self.ready.first().map(|block| block * BLOCK_UNITS);
-            if let Some(unit) = self.find_in_partial(units).or_else(in_block) {
+            if let Some(unit) = self.find_in_parts(units).or_else(in_block) {
                 return Some(unit);
             }
         }
         let blocks = units.div_ceil(BLOCK_UNITS);
         let mut run = (0, 0);
-        for &block in &self.free {
+        for &block in &self.by_room[WHOLE] {
             run = if run.0 + run.1 == block && run.1 > 0 { (run.0, run.1 + 1) } else { (block, 1) };
             if run.1 == blocks {
                 return Some(run.0 * BLOCK_UNITS);
@@ -158,27 +159,20 @@ impl Pool {
         Some(start * BLOCK_UNITS)
     }
 
-    fn find_in_partial(&self, units: u32) -> Option<u32> {
-        let mask = (1u32 << units) - 1;
-        // Longer runs look at a bounded number of blocks: a free block is always as good.
-        let tries = if units == 1 { 1 } else { 64 };
-        self.partial.iter().take(tries).find_map(|&block| {
-            let used = u32::from(self.used[block as usize]) | !0xffff;
-            (0..=BLOCK_UNITS - units).find(|&at| used & (mask << at) == 0).map(|at| block * BLOCK_UNITS + at)
-        })
+    /// Finds a free run in a block of which some units are in use.
+    fn find_in_parts(&self, units: u32) -> Option<u32> {
+        let rooms = self.by_room.get(units as usize..WHOLE)?;
+        let &block = rooms.iter().find_map(BTreeSet::first)?;
+        let (at, _) = bit_runs(!self.used[block as usize]).find(|&(_, length)| length >= units)?;
+        Some(block * BLOCK_UNITS + at)
     }
 
     /// Marks a run as used or free.
     pub(crate) fn mark(&mut self, first: u32, units: u32, in_use: bool) {
         for (block, mask) in block_masks(first, units) {
+            self.by_room[room(self.used[block as usize])].remove(&block);
             self.change(block, |used, _| *used = if in_use { *used | mask } else { *used & !mask });
-            self.free.remove(&block);
-            self.partial.remove(&block);
-            match self.used[block as usize] {
-                0 => self.free.insert(block),
-                u16::MAX => false,
-                _ => self.partial.insert(block),
-            };
+            self.by_room[room(self.used[block as usize])].insert(block);
         }
         if in_use {
             self.used_units += u64::from(units);
@@ -199,34 +193,48 @@ impl Pool {
         };
     }
 
-    /// Takes a free run and makes sure that it has pages.
+    /// Takes a free run and makes sure that it has pages. The caller has counted it as used.
     pub(crate) fn take(&mut self, map: &Map, layout: &Layout, units: u32) -> Option<u32> {
-        let unit = self.find(units)?;
-        if !self.commit_headers(map, layout, unit + units) {
-            return None;
+        let unit = self.find_cheap(units)?;
+        if self.commit_headers(map, layout, unit + units) {
+            // Marked first, so that making room for its pages does not take the pages that it has.
+            self.mark(unit, units, true);
+            if self.commit(map, layout, unit, units) {
+                self.ask_ahead(units);
+                return Some(unit);
+            }
+            self.mark(unit, units, false);
         }
-        // Marked first, so that making room for its pages does not take the pages that it has.
-        self.mark(unit, units, true);
-        if self.commit(map, layout, unit, units) {
-            self.ask_ahead(units);
-            return Some(unit);
-        }
-        self.mark(unit, units, false);
         self.take_where_full(map, layout, unit, units)
     }
 
+    /// Finds a free run: at the limit one that has pages, where there is one, for others would have to give theirs for it
+    /// and the kernel clear them.
+    fn find_cheap(&mut self, units: u32) -> Option<u32> {
+        let unit = self.find(units)?;
+        let missing = u64::from(self.missing(unit, units));
+        let dear = missing > 0 && self.budget.over(missing) > 0;
+        dear.then(|| self.find_with_pages(units)).flatten().or(Some(unit))
+    }
+
     /// Takes a run although the file system gives no more pages: one that has its own, if there is such a run; else this
-    /// one, with those of pieces that are too short. What is given up may be taken by others first, also by who makes
-    /// memory ready.
+    /// one, with those of pieces that are too short, if they are enough. What is given up may be taken by others first, also
+    /// by who makes memory ready.
     fn take_where_full(&mut self, map: &Map, layout: &Layout, unit: u32, units: u32) -> Option<u32> {
         self.note_full();
         if let Some(unit) = self.find_with_pages(units) {
             self.mark(unit, units, true);
             return Some(unit);
         }
+        if self.budget.used.load(Ordering::Relaxed) > self.budget.limit() {
+            return None;
+        }
         self.mark(unit, units, true);
         self.release_free(map, layout, u64::MAX);
-        if map.commit(unit_byte(layout, unit), u64::from(units) * UNIT_BYTES as u64).is_err() {
+        let byte = unit_byte(layout, unit);
+        let done = self.commit_headers(map, layout, unit + units)
+            && map.commit(byte, u64::from(units) * UNIT_BYTES as u64).is_ok();
+        if !done {
             self.mark(unit, units, false);
             return None;
         }
@@ -234,20 +242,27 @@ impl Pool {
         Some(unit)
     }
 
-    /// Finds a free run within a block, all of which has pages.
+    /// Finds a free run within a block, all of which has pages, its headers too.
     fn find_with_pages(&self, units: u32) -> Option<u32> {
         let idle = |block: u32| self.committed[block as usize] & !self.used[block as usize];
-        self.free.iter().chain(&self.partial).find_map(|&block| {
+        let end = self.header_units / BLOCK_UNITS;
+        let rooms = self.by_room.get(units as usize..)?;
+        rooms.iter().flat_map(|blocks| blocks.range(..end)).find_map(|&block| {
             let (at, _) = bit_runs(idle(block)).find(|&(_, length)| length >= units)?;
             Some(block * BLOCK_UNITS + at)
         })
     }
 
+    /// Units of a run that have no pages.
+    fn missing(&self, first: u32, units: u32) -> u32 {
+        block_masks(first, units)
+            .map(|(block, mask)| (mask & !self.committed[block as usize]).count_ones())
+            .sum()
+    }
+
     /// Makes sure that a run, marked as used, has pages; false if the file system is full.
     fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
-        let missing: u32 = block_masks(first, units)
-            .map(|(block, mask)| (mask & !self.committed[block as usize]).count_ones())
-            .sum();
+        let missing = self.missing(first, units);
         if missing == 0 {
             return true;
         }
@@ -393,8 +408,9 @@ impl Pool {
             return true;
         }
         let to = units.next_multiple_of(HEADER_STEP_UNITS).min(self.max_blocks * BLOCK_UNITS);
-        let commit = |first: u64, bytes: u64| {
-            map.commit(first * 8 + u64::from(from) * bytes, u64::from(to - from) * bytes).is_ok()
+        let mut commit = |first: u64, bytes: u64| {
+            let (byte, bytes) = (first * 8 + u64::from(from) * bytes, u64::from(to - from) * bytes);
+            self.commit_beside(map, layout, byte, bytes)
         };
         let done = commit(layout.generations, 8) && commit(layout.headers, SEGMENT_HEADER_BYTES);
         if done {
@@ -412,20 +428,21 @@ impl Pool {
         }
     }
 
-    /// Gives back the pages of at least `units` free units, as far as there are so many. Whole extents first: to take a
-    /// piece of a page of 2 MiB is to split it.
-    pub(crate) fn release_free(&mut self, map: &Map, layout: &Layout, units: u64) {
-        let mut wanted = units;
+    /// Gives back the pages of at least `units` free units, as far as there are so many; of how many. Whole extents first:
+    /// to take a piece of a page of 2 MiB is to split it.
+    pub(crate) fn release_free(&mut self, map: &Map, layout: &Layout, units: u64) -> u64 {
+        let mut released = 0;
         for whole in [true, false] {
             for extent in (0..self.huge.len() as u32).rev() {
-                if wanted == 0 {
-                    return;
+                if released >= units {
+                    return released;
                 }
                 if self.collapsing != Some(extent) && (!whole || self.is_idle(extent)) {
-                    wanted = wanted.saturating_sub(self.release_extent(map, layout, extent, whole));
+                    released += self.release_extent(map, layout, extent, whole);
                 }
             }
         }
+        released
     }
 
     /// The free units of extents that have few of them: at most `few` each, and `room` all together; as (first, end).
@@ -509,10 +526,14 @@ impl Pool {
         self.budget.limit.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The file system had none for what lies beside the segments: whole units give theirs, if some are free.
-    pub(crate) fn give_pages(&mut self, map: &Map, layout: &Layout, bytes: u64) {
+    /// Commits pages beside the segments. Where the file system has none, free units give theirs.
+    pub(crate) fn commit_beside(&mut self, map: &Map, layout: &Layout, byte: u64, bytes: u64) -> bool {
+        if map.commit(byte, bytes).is_ok() {
+            return true;
+        }
         self.note_full();
         self.release_free(map, layout, bytes.div_ceil(UNIT_BYTES as u64));
+        map.commit(byte, bytes).is_ok()
     }
 
     /// Takes over a segment that recovery found, with its pages.
@@ -542,6 +563,11 @@ fn block_masks(first: u32, units: u32) -> impl Iterator<Item = (u32, u16)> {
         let to = end.min((block + 1) * BLOCK_UNITS) - block * BLOCK_UNITS;
         (block, (((1u32 << (to - from)) - 1) << from) as u16)
     })
+}
+
+/// How long the longest run of free units in a block is.
+fn room(used: u16) -> usize {
+    bit_runs(!used).map(|(_, length)| length as usize).max().unwrap_or(0)
 }
 
 /// The runs of set bits, as (first, length).

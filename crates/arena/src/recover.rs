@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use crate::index::{bucket_of, shape};
 use crate::layout::{
-    BUCKET_BYTES, BYTE_ORDER_MARK, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION, LOCATION_MASK, Layout,
-    Location, MAGIC, MAX_TABLES, STATE_READY, SUPERBLOCK_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES,
-    UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
+    BUCKET_BYTES, BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION,
+    LOCATION_MASK, Layout, Location, MAGIC, MAX_TABLES, PAGE_BYTES, STATE_READY, SUPERBLOCK_BYTES, SegmentId,
+    SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
 };
 use crate::map::Map;
 use crate::mend::Mending;
@@ -302,10 +302,12 @@ impl Work<'_, '_> {
         let root = arena.map.load(word::CATALOGUE, Ordering::Acquire);
         if root != 0 {
             let half = arena.catalogue_half(root);
-            arena
-                .map
-                .commit(half * 8, crate::layout::CATALOGUE_HALF_BYTES)
-                .map_err(|error| format!("fallocate: {error}"))?;
+            let commit =
+                |bytes: u64| arena.map.commit(half * 8, bytes).map_err(|error| format!("fallocate: {error}"));
+            // No more than it fills: its length first. One beyond its place is refused below.
+            commit(PAGE_BYTES)?;
+            let length = arena.map.load(half, Ordering::Relaxed);
+            commit(length.saturating_add(16).min(CATALOGUE_HALF_BYTES))?;
         }
         arena.read_catalogue()?;
         for table in 0..MAX_TABLES as u64 {

@@ -411,18 +411,19 @@ impl Arena {
 
     /// Commits pages of the index, which takes a unit's worth of memory from segments for them. False: there are none, not
     /// even of free units.
-    pub(crate) fn commit_beside(&self, byte: u64, bytes: u64) -> bool {
+    pub(crate) fn commit_index(&self, byte: u64, bytes: u64) -> bool {
         let mut pool = self.segments.pool.lock();
         pool.cede(&self.map, &self.layout);
-        if self.map.commit(byte, bytes).is_ok() {
-            return true;
-        }
-        pool.give_pages(&self.map, &self.layout, bytes);
-        let done = self.map.commit(byte, bytes).is_ok();
+        let done = pool.commit_beside(&self.map, &self.layout, byte, bytes);
         if !done {
             pool.take_back();
         }
         done
+    }
+
+    /// Commits pages of what is not counted as segments' or as the index's. False as above.
+    pub(crate) fn commit_beside(&self, byte: u64, bytes: u64) -> bool {
+        self.segments.pool.lock().commit_beside(&self.map, &self.layout, byte, bytes)
     }
 
     /// Bytes of the headers of segments that have pages.
@@ -460,14 +461,15 @@ impl Arena {
         (pool.budget.committed() + wanted).saturating_sub(pool.budget.limit()).min(wanted)
     }
 
-    /// Gives the pages of so many free units back.
-    pub(crate) fn release_units(&self, units: u64) {
-        self.segments.pool.lock().release_free(&self.map, &self.layout, units);
+    /// Gives the pages of so many free units back to the system; how many had some.
+    pub(crate) fn release_units(&self, units: u64) -> u64 {
+        self.segments.pool.lock().release_free(&self.map, &self.layout, units)
     }
 
-    /// Gives the memory of free units back to the system.
-    pub fn trim(&self) {
-        self.segments.pool.lock().release_free(&self.map, &self.layout, u64::MAX);
+    /// Gives the memory of all free units back to the system.
+    #[cfg(test)]
+    pub(crate) fn trim(&self) {
+        self.release_units(u64::MAX);
     }
 
     /// Bytes of segments in use, and bytes committed.

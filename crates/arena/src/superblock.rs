@@ -179,7 +179,9 @@ impl Arena {
         // Beyond counting it would start at 1, never at 0.
         let root = self.map.load(word::CATALOGUE, Ordering::Relaxed).checked_add(1).unwrap_or(1);
         let half = self.catalogue_half(root);
-        self.map.commit(half * 8, 16 + bytes.len() as u64).map_err(|_| CatalogueError::NoSpace)?;
+        if !self.commit_beside(half * 8, 16 + bytes.len() as u64) {
+            return Err(CatalogueError::NoSpace);
+        }
         let (whole, tail) = bytes.split_at(bytes.len() & !7);
         self.map.store_bytes(half + 2, whole);
         if !tail.is_empty() {

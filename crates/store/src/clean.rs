@@ -88,8 +88,9 @@ impl Store {
         // limit goes back to the system, when index or heap took from it.
         let usage = self.arena.usage();
         let taken = usage.committed_bytes + usage.index_bytes + usage.frame_bytes + self.heap_bytes();
-        if taken > self.memory_bytes() {
-            self.arena.trim();
+        let above = taken.saturating_sub(self.memory_bytes());
+        if above > 0 {
+            self.arena.trim(above);
         }
     }
 

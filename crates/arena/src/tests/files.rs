@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Rig, TABLE, Value};
-use crate::{Arena, ArenaError, Attach, Geometry, Recovery};
+use crate::{Arena, ArenaError, Attach, Geometry, Recovery, UNIT_BYTES};
 
 const GEOMETRY: Geometry = Geometry { memory_bytes: 1 << 20 };
 
@@ -93,6 +93,58 @@ fn nonsense_sizes_are_refused() {
     }
 }
 
+/// Leaves nothing to take for anybody, and forgets what was learned of that.
+fn fill_up(rig: &Rig, geometry: &Geometry) {
+    std::fs::write("/mnt/ballast", vec![1; 6 << 20]).unwrap_err();
+    rig.arena.set_limit(geometry.memory_bytes);
+}
+
+/// Refused once, and with it the write of whoever was there: a chain of buckets takes its pages from free units, and where
+/// there are none, one that was kept.
+fn index_grows_where_the_file_system_is_full(rig: &mut Rig, geometry: &Geometry) {
+    rig.arena.trim();
+    fill_up(rig, geometry);
+    let before = rig.arena.index_bytes();
+    while rig.arena.index_bytes() == before {
+        assert!(rig.arena.take_overflow().is_some());
+        if rig.arena.limit_bytes() < geometry.memory_bytes {
+            // It was asked for in vain: whoever appends to a segment makes room now.
+            rig.evict();
+            rig.arena.set_limit(geometry.memory_bytes);
+        }
+    }
+    rig.evict();
+    rig.arena.set_catalogue(&[7; 5_000]).unwrap();
+    rig.arena.trim();
+    fill_up(rig, geometry);
+}
+
+/// Runs in a process of its own, in which a file system of 6 MiB is mounted at `/mnt`. An arena begins where its headers find
+/// pages only with its units.
+#[test]
+#[ignore = "run by `a_full_file_system_is_a_refusal_not_a_fault`"]
+fn headers_inside_a_small_file_system() {
+    let large = Geometry { memory_bytes: 1 << 30 };
+    let mut rig = Rig::over(Arena::create(Some(Path::new("/mnt/arena")), &large, 1).unwrap());
+    fill_up(&rig, &large);
+    assert!(rig.put(TABLE, b"key", &Value::plain(b"value")));
+    assert_eq!(rig.get(TABLE, b"key"), Some(Value::plain(b"value")));
+    // All that is left is taken, each page once, and no unit that has none.
+    let mut units = 1;
+    while rig.arena.allocate(1, &Rig::tag()).is_some() {
+        units += 1;
+    }
+    let full = rig.arena.usage();
+    assert_eq!([full.segments_bytes, full.committed_bytes], [units * UNIT_BYTES as u64; 2]);
+    assert!(units > 30 && rig.arena.free_bytes() == 0);
+    // Nobody gives up what cannot be enough.
+    (0..3).for_each(|_| drop(rig.evict()));
+    rig.arena.set_limit(large.memory_bytes);
+    assert!(rig.arena.allocate(4, &Rig::tag()).is_none());
+    assert_eq!(rig.arena.usage().committed_bytes, full.committed_bytes);
+    assert!(rig.arena.allocate(3, &Rig::tag()).is_some());
+}
+
 /// Runs in a process of its own, in which a file system of 6 MiB is mounted at `/mnt`.
 #[test]
 #[ignore = "run by `a_full_file_system_is_a_refusal_not_a_fault`"]
@@ -113,19 +165,13 @@ fn inside_a_small_file_system() {
         }
     }
     assert!(evicted > 0);
-    // Refused once, and with it the write of whoever was there: a chain of buckets takes its pages from free units.
-    (0..4).for_each(|_| drop(rig.evict()));
-    std::fs::write("/mnt/ballast", vec![1; 6 << 20]).unwrap_err();
-    rig.arena.set_limit(large.memory_bytes);
-    let before = rig.arena.index_bytes();
-    while rig.arena.index_bytes() == before {
-        assert!(rig.arena.take_overflow().is_some());
-    }
-    std::fs::remove_file("/mnt/ballast").unwrap();
+    index_grows_where_the_file_system_is_full(&mut rig, &large);
     let rows = rig.arena.usage().rows;
     drop(rig);
+    // Full as it is: what has pages is enough to go on with.
     let (arena, recovery) = attach(&path, &large);
     assert_eq!((recovery.rows, recovery.dropped), (rows, 0));
+    assert_eq!(arena.catalogue().as_deref(), Some(&[7; 5_000][..]));
     drop(arena);
     std::fs::write("/mnt/ballast", vec![1; 6 << 20]).unwrap_err();
     std::fs::remove_file(&path).unwrap();
@@ -139,7 +185,10 @@ fn inside_a_small_file_system() {
 #[test]
 fn a_full_file_system_is_a_refusal_not_a_fault() {
     let own = std::env::current_exe().unwrap();
-    let script = "mount -t tmpfs -o size=6m tmpfs /mnt || exit 99; \"$0\" --ignored --exact tests::files::inside_a_small_file_system";
+    let script = "mount -t tmpfs -o size=6m tmpfs /mnt || exit 99
+        \"$0\" --ignored --exact tests::files::inside_a_small_file_system || exit
+        rm /mnt/*
+        \"$0\" --ignored --exact tests::files::headers_inside_a_small_file_system";
     let run = std::process::Command::new("unshare").args(["-rm", "sh", "-c", script]).arg(own).output();
     match run {
         // A machine without user namespaces cannot mount; elsewhere this runs.

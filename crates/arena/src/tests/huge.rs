@@ -221,12 +221,12 @@ fn memory_is_made_ready_beside_writers() {
                     1 if rng.u32(0..20) == 0 => {
                         limit = rng.u64(128..=256) << 20;
                         arenas.set_limit(limit);
-                        arenas.trim();
+                        arenas.trim(u64::MAX);
                     }
                     _ => taken.extend(arenas.allocate(rng.u32(1..40), &Rig::tag())),
                 }
                 if arenas.usage().committed_bytes > limit {
-                    arenas.trim();
+                    arenas.trim(u64::MAX);
                 }
                 let usage = arenas.usage();
                 assert!(usage.segments_bytes <= usage.committed_bytes, "{usage:?}");
@@ -245,7 +245,7 @@ fn memory_is_made_ready_beside_writers() {
             for segment in taken {
                 arenas.recycle(segment);
             }
-            arenas.trim();
+            arenas.trim(u64::MAX);
             assert_eq!(arenas.usage().committed_bytes, 0);
         });
     }
@@ -272,6 +272,56 @@ fn gaps_are_not_taken_for_ready_memory() {
         }
         arenas.end_ready();
     }
+}
+
+/// At the limit a run is taken where it has pages, though there is a better place for it that has none: others would have to
+/// give theirs.
+#[test]
+fn what_has_pages_is_taken_first_at_the_limit() {
+    let arena = super::tiny(64 * UNIT_BYTES as u64);
+    let mut taken: Vec<_> = (0..64).map(|_| arena.allocate(1, &Rig::tag()).unwrap()).collect();
+    taken.sort_unstable_by_key(|segment| segment.0);
+    taken.drain(..15).for_each(|segment| arena.recycle(segment));
+    arena.trim();
+    arena.set_limit(49 * UNIT_BYTES as u64);
+    taken.drain(33..).for_each(|segment| arena.recycle(segment));
+    let units = [1, 2, 4, 8, 1].map(|units| arena.allocate(units, &Rig::tag()).unwrap().0 / 16);
+    assert_eq!(units, [3; 5]);
+    assert!(arena.allocate(1, &Rig::tag()).is_none());
+}
+
+/// What is free keeps its pages but for as much as is asked for, and the rest of one large page.
+#[test]
+fn no_more_goes_back_than_is_asked_for() {
+    let arenas = Arenas::new(super::tiny(64 << 20), None);
+    let taken: Vec<_> = (0..300).map(|_| arenas.allocate(3, &Rig::tag()).unwrap()).collect();
+    taken.into_iter().for_each(|segment| arenas.recycle(segment));
+    for bytes in [1, 5 << 20, UNIT_BYTES as u64, 9 << 20] {
+        let before = arenas.usage().committed_bytes;
+        arenas.trim(bytes);
+        let gone = before - arenas.usage().committed_bytes;
+        assert!((bytes..bytes + EXTENT_BYTES).contains(&gone), "{gone} of {bytes}");
+    }
+    arenas.trim(u64::MAX);
+    assert_eq!(arenas.usage().committed_bytes, 0);
+}
+
+/// Where two runs fit into a block two are put there, however many blocks there are with gaps too short for them, and what
+/// they leave is for short ones.
+#[test]
+fn a_run_takes_the_least_room_that_it_fits_into() {
+    let arena = super::tiny(512 << 20);
+    let blocks = 150_u64;
+    for _ in 0..2 * blocks {
+        arena.allocate(7, &Rig::tag()).unwrap();
+    }
+    let most = blocks.next_multiple_of(2) << 20;
+    assert!(arena.usage().committed_bytes <= most, "{:?}", arena.usage());
+    for _ in 0..2 * blocks {
+        arena.allocate(1, &Rig::tag()).unwrap();
+    }
+    assert_eq!(arena.usage().committed_bytes, most);
+    assert_eq!(arena.usage().segments_bytes, blocks << 20);
 }
 
 /// While runs are taken and given back at random, what counts as ready is what a writer finds: a run of a whole block takes no
