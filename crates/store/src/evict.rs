@@ -16,7 +16,7 @@ use crate::mutation::Mutation;
 use crate::queue::{SegmentSize, place};
 use crate::renew::Renewal;
 use crate::row::RowBuf;
-use crate::sealed::{SealedLists, Standing};
+use crate::sealed::{SealedLists, SegmentKind, Standing};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::table::{Table, TableState};
@@ -110,7 +110,8 @@ impl Store {
     /// Where a segment stands among the sealed ones of its table.
     pub(crate) fn standing(&self, segment: SegmentId) -> Standing {
         let tag = self.arena.tag(segment);
-        Standing { queue: tag.queue, class: tag.ttl_class, order: self.arena.order(segment), segment }
+        let kind = SegmentKind::of(self.arena.units(segment));
+        Standing { queue: tag.queue, class: tag.ttl_class, order: self.arena.order(segment), segment, kind }
     }
 
     /// Takes a segment out of its table's lists, to be emptied. False: somebody else did.

@@ -11,11 +11,20 @@ const PARTS: usize = 8;
 /// A sealed segment is sparse if so many of its parts are dead. To empty it moves three bytes at most for each that it
 /// frees; and memory of which a quarter is dead always has a sparse segment.
 const SPARSE_PARTS: usize = 2;
+/// A segment of the kind that is wanted is emptied before a sparser one of the other kind if so many of its parts are dead:
+/// it moves no more than it frees. Units of the other kind would do worse: single ones seldom lie side by side, so that a run
+/// takes fresh memory all the same, and a run is lost to single ones.
+const SPARSE_OWN: usize = PARTS / 2;
+/// Kinds of segments.
+const KINDS: usize = 2;
 
 /// How many parts of a segment of so many units are dead, rounded down. What nobody wrote to is not: moving the rest does
-/// not win it.
+/// not win it; but a segment without a live row is dead as a whole.
 #[inline]
 pub(crate) fn parts_dead(used: usize, live: usize, units: u32) -> usize {
+    if live == 0 && used > 0 {
+        return PARTS;
+    }
     let dead = used.saturating_sub(live) >> (arena::UNIT_BYTES / PARTS).ilog2() >> units.max(1).ilog2();
     // A run whose units are no power of two is one row's: all of it is dead or nothing.
     dead.min(PARTS)
@@ -28,6 +37,22 @@ pub(crate) struct Sealed {
     pub(crate) newest: u64,
 }
 
+/// What a segment is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentKind {
+    /// One unit.
+    Unit,
+    /// A run of several.
+    Run,
+}
+
+impl SegmentKind {
+    /// The kind of a segment of so many units.
+    pub(crate) fn of(units: u32) -> Self {
+        if units > 1 { Self::Run } else { Self::Unit }
+    }
+}
+
 /// Where a sealed segment stands: its group, and its number in the order of allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
@@ -35,6 +60,7 @@ pub(crate) struct Standing {
     pub(crate) class: u8,
     pub(crate) order: u64,
     pub(crate) segment: SegmentId,
+    pub(crate) kind: SegmentKind,
 }
 
 /// A segment by its age. Its number is part of the key, for the orders in a damaged file may repeat.
@@ -51,6 +77,7 @@ impl Standing {
 struct Known {
     /// The newest stamp in it.
     newest: u64,
+    kind: SegmentKind,
     /// Parts of it that were dead when somebody looked last.
     dead: usize,
 }
@@ -103,18 +130,20 @@ impl SealedLists {
     /// Puts in a segment of which so many parts are dead.
     pub(crate) fn push(&mut self, at: Standing, newest: u64, dead: usize) {
         let list = self.list(at);
-        list.sealed.insert(at.age(), Known { newest, dead });
+        let known = Known { newest, kind: at.kind, dead };
+        list.sealed.insert(at.age(), known);
         list.least = list.least.min(newest);
-        self.sparse.insert(at.age(), dead);
+        self.sparse.insert(at.age(), known);
     }
 
     /// Notes how many parts of a segment are dead now. False: it does not stand there.
     pub(crate) fn note(&mut self, at: Standing, dead: usize) -> bool {
         let Some(known) = self.list(at).sealed.get_mut(&at.age()) else { return false };
-        let was = std::mem::replace(&mut known.dead, dead);
-        if was != dead {
+        let now = Known { dead, ..*known };
+        let was = std::mem::replace(known, now);
+        if was.dead != dead {
             self.sparse.remove(at.age(), was);
-            self.sparse.insert(at.age(), dead);
+            self.sparse.insert(at.age(), now);
         }
         true
     }
@@ -127,16 +156,21 @@ impl SealedLists {
     }
 
     /// The segment that can be had of which the most was dead when somebody looked, with those parts; none if no segment
-    /// is sparse.
-    pub(crate) fn sparsest(&self, held: impl Fn(SegmentId) -> bool) -> Option<(usize, SegmentId)> {
-        self.sparse.first(held)
+    /// is sparse. For somebody who wants a run, or a single unit, one of that kind comes first if it is sparse enough.
+    pub(crate) fn sparsest(
+        &self,
+        wanted: Option<SegmentKind>,
+        held: impl Fn(SegmentId) -> bool,
+    ) -> Option<(usize, SegmentId)> {
+        let own = wanted.and_then(|kind| self.sparse.first(&[kind], SPARSE_OWN, &held));
+        own.or_else(|| self.sparse.first(&[SegmentKind::Unit, SegmentKind::Run], SPARSE_PARTS, &held))
     }
 
     /// Takes a segment out of its list. False: it is not there, so somebody else has it.
     pub(crate) fn take(&mut self, at: Standing) -> bool {
         let known = self.list(at).sealed.remove(&at.age());
         if let Some(known) = known {
-            self.sparse.remove(at.age(), known.dead);
+            self.sparse.remove(at.age(), known);
         }
         known.is_some()
     }
@@ -164,7 +198,7 @@ impl SealedLists {
                 }
                 for age in list.find_if(limit - taken.len(), &mut dead) {
                     if let Some(known) = list.sealed.remove(&age) {
-                        self.sparse.remove(age, known.dead);
+                        self.sparse.remove(age, known);
                     }
                     taken.push(age.1);
                 }
@@ -174,30 +208,38 @@ impl SealedLists {
     }
 }
 
-/// The sparse segments of a table by how many of their parts are dead, the oldest first.
+/// The sparse segments of a table by kind and by how many of their parts are dead, the oldest first.
 #[derive(Debug, Default)]
 struct Sparse {
-    by_parts: [BTreeSet<Age>; PARTS - SPARSE_PARTS + 1],
+    by_kind: [[BTreeSet<Age>; PARTS - SPARSE_PARTS + 1]; KINDS],
 }
 
 impl Sparse {
-    fn insert(&mut self, age: Age, dead: usize) {
-        self.of(dead).map(|set| set.insert(age));
+    fn insert(&mut self, age: Age, known: Known) {
+        self.of(known).map(|set| set.insert(age));
     }
 
-    fn remove(&mut self, age: Age, dead: usize) {
-        self.of(dead).map(|set| set.remove(&age));
+    fn remove(&mut self, age: Age, known: Known) {
+        self.of(known).map(|set| set.remove(&age));
     }
 
-    /// The set of those with so many dead parts; none if they are not sparse.
-    fn of(&mut self, dead: usize) -> Option<&mut BTreeSet<Age>> {
-        self.by_parts.get_mut(dead.checked_sub(SPARSE_PARTS)?)
+    /// The set of those of its kind with as many dead parts; none if they are not sparse.
+    fn of(&mut self, known: Known) -> Option<&mut BTreeSet<Age>> {
+        self.by_kind[known.kind as usize].get_mut(known.dead.checked_sub(SPARSE_PARTS)?)
     }
 
-    fn first(&self, held: impl Fn(SegmentId) -> bool) -> Option<(usize, SegmentId)> {
-        let first = |set: &BTreeSet<Age>| set.iter().map(|age| age.1).find(|&segment| !held(segment));
-        let most_first = self.by_parts.iter().enumerate().rev();
-        most_first.into_iter().find_map(|(at, set)| Some((at + SPARSE_PARTS, first(set)?)))
+    /// The first of some kinds with at least so many dead parts: of those with most, the oldest.
+    fn first(
+        &self,
+        kinds: &[SegmentKind],
+        least: usize,
+        held: impl Fn(SegmentId) -> bool,
+    ) -> Option<(usize, SegmentId)> {
+        let first = |set: &BTreeSet<Age>| set.iter().find(|age| !held(age.1)).copied();
+        (least..=PARTS).rev().find_map(|dead| {
+            let sets = kinds.iter().map(|&kind| &self.by_kind[kind as usize][dead - SPARSE_PARTS]);
+            Some((dead, sets.filter_map(first).min()?.1))
+        })
     }
 }
 
@@ -213,6 +255,7 @@ mod tests {
             class,
             order: u64::from(id),
             segment: SegmentId(id),
+            kind: SegmentKind::Unit,
         };
         for (class, id) in [(0, 9), (0, 10), (7, 11), (7, 4)] {
             lists.push(at(class, id), 0, 0);
@@ -226,25 +269,49 @@ mod tests {
         assert!(lists.oldest(Queue::Main, free).is_none());
     }
 
+    fn main_segment(id: u32, kind: SegmentKind) -> Standing {
+        Standing { queue: Queue::Main, class: 1, order: u64::from(id), segment: SegmentId(id), kind }
+    }
+
     #[test]
     fn the_sparsest_is_found_as_parts_of_it_die() {
         let mut lists = SealedLists::default();
-        let at =
-            |id: u32| Standing { queue: Queue::Main, class: 1, order: u64::from(id), segment: SegmentId(id) };
+        let at = |id: u32| main_segment(id, SegmentKind::Unit);
         let free = |_| false;
         (1..=3).for_each(|id| lists.push(at(id), 0, SPARSE_PARTS - 1));
-        assert!(lists.sparsest(free).is_none());
+        assert!(lists.sparsest(None, free).is_none());
         assert!(lists.note(at(2), SPARSE_PARTS) && lists.note(at(3), SPARSE_PARTS));
-        assert_eq!(lists.sparsest(free), Some((SPARSE_PARTS, SegmentId(2))), "the oldest of equals");
-        assert_eq!(lists.sparsest(|segment| segment.0 == 2), Some((SPARSE_PARTS, SegmentId(3))));
+        assert_eq!(lists.sparsest(None, free), Some((SPARSE_PARTS, SegmentId(2))), "the oldest of equals");
+        assert_eq!(lists.sparsest(None, |segment| segment.0 == 2), Some((SPARSE_PARTS, SegmentId(3))));
         assert!(lists.note(at(3), PARTS));
-        assert_eq!(lists.sparsest(free), Some((PARTS, SegmentId(3))));
+        assert_eq!(lists.sparsest(None, free), Some((PARTS, SegmentId(3))));
         assert!(lists.note(at(3), 0), "somebody wrote who had reserved there");
         assert!(lists.take(at(2)) && !lists.note(at(2), PARTS));
-        assert!(lists.sparsest(free).is_none());
+        assert!(lists.sparsest(None, free).is_none());
         assert!(lists.note(at(1), 5));
         assert_eq!(lists.take_if(9, u64::MAX, |sealed| sealed.segment.0 == 1), vec![SegmentId(1)]);
-        assert!(lists.sparsest(free).is_none());
+        assert!(lists.sparsest(None, free).is_none());
+    }
+
+    #[test]
+    fn a_run_is_made_of_a_run_while_one_is_half_dead() {
+        let mut lists = SealedLists::default();
+        let free = |_| false;
+        let run = main_segment(7, SegmentKind::Run);
+        lists.push(main_segment(1, SegmentKind::Unit), 0, PARTS);
+        lists.push(run, 0, SPARSE_OWN);
+        let sparsest =
+            |lists: &SealedLists, wanted| lists.sparsest(wanted, free).map(|(_, segment)| segment.0);
+        assert_eq!(sparsest(&lists, Some(SegmentKind::Run)), Some(7));
+        assert_eq!(sparsest(&lists, Some(SegmentKind::Unit)), Some(1));
+        assert_eq!(sparsest(&lists, None), Some(1));
+        lists.note(run, SPARSE_OWN - 1);
+        assert_eq!(sparsest(&lists, Some(SegmentKind::Run)), Some(1), "moving most of it wins less");
+        lists.take(main_segment(1, SegmentKind::Unit));
+        assert_eq!(sparsest(&lists, Some(SegmentKind::Unit)), Some(7));
+        lists.note(run, PARTS);
+        lists.push(main_segment(9, SegmentKind::Unit), 0, PARTS);
+        assert_eq!(sparsest(&lists, None), Some(7), "the oldest of equals of both kinds");
     }
 
     #[test]
@@ -260,5 +327,6 @@ mod tests {
         );
         assert_eq!([0, 5 * unit].map(|live| parts_dead(5 * unit, live, 5)), [PARTS, 0]);
         assert_eq!(parts_dead(unit / 2, unit / 2, 1), 0, "half of it was never used");
+        assert_eq!([0, 8].map(|live| parts_dead(unit - 8, live, 1)), [PARTS, PARTS - 1], "dead as a whole");
     }
 }

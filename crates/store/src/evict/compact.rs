@@ -9,7 +9,7 @@ use super::{Emptying, Purpose};
 use crate::catalog::Catalog;
 use crate::clock::Tick;
 use crate::leaving::Leaving;
-use crate::sealed::parts_dead;
+use crate::sealed::{SegmentKind, parts_dead};
 use crate::store::Store;
 use crate::table::Table;
 
@@ -36,8 +36,10 @@ impl Store {
         let now = self.now();
         let bytes = || table.state.counters.segment_bytes();
         let wanted = bytes().saturating_sub(REUSE_FACTOR * u64::from(units) * arena::UNIT_BYTES as u64);
+        let kind = Some(SegmentKind::of(units));
         for _ in 0..REUSE_STEPS_MAX {
-            if bytes() <= wanted || !self.compact_one(Some(table), now) {
+            if bytes() <= wanted || !self.compact_where(|| Some((table, self.sparsest(table, kind)?.1)), now)
+            {
                 break;
             }
         }
@@ -65,13 +67,17 @@ impl Store {
 
     /// Moves the live rows of the sparsest segment together with others; `only`: of this table.
     pub(super) fn compact_one(&self, only: Option<&Table>, now: Tick) -> bool {
+        if let Some(table) = only {
+            return self.compact_where(|| Some((table, self.sparsest(table, None)?.1)), now);
+        }
         let catalog = self.catalog();
+        self.compact_where(|| self.sparsest_of_all(&catalog), now)
+    }
+
+    /// Moves the live rows of the segment that is found together with others.
+    fn compact_where<'t>(&self, find: impl Fn() -> Option<(&'t Table, SegmentId)>, now: Tick) -> bool {
         for _ in 0..SPARSE_LOOKS {
-            let found = match only {
-                Some(table) => self.sparsest(table).map(|(_, segment)| (table, segment)),
-                None => self.sparsest_of_all(&catalog),
-            };
-            let Some((table, segment)) = found else { return false };
+            let Some((table, segment)) = find() else { return false };
             if !self.has_room_for(segment) {
                 return false;
             }
@@ -91,11 +97,11 @@ impl Store {
         self.arena.live(segment) as u64 <= self.arena.free_bytes()
     }
 
-    /// The sparsest segment of a table, and how many of its parts are dead.
-    fn sparsest(&self, table: &Table) -> Option<(usize, SegmentId)> {
+    /// The sparsest segment of a table, for somebody who wants one of a kind, and how many of its parts are dead.
+    fn sparsest(&self, table: &Table, wanted: Option<SegmentKind>) -> Option<(usize, SegmentId)> {
         let mut lists = table.state.queues.lock();
         for _ in 0..SPARSE_LOOKS {
-            let (noted, segment) = lists.sparsest(|segment| self.arena.writers(segment) > 0)?;
+            let (noted, segment) = lists.sparsest(wanted, |segment| self.arena.writers(segment) > 0)?;
             let dead = self.dead_parts(segment);
             if dead >= noted {
                 return Some((dead, segment));
@@ -108,7 +114,7 @@ impl Store {
 
     fn sparsest_of_all<'c>(&self, catalog: &'c Catalog) -> Option<(&'c Table, SegmentId)> {
         let sparsest = |table: &'c Arc<Table>| {
-            self.sparsest(table).map(|(dead, segment)| (dead, table.as_ref(), segment))
+            self.sparsest(table, None).map(|(dead, segment)| (dead, table.as_ref(), segment))
         };
         let (_, table, segment) = catalog.tables().filter_map(sparsest).max_by_key(|&(dead, ..)| dead)?;
         Some((table, segment))
