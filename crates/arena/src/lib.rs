@@ -121,7 +121,7 @@ pub use layout::{
     UNIT_BYTES,
 };
 pub use mapped::Mapped;
-pub use prefetch::Foreseen;
+pub use prefetch::{Foreseen, line as prefetch_line};
 pub use proof::Witness;
 pub use read::{Lookup, RowRead, Seen};
 pub use reader::Reader;

@@ -19,8 +19,9 @@ const LINES_MAX: usize = 8;
 /// Bytes between a row and the places behind it that are asked for: a few rows of the smallest size, so that the lines have
 /// come when they are written.
 const PLACES_AHEAD: usize = 512;
-/// Lines of a place that are asked for; the processor foresees the rest of a longer row.
-const PLACE_LINES: usize = 4;
+/// Lines of a place that are asked for: whoever fills it goes on with an atomic operation, which waits for all of them. The
+/// processor foresees the rest of a longer row.
+const PLACE_LINES: usize = 24;
 /// Words of a row that finding it looks at: head and a key of usual length.
 const HEAD_WORDS: usize = 5;
 /// As many are asked for where a row's length is not known: head, key and a short value.
@@ -184,11 +185,13 @@ impl Arena {
         }
     }
 
-    /// Asks for what replacing a row will look at: of the row itself head and key, and the accounts of its segment.
+    /// Asks for what replacing a row will look at: of the row itself head and key, its generation, and the accounts of its
+    /// segment.
     #[inline]
     pub fn prefetch_replaced(&self, location: Location) {
         let row = self.layout.at(location) as usize;
-        for at in [row, row + HEAD_WORDS] {
+        let generation = self.layout.generations as usize + location.unit() as usize;
+        for at in [row, row + HEAD_WORDS, generation] {
             if let Some(word) = self.map.words().get(at) {
                 line(word);
             }
@@ -199,7 +202,7 @@ impl Arena {
 
 /// Asks for the cache line of a place.
 #[inline]
-pub(crate) fn line<T>(place: &T) {
+pub fn line<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

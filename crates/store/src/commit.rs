@@ -520,10 +520,15 @@ impl Store {
     }
 
     /// Meets a mark before a single-key write: dooms a commit in staging, finishes the row of one that has turned.
+    #[inline]
     pub(crate) fn settle_mark(&self, shard: &mut Shard, table: &Table, hash: Hash, key: &[u8]) {
-        if shard.marks.is_empty() {
-            return;
+        if !shard.marks.is_empty() {
+            self.settle_mark_of(shard, table, hash, key);
         }
+    }
+
+    #[cold]
+    fn settle_mark_of(&self, shard: &mut Shard, table: &Table, hash: Hash, key: &[u8]) {
         let Some((commit, write)) = shard.mark_of(hash, table.id(), key) else { return };
         let doomed = self.arena.doom(commit.slot)
             || matches!(self.arena.commit_state(commit.slot), CommitState::Doomed);

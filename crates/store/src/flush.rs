@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 
 use crate::clock::Tick;
 use crate::error::WriteError;
@@ -104,7 +104,7 @@ impl Store {
     }
 
     fn lock_shards(&self) -> AllShards<'_> {
-        AllShards { _guards: self.shards.iter().map(Mutex::lock).collect() }
+        AllShards { _guards: self.shards.iter().map(|shard| shard.lock()).collect() }
     }
 
     /// Lets the rows die that a table has now: those of a smaller stamp.

@@ -158,6 +158,9 @@ impl Store {
     /// is on its way then, and [`Store::prefetch_further`] is to follow.
     #[inline]
     pub fn prefetch_row(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
+        if purpose == Use::Replace {
+            arena::prefetch_line(self.shard(ahead.hash));
+        }
         let foreseen = self.arena.foresee(ahead.hash, ahead.table);
         if let Foreseen::Row(location) = foreseen {
             self.prefetch_for(location, purpose);

@@ -22,7 +22,7 @@ use crate::eviction::Evictions;
 use crate::kept::KeptAccount;
 use crate::recover::Recovering;
 use crate::row::NEVER;
-use crate::shard::Shard;
+use crate::shard::{Guarded, Shard};
 use crate::statement::Statements;
 
 /// How a store is opened.
@@ -73,7 +73,7 @@ pub struct Store {
     /// The file of the tables that other processes may read; none where there cannot be such.
     pub(crate) shared_path: Option<PathBuf>,
     pub(crate) clock: Clock,
-    pub(crate) shards: Box<[Mutex<Shard>]>,
+    pub(crate) shards: Box<[Guarded]>,
     /// Changed by one swap under `definitions`.
     pub(crate) catalog: ArcSwap<Catalog>,
     /// The catalogue's generation, so that a cached one is checked by one load. Release/Acquire with the swap.
@@ -143,7 +143,7 @@ impl Store {
         catalog: Catalog,
     ) -> Self {
         arena.set_huge_pages(true);
-        let shards = arena.take_tokens().into_iter().map(|token| Mutex::new(Shard::new(token))).collect();
+        let shards = arena.take_tokens().into_iter().map(Shard::guarded).collect();
         Self {
             shards,
             clock: options.clock.clone(),

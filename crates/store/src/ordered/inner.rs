@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::SortKeys;
 use super::block::{BLOCK_ENTRIES, Block};
 use super::leaf::Leaf;
-use super::node::{Edges, Inserted, Node, Replaced, Tally};
+use super::node::{FILL, Inserted, Node, Replaced, Tally};
 use super::run::{FREE_PART, KEPT_BYTES, New, Run, tighten};
 use super::target::{RowReader, Target, common_len};
 
@@ -80,23 +80,19 @@ impl Inner {
 
     pub(super) fn push<K: SortKeys + ?Sized>(&mut self, node: Node, rows: &mut RowReader<'_, K>) {
         self.insert_child(self.children.len(), node, rows);
-        self.tighten_at_times(rows);
     }
 
     pub(super) fn pop(&mut self) -> Option<Node> {
         (!self.children.is_empty()).then(|| self.remove_child(self.children.len() - 1))
     }
 
-    /// A node that is split looks at what the keys of its halves share; one that has not been yet looks now and then.
-    fn tighten_at_times<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
-        if self.firsts.len().is_power_of_two() {
-            self.firsts.tighten(rows);
-        }
+    pub(super) fn tighten<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
+        self.firsts.tighten(rows);
     }
 
     fn insert_child<K: SortKeys + ?Sized>(&mut self, at: usize, node: Node, rows: &mut RowReader<'_, K>) {
         let key = node.first_key(rows);
-        self.firsts.insert(at, &key, node.first());
+        self.firsts.insert(at, &key, node.first(), rows);
         rows.give_back(key);
         self.counts.insert(at, node.count());
         self.children.insert(at, node);
@@ -113,7 +109,8 @@ impl Inner {
         let first = self.children[at].first();
         if self.firsts.locations()[at] != first {
             let key = self.children[at].first_key(rows);
-            self.firsts.rename(at, &key, first);
+            self.firsts.remove(at);
+            self.firsts.insert(at, &key, first, rows);
             rows.give_back(key);
         }
     }
@@ -124,8 +121,8 @@ impl Inner {
         right.firsts = self.firsts.split_off(at);
         right.counts.extend(self.counts.drain(at..));
         right.children.extend(self.children.drain(at..));
-        self.firsts.tighten(rows);
-        right.firsts.tighten(rows);
+        self.tighten(rows);
+        right.tighten(rows);
         right
     }
 
@@ -133,30 +130,25 @@ impl Inner {
         &mut self,
         location: u64,
         target: &mut Target<'_, K>,
-        edges: Edges,
+        edge: bool,
         tally: &mut Tally,
     ) -> Inserted {
-        let before = self.firsts.position(target);
-        let at = before.saturating_sub(1);
+        let at = self.child_of(target);
+        let last = edge && at + 1 == self.children.len();
         let below = match &mut self.children[at] {
             Node::Leaf(leaf) => match leaf.insert(location, target) {
                 Ok(added) => Inserted { added, split: None },
-                Err(place) => return self.insert_making_room(at, place, location, target, edges, tally),
+                Err(place) => return self.insert_making_room(at, place, location, target, edge, tally),
             },
-            Node::Inner(inner) => {
-                inner.insert(location, target, edges.of_child(at, self.firsts.len()), tally)
-            }
+            Node::Inner(inner) => inner.insert(location, target, last, tally),
         };
-        // Only what comes before the first of all is a first one: the leaf's own need not be looked at.
-        if before == 0 {
-            self.refresh_first(at, target.rows());
-        }
+        self.refresh_first(at, target.rows());
         let Some(right) = below.split else {
             self.counts[at] += usize::from(below.added);
             return below;
         };
         self.counts[at] = self.children[at].count();
-        Inserted { added: true, split: self.add_child(at + 1, right, edges, target.rows(), tally) }
+        Inserted { added: true, split: self.add_child(at + 1, right, last, target.rows(), tally) }
     }
 
     /// Adds an entry that belongs into the leaf `at` at a place, where it has no room.
@@ -166,21 +158,21 @@ impl Inner {
         place: usize,
         location: u64,
         target: &mut Target<'_, K>,
-        edges: Edges,
+        edge: bool,
         tally: &mut Tally,
     ) -> Inserted {
         let new = New { at: place, key: target.key(), location };
         let rows = target.rows();
         if self.children.len() + NEW_LEAVES_MAX <= BLOCK_ENTRIES {
-            self.make_room(at, new, edges, rows, tally);
+            self.make_room(at, new, edge, rows, tally);
             return Inserted { added: true, split: None };
         }
-        let middle = edges.middle(at, self.children.len());
+        let middle = if edge { FILL } else { self.children.len() / 2 };
         let mut right = self.split_off(middle, rows);
         tally.inners += 1;
         match at.checked_sub(middle) {
-            Some(at) => right.make_room(at, new, edges.of_right_half(), rows, tally),
-            None => self.make_room(at, new, edges.of_left_half(), rows, tally),
+            Some(at) => right.make_room(at, new, edge, rows, tally),
+            None => self.make_room(at, new, false, rows, tally),
         }
         Inserted { added: true, split: Some(Self::node(right)) }
     }
@@ -194,38 +186,19 @@ impl Inner {
         &mut self,
         at: usize,
         new: New<'_>,
-        edges: Edges,
+        edge: bool,
         rows: &mut RowReader<'_, K>,
         tally: &mut Tally,
     ) {
-        match edges.of_child(at, self.children.len()) {
-            Edges { right: true, .. } if self.grows(at, &new) => self.append_leaf(at, new, rows, tally),
-            Edges { left: true, .. } if self.falls(at, &new) => self.prepend_leaf(at, new, rows, tally),
-            own => self.spread(at, new, edges, own, rows, tally),
+        // Where new entries come last, the leaves before them are full and stay as they are.
+        let last = edge && at + 1 == self.children.len();
+        if last && self.grows(at, &new) {
+            return self.append_leaf(at, new, rows, tally);
         }
-        self.tighten_at_times(rows);
-    }
-
-    /// `own` are the edges of the tree that the leaf lies at.
-    fn spread<K: SortKeys + ?Sized>(
-        &mut self,
-        at: usize,
-        new: New<'_>,
-        edges: Edges,
-        own: Edges,
-        rows: &mut RowReader<'_, K>,
-        tally: &mut Tally,
-    ) {
-        // Where new entries come last or first, the leaves beside them are full and stay as they are.
-        let window = if own.any() { at..at + 1 } else { self.window(at, new.key) };
+        let window = if last { at..at + 1 } else { self.window(at, new.key) };
         let run = Run::gather(self.leaves(window.clone()), Some((at - window.start, new)));
-        let parts = if edges.right && window.end == self.children.len() {
-            run.deal_full()
-        } else if edges.left && window.start == 0 {
-            run.deal_full_at_end()
-        } else {
-            run.deal(window.len())
-        };
+        let full = edge && window.end == self.children.len();
+        let parts = if full { run.deal_full() } else { run.deal(window.len()) };
         let divided = parts.len() > window.len();
         // Entries may take less in the forms that they have now.
         for child in (window.start + parts.len()..window.end).rev() {
@@ -265,11 +238,6 @@ impl Inner {
         matches!(&self.children[at], Node::Leaf(leaf) if new.at + leaf.len() / FREE_PART >= leaf.len())
     }
 
-    /// The same of the first leaf and keys that descend.
-    fn falls(&self, at: usize, new: &New<'_>) -> bool {
-        matches!(&self.children[at], Node::Leaf(leaf) if new.at <= leaf.len() / FREE_PART)
-    }
-
     /// Begins a leaf with a new entry and those of the last leaf that are behind it.
     fn append_leaf<K: SortKeys + ?Sized>(
         &mut self,
@@ -279,33 +247,15 @@ impl Inner {
         tally: &mut Tally,
     ) {
         let run = Run::gather(self.leaves(at..at + 1), Some((0, new)));
-        let right = run.tight_leaf(new.at..run.len(), rows);
-        self.cut_leaf(at, 0..new.at, rows);
-        self.put_leaf(at + 1, at + 1, right, rows, tally);
-    }
-
-    /// Begins a leaf with a new entry and those of the first leaf that are before it.
-    fn prepend_leaf<K: SortKeys + ?Sized>(
-        &mut self,
-        at: usize,
-        new: New<'_>,
-        rows: &mut RowReader<'_, K>,
-        tally: &mut Tally,
-    ) {
-        let run = Run::gather(self.leaves(at..at + 1), Some((0, new)));
-        let left = run.tight_leaf(0..new.at + 1, rows);
-        self.cut_leaf(at, new.at..usize::MAX, rows);
-        self.put_leaf(at, at, left, rows, tally);
-    }
-
-    /// Leaves a leaf these of its entries only.
-    fn cut_leaf<K: SortKeys + ?Sized>(&mut self, at: usize, kept: Range<usize>, rows: &mut RowReader<'_, K>) {
+        let part = new.at..run.len();
+        let mut right = run.leaf(part.clone(), run.form(part));
+        tighten(&mut right, rows);
         if let Node::Leaf(leaf) = &mut self.children[at] {
-            leaf.keep(kept);
+            leaf.truncate(new.at);
             tighten(leaf, rows);
             self.counts[at] = leaf.len();
         }
-        self.refresh_first(at, rows);
+        self.put_leaf(at + 1, at + 1, right, rows, tally);
     }
 
     fn leaves(&self, range: Range<usize>) -> impl Iterator<Item = &Leaf> + Clone {
@@ -347,23 +297,23 @@ impl Inner {
         &mut self,
         at: usize,
         child: Node,
-        edges: Edges,
+        edge: bool,
         rows: &mut RowReader<'_, K>,
         tally: &mut Tally,
     ) -> Option<Node> {
         if self.children.len() < BLOCK_ENTRIES {
             self.insert_child(at, child, rows);
-            self.tighten_at_times(rows);
             return None;
         }
-        let middle = edges.middle(at - 1, BLOCK_ENTRIES);
+        // As with leaves: growth at the right edge leaves nearly full nodes behind.
+        let middle = if edge { FILL } else { BLOCK_ENTRIES / 2 };
         let mut right = self.split_off(middle, rows);
         tally.inners += 1;
         match at.checked_sub(middle) {
             Some(at) => right.insert_child(at, child, rows),
             None => self.insert_child(at, child, rows),
         }
-        Some(Self::node(right))
+        Some(Node::Inner(Box::new(right)))
     }
 
     pub(super) fn remove<K: SortKeys + ?Sized>(
@@ -372,7 +322,6 @@ impl Inner {
         tally: &mut Tally,
     ) -> bool {
         let at = self.child_of(target);
-        let first = target.names(self.firsts.locations()[at]);
         if !self.children[at].remove(target, tally) {
             return false;
         }
@@ -381,9 +330,7 @@ impl Inner {
             forget(&self.remove_child(at), tally);
             return true;
         }
-        if first {
-            self.refresh_first(at, target.rows());
-        }
+        self.refresh_first(at, target.rows());
         self.join(at, target.rows(), tally);
         true
     }
@@ -394,11 +341,8 @@ impl Inner {
         new: u64,
     ) -> Replaced {
         let at = self.child_of(target);
-        let first = target.names(self.firsts.locations()[at]);
         let replaced = self.children[at].replace_location(target, new);
-        if first {
-            self.refresh_first(at, target.rows());
-        }
+        self.refresh_first(at, target.rows());
         replaced
     }
 
@@ -421,7 +365,7 @@ impl Inner {
         }
         let right = self.remove_child(left + 1);
         if let (Node::Inner(left), Node::Inner(mut right)) = (&mut self.children[left], right) {
-            left.firsts.append(&mut right.firsts);
+            left.firsts.append(&mut right.firsts, rows);
             left.counts.append(&mut right.counts);
             left.children.append(&mut right.children);
             tally.inners -= 1;
