@@ -33,7 +33,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use node::{Node, Replaced, Tally};
+use node::{Edges, Node, Replaced, Tally};
 use target::{Place, Target};
 
 /// Reads the sort key of a row that is in the index.
@@ -181,7 +181,7 @@ impl OrderedIndex {
                 self.len = 1;
                 return true;
             };
-            if let Some(inserted) = root.insert(location, &mut target, true, &mut self.tally) {
+            if let Some(inserted) = root.insert(location, &mut target, Edges::ROOT, &mut self.tally) {
                 break inserted;
             }
             // A leaf makes room among its neighbours, and these have a parent.

@@ -37,7 +37,6 @@ impl Block {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -67,24 +66,19 @@ impl Block {
     }
 
     /// Inserts a key where there is room.
-    pub(super) fn insert<K: SortKeys + ?Sized>(
-        &mut self,
-        at: usize,
-        key: &[u8],
-        location: u64,
-        rows: &mut RowReader<'_, K>,
-    ) {
-        self.share_with(key, rows);
-        let head = self.head(key);
+    pub(super) fn insert(&mut self, at: usize, key: &[u8], location: u64) {
         self.heads.copy_within(at..self.len, at + 1);
         self.locations.copy_within(at..self.len, at + 1);
-        self.heads[at] = head;
-        self.locations[at] = location;
         self.len += 1;
-        // A block that is split looks at what its halves share; one that has not been yet looks now and then.
-        if self.len.is_power_of_two() {
-            self.tighten(rows);
-        }
+        self.rename(at, key, location);
+    }
+
+    /// Gives an entry another key and location. Those of several may be changed one by one, and be out of order meanwhile:
+    /// no row is read here, and nothing is concluded from the order.
+    pub(super) fn rename(&mut self, at: usize, key: &[u8], location: u64) {
+        self.share_with(key);
+        self.heads[at] = self.head(key);
+        self.locations[at] = location;
     }
 
     pub(super) fn remove(&mut self, at: usize) {
@@ -104,11 +98,11 @@ impl Block {
     }
 
     /// Takes over all entries of the block on the right, whatever the two skip.
-    pub(super) fn append<K: SortKeys + ?Sized>(&mut self, right: &mut Self, rows: &mut RowReader<'_, K>) {
+    pub(super) fn append(&mut self, right: &mut Self) {
         if self.shared() != right.shared() {
             let both = skip_for(common_len(self.shared(), right.shared()));
-            self.rebase(both, rows);
-            right.rebase(both, rows);
+            self.skip_less(both);
+            right.skip_less(both);
         }
         let all = self.len + right.len;
         self.heads[self.len..all].copy_from_slice(&right.heads[..right.len]);
@@ -117,7 +111,8 @@ impl Block {
     }
 
     /// Skips more where the heads have become too much alike: their upper halves are all the same. It reads
-    /// two rows to see how much the keys share, and all of them where that is more than was known.
+    /// two rows to see how much the keys share, and all of them where that is more than was known. The entries are in
+    /// order, so that what the first and the last share is what all do.
     pub(super) fn tighten<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
         if self.len < 2 || (self.heads[0] ^ self.heads[self.len - 1]) >> 32 != 0 {
             return;
@@ -129,7 +124,8 @@ impl Block {
             let skip = skip_for(common_len(&first, &last));
             if skip > self.skip {
                 self.shared[..skip].copy_from_slice(&first[..skip]);
-                self.rebase(skip, rows);
+                self.skip = skip;
+                self.read_heads(rows);
             }
             rows.give_back(last);
         }
@@ -137,26 +133,27 @@ impl Block {
     }
 
     /// Skips no more than this key shares with the others.
-    fn share_with<K: SortKeys + ?Sized>(&mut self, key: &[u8], rows: &mut RowReader<'_, K>) {
+    fn share_with(&mut self, key: &[u8]) {
         let shared = common_len(self.shared(), key);
         if shared < self.skip {
-            self.rebase(skip_for(shared), rows);
+            self.skip_less(skip_for(shared));
         }
     }
 
-    /// Takes all heads anew behind `skip` bytes, which `shared` holds already. Rows are read where it skips more.
-    fn rebase<K: SortKeys + ?Sized>(&mut self, skip: usize, rows: &mut RowReader<'_, K>) {
-        if skip < self.skip {
-            let kept = &self.shared[skip..self.skip];
-            let (lead, bits) = (prefix8(kept).bytes, 8 * u32::try_from(kept.len()).unwrap_or(u32::MAX));
-            for head in &mut self.heads[..self.len] {
-                *head = lead | head.checked_shr(bits).unwrap_or(0);
-            }
+    /// Takes bytes that were skipped into the heads.
+    fn skip_less(&mut self, skip: usize) {
+        let kept = &self.shared[skip..self.skip];
+        let (lead, bits) = (prefix8(kept).bytes, 8 * u32::try_from(kept.len()).unwrap_or(u32::MAX));
+        for head in &mut self.heads[..self.len] {
+            *head = lead | head.checked_shr(bits).unwrap_or(0);
         }
-        let more = skip > self.skip;
         self.skip = skip;
         self.shared[skip..].fill(0);
-        for at in (0..self.len).filter(|_| more) {
+    }
+
+    /// Takes all heads anew from the rows.
+    fn read_heads<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
+        for at in 0..self.len {
             let key = rows.take(self.locations[at]);
             self.heads[at] = self.head(&key);
             rows.give_back(key);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::SortKeys;
 use super::block::{BLOCK_ENTRIES, Block};
 use super::leaf::Leaf;
-use super::node::{FILL, Inserted, Node, Replaced, Tally};
+use super::node::{Edges, Inserted, Node, Replaced, Tally};
 use super::run::{FREE_PART, KEPT_BYTES, New, Run, tighten};
 use super::target::{RowReader, Target, common_len};
 
@@ -80,19 +80,23 @@ impl Inner {
 
     pub(super) fn push<K: SortKeys + ?Sized>(&mut self, node: Node, rows: &mut RowReader<'_, K>) {
         self.insert_child(self.children.len(), node, rows);
+        self.tighten_at_times(rows);
     }
 
     pub(super) fn pop(&mut self) -> Option<Node> {
         (!self.children.is_empty()).then(|| self.remove_child(self.children.len() - 1))
     }
 
-    pub(super) fn tighten<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
-        self.firsts.tighten(rows);
+    /// A node that is split looks at what the keys of its halves share; one that has not been yet looks now and then.
+    fn tighten_at_times<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
+        if self.firsts.len().is_power_of_two() {
+            self.firsts.tighten(rows);
+        }
     }
 
     fn insert_child<K: SortKeys + ?Sized>(&mut self, at: usize, node: Node, rows: &mut RowReader<'_, K>) {
         let key = node.first_key(rows);
-        self.firsts.insert(at, &key, node.first(), rows);
+        self.firsts.insert(at, &key, node.first());
         rows.give_back(key);
         self.counts.insert(at, node.count());
         self.children.insert(at, node);
@@ -109,8 +113,7 @@ impl Inner {
         let first = self.children[at].first();
         if self.firsts.locations()[at] != first {
             let key = self.children[at].first_key(rows);
-            self.firsts.remove(at);
-            self.firsts.insert(at, &key, first, rows);
+            self.firsts.rename(at, &key, first);
             rows.give_back(key);
         }
     }
@@ -121,8 +124,8 @@ impl Inner {
         right.firsts = self.firsts.split_off(at);
         right.counts.extend(self.counts.drain(at..));
         right.children.extend(self.children.drain(at..));
-        self.tighten(rows);
-        right.tighten(rows);
+        self.firsts.tighten(rows);
+        right.firsts.tighten(rows);
         right
     }
 
@@ -130,25 +133,30 @@ impl Inner {
         &mut self,
         location: u64,
         target: &mut Target<'_, K>,
-        edge: bool,
+        edges: Edges,
         tally: &mut Tally,
     ) -> Inserted {
-        let at = self.child_of(target);
-        let last = edge && at + 1 == self.children.len();
+        let before = self.firsts.position(target);
+        let at = before.saturating_sub(1);
         let below = match &mut self.children[at] {
             Node::Leaf(leaf) => match leaf.insert(location, target) {
                 Ok(added) => Inserted { added, split: None },
-                Err(place) => return self.insert_making_room(at, place, location, target, edge, tally),
+                Err(place) => return self.insert_making_room(at, place, location, target, edges, tally),
             },
-            Node::Inner(inner) => inner.insert(location, target, last, tally),
+            Node::Inner(inner) => {
+                inner.insert(location, target, edges.of_child(at, self.firsts.len()), tally)
+            }
         };
-        self.refresh_first(at, target.rows());
+        // Only what comes before the first of all is a first one: the leaf's own need not be looked at.
+        if before == 0 {
+            self.refresh_first(at, target.rows());
+        }
         let Some(right) = below.split else {
             self.counts[at] += usize::from(below.added);
             return below;
         };
         self.counts[at] = self.children[at].count();
-        Inserted { added: true, split: self.add_child(at + 1, right, last, target.rows(), tally) }
+        Inserted { added: true, split: self.add_child(at + 1, right, edges, target.rows(), tally) }
     }
 
     /// Adds an entry that belongs into the leaf `at` at a place, where it has no room.
@@ -158,21 +166,21 @@ impl Inner {
         place: usize,
         location: u64,
         target: &mut Target<'_, K>,
-        edge: bool,
+        edges: Edges,
         tally: &mut Tally,
     ) -> Inserted {
         let new = New { at: place, key: target.key(), location };
         let rows = target.rows();
         if self.children.len() + NEW_LEAVES_MAX <= BLOCK_ENTRIES {
-            self.make_room(at, new, edge, rows, tally);
+            self.make_room(at, new, edges, rows, tally);
             return Inserted { added: true, split: None };
         }
-        let middle = if edge { FILL } else { self.children.len() / 2 };
+        let middle = edges.middle(at, self.children.len());
         let mut right = self.split_off(middle, rows);
         tally.inners += 1;
         match at.checked_sub(middle) {
-            Some(at) => right.make_room(at, new, edge, rows, tally),
-            None => self.make_room(at, new, false, rows, tally),
+            Some(at) => right.make_room(at, new, edges.of_right_half(), rows, tally),
+            None => self.make_room(at, new, edges.of_left_half(), rows, tally),
         }
         Inserted { added: true, split: Some(Self::node(right)) }
     }
@@ -186,19 +194,38 @@ impl Inner {
         &mut self,
         at: usize,
         new: New<'_>,
-        edge: bool,
+        edges: Edges,
         rows: &mut RowReader<'_, K>,
         tally: &mut Tally,
     ) {
-        // Where new entries come last, the leaves before them are full and stay as they are.
-        let last = edge && at + 1 == self.children.len();
-        if last && self.grows(at, &new) {
-            return self.append_leaf(at, new, rows, tally);
+        match edges.of_child(at, self.children.len()) {
+            Edges { right: true, .. } if self.grows(at, &new) => self.append_leaf(at, new, rows, tally),
+            Edges { left: true, .. } if self.falls(at, &new) => self.prepend_leaf(at, new, rows, tally),
+            own => self.spread(at, new, edges, own, rows, tally),
         }
-        let window = if last { at..at + 1 } else { self.window(at, new.key) };
+        self.tighten_at_times(rows);
+    }
+
+    /// `own` are the edges of the tree that the leaf lies at.
+    fn spread<K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        new: New<'_>,
+        edges: Edges,
+        own: Edges,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) {
+        // Where new entries come last or first, the leaves beside them are full and stay as they are.
+        let window = if own.any() { at..at + 1 } else { self.window(at, new.key) };
         let run = Run::gather(self.leaves(window.clone()), Some((at - window.start, new)));
-        let full = edge && window.end == self.children.len();
-        let parts = if full { run.deal_full() } else { run.deal(window.len()) };
+        let parts = if edges.right && window.end == self.children.len() {
+            run.deal_full()
+        } else if edges.left && window.start == 0 {
+            run.deal_full_at_end()
+        } else {
+            run.deal(window.len())
+        };
         let divided = parts.len() > window.len();
         // Entries may take less in the forms that they have now.
         for child in (window.start + parts.len()..window.end).rev() {
@@ -238,6 +265,11 @@ impl Inner {
         matches!(&self.children[at], Node::Leaf(leaf) if new.at + leaf.len() / FREE_PART >= leaf.len())
     }
 
+    /// The same of the first leaf and keys that descend.
+    fn falls(&self, at: usize, new: &New<'_>) -> bool {
+        matches!(&self.children[at], Node::Leaf(leaf) if new.at <= leaf.len() / FREE_PART)
+    }
+
     /// Begins a leaf with a new entry and those of the last leaf that are behind it.
     fn append_leaf<K: SortKeys + ?Sized>(
         &mut self,
@@ -247,15 +279,33 @@ impl Inner {
         tally: &mut Tally,
     ) {
         let run = Run::gather(self.leaves(at..at + 1), Some((0, new)));
-        let part = new.at..run.len();
-        let mut right = run.leaf(part.clone(), run.form(part));
-        tighten(&mut right, rows);
+        let right = run.tight_leaf(new.at..run.len(), rows);
+        self.cut_leaf(at, 0..new.at, rows);
+        self.put_leaf(at + 1, at + 1, right, rows, tally);
+    }
+
+    /// Begins a leaf with a new entry and those of the first leaf that are before it.
+    fn prepend_leaf<K: SortKeys + ?Sized>(
+        &mut self,
+        at: usize,
+        new: New<'_>,
+        rows: &mut RowReader<'_, K>,
+        tally: &mut Tally,
+    ) {
+        let run = Run::gather(self.leaves(at..at + 1), Some((0, new)));
+        let left = run.tight_leaf(0..new.at + 1, rows);
+        self.cut_leaf(at, new.at..usize::MAX, rows);
+        self.put_leaf(at, at, left, rows, tally);
+    }
+
+    /// Leaves a leaf these of its entries only.
+    fn cut_leaf<K: SortKeys + ?Sized>(&mut self, at: usize, kept: Range<usize>, rows: &mut RowReader<'_, K>) {
         if let Node::Leaf(leaf) = &mut self.children[at] {
-            leaf.truncate(new.at);
+            leaf.keep(kept);
             tighten(leaf, rows);
             self.counts[at] = leaf.len();
         }
-        self.put_leaf(at + 1, at + 1, right, rows, tally);
+        self.refresh_first(at, rows);
     }
 
     fn leaves(&self, range: Range<usize>) -> impl Iterator<Item = &Leaf> + Clone {
@@ -297,23 +347,23 @@ impl Inner {
         &mut self,
         at: usize,
         child: Node,
-        edge: bool,
+        edges: Edges,
         rows: &mut RowReader<'_, K>,
         tally: &mut Tally,
     ) -> Option<Node> {
         if self.children.len() < BLOCK_ENTRIES {
             self.insert_child(at, child, rows);
+            self.tighten_at_times(rows);
             return None;
         }
-        // As with leaves: growth at the right edge leaves nearly full nodes behind.
-        let middle = if edge { FILL } else { BLOCK_ENTRIES / 2 };
+        let middle = edges.middle(at - 1, BLOCK_ENTRIES);
         let mut right = self.split_off(middle, rows);
         tally.inners += 1;
         match at.checked_sub(middle) {
             Some(at) => right.insert_child(at, child, rows),
             None => self.insert_child(at, child, rows),
         }
-        Some(Node::Inner(Box::new(right)))
+        Some(Self::node(right))
     }
 
     pub(super) fn remove<K: SortKeys + ?Sized>(
@@ -322,6 +372,7 @@ impl Inner {
         tally: &mut Tally,
     ) -> bool {
         let at = self.child_of(target);
+        let first = target.names(self.firsts.locations()[at]);
         if !self.children[at].remove(target, tally) {
             return false;
         }
@@ -330,7 +381,9 @@ impl Inner {
             forget(&self.remove_child(at), tally);
             return true;
         }
-        self.refresh_first(at, target.rows());
+        if first {
+            self.refresh_first(at, target.rows());
+        }
         self.join(at, target.rows(), tally);
         true
     }
@@ -341,8 +394,11 @@ impl Inner {
         new: u64,
     ) -> Replaced {
         let at = self.child_of(target);
+        let first = target.names(self.firsts.locations()[at]);
         let replaced = self.children[at].replace_location(target, new);
-        self.refresh_first(at, target.rows());
+        if first {
+            self.refresh_first(at, target.rows());
+        }
         replaced
     }
 
@@ -365,7 +421,7 @@ impl Inner {
         }
         let right = self.remove_child(left + 1);
         if let (Node::Inner(left), Node::Inner(mut right)) = (&mut self.children[left], right) {
-            left.firsts.append(&mut right.firsts, rows);
+            left.firsts.append(&mut right.firsts);
             left.counts.append(&mut right.counts);
             left.children.append(&mut right.children);
             tally.inners -= 1;

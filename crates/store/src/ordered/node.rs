@@ -45,8 +45,47 @@ pub(super) enum Replaced {
     Elsewhere,
 }
 
-/// Growth at the right edge leaves inner nodes behind of which an eighth is free for the insertions to come.
-pub(super) const FILL: usize = BLOCK_ENTRIES - BLOCK_ENTRIES / 8;
+/// Growth at an edge of the tree leaves inner nodes behind of which an eighth is free for the insertions to come.
+const FILL: usize = BLOCK_ENTRIES - BLOCK_ENTRIES / 8;
+
+/// Which edges of the tree a node lies at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edges {
+    pub(super) left: bool,
+    pub(super) right: bool,
+}
+
+impl Edges {
+    /// Those of the root.
+    pub(super) const ROOT: Self = Self { left: true, right: true };
+
+    pub(super) fn any(self) -> bool {
+        self.left || self.right
+    }
+
+    /// Those of one of a node's children.
+    pub(super) fn of_child(self, at: usize, children: usize) -> Self {
+        Self { left: self.left && at == 0, right: self.right && at + 1 == children }
+    }
+
+    pub(super) fn of_left_half(self) -> Self {
+        Self { right: false, ..self }
+    }
+
+    pub(super) fn of_right_half(self) -> Self {
+        Self { left: false, ..self }
+    }
+
+    /// Where a node divides its children: in the middle unless it grows at an edge, where `at` says.
+    pub(super) fn middle(self, at: usize, children: usize) -> usize {
+        let half = children / 2;
+        match at >= half {
+            true if self.right => FILL,
+            false if self.left => children - FILL,
+            _ => half,
+        }
+    }
+}
 
 impl Node {
     /// A leaf of one entry.
@@ -112,13 +151,12 @@ impl Node {
         }
     }
 
-    /// Adds the entry that the target names; `None` where this is a leaf that cannot hold it. `edge` is true along the
-    /// right edge of the tree.
+    /// Adds the entry that the target names; `None` where this is a leaf that cannot hold it.
     pub(super) fn insert<K: SortKeys + ?Sized>(
         &mut self,
         location: u64,
         target: &mut Target<'_, K>,
-        edge: bool,
+        edges: Edges,
         tally: &mut Tally,
     ) -> Option<Inserted> {
         match self {
@@ -126,7 +164,7 @@ impl Node {
                 let added = leaf.insert(location, target).ok()?;
                 Some(Inserted { added, split: None })
             }
-            Self::Inner(inner) => Some(inner.insert(location, target, edge, tally)),
+            Self::Inner(inner) => Some(inner.insert(location, target, edges, tally)),
         }
     }
 

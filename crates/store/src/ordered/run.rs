@@ -179,6 +179,17 @@ impl Run {
         leaf
     }
 
+    /// The same in the form that takes least, and with heads that tell the keys apart.
+    pub(super) fn tight_leaf<K: SortKeys + ?Sized>(
+        &self,
+        range: Range<usize>,
+        rows: &mut RowReader<'_, K>,
+    ) -> Leaf {
+        let mut leaf = self.leaf(range.clone(), self.form(range));
+        tighten(&mut leaf, rows);
+        leaf
+    }
+
     /// Parts for as few leaves as hold the run, at least as many as `leaves`.
     pub(super) fn deal(&self, leaves: usize) -> Vec<Part> {
         (leaves..=self.len())
@@ -200,6 +211,23 @@ impl Run {
             begin = part.end;
             parts.push((part, form));
         }
+        parts
+    }
+
+    /// The same from the last entry on: the first part is the rest.
+    pub(super) fn deal_full_at_end(&self) -> Vec<Part> {
+        let (mut parts, mut end) = (Vec::new(), self.len());
+        while end > 0 {
+            let mut part = 0..end;
+            let mut form = self.form(part.clone());
+            while part.len() > form.filled() {
+                part.start = end - form.filled();
+                form = self.form(part.clone());
+            }
+            end = part.start;
+            parts.push((part, form));
+        }
+        parts.reverse();
         parts
     }
 
