@@ -23,7 +23,7 @@ mod select;
 mod values;
 
 use select::Selection;
-use values::CONDITIONS_MAX;
+pub(crate) use values::{CONDITIONS_MAX, with_stored, with_values};
 
 /// Conditions joined by `OR` at most: more are hardly written by hand, and each is judged for itself.
 const BRANCHES_MAX: usize = 8;
@@ -50,11 +50,11 @@ pub(crate) struct DirectPlan {
 }
 
 /// Columns and what they equal.
-type Conditions = Vec<(usize, Operand)>;
+pub(crate) type Conditions = Vec<(usize, Operand)>;
 
 /// How the rows are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     /// All rows.
     All,
     /// By the whole primary key.
@@ -274,7 +274,7 @@ pub(crate) fn column_of(table: &Table, expression: &Expr<'_>) -> Option<usize> {
 }
 
 /// The conditions on just these columns, in their order; `None` unless they are all there is.
-fn ordered(conditions: &[(usize, Operand)], columns: &[usize]) -> Option<Conditions> {
+fn ordered<V: Clone>(conditions: &[(usize, V)], columns: &[usize]) -> Option<Vec<(usize, V)>> {
     if columns.len() != conditions.len() {
         return None;
     }
@@ -283,7 +283,7 @@ fn ordered(conditions: &[(usize, Operand)], columns: &[usize]) -> Option<Conditi
 }
 
 /// How rows of these conditions are found: by the key, or along the first index that begins with just these columns.
-fn way(table: &Table, conditions: &[(usize, Operand)]) -> Option<(Conditions, Way)> {
+pub(crate) fn way<V: Clone>(table: &Table, conditions: &[(usize, V)]) -> Option<(Vec<(usize, V)>, Way)> {
     let by_key = ordered(conditions, &table.def().primary_key).filter(|conditions| !conditions.is_empty());
     if let Some(conditions) = by_key {
         return Some((conditions, Way::Key));

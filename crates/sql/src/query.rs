@@ -41,7 +41,8 @@ impl ReadPlan {
 
     /// The same plan with the way without SQLite, where there is one.
     pub(crate) fn with_fold(self, core: &Core, sql: &str) -> Self {
-        Self { fold: fold::plan(core, sql).map(Box::new), ..self }
+        let fold = fold::plan(core, sql).filter(|fold| fold.width() == self.columns.len());
+        Self { fold: fold.map(Box::new), ..self }
     }
 
     pub(crate) fn run(
@@ -83,7 +84,7 @@ impl ReadPlan {
 }
 
 /// An emptied buffer for values of another lifetime, without a new allocation.
-fn recycled<'b>(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'b>> {
+pub(crate) fn recycled<'b>(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'b>> {
     values.clear();
     values.into_iter().map(|_| ValueRef::Null).collect()
 }

@@ -42,19 +42,24 @@ fn whole_numbers_are_folded_and_what_an_index_serves_is_not() {
         "SELECT m FROM t GROUP BY (1)",
         "SELECT page, max(page) FROM t GROUP BY page",
         "SELECT count(*) FROM t WHERE n <> 3",
+        "SELECT sum(x.n) FROM t AS x",
+        "SELECT sum(n) FROM t WHERE page = 3",
+        "SELECT tag, sum(n) FROM t WHERE page = 3 AND m > 1 GROUP BY tag",
+        "SELECT x.tag, n FROM t x WHERE x.k = 'a'",
     ] {
         assert!(is_folded(&mut db, sql), "{sql}");
     }
     for sql in [
         "SELECT sum(w) FROM t",
-        "SELECT sum(n) FROM t WHERE page = 3",
         "SELECT sum(n) FROM t WHERE k > 'a'",
+        "SELECT sum(n) FROM t WHERE page = 3 AND tag = 'x'",
+        "SELECT n FROM t AS x WHERE page = 3 AND m > 1",
+        "SELECT n FROM t AS x",
         "SELECT max(page) FROM t",
         "SELECT fold, count(*) FROM t GROUP BY fold",
         "SELECT count(DISTINCT n) FROM t",
         "SELECT sum(n) FILTER (WHERE n > 1) FROM t",
         "SELECT sum(n) FROM v",
-        "SELECT sum(n) FROM t AS x",
         "SELECT sum(n) + 1 FROM t",
         "SELECT n, sum(m) FROM t",
         "SELECT sum(n) FROM t GROUP BY m HAVING sum(n) > 1",

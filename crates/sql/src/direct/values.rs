@@ -8,34 +8,42 @@ use crate::table::{Sought, is_plain, sought};
 use crate::write::Operand;
 
 /// Conditions of a statement at most: their values are gathered on the stack.
-pub(super) const CONDITIONS_MAX: usize = 8;
+pub(crate) const CONDITIONS_MAX: usize = 8;
 
 /// Gives `body` what the columns hold where the conditions are true; `None` where no row can match.
-pub(super) fn with_values<T>(
+pub(crate) fn with_values<T>(
     table: &Table,
     conditions: &[(usize, Operand)],
     parameters: &[Value],
     body: impl FnOnce(Option<&[ValueRef<'_>]>) -> T,
 ) -> T {
-    let given = conditions.iter().map(|(column, operand)| {
-        let value = operand.value(parameters);
-        let kind = table.def().columns[*column].kind;
-        (kind, value, is_plain(kind, value.as_ref()))
-    });
+    let kind = |column: usize| table.def().columns[column].kind;
+    let given =
+        conditions.iter().map(|(column, operand)| (kind(*column), operand.value(parameters).as_ref()));
+    with_stored(given, body)
+}
+
+/// The same of values and the kinds of the columns that they are looked for in.
+#[inline]
+pub(crate) fn with_stored<'v, T>(
+    given: impl ExactSizeIterator<Item = (ColumnKind, ValueRef<'v>)> + Clone,
+    body: impl FnOnce(Option<&[ValueRef<'_>]>) -> T,
+) -> T {
+    let count = given.len();
     let mut converted = Vec::new();
-    for (kind, value, _) in given.clone().filter(|&(.., plain)| !plain) {
-        match stored(kind, value.clone()) {
+    for (kind, value) in given.clone().filter(|&(kind, value)| !is_plain(kind, value)) {
+        match stored(kind, value.to_owned()) {
             Some(value) => converted.push(value),
             None => return body(None),
         }
     }
     let mut converted = converted.iter();
     let mut values = [ValueRef::Null; CONDITIONS_MAX];
-    for (place, (_, value, plain)) in values.iter_mut().zip(given) {
-        let value = if plain { Some(value) } else { converted.next() };
-        *place = value.map_or(ValueRef::Null, Value::as_ref);
+    for (place, (kind, value)) in values.iter_mut().zip(given) {
+        let other = if is_plain(kind, value) { None } else { converted.next() };
+        *place = other.map_or(value, Value::as_ref);
     }
-    body(values.get(..conditions.len()))
+    body(values.get(..count))
 }
 
 /// What a column of this kind holds where it equals the value; `None`: nothing does.

@@ -1,11 +1,10 @@
 //! Aggregates over whole numbers.
 
 use sqlite3_parser::ast::Expr;
-use store::Table;
 use store::value::ValueRef;
 
-use super::number::{Beyond, Given, Number};
-use crate::direct::column_of;
+use super::number::{Beyond, Number};
+use super::scope::{Given, Place, Scope};
 use crate::text::token::unquoted;
 
 /// An aggregate function and what it is of.
@@ -14,7 +13,7 @@ pub(super) enum Aggregate {
     /// `count(*)`
     Rows,
     /// `count(column)`, whatever the column holds.
-    Present(usize),
+    Present(Place),
     Of(Function, Number),
 }
 
@@ -39,9 +38,9 @@ pub(super) struct Running {
 
 impl Aggregate {
     /// `None`: it is none of these.
-    pub(super) fn of(table: &Table, expression: &Expr<'_>) -> Option<Self> {
+    pub(super) fn of(scope: &Scope, expression: &Expr<'_>) -> Option<Self> {
         match expression {
-            Expr::Parenthesized(one) if one.len() == 1 => Self::of(table, one.first()?),
+            Expr::Parenthesized(one) if one.len() == 1 => Self::of(scope, one.first()?),
             Expr::FunctionCallStar { name, filter_over: None } => {
                 unquoted(name.0).eq_ignore_ascii_case("count").then_some(Self::Rows)
             }
@@ -53,9 +52,9 @@ impl Aggregate {
                 filter_over: None,
             } => {
                 let function = Function::of(&unquoted(name.0))?;
-                match (function, column_of(table, of)) {
-                    (Function::Count, Some(column)) => Some(Self::Present(column)),
-                    _ => Some(Self::Of(function, Number::of(table, of)?)),
+                match (function, scope.place(of)) {
+                    (Function::Count, Some(place)) => Some(Self::Present(place)),
+                    _ => Some(Self::Of(function, Number::of(scope, of)?)),
                 }
             }
             _ => None,
@@ -63,9 +62,9 @@ impl Aggregate {
     }
 
     /// The column whose least or greatest value is asked for.
-    pub(super) fn extreme(&self) -> Option<usize> {
+    pub(super) fn extreme(&self) -> Option<Place> {
         match self {
-            Self::Of(Function::Min | Function::Max, Number::Column(column)) => Some(*column),
+            Self::Of(Function::Min | Function::Max, Number::Column(place)) => Some(*place),
             _ => None,
         }
     }
@@ -75,8 +74,8 @@ impl Aggregate {
     pub(super) fn step(&self, running: &mut Running, given: Given<'_>) -> Result<(), Beyond> {
         match self {
             Self::Rows => running.count += 1,
-            Self::Present(column) => {
-                running.count += i64::from(given.table.column(given.row, *column) != ValueRef::Null);
+            Self::Present(place) => {
+                running.count += i64::from(given.column(*place) != ValueRef::Null);
             }
             Self::Of(function, number) => {
                 if let Some(value) = number.value(given)? {

@@ -1,12 +1,12 @@
 //! Rows by what they have in common, and how far the aggregates of each group have come.
 
 use hashbrown::HashMap;
-use store::Table;
 use store::definition::{Collation, ColumnKind};
 use store::value::{Value, ValueRef};
 
 use super::aggregate::Running;
-use super::number::{Beyond, Given, Number};
+use super::number::{Beyond, Number};
+use super::scope::{Given, Place, Scope};
 
 /// What a group takes in the table beside its words: an entry and its share of empty places.
 const ENTRY_BYTES: usize = 64;
@@ -16,7 +16,7 @@ const ENTRY_BYTES: usize = 64;
 pub(super) enum Key {
     Number(Number),
     /// A column of texts that compare by their bytes.
-    Text(usize),
+    Text(Place),
 }
 
 /// One group.
@@ -39,14 +39,15 @@ pub(super) struct Groups {
 }
 
 impl Key {
-    pub(super) fn text(table: &Table, column: usize) -> Option<Self> {
-        (table.def().columns[column].kind == ColumnKind::Text).then_some(Self::Text(column))
+    pub(super) fn text(scope: &Scope, place: Place) -> Option<Self> {
+        let kind = scope.table(place.side)?.def().columns[place.column].kind;
+        (kind == ColumnKind::Text).then_some(Self::Text(place))
     }
 
     fn value<'g>(&self, given: Given<'g>) -> Result<ValueRef<'g>, Beyond> {
         match self {
             Self::Number(number) => Ok(number.value(given)?.map_or(ValueRef::Null, ValueRef::Integer)),
-            Self::Text(column) => match given.table.column(given.row, *column) {
+            Self::Text(place) => match given.column(*place) {
                 ValueRef::Integer(_) | ValueRef::Real(_) => Err(Beyond),
                 value => Ok(value),
             },

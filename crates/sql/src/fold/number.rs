@@ -3,27 +3,18 @@
 use sqlite3_parser::ast::{Expr, Literal, Operator, UnaryOperator};
 use store::definition::ColumnKind;
 use store::value::{Value, ValueRef};
-use store::{RowBuf, Table};
 
-use crate::direct::column_of;
+use super::scope::{Given, Place, Scope};
 use crate::write::{Operand, operand};
 
 /// It is SQLite's to compute: the result is no whole number, or what it is made of is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beyond;
 
-/// A row and the statement's values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Given<'g> {
-    pub(super) table: &'g Table,
-    pub(super) row: &'g RowBuf,
-    pub(super) parameters: &'g [Value],
-}
-
 /// A whole number, or NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Number {
-    Column(usize),
+    Column(Place),
     Value(Operand),
     Negated(Box<Self>),
     Computed(Arithmetic, Box<[Self; 2]>),
@@ -57,10 +48,10 @@ pub(super) enum Comparison {
 
 impl Number {
     /// `None`: something else may be in it.
-    pub(super) fn of(table: &Table, expression: &Expr<'_>) -> Option<Self> {
-        if let Some(column) = column_of(table, expression) {
-            let whole = table.def().columns[column].kind == ColumnKind::Integer;
-            return whole.then_some(Self::Column(column));
+    pub(super) fn of(scope: &Scope, expression: &Expr<'_>) -> Option<Self> {
+        if let Some(place) = scope.place(expression) {
+            let kind = scope.table(place.side)?.def().columns[place.column].kind;
+            return (kind == ColumnKind::Integer).then_some(Self::Column(place));
         }
         if let Some(operand) = operand(expression) {
             // A literal that is none would only be found out row by row.
@@ -68,7 +59,7 @@ impl Number {
                 !matches!(operand, Operand::Literal(Value::Real(_) | Value::Text(_) | Value::Blob(_)));
             return may_be.then_some(Self::Value(operand));
         }
-        let inner = |expression| Self::of(table, expression);
+        let inner = |expression| Self::of(scope, expression);
         match expression {
             Expr::Parenthesized(one) if one.len() == 1 => inner(one.first()?),
             Expr::Unary(UnaryOperator::Negative, of) => Some(Self::Negated(Box::new(inner(of)?))),
@@ -90,7 +81,7 @@ impl Number {
     #[inline]
     pub(super) fn value(&self, given: Given<'_>) -> Result<Option<i64>, Beyond> {
         match self {
-            Self::Column(column) => whole(given.table.column(given.row, *column)),
+            Self::Column(place) => whole(given.column(*place)),
             Self::Value(operand) => whole(operand.value(given.parameters).as_ref()),
             Self::Negated(of) => match of.value(given)? {
                 Some(value) => value.checked_neg().map(Some).ok_or(Beyond),
@@ -107,9 +98,9 @@ impl Number {
     }
 
     /// Whether a column that `is` tells is in it.
-    pub(super) fn reads(&self, is: &dyn Fn(usize) -> bool) -> bool {
+    pub(super) fn reads(&self, is: &dyn Fn(Place) -> bool) -> bool {
         match self {
-            Self::Column(column) => is(*column),
+            Self::Column(place) => is(*place),
             Self::Value(_) => false,
             Self::Negated(of) => of.reads(is),
             Self::Computed(_, of) => of.iter().any(|of| of.reads(is)),
@@ -145,9 +136,9 @@ impl Arithmetic {
 
 impl Test {
     /// `None`: something else is in it.
-    pub(super) fn of(table: &Table, expression: &Expr<'_>) -> Option<Self> {
-        let number = |expression| Number::of(table, expression);
-        let test = |expression| Self::of(table, expression);
+    pub(super) fn of(scope: &Scope, expression: &Expr<'_>) -> Option<Self> {
+        let number = |expression| Number::of(scope, expression);
+        let test = |expression| Self::of(scope, expression);
         let not = |test| Self::Not(Box::new(test));
         let less = |left, right| Self::Compared(Comparison::Less, left, right);
         let up_to = |left, right| Self::Compared(Comparison::LessOrEqual, left, right);
@@ -212,7 +203,7 @@ impl Test {
     }
 
     /// Whether a column that `is` tells is in it.
-    pub(super) fn reads(&self, is: &dyn Fn(usize) -> bool) -> bool {
+    pub(super) fn reads(&self, is: &dyn Fn(Place) -> bool) -> bool {
         match self {
             Self::Compared(_, left, right) => left.reads(is) || right.reads(is),
             Self::IsNull(of) => of.reads(is),

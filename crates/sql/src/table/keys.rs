@@ -24,13 +24,16 @@ impl KeyList {
         self.next = 0;
     }
 
-    /// Adds the key of these values; values that cannot be a key are no row's.
-    pub(crate) fn encode(&mut self, table: &Table, values: &[ValueRef<'_>]) {
+    /// Adds the key of these values. False: values that cannot be a key are no row's.
+    pub(crate) fn encode(&mut self, table: &Table, values: &[ValueRef<'_>]) -> bool {
         let begin = self.bytes.len();
-        match table.keys().encode(values, &mut self.bytes) {
-            Ok(()) => self.spans.push((begin, self.bytes.len())),
-            Err(_) => self.bytes.truncate(begin),
+        let encoded = table.keys().encode(values, &mut self.bytes).is_ok();
+        if encoded {
+            self.spans.push((begin, self.bytes.len()));
+        } else {
+            self.bytes.truncate(begin);
         }
+        encoded
     }
 
     /// Adds an encoded key.
