@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Ahead {
     /// Units to keep ready; 0 where no thread does. Relaxed: what is seen late is ready a segment later.
     units: AtomicU32,
-    /// Whether the writer who asked last fills runs of several units. Relaxed: a guess.
+    /// Whether the writer who asked last fills memory with large rows. Relaxed: a guess.
     large_rows: AtomicBool,
     talk: Mutex<Talk>,
     asked: Condvar,
@@ -60,7 +60,7 @@ impl Ahead {
         u64::from(self.units.load(Ordering::Relaxed)).min(share) as u32
     }
 
-    /// Asks for more to be made ready, for rows that fill runs of several units or for smaller ones.
+    /// Asks for more to be made ready, for large rows or for small ones.
     pub(crate) fn ask(&self, large_rows: bool) {
         self.large_rows.store(large_rows, Ordering::Relaxed);
         let mut talk = self.talk.lock();

@@ -352,8 +352,9 @@ impl Arenas {
         arena.set_lease(location, lease);
     }
 
-    /// Memory that one arena keeps for its next rows is the other's to have.
-    pub fn allocate(&self, units: u32, tag: &SegmentTag) -> Option<SegmentId> {
+    /// As [`Arena::allocate`], for rows of about so many bytes. Memory that one arena keeps for its next rows is the other's to
+    /// have.
+    pub fn allocate(&self, units: u32, tag: &SegmentTag, row_bytes: usize) -> Option<SegmentId> {
         let arena = self.of_table(tag.table);
         if self.shared.get().is_some() {
             let missing = arena.commit_excess(units);
@@ -361,7 +362,7 @@ impl Arenas {
                 other.release_units(missing);
             }
         }
-        arena.allocate(units, tag).map(|segment| arena.outer_segment(segment))
+        arena.allocate_for(units, tag, row_bytes).map(|segment| arena.outer_segment(segment))
     }
 
     #[inline]

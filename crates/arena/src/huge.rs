@@ -8,8 +8,8 @@
 //!
 //! What a large page takes depends on the machine: a sixth of what as many small ones take where memory is at hand, but
 //! several times as much in a virtual machine whose free memory went back to its host, for blocks of 2 MiB go first. So
-//! each is timed. Where they are dear, large rows, of which few lie in an extent, get small pages, and housekeeping takes
-//! its time.
+//! each is timed. Where they are dear, rows above 2 KiB, of which few lie in an extent, get small pages, and housekeeping
+//! takes its time.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -96,7 +96,7 @@ impl HugePages {
     }
 
     /// What a large page of a fresh extent took.
-    fn note_cost(&self, ns: u64) {
+    pub(crate) fn note_cost(&self, ns: u64) {
         if ns <= DEAR_NS {
             self.spared.store(0, Ordering::Relaxed);
             self.next_spared.store(FIRST_SPARED, Ordering::Relaxed);

@@ -193,14 +193,15 @@ impl Pool {
         };
     }
 
-    /// Takes a free run and makes sure that it has pages. The caller has counted it as used.
-    pub(crate) fn take(&mut self, map: &Map, layout: &Layout, units: u32) -> Option<u32> {
+    /// Takes a free run and makes sure that it has pages, of the kind that is for large rows or for small ones. The caller has
+    /// counted it as used.
+    pub(crate) fn take(&mut self, map: &Map, layout: &Layout, units: u32, large_rows: bool) -> Option<u32> {
         let unit = self.find_cheap(units)?;
         if self.commit_headers(map, layout, unit + units) {
             // Marked first, so that making room for its pages does not take the pages that it has.
             self.mark(unit, units, true);
-            if self.commit(map, layout, unit, units) {
-                self.ask_ahead(units);
+            if self.commit(map, layout, unit, units, large_rows) {
+                self.ask_ahead(large_rows);
                 return Some(unit);
             }
             self.mark(unit, units, false);
@@ -261,12 +262,12 @@ impl Pool {
     }
 
     /// Makes sure that a run, marked as used, has pages; false if the file system is full.
-    fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
+    fn commit(&mut self, map: &Map, layout: &Layout, first: u32, units: u32, large_rows: bool) -> bool {
         let missing = self.missing(first, units);
         if missing == 0 {
             return true;
         }
-        if self.commit_step(map, layout, first, units) {
+        if self.commit_step(map, layout, first, units, large_rows) {
             return true;
         }
         let over = self.budget.over(u64::from(missing));
@@ -279,7 +280,7 @@ impl Pool {
     }
 
     /// Commits the whole extents around a run at once where the limit leaves room: fewer calls, and larger pages.
-    fn commit_step(&mut self, map: &Map, layout: &Layout, first: u32, units: u32) -> bool {
+    fn commit_step(&mut self, map: &Map, layout: &Layout, first: u32, units: u32, large_rows: bool) -> bool {
         let from = first / EXTENT_UNITS * EXTENT_UNITS;
         let to = (first + units).next_multiple_of(EXTENT_UNITS).min(self.max_blocks * BLOCK_UNITS);
         if self.budget.committed() + u64::from(to - from) > self.budget.limit() {
@@ -288,7 +289,7 @@ impl Pool {
         self.extend(to / BLOCK_UNITS);
         (from..to)
             .step_by(EXTENT_UNITS as usize)
-            .all(|extent| self.commit_extent(map, layout, extent, EXTENT_UNITS.min(to - extent), units > 1))
+            .all(|extent| self.commit_extent(map, layout, extent, EXTENT_UNITS.min(to - extent), large_rows))
     }
 
     fn commit_extent(
@@ -327,12 +328,12 @@ impl Pool {
         self.ready.len() as u32 * BLOCK_UNITS
     }
 
-    /// Asks for memory to be made ready, after a run of so many units was taken, if there is little left and the limit has
-    /// room.
-    fn ask_ahead(&self, taken: u32) {
+    /// Asks for memory to be made ready, after some was taken for large rows or for small ones, if there is little left and
+    /// the limit has room.
+    fn ask_ahead(&self, large_rows: bool) {
         let units = self.budget.ahead.units(self.budget.limit());
         if self.ready_units() < units && self.has_room_ahead() {
-            self.budget.ahead.ask(taken > 1);
+            self.budget.ahead.ask(large_rows);
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) const UNIT_HEAD: u64 = 1;
 /// State of a unit: a further one of the segment whose head lies `units` before it.
 pub(crate) const UNIT_TAIL: u64 = 2;
 
+/// Larger rows are large ones to who chooses their pages: on small pages a read of one costs a few hundredths more.
+const SMALL_ROW_BYTES: usize = 2 << 10;
 /// Bit of the fill word: no more reservations.
 const SEALED: u64 = 1 << 63;
 /// Bit of the fill word: nobody holds the segment, and nobody may from here on.
@@ -177,6 +179,11 @@ impl Arena {
 
     /// Takes a free run of units. `None`: the limit is reached, there is no contiguous run, or the file system is full.
     pub fn allocate(&self, units: u32, tag: &SegmentTag) -> Option<SegmentId> {
+        self.allocate_for(units, tag, 0)
+    }
+
+    /// The same for rows of about so many bytes; 0 where nobody knows.
+    pub(crate) fn allocate_for(&self, units: u32, tag: &SegmentTag, row_bytes: usize) -> Option<SegmentId> {
         if units == 0 || u64::from(units) > u64::from(self.layout.max_units) {
             return None;
         }
@@ -184,7 +191,8 @@ impl Arena {
         if !pool.budget.take(u64::from(units)) {
             return None;
         }
-        let Some(unit) = pool.take(&self.map, &self.layout, units) else {
+        let large_rows = units > 1 || row_bytes > SMALL_ROW_BYTES;
+        let Some(unit) = pool.take(&self.map, &self.layout, units, large_rows) else {
             pool.budget.used.fetch_sub(u64::from(units), Ordering::Relaxed);
             return None;
         };

@@ -72,16 +72,17 @@ enum Verdict {
 }
 
 impl Store {
-    /// Replaces the open segment `seen` of a group by a fresh one, unless another writer already did.
+    /// Replaces the open segment `seen` for rows of so many bytes by a fresh one, unless another writer already did.
     pub(crate) fn renew_open(
         &self,
         table: &Table,
         queue: Queue,
         class: u8,
-        size: SegmentSize,
+        row_bytes: usize,
         seen: Option<SegmentId>,
     ) -> Result<(), WriteError> {
-        let fresh = self.allocate(table, queue, class, size)?;
+        let fresh = self.allocate(table, queue, class, row_bytes)?;
+        let size = SegmentSize::of(row_bytes);
         let queues = &table.state.queues;
         let mut lists = queues.lock();
         if queues.open(queue, class, size) != seen {

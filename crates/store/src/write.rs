@@ -373,7 +373,7 @@ impl Store {
         let size = SegmentSize::of(bytes);
         for _ in 0..RESERVE_ATTEMPTS {
             if let SegmentSize::Own(_) = size {
-                return self.reserve_own(table, queue, class, size, bytes);
+                return self.reserve_own(table, queue, class, bytes);
             }
             let open = table.state.queues.open(queue, class, size);
             if let Some(segment) = open
@@ -388,7 +388,7 @@ impl Store {
                 self.arena.write_filler(location, bytes);
                 continue;
             }
-            self.renew_open(table, queue, class, size, open)?;
+            self.renew_open(table, queue, class, bytes, open)?;
         }
         Err(WriteError::Full)
     }
@@ -398,10 +398,9 @@ impl Store {
         table: &Table,
         queue: Queue,
         class: u8,
-        size: SegmentSize,
         bytes: usize,
     ) -> Result<Placed<'_>, WriteError> {
-        let segment = self.allocate(table, queue, class, size)?;
+        let segment = self.allocate(table, queue, class, bytes)?;
         let Some(location) = self.arena.reserve(segment, bytes) else {
             self.discard(table, queue, segment);
             return Err(WriteError::Full);

@@ -74,7 +74,7 @@ fn proved(mut arenas: Arenas) -> (Arenas, Recovery) {
 /// Writes a row that nobody finds yet.
 fn write(arenas: &Arenas, table: TableId, key: &[u8], value: &[u8]) -> Location {
     let tag = SegmentTag { table, queue: Queue::Small, ttl_class: 0, schema: 1 };
-    let segment = arenas.allocate(1, &tag).unwrap();
+    let segment = arenas.allocate(1, &tag, 0).unwrap();
     let parts = RowParts {
         table,
         multi: false,
@@ -146,19 +146,19 @@ fn one_limit_holds_for_both() {
     let units = 4 << 20 >> 16;
     let mut taken = Vec::new();
     for at in 0..units {
-        taken.push(arenas.allocate(1, &tag(if at % 2 == 0 { PRIVATE } else { SHARED })).unwrap());
+        taken.push(arenas.allocate(1, &tag(if at % 2 == 0 { PRIVATE } else { SHARED }), 0).unwrap());
     }
     assert_eq!(arenas.free_bytes(), 0);
-    assert!(arenas.allocate(1, &tag(PRIVATE)).is_none() && arenas.allocate(1, &tag(SHARED)).is_none());
+    assert!(arenas.allocate(1, &tag(PRIVATE), 0).is_none() && arenas.allocate(1, &tag(SHARED), 0).is_none());
     for segment in taken {
         arenas.seal(segment);
         arenas.recycle(segment);
     }
     // What one gave back is the other's to have, with its pages.
     for _ in 0..units {
-        assert!(arenas.allocate(1, &tag(SHARED)).is_some());
+        assert!(arenas.allocate(1, &tag(SHARED), 0).is_some());
     }
-    assert!(arenas.allocate(1, &tag(SHARED)).is_none());
+    assert!(arenas.allocate(1, &tag(SHARED), 0).is_none());
     assert!(arenas.usage().committed_bytes <= GEOMETRY.memory_bytes, "{:?}", arenas.usage());
 }
 

@@ -223,7 +223,7 @@ fn memory_is_made_ready_beside_writers() {
                         arenas.set_limit(limit);
                         arenas.trim(u64::MAX);
                     }
-                    _ => taken.extend(arenas.allocate(rng.u32(1..40), &Rig::tag())),
+                    _ => taken.extend(arenas.allocate(rng.u32(1..40), &Rig::tag(), 0)),
                 }
                 if arenas.usage().committed_bytes > limit {
                     arenas.trim(u64::MAX);
@@ -266,7 +266,7 @@ fn gaps_are_not_taken_for_ready_memory() {
         for taken in 0..200 {
             let before = arenas.usage().committed_bytes;
             let units = if taken % 4 == 0 { rng.u32(1..=most) } else { most };
-            arenas.allocate(units, &Rig::tag()).unwrap();
+            arenas.allocate(units, &Rig::tag(), 0).unwrap();
             assert_eq!(arenas.usage().committed_bytes, before, "run {taken}, of {units} units");
             make_ready();
         }
@@ -281,21 +281,45 @@ fn what_has_pages_is_taken_first_at_the_limit() {
     let arena = super::tiny(64 * UNIT_BYTES as u64);
     let mut taken: Vec<_> = (0..64).map(|_| arena.allocate(1, &Rig::tag()).unwrap()).collect();
     taken.sort_unstable_by_key(|segment| segment.0);
-    taken.drain(..15).for_each(|segment| arena.recycle(segment));
+    for segment in taken.drain(..15) {
+        arena.recycle(segment);
+    }
     arena.trim();
     arena.set_limit(49 * UNIT_BYTES as u64);
-    taken.drain(33..).for_each(|segment| arena.recycle(segment));
+    for segment in taken.drain(33..) {
+        arena.recycle(segment);
+    }
     let units = [1, 2, 4, 8, 1].map(|units| arena.allocate(units, &Rig::tag()).unwrap().0 / 16);
     assert_eq!(units, [3; 5]);
     assert!(arena.allocate(1, &Rig::tag()).is_none());
+}
+
+/// While large pages are dear, rows above 2 KiB do without, also those that share a unit; smaller rows go on.
+#[test]
+fn rows_of_some_size_do_without_dear_pages() {
+    let plenty = kernel_has_plenty();
+    let arenas = Arenas::new(super::tiny(1 << 30), None);
+    arenas.set_huge_pages(true);
+    arenas.private_budget().huge.note_cost(u64::MAX);
+    let taken = |row_bytes| {
+        let before = arenas.usage();
+        assert!((0..320).all(|_| arenas.allocate(1, &Rig::tag(), row_bytes).is_some()));
+        let usage = arenas.usage();
+        assert!(usage.committed_bytes >= before.committed_bytes + 8 * EXTENT_BYTES);
+        usage.huge_bytes - before.huge_bytes
+    };
+    assert_eq!(taken(6 << 10), 0);
+    assert!(taken(1 << 10) > 0 || !plenty);
 }
 
 /// What is free keeps its pages but for as much as is asked for, and the rest of one large page.
 #[test]
 fn no_more_goes_back_than_is_asked_for() {
     let arenas = Arenas::new(super::tiny(64 << 20), None);
-    let taken: Vec<_> = (0..300).map(|_| arenas.allocate(3, &Rig::tag()).unwrap()).collect();
-    taken.into_iter().for_each(|segment| arenas.recycle(segment));
+    let taken: Vec<_> = (0..300).map(|_| arenas.allocate(3, &Rig::tag(), 0).unwrap()).collect();
+    for segment in taken {
+        arenas.recycle(segment);
+    }
     for bytes in [1, 5 << 20, UNIT_BYTES as u64, 9 << 20] {
         let before = arenas.usage().committed_bytes;
         arenas.trim(bytes);

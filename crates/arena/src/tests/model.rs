@@ -309,7 +309,7 @@ fn expiries_of_a_segment_are_noted_and_a_row_is_touched() {
 #[test]
 fn a_held_row_keeps_its_segment_and_a_closed_segment_is_not_held() {
     let arenas = crate::Arenas::new(super::tiny(1 << 20), None);
-    let segment = arenas.allocate(1, &Rig::tag()).unwrap();
+    let segment = arenas.allocate(1, &Rig::tag(), 0).unwrap();
     let payload: Vec<u8> = (0..200).collect();
     let parts = RowParts {
         table: TABLE,
@@ -342,7 +342,7 @@ fn a_held_row_keeps_its_segment_and_a_closed_segment_is_not_held() {
     assert!(arenas.hold(&row, 0, 1).is_none(), "closed");
     arenas.recycle(segment);
     // The place of the old row leads to nothing in what is opened there now.
-    let again = arenas.allocate(1, &Rig::tag()).unwrap();
+    let again = arenas.allocate(1, &Rig::tag(), 0).unwrap();
     assert!(again == segment && !arenas.is_gone(location) && arenas.hold(&row, 0, 1).is_none());
     assert_eq!(arenas.writers(again), 0);
 }

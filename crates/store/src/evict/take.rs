@@ -21,20 +21,20 @@ const RESERVE_SHARE: u64 = 32;
 pub(crate) const RESERVE_UNITS_MIN: u64 = 4;
 
 impl Store {
-    /// Takes units for a table, making room where there is none.
+    /// Takes units for rows of so many bytes of a table, making room where there is none.
     pub(crate) fn allocate(
         &self,
         table: &Table,
         queue: Queue,
         class: u8,
-        size: SegmentSize,
+        row_bytes: usize,
     ) -> Result<SegmentId, WriteError> {
         let tag = SegmentTag { table: table.id(), queue, ttl_class: class, schema: table.def().schema };
         let memory = table.state.limits.memory_max.load(Ordering::Relaxed).min(self.arena.limit_bytes());
-        let units = size.units(memory);
+        let units = SegmentSize::of(row_bytes).units(memory);
         if MOVING.get() {
             // The row must go somewhere, and the reserve is for that.
-            return self.take_run(table, size, units, 0, tag).ok_or(WriteError::Full);
+            return self.take_run(table, row_bytes, units, 0, tag).ok_or(WriteError::Full);
         }
         if wastes(table) {
             self.reuse(table, units);
@@ -43,7 +43,7 @@ impl Store {
         for _ in 0..self.free_attempts() {
             let spare = self.reserve_units();
             if self.has_units(u64::from(units) + spare)
-                && let Some(segment) = self.take_run(table, size, units, spare, tag)
+                && let Some(segment) = self.take_run(table, row_bytes, units, spare, tag)
             {
                 return Ok(segment);
             }
@@ -59,15 +59,16 @@ impl Store {
     fn take_run(
         &self,
         table: &Table,
-        size: SegmentSize,
+        row_bytes: usize,
         units: u32,
         spare: u64,
         tag: SegmentTag,
     ) -> Option<SegmentId> {
         let parts = std::iter::successors(Some(units), |units| Some(units / 2));
-        parts.take_while(|&units| units >= size.least_units()).find_map(|units| {
-            let segment =
-                self.has_units(u64::from(units) + spare).then(|| self.arena.allocate(units, &tag))??;
+        let least = SegmentSize::of(row_bytes).least_units();
+        parts.take_while(|&units| units >= least).find_map(|units| {
+            let has_units = self.has_units(u64::from(units) + spare);
+            let segment = has_units.then(|| self.arena.allocate(units, &tag, row_bytes))??;
             table.state.counters.units[place(tag.queue)].fetch_add(u64::from(units), Ordering::Relaxed);
             Some(segment)
         })
