@@ -1,10 +1,13 @@
 //! The sealed segments of one table: which is the oldest, and which holds the most that is dead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use arena::{Queue, SegmentId};
 
 use crate::queue::{NO_DEADLINE_CLASS, QUEUES, TTL_CLASSES, place};
+use by_death::ByDeath;
+
+mod by_death;
 
 /// Parts of a segment in which is told how much of it is dead.
 const PARTS: usize = 8;
@@ -72,20 +75,11 @@ impl Standing {
     }
 }
 
-/// What is known of a sealed segment.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    /// The newest stamp in it.
-    newest: u64,
-    kind: SegmentKind,
-    /// Parts of it that were dead when somebody looked last.
-    dead: usize,
-}
-
 /// One group's segments.
 #[derive(Debug)]
 struct List {
-    sealed: BTreeMap<Age, Known>,
+    /// The newest stamp in each.
+    sealed: BTreeMap<Age, u64>,
     /// No segment's newest stamp is smaller.
     least: u64,
 }
@@ -101,16 +95,16 @@ impl List {
     /// found, for the oldest end first.
     fn find_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<Age> {
         let (mut found, mut least) = (Vec::new(), u64::MAX);
-        for (&age, known) in &self.sealed {
+        for (&age, &newest) in &self.sealed {
             if found.len() == limit {
                 // What was not looked at may be as old as it was.
                 least = self.least;
                 break;
             }
-            if dead(&Sealed { segment: age.1, newest: known.newest }) {
+            if dead(&Sealed { segment: age.1, newest }) {
                 found.push(age);
             } else {
-                least = least.min(known.newest);
+                least = least.min(newest);
             }
         }
         self.least = least;
@@ -123,29 +117,21 @@ impl List {
 #[derive(Debug, Default)]
 pub(crate) struct SealedLists {
     lists: [[List; TTL_CLASSES]; QUEUES],
-    sparse: Sparse,
+    by_death: ByDeath,
 }
 
 impl SealedLists {
     /// Puts in a segment of which so many parts are dead.
     pub(crate) fn push(&mut self, at: Standing, newest: u64, dead: usize) {
         let list = self.list(at);
-        let known = Known { newest, kind: at.kind, dead };
-        list.sealed.insert(at.age(), known);
+        list.sealed.insert(at.age(), newest);
         list.least = list.least.min(newest);
-        self.sparse.insert(at.age(), known);
+        self.by_death.insert(at.segment, at.kind, dead);
     }
 
-    /// Notes how many parts of a segment are dead now. False: it does not stand there.
-    pub(crate) fn note(&mut self, at: Standing, dead: usize) -> bool {
-        let Some(known) = self.list(at).sealed.get_mut(&at.age()) else { return false };
-        let now = Known { dead, ..*known };
-        let was = std::mem::replace(known, now);
-        if was.dead != dead {
-            self.sparse.remove(at.age(), was);
-            self.sparse.insert(at.age(), now);
-        }
-        true
+    /// Notes how many parts of a segment are dead now. False: it is not here.
+    pub(crate) fn note(&mut self, segment: SegmentId, dead: usize) -> bool {
+        self.by_death.note(segment, dead)
     }
 
     /// The oldest segment of a queue over all classes that can be had: writers who reserved in a segment hold it until
@@ -162,15 +148,15 @@ impl SealedLists {
         wanted: Option<SegmentKind>,
         held: impl Fn(SegmentId) -> bool,
     ) -> Option<(usize, SegmentId)> {
-        let own = wanted.and_then(|kind| self.sparse.first(&[kind], SPARSE_OWN, &held));
-        own.or_else(|| self.sparse.first(&[SegmentKind::Unit, SegmentKind::Run], SPARSE_PARTS, &held))
+        let own = wanted.and_then(|kind| self.by_death.first(&[kind], SPARSE_OWN, &held));
+        own.or_else(|| self.by_death.first(&[SegmentKind::Unit, SegmentKind::Run], SPARSE_PARTS, &held))
     }
 
     /// Takes a segment out of its list. False: it is not there, so somebody else has it.
     pub(crate) fn take(&mut self, at: Standing) -> bool {
         let known = self.list(at).sealed.remove(&at.age());
-        if let Some(known) = known {
-            self.sparse.remove(at.age(), known);
+        if known.is_some() {
+            self.by_death.remove(at.segment);
         }
         known.is_some()
     }
@@ -197,49 +183,13 @@ impl SealedLists {
                     continue;
                 }
                 for age in list.find_if(limit - taken.len(), &mut dead) {
-                    if let Some(known) = list.sealed.remove(&age) {
-                        self.sparse.remove(age, known);
-                    }
+                    list.sealed.remove(&age);
+                    self.by_death.remove(age.1);
                     taken.push(age.1);
                 }
             }
         }
         taken
-    }
-}
-
-/// The sparse segments of a table by kind and by how many of their parts are dead, the oldest first.
-#[derive(Debug, Default)]
-struct Sparse {
-    by_kind: [[BTreeSet<Age>; PARTS - SPARSE_PARTS + 1]; KINDS],
-}
-
-impl Sparse {
-    fn insert(&mut self, age: Age, known: Known) {
-        self.of(known).map(|set| set.insert(age));
-    }
-
-    fn remove(&mut self, age: Age, known: Known) {
-        self.of(known).map(|set| set.remove(&age));
-    }
-
-    /// The set of those of its kind with as many dead parts; none if they are not sparse.
-    fn of(&mut self, known: Known) -> Option<&mut BTreeSet<Age>> {
-        self.by_kind[known.kind as usize].get_mut(known.dead.checked_sub(SPARSE_PARTS)?)
-    }
-
-    /// The first of some kinds with at least so many dead parts: of those with most, the oldest.
-    fn first(
-        &self,
-        kinds: &[SegmentKind],
-        least: usize,
-        held: impl Fn(SegmentId) -> bool,
-    ) -> Option<(usize, SegmentId)> {
-        let first = |set: &BTreeSet<Age>| set.iter().find(|age| !held(age.1)).copied();
-        (least..=PARTS).rev().find_map(|dead| {
-            let sets = kinds.iter().map(|&kind| &self.by_kind[kind as usize][dead - SPARSE_PARTS]);
-            Some((dead, sets.filter_map(first).min()?.1))
-        })
     }
 }
 
@@ -280,15 +230,15 @@ mod tests {
         let free = |_| false;
         (1..=3).for_each(|id| lists.push(at(id), 0, SPARSE_PARTS - 1));
         assert!(lists.sparsest(None, free).is_none());
-        assert!(lists.note(at(2), SPARSE_PARTS) && lists.note(at(3), SPARSE_PARTS));
-        assert_eq!(lists.sparsest(None, free), Some((SPARSE_PARTS, SegmentId(2))), "the oldest of equals");
+        assert!(lists.note(SegmentId(2), SPARSE_PARTS) && lists.note(SegmentId(3), SPARSE_PARTS));
+        assert_eq!(lists.sparsest(None, free), Some((SPARSE_PARTS, SegmentId(2))), "the first of equals");
         assert_eq!(lists.sparsest(None, |segment| segment.0 == 2), Some((SPARSE_PARTS, SegmentId(3))));
-        assert!(lists.note(at(3), PARTS));
+        assert!(lists.note(SegmentId(3), PARTS));
         assert_eq!(lists.sparsest(None, free), Some((PARTS, SegmentId(3))));
-        assert!(lists.note(at(3), 0), "somebody wrote who had reserved there");
-        assert!(lists.take(at(2)) && !lists.note(at(2), PARTS));
+        assert!(lists.note(SegmentId(3), 0), "somebody wrote who had reserved there");
+        assert!(lists.take(at(2)) && !lists.note(SegmentId(2), PARTS));
         assert!(lists.sparsest(None, free).is_none());
-        assert!(lists.note(at(1), 5));
+        assert!(lists.note(SegmentId(1), 5));
         assert_eq!(lists.take_if(9, u64::MAX, |sealed| sealed.segment.0 == 1), vec![SegmentId(1)]);
         assert!(lists.sparsest(None, free).is_none());
     }
@@ -305,13 +255,13 @@ mod tests {
         assert_eq!(sparsest(&lists, Some(SegmentKind::Run)), Some(7));
         assert_eq!(sparsest(&lists, Some(SegmentKind::Unit)), Some(1));
         assert_eq!(sparsest(&lists, None), Some(1));
-        lists.note(run, SPARSE_OWN - 1);
+        lists.note(run.segment, SPARSE_OWN - 1);
         assert_eq!(sparsest(&lists, Some(SegmentKind::Run)), Some(1), "moving most of it wins less");
         lists.take(main_segment(1, SegmentKind::Unit));
         assert_eq!(sparsest(&lists, Some(SegmentKind::Unit)), Some(7));
-        lists.note(run, PARTS);
+        lists.note(run.segment, PARTS);
         lists.push(main_segment(9, SegmentKind::Unit), 0, PARTS);
-        assert_eq!(sparsest(&lists, None), Some(7), "the oldest of equals of both kinds");
+        assert_eq!(sparsest(&lists, None), Some(7), "the first of equals of both kinds");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Store {
     /// Notes how much of a segment is dead, if it is sealed.
     pub(crate) fn note_dead(&self, table: &Table, segment: SegmentId) {
         let mut lists = table.state.queues.lock();
-        lists.note(self.standing(segment), self.dead_parts(segment));
+        lists.note(segment, self.dead_parts(segment));
     }
 
     /// How many parts of a segment are dead.
@@ -107,7 +107,7 @@ impl Store {
                 return Some((dead, segment));
             }
             // Writers who had reserved there have published since.
-            lists.note(self.standing(segment), dead);
+            lists.note(segment, dead);
         }
         None
     }
