@@ -232,6 +232,32 @@ const DESCRIPTIONS: &[(&str, &str, &str)] = &[
         "date, text",
         "id int4, name text, flag bool, at timestamptz, day date, u uuid, data jsonb, n int8, x float8, amount numeric, tags text[], why text",
     ),
+    ("SELECT iif(2 > 1, 17, 18), iif(flag, 'a', name), if(id, n) FROM t", "", "iif int4, iif text, if int8"),
+    (
+        "SELECT substr('abc', 2), substr(name, 1, 1), substr(x'00', 1) FROM t",
+        "",
+        "substr text, substr text, substr bytea",
+    ),
+    (
+        "SELECT coalesce(1, 2.5), greatest(id, n, x), nullif('a', 1) FROM t",
+        "",
+        "coalesce numeric, greatest float8, nullif text",
+    ),
+    (
+        "SELECT coalesce(id, 'none'), coalesce(id, '5'), coalesce(data, '{}') FROM t",
+        "",
+        "coalesce text, coalesce int4, coalesce jsonb",
+    ),
+    (
+        "SELECT CASE WHEN flag THEN 1 ELSE 2.5 END, CASE id WHEN 1 THEN 'a' ELSE 1 END FROM t",
+        "",
+        "case numeric, case text",
+    ),
+    (
+        "SELECT round($1, 1), date_trunc('hour', at), mod(5, 2.5) FROM t",
+        "text",
+        "round text, date_trunc timestamptz, mod numeric",
+    ),
     ("SELECT $1", "text", "?column? text"),
     ("SELECT ?, :a, :a", "text, text", "?column? text, ?column? text, ?column? text"),
     ("VALUES (1, 'x', $1)", "text", "column1 int4, column2 text, column3 text"),
@@ -285,6 +311,57 @@ fn statements_are_described_before_they_run() {
     // What a client chooses stands, and a column that is the parameter follows.
     let chosen = [Some(SqlType::Int8)];
     assert_eq!(described(&mut db, "SELECT $1", &chosen), ("int8".into(), "?column? int8".into()));
+}
+
+/// Whether a client that was told the type can read the value.
+fn can_be(ty: SqlType, value: &Value) -> bool {
+    match (ty, value) {
+        (_, Value::Null) | (SqlType::Text | SqlType::Numeric, _) => true,
+        (
+            SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Float4 | SqlType::Float8,
+            Value::Text(text),
+        ) => text.parse::<i64>().is_ok(),
+        (SqlType::Int2 | SqlType::Int4 | SqlType::Int8, value) => matches!(value, Value::Integer(_)),
+        (SqlType::Bool, value) => matches!(value, Value::Integer(0 | 1)),
+        (SqlType::Float4 | SqlType::Float8, value) => matches!(value, Value::Integer(_) | Value::Real(_)),
+        (SqlType::Bytea, value) => matches!(value, Value::Blob(_) | Value::Text(_)),
+        _ => matches!(value, Value::Text(_)),
+    }
+}
+
+#[test]
+fn what_is_told_of_a_choice_holds() {
+    let mut db = db();
+    let values =
+        ["1", "2.5", "'a'", "'7'", "TRUE", "NULL", "x'00'", "id", "name", "flag", "n", "x", "at", "day"];
+    let calls = [
+        "coalesce(?, ?)",
+        "coalesce(NULL, ?, ?)",
+        "nullif(?, ?)",
+        "greatest(?, ?)",
+        "min(?, ?)",
+        "iif(?, ?)",
+        "iif(flag, ?, ?)",
+        "iif(NOT flag, ?, ?)",
+        "CASE WHEN flag THEN ? ELSE ? END",
+        "CASE ? WHEN 0 THEN 1 ELSE ? END",
+        "substr(?, ?)",
+    ];
+    let mut wrong = Vec::new();
+    for call in calls {
+        for (left, right) in values.iter().flat_map(|left| values.iter().map(move |right| (left, right))) {
+            let sql = format!("SELECT {} FROM t", call.replacen('?', left, 1).replacen('?', right, 1));
+            let Ok((_, rows)) = db.execute(&sql, &[]) else { continue };
+            let described = db.executor.describe(&db.session, &sql, &[]).expect("it runs");
+            let ty = described.columns.expect("it has a column")[0].ty;
+            for row in &rows.rows {
+                if !can_be(ty, &row[0]) {
+                    wrong.push(format!("{sql}: {:?} told as {}", row[0], type_name(ty)));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use store::definition::SqlType;
 use super::expression::{call, power};
 use super::out::Out;
 use super::token::{Kind, Token};
+use super::types::{Told, common};
 use super::{Step, Translator};
 use crate::error::state;
 use crate::function::{self, Returns};
@@ -54,17 +55,16 @@ impl<'a> Translator<'a, '_> {
         out.push(inner);
         self.close(&mut out);
         self.behind_call(&mut out)?;
-        let first = arguments.iter().find_map(|argument| *argument);
         let ty = if lower == "row" {
             None
         } else {
-            function::returns(&lower).and_then(|returns| returned(returns, first))
+            function::returns(&lower).and_then(|returns| returned(returns, &arguments))
         };
         Ok(out.of_type(ty).labelled(&lower))
     }
 
-    /// The arguments and their types.
-    fn arguments(&mut self, name: &str) -> Step<(Vec<Option<SqlType>>, Out<'a>)> {
+    /// The arguments, and what is known of their types.
+    fn arguments(&mut self, name: &str) -> Step<(Vec<Told>, Out<'a>)> {
         let mut all = Out::default();
         if self.peek().is_some_and(|token| token.is_any(&["SELECT", "WITH", "VALUES"])) {
             // `EXISTS (SELECT ...)`
@@ -90,7 +90,7 @@ impl<'a> Translator<'a, '_> {
             }
         }
         self.agree(name, &mut parts)?;
-        let types = parts.iter().map(|part| part.ty).collect();
+        let types = parts.iter().map(Told::of).collect();
         for (at, part) in parts.into_iter().enumerate() {
             if at > 0 {
                 all.push(self.copied(commas[at - 1]));
@@ -357,13 +357,18 @@ fn unnest<'a>(arguments: Vec<Out<'a>>, column: &str) -> Option<Out<'a>> {
     Some(array.wrapped(&before, "))"))
 }
 
-/// What a function returns, given what its first typed argument is.
-fn returned(returns: Returns, argument: Option<SqlType>) -> Option<SqlType> {
-    use SqlType::{Float4, Float8, Int2, Int4, Int8, Interval, Numeric};
+/// What a function returns, given its arguments.
+fn returned(returns: Returns, arguments: &[Told]) -> Option<SqlType> {
+    use SqlType::{Bytea, Float4, Float8, Int2, Int4, Int8, Interval, Numeric, Text};
+    let argument = arguments.first().and_then(|argument| argument.ty);
     match returns {
         Returns::Type(ty) => Some(ty),
         Returns::Argument => argument,
-        Returns::Array => argument.unwrap_or(SqlType::Text).array().or(Some(SqlType::Json)),
+        Returns::Second => arguments.get(1).and_then(|argument| argument.ty),
+        Returns::Common => common(arguments),
+        Returns::Chosen => common(&chosen(arguments)),
+        Returns::Part => Some(if argument == Some(Bytea) { Bytea } else { Text }),
+        Returns::Array => argument.unwrap_or(Text).array().or(Some(SqlType::Json)),
         Returns::Sum => Some(match argument {
             Some(Int2 | Int4) => Int8,
             Some(Float4 | Float8) => Float8,
@@ -377,4 +382,12 @@ fn returned(returns: Returns, argument: Option<SqlType>) -> Option<SqlType> {
             _ => Numeric,
         }),
     }
+}
+
+/// The values among arguments of which every other one is a condition: behind each condition one, and at the end one
+/// for when none holds.
+fn chosen(arguments: &[Told]) -> Vec<Told> {
+    let last = arguments.len().saturating_sub(1);
+    let values = arguments.iter().enumerate().filter(|(at, _)| at % 2 == 1 || *at == last);
+    values.map(|(_, value)| *value).collect()
 }

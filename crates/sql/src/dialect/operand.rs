@@ -7,6 +7,7 @@ use store::value::Value;
 use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::token::{self, Kind, Token};
+use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, types};
 use crate::error::SqlError;
 use crate::text::literal::sql_literal;
@@ -387,7 +388,8 @@ impl<'a> Translator<'a, '_> {
     fn case(&mut self) -> Step<Out<'a>> {
         self.deeper(|own| {
             let mut out = Out::default();
-            let mut results: Vec<usize> = Vec::new();
+            let mut parameters: Vec<usize> = Vec::new();
+            let mut results: Vec<Told> = Vec::new();
             // Without an operand each WHEN is a condition; one of unknown type tells nothing of them.
             let mut tested = Some(SqlType::Bool);
             let mut ty = None;
@@ -412,15 +414,16 @@ impl<'a> Translator<'a, '_> {
                             own.suggest(&mut part, ty)?;
                         }
                         ty = ty.or(part.ty);
-                        results.extend(part.parameter());
+                        parameters.extend(part.parameter());
+                        results.push(Told::of(&part));
                     }
                 }
                 out.push(part);
             }
-            for number in results {
+            for number in parameters {
                 own.parameters.suggest(number, ty.unwrap_or(SqlType::Text));
             }
-            Ok(out.typed(ty.unwrap_or(SqlType::Text)).labelled("case"))
+            Ok(out.typed(types::common(&results).unwrap_or(SqlType::Text)).labelled("case"))
         })
     }
 

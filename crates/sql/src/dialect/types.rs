@@ -2,7 +2,7 @@
 
 use store::definition::SqlType;
 
-use super::out::Out;
+use super::out::{Form, Out};
 
 /// The function that converts to a type.
 pub(super) fn cast_name(ty: SqlType) -> String {
@@ -30,6 +30,47 @@ pub(super) fn widens(from: SqlType, to: SqlType) -> bool {
         (SqlType::Date, SqlType::Timestamp | SqlType::Timestamptz)
             | (SqlType::Timestamp, SqlType::Timestamptz)
     )
+}
+
+/// What is known of a value that is one of several results.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    pub(super) ty: Option<SqlType>,
+    /// Whether it is a text literal of no type...
+    literal: bool,
+    /// ...that is a number.
+    number: bool,
+}
+
+impl Told {
+    pub(super) fn of(out: &Out<'_>) -> Self {
+        let text = match &*out.form {
+            Form::Literal(text) if out.ty.is_none() => Some(text.trim()),
+            _ => None,
+        };
+        let number = text.is_some_and(|text| text.parse::<f64>().is_ok_and(f64::is_finite));
+        Self { ty: out.ty, literal: text.is_some(), number }
+    }
+}
+
+/// What a column is told as that holds any of these values; what has no type, as NULL, says nothing.
+pub(super) fn common(values: &[Told]) -> Option<SqlType> {
+    let ty = values.iter().filter_map(|value| value.ty).reduce(shared)?;
+    let fits = |value: &Told| {
+        !value.literal || (ty != SqlType::Bool && (value.number || arithmetic(Some(ty), Some(ty)).is_none()))
+    };
+    Some(if values.iter().all(fits) { ty } else { SqlType::Text })
+}
+
+/// The wider of two numbers or moments; text, as which everything can be told, where they have nothing in common.
+fn shared(left: SqlType, right: SqlType) -> SqlType {
+    let number = |ty| arithmetic(Some(ty), Some(ty)).is_some();
+    match (left, right) {
+        _ if left == right || left.is_array() || widens(right, left) => left,
+        (SqlType::Bool, other) | (other, SqlType::Bool) if number(other) => other,
+        _ if widens(left, right) => right,
+        _ => arithmetic(Some(left), Some(right)).unwrap_or(SqlType::Text),
+    }
 }
 
 /// The type of a sum, difference, product or quotient of numbers.

@@ -10,9 +10,17 @@ use crate::error::{SqlError, state};
 pub(crate) enum Returns {
     /// Always this.
     Type(SqlType),
-    /// What its first argument of a known type is.
+    /// What its first argument is.
     Argument,
-    /// An array of that.
+    /// What its second argument is.
+    Second,
+    /// What all of its arguments have in common.
+    Common,
+    /// What the values among its arguments have in common, where conditions stand before them, as in `iif`.
+    Chosen,
+    /// Bytes of bytes, text of anything else.
+    Part,
+    /// An array of what its argument is.
     Array,
     /// The sum of values of that.
     Sum,

@@ -63,7 +63,7 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         Source::Own(|_, v| one(v, f64::log10), 1, 1)),
     own("log2", "(x)", REAL, "logarithm of base 2", "log2(8)", "3.0",
         Source::Own(|_, v| one(v, f64::log2), 1, 1)),
-    own("mod", "(a, b)", SAME, "the rest of a division", "mod(7, 3)", "1",
+    own("mod", "(a, b)", Returns::Common, "the rest of a division", "mod(7, 3)", "1",
         Source::Own(modulo, 2, 2)),
     own("pi", "()", REAL, "the number", "round(pi(), 2)", "3.14",
         Source::Raw(|_, _| Ok(Value::Real(std::f64::consts::PI)), 0, 0, false)),

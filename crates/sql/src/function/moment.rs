@@ -51,7 +51,7 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     now("clock_timestamp", "when the statement began, as `now()`", "clock_timestamp() = now()"),
     own("date_part", "(field, moment or interval)", ty(Float8), &[Text], Source::Own(date_part, 2, 2),
         "a field, as `extract(field FROM moment)`: `year`, `month`, `day`, `hour`, `minute`, `second`, `dow`, `isodow`, `doy`, `week`, `quarter`, `epoch`, `milliseconds`, `microseconds`, `decade`, `century`, `isoyear`", "date_part('year', '2026-11-21'::date)", "2026"),
-    own("date_trunc", "(field, moment)", Returns::Argument, &[Text], Source::Own(date_trunc, 2, 3),
+    own("date_trunc", "(field, moment)", Returns::Second, &[Text], Source::Own(date_trunc, 2, 3),
         "cut down to the field: `hour`, `day`, `week`, `month`, `quarter`, `year`...", "date_trunc('month', '2026-11-21 20:00'::timestamp)", "2026-11-01 00:00:00"),
     own("interval_divided", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, true), 2, 2),
         "what `interval / number` is", "interval '1 day' / 2", "12:00:00"),

@@ -15,6 +15,7 @@ const BLOB: Returns = Returns::Type(SqlType::Bytea);
 const JSON: Returns = Returns::Type(SqlType::Json);
 const BOOL: Returns = Returns::Type(SqlType::Bool);
 const SAME: Returns = Returns::Argument;
+const COMMON: Returns = Returns::Common;
 
 const fn sqlite(
     name: &'static str,
@@ -56,8 +57,8 @@ pub(super) const TEXTS: &[FunctionDef] = &[
     sqlite("replace", "(text, part, other)", TEXT, "with each part replaced", "replace('abcabc', 'b', 'x')", "axcaxc"),
     sqlite("rtrim", "(text, characters)", TEXT, "without these characters, or blanks, at its end", "rtrim('a  ')", "a"),
     sqlite("soundex", "(text)", TEXT, "how it sounds in English", "soundex('Robert')", "R163"),
-    sqlite("substr", "(text, start, count)", SAME, "a part, from 1; from the end if start is negative", "substr('abcdef', 2, 3)", "bcd"),
-    sqlite("substring", "(text, start, count)", SAME, "as `substr`; also `substring(text FROM start FOR count)`", "substring('abcdef' from 2 for 3)", "bcd"),
+    sqlite("substr", "(text, start, count)", Returns::Part, "a part, from 1; from the end if start is negative", "substr('abcdef', 2, 3)", "bcd"),
+    sqlite("substring", "(text, start, count)", Returns::Part, "as `substr`; also `substring(text FROM start FOR count)`", "substring('abcdef' from 2 for 3)", "bcd"),
     sqlite("trim", "(text, characters)", TEXT, "without these characters, or blanks, at both ends; also `trim(BOTH characters FROM text)`", "trim(both 'x' from 'xax')", "a"),
     sqlite("unhex", "(text)", BLOB, "bytes of hexadecimal digits", "hex(unhex('00ff'))", "00FF"),
     sqlite("unicode", "(text)", INT4, "the code of the first character", "unicode('A')", "65"),
@@ -81,10 +82,10 @@ pub(super) const DATES: &[FunctionDef] = &[
 /// Choices, and values about values.
 #[rustfmt::skip]
 pub(super) const VALUES: &[FunctionDef] = &[
-    sqlite("coalesce", "(value, ...)", SAME, "the first that is not NULL", "coalesce(NULL, 2)", "2"),
-    sqlite("if", "(condition, value, ..., other)", SAME, "as `iif`", "if(1 > 2, 'a', 'b')", "b"),
-    sqlite("ifnull", "(value, other)", SAME, "the other where the value is NULL", "ifnull(NULL, 1)", "1"),
-    sqlite("iif", "(condition, value, ..., other)", SAME, "the value behind the first condition that holds", "iif(2 > 1, 'a', 'b')", "a"),
+    sqlite("coalesce", "(value, ...)", COMMON, "the first that is not NULL", "coalesce(NULL, 2)", "2"),
+    sqlite("if", "(condition, value, ..., other)", Returns::Chosen, "as `iif`", "if(1 > 2, 'a', 'b')", "b"),
+    sqlite("ifnull", "(value, other)", COMMON, "the other where the value is NULL", "ifnull(NULL, 1)", "1"),
+    sqlite("iif", "(condition, value, ..., other)", Returns::Chosen, "the value behind the first condition that holds", "iif(2 > 1, 'a', 'b')", "a"),
     sqlite("likelihood", "(value, probability)", SAME, "the value, with a hint for the planner", "likelihood(1, 0.5)", "1"),
     sqlite("likely", "(value)", SAME, "the value, with a hint for the planner", "likely(1)", "1"),
     sqlite("nullif", "(value, other)", SAME, "NULL where both are equal", "coalesce(nullif(1, 1), 0)", "0"),
@@ -138,8 +139,8 @@ pub(super) const GROUPS: &[FunctionDef] = &[
     sqlite("json_group_object", "(key, value)", JSON, "all pairs as an object; also `json_object_agg`, `jsonb_object_agg`", "(SELECT json_group_object(key, value) FROM json_each('{\"a\":1}'))", "{\"a\":1}"),
     sqlite("jsonb_group_array", "(x)", BLOB, "as `json_group_array`, binary", "(SELECT json(jsonb_group_array(value)) FROM json_each('[1]'))", "[1]"),
     sqlite("jsonb_group_object", "(key, value)", BLOB, "as `json_group_object`, binary", "(SELECT json(jsonb_group_object(key, value)) FROM json_each('{\"a\":1}'))", "{\"a\":1}"),
-    sqlite("max", "(x) or (a, b, ...)", SAME, "the largest of a group, or of its arguments; of truths also `bool_or`", "(SELECT max(value) FROM json_each('[1,2]'))", "2"),
-    sqlite("min", "(x) or (a, b, ...)", SAME, "the smallest of a group, or of its arguments; of truths also `bool_and`, `every`", "(SELECT min(value) FROM json_each('[1,2]'))", "1"),
+    sqlite("max", "(x) or (a, b, ...)", COMMON, "the largest of a group, or of its arguments; of truths also `bool_or`", "(SELECT max(value) FROM json_each('[1,2]'))", "2"),
+    sqlite("min", "(x) or (a, b, ...)", COMMON, "the smallest of a group, or of its arguments; of truths also `bool_and`, `every`", "(SELECT min(value) FROM json_each('[1,2]'))", "1"),
     sqlite("string_agg", "(x, separator)", TEXT, "all texts with a separator between", "(SELECT string_agg(value, ',' ORDER BY value DESC) FROM json_each('[\"a\",\"b\"]'))", "b,a"),
     sqlite("sum", "(x)", Returns::Sum, "the sum of a group", "(SELECT sum(value) FROM json_each('[1,2]'))", "3"),
     sqlite("total", "(x)", REAL, "the sum as a float; 0.0 of nothing", "(SELECT total(value) FROM json_each('[]'))", "0.0"),
