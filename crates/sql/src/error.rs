@@ -272,7 +272,7 @@ impl From<Failure> for SqlError {
             ffi::SQLITE_INTERRUPT => Self::new(state::CANCELED, "the statement was stopped"),
             ffi::SQLITE_NOMEM => {
                 Self::new(state::OUT_OF_MEMORY, "the statement needs more memory than one may have")
-                    .with_hint("sort or group fewer rows, or raise the limit")
+                    .with_hint("sort or group fewer rows, or make shorter texts")
             }
             ffi::SQLITE_TOOBIG => Self::new(state::TOO_LARGE, message),
             ffi::SQLITE_AUTH => Self::new(state::FORBIDDEN, message),

@@ -8,6 +8,7 @@ mod maths;
 mod moment;
 mod more;
 mod pattern;
+mod search;
 mod sqlite;
 mod text;
 

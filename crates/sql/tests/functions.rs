@@ -38,3 +38,50 @@ fn the_page_has_every_function() {
     }
     assert_eq!(tables, sql::function_page(), "run with WRITE=1");
 }
+
+/// Texts that are compared at every place, or with every character, take hours for each of these.
+#[test]
+fn searching_takes_time_in_proportion_to_the_texts() {
+    let mut db = Db::new();
+    let long = "repeat('a', 4000000)";
+    let almost = "repeat('a', 2000000) || 'b'";
+    let characters =
+        "(SELECT group_concat(char(1000 + g.value), '') || 'a' FROM generate_series(1, 50000) AS g(value))";
+    for (sql, answer) in [
+        (format!("SELECT instr({long}, {almost})"), "0"),
+        (format!("SELECT length(replace({long}, {almost}, 'x'))"), "4000000"),
+        (format!("SELECT length(trim({long}, {characters}))"), "0"),
+        (format!("SELECT length(ltrim({long}, {characters}))"), "0"),
+        (format!("SELECT length(rtrim({long}, {characters}))"), "0"),
+        (format!("SELECT length(btrim({long}, {characters}))"), "0"),
+        (format!("SELECT length(translate({long}, {characters}, 'y'))"), "0"),
+    ] {
+        let (_, rows) = db.execute(&sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(common::shown(&rows.rows), answer, "{sql}");
+    }
+}
+
+#[test]
+fn searching_knows_characters_and_bytes() {
+    let mut db = Db::new();
+    for (expression, answer) in [
+        ("instr('\u{e4}\u{f6}\u{fc}', '\u{fc}')", "3"),
+        ("instr('\u{e4}\u{f6}\u{fc}', '')", "1"),
+        ("instr('', 'a')", "0"),
+        ("instr(x'c3a4c3b6', x'b6')", "4"),
+        ("instr('\u{e4}\u{f6}', x'b6')", "0"),
+        ("instr(12345, 34)", "3"),
+        ("replace('aaa', 'aa', 'b')", "ba"),
+        ("replace('abc', '', 'x')", "abc"),
+        ("replace(121, 1, 3)", "323"),
+        ("trim('x\u{e4}yx', 'xy\u{e4}')", ""),
+        ("ltrim('\u{e4}\u{e4}x\u{e4}', '\u{e4}')", "x\u{e4}"),
+        ("rtrim('\u{e4}\u{e4}x\u{e4}', '\u{e4}')", "\u{e4}\u{e4}x"),
+        ("hex(rtrim('\u{e4}', x'a4'))", "C3"),
+        ("trim('  a  ', '')", "  a  "),
+        ("translate('aabb', 'aba', 'xyz')", "xxyy"),
+    ] {
+        let (_, rows) = db.execute(&format!("SELECT {expression}"), &[]).expect(expression);
+        assert_eq!(common::shown(&rows.rows), answer, "{expression}");
+    }
+}

@@ -5,7 +5,8 @@
 
 use store::definition::SqlType;
 
-use super::def::{FunctionDef, Returns, Source};
+use super::def::{FunctionDef, Returns, Run, Source};
+use super::search;
 
 const INT: Returns = Returns::Type(SqlType::Int8);
 const INT4: Returns = Returns::Type(SqlType::Int4);
@@ -28,6 +29,11 @@ const fn sqlite(
     FunctionDef { name, arguments, returns, types: &[], source: Source::Sqlite, meaning, example, answer }
 }
 
+/// A function of SQLite's that is here anew for calls with this many arguments.
+const fn anew(run: Run, arguments: i32, known: FunctionDef) -> FunctionDef {
+    FunctionDef { source: Source::Own(run, arguments, arguments), ..known }
+}
+
 /// Numbers.
 #[rustfmt::skip]
 pub(super) const NUMBERS: &[FunctionDef] = &[
@@ -46,20 +52,20 @@ pub(super) const TEXTS: &[FunctionDef] = &[
     sqlite("format", "(pattern, value, ...)", TEXT, "a pattern with values, as C's printf", "format('%s=%d', 'a', 5)", "a=5"),
     sqlite("glob", "(pattern, text)", BOOL, "what `text GLOB pattern` asks", "glob('a*', 'abc')", "1"),
     sqlite("hex", "(value)", TEXT, "its bytes in hexadecimal digits", "hex('ab')", "6162"),
-    sqlite("instr", "(text, part)", INT4, "where the part begins, from 1; 0: nowhere", "instr('abc', 'c')", "3"),
+    anew(search::instr, 2, sqlite("instr", "(text, part)", INT4, "where the part begins, from 1; 0: nowhere", "instr('abc', 'c')", "3")),
     sqlite("length", "(text or bytes)", INT4, "characters of a text, bytes of bytes; also `char_length`", "length('abc')", "3"),
     sqlite("like", "(pattern, text)", BOOL, "what `text LIKE pattern` asks; ASCII letters in any case", "like('A%', 'abc')", "1"),
     sqlite("lower", "(text)", TEXT, "in lower case (ASCII)", "lower('ABC')", "abc"),
-    sqlite("ltrim", "(text, characters)", TEXT, "without these characters, or blanks, at its beginning", "ltrim('  a')", "a"),
+    anew(search::ltrim, 2, sqlite("ltrim", "(text, characters)", TEXT, "without these characters, or blanks, at its beginning", "ltrim('  a')", "a")),
     sqlite("octet_length", "(value)", INT4, "its bytes", "octet_length('abc')", "3"),
     sqlite("printf", "(pattern, value, ...)", TEXT, "as `format`", "printf('%05.1f', 3.14159)", "003.1"),
     sqlite("quote", "(value)", TEXT, "as a literal in SQL", "quote('it''s')", "'it''s'"),
-    sqlite("replace", "(text, part, other)", TEXT, "with each part replaced", "replace('abcabc', 'b', 'x')", "axcaxc"),
-    sqlite("rtrim", "(text, characters)", TEXT, "without these characters, or blanks, at its end", "rtrim('a  ')", "a"),
+    anew(search::replace, 3, sqlite("replace", "(text, part, other)", TEXT, "with each part replaced", "replace('abcabc', 'b', 'x')", "axcaxc")),
+    anew(search::rtrim, 2, sqlite("rtrim", "(text, characters)", TEXT, "without these characters, or blanks, at its end", "rtrim('a  ')", "a")),
     sqlite("soundex", "(text)", TEXT, "how it sounds in English", "soundex('Robert')", "R163"),
     sqlite("substr", "(text, start, count)", Returns::Part, "a part, from 1; from the end if start is negative", "substr('abcdef', 2, 3)", "bcd"),
     sqlite("substring", "(text, start, count)", Returns::Part, "as `substr`; also `substring(text FROM start FOR count)`", "substring('abcdef' from 2 for 3)", "bcd"),
-    sqlite("trim", "(text, characters)", TEXT, "without these characters, or blanks, at both ends; also `trim(BOTH characters FROM text)`", "trim(both 'x' from 'xax')", "a"),
+    anew(search::trim, 2, sqlite("trim", "(text, characters)", TEXT, "without these characters, or blanks, at both ends; also `trim(BOTH characters FROM text)`", "trim(both 'x' from 'xax')", "a")),
     sqlite("unhex", "(text)", BLOB, "bytes of hexadecimal digits", "hex(unhex('00ff'))", "00FF"),
     sqlite("unicode", "(text)", INT4, "the code of the first character", "unicode('A')", "65"),
     sqlite("unistr", "(text)", TEXT, "with `\\uXXXX` as characters", "unistr('\\u0041')", "A"),

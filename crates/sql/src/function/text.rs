@@ -1,5 +1,7 @@
 //! Functions of texts and bytes.
 
+use std::collections::{HashMap, HashSet};
+
 use store::definition::SqlType;
 use store::scalar::simple::{hexadecimal, write_uuid};
 use store::value::Value;
@@ -115,7 +117,8 @@ fn random_uuid() -> String {
 
 fn btrim(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let characters = if values.len() > 1 { text(values, 1)? } else { " ".to_owned() };
-    Ok(Value::Text(text(values, 0)?.trim_matches(|c| characters.contains(c)).to_owned()))
+    let characters: HashSet<char> = characters.chars().collect();
+    Ok(Value::Text(text(values, 0)?.trim_matches(|c| characters.contains(&c)).to_owned()))
 }
 
 fn initcap(text: &str) -> String {
@@ -219,12 +222,14 @@ fn strpos(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 }
 
 fn translate(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let (own, from) = (text(values, 0)?, text(values, 1)?);
-    let to: Vec<char> = text(values, 2)?.chars().collect();
-    let change = |c: char| match from.chars().position(|known| known == c) {
-        Some(at) => to.get(at).copied(),
-        None => Some(c),
-    };
+    let (own, from, to) = (text(values, 0)?, text(values, 1)?, text(values, 2)?);
+    let mut changes: HashMap<char, Option<char>> = HashMap::new();
+    let mut to = to.chars();
+    for c in from.chars() {
+        let other = to.next();
+        changes.entry(c).or_insert(other);
+    }
+    let change = |c: char| changes.get(&c).map_or(Some(c), |other| *other);
     Ok(Value::Text(own.chars().filter_map(change).collect()))
 }
 
