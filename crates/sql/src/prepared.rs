@@ -166,6 +166,9 @@ fn placed(columns: usize, items: &[Item]) -> Vec<(usize, &Item)> {
 
 /// Tells a column what the text tells of it; what it is by its table stands.
 fn refine(column: &mut OwnedColumn, item: &Item, parameters: &[ParameterType], sql: &str) {
+    if item.mixed {
+        (column.ty, column.table) = (SqlType::Unknown, None);
+    }
     if column.ty == SqlType::Unknown {
         let parameter = item.parameter.and_then(|number| parameters.get(number)?.ty);
         column.ty = item.ty.or(parameter).unwrap_or(SqlType::Unknown);

@@ -49,6 +49,24 @@ pub(crate) struct Item {
     pub(crate) parameter: Option<usize>,
     /// What PostgreSQL calls it.
     pub(crate) label: Option<String>,
+    /// Another arm of the query has another type there: the first arm alone does not tell it.
+    pub(crate) mixed: bool,
+    /// What its type is made of where a query has several arms.
+    told: types::Told,
+}
+
+impl Item {
+    /// A query's columns, given those of one more of its arms (`UNION`, or the next row of `VALUES`).
+    fn join_arm(known: &mut [Self], arm: &[Self]) {
+        if known.len() != arm.len() || known.iter().chain(arm).any(|item| item.star) {
+            return;
+        }
+        for (known, other) in known.iter_mut().zip(arm).filter(|(known, _)| known.parameter.is_none()) {
+            known.told = known.told.or(other.told);
+            known.mixed |= known.ty.is_some() && known.ty != known.told.ty;
+            known.ty = known.told.ty;
+        }
+    }
 }
 
 /// A statement in SQLite's words.

@@ -5,6 +5,7 @@ use store::definition::SqlType;
 use super::expression::power;
 use super::out::{Form, Out};
 use super::token::{Kind, Token};
+use super::types::Told;
 use super::{Item, Step, Translator};
 use crate::error::state;
 use crate::text::token::{quoted_name, unquoted};
@@ -151,10 +152,10 @@ impl<'a> Translator<'a, '_> {
             }
         }
         let returning = keyword.is("RETURNING");
-        if let Some(query) = self.queries.last_mut()
-            && (query.is_none() || returning)
-        {
-            *query = Some(items);
+        match self.queries.last_mut() {
+            Some(Some(known)) if !returning => Item::join_arm(known, &items),
+            Some(query) => *query = Some(items),
+            None => {}
         }
         Ok(out)
     }
@@ -180,8 +181,14 @@ impl<'a> Translator<'a, '_> {
         if let Some(ty) = target {
             self.suggest(&mut column, ty)?;
         }
-        let mut item =
-            Item { star: false, ty: column.ty, parameter: column.parameter(), label: column.label.clone() };
+        let mut item = Item {
+            star: false,
+            ty: column.ty,
+            parameter: column.parameter(),
+            label: column.label.clone(),
+            mixed: false,
+            told: Told::of(&column),
+        };
         if let Some(alias) = self.alias(&mut column, NO_ALIAS) {
             if let Some(ty) = column.ty.or(item.ty) {
                 self.learned.insert(alias.to_lowercase(), ty);
@@ -312,7 +319,6 @@ impl<'a> Translator<'a, '_> {
             }
             if let Form::List(parts) = &*row.form
                 && let Some(query) = self.queries.last_mut()
-                && query.is_none()
                 && targets.is_none()
             {
                 let item = |(at, part): (usize, &Out<'_>)| Item {
@@ -320,8 +326,14 @@ impl<'a> Translator<'a, '_> {
                     ty: part.ty,
                     parameter: part.parameter(),
                     label: Some(format!("column{}", at + 1)),
+                    mixed: false,
+                    told: Told::of(part),
                 };
-                *query = Some(parts.iter().enumerate().map(item).collect());
+                let items: Vec<Item> = parts.iter().enumerate().map(item).collect();
+                match query {
+                    Some(known) => Item::join_arm(known, &items),
+                    None => *query = Some(items),
+                }
             }
             out.push(row);
             match self.peek().filter(|token| token.is_sign(",")) {

@@ -33,7 +33,7 @@ pub(super) fn widens(from: SqlType, to: SqlType) -> bool {
 }
 
 /// What is known of a value that is one of several results.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) ty: Option<SqlType>,
     /// Whether it is a text literal of no type...
@@ -50,6 +50,13 @@ impl Told {
         };
         let number = text.is_some_and(|text| text.parse::<f64>().is_ok_and(f64::is_finite));
         Self { ty: out.ty, literal: text.is_some(), number }
+    }
+
+    /// What is known of a value that is one or the other.
+    pub(super) fn or(self, other: Self) -> Self {
+        let ty = common(&[self, other]);
+        let literal = ty.is_none() && (self.literal || other.literal);
+        Self { ty, literal, number: literal && [self, other].iter().all(|told| told.number || !told.literal) }
     }
 }
 
