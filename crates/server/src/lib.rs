@@ -21,6 +21,7 @@ mod cleaner;
 mod config;
 mod connection;
 mod conns;
+mod crew;
 mod dialogue;
 mod held;
 mod limits;

@@ -112,6 +112,10 @@ pub const SQL_QUEUE: usize = 1_024;
 /// A statement that runs longer is stopped, by default.
 pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a server that ends waits for statements that were cancelled: a thousand times what one takes to hear of it,
+/// and little beside the patience of a service manager.
+pub(crate) const STATEMENTS_END: Duration = Duration::from_secs(2);
+
 /// How often the cleaner lets the store work: the resolution of every deadline.
 pub(crate) const CLEAN_INTERVAL: Duration = Duration::from_nanos(engine::TICK_NS);
 

@@ -14,6 +14,7 @@ use mio::{Poll, Waker};
 
 use crate::accept::Acceptor;
 use crate::config::{Config, Reload};
+use crate::crew::Crew;
 use crate::dialogue::Desk;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
@@ -78,6 +79,7 @@ pub struct Server {
     door_acceptor: Option<Arc<DoorWaker>>,
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<()>>,
+    crew: Crew,
     /// Disconnected when the last worker has ended.
     workers_end: Receiver<()>,
     /// Kept until the end: the cleaner runs as long as it is there.
@@ -116,6 +118,7 @@ impl Server {
             door_acceptor: None,
             mailboxes,
             threads: Vec::new(),
+            crew: Crew::new(),
             workers_end,
             cleaner: None,
             rules: None,
@@ -159,8 +162,7 @@ impl Server {
         let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&self.door));
         for number in 0..config.sql_threads {
             let (shared, door, queue) = (Arc::clone(&self.shared), Arc::clone(&self.door), queue.clone());
-            let thread = spawn(format!("sql-{number}"), move || sql_threads::run(&shared, &door, &queue))?;
-            self.threads.push(thread);
+            self.crew.start(format!("sql-{number}"), move || sql_threads::run(&shared, &door, &queue))?;
         }
         let colleagues: Arc<[Arc<Mailbox>]> = self.mailboxes.as_slice().into();
         for (number, poll) in polls.into_iter().enumerate() {
@@ -197,8 +199,7 @@ impl Server {
         let (keep, stop) = bounded(0);
         let (engine, cancel) = (Arc::clone(&self.shared.engine), Cancel::new());
         let canceled = cancel.clone();
-        let thread = spawn("rules".into(), move || crate::rules::run(&engine, &stop, &canceled))?;
-        self.threads.push(thread);
+        self.crew.start("rules".into(), move || crate::rules::run(&engine, &stop, &canceled))?;
         self.rules = Some((keep, cancel));
         Ok(())
     }
@@ -249,6 +250,7 @@ impl Server {
         for thread in self.threads.drain(..) {
             join(thread);
         }
+        self.crew.end();
     }
 }
 
@@ -313,11 +315,11 @@ fn describe(config: &Config, addresses: &[SocketAddr], engine: &Engine) {
     ]);
 }
 
-fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name).spawn(body)
 }
 
-fn join(thread: JoinHandle<()>) {
+pub(crate) fn join(thread: JoinHandle<()>) {
     if thread.join().is_err() {
         tracing::error!("a thread of the server panicked");
     }
