@@ -118,6 +118,40 @@ fn a_second_daemon_on_the_same_arena_is_refused() {
     assert_eq!(daemon.connect().set("k", b"v"), "STORED");
 }
 
+/// SQLite compares each member of one object with all of the other's, in one step of its machine: for minutes here, and
+/// nothing stops it.
+#[test]
+fn a_function_that_hears_no_cancel_does_not_hold_up_a_stop() {
+    let mut daemon = Daemon::start(&[]);
+    assert_eq!(daemon.connect().set("k", b"v"), "STORED");
+    let statement = "WITH o(j) AS (SELECT json_group_object('k' || g.value, 1) FROM generate_series(1, 400000) AS g(value)) \
+                     SELECT length(json_patch(j, j)) FROM o";
+    let mut busy = daemon.connect();
+    busy.send(format!("sql {}\r\n{statement}\r\n", statement.len()).as_bytes());
+    // Statements are taken in turn: one that came later is answered when the first has begun.
+    assert_eq!(daemon.connect().rows("SELECT 1 AS one"), [json!({"one": 1})]);
+    assert!(daemon.terminate().success());
+    assert!(daemon.printed().contains("it ends with the process"), "{}", daemon.printed());
+    daemon.restart();
+    assert_eq!(daemon.connect().get("k").as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn a_file_that_never_was_an_arena_is_left_alone() {
+    let folder = Folder::new();
+    let path = folder.0.join("precious");
+    for flag in ["--arena", "--shared-memory-file"] {
+        std::fs::write(&path, "what somebody wrote").unwrap();
+        let mut command = program();
+        command.args(["-p", "0", "-l", "127.0.0.1", "-s"]).arg(folder.0.join("sock"));
+        command.arg("--arena").arg(folder.0.join("arena")).arg(flag).arg(&path);
+        let (code, _, error) = run(&mut command);
+        assert_eq!(code, Some(1));
+        assert!(error.contains("is no arena, and would be overwritten"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"what somebody wrote");
+    }
+}
+
 #[test]
 fn a_taken_port_and_a_taken_socket_are_refused() {
     let daemon = Daemon::start(&[]);

@@ -131,7 +131,7 @@ pub use recover::{Attach, Recovery};
 pub use row::{RowHead, RowParts};
 pub use segments::Rows;
 pub use settle::Settled;
-pub use shared_file::AttachBoth;
+pub use shared_file::{AttachBoth, begins_as_arena};
 pub use wait::Ticket;
 
 use layout::Layout;

@@ -1,6 +1,7 @@
 //! The shared arena's file at a start: taken over with its private one, or put out of use.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::layout::{Location, MAGIC, STATE_RETIRED, word};
@@ -87,6 +88,17 @@ fn discard(path: &Path) -> Result<(), ArenaError> {
         let _ = rustix::io::pwrite(&file, &STATE_RETIRED.to_le_bytes(), word::STATE * 8);
     }
     fs::remove_file(path).map_err(|source| ArenaError::Io { call: "unlink", path: path.to_owned(), source })
+}
+
+/// Whether a file may have been an arena: one that holds something else belongs to somebody. An empty one, or one whose
+/// maker died before it wrote the first word, holds nothing.
+pub fn begins_as_arena(path: &Path) -> io::Result<bool> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(true);
+    }
+    let mut magic = [0; 8];
+    let read = rustix::io::pread(fs::File::open(path)?, &mut magic, 0)?;
+    Ok(read == 0 || magic == [0; 8] || magic == MAGIC.to_le_bytes())
 }
 
 /// What a start found in a private and a shared file.

@@ -37,6 +37,9 @@ impl Places {
         };
         let arena = place(chosen.path(&ARENA), "arena")?;
         let shared = chosen.path(&SHARED_MEMORY_FILE);
+        for (setting, path) in [("arena", chosen.path(&ARENA)), ("shared_memory_file", shared)] {
+            spare_others(setting, path)?;
+        }
         Ok(Self {
             shared: match shared.to_str() {
                 Some("none") => None,
@@ -47,6 +50,22 @@ impl Places {
             socket: place(chosen.path(&UNIX_SOCKET_PATH), "sock")?,
             sql_socket: sql_socket(chosen)?,
         })
+    }
+}
+
+/// Refuses a path that somebody gave by mistake: a file that never was an arena would be overwritten. What begins as one
+/// and is damaged, or has another layout, is ours to replace.
+fn spare_others(setting: &str, path: &Path) -> Result<(), String> {
+    if [Path::new("auto"), Path::new("none")].contains(&path) {
+        return Ok(());
+    }
+    match store::begins_as_arena(path) {
+        Ok(false) => Err(format!(
+            "{setting}: {} is no arena, and would be overwritten; remove it, or choose another path",
+            path.display()
+        )),
+        // That there is none, or that it cannot be read, is for those to tell who open it.
+        Ok(true) | Err(_) => Ok(()),
     }
 }
 
