@@ -270,7 +270,7 @@ pub(crate) static USER: Setting = Setting {
     letter: Some('u'),
     aliases: &[],
     opposite: None,
-    kind: Kind::Path { words: &["none"] },
+    kind: Kind::User,
     default: "none",
     reloadable: false,
     section: Section::Network,

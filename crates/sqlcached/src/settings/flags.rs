@@ -82,13 +82,13 @@ fn command() -> Command {
             .action(ArgAction::SetTrue)
             .help("Prints under which terms it may be used."),
     );
-    command = memcached::arguments(command);
     for section in Section::ALL {
         for setting in of_section(section) {
             command = command.arg(argument(setting).help_heading(section.title()));
         }
     }
-    command
+    // Behind what does something: most of them do nothing here.
+    memcached::arguments(command)
 }
 
 fn argument(setting: &'static Setting) -> Arg {

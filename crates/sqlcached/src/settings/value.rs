@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Addresses,
     /// A path, or one of these words.
     Path { words: &'static [&'static str] },
+    /// A user's name, or the word `none`.
+    User,
     /// `on` or `off`; the flag alone means on.
     Switch,
     /// A file's permissions in octal.
@@ -79,7 +81,7 @@ impl Kind {
                 scaled(text, TIMES).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
             Self::Addresses => addresses(text).map(Value::Addresses),
-            Self::Path { .. } => (!text.is_empty()).then(|| Value::Path(PathBuf::from(text))),
+            Self::Path { .. } | Self::User => (!text.is_empty()).then(|| Value::Path(PathBuf::from(text))),
             Self::Switch => switch(text).map(Value::Switch),
             Self::Permissions => permissions(text).map(Value::Number),
             Self::Character => character(text).map(Value::Number),
@@ -102,6 +104,7 @@ impl Kind {
             Self::Addresses => "loopback IP addresses or localhost, separated by commas".to_owned(),
             Self::Path { words: [] } => "a path".to_owned(),
             Self::Path { words } => format!("a path, or {}", words.join(" or ")),
+            Self::User => "a user's name, or none".to_owned(),
             Self::Switch => "on or off".to_owned(),
             Self::Permissions => "an octal number from 0600 to 0777".to_owned(),
             Self::Character => "one visible ASCII character, or none".to_owned(),
@@ -117,6 +120,7 @@ impl Kind {
             Self::Time { .. } => "TIME",
             Self::Addresses => "ADDRESSES",
             Self::Path { .. } => "PATH",
+            Self::User => "NAME",
             Self::Switch => "SWITCH",
             Self::Permissions => "OCTAL",
             Self::Character => "CHARACTER",
