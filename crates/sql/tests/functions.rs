@@ -85,3 +85,12 @@ fn searching_knows_characters_and_bytes() {
         assert_eq!(common::shown(&rows.rows), answer, "{expression}");
     }
 }
+
+#[test]
+fn a_call_without_arguments_is_an_error() {
+    let mut db = Db::new();
+    for sql in ["SELECT unnest()", "SELECT unnest( )", "SELECT generate_subscripts ( ) FROM memcached"] {
+        let error = db.execute(sql, &[]).expect_err(sql);
+        assert_ne!(error.state, "XX000", "{sql}: {error}");
+    }
+}

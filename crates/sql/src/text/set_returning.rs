@@ -384,6 +384,10 @@ impl Pass<'_, '_> {
         }
         let close = self.close(at + 1)?;
         let array_end = self.argument_end(at + 2, close);
+        if array_end <= at + 2 {
+            // A call without arguments is SQLite's to refuse.
+            return None;
+        }
         let (array_start, array_stop) = (self.tokens[at + 2].start, self.tokens[array_end - 1].end());
         let array = self.sql[array_start..array_stop].to_owned();
         self.edit(name.start, name.end(), *function);
