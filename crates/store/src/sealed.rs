@@ -141,15 +141,15 @@ impl SealedLists {
         self.lists[place(queue)].iter().filter_map(first).min()
     }
 
-    /// The segment that can be had of which the most was dead when somebody looked, with those parts; none if no segment
+    /// The segment that will do of which the most was dead when somebody looked, with those parts; none if no segment
     /// is sparse. For somebody who wants a run, or a single unit, one of that kind comes first if it is sparse enough.
     pub(crate) fn sparsest(
         &self,
         wanted: Option<SegmentKind>,
-        held: impl Fn(SegmentId) -> bool,
+        will_do: impl Fn(SegmentId) -> bool,
     ) -> Option<(usize, SegmentId)> {
-        let own = wanted.and_then(|kind| self.by_death.first(&[kind], SPARSE_OWN, &held));
-        own.or_else(|| self.by_death.first(&[SegmentKind::Unit, SegmentKind::Run], SPARSE_PARTS, &held))
+        let own = wanted.and_then(|kind| self.by_death.first(&[kind], SPARSE_OWN, &will_do));
+        own.or_else(|| self.by_death.first(&[SegmentKind::Unit, SegmentKind::Run], SPARSE_PARTS, &will_do))
     }
 
     /// Takes a segment out of its list. False: it is not there, so somebody else has it.
@@ -227,12 +227,12 @@ mod tests {
     fn the_sparsest_is_found_as_parts_of_it_die() {
         let mut lists = SealedLists::default();
         let at = |id: u32| main_segment(id, SegmentKind::Unit);
-        let free = |_| false;
+        let free = |_| true;
         (1..=3).for_each(|id| lists.push(at(id), 0, SPARSE_PARTS - 1));
         assert!(lists.sparsest(None, free).is_none());
         assert!(lists.note(SegmentId(2), SPARSE_PARTS) && lists.note(SegmentId(3), SPARSE_PARTS));
         assert_eq!(lists.sparsest(None, free), Some((SPARSE_PARTS, SegmentId(2))), "the first of equals");
-        assert_eq!(lists.sparsest(None, |segment| segment.0 == 2), Some((SPARSE_PARTS, SegmentId(3))));
+        assert_eq!(lists.sparsest(None, |segment| segment.0 != 2), Some((SPARSE_PARTS, SegmentId(3))));
         assert!(lists.note(SegmentId(3), PARTS));
         assert_eq!(lists.sparsest(None, free), Some((PARTS, SegmentId(3))));
         assert!(lists.note(SegmentId(3), 0), "somebody wrote who had reserved there");
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_run_is_made_of_a_run_while_one_is_half_dead() {
         let mut lists = SealedLists::default();
-        let free = |_| false;
+        let free = |_| true;
         let run = main_segment(7, SegmentKind::Run);
         lists.push(main_segment(1, SegmentKind::Unit), 0, PARTS);
         lists.push(run, 0, SPARSE_OWN);

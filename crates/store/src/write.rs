@@ -576,7 +576,7 @@ impl Store {
             }
             census.change(found.map(|found| found.head.stamp), Some(stamp));
             count(&table.state.counters.written);
-            self.arena.add_live(segment, bytes);
+            self.account_in(table, segment, bytes);
             return Ok(Some(Weight { queue, bytes }));
         }
         if let Some(found) = found {
@@ -750,6 +750,15 @@ impl Store {
         Version { location, segment, queue, bytes, expiry }
     }
 
+    /// Counts a version's bytes as alive. The caller holds the row's shard.
+    fn account_in(&self, table: &Table, segment: SegmentId, bytes: usize) {
+        self.arena.add_live(segment, bytes);
+        if let SegmentSize::Own(_) = SegmentSize::of(bytes) {
+            // Its run was sealed when it was taken, and was noted as dead as a whole until now.
+            self.note_dead(table, segment);
+        }
+    }
+
     /// Counts them as dead. The caller holds the row's shard, and nothing leads to the row any more.
     fn account_out(&self, table: &Table, location: Location, bytes: usize) -> Weight {
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
@@ -762,7 +771,7 @@ impl Store {
 
     /// The accounts of a version that stands in another place from here on.
     pub(crate) fn account_moved(&self, table: &Table, from: Location, to: &Version) {
-        self.arena.add_live(to.segment, to.bytes);
+        self.account_in(table, to.segment, to.bytes);
         let came = Weight { queue: to.queue, bytes: to.bytes };
         let bytes = self.arena.row(from).map_or(0, |row| row.head().total_bytes);
         balance(table, Some(came), Some(self.account_out(table, from, bytes)));

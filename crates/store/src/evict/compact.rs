@@ -78,9 +78,6 @@ impl Store {
     fn compact_where<'t>(&self, find: impl Fn() -> Option<(&'t Table, SegmentId)>, now: Tick) -> bool {
         for _ in 0..SPARSE_LOOKS {
             let Some((table, segment)) = find() else { return false };
-            if !self.has_room_for(segment) {
-                return false;
-            }
             // A segment that left its queue meanwhile is somebody else's already.
             if self.take_sealed(table, segment) {
                 let queue = self.arena.tag(segment).queue;
@@ -92,16 +89,18 @@ impl Store {
         false
     }
 
-    /// Whether what is alive of a segment finds another place. If not, S3-FIFO chooses what goes.
-    fn has_room_for(&self, segment: SegmentId) -> bool {
-        self.arena.live(segment) as u64 <= self.arena.free_bytes()
+    /// Whether a segment can be emptied now: nobody writes to it, and what is alive of it finds another place.
+    fn is_movable(&self, segment: SegmentId) -> bool {
+        self.arena.writers(segment) == 0 && self.arena.live(segment) as u64 <= self.arena.free_bytes()
     }
 
-    /// The sparsest segment of a table, for somebody who wants one of a kind, and how many of its parts are dead.
+    /// The sparsest segment of a table that can be emptied, for somebody who wants one of a kind, and how many of its parts
+    /// are dead. Where the sparsest is a run that has no room to move to, a smaller segment has; if none has, S3-FIFO
+    /// chooses what goes.
     fn sparsest(&self, table: &Table, wanted: Option<SegmentKind>) -> Option<(usize, SegmentId)> {
         let mut lists = table.state.queues.lock();
         for _ in 0..SPARSE_LOOKS {
-            let (noted, segment) = lists.sparsest(wanted, |segment| self.arena.writers(segment) > 0)?;
+            let (noted, segment) = lists.sparsest(wanted, |segment| self.is_movable(segment))?;
             let dead = self.dead_parts(segment);
             if dead >= noted {
                 return Some((dead, segment));

@@ -8,6 +8,10 @@ use hashbrown::HashTable;
 
 use super::{KINDS, PARTS, SegmentKind};
 
+/// Segments of which as much is dead that are looked at: a writer holds one at most, and what has no room to move to is a
+/// large run, beside which stand smaller ones.
+const LOOKS: usize = 16;
+
 /// In place of a node's number: there is none.
 const NONE: u32 = u32::MAX;
 
@@ -91,15 +95,16 @@ impl ByDeath {
         }
     }
 
-    /// Of the segments of some kinds that can be had, the one of which the most was dead when somebody looked, at least so many
-    /// parts, and of these the one that was so first; with its dead parts.
+    /// Of the segments of some kinds that will do, the one of which the most was dead when somebody looked, at least so many
+    /// parts, and of these the one that was so first; with its dead parts. Of those of which as much is dead the first few
+    /// are looked at.
     pub(super) fn first(
         &self,
         kinds: &[SegmentKind],
         least: usize,
-        held: impl Fn(SegmentId) -> bool,
+        will_do: impl Fn(SegmentId) -> bool,
     ) -> Option<(usize, SegmentId)> {
-        let first = |row: &Row| self.along(row).find(|node| !held(node.segment));
+        let first = |row: &Row| self.along(row).take(LOOKS).find(|node| will_do(node.segment));
         (least..=PARTS).rev().find_map(|dead| {
             let rows = kinds.iter().map(|&kind| &self.rows[kind as usize][dead]);
             let node = rows.filter_map(first).min_by_key(|node| node.since)?;
@@ -182,9 +187,9 @@ mod tests {
             &self,
             kinds: &[SegmentKind],
             least: usize,
-            held: impl Fn(SegmentId) -> bool,
+            will_do: impl Fn(SegmentId) -> bool,
         ) -> Option<(usize, SegmentId)> {
-            let may = |segment: SegmentId| kinds.contains(&kind_of(segment)) && !held(segment);
+            let may = |segment: SegmentId| kinds.contains(&kind_of(segment)) && will_do(segment);
             let first = |dead| self.0.iter().find(|(segment, of)| *of == dead && may(*segment));
             (least..=PARTS).rev().find_map(first).map(|(segment, dead)| (*dead, *segment))
         }
@@ -212,13 +217,23 @@ mod tests {
                     _ => assert_eq!(rows.note(segment, dead), model.note(segment, dead)),
                 }
                 let held = random.u32(..40);
-                let is_held = |segment: SegmentId| segment.0 < held;
+                let is_free = |segment: SegmentId| segment.0 >= held;
                 let least = random.usize(1..PARTS);
                 for kinds in [&BOTH[..], &BOTH[..1], &BOTH[1..]] {
-                    assert_eq!(rows.first(kinds, least, is_held), model.first(kinds, least, is_held));
+                    assert_eq!(rows.first(kinds, least, is_free), model.first(kinds, least, is_free));
                 }
             }
             assert!(rows.nodes.len() <= 40, "places are used again");
         }
+    }
+
+    #[test]
+    fn a_search_looks_at_the_first_few() {
+        let mut rows = ByDeath::default();
+        let count = u32::try_from(LOOKS).unwrap();
+        (0..=count).for_each(|id| rows.insert(SegmentId(id), SegmentKind::Run, PARTS));
+        let first = |from| rows.first(&BOTH, 1, |segment| segment.0 >= from);
+        assert_eq!(first(count - 1), Some((PARTS, SegmentId(count - 1))));
+        assert_eq!(first(count), None);
     }
 }

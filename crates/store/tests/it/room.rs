@@ -1,7 +1,8 @@
 //! Rows that are overwritten at random stay while the memory has room for all of them: dead versions make room first.
 //!
-//! Lost once: segments more than half alive were evicted where they could have been compacted, and of large rows those
-//! that found no run of units to move to.
+//! Lost once: segments more than half alive were evicted where they could have been compacted; of large rows those that
+//! found no run of units to move to; and rows of many lengths, in one fill of twelve, because the sparsest segment was a run
+//! without room to move to, or because rows in runs of their own passed for dead until somebody had looked.
 
 use std::collections::HashMap;
 
@@ -102,7 +103,6 @@ fn overwritten_rows_stay_while_the_memory_has_room() {
         (32, 0.7, Lengths::Fixed(1_000)),
         (32, 0.65, Lengths::Fixed(6_000)),
         (32, 0.65, Lengths::Geometric(2_000.0)),
-        (32, 0.6, Lengths::Geometric(16_384.0)),
         (32, 0.6, Lengths::Fixed(100_000)),
     ] {
         for hot in [false, true] {
@@ -113,6 +113,20 @@ fn overwritten_rows_stay_while_the_memory_has_room() {
             filled.overwrite(table, "key", keys, lengths, 4, hot);
             filled.check(table, &format!("{lengths:?}, share {share}, hot {hot}"));
         }
+    }
+}
+
+/// Some 16 KiB each, the longest above 100: in segments of all sizes, beside runs of their own.
+#[test]
+fn overwritten_rows_of_many_lengths_stay() {
+    for round in 0..40 {
+        let mut filled = Filled::new(32);
+        let catalog = filled.bench.store.catalog();
+        let table = catalog.table(BUILT_IN).unwrap();
+        let lengths = Lengths::Geometric(16_384.0);
+        let keys = filled.fill(table, "key", lengths, 0.6);
+        filled.overwrite(table, "key", keys, lengths, 4, round % 2 == 1);
+        filled.check(table, &format!("round {round}"));
     }
 }
 
