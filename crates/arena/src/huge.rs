@@ -142,8 +142,9 @@ impl HugePages {
         let mut looks = u32::try_from(ns.div_ceil(LOOK_NS)).unwrap_or(u32::MAX);
         let mut next = FIRST_PAUSE;
         if ns > DEAR_NS {
-            looks = self.next_rest.load(Ordering::Relaxed);
-            next = (looks * 2).min(LONGEST_PAUSE);
+            let rest = self.next_rest.load(Ordering::Relaxed);
+            looks = looks.max(rest);
+            next = (rest * 2).min(LONGEST_PAUSE);
         }
         self.rest.store(if looks > 1 { looks } else { 0 }, Ordering::Relaxed);
         self.next_rest.store(next, Ordering::Relaxed);

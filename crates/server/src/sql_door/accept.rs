@@ -10,10 +10,9 @@ use std::sync::Arc;
 use engine::{Lane, Tick};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
 use super::connection::{Connection, Overdue};
-use super::opening::{Opening, Step};
+use super::opening::{Opening, Step, refuse_place};
 use super::turn::fatal;
 use super::{ONE, SqlDoor};
 use crate::limits::{
@@ -150,18 +149,14 @@ impl DoorAcceptor {
     }
 
     fn welcome(&mut self, fd: OwnedFd) {
-        let permit = if self.openings.len() < OPENINGS_MAX { self.shared.admit() } else { None };
-        let Some(permit) = permit else {
-            let mut out = Vec::new();
-            fatal("53300", "sorry, too many clients already (max_connections)", &mut out);
-            let _gone = rustix::net::send(&fd, &out, SendFlags::NOSIGNAL);
-            return;
-        };
+        if self.openings.len() >= OPENINGS_MAX {
+            return refuse_place(&fd);
+        }
         let token = self.next;
         self.next += 1;
         let events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(token), events).is_ok() {
-            self.step(token, Opening::new(fd, permit, self.lane.now()));
+            self.step(token, Opening::new(fd, self.lane.now()));
         }
     }
 

@@ -14,14 +14,12 @@ use super::SqlDoor;
 use super::connection::Connection;
 use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
-use crate::shared::Permit;
 
 /// What a connection is between `accept` and its session. Encryption is asked for and refused here, and whoever is let
 /// in by the listener is trusted; a password exchange would be a second step behind the startup packet.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) fd: OwnedFd,
-    permit: Permit,
     input: Vec<u8>,
     /// When it was accepted.
     pub(crate) since: Tick,
@@ -38,8 +36,8 @@ pub(crate) enum Step {
 }
 
 impl Opening {
-    pub(crate) fn new(fd: OwnedFd, permit: Permit, since: Tick) -> Self {
-        Self { fd, permit, input: Vec::new(), since }
+    pub(crate) fn new(fd: OwnedFd, since: Tick) -> Self {
+        Self { fd, input: Vec::new(), since }
     }
 
     /// Reads and answers what has come.
@@ -124,6 +122,12 @@ impl Opening {
     }
 
     fn begin(self, door: &Arc<SqlDoor>, minor: u16, parameters: &[(String, String)], now: Tick) -> Step {
+        // Not before: a client that asked for encryption takes an error for an attack and does not show it, and a
+        // statement can be cancelled however many clients there are.
+        let Some(permit) = door.shared.admit() else {
+            refuse_place(&self.fd);
+            return Step::End;
+        };
         let mut out = Vec::new();
         let unknown: Vec<String> = parameters
             .iter()
@@ -148,7 +152,7 @@ impl Opening {
         backend::backend_key(key.process, &key.secret, &mut out);
         backend::ready(Status::Idle, &mut out);
         let sent = self.send(&out);
-        let Self { fd, permit, input, .. } = self;
+        let Self { fd, input, .. } = self;
         let connection = Connection::new(fd, Arc::clone(door), permit, session, key, input, now);
         if sent { Step::Begin(Box::new(connection)) } else { Step::End }
     }
@@ -159,6 +163,13 @@ impl Opening {
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         peer.map(|peer| peer.ip().to_string())
     }
+}
+
+/// Tells a peer that all places are taken.
+pub(super) fn refuse_place(fd: &OwnedFd) {
+    let mut out = Vec::new();
+    fatal("53300", "sorry, too many clients already (max_connections)", &mut out);
+    let _gone = rustix::net::send(fd, &out, SendFlags::NOSIGNAL);
 }
 
 /// Makes the session what its client asks for.

@@ -664,11 +664,20 @@ fn sleepers_are_woken_by_the_clock() {
 #[test]
 fn places_are_limited_and_given_back() {
     let daemon = daemon_with(&Config { max_connections: 2, ..sql_config() });
-    let first = Pg::connect(&daemon);
+    let mut first = Pg::connect(&daemon);
     let _second = Pg::connect(&daemon);
+    // psql asks for encryption first, and shows no error that comes in place of the answer.
     let mut third = Pg::plain(&daemon);
+    third.send(&packet(80_877_103, &[]));
+    let mut answer = [0];
+    third.stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"N");
     third.send(&startup(0));
     assert!(third.rest()[0].starts_with("E FATAL 53300"));
+    // Lost once: with all places taken nobody could cancel a statement.
+    first.send(&query(ENDLESS));
+    cancel(&daemon, &mut first);
+    assert!(first.until_ready().iter().any(|line| line.starts_with("E ERROR 57014")));
     drop(first);
     while daemon.engine.connections.load(std::sync::atomic::Ordering::Relaxed) == 2 {
         std::thread::yield_now();
