@@ -130,6 +130,19 @@ fn overwritten_rows_of_many_lengths_stay() {
     }
 }
 
+/// Rows that fill a unit each, which were sealed before they were alive: who looks for dead ones is not to give up at them.
+#[test]
+fn short_rows_are_overwritten_beside_rows_in_runs_of_their_own() {
+    let mut filled = Filled::new(32);
+    let catalog = filled.bench.store.catalog();
+    let table = catalog.table(BUILT_IN).unwrap();
+    filled.fill(table, "long", Lengths::Fixed(62_000), 0.45);
+    let lengths = Lengths::Fixed(1_000);
+    let keys = filled.fill(table, "short", lengths, 0.55);
+    filled.overwrite(table, "short", keys, lengths, 8, false);
+    filled.check(table, "short rows");
+}
+
 #[test]
 fn rows_of_many_sizes_written_one_kind_after_the_other_stay() {
     let mut filled = Filled::new(128);
