@@ -331,6 +331,13 @@ impl RowRead<'_> {
         self.location
     }
 
+    /// The generation of the unit in which it lies. A place and its generation name one row for good; the place alone may
+    /// hold a later one after its segment was recycled.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Where it was found; `None` if it was found by its location.
     #[inline]
     pub fn seen(&self) -> Option<Seen> {

@@ -27,6 +27,8 @@ mod empty;
 mod pressure;
 mod rows;
 mod take;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use take::RESERVE_UNITS_MIN;
 
@@ -156,7 +158,12 @@ impl Store {
 
     /// Copies a live row to the end of a queue and points its slot and index entries there. False: no room.
     fn move_row(&self, to: &Emptying<'_>, reads: u8, hash: Hash, row: &RowBuf) -> bool {
-        let Ok(placed) = self.copy_row(to.table, to.queue, row, row.payload(), to.now) else { return false };
+        let moving = Moving::begin();
+        let payload = [row.payload()];
+        let parts = copy_of(row, &payload);
+        let placed = self.place_copy(to.table, to.queue, &parts, row.head().is_multi(), to.now);
+        drop(moving);
+        let Ok(placed) = placed else { return false };
         let mut shard = self.shard(hash).lock();
         // Replaced meanwhile: the copy is dead bytes.
         if let Some(slot) = self.relocate(&mut shard, to.table, hash, row, &placed) {
@@ -176,12 +183,15 @@ impl Store {
     ) -> Result<bool, WriteError> {
         let _mutation = Mutation;
         let queue = self.queue_of(row.location());
-        let placed = self.copy_row(table, queue, row, payload, self.now())?;
+        let payload = [payload];
+        let parts = copy_of(row, &payload);
+        let placed = self.place(table, queue, &parts, row.head().is_multi(), self.now())?;
         let mut shard = self.shard(hash).lock();
         Ok(self.relocate(&mut shard, table, hash, row, &placed).is_some())
     }
 
-    /// Points slot and index entries of a row at a copy of it, and keeps the hits; none if the row was replaced meanwhile.
+    /// Points slot and index entries of a row at a copy of it, and keeps the hits; none if the slot does not name the version
+    /// that was copied any more.
     pub(crate) fn relocate(
         &self,
         shard: &mut Shard,
@@ -191,7 +201,7 @@ impl Store {
         placed: &Placed<'_>,
     ) -> Option<SlotId> {
         let from = row.location();
-        let slot = self.arena.find_location(&shard.token, hash, from)?;
+        let slot = self.find_copied(shard, hash, row)?;
         self.arena.stamp_row(placed.version.location, row.stamp());
         self.carry_deadline(row, placed);
         self.arena.relocate(&mut shard.token, slot, hash, table.id(), placed.version.location);
@@ -224,27 +234,6 @@ impl Store {
         }
     }
 
-    fn copy_row(
-        &self,
-        table: &Table,
-        queue: Queue,
-        row: &RowBuf,
-        payload: &[u8],
-        now: Tick,
-    ) -> Result<Placed<'_>, WriteError> {
-        let head = row.head();
-        let parts = NewParts {
-            key: row.key(),
-            payload: &[payload],
-            client_flags: head.client_flags,
-            expiry: crate::write::Expiry::of_word(head.expiry),
-            cas: head.explicit_cas,
-            renewal: Renewal::of(head),
-        };
-        let _moving = Moving::begin();
-        self.place(table, queue, &parts, head.is_multi(), now)
-    }
-
     /// Recycles everything that a dropped table held.
     pub(crate) fn empty_dropped(&self, table: &Table) {
         let _cleaning = self.cleaning.lock();
@@ -274,6 +263,19 @@ impl Store {
                 }
             }
         }
+    }
+}
+
+/// The parts of a row under another payload, which says the same of its columns.
+fn copy_of<'a>(row: &'a RowBuf, payload: &'a [&'a [u8]]) -> NewParts<'a> {
+    let head = row.head();
+    NewParts {
+        key: row.key(),
+        payload,
+        client_flags: head.client_flags,
+        expiry: crate::write::Expiry::of_word(head.expiry),
+        cas: head.explicit_cas,
+        renewal: Renewal::of(head),
     }
 }
 

@@ -336,7 +336,13 @@ impl Store {
 
     /// Rewrites the one mutable word of a row, when it has one and stays in its time-to-live class. None: it must be
     /// written anew.
-    fn touch_in_place(&self, table: &Table, row: &RowBuf, expiry: Expiry, now: Tick) -> Option<Outcome> {
+    pub(crate) fn touch_in_place(
+        &self,
+        table: &Table,
+        row: &RowBuf,
+        expiry: Expiry,
+        now: Tick,
+    ) -> Option<Outcome> {
         let word = expiry.word();
         if row.head().expiry == 0 || word == 0 {
             return None;
@@ -344,9 +350,7 @@ impl Store {
         let hash = self.arena.hash(table.id(), row.key());
         let mut shard = self.shard(hash).lock();
         self.settle_mark(&mut shard, table, hash, row.key());
-        self.arena.find_location(&shard.token, hash, row.location())?;
-        // The same place may hold another version by now, and the segment be of another class.
-        self.arena.row(row.location()).filter(|now| now.head().stamp == row.stamp())?;
+        self.find_copied(&shard, hash, row)?;
         let segment = self.arena.head_of(row.location());
         if self.arena.tag(segment).ttl_class != crate::queue::ttl_class(word, now) {
             return None;

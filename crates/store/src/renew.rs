@@ -10,6 +10,7 @@ use arena::{Hash, Lookup, RowHead};
 
 use crate::clock::Tick;
 use crate::definition::TableOptions;
+use crate::mutation::Mutation;
 use crate::read::ItemMeta;
 use crate::row::{NEVER, RowBuf};
 use crate::store::Store;
@@ -126,29 +127,18 @@ impl Store {
                 return free;
             }
         }
-        self.take_lease_with_room(table, hash, key, stamp, until, now)
-    }
-
-    /// As [`Store::take_lease`], for a row without a word for it: a copy that has one takes its place, with the same
-    /// stamp, so that age and CAS value stay.
-    fn take_lease_with_room(
-        &self,
-        table: &Table,
-        hash: Hash,
-        key: &[u8],
-        stamp: u64,
-        until: Tick,
-        now: Tick,
-    ) -> bool {
         let mut row = RowBuf::new();
         // Not a read of the row, so its hint stays.
         let Lookup::Hit(found) = self.arena.lookup(hash, table.id(), key) else { return false };
         let same = row.load(&found) && row.stamp() == stamp && !row.head().has_expiry();
-        if !same || !self.is_live(table, row.head(), now) {
-            return false;
-        }
+        same && self.is_live(table, row.head(), now) && self.lease_copy(table, hash, &row, until, now)
+    }
+
+    /// As [`Store::take_lease`], for a row without a word for it: a copy that has one takes its place, with the same
+    /// stamp, so that age and CAS value stay.
+    pub(crate) fn lease_copy(&self, table: &Table, hash: Hash, row: &RowBuf, until: Tick, now: Tick) -> bool {
         let parts = NewParts {
-            key,
+            key: row.key(),
             payload: &[row.payload()],
             client_flags: row.client_flags(),
             expiry: Expiry::Table,
@@ -156,16 +146,14 @@ impl Store {
             renewal: Renewal { lease: Some(until), ..Renewal::of(row.head()) },
         };
         // Without room nobody gets the lease; the row goes on being served as it is.
-        let Ok(placed) = self.place(table, self.queue_of(row.location()), &parts, row.head().is_multi(), now)
-        else {
+        let queue = self.queue_of(row.location());
+        let Ok(placed) = self.place_copy(table, queue, &parts, row.head().is_multi(), now) else {
             return false;
         };
         let mut shard = self.shard(hash).lock();
-        self.settle_mark(&mut shard, table, hash, key);
-        if table.state.gone.load(Ordering::Acquire) {
-            return false;
-        }
-        self.relocate(&mut shard, table, hash, &row, &placed).is_some()
+        let _mutation = Mutation;
+        self.settle_mark(&mut shard, table, hash, row.key());
+        !table.is_gone() && self.relocate(&mut shard, table, hash, row, &placed).is_some()
     }
 
     /// Whether a row with this deadline is no row any more.

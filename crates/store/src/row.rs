@@ -14,6 +14,8 @@ pub(crate) const NEVER: Tick = Tick::MAX;
 pub struct RowBuf {
     head: RowHead,
     location: Location,
+    /// The generation of its place when it was copied.
+    generation: u64,
     /// As in the arena: the key, zeros up to a whole word, the payload.
     bytes: Vec<u8>,
 }
@@ -34,7 +36,7 @@ const NO_ROW: RowHead = RowHead {
 
 impl Default for RowBuf {
     fn default() -> Self {
-        Self { head: NO_ROW, location: Location::from_bits(0), bytes: Vec::new() }
+        Self { head: NO_ROW, location: Location::from_bits(0), generation: 0, bytes: Vec::new() }
     }
 }
 
@@ -62,13 +64,14 @@ impl RowBuf {
         bytes.extend_from_slice(key);
         bytes.resize(payload_at(key.len()), 0);
         bytes.extend_from_slice(&row.payload);
-        Self { head, location: Location::from_bits(0), bytes }
+        Self { head, location: Location::from_bits(0), generation: 0, bytes }
     }
 
     /// Copies a row and says whether the copy is whole; a torn copy must not be looked at.
     pub(crate) fn load(&mut self, row: &RowRead<'_>) -> bool {
         self.head = *row.head();
         self.location = row.location();
+        self.generation = row.generation();
         self.bytes.clear();
         row.copy_key_and_payload(&mut self.bytes);
         row.is_valid()
@@ -78,6 +81,7 @@ impl RowBuf {
     pub(crate) fn clone_from_row(&mut self, other: &Self) {
         self.head = other.head;
         self.location = other.location;
+        self.generation = other.generation;
         self.bytes.clone_from(&other.bytes);
     }
 
@@ -93,6 +97,12 @@ impl RowBuf {
 
     pub(crate) fn location(&self) -> Location {
         self.location
+    }
+
+    /// Whether what lies at a place is what was copied: the same version, in memory that was not recycled since.
+    pub(crate) fn is_copy_of(&self, there: &RowRead<'_>) -> bool {
+        let (copied, now) = (&self.head, there.head());
+        self.generation == there.generation() && (copied.stamp, copied.table) == (now.stamp, now.table)
     }
 
     /// Whether the row stands in a transaction's list only.

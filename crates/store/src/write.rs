@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Entry, Hash, Location, Lookup, Queue, RowHead, RowParts, Seen, SegmentId};
+use arena::{Entry, Hash, Location, Lookup, Queue, RowHead, RowParts, Seen, SegmentId, SlotId};
 
 use crate::clock::Tick;
 use crate::departure::Cause;
@@ -319,9 +319,39 @@ impl Store {
         Ok(Glance { queue: if wanted { Queue::Main } else { Queue::Small }, seen: None })
     }
 
-    /// Copies a row into a segment of its table, unreachable so far.
+    /// Writes a new row into a segment of its table, unreachable so far.
     pub(crate) fn place(
         &self,
+        table: &Table,
+        queue: Queue,
+        new: &NewParts<'_>,
+        multi: bool,
+        now: Tick,
+    ) -> Result<Placed<'_>, WriteError> {
+        // A writer that still holds a dropped table takes no more room for it, and nobody writes by old rules.
+        table.check_current()?;
+        self.place_within(self.row_bytes_max, table, queue, new, multi, now)
+    }
+
+    /// Writes another copy of a row that is there. It was written by the rules of its time: neither a change of the
+    /// definition nor a lower limit of a row's size since then concerns it.
+    pub(crate) fn place_copy(
+        &self,
+        table: &Table,
+        queue: Queue,
+        copy: &NewParts<'_>,
+        multi: bool,
+        now: Tick,
+    ) -> Result<Placed<'_>, WriteError> {
+        if table.is_gone() {
+            return Err(WriteError::TableGone);
+        }
+        self.place_within(usize::MAX, table, queue, copy, multi, now)
+    }
+
+    fn place_within(
+        &self,
+        limit: usize,
         table: &Table,
         queue: Queue,
         new: &NewParts<'_>,
@@ -344,11 +374,9 @@ impl Store {
             let limit = arena::MAX_KEY_BYTES;
             return Err(WriteError::Key(format!("key is {} bytes; the limit is {limit}", new.key.len())));
         }
-        // Whoever still holds a table that was dropped takes no more room for it, and nobody writes by old rules.
-        table.check_current()?;
         let bytes = parts.total_bytes();
-        if bytes > self.row_bytes_max {
-            return Err(WriteError::TooLarge { bytes, limit: self.row_bytes_max });
+        if bytes > limit {
+            return Err(WriteError::TooLarge { bytes, limit });
         }
         let mut placed = self.reserve(table, queue, ttl_class(expiry, now), bytes)?;
         placed.version.expiry = expiry;
@@ -471,6 +499,13 @@ impl Store {
     fn find_seen(&self, shard: &Shard, seen: &Seen) -> Option<Found> {
         let (entry, head) = self.arena.find_seen(&shard.token, seen)?;
         Some(Found { entry, head })
+    }
+
+    /// The slot of a row that was copied before the lock was taken, if it still names that very version. The place alone
+    /// proves nothing: a later version of the key may have been written there since.
+    pub(crate) fn find_copied(&self, shard: &Shard, hash: Hash, row: &RowBuf) -> Option<SlotId> {
+        let slot = self.arena.find_location(&shard.token, hash, row.location())?;
+        self.arena.row(row.location()).is_some_and(|there| row.is_copy_of(&there)).then_some(slot)
     }
 
     /// The head of the row at a location if it is live. The caller's shard lock keeps the row where it is.

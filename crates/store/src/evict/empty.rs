@@ -19,9 +19,20 @@ pub(super) struct Scratch {
     pub(super) key: Vec<u8>,
 }
 
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It is no row of this segment any more: it was dead, was replaced, or stands elsewhere.
+    Done,
+    /// It was live, and left the table.
+    Left,
+    /// It is live, and there is no room for it elsewhere.
+    Stays,
+}
+
 impl Store {
-    /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, and it is back
-    /// in its list.
+    /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, or a live row of it
+    /// found no room elsewhere and has to stay; it is back in its list.
     pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let state = &work.table.state;
         if !self.arena.close(segment) {
@@ -29,21 +40,26 @@ impl Store {
             return false;
         }
         let mut scratch = Scratch::default();
-        self.settle_in(work, segment, &mut scratch, |location| !self.arena.is_gone(location));
-        // Whoever noted a death a moment ago may not have counted it yet: asking for each row again waits for him.
-        self.settle_in(work, segment, &mut scratch, |_| true);
-        self.give_up(state, work.queue, segment);
-        true
+        // A writer that noted a death a moment ago may not have counted it yet: asking for each row again waits for it.
+        let emptied = self.settle_in(work, segment, &mut scratch, |location| !self.arena.is_gone(location))
+            && self.settle_in(work, segment, &mut scratch, |_| true);
+        if emptied {
+            self.give_up(state, work.queue, segment);
+        } else {
+            // It stays closed: until the next attempt its rows are copied to readers, not held for them.
+            self.enlist(&mut state.queues.lock(), segment, self.arena.last_stamp());
+        }
+        emptied
     }
 
-    /// Decides on the rows of a segment being emptied that are worth looking at.
+    /// Decides on the rows of a segment being emptied that are worth looking at. False: a row has to stay.
     fn settle_in(
         &self,
         work: &Emptying<'_>,
         segment: SegmentId,
         scratch: &mut Scratch,
         worth: impl Fn(Location) -> bool,
-    ) {
+    ) -> bool {
         let mut ahead = Vec::with_capacity(ROWS_AHEAD);
         let mut rows = self.arena.rows(segment, 0).filter(|(location, _)| worth(*location));
         // What is left is dead when nothing is live: no writer is left who could publish a row of this segment.
@@ -51,9 +67,12 @@ impl Store {
             && self.look_ahead(work.table, &mut rows, &mut ahead, &mut scratch.key)
         {
             for &(location, hash) in &ahead {
-                let _left = self.settle_row(work, location, hash, &mut scratch.row);
+                if self.settle_row(work, location, hash, &mut scratch.row) == Settled::Stays {
+                    return false;
+                }
             }
         }
+        true
     }
 
     /// Takes the next rows of a segment, and asks memory for their places in the index. False: there are no more.
@@ -90,17 +109,17 @@ impl Store {
         Some(self.arena.hash(table.id(), key))
     }
 
-    /// Decides on one row of a segment being emptied, and carries it out. True: a live row left the table.
+    /// Decides on one row of a segment being emptied, and carries it out.
     pub(super) fn settle_row(
         &self,
         work: &Emptying<'_>,
         location: Location,
         hash: Hash,
         row: &mut RowBuf,
-    ) -> bool {
+    ) -> Settled {
         let table = work.table;
         let mut shard = self.shard(hash).lock();
-        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
+        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return Settled::Done };
         // Judged by what stands there now: it may have been touched since it was met.
         let verdict = match (self.dead_there(table, location, work.now), work.purpose) {
             (_, Purpose::Drop) => Verdict::Dead(Leaving::Flushed),
@@ -112,17 +131,20 @@ impl Store {
         };
         if let Verdict::Dead(leaving) = verdict {
             self.unpublish(&mut shard, table, Entry { slot, location }, leaving);
-            return false;
+            return Settled::Done;
         }
         let readable = self.load_stable(location, row);
         if let Verdict::Move { queue, reads } = verdict {
             drop(shard);
             if readable && self.move_row(&Emptying { queue, ..*work }, reads, hash, row) {
-                return false;
+                return Settled::Done;
+            }
+            if readable && !self.may_evict(work) {
+                return Settled::Stays;
             }
             shard = self.shard(hash).lock();
         }
-        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return false };
+        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return Settled::Done };
         if readable {
             self.note_eviction(table, row, slot, work.now);
         }
@@ -130,6 +152,12 @@ impl Store {
         if matches!(verdict, Verdict::Leave { remember: true }) {
             table.state.remember(hash);
         }
-        true
+        Settled::Left
+    }
+
+    /// Whether a live row for which there is no room elsewhere goes: somebody has asked for that, by the rules of eviction
+    /// or by a limit of the table. Compaction and expiry only tidy up.
+    fn may_evict(&self, work: &Emptying<'_>) -> bool {
+        work.purpose == Purpose::Evict && (self.evicts() || work.leaving != Leaving::Memory)
     }
 }

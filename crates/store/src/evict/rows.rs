@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use arena::{Location, Queue, RowHead};
 
-use super::empty::Scratch;
+use super::empty::{Scratch, Settled};
 use super::{Emptying, Purpose, SMALL_PER_CENT};
 use crate::clock::Tick;
 use crate::leaving::Leaving;
@@ -53,9 +53,9 @@ impl Store {
                 self.forget_reads(table, location, &mut scratch.row);
             }
             let work = Emptying { table, queue, purpose: Purpose::Evict, leaving: Leaving::MaxRows, now };
-            let left = self
-                .hash_of_row(table, location, &head, &mut scratch.key)
-                .is_some_and(|hash| self.settle_row(&work, location, hash, &mut scratch.row));
+            let left = self.hash_of_row(table, location, &head, &mut scratch.key).is_some_and(|hash| {
+                self.settle_row(&work, location, hash, &mut scratch.row) == Settled::Left
+            });
             if left || table.rows() < before {
                 return true;
             }

@@ -15,6 +15,7 @@ mod hours;
 mod landings;
 mod limits;
 mod model;
+mod moving;
 mod policy;
 mod restart;
 mod rewrite;
