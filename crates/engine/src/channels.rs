@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use sql::{Allowance, Held, SqlError};
 
-use crate::limits::{INBOX_BYTES_MAX, NOTIFICATION_BYTES};
+use crate::limits::{INBOX_BYTES_MAX, LISTENED_BYTES, NOTIFICATION_BYTES};
 
 /// Something that was announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,16 +25,20 @@ pub struct Notification {
 pub(crate) struct Inbox {
     /// Held for a push or a swap; no other lock is taken meanwhile.
     waiting: Mutex<Waiting>,
+    /// What the channels take on which it listens. Taken within the lock of all listeners.
+    listened: Mutex<Held>,
     /// More came than may wait.
     overflown: AtomicBool,
     /// Called after something came in, from any thread.
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     notifications: VecDeque<Notification>,
     bytes: usize,
+    /// What they take of the session's allowance.
+    held: Held,
 }
 
 impl fmt::Debug for Inbox {
@@ -43,8 +48,19 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    pub(crate) fn new(wake: Box<dyn Fn() + Send + Sync>) -> Arc<Self> {
-        Arc::new(Self { waiting: Mutex::default(), overflown: AtomicBool::new(false), wake })
+    pub(crate) fn new(allowance: &Arc<Allowance>, wake: Box<dyn Fn() + Send + Sync>) -> Arc<Self> {
+        let waiting = Waiting { notifications: VecDeque::new(), bytes: 0, held: allowance.hold() };
+        Arc::new(Self {
+            waiting: Mutex::new(waiting),
+            listened: Mutex::new(allowance.hold()),
+            overflown: AtomicBool::new(false),
+            wake,
+        })
+    }
+
+    /// Whether its session may listen on one more channel.
+    pub(crate) fn check_listen(&self, channel: &str) -> Result<(), SqlError> {
+        self.listened.lock().check(channel.len() + LISTENED_BYTES)
     }
 
     /// Whether something waits, or was lost.
@@ -54,17 +70,24 @@ impl Inbox {
         if self.overflown.load(Ordering::Relaxed) {
             return Err(Overflown);
         }
-        Ok(std::mem::take(&mut *self.waiting.lock()).notifications)
+        let mut waiting = self.waiting.lock();
+        waiting.bytes = 0;
+        waiting.held.set(0);
+        Ok(std::mem::take(&mut waiting.notifications))
     }
 
-    fn put(&self, notification: &Notification) {
+    /// `listeners` is how many share the payload.
+    fn put(&self, notification: &Notification, listeners: usize) {
         {
             let mut waiting = self.waiting.lock();
-            waiting.bytes += notification.payload.len() + NOTIFICATION_BYTES;
-            if waiting.bytes > INBOX_BYTES_MAX {
+            let payload = notification.payload.len();
+            waiting.bytes += payload + NOTIFICATION_BYTES;
+            let held = waiting.held.try_add(payload / listeners + NOTIFICATION_BYTES);
+            if waiting.bytes > INBOX_BYTES_MAX || held.is_err() {
                 // What is lost here would leave a stale copy there: the session ends, and its client starts anew.
                 self.overflown.store(true, Ordering::Relaxed);
-                waiting.notifications.clear();
+                waiting.notifications = VecDeque::new();
+                waiting.held.set(0);
             } else {
                 waiting.notifications.push_back(notification.clone());
             }
@@ -90,6 +113,9 @@ impl Channels {
         let listening = listeners.entry(channel.into()).or_default();
         if !listening.iter().any(|known| Arc::ptr_eq(known, inbox)) {
             listening.push(Arc::clone(inbox));
+            let mut listened = inbox.listened.lock();
+            let more = listened.bytes() + channel.len() + LISTENED_BYTES;
+            listened.set(more);
         }
     }
 
@@ -98,7 +124,13 @@ impl Channels {
         let mut listeners = self.listeners.lock();
         listeners.retain(|name, listening| {
             if channel.is_none_or(|channel| channel == &**name) {
+                let before = listening.len();
                 listening.retain(|known| !Arc::ptr_eq(known, inbox));
+                if listening.len() < before {
+                    let mut listened = inbox.listened.lock();
+                    let less = listened.bytes().saturating_sub(name.len() + LISTENED_BYTES);
+                    listened.set(less);
+                }
             }
             !listening.is_empty()
         });
@@ -113,8 +145,8 @@ impl Channels {
         };
         let (channel, listening) = listening;
         let notification = Notification { process, channel, payload: payload.into() };
-        for inbox in listening {
-            inbox.put(&notification);
+        for inbox in &listening {
+            inbox.put(&notification, listening.len());
         }
     }
 }
@@ -123,10 +155,15 @@ impl Channels {
 mod tests {
     use super::*;
 
+    fn inbox() -> Arc<Inbox> {
+        let account = sql::Account::new(64 << 20);
+        Inbox::new(&Allowance::new(&account, 64 << 20), Box::new(|| {}))
+    }
+
     #[test]
     fn who_listens_hears() {
         let channels = Channels::default();
-        let (one, two) = (Inbox::new(Box::new(|| {})), Inbox::new(Box::new(|| {})));
+        let (one, two) = (inbox(), inbox());
         channels.listen("a", &one);
         channels.listen("a", &one);
         channels.listen("a", &two);
@@ -152,7 +189,7 @@ mod tests {
     #[test]
     fn who_does_not_read_is_told_so() {
         let channels = Channels::default();
-        let inbox = Inbox::new(Box::new(|| {}));
+        let inbox = inbox();
         channels.listen("a", &inbox);
         let payload = "x".repeat(1 << 20);
         for _ in 0..=INBOX_BYTES_MAX >> 20 {

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sql::{Executor, Limits, RuleRunner, SqlError};
+use sql::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
+use sql::{Account, Executor, Limits, RuleRunner, SqlError};
 use store::{Departure, HeldRow, Pause, Store};
 
 use crate::activity::Activity;
@@ -26,6 +27,10 @@ pub struct EngineOptions {
     pub item_size_max: usize,
     /// Bytes of the largest SQL result.
     pub result_size_max: usize,
+    /// Bytes that one SQL session may hold between its statements.
+    pub session_bytes_max: usize,
+    /// Bytes that all of them may.
+    pub sessions_bytes_max: usize,
     /// Whether `flush_all` is allowed.
     pub flush_enabled: bool,
     /// Whether keys may be listed.
@@ -43,6 +48,8 @@ impl Default for EngineOptions {
         Self {
             item_size_max: ITEM_SIZE_MAX,
             result_size_max: RESULT_SIZE_MAX,
+            session_bytes_max: SESSION_BYTES_MAX,
+            sessions_bytes_max: SESSIONS_BYTES_MAX,
             flush_enabled: true,
             dump_enabled: true,
             watch_enabled: true,
@@ -63,6 +70,8 @@ pub struct Engine {
     verbosity: (OnceLock<Verbosity>, AtomicU64),
     /// Who listens to what.
     pub(crate) channels: Channels,
+    /// What all SQL sessions hold between their statements.
+    pub(crate) held: Arc<Account>,
     /// The counters of every lane ever made. Taken for a moment, and only to make a lane or to sum up.
     lanes: Mutex<Vec<Arc<Counters>>>,
     /// What `stats reset` saw; sums are given from there. Taken after `lanes` was let go.
@@ -96,6 +105,7 @@ impl Engine {
             watchers: Watchers::default(),
             prefixes: Prefixes::new(options.stat_delimiter),
             verbosity: (OnceLock::new(), AtomicU64::new(0)),
+            held: Account::new(options.sessions_bytes_max),
             options,
             channels: Channels::default(),
             lanes: Mutex::new(Vec::new()),
@@ -112,6 +122,11 @@ impl Engine {
         };
         engine.watchers.set(Watched::PREFIXES, counts_prefixes);
         Arc::new(engine)
+    }
+
+    /// What all SQL sessions hold between their statements.
+    pub fn held(&self) -> &Arc<Account> {
+        &self.held
     }
 
     /// The store.

@@ -42,6 +42,21 @@ pub(crate) const TIMED_SHARE: u64 = 16;
 /// Portals and cursors that one session has open, beside the unnamed one. Each may hold a result.
 pub(crate) const PORTALS_MAX: usize = 256;
 
+/// Values of the unnamed portal below this are not counted: they belong to the cost of a connection.
+pub(crate) const HELD_FROM_BYTES: usize = 16 << 10;
+
+/// Values for which a session keeps room from one unnamed portal to the next.
+pub(crate) const SPARE_VALUES_MAX: usize = 64;
+
+/// What a change of a setting takes that the end of the transaction may take back, beside the value.
+pub(crate) const SETTING_CHANGE_BYTES: usize = 64;
+
+/// What all settings of a session take at most that `RESET ALL` may have to set back: some thirty of a few KiB.
+pub(crate) const SETTINGS_BYTES_MAX: usize = 128 << 10;
+
+/// What a channel takes on which a session listens, beside its name.
+pub(crate) const LISTENED_BYTES: usize = 128;
+
 /// Rows that `COPY FROM STDIN` stores with one statement, outside a transaction also with one commit: enough to make
 /// the statement's own cost small, and little to hold back.
 pub(crate) const COPY_BATCH_ROWS: usize = 128;

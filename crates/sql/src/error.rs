@@ -102,6 +102,8 @@ pub(crate) mod state {
     pub(crate) const NOT_A_TABLE: &str = "42809";
     /// No memory.
     pub(crate) const OUT_OF_MEMORY: &str = "53200";
+    /// A session holds more than it may.
+    pub(crate) const SESSION_FULL: &str = "53400";
     /// Over a limit.
     pub(crate) const TOO_LARGE: &str = "54000";
     /// A statement too deeply nested or too wide.

@@ -23,8 +23,11 @@ pub const BYTES_PER_STATEMENT_MAX: usize = 256 << 20;
 pub const ROWS_PER_TRANSACTION_MAX: usize = 1_000_000;
 /// Most bytes that the list of one transaction takes, what its savepoints keep included.
 pub const BYTES_PER_TRANSACTION_MAX: usize = 256 << 20;
-/// Most bytes that the lists of all open transactions take together: a client may sleep in one for hours.
-pub const OPEN_TRANSACTIONS_BYTES_MAX: usize = 1 << 30;
+/// Most bytes that one session holds between its statements, in open transactions, cursors, portals and prepared
+/// statements together: one transaction of the largest size, or four cursors of the largest default result.
+pub const SESSION_BYTES_MAX: usize = 256 << 20;
+/// Most bytes that all sessions hold so together: a client may sleep in a transaction for hours.
+pub const SESSIONS_BYTES_MAX: usize = 1 << 30;
 /// Buffers for new rows that a cached `INSERT` of many rows keeps for its next run: as many rows as programs that fill
 /// tables commonly send at once.
 pub(crate) const BULK_WRITES_KEPT: usize = 1_024;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::effect::Effect;
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
+use crate::held::Allowance;
 use crate::limits::NOTICES_MAX;
 use crate::transaction::Block;
 
@@ -73,12 +74,23 @@ pub struct Session {
     /// What the door says that the session set.
     settings: Arc<OwnSettings>,
     effects: Vec<Effect>,
+    /// What it may hold; made for it when it begins a transaction and nobody gave it one.
+    allowance: Option<Arc<Allowance>>,
 }
 
 impl Session {
     /// A session without a transaction.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A session that holds memory of this allowance.
+    pub fn within(allowance: Arc<Allowance>) -> Self {
+        Self { allowance: Some(allowance), ..Self::default() }
+    }
+
+    pub(crate) fn allowance(&mut self) -> &Arc<Allowance> {
+        self.allowance.get_or_insert_with(Allowance::alone)
     }
 
     /// Who speaks.

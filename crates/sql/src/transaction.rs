@@ -3,21 +3,17 @@
 //! A transaction is a list ([`WriteSet`]). Its statements see the list laid over the store, nobody else sees anything of
 //! it, and it holds no lock: `COMMIT` is one commit of the whole list, which the store checks and applies or refuses.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use store::{Catalog, Change, Moved, Store, Table, Write, WriteError, WriteSet};
 
 use crate::error::{SqlError, state};
 use crate::executor::{Done, DoneKind};
-use crate::limits::{BYTES_PER_TRANSACTION_MAX, OPEN_TRANSACTIONS_BYTES_MAX, ROWS_PER_TRANSACTION_MAX};
+use crate::held::Held;
+use crate::limits::{BYTES_PER_TRANSACTION_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::session::{Session, TransactionStatus};
 use crate::text::transaction::{Control, Modes, misplaced};
 
-/// Bytes that the lists of all open transactions of the process take. Relaxed: a bound, in no order with anything.
-static OPEN_BYTES: AtomicUsize = AtomicUsize::new(0);
-
 /// An open transaction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Block {
     own: WriteSet,
     /// Set while a statement has the list, too: whatever ends it in an unforeseen way ends the transaction.
@@ -27,32 +23,20 @@ pub(crate) struct Block {
     used: bool,
     /// The definitions that the list goes by.
     generation: u64,
+    /// What the list takes of the session's allowance.
     held: Held,
 }
 
-/// This transaction's part of `OPEN_BYTES`.
-#[derive(Debug, Default)]
-struct Held(usize);
-
-impl Held {
-    /// Holds this many bytes from now on.
-    fn set(&mut self, bytes: usize) {
-        if bytes >= self.0 {
-            OPEN_BYTES.fetch_add(bytes - self.0, Ordering::Relaxed);
-        } else {
-            OPEN_BYTES.fetch_sub(self.0 - bytes, Ordering::Relaxed);
-        }
-        self.0 = bytes;
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.set(0);
-    }
-}
-
 impl Block {
+    fn new(read_only: bool, held: Held) -> Self {
+        Self { own: WriteSet::default(), failed: false, read_only, used: false, generation: 0, held }
+    }
+
+    /// Counts what the list takes now.
+    fn count(&mut self) {
+        self.held.set(self.own.bytes());
+    }
+
     /// The list for a statement, by the definitions of this moment. Until it is taken back the transaction counts as
     /// failed.
     pub(crate) fn lend(&mut self, catalog: &Catalog) -> Result<WriteSet, SqlError> {
@@ -70,7 +54,7 @@ impl Block {
         self.own = own;
         self.check_room(&writes)?;
         self.own.lay(writes);
-        self.held.set(self.own.bytes());
+        self.count();
         self.failed = false;
         Ok(())
     }
@@ -90,24 +74,19 @@ impl Block {
             let message = format!("the transaction holds more than {BYTES_PER_TRANSACTION_MAX} bytes");
             return Err(SqlError::new(state::TOO_LARGE, message).with_hint("commit in between"));
         }
-        if OPEN_BYTES.load(Ordering::Relaxed) + more > OPEN_TRANSACTIONS_BYTES_MAX {
-            let message =
-                format!("all open transactions hold more than {OPEN_TRANSACTIONS_BYTES_MAX} bytes together");
-            return Err(SqlError::new(state::OUT_OF_MEMORY, message).with_hint("try again later"));
-        }
-        Ok(())
+        self.held.check(more)
     }
 
     /// Forgets what was written to a table: it was emptied, which no `ROLLBACK` takes back.
     pub(crate) fn forget(&mut self, table: &Table) {
         self.own.forget(table);
-        self.held.set(self.own.bytes());
+        self.count();
     }
 
     /// Forgets what was written to tables that a statement of this transaction dropped.
     pub(crate) fn forget_dropped(&mut self, catalog: &Catalog) {
         self.own.forget_dropped(catalog);
-        self.held.set(self.own.bytes());
+        self.count();
     }
 }
 
@@ -166,6 +145,8 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
             "ROLLBACK"
         }
         Control::Savepoint(name) => {
+            own_list(session, "SAVEPOINT")?;
+            session.allowance().check(name.len())?;
             own_list(session, "SAVEPOINT")?.savepoint(name);
             "SAVEPOINT"
         }
@@ -189,7 +170,7 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
         }
     };
     if let Some(block) = &mut session.block {
-        block.held.set(block.own.bytes());
+        block.count();
     }
     Ok(Done { kind: DoneKind::Write, affected: 0, tag })
 }
@@ -212,7 +193,7 @@ fn begin(session: &mut Session, modes: Modes) -> Result<(), SqlError> {
     }
     say_isolation(session, modes);
     let read_only = modes.read_only.unwrap_or_else(|| session.default_read_only());
-    session.block = Some(Box::new(Block { read_only, ..Block::default() }));
+    session.block = Some(Box::new(Block::new(read_only, session.allowance().hold())));
     Ok(())
 }
 
@@ -270,7 +251,7 @@ fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static 
 
 /// `AND CHAIN`: another transaction like the one that ended.
 fn begin_next(session: &mut Session, ended: Option<Box<Block>>) {
-    session.block = ended.map(|ended| Box::new(Block { read_only: ended.read_only, ..Block::default() }));
+    session.block = ended.map(|ended| Box::new(Block::new(ended.read_only, session.allowance().hold())));
 }
 
 fn own_list<'s>(session: &'s mut Session, what: &str) -> Result<&'s mut WriteSet, SqlError> {

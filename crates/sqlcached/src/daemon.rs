@@ -155,6 +155,7 @@ fn engine_options(chosen: &Chosen) -> EngineOptions {
         watch_enabled: chosen.is_on(&WATCH_ENABLED),
         shutdown_enabled: chosen.is_on(&SHUTDOWN_ENABLED),
         stat_delimiter: u8::try_from(chosen.number(&STAT_DELIMITER)).ok().filter(|byte| *byte != 0),
+        ..EngineOptions::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sql::{SqlError, SqlType};
+use sql::{Held, SqlError, SqlType};
 use store::value::Value;
 
 use super::reader::Reader;
@@ -257,16 +257,24 @@ pub(crate) struct CopyIn {
     pub(crate) lines: Vec<u64>,
     /// How many rows are stored.
     pub(crate) stored: u64,
+    /// What the values take of the session's allowance.
+    pub(crate) held: Held,
 }
 
 impl CopyIn {
     /// Rows for these columns of a table.
-    pub(crate) fn new(table: &str, names: &[&str], types: Vec<SqlType>, options: CopyOptions) -> Self {
+    pub(crate) fn new(
+        table: &str,
+        names: &[&str],
+        types: Vec<SqlType>,
+        options: CopyOptions,
+        held: Held,
+    ) -> Self {
         let quoted: Vec<String> = names.iter().map(|name| sql::token::quoted_name(name)).collect();
         let insert = format!("INSERT INTO {table} ({}) VALUES ", quoted.join(", "));
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let (table, values, lines) = (table.to_owned(), Vec::new(), Vec::new());
-        Self { table, names, insert, options, types, values, lines, stored: 0 }
+        Self { table, names, insert, options, types, values, lines, stored: 0, held }
     }
 
     /// A place in the data, in PostgreSQL's words.
@@ -366,7 +374,8 @@ mod tests {
     fn statements_for_batches() {
         let types = vec![SqlType::Int4, SqlType::Text];
         let options = copy("COPY t FROM STDIN").options;
-        let copy = CopyIn::new("t", &["a", "b c"], types, options);
+        let allowance = sql::Allowance::new(&sql::Account::new(0), 0);
+        let copy = CopyIn::new("t", &["a", "b c"], types, options, allowance.hold());
         assert_eq!(copy.statement(2), "INSERT INTO t (\"a\", \"b c\") VALUES ($1, $2), ($3, $4)");
     }
 }

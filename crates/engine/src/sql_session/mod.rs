@@ -18,7 +18,7 @@ mod utility;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Cancel, Column, Identity, RowSink, SqlError, TransactionStatus};
+use sql::{Allowance, Cancel, Column, Held, Identity, RowSink, SqlError, TransactionStatus};
 use store::value::Value;
 
 use copy::CopyIn;
@@ -70,6 +70,8 @@ pub enum Outcome {
 pub struct SqlSession {
     engine: Arc<Engine>,
     session: Session,
+    /// What it may hold between its statements.
+    allowance: Arc<Allowance>,
     sql: sql::Session,
     statements: Statements,
     portals: Portals,
@@ -81,6 +83,8 @@ pub struct SqlSession {
     listening: bool,
     /// What the open transaction announces, listens to or ends listening to when it commits.
     pending: Vec<Utility>,
+    /// What that takes of the allowance, and the settings that the transaction changed.
+    pending_held: Held,
     /// For each savepoint of the open transaction, how many settings it had changed and how much was pending.
     marks: Vec<(usize, usize)>,
     /// Statements that the client sent together were made one transaction.
@@ -92,11 +96,12 @@ pub struct SqlSession {
 impl SqlSession {
     /// A session of somebody on this machine.
     pub fn local(engine: Arc<Engine>) -> Self {
+        let allowance = Allowance::new(engine.held(), engine.options().session_bytes_max);
         Self {
             engine,
             session: Session::local(),
-            sql: sql::Session::new(),
-            statements: Statements::default(),
+            sql: sql::Session::within(Arc::clone(&allowance)),
+            statements: Statements::new(&allowance),
             portals: Portals::default(),
             settings: Settings::default(),
             cancel: Cancel::new(),
@@ -104,6 +109,8 @@ impl SqlSession {
             inbox: None,
             listening: false,
             pending: Vec::new(),
+            pending_held: allowance.hold(),
+            allowance,
             marks: Vec::new(),
             implicit: false,
             presence: None,
@@ -141,7 +148,7 @@ impl SqlSession {
 
     /// Where what is announced to this session comes in. `wake` is called after each, from any thread.
     pub fn set_wake(&mut self, wake: Box<dyn Fn() + Send + Sync>) {
-        self.inbox = Some(Inbox::new(wake));
+        self.inbox = Some(Inbox::new(&self.allowance, wake));
     }
 
     /// The settings that clients are told at the start.
@@ -225,7 +232,7 @@ impl SqlSession {
         values: Vec<Value>,
         formats: Formats,
     ) -> Result<(), SqlError> {
-        self.portals.put(portal, Portal::new(prepared, values, formats))
+        self.portals.put(portal, Portal::new(prepared, values, formats), &self.allowance)
     }
 
     /// A portal.
@@ -314,6 +321,11 @@ impl SqlSession {
         Ok(Prepared::new(text, description))
     }
 
+    /// Room for a result that stays.
+    fn kept(&self) -> Kept {
+        Kept(Rows::new(self.engine.options().result_size_max, self.allowance.hold()))
+    }
+
     #[inline]
     fn run_portal(
         &mut self,
@@ -328,8 +340,9 @@ impl SqlSession {
                 self.run_prepared(seat, &portal.prepared, &portal.values, sink)
             }
             State::Fresh => {
-                let mut rows = Kept(Rows::new(self.engine.options().result_size_max));
+                let mut rows = self.kept();
                 self.run_prepared(seat, &portal.prepared, &portal.values, &mut rows)?;
+                rows.0.complete();
                 portal.state = State::Rows { rows: rows.0, next: 0 };
                 portal.replay(max_rows, sink)
             }
@@ -363,6 +376,17 @@ impl RowSink for Kept {
 impl ClientSink for Kept {
     /// A `COPY` gives no rows to keep.
     fn begin_copy(&mut self, _options: &CopyOptions, _cancel: &Cancel) {}
+}
+
+/// For a statement that gives no rows.
+struct NoRows;
+
+impl RowSink for NoRows {
+    fn columns(&mut self, _columns: &[Column<'_>]) {}
+
+    fn row(&mut self, _values: &[store::value::ValueRef<'_>]) -> Result<(), SqlError> {
+        Ok(())
+    }
 }
 
 fn counted<T>(seat: &SqlSeat, result: Result<T, SqlError>) -> Result<T, SqlError> {

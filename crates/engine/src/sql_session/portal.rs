@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sql::{RowSink, SqlError};
+use sql::{Allowance, Held, RowSink, SqlError};
 use store::value::Value;
 
 use super::Outcome;
 use super::prepared::{Prepared, check_name};
 use super::rows::Rows;
 use super::utility::Direction;
-use crate::limits::PORTALS_MAX;
+use crate::limits::{HELD_FROM_BYTES, PORTALS_MAX, SPARE_VALUES_MAX};
 
 /// Which columns the client wants in binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Portal {
     pub(crate) forward_only: bool,
     /// Made by the transaction that is open.
     new: bool,
+    /// What its values take of the session's allowance; none where they are short.
+    held: Option<Held>,
 }
 
 /// How far it is.
@@ -70,7 +72,27 @@ pub(crate) enum State {
 
 impl Portal {
     pub(crate) fn new(prepared: Arc<Prepared>, values: Vec<Value>, formats: Formats) -> Self {
-        Self { prepared, values, formats, state: State::Fresh, hold: false, forward_only: false, new: true }
+        Self {
+            prepared,
+            values,
+            formats,
+            state: State::Fresh,
+            hold: false,
+            forward_only: false,
+            new: true,
+            held: None,
+        }
+    }
+
+    /// Counts its values, which stay as long as the portal.
+    fn hold(&mut self, allowance: &Arc<Allowance>, from: usize) -> Result<(), SqlError> {
+        let bytes = bytes_of(&self.values);
+        if bytes >= from {
+            let mut held = allowance.hold();
+            held.try_set(bytes)?;
+            self.held = Some(held);
+        }
+        Ok(())
     }
 
     /// Its statement.
@@ -136,6 +158,16 @@ impl Portal {
     }
 }
 
+/// What values take.
+pub(crate) fn bytes_of(values: &[Value]) -> usize {
+    let long = |value: &Value| match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+        _ => 0,
+    };
+    size_of_val(values) + values.iter().map(long).sum::<usize>()
+}
+
 /// Which rows a direction means, counted from 0, and where the cursor stands after them.
 #[derive(Debug, PartialEq, Eq)]
 struct Steps {
@@ -195,8 +227,16 @@ impl Portals {
     }
 
     #[inline]
-    pub(crate) fn put(&mut self, name: &str, portal: Portal) -> Result<(), SqlError> {
+    pub(crate) fn put(
+        &mut self,
+        name: &str,
+        mut portal: Portal,
+        allowance: &Arc<Allowance>,
+    ) -> Result<(), SqlError> {
         if name.is_empty() {
+            // The one before ends first: what it holds is free.
+            self.unnamed = None;
+            portal.hold(allowance, HELD_FROM_BYTES)?;
             self.unnamed = Some(portal);
             return Ok(());
         }
@@ -208,6 +248,7 @@ impl Portals {
             let message = format!("this session has {PORTALS_MAX} open portals and cursors");
             return Err(SqlError::new("53400", message).with_hint("close those that are not used any more"));
         }
+        portal.hold(allowance, 0)?;
         self.named.insert(name.into(), portal);
         Ok(())
     }
@@ -243,6 +284,9 @@ impl Portals {
         if let Some(portal) = self.unnamed.take() {
             self.spare = portal.values;
             self.spare.clear();
+            if self.spare.capacity() > SPARE_VALUES_MAX {
+                self.spare = Vec::new();
+            }
         }
         if !self.named.is_empty() {
             self.named.retain(|_, portal| portal.hold && !(rolled_back && portal.new));

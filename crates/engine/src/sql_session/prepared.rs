@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sql::{Description, OwnedColumn, SqlError, SqlType};
+use sql::{Allowance, Description, Held, OwnedColumn, SqlError, SqlType};
 
 use super::utility::Utility;
-use crate::limits::{NAME_BYTES_MAX, PREPARED_BYTES_MAX, PREPARED_STATEMENT_BYTES};
+use crate::limits::{HELD_FROM_BYTES, NAME_BYTES_MAX, PREPARED_BYTES_MAX, PREPARED_STATEMENT_BYTES};
 
 /// A statement that waits for values.
 #[derive(Debug)]
@@ -114,7 +114,9 @@ impl Prepared {
         let columns = self.columns.iter().flatten();
         let names: usize =
             columns.map(|column| size_of::<ResultColumn>() + column.column.name.len() * 2).sum();
-        PREPARED_STATEMENT_BYTES + self.text.len() + self.parameters.len() * 8 + names
+        // A statement that the session answers keeps the query in it a second time.
+        let texts = if matches!(self.body, Body::Utility(_)) { 2 } else { 1 };
+        PREPARED_STATEMENT_BYTES + self.text.len() * texts + self.parameters.len() * 8 + names
     }
 }
 
@@ -130,14 +132,21 @@ pub(crate) fn chosen_types(types: impl Iterator<Item = u32>) -> Result<Vec<Optio
 }
 
 /// A session's prepared statements.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Statements {
     unnamed: Option<Arc<Prepared>>,
     named: HashMap<Box<str>, Arc<Prepared>>,
-    bytes: usize,
+    /// What the named ones take of the session's allowance.
+    held: Held,
+    /// What the unnamed one takes of it; nothing where it is short.
+    unnamed_held: Held,
 }
 
 impl Statements {
+    pub(crate) fn new(allowance: &Arc<Allowance>) -> Self {
+        Self { unnamed: None, named: HashMap::new(), held: allowance.hold(), unnamed_held: allowance.hold() }
+    }
+
     #[inline]
     pub(crate) fn get(&self, name: &str) -> Result<&Arc<Prepared>, SqlError> {
         let found = if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) };
@@ -146,6 +155,9 @@ impl Statements {
 
     pub(crate) fn put(&mut self, name: &str, prepared: Prepared) -> Result<(), SqlError> {
         if name.is_empty() {
+            self.unnamed = None;
+            let bytes = prepared.bytes();
+            self.unnamed_held.try_set(if bytes < HELD_FROM_BYTES { 0 } else { bytes })?;
             self.unnamed = Some(Arc::new(prepared));
             return Ok(());
         }
@@ -153,7 +165,7 @@ impl Statements {
             return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
         check_name(name)?;
-        let bytes = self.bytes + prepared.bytes() + name.len();
+        let bytes = self.held.bytes() + prepared.bytes() + name.len();
         if bytes > PREPARED_BYTES_MAX {
             let message = format!(
                 "prepared statements of this session take more than {PREPARED_BYTES_MAX} bytes; it has {}",
@@ -163,22 +175,27 @@ impl Statements {
                 SqlError::new("53400", message).with_hint("DEALLOCATE those that are not used any more")
             );
         }
-        self.bytes = bytes;
+        self.held.try_set(bytes)?;
         self.named.insert(name.into(), Arc::new(prepared));
         Ok(())
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        self.unnamed = None;
+        self.named = HashMap::new();
+        self.held.set(0);
+        self.unnamed_held.set(0);
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         if name.is_empty() {
+            self.unnamed_held.set(0);
             return self.unnamed.take().is_some();
         }
         let removed = self.named.remove(name);
         if let Some(prepared) = &removed {
-            self.bytes -= prepared.bytes() + name.len();
+            let less = self.held.bytes().saturating_sub(prepared.bytes() + name.len());
+            self.held.set(less);
         }
         removed.is_some()
     }

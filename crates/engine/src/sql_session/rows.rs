@@ -3,7 +3,7 @@
 //! A suspended result is made whole and kept here, so that a client that never asks for the rest holds no row of the
 //! store back. The values lie behind one another in one buffer.
 
-use sql::{Column, OwnedColumn, RowSink, SqlError};
+use sql::{Column, Held, OwnedColumn, RowSink, SqlError};
 use store::value::ValueRef;
 
 /// Kept rows, limited in bytes.
@@ -14,11 +14,46 @@ pub(crate) struct Rows {
     /// Where each row begins.
     starts: Vec<usize>,
     limit: usize,
+    /// What they take of the session's allowance.
+    held: Held,
 }
 
 impl Rows {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { columns: Vec::new(), bytes: Vec::new(), starts: Vec::new(), limit }
+    pub(crate) fn new(limit: usize, held: Held) -> Self {
+        Self { columns: Vec::new(), bytes: Vec::new(), starts: Vec::new(), limit, held }
+    }
+
+    /// All rows are here: gives back what was taken for more.
+    pub(crate) fn complete(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.starts.shrink_to_fit();
+        self.held.set(self.memory());
+    }
+
+    /// What they take.
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.starts.capacity() * size_of::<usize>()
+    }
+
+    /// Makes room for a row whose values take so many bytes, if the session may hold it.
+    fn reserve(&mut self, more: usize) -> Result<(), SqlError> {
+        if self.bytes.capacity() - self.bytes.len() >= more && self.starts.len() < self.starts.capacity() {
+            return Ok(());
+        }
+        let bytes = self.bytes.len() + more;
+        if bytes + self.starts.len() * size_of::<usize>() > self.limit {
+            return Err(too_large(self.limit));
+        }
+        // Half as much again, so that growing costs little, and no more than may ever be needed.
+        let bytes = if bytes <= self.bytes.capacity() { 0 } else { (bytes + bytes / 2).min(self.limit) };
+        let starts = if self.starts.len() < self.starts.capacity() { 0 } else { self.starts.len() / 2 + 16 };
+        // What is moved is there twice for a moment.
+        let moved = if bytes == 0 { 0 } else { self.bytes.capacity() };
+        self.held.try_set(self.memory().max(bytes) + moved + starts * size_of::<usize>())?;
+        self.bytes.reserve_exact(bytes.saturating_sub(self.bytes.len()));
+        self.starts.reserve_exact(starts);
+        self.held.set(self.memory());
+        Ok(())
     }
 
     /// How many there are.
@@ -65,6 +100,7 @@ impl RowSink for Rows {
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.reserve(values.iter().map(|value| written(*value)).sum())?;
         self.starts.push(self.bytes.len());
         for value in values {
             write(*value, &mut self.bytes);
@@ -88,6 +124,16 @@ const INTEGER: u8 = 1;
 const REAL: u8 = 2;
 const TEXT: u8 = 3;
 const BLOB: u8 = 4;
+
+/// Bytes that [`write`] writes.
+fn written(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Null => 1,
+        ValueRef::Integer(_) | ValueRef::Real(_) => 1 + size_of::<u64>(),
+        ValueRef::Text(text) => 1 + size_of::<usize>() + text.len(),
+        ValueRef::Blob(bytes) => 1 + size_of::<usize>() + bytes.len(),
+    }
+}
 
 fn write(value: ValueRef<'_>, out: &mut Vec<u8>) {
     let mut variable = |kind: u8, bytes: &[u8]| {
@@ -149,7 +195,8 @@ mod tests {
 
     #[test]
     fn rows_come_back_as_they_were() {
-        let mut rows = Rows::new(1 << 10);
+        let account = sql::Account::new(1 << 20);
+        let mut rows = Rows::new(1 << 10, sql::Allowance::new(&account, 1 << 20).hold());
         let column = Column { name: "a", label: "a", ty: sql::SqlType::Text, table: None };
         rows.columns(&[column; 5]);
         let row = [
@@ -167,5 +214,9 @@ mod tests {
         assert_eq!(taken.0, ["5".to_owned(), format!("{row:?}"), format!("{row:?}")]);
         let error = (0..100).find_map(|_| rows.row(&row).err()).unwrap();
         assert_eq!(error.state, "54000");
+        rows.complete();
+        assert_eq!(account.bytes(), rows.memory());
+        drop(rows);
+        assert_eq!(account.bytes(), 0);
     }
 }

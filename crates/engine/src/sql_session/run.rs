@@ -7,14 +7,15 @@ use store::value::{Value, ValueRef};
 
 use super::copy::{CopyDirection, CopyIn, CopyStatement, What};
 use super::effects::check_notification;
-use super::portal::Portal;
+use super::portal::{Portal, bytes_of};
 use super::prepared::{self, Body, Prepared, check_name};
 use super::rows::Rows;
 use super::settings::{self, Settings, on_off};
 use super::utility::{self, Discard, Utility};
-use super::{ClientSink, CopyOptions, Kept, Outcome, SqlSeat, SqlSession, counted};
+use super::{ClientSink, CopyOptions, NoRows, Outcome, SqlSeat, SqlSession, counted};
 use crate::activity::Counted;
 use crate::counters::Counter;
+use crate::limits::{LISTENED_BYTES, NOTIFICATION_BYTES, SETTING_CHANGE_BYTES, SETTINGS_BYTES_MAX};
 use crate::privilege::Command;
 
 /// A tag without a count.
@@ -45,7 +46,7 @@ impl SqlSession {
             TransactionStatus::InBlock => "COMMIT",
             TransactionStatus::Failed => "ROLLBACK",
         };
-        let result = self.run_sql(seat, end, &[], &mut Kept(Rows::new(0))).map(|_| ());
+        let result = self.run_sql(seat, end, &[], &mut NoRows).map(|_| ());
         counted(seat, result)
     }
 
@@ -84,7 +85,7 @@ impl SqlSession {
         }
         let writes = is(&["WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]);
         if writes && self.status() == TransactionStatus::Idle {
-            self.run_sql(seat, "BEGIN", &[], &mut Kept(Rows::new(0)))?;
+            self.run_sql(seat, "BEGIN", &[], &mut NoRows)?;
             self.implicit = true;
         }
         Ok(())
@@ -193,6 +194,7 @@ impl SqlSession {
         self.marks.clear();
         self.portals.end_block(!committed);
         self.settings.end_block(!committed);
+        self.pending_held.set(0);
         self.apply_settings();
         for pending in std::mem::take(&mut self.pending) {
             if committed {
@@ -241,7 +243,8 @@ impl SqlSession {
             Utility::Deallocate(name) => self.deallocate(name.as_deref()),
             Utility::Declare { name, hold, forward_only, text } => {
                 let (prepared, rows) = self.declared(seat, name, text, *hold, values)?;
-                self.portals.put(name, Portal::cursor(Arc::new(prepared), rows, *hold, *forward_only))?;
+                let cursor = Portal::cursor(Arc::new(prepared), rows, *hold, *forward_only);
+                self.portals.put(name, cursor, &self.allowance)?;
                 Ok(done("DECLARE CURSOR"))
             }
             Utility::Fetch { name, direction, only_move } => {
@@ -266,6 +269,9 @@ impl SqlSession {
             self.sql.warn("25P01", "SET LOCAL can only be used in transaction blocks");
             return Ok(done("SET"));
         }
+        if in_block {
+            self.pending_held.try_add(SETTING_CHANGE_BYTES + self.settings.get(name).map_or(0, str::len))?;
+        }
         self.settings.set(name, value, local, in_block)?;
         self.apply_settings();
         Ok(done("SET"))
@@ -273,6 +279,10 @@ impl SqlSession {
 
     fn reset(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
         let in_block = self.in_block();
+        if in_block {
+            let before = name.map_or(SETTINGS_BYTES_MAX, |name| self.settings.get(name).map_or(0, str::len));
+            self.pending_held.try_add(SETTING_CHANGE_BYTES + before)?;
+        }
         match name {
             Some(name) => self.settings.set(name, None, false, in_block)?,
             None => self.settings.reset_all(in_block),
@@ -386,8 +396,9 @@ impl SqlSession {
         if prepared.columns().is_none() || prepared.tag() != "SELECT" {
             return Err(SqlError::new("42601", "a cursor is declared for a query"));
         }
-        let mut rows = Kept(Rows::new(self.engine.options().result_size_max));
+        let mut rows = self.kept();
         self.run_sql(seat, prepared.text(), values, &mut rows)?;
+        rows.0.complete();
         Ok((prepared, rows.0))
     }
 
@@ -410,6 +421,7 @@ impl SqlSession {
                 if self.inbox.is_none() {
                     return Err(SqlError::new("0A000", "this connection cannot LISTEN"));
                 }
+                self.inbox.as_ref().map_or(Ok(()), |inbox| inbox.check_listen(channel))?;
                 "LISTEN"
             }
             Utility::Notify { channel, payload } => {
@@ -422,6 +434,12 @@ impl SqlSession {
             if self.pending.len() >= crate::limits::PENDING_MAX {
                 return Err(SqlError::new("54000", "too many notifications in one transaction"));
             }
+            let bytes = match utility {
+                Utility::Notify { channel, payload } => channel.len() + payload.len(),
+                Utility::Listen(channel) => channel.len() + LISTENED_BYTES,
+                _ => 0,
+            };
+            self.pending_held.try_add(bytes + NOTIFICATION_BYTES)?;
             self.pending.push(utility.clone());
         } else {
             self.announce(utility);
@@ -460,7 +478,8 @@ impl SqlSession {
         let columns = columns.columns().unwrap_or_default();
         let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();
         let types = columns.iter().map(|column| column.column.ty).collect();
-        self.copy = Some(Box::new(CopyIn::new(table, &names, types, copy.options.clone())));
+        let held = self.allowance.hold();
+        self.copy = Some(Box::new(CopyIn::new(table, &names, types, copy.options.clone(), held)));
         Ok(Outcome::CopyIn)
     }
 
@@ -486,6 +505,8 @@ impl SqlSession {
             })?);
         }
         copy.lines.push(line);
+        let row = copy.values.len().saturating_sub(copy.types.len());
+        copy.held.try_add(bytes_of(&copy.values[row..]))?;
         if copy.values.len() >= copy.rows_per_batch() * copy.types.len() {
             let rows = copy.rows_per_batch();
             return self.store_rows(seat, rows);
@@ -516,11 +537,12 @@ impl SqlSession {
 
     fn store_rows(&mut self, seat: &mut SqlSeat, rows: usize) -> Result<(), SqlError> {
         let Some(mut copy) = self.copy.take() else { return Ok(()) };
-        let result = self.run_sql(seat, &copy.statement(rows), &copy.values, &mut Kept(Rows::new(0)));
+        let result = self.run_sql(seat, &copy.statement(rows), &copy.values, &mut NoRows);
         let place = result.as_ref().err().and_then(|error| copy.line_of(error.row));
         let context = place.map(|line| copy.place(line, None).into());
         copy.values.clear();
         copy.lines.clear();
+        copy.held.set(0);
         if result.is_ok() {
             copy.stored += rows as u64;
         }
