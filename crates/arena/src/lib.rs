@@ -69,6 +69,7 @@ mod checkpoints;
 mod commit;
 mod copy;
 mod error;
+pub mod failpoint;
 mod gather;
 mod gone;
 mod growth;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
+use crate::failpoint::{self, Point};
 use crate::layout::{EXTENT_BYTES, PAGE_BYTES};
 
 /// Linux's number for it, since 6.1; libraries do not have the name for every kind of machine.
@@ -207,6 +208,9 @@ impl Map {
     pub(crate) fn collapse(&self, from_byte: u64, bytes: u64) -> bool {
         let words = &self.words()[(from_byte / 8) as usize..((from_byte + bytes) / 8) as usize];
         let start = words.as_ptr().cast_mut().cast::<c_void>();
+        if failpoint::ask(Point::Madvise).is_err() {
+            return false;
+        }
         // SAFETY: the range lies in the mapping, and the call changes which pages hold its bytes, not the bytes.
         let done = unsafe { libc::madvise(start, words.len() * 8, MADV_COLLAPSE) };
         done == 0
@@ -217,6 +221,9 @@ impl Map {
     pub(crate) fn populate(&self, from_byte: u64, bytes: u64) {
         let words = &self.words()[(from_byte / 8) as usize..((from_byte + bytes) / 8) as usize];
         let start = words.as_ptr().cast_mut().cast::<c_void>();
+        if failpoint::ask(Point::Madvise).is_err() {
+            return;
+        }
         // SAFETY: the range lies in the mapping, and populating changes no byte of it.
         let _by_and_by = unsafe { madvise(start, words.len() * 8, Advice::LinuxPopulateWrite) };
     }
@@ -246,6 +253,8 @@ impl Map {
     }
 
     fn fallocate(&self, flags: FallocateFlags, from_byte: u64, bytes: u64) -> io::Result<()> {
+        let punches = flags.contains(FallocateFlags::PUNCH_HOLE);
+        failpoint::ask(if punches { Point::Punch } else { Point::Fallocate })?;
         loop {
             match rustix::fs::fallocate(&self.file, flags, from_byte, bytes) {
                 // A signal interrupts tmpfs between pages; the call is idempotent.
@@ -277,6 +286,7 @@ impl Drop for Map {
 /// Maps a file from its beginning at an address that is a multiple of an extent, so that whoever maps the file finds
 /// its pages of 2 MiB where a page table can name them.
 fn map_aligned(file: &OwnedFd, len: usize, prot: ProtFlags) -> io::Result<NonNull<c_void>> {
+    failpoint::ask(Point::Mmap)?;
     let extent = EXTENT_BYTES as usize;
     let nothing = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: no address is asked for, so no mapping of ours is replaced.
@@ -376,6 +386,7 @@ impl<T: Zeroable> std::fmt::Debug for Lazy<T> {
 impl<T: Zeroable> Lazy<T> {
     /// An array of `len` zeros.
     pub(crate) fn new(len: usize) -> io::Result<Self> {
+        failpoint::ask(Point::Mmap)?;
         let bytes = (len * size_of::<T>()).max(1);
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
