@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::Arena;
 use crate::layout::{COMMIT_SLOTS, Hash, Location, Queue, SegmentId, SegmentTag, TableId, UNIT_WORDS, word};
+use crate::{Arena, order};
 
 /// States of a commit word, in its low byte; a committed one has the redo's first segment above.
 const FREE: u64 = 0;
@@ -120,7 +120,7 @@ impl Arena {
     #[inline]
     pub fn commit_state(&self, slot: CommitSlot) -> CommitState {
         // Acquire: pairs with `seal_commit`; who sees a commit committed sees its redo record.
-        match self.map.load(Self::commit_word(slot), Ordering::Acquire) & 0xff {
+        match self.map.load(Self::commit_word(slot), order::COMMIT_LOOK) & 0xff {
             STAGING => CommitState::Staging,
             DOOMED => CommitState::Doomed,
             COMMITTED => CommitState::Committed,

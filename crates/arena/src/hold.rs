@@ -7,10 +7,10 @@
 use std::sync::atomic::Ordering;
 
 use crate::arenas::Arenas;
+use crate::failpoint::{self, Point};
 use crate::layout::SegmentId;
 use crate::read::RowRead;
-use crate::segments::{CLOSED, HOLDERS_MASK, WRITER};
-use crate::{Arena, Mapped};
+use crate::{Arena, Mapped, fill, order};
 
 /// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. Dropping one without that would
 /// keep its segment for ever.
@@ -37,31 +37,15 @@ impl HeldRow {
 impl Arena {
     /// Closes a sealed segment, so that nobody can hold it any more. False: somebody does.
     pub fn close(&self, segment: SegmentId) -> bool {
-        let fill = &self.state(segment).fill;
-        let mut seen = fill.load(Ordering::Relaxed);
-        while seen & HOLDERS_MASK == 0 {
-            // Acquire: pairs with the Release in `release`; what holders wrote and read comes before.
-            match fill.compare_exchange_weak(seen, seen | CLOSED, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => seen = now,
-            }
-        }
-        false
+        // Acquire: pairs with the Release in `release`; what holders wrote and read comes before.
+        self.state(segment).fill.fetch_update(order::FILL_CLOSE, Ordering::Relaxed, fill::closed).is_ok()
     }
 
-    /// Counts the caller among those who hold a segment; false if it is closed.
-    fn hold_segment(&self, segment: SegmentId) -> bool {
-        let fill = &self.state(segment).fill;
-        let mut seen = fill.load(Ordering::Relaxed);
-        while seen & CLOSED == 0 {
-            // Acquire: pairs with the Release in `open_segment`: who holds what was closed and opened anew sees the
-            // generation raised in between.
-            match fill.compare_exchange_weak(seen, seen + WRITER, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => seen = now,
-            }
-        }
-        false
+    /// Counts the caller among those who hold a segment; false if it is closed, or no segment begins there.
+    pub(crate) fn hold_segment(&self, segment: SegmentId) -> bool {
+        // Acquire: pairs with the Release in `open_fill`: who holds what was closed and opened again sees the
+        // generation raised in between.
+        self.state(segment).fill.fetch_update(order::FILL_HOLD, Ordering::Relaxed, fill::held).is_ok()
     }
 
     fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
@@ -69,9 +53,11 @@ impl Arena {
         let (location, first_word) = (read.inner_location(), read.payload_at());
         let segment = self.head_of(location);
         debug_assert!(first_word * 8 + (end as u64) <= self.map.words().len() as u64 * 8);
+        failpoint::reach(Point::Hold);
         if !self.hold_segment(segment) {
             return None;
         }
+        failpoint::reach(Point::Held);
         // Held now: if the row was whole until here, it stays so.
         if !read.is_valid() {
             self.release(segment);

@@ -24,6 +24,9 @@ pub(crate) const UNIT_WORDS: u64 = (UNIT_BYTES / 8) as u64;
 pub const BLOCK_UNITS: u32 = 16;
 /// The largest row, header and padding included: the 32-bit fill word of a segment must hold it.
 pub const MAX_ROW_BYTES: usize = 256 << 20;
+/// Units of the largest segment: the 32 bits of room in a fill word hold its bytes.
+pub(crate) const MAX_SEGMENT_UNITS: u32 = u32::MAX / UNIT_BYTES as u32;
+const _: () = assert!(MAX_SEGMENT_UNITS as usize * UNIT_BYTES >= MAX_ROW_BYTES, "a row fits its segment");
 /// The largest key, encoded: keys are copied under a lock, so they stay small.
 pub const MAX_KEY_BYTES: usize = 64 * 1024;
 /// The smallest virtual range: below it the saving is nothing, sparse pages cost nothing.

@@ -70,6 +70,7 @@ mod commit;
 mod copy;
 mod error;
 pub mod failpoint;
+mod fill;
 mod gather;
 mod gone;
 mod growth;

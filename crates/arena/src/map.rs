@@ -15,6 +15,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 
 use crate::failpoint::{self, Point};
 use crate::layout::{EXTENT_BYTES, PAGE_BYTES};
+use crate::order;
 
 /// Linux's number for it, since 6.1; libraries do not have the name for every kind of machine.
 const MADV_COLLAPSE: libc::c_int = 25;
@@ -92,7 +93,7 @@ impl Map {
     /// Replaces one word if it still is `old`; whether it was.
     pub(crate) fn compare_exchange(&self, word: u64, old: u64, new: u64) -> bool {
         let target = &self.words()[word as usize];
-        let swap = || target.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let swap = || target.compare_exchange(old, new, order::EXCHANGE, order::EXCHANGE_REFUSED).is_ok();
         #[cfg(any(test, feature = "record"))]
         if self.recorder.is_on() {
             return self.recorder.exchange(word, new, swap);

@@ -47,3 +47,26 @@ pub(crate) const LEFT: Ordering = Ordering::AcqRel;
 pub(crate) const PENDING_STORE: Ordering = Ordering::Release;
 /// Whether they are.
 pub(crate) const PENDING_LOAD: Ordering = Ordering::Acquire;
+/// Before a bucket is filled that another chain may have had: who sees a word of it sees what the chain's owner did before
+/// the bucket was free.
+pub(crate) const BUCKET_FENCE: Ordering = Ordering::Release;
+/// A segment begins: who is let in sees its kind, and the generations raised since the last one ended there.
+pub(crate) const FILL_OPEN: Ordering = Ordering::Release;
+/// Reserves room: the kind that says where it lies comes behind.
+pub(crate) const FILL_RESERVE: Ordering = Ordering::Acquire;
+/// Holds a segment: the generation that says whether the row is still there comes behind.
+pub(crate) const FILL_HOLD: Ordering = Ordering::Acquire;
+/// A writer, or one who holds a row, is done with the bytes.
+pub(crate) const FILL_RELEASE: Ordering = Ordering::Release;
+/// Nobody reserves from here on.
+pub(crate) const FILL_SEAL: Ordering = Ordering::AcqRel;
+/// How many are in a segment, and how much room it has: where nobody is left, what they wrote is there.
+pub(crate) const FILL_LOOK: Ordering = Ordering::Acquire;
+/// Nobody is in the segment, and what they did there comes before.
+pub(crate) const FILL_CLOSE: Ordering = Ordering::Acquire;
+/// Replaces a word by what follows from it. A commit becomes doomed or committed: what was staged comes before.
+pub(crate) const EXCHANGE: Ordering = Ordering::AcqRel;
+/// The same where it was something else already.
+pub(crate) const EXCHANGE_REFUSED: Ordering = Ordering::Acquire;
+/// What a commit is: of a committed one the stamps and the record are seen.
+pub(crate) const COMMIT_LOOK: Ordering = Ordering::Acquire;

@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use crate::index::{bucket_of, shape};
 use crate::layout::{
     BUCKET_BYTES, BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION,
-    LOCATION_MASK, Layout, Location, MAGIC, MAX_TABLES, PAGE_BYTES, STATE_READY, SUPERBLOCK_BYTES, SegmentId,
-    SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
+    LOCATION_MASK, Layout, Location, MAGIC, MAX_SEGMENT_UNITS, MAX_TABLES, PAGE_BYTES, STATE_READY,
+    SUPERBLOCK_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
 };
 use crate::map::Map;
 use crate::mend::Mending;
@@ -288,7 +288,7 @@ impl Work<'_, '_> {
     fn is_run(&self, unit: u32, kind: Kind) -> bool {
         kind.state == UNIT_HEAD
             && kind.units > 0
-            && kind.units <= self.units_used - unit
+            && kind.units <= (self.units_used - unit).min(MAX_SEGMENT_UNITS)
             && kind.has_queue()
             && (1..kind.units).all(|distance| {
                 let tail = Kind::of(self.arena.stored_header(unit + distance)[0]);

@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
+use crate::failpoint::{self, Point};
 use crate::gone::Gone;
 use crate::layout::{
-    BLOCK_UNITS, Location, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId, UNIT_BYTES, word,
+    BLOCK_UNITS, Location, MAX_SEGMENT_UNITS, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId,
+    UNIT_BYTES, word,
 };
 use crate::map::{Lazy, Zeroable};
 use crate::pool::{Budget, Pool};
 use crate::row::{FILLER_TABLE, RowHead};
 use crate::settle::Listed;
-use crate::{Arena, order};
+use crate::{Arena, fill, order};
 
 /// State of a unit in its header word: free.
 pub(crate) const UNIT_FREE: u64 = 0;
@@ -27,16 +29,6 @@ pub(crate) const UNIT_TAIL: u64 = 2;
 
 /// Larger rows are large ones to who chooses their pages: on small pages a read of one costs a few hundredths more.
 const SMALL_ROW_BYTES: usize = 2 << 10;
-/// Bit of the fill word: no more reservations.
-const SEALED: u64 = 1 << 63;
-/// Bit of the fill word: nobody holds the segment, and nobody may from here on.
-pub(crate) const CLOSED: u64 = 1 << 62;
-/// One writer, or somebody who holds a row, in the fill word; used bytes are the 32 bits below.
-pub(crate) const WRITER: u64 = 1 << 32;
-/// The used bytes of the fill word.
-const USED_MASK: u64 = WRITER - 1;
-/// All who hold the segment, in the fill word.
-pub(crate) const HOLDERS_MASK: u64 = (CLOSED - 1) & !USED_MASK;
 /// [`SegmentState::expiry`] of a segment with a row that never expires.
 const NEVER: u64 = u64::MAX;
 
@@ -44,7 +36,7 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct SegmentState {
-    /// Sealed 1 | closed 1 | writers and other holders 30 | used bytes 32.
+    /// See `fill.rs`.
     pub(crate) fill: AtomicU64,
     live: AtomicU64,
     expiry: AtomicU64,
@@ -99,6 +91,12 @@ impl Kind {
             queue: (word >> 48) as u8,
             ttl_class: (word >> 56) as u8,
         }
+    }
+
+    /// Bytes of a head's segment; none of what is no head.
+    #[inline]
+    fn bytes(self) -> u64 {
+        if self.state == UNIT_HEAD { u64::from(self.units) * UNIT_BYTES as u64 } else { 0 }
     }
 
     pub(crate) fn queue(self) -> Queue {
@@ -160,13 +158,24 @@ impl Arena {
         let state = self.state(SegmentId(unit));
         state.schema.store(schema, Ordering::Relaxed);
         state.order.store(order, Ordering::Relaxed);
-        state.fill.store(SEALED, Ordering::Relaxed);
+        self.open_fill(SegmentId(unit), kind);
+        self.seal(SegmentId(unit));
     }
 
     pub(crate) fn set_used(&self, segment: SegmentId, bytes: u64) {
-        // Who holds a row of it already goes on holding it.
-        let used = |fill: u64| Some((fill & HOLDERS_MASK) | SEALED | bytes);
+        let room = self.kind(segment.0).bytes().saturating_sub(bytes);
+        // Who holds a row of it already goes on holding it. Relaxed: the segment is handed out behind its kind.
+        let used = |word| Some(fill::with_room(word, room));
         let _before = self.state(segment).fill.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used);
+    }
+
+    /// Lets writers and holders into a segment that was closed, or never was one. Its kind is set.
+    fn open_fill(&self, segment: SegmentId, kind: Kind) {
+        let opened = |word| fill::opened(word, kind.bytes());
+        // Release: pairs with the Acquire of `reserve` and of `hold_segment`; who is let in sees the kind, and the
+        // generation that was raised since the last time.
+        let before = self.state(segment).fill.fetch_update(order::FILL_OPEN, Ordering::Relaxed, opened);
+        debug_assert!(before.is_ok(), "a segment begins where none is open: {before:x?}");
     }
 
     fn set_kinds(&self, unit: u32, kind: Kind) {
@@ -184,7 +193,7 @@ impl Arena {
 
     /// The same for rows of about so many bytes; 0 where nobody knows.
     pub(crate) fn allocate_for(&self, units: u32, tag: &SegmentTag, row_bytes: usize) -> Option<SegmentId> {
-        if units == 0 || u64::from(units) > u64::from(self.layout.max_units) {
+        if units == 0 || units > self.layout.max_units.min(MAX_SEGMENT_UNITS) {
             return None;
         }
         let mut pool = self.segments.pool.lock();
@@ -222,10 +231,9 @@ impl Arena {
         state.order.store(order, Ordering::Relaxed);
         state.live.store(0, Ordering::Relaxed);
         state.expiry.store(0, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `hold_segment`.
-        state.fill.store(0, Ordering::Release);
         (unit..unit + kind.units).for_each(|unit| self.segments.gone.forget(unit));
         self.set_kinds(unit, kind);
+        self.open_fill(SegmentId(unit), kind);
     }
 
     /// Reserves bytes (a multiple of 8) in a segment and counts the caller as a writer.
@@ -234,54 +242,53 @@ impl Arena {
     pub fn reserve(&self, segment: SegmentId, bytes: usize) -> Option<Location> {
         debug_assert!(bytes.is_multiple_of(8) && bytes > 0);
         let state = self.state(segment);
-        let kind = Kind::of(state.kind.load(Ordering::Relaxed));
-        let capacity = u64::from(kind.units) * UNIT_BYTES as u64;
-        let mut fill = state.fill.load(Ordering::Relaxed);
+        let mut word = state.fill.load(Ordering::Relaxed);
         loop {
-            let used = fill & USED_MASK;
-            if fill & SEALED != 0 || used + bytes as u64 > capacity {
-                return None;
-            }
-            let next = fill + WRITER + bytes as u64;
-            // Acquire: the segment's words are ours to write after this.
-            match state.fill.compare_exchange_weak(fill, next, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => {
-                    let location = Location::in_run(segment.0, used / 8);
-                    self.prefetch_places(location, bytes);
-                    return Some(location);
-                }
-                Err(now) => fill = now,
+            let next = fill::reserved(word, bytes as u64)?;
+            failpoint::reach(Point::Reserve);
+            // Acquire: the segment's words are ours to write after this; and pairs with the Release in `open_fill`.
+            match state.fill.compare_exchange_weak(word, next, order::FILL_RESERVE, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = now,
             }
         }
+        // Held now, so it is not recycled, and its kind stays. Relaxed: the word above came behind it.
+        let kind = Kind::of(state.kind.load(Ordering::Relaxed));
+        let location = Location::in_run(segment.0, (kind.bytes() - fill::room(word)) / 8);
+        self.prefetch_places(location, bytes);
+        Some(location)
     }
 
     /// The writer that reserved is done: the row is published, or a filler is written.
     #[inline]
     pub fn release(&self, segment: SegmentId) {
-        // Release: pairs with the Acquire in `writers`; who sees none sees what they wrote.
-        let before = self.state(segment).fill.fetch_sub(WRITER, Ordering::Release);
-        debug_assert!(before & HOLDERS_MASK >= WRITER, "every release follows a reservation or a hold");
+        // Release: pairs with the Acquire in `writers` and `close`; who sees none sees what they wrote.
+        let before = self.state(segment).fill.fetch_sub(fill::HOLDER, order::FILL_RELEASE);
+        debug_assert!(fill::holders(before) > 0, "every release follows a reservation or a hold");
     }
 
     /// Refuses further reservations.
     pub fn seal(&self, segment: SegmentId) {
-        self.state(segment).fill.fetch_or(SEALED, Ordering::AcqRel);
+        self.state(segment).fill.fetch_or(fill::SEALED, order::FILL_SEAL);
     }
 
     /// Whether the segment is sealed.
     pub fn is_sealed(&self, segment: SegmentId) -> bool {
-        self.state(segment).fill.load(Ordering::Acquire) & SEALED != 0
+        self.state(segment).fill.load(order::FILL_LOOK) & fill::SEALED != 0
     }
 
     /// Those who hold the segment: writers that reserved and have not released, and who sends rows from it.
     pub fn writers(&self, segment: SegmentId) -> u32 {
         // Acquire: pairs with the Release in `release`.
-        ((self.state(segment).fill.load(Ordering::Acquire) & HOLDERS_MASK) >> 32) as u32
+        fill::holders(self.state(segment).fill.load(order::FILL_LOOK)) as u32
     }
 
     /// Bytes reserved so far.
     pub fn used(&self, segment: SegmentId) -> usize {
-        (self.state(segment).fill.load(Ordering::Acquire) & USED_MASK) as usize
+        let state = self.state(segment);
+        let room = fill::room(state.fill.load(order::FILL_LOOK));
+        // What is recycled meanwhile has nothing of which the caller could be sure.
+        Kind::of(state.kind.load(Ordering::Relaxed)).bytes().saturating_sub(room) as usize
     }
 
     /// What the segment was allocated for.
@@ -376,11 +383,11 @@ impl Arena {
     }
 
     /// Frees a segment. No slot points into it and it has no writer; the caller has closed it, or nobody has held a row
-    /// of it, and who comes with the place of an earlier one lets go at once.
+    /// of it, and who comes with the place of an earlier one lets go at once. Its fill word stays closed.
     pub fn recycle(&self, segment: SegmentId) {
         let units = self.units(segment);
         debug_assert!(units > 0, "only a segment in use is recycled");
-        while self.state(segment).fill.load(Ordering::Relaxed) & CLOSED == 0 && !self.close(segment) {
+        while !self.close(segment) {
             std::hint::spin_loop();
         }
         for unit in segment.0..segment.0 + units {

@@ -4,6 +4,7 @@ mod arenas;
 mod crash;
 mod damage;
 mod files;
+mod fill;
 mod generated;
 mod huge;
 mod landing;

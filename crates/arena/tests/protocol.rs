@@ -1,9 +1,11 @@
 //! The protocol between writers and readers without a lock, model-checked.
 //!
 //! Each model is one encounter of the protocol, with the orderings of the shipping code (`src/order.rs` is compiled into
-//! this test): read x replace x recycle x reuse, read x split, read x overflow, read x restart. loom runs it through
-//! every interleaving and every value that a weakly ordered processor could show, at most three preemptions apart. Then
-//! each ordering is weakened in turn: some model must fail, or [`NOT_ALONE`] says why not.
+//! this test, and so are the steps of a segment's fill word, `src/fill.rs`): read x replace x recycle x reuse, read x
+//! split, read x overflow, read x a bucket that another thread uses again, read x restart, hold x close x recycle x open,
+//! reserve x the same, reserve x seal x look, doom x seal of a commit. loom runs it through every interleaving and every
+//! value that a weakly ordered processor could show, at most three preemptions apart. Then each ordering is weakened in
+//! turn: some model must fail, or [`NOT_ALONE`] says why not. And each mistake that was made once is made again.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says where")]
 
@@ -13,6 +15,9 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence as loom_fence};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
+#[path = "../src/fill.rs"]
+#[allow(dead_code, reason = "the file is the arena's; the models take the steps that they need")]
+mod fill;
 #[path = "../src/order.rs"]
 mod order;
 
@@ -57,6 +62,17 @@ sites! {
     Left = LEFT,
     PendingStore = PENDING_STORE,
     PendingLoad = PENDING_LOAD,
+    BucketFence = BUCKET_FENCE,
+    FillOpen = FILL_OPEN,
+    FillReserve = FILL_RESERVE,
+    FillHold = FILL_HOLD,
+    FillRelease = FILL_RELEASE,
+    FillSeal = FILL_SEAL,
+    FillClose = FILL_CLOSE,
+    FillLook = FILL_LOOK,
+    CommitChange = EXCHANGE,
+    CommitRefused = EXCHANGE_REFUSED,
+    CommitLook = COMMIT_LOOK,
 }
 
 /// Orderings that no model misses alone, each with what stands in for it: some model holds without that, and fails
@@ -87,6 +103,17 @@ const NOT_ALONE: &[(Site, &[Site], &str)] = &[
         &[Site::SlotLoad],
         "every slot was loaded with Acquire, which keeps the second look at the version behind it",
     ),
+    (
+        Site::FillHold,
+        &[Site::ReadFence],
+        "the fence between the hold and the look at the generation acquires what the hold did not",
+    ),
+    (Site::FillSeal, &[], "that nobody reserves behind it is the order of the one word"),
+    (
+        Site::CommitRefused,
+        &[],
+        "who could not doom a commit looks at its word again, and acquires what stands before it then",
+    ),
 ];
 
 /// Which orderings are weakened in this run.
@@ -111,7 +138,12 @@ const MODELS: &[Model] = &[
     ("read x split: a key that stays", |weak| split(weak, STAYS)),
     ("read x split: a key that moves", |weak| split(weak, MOVES)),
     ("read x overflow", overflow),
+    ("read x a bucket that is used again", bucket_used_again),
     ("read x restart", restart),
+    ("hold x close x recycle x open", |weak| hold(weak, None)),
+    ("reserve x close x recycle x open", |weak| reserve(weak, None)),
+    ("reserve x seal x look", seal_and_look),
+    ("doom x seal of a commit", doom_and_seal),
 ];
 
 /// Words of two rows of one key, of a row of another key, and what unwritten bytes hold. Tens are the key.
@@ -274,6 +306,57 @@ fn overflow(weak: Weak) {
     owner.join().unwrap();
 }
 
+/// What a bucket holds of another chain.
+const OTHER: u64 = 3;
+
+/// A chain's entry moves to its first bucket, and the further one, freed, is filled for another chain by another thread,
+/// while the entry is looked for.
+fn bucket_used_again(weak: Weak) {
+    struct Chain {
+        /// Version, of which the entry moves under the odd one; and whether there is a further bucket.
+        header: [AtomicU64; 2],
+        first: AtomicU64,
+        further: AtomicU64,
+        free: Mutex<bool>,
+    }
+    let cell = AtomicU64::new;
+    let chain = Arc::new(Chain {
+        header: [cell(0), cell(1)],
+        first: cell(0),
+        further: cell(STAYS),
+        free: Mutex::new(false),
+    });
+    let (owner, other) = (Arc::clone(&chain), Arc::clone(&chain));
+    let owner = thread::spawn(move || {
+        owner.header[0].store(1, Ordering::Relaxed);
+        fence(weak, Site::SplitFence);
+        owner.first.store(STAYS, at(weak, Site::SlotStore));
+        owner.further.store(0, at(weak, Site::SlotStore));
+        owner.header[0].store(2, at(weak, Site::VersionStore));
+        *owner.free.lock().unwrap() = true;
+    });
+    let other = thread::spawn(move || {
+        let free = *other.free.lock().unwrap();
+        if free {
+            fence(weak, Site::BucketFence);
+            other.further.store(OTHER, Ordering::Relaxed);
+        }
+    });
+    for _ in 0..ROUNDS {
+        let version = chain.header[0].load(at(weak, Site::VersionLoad));
+        let slots = [&chain.first, &chain.further];
+        if slots.iter().any(|slot| slot.load(at(weak, Site::SlotLoad)) == STAYS) {
+            break;
+        }
+        fence(weak, Site::MissFence);
+        let unchanged = chain.header[0].load(Ordering::Relaxed) == version;
+        assert!(!unchanged || !version.is_multiple_of(2), "a key that is there all the time is missed");
+        thread::yield_now();
+    }
+    owner.join().unwrap();
+    other.join().unwrap();
+}
+
 struct Remains {
     /// The slot of each chain: 1 is damaged, and goes when the chain is proved.
     slots: [AtomicU64; 2],
@@ -317,6 +400,176 @@ fn restart(weak: Weak) {
     }
 }
 
+/// A mistake that was made once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    /// A segment began with a store over whatever its fill word held.
+    OpenStores,
+    /// Who reserved read the length of the segment before its fill word.
+    LengthFirst,
+}
+
+/// A segment: where it begins, and the first of its rows.
+struct Segment {
+    fill: AtomicU64,
+    /// How many rows it has room for.
+    kind: AtomicU64,
+    generation: AtomicU64,
+    row: AtomicU64,
+}
+
+impl Segment {
+    fn new(fill: u64, kind: u64) -> Arc<Self> {
+        let cell = AtomicU64::new;
+        Arc::new(Self { fill: cell(fill), kind: cell(kind), generation: cell(0), row: cell(OLD) })
+    }
+
+    fn step(&self, weak: Weak, site: Site, step: fn(u64) -> Option<u64>) -> Option<u64> {
+        self.fill.fetch_update(at(weak, site), Ordering::Relaxed, step).ok()
+    }
+
+    fn reserve(&self, weak: Weak) -> Option<u64> {
+        self.step(weak, Site::FillReserve, |word| fill::reserved(word, 1))
+    }
+
+    fn release(&self, weak: Weak) {
+        let before = self.fill.fetch_sub(fill::HOLDER, at(weak, Site::FillRelease));
+        assert!(fill::holders(before) > 0, "a count that is nobody's is taken away");
+    }
+
+    fn seal(&self, weak: Weak) {
+        self.fill.fetch_or(fill::SEALED, at(weak, Site::FillSeal));
+    }
+
+    fn close(&self, weak: Weak) -> Option<u64> {
+        self.step(weak, Site::FillClose, fill::closed)
+    }
+
+    /// Recycles what was closed and begins a segment of one row in its place.
+    fn begin_again(&self, weak: Weak, mistake: Option<Mistake>) {
+        self.generation.store(1, at(weak, Site::GenerationStore));
+        fence(weak, Site::RecycleFence);
+        self.kind.store(1, Ordering::Relaxed);
+        if mistake == Some(Mistake::OpenStores) {
+            self.fill.store(fill::OPEN | 1, at(weak, Site::FillOpen));
+        } else {
+            self.step(weak, Site::FillOpen, |word| fill::opened(word, 1)).unwrap();
+        }
+    }
+
+    fn write(&self, weak: Weak, row: u64) {
+        fence(weak, Site::WriteFence);
+        self.row.store(row, Ordering::Relaxed);
+    }
+}
+
+/// Somebody holds a row while its segment is closed, recycled and begun again, with a writer in it. With the mistake, the
+/// unit was a tail: nothing closed it.
+fn hold(weak: Weak, mistake: Option<Mistake>) {
+    let segment = Segment::new(fill::OPEN | fill::SEALED, 1);
+    let owner = Arc::clone(&segment);
+    let owner = thread::spawn(move || {
+        let free = mistake == Some(Mistake::OpenStores) || owner.close(weak).is_some();
+        if free {
+            owner.begin_again(weak, mistake);
+            owner.reserve(weak).unwrap();
+            owner.write(weak, FOREIGN);
+        }
+        free
+    });
+    if segment.step(weak, Site::FillHold, fill::held).is_some() {
+        fence(weak, Site::ReadFence);
+        if segment.generation.load(Ordering::Relaxed) == 0 {
+            assert_eq!(segment.row.load(Ordering::Relaxed), OLD, "a row that is held is overwritten");
+            thread::yield_now();
+            assert_eq!(segment.row.load(Ordering::Relaxed), OLD, "a row that is held is overwritten");
+        }
+        segment.release(weak);
+    }
+    let writers = u64::from(owner.join().unwrap());
+    assert_eq!(fill::holders(segment.fill.load(Ordering::Relaxed)), writers, "who writes is counted");
+}
+
+/// Somebody reserves by an old idea of a segment, which is given away and is shorter when it begins again.
+fn reserve(weak: Weak, mistake: Option<Mistake>) {
+    let segment = Segment::new(fill::OPEN | 2, 2);
+    let owner = Arc::clone(&segment);
+    let owner = thread::spawn(move || {
+        owner.seal(weak);
+        if let Some(word) = owner.close(weak) {
+            let written = fill::room(word) < 2;
+            assert!(
+                !written || owner.row.load(Ordering::Relaxed) == NEW,
+                "a row is walked before it is written"
+            );
+            owner.begin_again(weak, mistake);
+        }
+    });
+    let before = segment.kind.load(Ordering::Relaxed);
+    if let Some(word) = segment.reserve(weak) {
+        let now = segment.kind.load(Ordering::Relaxed);
+        let kind = if mistake == Some(Mistake::LengthFirst) { before } else { now };
+        assert_eq!(kind.checked_sub(fill::room(word)), Some(0), "the first row lies at the beginning");
+        segment.write(weak, NEW);
+        segment.release(weak);
+    }
+    owner.join().unwrap();
+}
+
+/// Somebody writes a row while the segment is sealed, and its rows are looked at when nobody is in it.
+fn seal_and_look(weak: Weak) {
+    let segment = Segment::new(fill::OPEN | 2, 2);
+    let owner = Arc::clone(&segment);
+    let owner = thread::spawn(move || {
+        owner.seal(weak);
+        let word = owner.fill.load(at(weak, Site::FillLook));
+        if fill::holders(word) == 0 && fill::room(word) < 2 {
+            assert_eq!(owner.row.load(Ordering::Relaxed), NEW, "a row is walked before it is written");
+        }
+    });
+    if segment.reserve(weak).is_some() {
+        segment.write(weak, NEW);
+        segment.release(weak);
+    }
+    owner.join().unwrap();
+}
+
+/// States of a commit's word.
+const STAGING: u64 = 1;
+const DOOMED: u64 = 2;
+const COMMITTED: u64 = 3;
+
+/// A commit is sealed while a single write dooms it, or finishes its row, and another commit waits for its end.
+fn doom_and_seal(weak: Weak) {
+    let word = Arc::new(AtomicU64::new(STAGING));
+    // What was done before the commit was sealed: stamps, and the record of it.
+    let record = Arc::new(AtomicU64::new(0));
+    let change = move |word: &AtomicU64, to| {
+        let (change, refused) = (at(weak, Site::CommitChange), at(weak, Site::CommitRefused));
+        word.compare_exchange(STAGING, to, change, refused).is_ok()
+    };
+    let finish = move |word: &AtomicU64, record: &AtomicU64| {
+        let state = word.load(at(weak, Site::CommitLook));
+        if state == COMMITTED {
+            assert_eq!(record.load(Ordering::Relaxed), NEW, "a row is put in its place before it is stamped");
+        }
+        state
+    };
+    let (its_word, its_record) = (Arc::clone(&word), Arc::clone(&record));
+    let commit = thread::spawn(move || {
+        its_record.store(NEW, Ordering::Relaxed);
+        change(&its_word, COMMITTED)
+    });
+    let (its_word, its_record) = (Arc::clone(&word), Arc::clone(&record));
+    let waits = thread::spawn(move || {
+        finish(&its_word, &its_record);
+    });
+    let doomed = change(&word, DOOMED) || finish(&word, &record) == DOOMED;
+    let committed = commit.join().unwrap();
+    waits.join().unwrap();
+    assert_ne!(doomed, committed, "one of both");
+}
+
 /// Whether a model holds with these orderings weakened.
 fn holds((_, model): &Model, weak: Weak) -> bool {
     let model = *model;
@@ -353,5 +606,16 @@ fn every_ordering_is_needed_or_listed() {
             println!("  {reason}; without {others:?} too: {:?}", missed.map(|(name, _)| name));
             assert!(missed.is_some(), "{site:?} with {others:?}");
         }
+    }
+}
+
+#[test]
+fn every_mistake_of_the_past_is_found() {
+    let mistakes: [Model; 2] = [
+        ("a segment begins with a store", |weak| hold(weak, Some(Mistake::OpenStores))),
+        ("the length is read first", |weak| reserve(weak, Some(Mistake::LengthFirst))),
+    ];
+    for model in &mistakes {
+        assert!(!holds(model, &[]), "{}: no model misses it", model.0);
     }
 }
