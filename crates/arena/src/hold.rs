@@ -3,8 +3,14 @@
 //! A segment is recycled only when nobody holds it. A writer holds it from its reservation on; whoever sends a row counts
 //! as one, too, between finding it and letting it go. Whoever wants to recycle closes the segment first, which is
 //! refused while somebody holds it, and from then on nobody can: a reader copies in place of holding.
+//!
+//! A panic may drop a row that is held without letting it go. Such a row is put on a list, and whoever finds a segment
+//! held looks there: so no segment stays for ever, and letting go in the common way costs nothing of this.
 
-use std::sync::atomic::Ordering;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::arenas::Arenas;
 use crate::failpoint::{self, Point};
@@ -12,19 +18,43 @@ use crate::layout::SegmentId;
 use crate::read::RowRead;
 use crate::{Arena, Mapped, fill, order};
 
-/// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. Dropping one without that would
-/// keep its segment for ever.
+/// Rows that were dropped without being let go: the number of the mapping, and the segment in it.
+static DROPPED: Mutex<Vec<(u64, SegmentId)>> = Mutex::new(Vec::new());
+/// How many there are, so that nobody takes the lock for nothing. Release and Acquire: whoever sees one finds it.
+static DROPPED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of the next mapping. Relaxed: only that no two have the same.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A number that no other mapping of this process ever has.
+pub(crate) fn new_number() -> u64 {
+    NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. One that is dropped without that
+/// is let go by whoever wants its segment next.
 #[derive(Debug)]
 #[must_use = "the segment stays until the row is let go"]
 pub struct HeldRow {
+    /// As it is called in its file.
     segment: SegmentId,
+    is_shared: bool,
     /// The first word of the payload in its file.
     first_word: u64,
     /// Where the held bytes begin behind it, and how many they are.
     from: usize,
     len: usize,
     /// The mapping that they lie in.
-    base: usize,
+    mapping: u64,
+}
+
+impl Drop for HeldRow {
+    #[cold]
+    fn drop(&mut self) {
+        let mut dropped = DROPPED.lock();
+        dropped.push((self.mapping, self.segment));
+        DROPPED_COUNT.fetch_add(1, Ordering::Release);
+    }
 }
 
 impl HeldRow {
@@ -38,7 +68,30 @@ impl Arena {
     /// Closes a sealed segment, so that nobody can hold it any more. False: somebody does.
     pub fn close(&self, segment: SegmentId) -> bool {
         // Acquire: pairs with the Release in `release`; what holders wrote and read comes before.
-        self.state(segment).fill.fetch_update(order::FILL_CLOSE, Ordering::Relaxed, fill::closed).is_ok()
+        let close =
+            || self.state(segment).fill.fetch_update(order::FILL_CLOSE, Ordering::Relaxed, fill::closed);
+        close().is_ok() || (self.release_dropped() && close().is_ok())
+    }
+
+    /// Lets go of the rows that were dropped without; whether there were any.
+    #[inline]
+    pub(crate) fn release_dropped(&self) -> bool {
+        DROPPED_COUNT.load(Ordering::Acquire) > 0 && self.release_all_dropped()
+    }
+
+    #[cold]
+    fn release_all_dropped(&self) -> bool {
+        let mut dropped = DROPPED.lock();
+        let before = dropped.len();
+        dropped.retain(|&(mapping, segment)| {
+            let is_mine = mapping == self.number;
+            if is_mine {
+                self.release(segment);
+            }
+            !is_mine
+        });
+        DROPPED_COUNT.fetch_sub(before - dropped.len(), Ordering::Release);
+        dropped.len() < before
     }
 
     /// Counts the caller among those who hold a segment; false if it is closed, or no segment begins there.
@@ -63,7 +116,8 @@ impl Arena {
             self.release(segment);
             return None;
         }
-        Some(HeldRow { segment, first_word, from, len, base: self.base() })
+        let (is_shared, mapping) = (self.is_shared, self.number);
+        Some(HeldRow { segment, is_shared, first_word, from, len, mapping })
     }
 }
 
@@ -73,7 +127,7 @@ impl Mapped {
     }
 
     fn held_bytes(&self, row: &HeldRow) -> &[u8] {
-        assert_eq!(row.base, self.base(), "a row of this arena");
+        assert_eq!(row.mapping, self.number, "a row of this arena");
         let first = row.first_word as usize;
         let words = &self.map.words()[first..first + (row.from + row.len).div_ceil(8)];
         // SAFETY: as many bytes as the words have, in the mapping. They are the payload of a row that was published, which
@@ -88,21 +142,18 @@ impl Arenas {
     /// Holds bytes `from..from + len` of the payload of a row just found; `None` where the row was recycled, or is about
     /// to be: then it is copied, or looked for again.
     pub fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
-        let arena = self.of(read.is_shared());
-        let row = arena.hold(read, from, len)?;
-        Some(HeldRow { segment: arena.outer_segment(row.segment), ..row })
+        self.of(read.is_shared()).hold(read, from, len)
     }
 
     /// The bytes that are held.
     pub fn held_bytes(&self, row: &HeldRow) -> &[u8] {
-        self.in_segment(row.segment).0.held_bytes(row)
+        self.of(row.is_shared).held_bytes(row)
     }
 
     /// Gives the row up to recycling again.
-    #[expect(clippy::needless_pass_by_value, reason = "nobody may look at the bytes afterwards")]
     pub fn let_go(&self, row: HeldRow) {
-        let (arena, segment) = self.in_segment(row.segment);
-        arena.release(segment);
+        let row = ManuallyDrop::new(row);
+        self.of(row.is_shared).release(row.segment);
     }
 
     /// See [`Arena::close`].

@@ -29,6 +29,8 @@ pub struct Mapped {
     pub(crate) counts: Option<Counts>,
     /// The arena is the shared one of two: what leaves it bears the bits that say so.
     pub(crate) is_shared: bool,
+    /// What no other mapping of this process is called.
+    pub(crate) number: u64,
     /// This process only reads: nobody vouches for the words of the file, so each is bounded before it is followed.
     pub(crate) reader: bool,
 }
@@ -39,7 +41,9 @@ impl Mapped {
         let epoch_ns = map.load(word::EPOCH, Ordering::Relaxed);
         let secrets = RapidSecrets::seed(seed);
         let hints = Lazy::new(slots)?;
-        Ok(Self { map, layout, secrets, epoch_ns, hints, counts: None, is_shared: false, reader: false })
+        let number = crate::hold::new_number();
+        let (counts, is_shared, reader) = (None, false, false);
+        Ok(Self { map, layout, secrets, epoch_ns, hints, counts, is_shared, number, reader })
     }
 
     /// A place as the owner of two arenas knows it.

@@ -280,7 +280,9 @@ impl Arena {
     /// Those who hold the segment: writers that reserved and have not released, and who sends rows from it.
     pub fn writers(&self, segment: SegmentId) -> u32 {
         // Acquire: pairs with the Release in `release`.
-        fill::holders(self.state(segment).fill.load(order::FILL_LOOK)) as u32
+        let holders = || fill::holders(self.state(segment).fill.load(order::FILL_LOOK)) as u32;
+        let found = holders();
+        if found > 0 && self.release_dropped() { holders() } else { found }
     }
 
     /// Bytes reserved so far.

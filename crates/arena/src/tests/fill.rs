@@ -164,3 +164,23 @@ fn units_where_no_segment_begins_are_closed() {
     }
     assert_eq!(can_hold(&rig), [0; 0]);
 }
+
+/// A panic between the hold of a value and its sending, which a worker catches, kept the value's segment until the next
+/// start: it was never emptied again, whatever died in it.
+#[test]
+fn a_row_that_a_panic_drops_is_let_go() {
+    let arenas = arenas();
+    let (run, location) = run_with_a_row(&arenas);
+    let row = arenas.row(location).unwrap();
+    let other = Arc::new(Arenas::new(tiny(1 << 20), None));
+    for look in [|arenas: &Arenas, run| arenas.writers(run) == 0, |arenas: &Arenas, run| arenas.close(run)] {
+        let panics = || {
+            let _held = arenas.hold(&row, 0, 8).unwrap();
+            std::panic::resume_unwind(Box::new("while it is held"));
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert_eq!(other.writers(run), 0, "it is not another arena's");
+        assert!(look(&arenas, run));
+    }
+    arenas.recycle(run);
+}
