@@ -59,6 +59,9 @@ pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 10;
 pub(crate) const PATTERN_PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// Compiled regular expressions that a thread keeps: a statement has one or two, compiling one takes microseconds.
 pub(crate) const PATTERNS_KEPT: usize = 64;
+/// Arrays that one `unnest` takes side by side, one for each column of a bulk insert: PostgreSQL's functions take as many
+/// arguments.
+pub(crate) const UNNEST_ARRAYS_MAX: usize = 100;
 /// SQLite operations that the expressions of a table's definition may take for one row: about a millisecond, for which
 /// a memcached worker waits.
 pub(crate) const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;

@@ -9,6 +9,8 @@ use super::types::{Told, common};
 use super::{Step, Translator};
 use crate::error::state;
 use crate::function::{self, Returns};
+use crate::limits::UNNEST_ARRAYS_MAX;
+use crate::system::{UNNEST, unnest_column};
 use crate::text::token::quoted_name;
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.
@@ -57,6 +59,8 @@ impl<'a> Translator<'a, '_> {
         self.behind_call(&mut out)?;
         let ty = if lower == "row" {
             None
+        } else if lower == "unnest" {
+            arguments.first().and_then(|array| array.ty).map(SqlType::scalar)
         } else {
             function::returns(&lower).and_then(|returns| returned(returns, &arguments))
         };
@@ -285,7 +289,11 @@ impl<'a> Translator<'a, '_> {
                 break;
             }
         }
-        if !self.take_sign(")") || self.peek().is_some_and(|token| token.is("WITH")) {
+        let closed = self.take_sign(")");
+        if closed && name == "unnest" && arguments.len() > 1 {
+            return self.side_by_side(arguments, token).map(Some);
+        }
+        if !closed || self.peek().is_some_and(|token| token.is("WITH")) {
             self.at = begin;
             return Ok(None);
         }
@@ -311,6 +319,46 @@ impl<'a> Translator<'a, '_> {
         let Some(mut rows) = rows else { return Ok(None) };
         rows.push_str(&format!(" AS {}", quoted_name(&alias)));
         Ok(Some(rows))
+    }
+
+    /// `unnest(a, b) [WITH ORDINALITY] [AS] name [(x, y)]`, behind the parenthesis: a column for each array.
+    fn side_by_side(&mut self, arrays: Vec<Out<'a>>, token: Token<'a>) -> Step<Out<'a>> {
+        if arrays.len() > UNNEST_ARRAYS_MAX {
+            let message = format!("unnest takes at most {UNNEST_ARRAYS_MAX} arrays");
+            return Err(self.error_at(Some(token), "54023", message));
+        }
+        let ordinality = self.take_words(&["WITH", "ORDINALITY"]);
+        let (alias, given) = match self.alias_with_columns() {
+            Some(named) => named,
+            None => (self.table_alias().unwrap_or_else(|| "unnest".to_owned()), Vec::new()),
+        };
+        if given.len() > arrays.len() + usize::from(ordinality) {
+            let (there, wanted) = (arrays.len() + usize::from(ordinality), given.len());
+            let message =
+                format!("table \"{alias}\" has {there} columns available but {wanted} columns specified");
+            return Err(self.error_at(Some(token), "42P10", message));
+        }
+        let name_of = |at: usize, default: &str| given.get(at).cloned().unwrap_or_else(|| default.to_owned());
+        let mut columns = Vec::new();
+        for (at, array) in arrays.iter().enumerate() {
+            let name = name_of(at, "unnest");
+            if let Some(ty) = array.ty {
+                self.learned.insert(name.to_lowercase(), ty.scalar());
+            }
+            columns.push(format!("{} AS {}", unnest_column(at), quoted_name(&name)));
+        }
+        if ordinality {
+            let name = name_of(arrays.len(), "ordinality");
+            self.learned.insert(name.to_lowercase(), SqlType::Int8);
+            columns.push(format!("ordinality AS {}", quoted_name(&name)));
+        }
+        let as_array = |array: Out<'a>| {
+            if array.ty.is_some_and(SqlType::is_array) { array } else { call("cast_array", [array]) }
+        };
+        let before = format!("(SELECT {} FROM {UNNEST}(", columns.join(", "));
+        let mut rows = Out::joined(arrays.into_iter().map(as_array), ",").wrapped(&before, "))");
+        rows.push_str(&format!(" AS {}", quoted_name(&alias)));
+        Ok(rows)
     }
 
     /// `generate_series(first, last, step)` of integers, or of moments.

@@ -81,6 +81,11 @@ impl<'a> Request<'a> {
         usable.map(|(place, raw)| Constraint { place, column: raw.iColumn, operator: operator(raw.op) })
     }
 
+    /// Whether some column of these is compared with a value that is not known yet in this plan.
+    pub(crate) fn waits_for(&self, columns: std::ops::Range<i32>) -> bool {
+        self.raw_constraints().iter().any(|raw| raw.usable == 0 && columns.contains(&raw.iColumn))
+    }
+
     /// How the condition compares texts; `None` for a way that is not known here.
     pub(crate) fn collation(&mut self, constraint: Constraint) -> Option<Collation> {
         let place = c_int::try_from(constraint.place).ok()?;

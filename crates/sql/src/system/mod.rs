@@ -17,6 +17,7 @@ mod rows;
 mod series;
 mod server;
 mod time;
+mod unnest;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -39,6 +40,7 @@ use crate::sqlite::Connection;
 pub(crate) use self::functions::{is_function, names as function_names};
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub(crate) use self::series::row_function;
+pub(crate) use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};
 
 /// What the system tables of one connection tell, for the statement that runs.
@@ -189,6 +191,7 @@ impl System {
             connection.register(&layout.registered, SystemModule::new(at, self))?;
         }
         series::register(connection)?;
+        unnest::register(connection)?;
         functions::register(self, connection)
     }
 }

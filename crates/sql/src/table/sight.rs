@@ -322,6 +322,7 @@ impl Policy for Sight {
                     || known.contains(&table.to_lowercase())
                     || system::is_table(table)
                     || system::row_function(table).is_some()
+                    || table.eq_ignore_ascii_case(system::UNNEST)
                     || function::TABLE_FUNCTIONS.iter().any(|name| name.eq_ignore_ascii_case(table))
             }
             // The name of a common table expression is any name, and only SQLite's own tables and functions are

@@ -1,14 +1,15 @@
 //! Calls that return rows, where SQLite cannot run them as they stand: in the list of a `SELECT`, and in `FROM` with
 //! names of their own for the columns.
 //!
-//! `SELECT unnest(a), b FROM t` becomes a join of `t` with as many numbers as the array has elements, and a function
-//! that gives the element of a number. `FROM unnest(a) AS t(x)` becomes `FROM unnest(a) AS t`, and `x` becomes
+//! `SELECT unnest(a), b FROM t` becomes a join of `t` with the table of the array's elements, which decodes the array
+//! once. `FROM unnest(a) AS t(x)` becomes `FROM unnest(a) AS t`, and `x` becomes
 //! `t.value`. The field of a row, `(f(x)).n`, is taken out of the JSON that stands for the row.
 
 use std::collections::HashMap;
 
 use super::token::{Kind, Token, Tokens, unquoted};
-use crate::system::row_function;
+use crate::limits::UNNEST_ARRAYS_MAX;
+use crate::system::{UNNEST, row_function, unnest_column, unnest_subscript};
 
 /// More levels of parentheses than real statements have; deeper ones are left as they are.
 const DEPTH_MAX: usize = 100;
@@ -36,12 +37,22 @@ const NOT_ALIAS: &[&str] = &[
     "ON", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "USING", "WITH", "SET", "AS",
     "LATERAL",
 ];
-/// Calls that may stand in the list of a `SELECT`, and the functions that give the value for a row's number.
-const IN_LIST: &[(&str, &str)] = &[
-    ("unnest", "_row_unnest"),
-    ("generate_subscripts", "_row_subscript"),
-    ("_pg_expandarray", "_row_expand"),
-];
+/// Calls that may stand in the list of a `SELECT`.
+const IN_LIST: &[&str] = &["unnest", "generate_subscripts", "_pg_expandarray"];
+
+/// What a call of the list is in its row of the table of elements.
+fn value_of(function: &str, table: &str, array: usize) -> String {
+    let (element, number) = (unnest_column(array), unnest_subscript(array));
+    match function {
+        "unnest" => format!("{table}.{element}"),
+        "generate_subscripts" => format!("{table}.{number}"),
+        _ => {
+            format!(
+                "_row_expand({table}.{element}, iif({table}.{number} IS NULL, NULL, {table}.ordinality))"
+            )
+        }
+    }
+}
 
 /// The statement as SQLite can run it; `None` where it can as it stands.
 pub(crate) fn rewritten(sql: &str) -> Option<String> {
@@ -356,10 +367,7 @@ impl Pass<'_, '_> {
             let is_query = self.is_sign(at, b'(') && self.is_word(at + 1, &["SELECT", "WITH"]);
             if is_query {
                 at = self.close(at).unwrap_or(end);
-            } else if let Some((array, close)) = self.list_call(at, &table) {
-                if !arrays.contains(&array) {
-                    arrays.push(array);
-                }
+            } else if let Some(close) = self.list_call(at, &table, &mut arrays) {
                 at = close;
             }
             at += 1;
@@ -370,15 +378,15 @@ impl Pass<'_, '_> {
         self.made += 1;
         let join = if has_from { "," } else { " FROM" };
         let place = self.tokens[from_end - 1].end();
-        let text = format!("{join} generate_series(1, _rows_of({})) AS {table}", arrays.join(", "));
+        let text = format!("{join} {UNNEST}({}) AS {table}", arrays.join(", "));
         self.edit(place, place, text);
     }
 
-    /// One call of a list: its array, as text, and the place of its end.
-    fn list_call(&mut self, at: usize, table: &str) -> Option<(String, usize)> {
+    /// One call of a list; its array is put among those of the list. Returns the place of the call's end.
+    fn list_call(&mut self, at: usize, table: &str, arrays: &mut Vec<String>) -> Option<usize> {
         let name = self.tokens[at];
-        let (_, function) =
-            IN_LIST.iter().find(|(known, _)| is_plain(&name) && known == &unquoted(name.text))?;
+        let function =
+            IN_LIST.iter().find(|known| is_plain(&name) && **known == unquoted(name.text).to_lowercase())?;
         if !self.is_sign(at + 1, b'(') {
             return None;
         }
@@ -388,12 +396,18 @@ impl Pass<'_, '_> {
             // A call without arguments is SQLite's to refuse.
             return None;
         }
-        let (array_start, array_stop) = (self.tokens[at + 2].start, self.tokens[array_end - 1].end());
-        let array = self.sql[array_start..array_stop].to_owned();
-        self.edit(name.start, name.end(), *function);
+        let array = &self.sql[self.tokens[at + 2].start..self.tokens[array_end - 1].end()];
+        let known = arrays.iter().position(|known| known == array);
+        let place = known.unwrap_or(arrays.len());
+        if place >= UNNEST_ARRAYS_MAX {
+            return None;
+        }
+        if known.is_none() {
+            arrays.push(array.to_owned());
+        }
         // A second argument is the dimension, of which there is one.
-        self.edit(array_stop, self.tokens[close].start, format!(", {table}.value"));
-        Some((array, close))
+        self.edit(name.start, self.tokens[close].end(), value_of(function, table, place));
+        Some(close)
     }
 
     /// The place behind the first argument of a call.
@@ -422,25 +436,23 @@ mod tests {
             (
                 "SELECT b, unnest(a) AS x FROM t WHERE b > 1",
                 Some(
-                    "SELECT b, _row_unnest(a, _rows0.value) AS x FROM t, generate_series(1, _rows_of(a)) AS _rows0 WHERE b > 1",
+                    "SELECT b, _rows0._element0 AS x FROM t, _unnest(a) AS _rows0 WHERE b > 1",
                 ),
             ),
             (
                 "SELECT unnest(i.k) n, generate_subscripts(i.k, 1) AS ord FROM (SELECT 1) i",
                 Some(
-                    "SELECT _row_unnest(i.k, _rows0.value) n, _row_subscript(i.k, _rows0.value) AS ord FROM (SELECT 1) i, generate_series(1, _rows_of(i.k)) AS _rows0",
+                    "SELECT _rows0._element0 n, _rows0._number0 AS ord FROM (SELECT 1) i, _unnest(i.k) AS _rows0",
                 ),
             ),
             (
                 "SELECT unnest('{a}')",
-                Some(
-                    "SELECT _row_unnest('{a}', _rows0.value) FROM generate_series(1, _rows_of('{a}')) AS _rows0",
-                ),
+                Some("SELECT _rows0._element0 FROM _unnest('{a}') AS _rows0"),
             ),
             (
                 "SELECT (_pg_expandarray(i.k)).n FROM i",
                 Some(
-                    "SELECT ((_row_expand(i.k, _rows0.value)) ->> '$.n') FROM i, generate_series(1, _rows_of(i.k)) AS _rows0",
+                    "SELECT ((_row_expand(_rows0._element0, iif(_rows0._number0 IS NULL, NULL, _rows0.ordinality))) ->> '$.n') FROM i, _unnest(i.k) AS _rows0",
                 ),
             ),
             ("SELECT x FROM unnest(e) AS t(x)", Some("SELECT \"t\".\"value\" AS x FROM unnest(e) AS \"t\"")),

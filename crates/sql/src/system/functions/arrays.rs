@@ -7,24 +7,12 @@ use crate::system::array::{self, Elements};
 use crate::system::rows::int;
 
 pub(super) static FUNCTIONS: &[FunctionDef] = &[
-    // What a call that returns rows in the list of a SELECT gives for the row of this number, and how many there are.
-    function("_rows_of", (1, 8), |_, call| {
-        let counts = call.0.iter().map(|array| Elements::read(array).unwrap_or_default().items.len());
-        int(counts.max().unwrap_or(0))
-    }),
-    function("_row_unnest", (2, 2), |_, call| row_element(call).unwrap_or_default()),
-    function("_row_subscript", (2, 2), |_, call| {
-        let first = Elements::read(call.value(0)).unwrap_or_default().first;
-        match (row_element(call), call.integer(1)) {
-            (Some(_), Some(number)) => int(first + number - 1),
-            _ => Value::Null,
+    // The fields of a row of `_pg_expandarray` in the list of a SELECT.
+    function("_row_expand", (2, 2), |_, call| match call.integer(1) {
+        Some(number) => {
+            array::record([("x", call.value(0).clone()), ("n", Value::Integer(number))].into_iter())
         }
-    }),
-    function("_row_expand", (2, 2), |_, call| match (row_element(call), call.integer(1)) {
-        (Some(element), Some(number)) => {
-            array::record([("x", element), ("n", Value::Integer(number))].into_iter())
-        }
-        _ => Value::Null,
+        None => Value::Null,
     }),
     function("array_append", (2, 2), |_, call| {
         let items = Elements::read(call.value(0)).unwrap_or_default().items;
@@ -61,12 +49,6 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         Elements::read(call.value(0)).map_or(Value::Null, |elements| int(elements.items.len()))
     }),
 ];
-
-/// The element of an array for the row of a number, from 1.
-fn row_element(call: &Call) -> Option<Value> {
-    let number = usize::try_from(call.integer(1)?).ok()?.checked_sub(1)?;
-    Elements::read(call.value(0))?.items.get(number).cloned()
-}
 
 /// An answer about the first dimension: all arrays here have but one, and an empty array has none.
 fn dimension(call: &Call, answer: fn(&Elements) -> Value) -> Value {
