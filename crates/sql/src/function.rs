@@ -4,6 +4,7 @@
 mod cast;
 mod def;
 mod format;
+mod jsonb;
 mod maths;
 mod moment;
 mod more;
@@ -38,6 +39,7 @@ const GROUPS: &[(&str, &[FunctionDef])] = &[
     ("Numbers", maths::FUNCTIONS),
     ("Numbers, SQLite's", sqlite::NUMBERS),
     ("Numbers, JSON and choices of PostgreSQL's", more::FUNCTIONS),
+    ("JSON, PostgreSQL's operators", jsonb::FUNCTIONS),
     ("Choices and kinds", sqlite::VALUES),
     ("JSON", sqlite::JSON_FUNCTIONS),
     ("Groups", sqlite::GROUPS),
@@ -59,6 +61,7 @@ const RENAMED: &[(&str, Returns)] = &[
     ("jsonb_typeof", Returns::Type(SqlType::Text)),
     ("jsonb_strip_nulls", Returns::Type(SqlType::Jsonb)),
     ("jsonb_pretty", Returns::Type(SqlType::Text)),
+    ("array_to_json", Returns::Type(SqlType::Json)),
     ("bool_and", Returns::Type(SqlType::Bool)),
     ("bool_or", Returns::Type(SqlType::Bool)),
     ("every", Returns::Type(SqlType::Bool)),
@@ -71,7 +74,6 @@ const RENAMED: &[(&str, Returns)] = &[
     ("cardinality", Returns::Type(SqlType::Int4)),
     ("array_position", Returns::Type(SqlType::Int4)),
     ("array_append", Returns::Argument),
-    ("array_cat", Returns::Argument),
     ("array_remove", Returns::Argument),
     ("pg_backend_pid", Returns::Type(SqlType::Int4)),
     ("pg_cancel_backend", Returns::Type(SqlType::Bool)),

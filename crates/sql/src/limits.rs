@@ -59,6 +59,9 @@ pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 10;
 pub(crate) const PATTERN_PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// Compiled regular expressions that a thread keeps: a statement has one or two, compiling one takes microseconds.
 pub(crate) const PATTERNS_KEPT: usize = 64;
+/// Members or elements of one level that the functions of JSON take apart: each becomes an entry on the heap. Arrays have
+/// the same bound.
+pub(crate) const JSON_MEMBERS_MAX: usize = 1_000_000;
 /// Arrays that one `unnest` takes side by side, one for each column of a bulk insert: PostgreSQL's functions take as many
 /// arguments.
 pub(crate) const UNNEST_ARRAYS_MAX: usize = 100;

@@ -192,7 +192,7 @@ fn types_are_known_through_several_subqueries() {
                SELECT indexrelid AS id, unnest(indkey) AS attnum, generate_subscripts(indkey, 1) AS ord FROM pg_index\
                ) AS k) AS q GROUP BY q.id) AS x ON x.id = i.indexrelid \
                WHERE i.indexrelid = 'frag_user'::regclass";
-    assert_eq!(db.query(sql), "0,[0,0]");
+    assert_eq!(db.query(sql), "0,[false,false]");
     let described = db.executor.describe(&sql::Session::new(), sql, &[]).expect("a description");
     let types: Vec<String> =
         described.columns.expect("columns").iter().map(|column| column.ty.sql_name()).collect();

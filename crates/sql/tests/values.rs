@@ -42,7 +42,10 @@ fn rows_of_unnest() {
         &[
             ("SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a'])", "1,a;2,NULL"),
             ("SELECT u.y, x + 1 FROM unnest('{1,2}'::int[], '{p,q}'::text[]) u(x, y)", "p,2;q,3"),
-            ("SELECT * FROM unnest('{1,2}'::int[], '{}'::text[]) WITH ORDINALITY AS u(x, y, n)", "1,NULL,1;2,NULL,2"),
+            (
+                "SELECT * FROM unnest('{1,2}'::int[], '{}'::text[]) WITH ORDINALITY AS u(x, y, n)",
+                "1,NULL,1;2,NULL,2",
+            ),
             ("SELECT sum(x) FROM unnest(ARRAY[1, 2], ARRAY['a']) AS u(x, y)", "3"),
             ("SELECT * FROM unnest(NULL::int[], NULL::int[]) AS u(x, y)", ""),
             ("SELECT id, unnest(tags) FROM t ORDER BY 1, 2", "1,a;1,b;4,c"),
@@ -64,4 +67,233 @@ fn an_array_in_a_list_is_decoded_once() {
     let array = [Value::from(format!("{{{}}}", numbers.join(",")))];
     assert_eq!(db.query_with("SELECT count(*) FROM t WHERE id IN (SELECT unnest($1::int[]))", &array), "5");
     assert_eq!(db.query_with("SELECT count(*) FROM (SELECT unnest($1::int[])) AS q", &array), "200000");
+}
+
+/// `jsonb - key` was the number 0, which an UPDATE stored in the place of the value, and `||` joined the two texts.
+#[test]
+fn operators_of_jsonb() {
+    check(
+        "CREATE TABLE j (id INT PRIMARY KEY, d JSONB, name TEXT);\n\
+         INSERT INTO j VALUES (1, '{\"a\": 1, \"b\": 2}', 'a')",
+        &[
+            ("SELECT d - 'a' FROM j", "{\"b\":2}"),
+            ("SELECT d - name FROM j", "{\"b\":2}"),
+            ("SELECT '{\"a\":1,\"b\":1.10}'::jsonb - 'a'", "{\"b\":1.10}"),
+            ("SELECT d - ARRAY['a', 'b'], d - '{b}'::text[], d - NULL FROM j", "{},{\"a\":1},NULL"),
+            ("SELECT '[1,2,3]'::jsonb - 0, '[1,2,3]'::jsonb - -1, '[1,2]'::jsonb - 5", "[2,3],[1,2],[1,2]"),
+            ("SELECT '[\"a\",\"b\",\"a\",1]'::jsonb - 'a'", "[\"b\",1]"),
+            ("SELECT d || '{\"b\": 3, \"c\": [1]}' FROM j", "{\"a\":1,\"b\":3,\"c\":[1]}"),
+            ("SELECT '{\"x\":1}' || d FROM j", "{\"x\":1,\"a\":1,\"b\":2}"),
+            ("SELECT '[1]'::jsonb || '2'::jsonb, '1'::jsonb || '2'::jsonb", "[1,2],[1,2]"),
+            (
+                "SELECT '{\"a\":1}'::jsonb || '1'::jsonb, '[1]'::jsonb || '{\"a\":1}'",
+                "[{\"a\":1},1],[1,{\"a\":1}]",
+            ),
+            ("SELECT d || name, 'x'::text || d FROM j", "{\"a\":1,\"b\":2}a,x{\"a\":1,\"b\":2}"),
+            ("SELECT d || NULL FROM j", "NULL"),
+            (
+                "SELECT '{\"a\":[1,{\"b\":2}]}'::jsonb #- '{a,1,b}', '{\"a\":[1,2]}'::jsonb #- '{a,-1}'",
+                "{\"a\":[1,{}]},{\"a\":[1]}",
+            ),
+            ("SELECT d #- '{x,y}', d #- ARRAY['a'] FROM j", "{\"a\":1,\"b\":2},{\"b\":2}"),
+        ],
+    );
+    let mut db = Db::new();
+    db.run("CREATE TABLE j (id INT PRIMARY KEY, d JSONB);\nINSERT INTO j VALUES (1, '{\"a\": 1, \"b\": 2}')");
+    db.run("UPDATE j SET d = d - 'a'");
+    assert_eq!(db.query("SELECT d FROM j"), "{\"b\":2}");
+    db.run("UPDATE j SET d = d || '{\"c\": {\"x\": 1}}'");
+    db.execute("UPDATE j SET d = d || $1", &[Value::from("{\"b\": null}")]).unwrap();
+    assert_eq!(db.query("SELECT d FROM j"), "{\"b\":null,\"c\":{\"x\":1}}");
+    db.execute("UPDATE j SET d = d - $1", &[Value::from("b")]).unwrap();
+    assert_eq!(db.query("SELECT d FROM j"), "{\"c\":{\"x\":1}}");
+}
+
+#[test]
+fn operators_that_postgresql_has_not_are_refused() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE j (id INT PRIMARY KEY, d JSONB, k JSON, a INT[]);\nINSERT INTO j VALUES (1, '{}', '{}', '{}')");
+    for (sql, state) in [
+        ("SELECT d + 1 FROM j", "42883"),
+        ("SELECT d || 3 FROM j", "42883"),
+        ("SELECT d - true FROM j", "42883"),
+        ("SELECT d - d FROM j", "42883"),
+        ("SELECT k - 'a' FROM j", "42883"),
+        ("SELECT k || k FROM j", "42883"),
+        ("SELECT a - 1 FROM j", "42883"),
+        ("SELECT a || 'x'::text FROM j", "42883"),
+        ("SELECT a || ARRAY['x'] FROM j", "42883"),
+        ("SELECT d || a FROM j", "42883"),
+        ("SELECT a || '3' FROM j", "22P02"),
+        ("SELECT d || 'x' FROM j", "22P02"),
+        ("SELECT d || coalesce(NULL, NULL) FROM j", "42725"),
+        ("SELECT '{\"a\":1}'::jsonb - 1", "22023"),
+        ("SELECT '1'::jsonb - 'a'", "22023"),
+        ("SELECT '1'::jsonb #- '{a}'", "22023"),
+        ("SELECT '{\"a\":[1]}'::jsonb #- '{a,x}'", "22P02"),
+        ("SELECT k #- '{a}' FROM j", "42883"),
+    ] {
+        assert_eq!(db.state(sql), state, "{sql}");
+    }
+}
+
+/// `ARRAY[1, 2] || 3` was the text `[1,2]3`.
+#[test]
+fn arrays_are_joined() {
+    check(
+        "CREATE TABLE t (id INT PRIMARY KEY, tags TEXT[], n INT[], b BOOL[]);\n\
+         INSERT INTO t VALUES (1, '{x}', '{1,2}', '{t}')",
+        &[
+            ("SELECT ARRAY[1, 2] || 3, 3 || ARRAY[1, 2], ARRAY[1, 2] || ARRAY[3]", "[1,2,3],[3,1,2],[1,2,3]"),
+            ("SELECT n || 3, n || id, 0 || n, n || n FROM t", "[1,2,3],[1,2,1],[0,1,2],[1,2,1,2]"),
+            ("SELECT n || '{3}', '{3}' || n, n || NULL, NULL || n FROM t", "[1,2,3],[3,1,2],[1,2],[1,2]"),
+            (
+                "SELECT n || NULL::int, NULL::int[] || 3, NULL::int[] || NULL::int[] FROM t",
+                "[1,2,null],[3],NULL",
+            ),
+            (
+                "SELECT tags || 'a]\"b'::text, tags || '{p,q}' FROM t",
+                "[\"x\",\"a]\\\"b\"],[\"x\",\"p\",\"q\"]",
+            ),
+            ("SELECT b || false, ARRAY[true, false] FROM t", "[true,false],[true,false]"),
+        ],
+    );
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, n INT[]);\nINSERT INTO t VALUES (1, '{1}')");
+    db.run("UPDATE t SET n = n || 2");
+    db.execute("UPDATE t SET n = n || $1", &[Value::from("{3}")]).unwrap();
+    assert_eq!(db.query("SELECT n FROM t"), "[1,2,3]");
+}
+
+/// `->>` gave numbers and truths, so that `d ->> 'a' = '1'` was false, and `true` was 1.
+#[test]
+fn the_text_of_a_json_value_is_text() {
+    check(
+        "CREATE TABLE j (id INT PRIMARY KEY, d JSONB, n INT);\n\
+         INSERT INTO j VALUES (1, '{\"a\": 1, \"t\": true, \"s\": \"x\\ny\", \"f\": 1.50, \"z\": null, \"l\": [1, {\"k\": 2}]}', 1), \
+         (2, '{\"a\": 10}', 10)",
+        &[
+            ("SELECT id FROM j WHERE d->>'a' = '1'", "1"),
+            ("SELECT id FROM j WHERE '1' = d->>'a' AND d->>'a' IN ('1', '3')", "1"),
+            ("SELECT id FROM j WHERE d->>'t' = 'true'", "1"),
+            ("SELECT id FROM j WHERE d->>'a' > '0' ORDER BY d->>'a' DESC", "2;1"),
+            ("SELECT id FROM j WHERE d->>'a' BETWEEN '0' AND '2' ORDER BY 1", "1;2"),
+            (
+                "SELECT d->>'t', d->>'a', d->>'s', d->>'f', d->>'z', d->>'nothing' FROM j WHERE id = 1",
+                "true,1,x\ny,1.50,NULL,NULL",
+            ),
+            (
+                "SELECT d->>'l', d->'l'->>0, d->'l'->1->>'k', d->'l'->>-1 FROM j WHERE id = 1",
+                "[1,{\"k\":2}],1,2,{\"k\":2}",
+            ),
+            ("SELECT typeof(d->>'a'), length(d->>'t'), (d->>'a') || 'x' FROM j WHERE id = 1", "text,4,1x"),
+            (
+                "SELECT (d->>'a')::int + 1, (d->>'t')::bool, CAST(d->>'a' AS integer) + 1 FROM j WHERE id = 1",
+                "2,1,2",
+            ),
+            // SQLite's path gives SQLite's value.
+            ("SELECT typeof(d->>'$.a'), d->>'$.t' FROM j WHERE id = 1", "integer,1"),
+            // What PostgreSQL refuses is what SQLite has it: the numbers are compared.
+            ("SELECT id FROM j WHERE d->>'a' > 9", "2"),
+            ("SELECT id FROM j WHERE d->>'a' = n AND d->>'a' IN (1, 10) ORDER BY 1", "1;2"),
+            ("SELECT id FROM j WHERE d->>'t'", "1"),
+            ("SELECT id FROM j WHERE d->>'t' = true AND d->>'t' AND NOT d->>'t' IS NULL", "1"),
+            ("SELECT CASE WHEN d->>'t' THEN 1 ELSE 2 END FROM j ORDER BY id", "1;2"),
+        ],
+    );
+    let mut db = Db::new();
+    db.run("CREATE TABLE j (id INT PRIMARY KEY, d JSONB);\nINSERT INTO j VALUES (1, '{\"a\": 1}')");
+    db.run("CREATE INDEX j_a ON j ((d->>'a'))");
+    for given in [Value::from("1"), Value::Integer(1)] {
+        assert_eq!(db.query_with("SELECT id FROM j WHERE d->>'a' = $1", &[given]), "1");
+    }
+    assert!(db.plan("SELECT id FROM j WHERE d->>'a' = '1'").contains("j_a"));
+}
+
+/// A truth became 1, and JSON within JSON a text in quotes.
+#[test]
+fn json_is_built_of_values_of_their_types() {
+    check(
+        "CREATE TABLE t (id INT PRIMARY KEY, flag BOOL, d JSONB, tags TEXT[], at TIMESTAMPTZ, x DOUBLE PRECISION, b BYTEA);\n\
+         INSERT INTO t VALUES (1, true, '{\"a\": 1}', '{p,q}', '2026-01-02 03:04:05.5+00', 2, '\\x00ff'), \
+         (2, false, NULL, NULL, NULL, 1.5, NULL)",
+        &[
+            (
+                "SELECT json_build_object('f', flag, 'd', d, 't', tags) FROM t WHERE id = 1",
+                "{\"f\":true,\"d\":{\"a\":1},\"t\":[\"p\",\"q\"]}",
+            ),
+            (
+                "SELECT jsonb_build_object('f', flag, 'd', d, 'x', x) FROM t WHERE id = 2",
+                "{\"f\":false,\"d\":null,\"x\":1.5}",
+            ),
+            (
+                "SELECT json_build_object(id, at, flag, x, 'b', b) FROM t WHERE id = 1",
+                "{\"1\":\"2026-01-02T03:04:05.5+00:00\",\"true\":2,\"b\":\"\\\\x00ff\"}",
+            ),
+            (
+                "SELECT json_build_array(flag, d, id > 1, NULL, 'x') FROM t WHERE id = 1",
+                "[true,{\"a\":1},false,null,\"x\"]",
+            ),
+            (
+                "SELECT json_agg(flag ORDER BY id DESC), jsonb_agg(d ORDER BY id), json_agg(x ORDER BY id) FROM t",
+                "[false,true],[{\"a\":1},null],[2,1.5]",
+            ),
+            (
+                "SELECT json_object_agg(id, flag ORDER BY id), jsonb_object_agg(id::text, d ORDER BY id) FROM t",
+                "{\"1\":true,\"2\":false},{\"1\":{\"a\":1},\"2\":null}",
+            ),
+            (
+                "SELECT json_agg(json_build_object('id', id, 'd', d) ORDER BY id) FROM t",
+                "[{\"id\":1,\"d\":{\"a\":1}},{\"id\":2,\"d\":null}]",
+            ),
+            ("SELECT json_agg(DISTINCT flag) FROM t WHERE flag", "[true]"),
+            ("SELECT json_agg(flag) FILTER (WHERE id = 2) FROM t", "[false]"),
+            (
+                "SELECT json_build_object('rows', coalesce(json_agg(flag), '[]')) FROM t WHERE id = 2",
+                "{\"rows\":[false]}",
+            ),
+            (
+                "SELECT coalesce(json_agg(flag), '[]'), json_agg(id), array_agg(id) FROM t WHERE id = 3",
+                "[],NULL,NULL",
+            ),
+            (
+                "SELECT to_json(ARRAY[1, 2]), to_jsonb(flag), to_json(d), to_json('a\"b'::text), to_json(id) FROM t WHERE id = 1",
+                "[1,2],true,{\"a\":1},\"a\\\"b\",1",
+            ),
+            (
+                "SELECT array_to_json(tags), to_json(at), to_json(x) FROM t WHERE id = 1",
+                "[\"p\",\"q\"],\"2026-01-02T03:04:05.5+00:00\",2",
+            ),
+            ("SELECT array_agg(flag ORDER BY id) FROM t", "[true,false]"),
+            (
+                "SELECT json_build_object('o', (SELECT json_agg(d) FROM t AS u WHERE u.id = t.id)) FROM t WHERE id = 1",
+                "{\"o\":[{\"a\":1}]}",
+            ),
+            (
+                "SELECT json_build_object('o', q.j) FROM (SELECT json_build_object('f', flag) AS j FROM t WHERE id = 1) AS q",
+                "{\"o\":{\"f\":true}}",
+            ),
+        ],
+    );
+}
+
+/// JSON of more levels than functions read was taken, and refused by them afterwards.
+#[test]
+fn json_has_one_bound_of_levels() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE j (id INT PRIMARY KEY, d JSONB)");
+    let nested = |levels: usize| Value::from("[".repeat(levels) + &"]".repeat(levels));
+    db.execute("INSERT INTO j VALUES (1, $1)", &[nested(127)]).unwrap();
+    assert_eq!(
+        db.query("SELECT jsonb_typeof(d), d @> d, jsonb_typeof(d #> '{0,0}') FROM j"),
+        "array,1,array"
+    );
+    assert_eq!(db.query("SELECT length((d - 5)::text) FROM j"), "254");
+    for sql in
+        ["INSERT INTO j VALUES (2, $1)", "SELECT $1::jsonb", "SELECT $1::json", "SELECT json_typeof($1)"]
+    {
+        let error = db.execute(sql, &[nested(128)]).unwrap_err();
+        assert_eq!(error.state, "54001", "{sql}");
+    }
+    assert_eq!(db.state("SELECT (repeat('[', 3000000) || repeat(']', 3000000))::jsonb"), "54001");
 }

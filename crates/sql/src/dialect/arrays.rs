@@ -4,6 +4,7 @@ use store::definition::SqlType;
 
 use super::expression::call;
 use super::out::{Form, Out};
+use super::structures::array_part;
 use super::token::Token;
 use super::{Step, Translator};
 use crate::error::state;
@@ -132,7 +133,7 @@ fn is_written(out: &Out<'_>) -> bool {
 /// The elements of `ARRAY[...]` as JSON.
 pub(super) fn array_of(parts: Vec<Out<'_>>, from: usize) -> Out<'_> {
     let kept = parts.clone();
-    let mut elements = Out::joined(parts, ",");
+    let mut elements = Out::joined(parts.into_iter().map(array_part), ",");
     if elements.is_empty() {
         elements = Out::made("", from);
     }

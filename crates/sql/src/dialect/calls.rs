@@ -4,6 +4,7 @@ use store::definition::SqlType;
 
 use super::expression::{call, power};
 use super::out::Out;
+use super::structures::{OF_NO_ROWS, argument_for};
 use super::token::{Kind, Token};
 use super::types::{Told, common};
 use super::{Step, Translator};
@@ -28,6 +29,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("jsonb_typeof", "json_typeof"),
     ("jsonb_strip_nulls", "json_strip_nulls"),
     ("jsonb_pretty", "json_pretty"),
+    ("array_to_json", "json"),
     ("bool_and", "min"),
     ("every", "min"),
     ("bool_or", "max"),
@@ -53,10 +55,20 @@ impl<'a> Translator<'a, '_> {
         };
         let Some(open) = self.take() else { return Ok(out) };
         let (arguments, inner) = self.deeper(|own| own.arguments(&lower))?;
+        if bare
+            && matches!(lower.as_str(), "to_json" | "to_jsonb")
+            && arguments.iter().any(|told| told.is_json())
+        {
+            // It is JSON already.
+            out = Out::made("json", token.start);
+        }
         out.push(self.copied(open));
         out.push(inner);
         self.close(&mut out);
         self.behind_call(&mut out)?;
+        if let Some((_, empty)) = OF_NO_ROWS.iter().find(|(name, _)| bare && *name == lower) {
+            out = out.wrapped("nullif(", &format!(", '{empty}')"));
+        }
         let ty = if lower == "row" {
             None
         } else if lower == "unnest" {
@@ -84,7 +96,8 @@ impl<'a> Translator<'a, '_> {
         let mut parts: Vec<Out<'a>> = Vec::new();
         let mut commas = Vec::new();
         loop {
-            parts.push(self.sequence_part()?);
+            let part = self.argument(name, parts.len())?;
+            parts.push(part);
             match self.peek().filter(|token| token.is_sign(",")) {
                 Some(comma) => {
                     self.at += 1;
@@ -102,6 +115,19 @@ impl<'a> Translator<'a, '_> {
             all.push(part);
         }
         Ok((types, all))
+    }
+
+    /// One argument, with what an aggregate may have behind it.
+    fn argument(&mut self, name: &str, at: usize) -> Step<Out<'a>> {
+        let Some(argument) = self.expression(power::ANYTHING)? else { return self.sequence_part() };
+        let mut argument = argument_for(name, at, argument);
+        if self.peek().is_none_or(|token| token.is_sign(",") || token.is_sign(")")) {
+            return Ok(argument);
+        }
+        let (ty, label) = (argument.ty, argument.label.take());
+        argument.push(self.sequence_part()?);
+        argument.label = label;
+        Ok(argument.of_type(ty))
     }
 
     /// Tells arguments their types.

@@ -204,6 +204,10 @@ impl<'a> Translator<'a, '_> {
         if !to.plain {
             return self.cast(inner, &to).map(Some);
         }
+        if super::structures::is_number(Some(to.ty)) {
+            // SQLite's cast makes 0 of the word for a truth.
+            inner = super::structures::as_value(inner);
+        }
         self.suggest(&mut inner, to.ty)?;
         let label = inner.label.clone().filter(|label| label != "?column?");
         let inner =

@@ -7,7 +7,7 @@ use store::definition::SqlType;
 
 use super::out::{Form, Out};
 use super::token::{Kind, Token};
-use super::{Step, Translator, types};
+use super::{Step, Translator, structures, types};
 use crate::error::state;
 
 /// How tightly operators bind, as PostgreSQL has it; higher is tighter.
@@ -111,7 +111,8 @@ impl<'a> Translator<'a, '_> {
                 Ok(out.of_type(ty))
             }
             _ => {
-                let mut sides = [left, self.right(power, operator)?];
+                let mut sides =
+                    [structures::as_value(left), structures::as_value(self.right(power, operator)?)];
                 for side in &mut sides {
                     self.suggest(side, SqlType::Bool)?;
                 }
@@ -126,7 +127,7 @@ impl<'a> Translator<'a, '_> {
         Ok(right.unwrap_or_else(|| Out::made("", operator.end())))
     }
 
-    fn infixed(&self, sides: [Out<'a>; 2], operator: Token<'a>) -> Out<'a> {
+    pub(super) fn infixed(&self, sides: [Out<'a>; 2], operator: Token<'a>) -> Out<'a> {
         let [mut out, right] = sides;
         out.push(self.copied(operator));
         out.push(right);
@@ -158,7 +159,8 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// Two sides that are compared: each learns from the other.
-    pub(super) fn agreed(&mut self, mut left: Out<'a>, mut right: Out<'a>) -> Step<[Out<'a>; 2]> {
+    pub(super) fn agreed(&mut self, left: Out<'a>, right: Out<'a>) -> Step<[Out<'a>; 2]> {
+        let (mut left, mut right) = structures::side_by_side(left, right);
         if let (Form::List(ours), Form::List(_)) = (&*left.form, &*right.form) {
             let types: Vec<Option<SqlType>> = ours.iter().map(|part| part.ty).collect();
             self.suggest_list(&mut right, &types)?;
@@ -251,7 +253,7 @@ impl<'a> Translator<'a, '_> {
         let left = match &*list.form {
             Form::List(parts) => {
                 let learned = parts.iter().find_map(|part| part.ty);
-                let mut left = left;
+                let mut left = if structures::is_number(learned) { structures::as_value(left) } else { left };
                 if let Some(ty) = learned {
                     self.suggest(&mut left, ty)?;
                 }
@@ -325,6 +327,7 @@ impl<'a> Translator<'a, '_> {
             "<@" => call("jsonb_contains", [right, left]).typed(SqlType::Bool),
             "#>" => call("jsonb_extract_path_list", [left, right]).typed(SqlType::Jsonb),
             "#>>" => call("jsonb_extract_path_list_text", [left, right]).typed(SqlType::Text),
+            "#-" => self.without_path(left, operator, right)?,
             "&&" | "@@" => {
                 let message = format!("operator {} is not supported", operator.text);
                 return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
@@ -333,14 +336,8 @@ impl<'a> Translator<'a, '_> {
                 let ty = if ours == Some(SqlType::Jsonb) { SqlType::Jsonb } else { SqlType::Json };
                 self.infixed([left, right], operator).typed(ty)
             }
-            "->>" => self.infixed([left, right], operator).typed(SqlType::Text),
-            "||" => {
-                let mut sides = [types::shown(left), types::shown(right)];
-                for side in &mut sides {
-                    self.suggest(side, SqlType::Text)?;
-                }
-                self.infixed(sides, operator).typed(SqlType::Text)
-            }
+            "->>" => self.json_text(left, operator, right),
+            "||" => self.joined(left, operator, right)?,
             _ => self.infixed([left, right], operator).typed(SqlType::Int8),
         })
     }
@@ -349,7 +346,10 @@ impl<'a> Translator<'a, '_> {
     fn arithmetic(&mut self, left: Out<'a>, operator: Token<'a>, power: u8) -> Step<Out<'a>> {
         let right = self.right(power, operator)?;
         let sign = operator.text;
-        let (mut left, mut right) = (left, right);
+        let (mut left, mut right) = structures::side_by_side(left, right);
+        if structures::is_structure(left.ty) || structures::is_structure(right.ty) {
+            return self.structure_arithmetic(left, operator, right);
+        }
         if types::is_moment(left.ty) || types::is_moment(right.ty) {
             return self.moments(left, right, sign);
         }
@@ -392,8 +392,8 @@ pub(super) fn call<'a, const N: usize>(name: &str, arguments: [Out<'a>; N]) -> O
 fn sign_power(sign: &str) -> Option<u8> {
     Some(match sign {
         "=" | "==" | "<>" | "!=" | "<" | ">" | "<=" | ">=" => power::COMPARE,
-        "||" | "->" | "->>" | "#>" | "#>>" | "@>" | "<@" | "~" | "~*" | "!~" | "!~*" | "~~" | "~~*"
-        | "!~~" | "!~~*" | "&" | "|" | "<<" | ">>" | "&&" | "@@" => power::OTHER,
+        "||" | "->" | "->>" | "#>" | "#>>" | "#-" | "@>" | "<@" | "~" | "~*" | "!~" | "!~*" | "~~"
+        | "~~*" | "!~~" | "!~~*" | "&" | "|" | "<<" | ">>" | "&&" | "@@" => power::OTHER,
         "+" | "-" => power::ADD,
         "*" | "/" | "%" => power::MULTIPLY,
         "^" => power::POWER,

@@ -15,6 +15,7 @@ mod operand;
 mod out;
 mod params;
 mod select;
+mod structures;
 mod token;
 mod types;
 

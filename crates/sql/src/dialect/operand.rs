@@ -8,7 +8,7 @@ use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::token::{self, Kind, Token};
 use super::types::Told;
-use super::{Item, Step, Stop, Translator, cast, types};
+use super::{Item, Step, Stop, Translator, cast, structures, types};
 use crate::error::SqlError;
 use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
@@ -287,7 +287,7 @@ impl<'a> Translator<'a, '_> {
 
     fn not(&mut self, token: Token<'a>) -> Step<Out<'a>> {
         let mut out = self.taken(token);
-        if let Some(mut inner) = self.expression(power::NOT)? {
+        if let Some(mut inner) = self.expression(power::NOT)?.map(structures::as_value) {
             self.suggest(&mut inner, SqlType::Bool)?;
             out.push(inner);
         }
@@ -405,6 +405,9 @@ impl<'a> Translator<'a, '_> {
                 match before {
                     "CASE" => tested = part.ty,
                     "WHEN" => {
+                        if tested == Some(SqlType::Bool) {
+                            part = structures::as_value(part);
+                        }
                         if let Some(tested) = tested {
                             own.suggest(&mut part, tested)?;
                         }

@@ -27,6 +27,8 @@ pub(super) enum Form<'a> {
     List(Vec<Out<'a>>),
     /// A query in parentheses.
     Query,
+    /// `json ->> key` as a text; here it is as SQLite's operator gives it, a number or truth where it is one.
+    Extract(Out<'a>),
     /// `ARRAY[a, b]`, its elements.
     Array(Vec<Out<'a>>),
 }

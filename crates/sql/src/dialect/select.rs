@@ -84,6 +84,12 @@ impl<'a> Translator<'a, '_> {
                 out.push(Out::made("WHERE true", token.start));
             }
             from &= !token.is_any(AFTER_FROM);
+            if token.is_any(&["WHERE", "HAVING"]) {
+                self.at += 1;
+                out.push(self.copied(token));
+                out.push(self.condition()?.unwrap_or_default());
+                continue;
+            }
             if let Some(clause) = self.clause(token)? {
                 out.push(clause);
                 continue;

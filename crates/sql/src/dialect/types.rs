@@ -52,6 +52,10 @@ impl Told {
         Self { ty: out.ty, literal: text.is_some(), number }
     }
 
+    pub(super) fn is_json(self) -> bool {
+        matches!(self.ty, Some(SqlType::Json | SqlType::Jsonb))
+    }
+
     /// What is known of a value that is one or the other.
     pub(super) fn or(self, other: Self) -> Self {
         let ty = common(&[self, other]);

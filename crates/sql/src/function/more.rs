@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use store::definition::SqlType;
 use store::scalar::array::of_braces;
+use store::scalar::simple::check_json_depth;
 use store::value::{Value, ValueRef};
 
 use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
@@ -96,7 +97,9 @@ fn extreme(values: &[Value], largest: bool) -> Value {
 }
 
 fn json(values: &[Value], at: usize) -> Result<Json, SqlError> {
-    serde_json::from_str(&text(values, at)?).map_err(|error| {
+    let text = text(values, at)?;
+    check_json_depth(&text)?;
+    serde_json::from_str(&text).map_err(|error| {
         SqlError::new(state::BAD_VALUE, format!("invalid input syntax for type json: {error}"))
     })
 }

@@ -40,8 +40,8 @@ use crate::sqlite::Connection;
 pub(crate) use self::functions::{is_function, names as function_names};
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub(crate) use self::series::row_function;
-pub(crate) use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};
+pub(crate) use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 
 /// What the system tables of one connection tell, for the statement that runs.
 #[derive(Debug)]

@@ -47,9 +47,7 @@ fn value_of(function: &str, table: &str, array: usize) -> String {
         "unnest" => format!("{table}.{element}"),
         "generate_subscripts" => format!("{table}.{number}"),
         _ => {
-            format!(
-                "_row_expand({table}.{element}, iif({table}.{number} IS NULL, NULL, {table}.ordinality))"
-            )
+            format!("_row_expand({table}.{element}, iif({table}.{number} IS NULL, NULL, {table}.ordinality))")
         }
     }
 }
@@ -435,9 +433,7 @@ mod tests {
             ("SELECT a FROM t", None),
             (
                 "SELECT b, unnest(a) AS x FROM t WHERE b > 1",
-                Some(
-                    "SELECT b, _rows0._element0 AS x FROM t, _unnest(a) AS _rows0 WHERE b > 1",
-                ),
+                Some("SELECT b, _rows0._element0 AS x FROM t, _unnest(a) AS _rows0 WHERE b > 1"),
             ),
             (
                 "SELECT unnest(i.k) n, generate_subscripts(i.k, 1) AS ord FROM (SELECT 1) i",
@@ -445,10 +441,7 @@ mod tests {
                     "SELECT _rows0._element0 n, _rows0._number0 AS ord FROM (SELECT 1) i, _unnest(i.k) AS _rows0",
                 ),
             ),
-            (
-                "SELECT unnest('{a}')",
-                Some("SELECT _rows0._element0 FROM _unnest('{a}') AS _rows0"),
-            ),
+            ("SELECT unnest('{a}')", Some("SELECT _rows0._element0 FROM _unnest('{a}') AS _rows0")),
             (
                 "SELECT (_pg_expandarray(i.k)).n FROM i",
                 Some(

@@ -125,6 +125,32 @@ pub fn write_uuid(bytes: [u8; 16]) -> String {
     text
 }
 
+/// Levels that a JSON value may have: the readers of JSON in the functions are recursive, and stop there.
+pub const JSON_DEPTH_MAX: usize = 127;
+
+/// Refuses JSON of more levels than functions read. What is no JSON is not looked at.
+pub fn check_json_depth(text: &str) -> Result<(), Refusal> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > JSON_DEPTH_MAX {
+                    let message = format!("JSON nests deeper than {JSON_DEPTH_MAX} levels");
+                    return Err(Refusal::new("54001", message));
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// JSON text, checked; `compact` leaves out the blanks between its tokens.
 pub(super) fn json(ty: SqlType, value: Value, compact: bool) -> Result<Value, Refusal> {
     let Value::Text(text) = value.with_affinity(Affinity::Text) else {
@@ -133,6 +159,7 @@ pub(super) fn json(ty: SqlType, value: Value, compact: bool) -> Result<Value, Re
             format!("type {} takes text; json() makes it of bytes", ty.sql_name()),
         ));
     };
+    check_json_depth(&text)?;
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
         return Err(Refusal::new(
             "22P02",

@@ -18,10 +18,6 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         let items = Elements::read(call.value(0)).unwrap_or_default().items;
         array::of_values(items.into_iter().chain([call.value(1).clone()]))
     }),
-    function("array_cat", (2, 2), |_, call| {
-        let items = |at| Elements::read(call.value(at)).unwrap_or_default().items;
-        array::of_values(items(0).into_iter().chain(items(1)))
-    }),
     function("array_element", (2, 2), |_, call| match (Elements::read(call.value(0)), call.integer(1)) {
         (Some(elements), Some(number)) => elements.get(number),
         _ => Value::Null,

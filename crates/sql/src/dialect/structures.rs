@@ -1,0 +1,297 @@
+//! Operators and functions of JSON and of arrays: which of PostgreSQL's they are goes by the types of their sides.
+
+use store::definition::SqlType;
+
+use super::expression::{call, power};
+use super::out::{Form, Out};
+use super::token::Token;
+use super::{Step, Stop, Translator, types};
+use crate::error::SqlError;
+
+/// No operator takes sides of these types.
+const UNDEFINED_FUNCTION: &str = "42883";
+/// The type of a side is not known, and which operator is meant depends on it.
+const AMBIGUOUS: &str = "42725";
+
+/// Whether values of this type are made of others.
+pub(super) fn is_structure(ty: Option<SqlType>) -> bool {
+    ty.is_some_and(|ty| ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb))
+}
+
+fn is_text(ty: SqlType) -> bool {
+    matches!(ty, SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name | SqlType::Xml)
+}
+
+fn is_integer(ty: SqlType) -> bool {
+    matches!(ty, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
+}
+
+pub(super) fn is_number(ty: Option<SqlType>) -> bool {
+    types::arithmetic(ty, ty).is_some()
+}
+
+/// A literal, a parameter or NULL of no type, which takes the type that the operator wants.
+fn is_untyped(out: &Out<'_>) -> bool {
+    let open = match &*out.form {
+        Form::Literal(_) | Form::Parameter(_) => true,
+        Form::List(parts) => parts.len() == 1 && is_untyped(&parts[0]),
+        _ => out.text().trim().eq_ignore_ascii_case("NULL"),
+    };
+    open && out.ty.is_none()
+}
+
+/// The text of a JSON value (`->>`) as SQLite's `->>` gives it: a number or truth where it is compared with one.
+pub(super) fn as_value(out: Out<'_>) -> Out<'_> {
+    match *out.form {
+        Form::Extract(value) => value,
+        _ => out,
+    }
+}
+
+/// The two sides, a JSON value's text as a number where the other side is one.
+pub(super) fn side_by_side<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'a>) {
+    let counts = |ty: Option<SqlType>| ty == Some(SqlType::Bool) || is_number(ty);
+    if counts(right.ty) {
+        (as_value(left), right)
+    } else if counts(left.ty) {
+        (left, as_value(right))
+    } else {
+        (left, right)
+    }
+}
+
+/// A value as JSON functions of SQLite have to be given it, so that it is what PostgreSQL makes of its type: a truth,
+/// JSON within JSON, a moment in ISO's form.
+pub(super) fn json_part(out: Out<'_>) -> Out<'_> {
+    let label = out.label.clone();
+    let mut part = match out.ty {
+        Some(SqlType::Bool) => json_truth(out),
+        Some(ty) if ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb) => {
+            out.wrapped("json(", ")").typed(SqlType::Json)
+        }
+        Some(SqlType::Float4 | SqlType::Float8 | SqlType::Numeric) => {
+            out.wrapped("json(json_number(", "))").typed(SqlType::Json)
+        }
+        Some(SqlType::Timestamp | SqlType::Timestamptz) => {
+            out.wrapped("replace(", ", ' ', 'T')").typed(SqlType::Text)
+        }
+        Some(SqlType::Bytea) => out.wrapped("cast_text(", ")").typed(SqlType::Text),
+        _ => out,
+    };
+    part.label = label;
+    part
+}
+
+/// An element of an array.
+pub(super) fn array_part(out: Out<'_>) -> Out<'_> {
+    if out.ty == Some(SqlType::Bool) { json_truth(out) } else { out }
+}
+
+/// A truth as JSON has it.
+fn json_truth(out: Out<'_>) -> Out<'_> {
+    out.wrapped("json(CASE (", ") WHEN 1 THEN 'true' WHEN 0 THEN 'false' END)").typed(SqlType::Json)
+}
+
+/// A key of a JSON object, which is a text.
+fn json_key(out: Out<'_>) -> Out<'_> {
+    match out.ty {
+        Some(SqlType::Bool) => types::shown(out),
+        Some(ty) if !is_text(ty) => call("cast_text", [out]).typed(SqlType::Text),
+        _ => out,
+    }
+}
+
+/// What an argument of this function has to be given as.
+pub(super) fn argument_for<'a>(function: &str, at: usize, argument: Out<'a>) -> Out<'a> {
+    match function {
+        "json_build_object" | "jsonb_build_object" if at.is_multiple_of(2) => json_key(argument),
+        "json_object_agg" | "jsonb_object_agg" if at == 0 => json_key(argument),
+        "json_build_object" | "jsonb_build_object" | "json_object_agg" | "jsonb_object_agg"
+        | "json_build_array" | "jsonb_build_array" | "json_agg" | "jsonb_agg" | "to_json" | "to_jsonb"
+        | "array_to_json" => json_part(argument),
+        "array_agg" => {
+            let ty = argument.ty;
+            array_part(argument).of_type(ty)
+        }
+        _ => argument,
+    }
+}
+
+/// Functions of groups with what SQLite's give for no rows, where PostgreSQL's give NULL.
+pub(super) const OF_NO_ROWS: &[(&str, &str)] = &[
+    ("array_agg", "[]"),
+    ("json_agg", "[]"),
+    ("jsonb_agg", "[]"),
+    ("json_object_agg", "{}"),
+    ("jsonb_object_agg", "{}"),
+];
+
+impl<'a> Translator<'a, '_> {
+    /// `+`, `-`, `*`, `/` and `%` where a side is JSON or an array.
+    pub(super) fn structure_arithmetic(
+        &mut self,
+        left: Out<'a>,
+        operator: Token<'a>,
+        right: Out<'a>,
+    ) -> Step<Out<'a>> {
+        match (left.ty, operator.text) {
+            (Some(SqlType::Jsonb), "-") => self.without(left, operator, right),
+            // SQLite computes with the number that the JSON is.
+            (Some(SqlType::Json), _) if is_number(right.ty) => Ok(self.infixed([left, right], operator)),
+            (_, _) if is_number(left.ty) && right.ty == Some(SqlType::Json) => {
+                Ok(self.infixed([left, right], operator))
+            }
+            _ => Err(self.no_operator(&left, operator, &right)),
+        }
+    }
+
+    /// `jsonb - key`, `jsonb - index`, `jsonb - keys`
+    fn without(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
+        let mut right = right;
+        if is_untyped(&right) {
+            self.suggest(&mut right, SqlType::Text)?;
+            return Ok(removal("jsonb_delete", left, right));
+        }
+        match right.ty {
+            Some(ty) if ty.is_array() && is_text(ty.scalar()) => {
+                Ok(removal("jsonb_delete_keys", left, right))
+            }
+            Some(ty) if is_text(ty) || is_integer(ty) => Ok(removal("jsonb_delete", left, right)),
+            _ => Err(self.no_operator(&left, operator, &right)),
+        }
+    }
+
+    /// `jsonb #- path`
+    pub(super) fn without_path(
+        &mut self,
+        left: Out<'a>,
+        operator: Token<'a>,
+        right: Out<'a>,
+    ) -> Step<Out<'a>> {
+        let (mut left, mut right) = (left, right);
+        if is_untyped(&left) {
+            self.suggest(&mut left, SqlType::Jsonb)?;
+            left.ty = Some(SqlType::Jsonb);
+        }
+        if is_untyped(&right)
+            && let Some(texts) = SqlType::Text.array()
+        {
+            self.suggest(&mut right, texts)?;
+            right.ty = Some(texts);
+        }
+        let path = right.ty.is_some_and(|ty| ty.is_array() && is_text(ty.scalar()));
+        if left.ty != Some(SqlType::Jsonb) || !path {
+            return Err(self.no_operator(&left, operator, &right));
+        }
+        Ok(removal("jsonb_delete_path", left, right))
+    }
+
+    /// `||` of JSON, of arrays, and of texts.
+    pub(super) fn joined(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
+        let is_array = |ty: Option<SqlType>| ty.is_some_and(SqlType::is_array);
+        if is_array(left.ty) || is_array(right.ty) {
+            return self.joined_arrays(left, operator, right);
+        }
+        if left.ty == Some(SqlType::Jsonb) || right.ty == Some(SqlType::Jsonb) {
+            let texts = left.ty.is_some_and(is_text) || right.ty.is_some_and(is_text);
+            if !texts {
+                return self.joined_json(left, operator, right);
+            }
+        } else if left.ty == Some(SqlType::Json) && right.ty == Some(SqlType::Json) {
+            return Err(self.no_operator(&left, operator, &right));
+        }
+        let mut sides = [types::shown(left), types::shown(right)];
+        for side in &mut sides {
+            self.suggest(side, SqlType::Text)?;
+        }
+        Ok(self.infixed(sides, operator).typed(SqlType::Text))
+    }
+
+    fn joined_json(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
+        let mut sides = [left, right];
+        for side in &mut sides {
+            if is_untyped(side) {
+                self.suggest(side, SqlType::Jsonb)?;
+                side.ty = Some(SqlType::Jsonb);
+            }
+        }
+        if sides.iter().any(|side| side.ty != Some(SqlType::Jsonb)) {
+            return Err(self.no_operator(&sides[0], operator, &sides[1]));
+        }
+        Ok(call("jsonb_concat", sides).typed(SqlType::Jsonb).labelled("?column?"))
+    }
+
+    fn joined_arrays(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
+        let array = left.ty.filter(|ty| ty.is_array()).or(right.ty).unwrap_or(SqlType::Json);
+        let (mut left, mut right) = (left, right);
+        for side in [&mut left, &mut right] {
+            if is_untyped(side) {
+                self.suggest(side, array)?;
+                side.ty = Some(array);
+            }
+        }
+        let element = |out: &Out<'_>| out.ty.map(SqlType::scalar);
+        let ty = match (element(&left), element(&right)) {
+            (Some(ours), Some(theirs)) => common_element(ours, theirs).and_then(SqlType::array),
+            _ => None,
+        };
+        let Some(ty) = ty else { return Err(self.no_operator(&left, operator, &right)) };
+        let as_array = |side: Out<'a>| {
+            if side.ty.is_some_and(SqlType::is_array) {
+                return side;
+            }
+            call("json_array", [array_part(side)])
+        };
+        let out = call("array_cat", [as_array(left), as_array(right)]);
+        Ok(out.typed(ty).labelled("?column?"))
+    }
+
+    /// The error for an operator that no types like these have; or for one that cannot be chosen, as a side has no
+    /// type that is known.
+    fn no_operator(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Stop {
+        let name = |side: &Out<'_>| side.ty.map_or_else(|| "unknown".to_owned(), SqlType::sql_name);
+        let open = |side: &Out<'_>| side.ty.is_none() && !is_untyped(side);
+        let words = format!("{} {} {}", name(left), operator.text, name(right));
+        let error = if open(left) || open(right) {
+            SqlError::new(AMBIGUOUS, format!("operator is not unique: {words}"))
+                .with_hint("the type of a side is not known; add a cast, as in value::text")
+        } else {
+            SqlError::new(UNDEFINED_FUNCTION, format!("operator does not exist: {words}"))
+                .with_hint("no operator takes these types; you might need to add a cast, as in value::jsonb")
+        };
+        Stop::Error(error.at(self.sql, operator.start))
+    }
+
+    /// `json ->> key`, which is a text whatever the value is. A path that begins with `$` is SQLite's, and so is the
+    /// value that it gives.
+    pub(super) fn json_text(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Out<'a> {
+        let path = matches!(&*right.form, Form::Literal(text) if text.starts_with('$'));
+        let value = self.infixed([left.clone(), right.clone()], operator).typed(SqlType::Text);
+        if path {
+            return value;
+        }
+        let mut inner = left;
+        inner.push_str(" ->");
+        inner.push(right);
+        // The affinity makes it compare as a text with what has no type.
+        let out = inner.wrapped("CAST(json_value_text(", ") AS TEXT)").typed(SqlType::Text);
+        out.formed(Form::Extract(value)).labelled("?column?")
+    }
+
+    /// A condition: the value of a JSON text, which may be a truth.
+    pub(super) fn condition(&mut self) -> Step<Option<Out<'a>>> {
+        Ok(self.expression(power::ANYTHING)?.map(as_value))
+    }
+}
+
+fn removal<'a>(function: &str, left: Out<'a>, right: Out<'a>) -> Out<'a> {
+    call(function, [left, right]).typed(SqlType::Jsonb).labelled("?column?")
+}
+
+/// The type of an array's elements that takes both.
+fn common_element(ours: SqlType, theirs: SqlType) -> Option<SqlType> {
+    if ours == theirs || (is_text(ours) && is_text(theirs)) {
+        return Some(ours);
+    }
+    types::arithmetic(Some(ours), Some(theirs))
+}
