@@ -4,7 +4,7 @@ use std::process::{Child, Command};
 
 use serde_json::json;
 
-use crate::client::Reply;
+use crate::client::{Client, Reply};
 use crate::daemon::{Daemon, Folder, PROGRAM, free_port, program, run};
 use crate::skipped;
 
@@ -38,6 +38,51 @@ fn sigterm_stops_and_the_next_start_is_warm() {
     assert_eq!(daemon.connect().get("k").as_deref(), Some(&b"v"[..]));
     daemon.signal("INT");
     assert_eq!(daemon.wait().code(), Some(0));
+}
+
+/// After each warm start such tables refused memcached's writes, with "nothing computes the expressions of table", until
+/// somebody ran a statement: only a SQL thread's first one said how expressions are computed.
+#[test]
+fn a_warm_start_computes_what_memcached_writes_before_any_statement() {
+    let mut daemon = Daemon::start(&[]);
+    let mut client = daemon.connect();
+    for table in [
+        "CREATE TABLE page (key TEXT PRIMARY KEY, body TEXT, page_id INT AS (split_part(key, ':', 1))) \
+         WITH (prefix = 'page:', value = 'body')",
+        "CREATE TABLE seen (key TEXT PRIMARY KEY, body TEXT, at TEXT DEFAULT (upper('moment'))) \
+         WITH (prefix = 'seen:', value = 'body')",
+        "CREATE TABLE short (key TEXT PRIMARY KEY, body TEXT CHECK (length(body) < 3)) \
+         WITH (prefix = 'short:', value = 'body')",
+    ] {
+        client.change(table);
+    }
+    drop(client);
+    for (round, stop) in ["TERM", "KILL", "TERM"].into_iter().enumerate() {
+        daemon.signal(stop);
+        daemon.wait();
+        daemon.restart();
+        let mut client = daemon.connect();
+        // One connection to each worker at least: what a thread lacks only its own clients notice.
+        let mut others: Vec<Client> = (0..8).map(|_| daemon.connect_tcp()).collect();
+        for (number, other) in others.iter_mut().enumerate() {
+            assert_eq!(other.set(&format!("page:{number}:r{round}"), b"hi"), "STORED");
+            assert_eq!(other.ask(&format!("ms seen:{round} 2\r\nok")), "HD");
+            assert_eq!(other.store(&format!("append page:{number}:r{round} 0 0"), b"!"), "STORED");
+        }
+        assert_eq!(client.set(&format!("short:{round}"), b"ok"), "STORED");
+        let refused = client.set("short:long", b"too long");
+        assert!(refused.contains("violates check constraint"), "{refused}");
+        let pages = "SELECT page_id, body FROM page WHERE key LIKE '%:r' || '2' ORDER BY page_id";
+        let pages = client.rows(pages);
+        if round == 2 {
+            let expected: Vec<_> = (0..8).map(|number| json!({"page_id": number, "body": "hi!"})).collect();
+            assert_eq!(pages, expected);
+        }
+        assert_eq!(
+            client.rows(&format!("SELECT at FROM seen WHERE key = '{round}'")),
+            [json!({"at": "MOMENT"})]
+        );
+    }
 }
 
 #[test]

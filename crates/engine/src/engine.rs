@@ -97,6 +97,9 @@ pub struct Engine {
 impl Engine {
     /// An engine over an open store.
     pub fn new(store: Arc<Store>, options: EngineOptions) -> Arc<Self> {
+        // Here, because every session and every listener begins with an engine. An executor comes with the first
+        // statement, and a warm start serves memcached clients before that.
+        sql::compute_definitions(&store);
         let started_ns = store.clock().now_ns();
         let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
         let counts_prefixes = options.stat_delimiter.is_some();

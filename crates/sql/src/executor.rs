@@ -146,6 +146,13 @@ impl fmt::Debug for Core {
     }
 }
 
+/// Lets every thread that writes to a store compute what the definitions of its tables ask for: defaults, generated
+/// columns, checks. What opens a store calls this before it lets anybody write: tables of an earlier process are
+/// written through memcached's protocol before there is a statement.
+pub fn compute_definitions(store: &Store) {
+    store.set_compute(compute::maker(store.clock()));
+}
+
 impl Executor {
     /// An executor on this thread, with a private connection.
     pub fn new(store: Arc<Store>, limits: Limits) -> Result<Self, SqlError> {
@@ -156,7 +163,7 @@ impl Executor {
         let system = System::new(Arc::clone(&store));
         system.register(&connection)?;
         function::register(&connection, &sight)?;
-        store.set_compute(compute::maker(store.clock()));
+        compute_definitions(&store);
         facts::register(&connection, &sight)?;
         let (own, since, written) = (None, 0, RefCell::default());
         let core = Core { store, sight, catalog, connection, system, limits, own, since, written };
