@@ -46,6 +46,7 @@ impl Store {
             self.keep_to_rows(table, ROWS_PER_TICK, now);
             self.shrink_to_memory(table, SEGMENTS_PER_TICK);
         }
+        self.clear_dropped();
         self.keep_units_free(pause);
         for _ in 0..SPLITS_PER_TICK {
             if !self.grow_index() {

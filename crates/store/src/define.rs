@@ -88,10 +88,7 @@ impl Store {
             return Err(ddl("42501", format!("table \"{BUILT_IN}\" is built in; use TRUNCATE to empty it")));
         }
         self.install(catalog.tables().filter(|other| other.id() != table.id()).cloned().collect())?;
-        // Release: pairs with the Acquire under the shard lock, where writers look.
-        table.state.gone.store(true, Ordering::Release);
-        self.flush(table);
-        self.empty_dropped(table);
+        self.bury(table);
         Ok(())
     }
 

@@ -33,7 +33,7 @@ mod tests;
 pub(crate) use take::RESERVE_UNITS_MIN;
 
 /// Steps of making room before a write is refused as out of memory.
-const FREE_ATTEMPTS: usize = 4_096;
+pub(crate) const FREE_ATTEMPTS: usize = 4_096;
 /// Times that a writer gives way to others who hold every segment, before it is refused: a write holds its segment for
 /// about a microsecond, longer only where its thread is off the processor.
 const HELD_ROUNDS: usize = 64;
@@ -234,8 +234,8 @@ impl Store {
         }
     }
 
-    /// Recycles everything that a dropped table held.
-    pub(crate) fn empty_dropped(&self, table: &Table) {
+    /// Recycles what a dropped table holds, but for segments that somebody still holds after so many attempts.
+    pub(crate) fn empty_dropped(&self, table: &Table, attempts: usize) {
         let _cleaning = self.cleaning.lock();
         let now = self.now();
         let mut cursors = table.state.evicting.lock();
@@ -248,7 +248,7 @@ impl Store {
                 );
             }
         }
-        for _ in 0..FREE_ATTEMPTS {
+        for _ in 0..attempts {
             let segments = table.state.queues.lock().take_if(usize::MAX, u64::MAX, |_| true);
             if segments.is_empty() {
                 return;

@@ -70,6 +70,23 @@ impl Store {
         self.after_flush(table);
     }
 
+    /// Ends every row of a table that was dropped, those too that are written under its number later: to who still has the
+    /// table they are not there. A statement that reads the table fails.
+    pub(crate) fn end_rows(&self, table: &Table) {
+        let all = self.lock_shards();
+        self.statements.change(|| {
+            let state = &table.state;
+            // Relaxed: see `TableState::removed_below`.
+            state.removed_below.store(u64::MAX, Ordering::Relaxed);
+            self.raise_flushed(&all, table, self.arena.next_stamp());
+            // Release: pairs with the Acquire in `is_live`. Rows of a table that takes the number come later, so who meets
+            // one sees this.
+            state.limits.flushed_below.store(u64::MAX, Ordering::Release);
+        });
+        drop(all);
+        self.after_flush(table);
+    }
+
     /// Removes every row of a table in one step, as a commit of all of them would, and says how many there were. A
     /// statement that is reading the table fails. `None`, and nothing is done: only a look at each row can tell how many
     /// there are, or somebody wrote since they were `counted`.

@@ -99,7 +99,7 @@ impl Drop for Landing {
         // Who noted what is dead of the segment did not know whether this row would be.
         store.note_dead(&self.table, self.version.segment);
         if self.table.is_gone() {
-            store.empty_dropped(&self.table);
+            store.empty_dropped(&self.table, 1);
         }
     }
 }

@@ -18,6 +18,7 @@ mod commit;
 mod compute;
 mod define;
 mod departure;
+mod dropped;
 mod dump;
 mod error;
 mod evict;

@@ -115,7 +115,8 @@ pub enum Found {
     Hit(Seen),
     /// There is none.
     Miss,
-    /// The arena does not say: the row is too large to copy, or was replaced again and again. Its owner knows.
+    /// The arena does not say: the row is too large to copy, was replaced again and again, or definitions changed while it
+    /// was read. Its owner knows.
     Unanswered,
 }
 
@@ -249,6 +250,11 @@ impl Reader {
                         copy(&read);
                     }
                     if read.is_valid() {
+                        // The table may have been dropped since the read began, and its number given to another one,
+                        // whose row this would be.
+                        if !self.is_current(table) {
+                            return Found::Unanswered;
+                        }
                         return match seen {
                             Some(seen) if small => {
                                 self.arena.note_hit(&read);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Arena, ArenaError, Arenas, AttachBoth, Geometry, SHARED_TABLES, TableId};
+use arena::{Arena, ArenaError, Arenas, AttachBoth, Geometry};
 
 use crate::catalog::Catalog;
-use crate::define::{TABLES_MAX, ddl, indexes_of};
+use crate::define::{ddl, indexes_of};
 use crate::definition::TableDef;
 use crate::error::DdlError;
 use crate::index::Index;
@@ -124,25 +124,10 @@ impl Store {
         self.make_shared().map_err(|error| ddl("58030", error.to_string()))
     }
 
-    /// A table number that no table and no row bears, of the tables that may be read by others or of those that may not.
-    pub(crate) fn free_table_id(&self, catalog: &Catalog, def: &TableDef) -> Result<TableId, DdlError> {
-        let used: Vec<TableId> =
-            self.arena.segments().into_iter().map(|segment| self.arena.tag(segment).table).collect();
-        // 0 is no table, 1 the built-in one.
-        let numbers = if def.options.shared_memory { SHARED_TABLES..TABLES_MAX } else { 1..SHARED_TABLES };
-        let limit = numbers.len();
-        numbers
-            .map(TableId)
-            .find(|id| !used.contains(id) && catalog.tables().all(|table| table.id() != *id))
-            .ok_or_else(|| {
-                ddl("54000", format!("no room for another table of its kind; the limit is {limit}"))
-            })
-    }
-
     /// A table without rows under a number of its own; nobody knows it yet.
     pub(crate) fn empty_table(&self, catalog: &Catalog, mut def: TableDef) -> Result<Arc<Table>, DdlError> {
         self.share(&def)?;
-        let id = self.free_table_id(catalog, &def)?;
+        let id = self.free_table_id(catalog, def.options.shared_memory)?;
         def.id = id.0;
         let state = Arc::new(TableState::new(id));
         let indexes: Vec<Arc<Index>> =
@@ -159,7 +144,7 @@ impl Store {
     pub(crate) fn change_file(
         &self,
         catalog: &Catalog,
-        table: &Table,
+        table: &Arc<Table>,
         def: TableDef,
     ) -> Result<(), DdlError> {
         let new = self.empty_table(catalog, def)?;
@@ -175,10 +160,7 @@ impl Store {
         }
         let others = catalog.tables().filter(|other| other.id() != table.id()).cloned();
         self.install(others.chain([new]).collect())?;
-        // Release: pairs with the Acquire under the shard lock, where writers look.
-        table.state.gone.store(true, Ordering::Release);
-        self.flush(table);
-        self.empty_dropped(table);
+        self.bury(table);
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ use crate::catalog::Catalog;
 use crate::clock::{Clock, TICK_NS, TICKS_PER_SECOND, Tick};
 use crate::compute::Maker;
 use crate::departure::{Departure, Departures};
+use crate::dropped::Dropped;
 use crate::error::DdlError;
 use crate::eviction::Evictions;
 use crate::kept::KeptAccount;
@@ -98,6 +99,8 @@ pub struct Store {
     /// The tick at which the last look through the sealed segments left none that was due.
     pub(crate) nothing_due: AtomicU32,
     pub(crate) departures: Departures,
+    /// See [`crate::dropped`].
+    pub(crate) dropped: Dropped,
     /// What the start has left to do.
     pub(crate) recovering: Recovering,
     pub(crate) evictions_seen: Evictions,
@@ -161,6 +164,7 @@ impl Store {
             checkpointed: AtomicU32::new(0),
             nothing_due: AtomicU32::new(0),
             departures: Departures::default(),
+            dropped: Dropped::default(),
             recovering: Recovering::default(),
             evictions_seen: Evictions::default(),
             landing_bytes: AtomicU64::new(0),

@@ -69,7 +69,8 @@ pub(crate) struct TableState {
     /// The last flush: rows of smaller stamp were flushed, while others below `flushed_below` had their operations.
     /// Relaxed: it tells causes apart, not the dead from the living.
     pub(crate) emptied_below: AtomicU64,
-    /// The last removal of all rows in one step: a statement that began before fails when it reads the table. Relaxed:
+    /// The last removal of all rows in one step: a statement that began before fails when it reads the table. `u64::MAX`
+    /// when the table was dropped: then every statement fails. Relaxed:
     /// stored before `flushed_below`, which is looked at first.
     pub(crate) removed_below: AtomicU64,
     /// What expiry rules did. Taken for a moment, by who runs them and who asks.
@@ -128,7 +129,8 @@ pub(crate) struct Cursor {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Limits {
-    /// Rows of smaller stamp are flushed, or had all the operations that `max_ops` gives them. Release/Acquire: who saw the flush acknowledged sees the number.
+    /// Rows of smaller stamp are flushed, or had all the operations that `max_ops` gives them; in a dropped table that is
+    /// every row. Release/Acquire: who saw the flush acknowledged sees the number.
     pub(crate) flushed_below: AtomicU64,
     /// Rows of smaller stamp without a deadline of their own are older than `ttl`.
     pub(crate) aged_below: AtomicU64,

@@ -8,6 +8,7 @@ mod commits;
 mod common;
 mod definitions;
 mod departures;
+mod dropped;
 mod eviction;
 mod expiry;
 mod held;

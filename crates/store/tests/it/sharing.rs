@@ -153,6 +153,38 @@ fn only_shared_tables_are_seen_and_prefixes_lead_where_they_lead_the_daemon() {
     agree(&mut rng);
 }
 
+/// Another process compared definitions before it read, and not after: where the table was dropped in between and another
+/// one had got its number, the reader returned that one's bytes.
+#[test]
+fn a_reader_does_not_answer_from_the_table_that_has_a_dropped_ones_number() {
+    let files = Shared::new("numbers");
+    let store = files.open();
+    let options = [("shared_memory", "on"), ("value", "v")];
+    let make =
+        |name: &str| store.create_table(table(name, &[("k", "TEXT"), ("v", "TEXT")], 1, &options)).unwrap();
+    let number = {
+        let t = make("t");
+        set(&store, &t, b"key", b"of t", Expiry::Table);
+        t.id()
+    };
+    let reader = files.reader();
+    // The reader is between its look at the definitions and its look at the row.
+    let definitions = reader.definitions();
+    let old = definitions.table("t").unwrap();
+    let now = reader.begin().unwrap();
+    let mut value = Vec::new();
+    assert!(reader.is_current(old) && matches!(reader.value(old, b"key", now, &mut value), Found::Hit(_)));
+    store.drop_table("t").unwrap();
+    // Numbers come in turn.
+    while make("u").id() != number {
+        store.drop_table("u").unwrap();
+    }
+    set(&store, store.catalog().table("u").unwrap(), b"key", b"of u", Expiry::Table);
+    assert_eq!(reader.value(old, b"key", now, &mut value), Found::Unanswered);
+    assert_eq!(read(&reader, "u", b"key"), Some((b"of u".to_vec(), Freshness::Fresh)));
+    assert_eq!(read(&reader, "t", b"key"), None);
+}
+
 #[test]
 fn a_table_that_changes_its_file_is_empty_in_the_other_one() {
     let files = Shared::new("changes");
