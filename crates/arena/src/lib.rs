@@ -129,7 +129,7 @@ pub use read::{Lookup, RowRead, Seen};
 pub use reader::Reader;
 #[cfg(any(test, feature = "record"))]
 pub use record::Image;
-pub use recover::{Attach, Recovery};
+pub use recover::{Attach, Recovery, Unusable};
 pub use row::{RowHead, RowParts};
 pub use segments::Rows;
 pub use settle::Settled;

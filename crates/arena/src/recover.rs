@@ -33,8 +33,32 @@ pub enum Attach {
     /// A usable arena, whose rows are still to be proved: a chain of buckets is when it is first used, and all of them by
     /// [`Arena::prove`] and [`Arena::settle`], or [`Arena::recover`].
     Warm(Arena),
-    /// The file cannot be used, and why. The caller logs, unlinks and creates.
-    Unusable(String),
+    /// The file cannot be used. The caller logs why, removes it and creates another.
+    Unusable(Unusable),
+}
+
+/// A file that cannot be taken over. Nobody else takes it while this lives: two starts at once may find the same file, and
+/// who removes it by its path alone may remove what the other one has put there since.
+#[derive(Debug)]
+pub struct Unusable {
+    /// Why.
+    pub reason: String,
+    /// The locked file, which is still at its path; none if it is nothing that can be locked.
+    lock: Option<OwnedFd>,
+}
+
+impl Unusable {
+    fn new(reason: impl Into<String>, lock: Option<OwnedFd>) -> Self {
+        Self { reason: reason.into(), lock }
+    }
+
+    /// Removes the file from the path where it was found. What no arena can be in is left where it is, with an error.
+    pub fn remove(self, path: &Path) -> Result<(), ArenaError> {
+        let Some(_lock) = self.lock else {
+            return Err(ArenaError::InTheWay { path: path.to_owned(), reason: self.reason });
+        };
+        rustix::fs::unlink(path).map_err(|errno| system("unlink", path, errno))
+    }
 }
 
 /// What recovery found in an arena.
@@ -47,6 +71,10 @@ pub struct Recovery {
     /// Rows of committed transactions that were swapped in.
     pub redone: u64,
 }
+
+/// How often a start looks again where the file at a path was replaced while it took the lock. Each time another start has
+/// come further, and the one that made the file keeps its lock.
+const LOCK_ATTEMPTS: usize = 64;
 
 /// Free units of an extent that are cleared at a start, ten microseconds each, for the sake of its page of 2 MiB.
 const FREE_UNITS_KEPT: u32 = 4;
@@ -67,7 +95,7 @@ impl Arena {
     ) -> Result<Attach, ArenaError> {
         match open_own(path)? {
             Ok(file) => Ok(Self::attach_file_as(file, geometry, role)),
-            Err(reason) => Ok(Attach::Unusable(reason.into())),
+            Err(unusable) => Ok(Attach::Unusable(unusable)),
         }
     }
 
@@ -78,9 +106,11 @@ impl Arena {
     }
 
     fn attach_file_as(file: OwnedFd, geometry: &Geometry, role: &mut Role<'_>) -> Attach {
+        // A second descriptor of the same lock, for the first goes with the mapping.
+        let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0);
         match Self::prepare(file, geometry, role) {
             Ok(arena) => Attach::Warm(arena),
-            Err(reason) => Attach::Unusable(reason),
+            Err(reason) => Attach::Unusable(Unusable::new(reason, lock.ok())),
         }
     }
 
@@ -89,7 +119,7 @@ impl Arena {
     pub fn attach_image(image: &crate::Image, geometry: &Geometry) -> Attach {
         match image.to_file() {
             Ok(file) => Self::attach_file(file, geometry),
-            Err(error) => Attach::Unusable(error.to_string()),
+            Err(error) => Attach::Unusable(Unusable::new(error.to_string(), None)),
         }
     }
 
@@ -124,23 +154,50 @@ impl Arena {
     }
 }
 
-/// Opens a file of this user's and takes its lock; or why it cannot be one.
-pub(crate) fn open_own(path: &Path) -> Result<Result<OwnedFd, &'static str>, ArenaError> {
+/// Opens a file of this user's and takes its lock; or why it cannot be one. The file that is returned is the one at the
+/// path, and stays it while it is locked: nobody removes or replaces a file without its lock.
+pub(crate) fn open_own(path: &Path) -> Result<Result<OwnedFd, Unusable>, ArenaError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        if let Some(locked) = lock_own(open_at(path)?, path)? {
+            return Ok(locked);
+        }
+    }
+    Err(ArenaError::Locked(path.to_owned()))
+}
+
+pub(crate) fn open_at(path: &Path) -> Result<OwnedFd, ArenaError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT => ArenaError::NotFound(path.to_owned()),
         errno => system("open", path, errno),
-    })?;
+    })
+}
+
+/// Takes the lock of an open file. `None`: the path leads to another one by now, which is to be opened.
+pub(crate) fn lock_own(file: OwnedFd, path: &Path) -> Result<Option<Result<OwnedFd, Unusable>>, ArenaError> {
     let stat = rustix::fs::fstat(&file).map_err(|errno| system("fstat", path, errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Ok(Err("it is not a regular file"));
+        return Ok(Some(Err(Unusable::new("it is not a regular file", None))));
+    }
+    lock(&file, path)?;
+    if !is_at(&file, path)? {
+        return Ok(None);
     }
     // Whoever else owns the file could change it under us, or have made it to be believed.
     if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Ok(Err("it belongs to another user"));
+        return Ok(Some(Err(Unusable::new("it belongs to another user", Some(file)))));
     }
-    lock(&file, path)?;
-    Ok(Ok(file))
+    Ok(Some(Ok(file)))
+}
+
+/// Whether a path leads to an open file. While its lock was awaited, another start may have put a new file there.
+pub(crate) fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, ArenaError> {
+    let own = rustix::fs::fstat(file).map_err(|errno| system("fstat", path, errno))?;
+    match rustix::fs::lstat(path) {
+        Ok(there) => Ok((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(system("lstat", path, errno)),
+    }
 }
 
 /// Proves the words that never change, before anything is mapped; yields layout and seed.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::layout::{Location, MAGIC, STATE_RETIRED, word};
-use crate::recover::{Attach, open_own};
+use crate::recover::{Attach, Unusable, open_own};
 use crate::{Arena, ArenaError, Arenas, Geometry, RedoEntry};
 
 /// What an arena is to its owner while it is recovered.
@@ -56,7 +56,9 @@ impl SharedFile {
         match Arena::attach_as(path, geometry, &mut role) {
             Ok(Attach::Warm(arena)) => self.found = Some(arena),
             // A file of somebody else's is none of ours; who needs its place will say so.
-            Ok(Attach::Unusable(_)) => {
+            Ok(Attach::Unusable(unusable)) => {
+                // Its lock is taken again.
+                drop(unusable);
                 self.failed =
                     discard(path).err().filter(|error| !matches!(error, ArenaError::InTheWay { .. }));
             }
@@ -80,7 +82,7 @@ fn discard(path: &Path) -> Result<(), ArenaError> {
     if stat.file_type().is_symlink() {
         return Err(refuse("it is a symbolic link"));
     }
-    let file = open_own(path)?.map_err(refuse)?;
+    let file = open_own(path)?.map_err(|unusable| refuse(&unusable.reason))?;
     let mut magic = [0; 8];
     if rustix::io::pread(&file, &mut magic, 0).is_ok_and(|read| read == 8) && magic == MAGIC.to_le_bytes() {
         // The place of this word is the same in every layout, so that readers of any version understand it. That it
@@ -107,8 +109,8 @@ pub fn begins_as_arena(path: &Path) -> io::Result<bool> {
 pub enum AttachBoth {
     /// Usable arenas.
     Warm(Arenas),
-    /// The private file cannot be used, and why. The caller logs, unlinks and creates.
-    Unusable(String),
+    /// The private file cannot be used. The caller logs why, removes it and creates another.
+    Unusable(Unusable),
 }
 
 impl Arenas {
@@ -129,8 +131,8 @@ impl Arenas {
             return Err(error);
         }
         let Attach::Warm(arena) = attached else {
-            let Attach::Unusable(reason) = attached else { unreachable!("there are two cases") };
-            return Ok(AttachBoth::Unusable(reason));
+            let Attach::Unusable(unusable) = attached else { unreachable!("there are two cases") };
+            return Ok(AttachBoth::Unusable(unusable));
         };
         Ok(AttachBoth::Warm(Self::new(arena, file.found)))
     }

@@ -15,6 +15,7 @@ use crate::layout::{
     PAGE_BYTES, STATE_READY, STATE_RETIRED, TableId, UNIT_BYTES, word,
 };
 use crate::map::Map;
+use crate::recover::is_at;
 use crate::{Arena, ArenaError, CatalogueError, Geometry};
 
 /// Stamps reserved by one store: a crash skips at most so many of 2^48.
@@ -73,8 +74,10 @@ impl Arena {
             None => rustix::fs::memfd_create("arena", MemfdFlags::CLOEXEC)
                 .map_err(|errno| system("memfd_create", shown, errno))?,
         };
+        // A second descriptor of the same lock: who removes the file must have it, and the first goes with the mapping.
+        let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0);
         let made = Self::fill_file(file, layout, geometry, now_ns, shown, owner);
-        if let (Err(_), Some(path)) = (&made, path) {
+        if let (Err(_), Some(path), Ok(_lock)) = (&made, path, lock) {
             // A file without a complete superblock is of no use to anybody; that it stays is no further error.
             let _ = fs::remove_file(path);
         }
@@ -267,6 +270,10 @@ fn create_file(path: &Path, mode: Mode) -> Result<OwnedFd, ArenaError> {
     // Whatever the umask says, it is what the documentation says.
     rustix::fs::fchmod(&file, mode).map_err(|errno| system("fchmod", path, errno))?;
     lock(&file, path)?;
+    // Another start may have met the empty file before it was locked, and have put its own there.
+    if !is_at(&file, path)? {
+        return Err(ArenaError::Locked(path.to_owned()));
+    }
     Ok(file)
 }
 

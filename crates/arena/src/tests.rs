@@ -28,7 +28,7 @@ pub(crate) fn warm(image: &Image) -> (Arena, Recovery) {
             let recovery = arena.recover();
             (arena, recovery)
         }
-        Attach::Unusable(reason) => panic!("unusable: {reason}"),
+        Attach::Unusable(unusable) => panic!("unusable: {}", unusable.reason),
     }
 }
 

@@ -77,7 +77,9 @@ impl Writer {
         let mut arena = if path.exists() {
             match Arena::attach(&path, &MEMORY).unwrap() {
                 Attach::Warm(arena) => arena,
-                Attach::Unusable(reason) => panic!("a killed writer leaves a usable arena: {reason}"),
+                Attach::Unusable(unusable) => {
+                    panic!("a killed writer leaves a usable arena: {}", unusable.reason)
+                }
             }
         } else {
             Arena::create(Some(&path), &MEMORY, 1).unwrap()

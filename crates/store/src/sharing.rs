@@ -17,6 +17,9 @@ use crate::index::Index;
 use crate::store::{Start, Store, StoreError, StoreOptions};
 use crate::table::{Table, TableState};
 
+/// How often a start looks again where another one made the arena just before it: each time that one has ended already.
+const OPEN_ATTEMPTS: usize = 64;
+
 /// What the name of the shared file has behind that of the arena where nobody names it.
 const EXTENSION: &str = ".shared";
 
@@ -45,39 +48,59 @@ pub(crate) fn open_arenas(
     let geometry = Geometry { memory_bytes: options.memory_bytes };
     let now_ns = options.clock.now_ns();
     let begin_anew = |path: Option<&Path>| {
+        // First: who has its lock is the one start that touches the shared file.
+        let arena = Arena::create(path, &geometry, now_ns)?;
         // Readers of the file from before learn that it is none any more, before anything is served from another.
         match shared.map_or(Ok(()), Arenas::discard_shared) {
             // What is in the way is said when a table needs the place.
-            Ok(()) | Err(ArenaError::InTheWay { .. }) => {}
-            Err(error) => return Err(error),
+            Ok(()) | Err(ArenaError::InTheWay { .. }) => Ok(Arenas::new(arena, None)),
+            Err(error) => {
+                // It holds nothing; that it stays is no further error.
+                let _stays = path.map(remove);
+                Err(error)
+            }
         }
-        Ok(Arenas::new(Arena::create(path, &geometry, now_ns)?, None))
     };
     let Some(path) = &options.path else {
         return Ok((begin_anew(None)?, Start::Cold { reason: "the arena has no file".into() }));
     };
-    let mut reason = "there was no arena".to_owned();
-    if path.symlink_metadata().is_ok() {
-        match Arenas::attach(path, shared, &geometry)? {
-            AttachBoth::Warm(arenas) if options.cold => {
+    for _ in 0..OPEN_ATTEMPTS {
+        let reason = match Arenas::attach(path, shared, &geometry) {
+            Ok(AttachBoth::Warm(arenas)) if options.cold => {
                 arenas.retire();
-                drop(arenas);
-                "a cold start was asked for".clone_into(&mut reason);
+                // While they are open, for their lock goes with them.
+                remove(path)?;
+                "a cold start was asked for".to_owned()
             }
-            AttachBoth::Warm(arenas) => {
+            Ok(AttachBoth::Warm(arenas)) => {
                 let start =
                     Start::Warm { bytes: arenas.usage().segments_bytes, redone: arenas.recovery().redone };
                 return Ok((arenas, start));
             }
-            AttachBoth::Unusable(why) => reason = why,
+            Ok(AttachBoth::Unusable(unusable)) => {
+                let reason = unusable.reason.clone();
+                unusable.remove(path)?;
+                reason
+            }
+            Err(ArenaError::NotFound(_)) => "there was no arena".to_owned(),
+            Err(error) => return Err(error),
+        };
+        match begin_anew(Some(path)) {
+            // Another start was quicker. Its lock says whether it still runs.
+            Err(ArenaError::Exists(_)) => {}
+            made => return Ok((made?, Start::Cold { reason })),
         }
-        std::fs::remove_file(path).map_err(|source| ArenaError::Io {
-            call: "unlink",
-            path: path.clone(),
-            source,
-        })?;
     }
-    Ok((begin_anew(Some(path))?, Start::Cold { reason }))
+    Err(ArenaError::Locked(path.clone()))
+}
+
+/// Removes a file of which the caller has the lock.
+fn remove(path: &Path) -> Result<(), ArenaError> {
+    std::fs::remove_file(path).map_err(|source| ArenaError::Io {
+        call: "unlink",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 impl Store {

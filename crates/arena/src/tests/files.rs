@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Rig, TABLE, Value};
+use crate::recover::{lock_own, open_at, open_own};
 use crate::{Arena, ArenaError, Attach, Geometry, Recovery, UNIT_BYTES};
 
 const GEOMETRY: Geometry = Geometry { memory_bytes: 1 << 20 };
@@ -84,6 +85,36 @@ fn a_link_is_not_followed_and_other_files_are_refused() {
     assert!(matches!(Arena::attach(&link.0, &GEOMETRY), Err(ArenaError::Io { .. })));
     assert!(matches!(Arena::create(Some(&link.0), &GEOMETRY, 1), Err(ArenaError::Exists(_))));
     assert!(matches!(Arena::attach(&std::env::temp_dir(), &GEOMETRY), Err(_) | Ok(Attach::Unusable(_))));
+}
+
+/// Two starts found the same unusable file. The second one had it open when the first one replaced it, took the lock of
+/// what the first had removed, and removed by the path what the first served from. The next start found nothing.
+#[test]
+fn a_start_that_opened_a_file_which_another_replaced_looks_again() {
+    let path = Scratch::new("replaced");
+    std::fs::write(&path.0, b"of another layout").unwrap();
+    let late = open_at(&path.0).unwrap();
+    let Ok(Attach::Unusable(unusable)) = try_attach(&path.0, &GEOMETRY) else { panic!("it is unusable") };
+    // Nobody else takes the file in hand until it is replaced.
+    assert!(matches!(Arena::attach(&path.0, &GEOMETRY), Err(ArenaError::Locked(_))));
+    unusable.remove(&path.0).unwrap();
+    assert!(matches!(Arena::attach(&path.0, &GEOMETRY), Err(ArenaError::NotFound(_))));
+    let arena = Arena::create(Some(&path.0), &GEOMETRY, 1).unwrap();
+    assert!(lock_own(late, &path.0).unwrap().is_none(), "the path leads to another file");
+    assert!(matches!(open_own(&path.0), Err(ArenaError::Locked(_))));
+    drop(arena);
+    assert!(matches!(try_attach(&path.0, &GEOMETRY), Ok(Attach::Warm(_))));
+}
+
+/// What is no file is not removed: only a lock says that nobody uses it.
+#[test]
+fn what_cannot_be_locked_is_not_removed() {
+    let path = Scratch::new("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path.0).status().unwrap();
+    assert!(made.success());
+    let Ok(Attach::Unusable(unusable)) = try_attach(&path.0, &GEOMETRY) else { panic!("it is unusable") };
+    assert!(matches!(unusable.remove(&path.0), Err(ArenaError::InTheWay { .. })));
+    assert!(path.0.exists());
 }
 
 #[test]
