@@ -3,10 +3,11 @@
 //! JSON: a list of tables; where there are views, an object of tables and views. Fields that are not there have their
 //! defaults, so older definitions still load.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::Arenas;
+use arena::{Arenas, TableId};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BUILT_IN, Catalog};
@@ -15,6 +16,9 @@ use crate::definition::{TableDef, ViewDef};
 use crate::error::DdlError;
 use crate::store::Store;
 use crate::table::{Table, TableState};
+
+/// Greater than the number of every view: the next one has one more.
+const VIEW_ID_MAX: u32 = u32::MAX;
 
 /// Tables and views, as they are written.
 #[derive(Serialize, Deserialize)]
@@ -75,10 +79,34 @@ pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Vec<TableDef>, Vec<ViewD
     let Definitions { mut tables, views } = serde_json::from_slice(&bytes)
         .or_else(|_| serde_json::from_slice(&bytes).map(|tables| Definitions { tables, views: Vec::new() }))
         .ok()?;
+    // Before a column is taken out of a definition, and after that.
+    if !tables.iter().all(|def| def.validate().is_ok()) {
+        return None;
+    }
     tables.iter_mut().for_each(forget_pending);
-    let whole =
-        tables.iter().any(|def| def.name == BUILT_IN) && tables.iter().all(|def| def.validate().is_ok());
-    whole.then_some((tables, views))
+    are_sound(&tables, &views).then_some((tables, views))
+}
+
+/// Whether definitions go together. A check field guards them against chance, not against who can write the file.
+fn are_sound(tables: &[TableDef], views: &[ViewDef]) -> bool {
+    let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+    let tables_are = tables.iter().all(|def| {
+        let has_own_id = def.id > 0 && ids.insert(def.id);
+        let is_in_its_file = TableId(def.id).is_shared() == def.options.shared_memory;
+        has_own_id && is_in_its_file && names.insert(def.name.to_lowercase()) && def.validate().is_ok()
+    });
+    let views_are = views.iter().all(|view| view.id < VIEW_ID_MAX && names.insert(view.name.to_lowercase()));
+    tables_are && views_are && tables.iter().find(|def| def.name == BUILT_IN).is_some_and(is_built_in)
+}
+
+/// Whether a definition is that of the table which memcached's clients meet: its key and its value are text.
+fn is_built_in(def: &TableDef) -> bool {
+    let expected = built_in();
+    let columns = expected.columns.len();
+    def.columns.get(..columns) == Some(&expected.columns)
+        && def.primary_key == expected.primary_key
+        && def.options.value == expected.options.value
+        && def.options.prefix == expected.options.prefix
 }
 
 /// The definitions that another process wrote for its readers; none where they do not make sense.

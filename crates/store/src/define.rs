@@ -23,8 +23,6 @@ use crate::write::EQUAL_MAX;
 /// Edits the options of a table; gets its columns, for an option may name one.
 pub type OptionsChange<'a> = dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Result<(), DefinitionError> + 'a;
 
-/// Tables at most: the arena has a line of words for each.
-pub const TABLES_MAX: u16 = 4_096;
 /// The share of the memory that tables may have for themselves, in per cent: the rest is for hash index, ordered indexes
 /// and tables that reserve nothing.
 const RESERVED_PER_CENT: u64 = 75;

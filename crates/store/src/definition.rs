@@ -29,6 +29,10 @@ pub use rule::ExpiryRule;
 pub use sql_type::{Element, SqlType};
 pub use view::ViewDef;
 
+/// Tables at most: the arena has a line of words for each.
+pub const TABLES_MAX: u16 = 4_096;
+/// Most changes of a table's definition: one in each second of 68 years.
+const SCHEMA_MAX: u32 = i32::MAX as u32;
 /// Most columns of a table: SQLite's own default limit, which the virtual table must not exceed.
 pub const COLUMNS_MAX: usize = 2000;
 /// Most columns of a primary key or index, as in PostgreSQL.
@@ -191,8 +195,34 @@ impl TableDef {
         check_name("table", &self.name)?;
         self.validate_columns()?;
         validate_column_list(&self.columns, &self.primary_key, "primary key")?;
+        self.validate_numbers()?;
         self.validate_indexes()?;
         self.validate_options()
+    }
+
+    /// What no statement says, and a file may say wrongly: others find words and bytes by these numbers.
+    fn validate_numbers(&self) -> Result<(), DefinitionError> {
+        let damaged = |what: String| {
+            Err(DefinitionError::new("XX001", format!("definition of table \"{}\": {what}", self.name)))
+        };
+        if self.id >= TABLES_MAX {
+            return damaged(format!("its number is {}", self.id));
+        }
+        if self.schema > SCHEMA_MAX {
+            return damaged(format!("it was altered {} times", self.schema));
+        }
+        let Slots { first, now } = self.slot_counts();
+        if first > now || now > SLOTS_MAX {
+            return damaged(format!("payloads have {now} places, and had {first}"));
+        }
+        let mut taken = vec![false; usize::from(now)];
+        for (column, slot) in self.payload_slots() {
+            match taken.get_mut(slot) {
+                Some(taken) if !*taken => *taken = true,
+                _ => return damaged(format!("column {column} has place {slot} of {now}")),
+            }
+        }
+        Ok(())
     }
 
     fn validate_columns(&self) -> Result<(), DefinitionError> {
@@ -244,6 +274,7 @@ impl TableDef {
     }
 
     fn validate_options(&self) -> Result<(), DefinitionError> {
+        self.options.validate()?;
         if let (Some(least), Some(most)) = (self.options.min_memory, self.options.max_memory)
             && least > most
         {
@@ -402,6 +433,15 @@ mod tests {
             ("42602", |t| t.columns[0].name.clear()),
             ("42602", |t| t.columns[0].name = "a\0".into()),
             ("42804", |t| t.columns[1].default = Some(Value::from("wide"))),
+            ("XX001", |t| t.id = TABLES_MAX),
+            ("XX001", |t| t.schema = u32::MAX),
+            ("XX001", |t| t.columns[1].slot = Some(2)),
+            ("XX001", |t| t.columns[1].slot = Some(1)),
+            ("XX001", |t| t.slots = Some(Slots { first: 2, now: 1 })),
+            ("XX001", |t| t.slots = Some(Slots { first: 3, now: 2 })),
+            ("XX001", |t| t.slots = Some(Slots { first: 2, now: u16::MAX })),
+            ("22023", |t| t.options.ttl_ms = Some(u64::MAX)),
+            ("22023", |t| t.options.weight = Some(0)),
             ("54011", |t| {
                 t.columns =
                     (0..=COLUMNS_MAX).map(|n| ColumnDef::new(&format!("c{n}"), "INT").unwrap()).collect();

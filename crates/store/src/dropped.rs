@@ -20,7 +20,8 @@ use arena::{SHARED_TABLES, TableId};
 use parking_lot::Mutex;
 
 use crate::catalog::Catalog;
-use crate::define::{TABLES_MAX, ddl};
+use crate::define::ddl;
+use crate::definition::TABLES_MAX;
 use crate::error::DdlError;
 use crate::evict::FREE_ATTEMPTS;
 use crate::store::Store;

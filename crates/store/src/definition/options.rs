@@ -57,6 +57,20 @@ pub struct TableOptions {
     pub shared_memory: bool,
 }
 
+impl TableOptions {
+    /// Whether the numbers are such as texts of the options give: a file may say others.
+    pub(super) fn validate(&self) -> Result<(), DefinitionError> {
+        let spans = [self.ttl_ms, self.refresh_before_ms, self.stale_for_ms, self.lease_ms];
+        if spans.into_iter().flatten().any(|ms| ms > TTL_MS_MAX) {
+            return Err(DefinitionError::invalid("the longest span of time is 100 years"));
+        }
+        if self.weight.is_some_and(|weight| !WEIGHTS.contains(&weight)) {
+            return Err(DefinitionError::invalid("a weight is a number from 0.01 to 100"));
+        }
+        Ok(())
+    }
+}
+
 /// One option: all that parses, prints and documents it.
 #[derive(Debug)]
 pub struct OptionDef {

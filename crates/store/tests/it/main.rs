@@ -6,6 +6,7 @@
 mod behind;
 mod commits;
 mod common;
+mod crafted;
 mod definitions;
 mod departures;
 mod dropped;
