@@ -8,6 +8,7 @@ mod commits;
 mod common;
 mod crafted;
 mod definitions;
+mod definitions_torture;
 mod departures;
 mod dropped;
 mod eviction;
