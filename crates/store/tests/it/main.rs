@@ -13,6 +13,7 @@ mod departures;
 mod dropped;
 mod eviction;
 mod expiry;
+mod generated;
 mod held;
 mod hours;
 mod landings;
