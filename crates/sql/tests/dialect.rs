@@ -568,3 +568,25 @@ fn texts_of_one_shape_share_a_plan_and_nothing_else() {
     assert_eq!(db.query("SELECT 5, name FROM t WHERE id = 1"), "5,Ann");
     assert_eq!(db.query("SELECT 6, name FROM t WHERE id = 2"), "6,bob");
 }
+
+/// `FROM` between the arguments of a call was taken for the one of a query, and a qualified column for a schema.
+#[test]
+fn arguments_behind_from_may_be_qualified() {
+    let mut db = db();
+    for (sql, answer) in [
+        ("SELECT extract(year FROM t.at), EXTRACT(month FROM \"t\".\"day\") FROM t WHERE id = 1", "2026,11"),
+        ("SELECT extract(hour FROM t.at AT TIME ZONE 'UTC') FROM public.t WHERE t.id = 1", "20"),
+        (
+            "SELECT trim(BOTH 'A' FROM t.name), trim(LEADING FROM x.name), trim(x.name) FROM t JOIN t AS x USING (id) WHERE x.id = 1",
+            "nn,Ann,Ann",
+        ),
+        (
+            "SELECT substring(t.name FROM t.id FOR 2), overlay(t.name PLACING 'x' FROM t.id FOR 1) FROM t WHERE id = 1",
+            "An,xnn",
+        ),
+        ("SELECT id FROM t WHERE extract(year FROM t.at) = 2026 AND t.name IS DISTINCT FROM t.u", "1"),
+        ("SELECT t.at AT TIME ZONE 'UTC' FROM t WHERE t.id = 1", "2026-11-21 20:00:00"),
+    ] {
+        assert_eq!(db.query(sql), answer, "{sql}");
+    }
+}

@@ -28,8 +28,10 @@ pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
     let table_public = tokens.iter().enumerate().any(|(at, token)| {
         is_name(token, "public") && !tokens.get(at + 1).is_some_and(|next| next.is_sign(b'.'))
     });
+    let mut calls = Calls::default();
     for at in 0..tokens.len() {
         let rest = &tokens[at..];
+        calls.pass(&tokens, at);
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
         if let [collate, name @ ..] = rest
             && collate.is("COLLATE")
@@ -51,6 +53,7 @@ pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
         } else if is_name(schema, "information_schema") {
             text.join(schema, name, rest.get(3))?;
         } else if !is_distinct_from(&tokens, at)
+            && !calls.takes_from()
             && before.is_some_and(|before| BEFORE_TABLES.iter().any(|word| before.is(word)))
         {
             check_schema(sql, schema)?;
@@ -66,6 +69,33 @@ fn type_name(token: Token<'_>) -> Token<'_> {
             Token { kind: Kind::Word, text: name, start: token.start + 1 }
         }
         _ => token,
+    }
+}
+
+/// Calls in which `FROM` stands between arguments.
+const FROM_ARGUMENT: &[&str] = &["EXTRACT", "TRIM", "SUBSTRING", "OVERLAY"];
+
+/// The parentheses that are open, and whether each is of a call in which `FROM` names no table.
+#[derive(Default)]
+struct Calls {
+    open: Vec<bool>,
+}
+
+impl Calls {
+    /// Goes past the token at this place.
+    fn pass(&mut self, tokens: &[Token<'_>], at: usize) {
+        let token = &tokens[at];
+        if token.is_sign(b'(') {
+            let word = at.checked_sub(1).and_then(|before| tokens.get(before));
+            self.open.push(word.is_some_and(|word| FROM_ARGUMENT.iter().any(|known| word.is(known))));
+        } else if token.is_sign(b')') {
+            self.open.pop();
+        }
+    }
+
+    /// Whether a `FROM` here stands between the arguments of a call. A query among them has parentheses of its own.
+    fn takes_from(&self) -> bool {
+        self.open.last().copied().unwrap_or(false)
     }
 }
 
@@ -173,6 +203,11 @@ mod tests {
             ("a IS DISTINCT FROM s.b", "a IS DISTINCT FROM s.b"),
             ("'pg_catalog.x' -- pg_catalog.y", "'pg_catalog.x' -- pg_catalog.y"),
             ("SELECT t.a FROM main.t", "SELECT t.a FROM main.t"),
+            (
+                "extract(year FROM t.a), trim(BOTH 'x' FROM \"t\".\"a\")",
+                "extract(year FROM t.a), trim(BOTH 'x' FROM \"t\".\"a\")",
+            ),
+            ("SUBSTRING (s.a FROM s.b FOR 2) FROM public.t", "SUBSTRING (s.a FROM s.b FOR 2) FROM t"),
         ] {
             let found = resolved(sql).unwrap();
             assert_eq!(found.len(), sql.len());
@@ -187,5 +222,7 @@ mod tests {
         assert_eq!((error.state, error.position), ("42P01", Some(15)));
         let error = resolved("DELETE FROM other.t").unwrap_err();
         assert_eq!((error.state, error.position), ("3F000", Some(13)));
+        let error = resolved("SELECT extract(year FROM (SELECT at FROM other.t))").unwrap_err();
+        assert_eq!((error.state, error.position), ("3F000", Some(42)));
     }
 }
