@@ -590,3 +590,28 @@ fn arguments_behind_from_may_be_qualified() {
         assert_eq!(db.query(sql), answer, "{sql}");
     }
 }
+
+/// What a call's parentheses held together fell apart, or was glued to the keyword before it, where the call was left
+/// out: `SELECT cast($1 AS bool)` became `SELECT$1`, `NOT cast(a OR b AS bool)` became `NOT a OR b`.
+#[test]
+fn a_cast_that_changes_nothing_leaves_the_expression_whole() {
+    let mut db = db();
+    let truth = [Value::from("t")];
+    for (sql, parameters, answer) in [
+        ("SELECT cast($1 AS bool)", &truth[..], "1"),
+        ("SELECT 1 WHERE true AND cast($1 AS bool)", &truth, "1"),
+        ("SELECT NOT cast($1 AS bool)", &truth, "0"),
+        ("SELECT CASE WHEN cast($1 AS bool)THEN cast('2026-01-01' AS date)END", &truth, "2026-01-01"),
+        (
+            "SELECT cast($1 AS uuid)",
+            &[Value::from("A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11")],
+            "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        ),
+        ("SELECT cast($1 AS jsonb)", &[Value::from("[1]")], "[1]"),
+        ("SELECT NOT cast(true OR true AS bool), cast(false OR true AS bool) AND false", &[], "0,0"),
+        ("SELECT 5-cast(-x AS double precision), cast(x+1 AS float8)*2 FROM t WHERE id = 1", &[], "6.5,5.0"),
+        ("SELECT 5-cast(-1.5::float4 AS float4), cast(1.5::float4+1::float4 AS float4)*2", &[], "6.5,5.0"),
+    ] {
+        assert_eq!(db.query_with(sql, parameters), answer, "{sql}");
+    }
+}

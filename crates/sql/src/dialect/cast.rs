@@ -202,6 +202,12 @@ impl<'a> Translator<'a, '_> {
             return Ok(None);
         }
         if !to.plain {
+            if matches!(*inner.form, Form::Computed) {
+                // What binds less tightly than a call must not fall apart where the call's parentheses go.
+                let (ty, label) = (inner.ty, inner.label.take());
+                inner = inner.wrapped("(", ")").of_type(ty);
+                inner.label = label;
+            }
             return self.cast(inner, &to).map(Some);
         }
         if super::structures::is_number(Some(to.ty)) {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use store::definition::SqlType;
 
 use crate::text::places::Places;
+use crate::text::token::in_word;
 
 /// A piece of the new text and the place in the user's text that it stands for.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(super) enum Form<'a> {
     Literal(String),
     /// The parameter of this number, from 0.
     Parameter(usize),
+    /// `NULL`
+    Null,
     /// `(a, b)`, its parts.
     List(Vec<Out<'a>>),
     /// A query in parentheses.
@@ -141,10 +144,33 @@ impl<'a> Out<'a> {
     pub(super) fn finish(self) -> (String, Places) {
         let mut text = String::new();
         let mut places = Places::default();
+        let mut end = 0;
         for piece in self.pieces {
+            // Pieces that were not neighbours in the user's text, as a keyword and what was behind `cast(`, must not
+            // become one token.
+            if piece.from != end && would_join(text.as_bytes(), piece.text.as_bytes()) {
+                text.push(' ');
+            }
             places.push(text.len(), piece.from);
             text.push_str(&piece.text);
+            end = match piece.text {
+                Cow::Borrowed(source) => piece.from + source.len(),
+                Cow::Owned(_) => usize::MAX,
+            };
         }
         (text, places)
     }
+}
+
+/// Whether the second text, put right behind the first, would change the last token of it: a word grows, a sign becomes
+/// another sign or begins a comment.
+fn would_join(before: &[u8], behind: &[u8]) -> bool {
+    let (Some(&last), Some(&first)) = (before.last(), behind.first()) else { return false };
+    if in_word(last) {
+        return in_word(first) || b"'\"`[?:@#".contains(&first);
+    }
+    matches!(
+        (last, first),
+        (b'-', b'-' | b'>') | (b'/', b'*') | (b'<', b'<' | b'>' | b'=') | (b'>', b'>' | b'=')
+    )
 }
