@@ -52,6 +52,8 @@ pub struct Description {
     pub parameters: Vec<SqlType>,
     /// The columns of its rows; `None` for a statement that returns none.
     pub columns: Option<Vec<OwnedColumn>>,
+    /// The types that the client chose, where the statement means something else by them: it is run with these.
+    pub chosen: Vec<Option<SqlType>>,
     /// What it is: `SELECT`, `INSERT`, `CREATE TABLE`... Empty for no statement at all.
     pub tag: &'static str,
 }

@@ -1,5 +1,7 @@
 //! Runs statements: one executor for each SQL thread, with a connection and a statement cache of its own.
 
+mod describe;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -14,8 +16,8 @@ use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteE
 use crate::cache::Cache;
 use crate::compute;
 use crate::define::{self, Defined, Skipped};
-use crate::describe::{Column, Description, OwnedColumn};
-use crate::dialect;
+use crate::describe::{Column, OwnedColumn};
+use crate::dialect::{self, Chosen};
 use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::facts;
@@ -187,11 +189,25 @@ impl Executor {
     ///
     /// The statement sees the store as it is when it begins, and its writes are applied whole or not at all. Within
     /// a transaction it sees that transaction's writes too, and its own are applied by `COMMIT`.
+    #[inline]
     pub fn execute(
         &mut self,
         session: &mut Session,
         sql: &str,
         parameters: &[Value],
+        cancel: &Cancel,
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        self.execute_chosen(session, sql, (parameters, &[]), cancel, out)
+    }
+
+    /// The same with types that the client chose for the parameters, beside their values: those of
+    /// [`Description::chosen`].
+    pub fn execute_chosen(
+        &mut self,
+        session: &mut Session,
+        sql: &str,
+        parameters: (&[Value], &[Option<SqlType>]),
         cancel: &Cancel,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
@@ -222,14 +238,18 @@ impl Executor {
         &mut self,
         session: &mut Session,
         sql: &str,
-        parameters: &[Value],
+        parameters: (&[Value], Chosen<'_>),
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let alone = session.status() == TransactionStatus::Idle;
         let mut out = Telling { out, told: false };
         let mut given_up = 0;
         loop {
-            let error = match self.run(session, sql, parameters, &mut out) {
+            let result = match parameters {
+                (values, []) => self.run(session, sql, values, &mut out),
+                (values, chosen) => self.run_chosen(session, sql, values, chosen, &mut out),
+            };
+            let error = match result {
                 Err(error) if alone && !out.told && !error.partial => error,
                 result => return result,
             };
@@ -296,7 +316,7 @@ impl Executor {
             StatementKind::Empty => {
                 return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
             }
-            _ => self.prepare(kind, &text)?,
+            _ => self.prepare(kind, &text, &[])?,
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
         match shape.filter(|_| prepared.is_direct()).and_then(|shape| self.prepare_shape(kind, shape)) {
@@ -316,7 +336,7 @@ impl Executor {
         if self.cache.get(&rows.statement).is_none() {
             // What is wrong is told by the statement as it stands.
             let Ok(prepared) =
-                resolved(&rows.statement).and_then(|text| self.prepare(StatementKind::Write, &text))
+                resolved(&rows.statement).and_then(|text| self.prepare(StatementKind::Write, &text, &[]))
             else {
                 return Ok(None);
             };
@@ -345,7 +365,7 @@ impl Executor {
             // A place in the query would be none in the user's text.
             let query = rule::query(table, &rule.condition);
             let prepared = self
-                .prepare(StatementKind::Read, &query)
+                .prepare(StatementKind::Read, &query, &[])
                 .map_err(|error| SqlError { position: None, ..error })?;
             if prepared.plan().head().0 > 0 {
                 return Err(SqlError::new(state::SYNTAX, "an expiry rule takes no parameters"));
@@ -405,57 +425,13 @@ impl Executor {
         }
     }
 
-    /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what
-    /// it left open follows from the statement, and is text where nothing is to be found.
-    pub fn describe(
-        &mut self,
-        session: &Session,
-        sql: &str,
-        parameter_types: &[Option<SqlType>],
-    ) -> Result<Description, SqlError> {
-        if session.status() == TransactionStatus::Failed {
-            return ending(sql).map(|_| Description::default());
-        }
-        self.refresh()?;
-        self.core.sight.start_watch(&self.core.limits, session, &Cancel::new());
-        let heap_bytes = self.core.limits.heap_bytes_max;
-        let result = heap::capped(heap_bytes, || self.described(sql, parameter_types));
-        result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
-    }
-
-    fn described(&mut self, sql: &str, parameter_types: &[Option<SqlType>]) -> Result<Description, SqlError> {
-        if self.cache.get(sql).is_none() {
-            check_size(sql)?;
-            let text = resolved(sql)?;
-            let kind = kind_of(&text)?;
-            if matches!(
-                kind,
-                StatementKind::Define
-                    | StatementKind::Rule
-                    | StatementKind::Truncate
-                    | StatementKind::Alter
-                    | StatementKind::Upkeep
-                    | StatementKind::Transaction
-                    | StatementKind::Empty
-            ) {
-                return Ok(Description::default());
-            }
-            let prepared = self.prepare(kind, &text)?;
-            let description = prepared.description(parameter_types);
-            self.cache.put(sql, prepared);
-            return Ok(description);
-        }
-        let prepared = self.cache.get(sql);
-        Ok(prepared.map(|prepared| prepared.description(parameter_types)).unwrap_or_default())
-    }
-
     /// How a statement's rows are found, step by step; `None` where there is nothing to tell.
     pub fn plan_of(&mut self, sql: &str) -> Option<String> {
         let text = format!("EXPLAIN QUERY PLAN {sql}");
         self.refresh().ok()?;
         let text = resolved(&text).ok()?;
         let kind = kind_of(&text).ok()?;
-        let mut prepared = self.prepare(kind, &text).ok()?;
+        let mut prepared = self.prepare(kind, &text, &[]).ok()?;
         let Plan::Read(read) = prepared.plan_mut() else { return None };
         let mut steps = Steps::default();
         let nothing = vec![Value::Null; read.parameters];
@@ -464,18 +440,18 @@ impl Executor {
     }
 
     /// Compiles a statement that reads or writes rows, in whichever dialect it is written.
-    fn prepare(&self, kind: StatementKind, sql: &str) -> Result<Prepared, SqlError> {
-        let Some(translated) = dialect::translate(&self.core.catalog, sql)? else {
+    fn prepare(&self, kind: StatementKind, sql: &str, chosen: Chosen<'_>) -> Result<Prepared, SqlError> {
+        let Some(translated) = dialect::translate(&self.core.catalog, sql, chosen)? else {
             return Ok(Prepared::new(self.compile(kind, sql)?));
         };
         let compiled = kind_of(&translated.sql).and_then(|kind| self.compile(kind, &translated.sql));
         let plan = compiled.map_err(|error| translated.relocate(error, sql))?;
-        Ok(Prepared::translated(plan, translated, sql))
+        Ok(Prepared::translated(plan, translated, sql, chosen))
     }
 
     /// A statement that serves all texts of a shape; `None` unless it needs no SQLite, as those texts do not.
     fn prepare_shape(&self, kind: StatementKind, shape: Shape) -> Option<(String, Prepared)> {
-        let prepared = self.prepare(kind, &shape.text).ok()?;
+        let prepared = self.prepare(kind, &shape.text, &[]).ok()?;
         let fits = prepared.is_direct() && prepared.plan().head().0 == shape.values.len();
         fits.then_some((shape.text, prepared))
     }

@@ -4,7 +4,7 @@ use store::definition::SqlType;
 use store::value::Value;
 
 use crate::describe::{Description, OwnedColumn};
-use crate::dialect::{Item, ParameterType, Translated};
+use crate::dialect::{Chosen, Item, ParameterType, Translated};
 use crate::error::SqlError;
 use crate::executor::{Core, Done, Plan, RowSink};
 use crate::function::{Caller, Now, bound, is_formed};
@@ -19,10 +19,13 @@ pub(crate) struct Prepared {
     parameters: Vec<ParameterType>,
     /// Whether a value may have to be converted before it is bound.
     converts: bool,
-    /// Columns that are bare parameters: what a client chooses for these is what they are.
-    echoed: Vec<(usize, usize)>,
+    /// Lists of types that clients chose and that make no difference to it, the last of them.
+    alike: Vec<Box<[Option<SqlType>]>>,
     notice: Option<&'static str>,
 }
+
+/// Lists of chosen types that a statement remembers to make no difference: one for each width of a few numbers.
+const ALIKE_MAX: usize = 8;
 
 impl Prepared {
     /// A statement of which nothing is known beside its plan.
@@ -30,22 +33,22 @@ impl Prepared {
         if let Some(columns) = plan.columns_mut() {
             settle(columns);
         }
-        Self { plan, parameters: Vec::new(), converts: false, echoed: Vec::new(), notice: None }
+        Self { plan, parameters: Vec::new(), converts: false, alike: Vec::new(), notice: None }
     }
 
-    /// A statement that the dialect looked at; `sql` is the text that it looked at.
-    pub(crate) fn translated(mut plan: Plan, translated: Translated, sql: &str) -> Self {
+    /// A statement that the dialect looked at; `sql` is the text that it looked at, `chosen` what the client said of
+    /// its parameters.
+    pub(crate) fn translated(mut plan: Plan, translated: Translated, sql: &str, chosen: Chosen<'_>) -> Self {
         let Translated { parameters, items, notice, .. } = translated;
-        let mut echoed = Vec::new();
+        let ty = |number: usize| type_of_parameter(number, &parameters, chosen);
         if let Some(columns) = plan.columns_mut() {
             for (column, item) in placed(columns.len(), &items) {
-                refine(&mut columns[column], item, &parameters, sql);
-                echoed.extend(item.parameter.map(|parameter| (column, parameter)));
+                refine(&mut columns[column], item, &ty, sql);
             }
             settle(columns);
         }
         let converts = parameters.iter().any(|known| known.ty.is_some_and(|ty| known.cast || is_formed(ty)));
-        Self { plan, parameters, converts, echoed, notice }
+        Self { plan, parameters, converts, alike: Vec::new(), notice }
     }
 
     /// The plan itself.
@@ -71,17 +74,29 @@ impl Prepared {
     /// What it takes and gives. What a client chose for a parameter stands.
     pub(crate) fn description(&self, chosen: &[Option<SqlType>]) -> Description {
         let (count, tag) = self.plan.head();
-        let ty = |at: usize| {
-            let known = self.parameters.get(at).and_then(|parameter| parameter.ty);
-            chosen.get(at).copied().flatten().or(known).unwrap_or(SqlType::Text)
-        };
-        let mut columns = self.plan.columns().map(<[_]>::to_vec);
-        for (column, parameter) in &self.echoed {
-            if let Some(column) = columns.as_mut().and_then(|columns| columns.get_mut(*column)) {
-                column.ty = ty(*parameter);
-            }
+        let ty = |at: usize| type_of_parameter(at, &self.parameters, chosen).unwrap_or(SqlType::Text);
+        let columns = self.plan.columns().map(<[_]>::to_vec);
+        Description { parameters: (0..count).map(ty).collect(), columns, tag, chosen: Vec::new() }
+    }
+
+    /// Whether a client that chooses these types says what the statement says itself, or was found to mean the same.
+    pub(crate) fn agrees(&self, chosen: Chosen<'_>) -> bool {
+        self.says(chosen) || self.alike.iter().any(|alike| **alike == *chosen)
+    }
+
+    /// Takes note that the statement is the same with these types.
+    pub(crate) fn note_agreement(&mut self, chosen: Chosen<'_>) {
+        if chosen.len() <= self.parameters.len() && !self.agrees(chosen) {
+            self.alike.truncate(ALIKE_MAX - 1);
+            self.alike.insert(0, chosen.into());
         }
-        Description { parameters: (0..count).map(ty).collect(), columns, tag }
+    }
+
+    fn says(&self, chosen: Chosen<'_>) -> bool {
+        let same = |(at, ty): (usize, &Option<SqlType>)| {
+            ty.is_none() || self.parameters.get(at).is_some_and(|known| known.ty == *ty)
+        };
+        chosen.iter().enumerate().all(same)
     }
 
     fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
@@ -164,14 +179,46 @@ fn placed(columns: usize, items: &[Item]) -> Vec<(usize, &Item)> {
     before.chain(behind).collect()
 }
 
+/// Whether a statement is the same for a client that chose these types as for one that chose none: the same text, the
+/// same types of its columns, the same conversions of its values.
+pub(crate) fn are_alike(open: &Translated, closed: &Translated, chosen: Chosen<'_>) -> bool {
+    let told = |of: &Translated, chosen: Chosen<'_>| {
+        let ty = |item: &Item| {
+            let parameter = || type_of_parameter(item.parameter?, &of.parameters, chosen);
+            (item.ty.or_else(parameter).unwrap_or(SqlType::Text), item.mixed)
+        };
+        of.items.iter().map(ty).collect::<Vec<_>>()
+    };
+    // Numbers that a client says are numbers come as such, and are bound as they come.
+    let is_number = |at: usize| matches!(chosen.get(at), Some(Some(ty)) if is_plain_number(*ty));
+    let conversions = |of: &Translated| {
+        let one = |(at, known): (usize, &ParameterType)| {
+            let ty = known.ty.filter(|ty| known.cast || (is_formed(*ty) && !is_number(at)));
+            (ty, known.cast)
+        };
+        of.parameters.iter().enumerate().map(one).collect::<Vec<_>>()
+    };
+    open.sql == closed.sql
+        && told(open, &[]) == told(closed, chosen)
+        && conversions(open) == conversions(closed)
+}
+
+fn is_plain_number(ty: SqlType) -> bool {
+    matches!(ty, SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Float4 | SqlType::Float8)
+}
+
+/// The type of a parameter: what a client chose, or else what the statement says.
+fn type_of_parameter(number: usize, known: &[ParameterType], chosen: Chosen<'_>) -> Option<SqlType> {
+    chosen.get(number).copied().flatten().or_else(|| known.get(number)?.ty)
+}
+
 /// Tells a column what the text tells of it; what it is by its table stands.
-fn refine(column: &mut OwnedColumn, item: &Item, parameters: &[ParameterType], sql: &str) {
+fn refine(column: &mut OwnedColumn, item: &Item, parameter: &dyn Fn(usize) -> Option<SqlType>, sql: &str) {
     if item.mixed {
         (column.ty, column.table) = (SqlType::Unknown, None);
     }
     if column.ty == SqlType::Unknown {
-        let parameter = item.parameter.and_then(|number| parameters.get(number)?.ty);
-        column.ty = item.ty.or(parameter).unwrap_or(SqlType::Unknown);
+        column.ty = item.ty.or_else(|| item.parameter.and_then(parameter)).unwrap_or(SqlType::Unknown);
     }
     if let Some(label) = &item.label {
         column.label.clone_from(label);

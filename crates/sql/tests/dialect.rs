@@ -569,26 +569,128 @@ fn texts_of_one_shape_share_a_plan_and_nothing_else() {
     assert_eq!(db.query("SELECT 6, name FROM t WHERE id = 2"), "6,bob");
 }
 
-/// `FROM` between the arguments of a call was taken for the one of a query, and a qualified column for a schema.
+/// Two tables whose columns share their names and nothing else.
+fn namesakes() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE q1 (id INT PRIMARY KEY, at TIMESTAMPTZ, f BOOLEAN, c TEXT, u UUID, tags TEXT[]);\n\
+         CREATE TABLE q2 (id INT PRIMARY KEY, at DATE, f INT, c INT, u INT, tags JSONB);\n\
+         INSERT INTO q1 VALUES (1, '2020-01-01T00:00:00Z', true, 'b', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{x,y}');\n\
+         INSERT INTO q2 VALUES (1, '2020-01-02', 7, 7, 8, '[1]');\n\
+         CREATE VIEW v AS SELECT f AS g, at FROM q1",
+    );
+    db
+}
+
+/// A qualified column of a join lost its type when another table of the statement had one of its name: what stood
+/// beside it was compared as it was written, and no row was found.
 #[test]
-fn arguments_behind_from_may_be_qualified() {
-    let mut db = db();
+fn a_column_has_the_type_of_its_own_table() {
+    let mut db = namesakes();
     for (sql, answer) in [
-        ("SELECT extract(year FROM t.at), EXTRACT(month FROM \"t\".\"day\") FROM t WHERE id = 1", "2026,11"),
-        ("SELECT extract(hour FROM t.at AT TIME ZONE 'UTC') FROM public.t WHERE t.id = 1", "20"),
+        ("SELECT count(*) FROM q1 JOIN q2 USING (id) WHERE q1.f = 't'", "1"),
+        ("SELECT count(*) FROM q1 JOIN q2 USING (id) WHERE q1.at = '2020-01-01T01:00:00+01'", "1"),
+        ("SELECT count(*) FROM q1 a, q2 AS b WHERE a.id = b.id AND a.f = 'yes' AND b.f = '7'", "1"),
         (
-            "SELECT trim(BOTH 'A' FROM t.name), trim(LEADING FROM x.name), trim(x.name) FROM t JOIN t AS x USING (id) WHERE x.id = 1",
-            "nn,Ann,Ann",
+            "SELECT count(*) FROM q2 JOIN (q1 JOIN q2 AS z ON q1.id = z.id) ON q1.f = 'on' AND q2.id = q1.id",
+            "1",
         ),
         (
-            "SELECT substring(t.name FROM t.id FOR 2), overlay(t.name PLACING 'x' FROM t.id FOR 1) FROM t WHERE id = 1",
-            "An,xnn",
+            "SELECT count(*) FROM q1 WHERE f = 't' AND EXISTS (SELECT 1 FROM q2 WHERE f = '7' AND q1.f = 't')",
+            "1",
         ),
-        ("SELECT id FROM t WHERE extract(year FROM t.at) = 2026 AND t.name IS DISTINCT FROM t.u", "1"),
-        ("SELECT t.at AT TIME ZONE 'UTC' FROM t WHERE t.id = 1", "2026-11-21 20:00:00"),
+        (
+            "SELECT count(*) FROM q1 WHERE u IN ('{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}') AND id IN (SELECT id FROM q2)",
+            "1",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT f, at FROM q1) s, q2 WHERE s.f = 't' AND s.at = '2020-01-01T00:00:00Z'",
+            "1",
+        ),
+        (
+            "WITH s(h, k) AS (SELECT f, at FROM q1) SELECT count(*) FROM s x, q2 WHERE x.h = 't' AND k = '2020-01-01T00:00Z'",
+            "1",
+        ),
+        ("WITH f AS (SELECT * FROM q1) SELECT count(*) FROM f, q2 WHERE f.f = 't' AND q2.f = '7'", "1"),
+        ("SELECT count(*) FROM v, q2 WHERE g = 't' AND v.at = '2020-01-01T00:00:00Z'", "1"),
+        ("SELECT q1.at = q2.at, q2.at > q1.at FROM q1, q2", "0,1"),
+        ("SELECT count(*) FROM q1, q2 WHERE q1.tags @> '{x}' AND q2.tags @> '[1]'", "1"),
+        ("SELECT f FROM q1 UNION ALL SELECT f FROM q2 WHERE f = '7' ORDER BY 1", "1;7"),
     ] {
         assert_eq!(db.query(sql), answer, "{sql}");
     }
+    db.run(
+        "UPDATE q1 SET f = 'no' FROM q2 WHERE q1.id = q2.id AND q1.f = 'y' AND q2.f = '7';\n\
+         INSERT INTO q2 (id, f) VALUES (1, 9) ON CONFLICT (id) DO UPDATE SET f = excluded.f + q2.f;\n\
+         DELETE FROM q2 WHERE f = '16' AND id IN (SELECT q1.id FROM q1 WHERE f = 'off')",
+    );
+    assert_eq!(db.query("SELECT f, (SELECT count(*) FROM q2) FROM q1"), "0,0");
+}
+
+/// A column of unknown type beside a truth was told as a truth, and 7 was sent as `t`.
+#[test]
+fn choices_between_columns_of_one_name_have_the_type_of_their_own() {
+    let mut db = namesakes();
+    for (sql, types) in [
+        ("SELECT max(q2.c), min(q1.at), max(q2.at) FROM q1, q2", "int4, timestamptz, date"),
+        ("SELECT max(q2.c, q1.c IS NOT NULL) FROM q1, q2", "int4"),
+        ("SELECT coalesce(q2.c, q1.c > 'a') FROM q1, q2", "int4"),
+        ("SELECT CASE WHEN q1.f THEN q1.c > 'a' ELSE q2.c END FROM q1, q2", "int4"),
+        ("SELECT q1.c > 'a' FROM q1 UNION SELECT c FROM q2", "int4"),
+        (
+            "SELECT coalesce(nothing_known(), true), CASE WHEN true THEN true ELSE nothing_known() END",
+            "text, text",
+        ),
+        ("SELECT -(1 < 2), ~(1 < 2), - 1", "int4, int4, int4"),
+        ("SELECT s.f, s.c FROM (SELECT * FROM q1) s, q2", "bool, text"),
+        ("SELECT g, at FROM v", "bool, timestamptz"),
+    ] {
+        let sql = sql.replace("nothing_known()", "json_extract('7', '$')");
+        let (_, columns) = described(&mut db, &sql, &[]);
+        let found: Vec<&str> = columns.split(", ").filter_map(|column| column.rsplit(' ').next()).collect();
+        assert_eq!(found.join(", "), types, "{sql}");
+    }
+}
+
+/// The column was taken for the left side of a comparison, and converted: `SET cast_timestamptz(ts) = now()`.
+#[test]
+fn a_moment_is_assigned_to_a_column_of_another_kind_of_moment() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE m (id INT PRIMARY KEY, ts TIMESTAMP, d DATE, z TIMESTAMPTZ, s TEXT, f BOOLEAN, n INT DEFAULT 7);\n\
+         CREATE TABLE o (id INT PRIMARY KEY, n INT DEFAULT 9);\n\
+         INSERT INTO o VALUES (1, 2);\n\
+         INSERT INTO m (id) VALUES (1)",
+    );
+    for (set, answer) in [
+        ("ts = now()", "2023-11-14 22:13:20,NULL"),
+        ("d = CURRENT_TIMESTAMP, z = now()", "2023-11-14 22:13:20,2023-11-14"),
+        ("ts = now() + interval '1 day'", "2023-11-15 22:13:20,2023-11-14"),
+        ("ts = z, d = z", "2023-11-14 22:13:20,2023-11-14"),
+        ("ts = coalesce(ts, now()), d = clock_timestamp()", "2023-11-14 22:13:20,2023-11-14"),
+        ("(ts, d) = (now(), now())", "2023-11-14 22:13:20,2023-11-14"),
+        ("ts = '2030-01-02T03:04:05', d = '2030-01-02'", "2030-01-02 03:04:05,2030-01-02"),
+        ("d = ts", "2030-01-02 03:04:05,2030-01-02"),
+        ("ts = d", "2030-01-02 00:00:00,2030-01-02"),
+    ] {
+        for sql in [
+            format!("UPDATE m SET {set} WHERE id = 1"),
+            format!(
+                "INSERT INTO m (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET {}",
+                set.replace("= ts", "= m.ts")
+            ),
+        ] {
+            assert_eq!(db.affected(&sql), 1, "{sql}");
+            assert_eq!(db.query("SELECT ts, d FROM m"), answer, "{sql}");
+        }
+    }
+    // The column's own default, not that of a namesake; a comparison that is assigned; a truth as the word it is.
+    db.run("UPDATE m SET n = 1, s = f, f = m.id = 1 FROM o WHERE o.id = m.id;\nUPDATE m SET n = DEFAULT, s = f FROM o");
+    assert_eq!(db.query("SELECT n, s, f FROM m"), "7,true,1");
+    db.run("UPDATE m SET n = (DEFAULT), s = 'x' WHERE f = 't';\nUPDATE m SET (n, s) = (DEFAULT, m.id > 1)");
+    assert_eq!(db.query("SELECT n, s FROM m"), "7,false");
+    db.run("INSERT INTO m (id, s, d) SELECT 2, f, z FROM m WHERE id = 1;\nINSERT INTO m (id, s) VALUES (3, 1 = 1)");
+    assert_eq!(db.query("SELECT s, d FROM m WHERE id > 1 ORDER BY id"), "true,2023-11-14;true,NULL");
 }
 
 /// What a call's parentheses held together fell apart, or was glued to the keyword before it, where the call was left
@@ -614,4 +716,136 @@ fn a_cast_that_changes_nothing_leaves_the_expression_whole() {
     ] {
         assert_eq!(db.query_with(sql, parameters), answer, "{sql}");
     }
+}
+
+/// `FROM` between the arguments of a call was taken for the one of a query, and a qualified column for a schema.
+#[test]
+fn arguments_behind_from_may_be_qualified() {
+    let mut db = db();
+    for (sql, answer) in [
+        ("SELECT extract(year FROM t.at), EXTRACT(month FROM \"t\".\"day\") FROM t WHERE id = 1", "2026,11"),
+        ("SELECT extract(hour FROM t.at AT TIME ZONE 'UTC') FROM public.t WHERE t.id = 1", "20"),
+        (
+            "SELECT trim(BOTH 'A' FROM t.name), trim(LEADING FROM x.name), trim(x.name) FROM t JOIN t AS x USING (id) WHERE x.id = 1",
+            "nn,Ann,Ann",
+        ),
+        (
+            "SELECT substring(t.name FROM t.id FOR 2), overlay(t.name PLACING 'x' FROM t.id FOR 1) FROM t WHERE id = 1",
+            "An,xnn",
+        ),
+        ("SELECT id FROM t WHERE extract(year FROM t.at) = 2026 AND t.name IS DISTINCT FROM t.u", "1"),
+        ("SELECT t.at AT TIME ZONE 'UTC' FROM t WHERE t.id = 1", "2026-11-21 20:00:00"),
+    ] {
+        assert_eq!(db.query(sql), answer, "{sql}");
+    }
+}
+
+/// A text beside an array was taken for JSON.
+#[test]
+fn arrays_contain_arrays() {
+    let mut db = db();
+    for (sql, parameters, answer) in [
+        ("SELECT id FROM t WHERE tags @> '{x}'", vec![], "1"),
+        ("SELECT id FROM t WHERE '{y,x,z}' @> tags", vec![], "1"),
+        ("SELECT id FROM t WHERE tags <@ '{x,y,z}'", vec![], "1"),
+        ("SELECT id FROM t WHERE tags @> $1", vec![Value::from("{y}")], "1"),
+        ("SELECT id FROM t WHERE $1 <@ tags", vec![Value::from("{y,q}")], ""),
+        (
+            "SELECT id FROM t WHERE tags @> ARRAY['x'] AND tags @> ARRAY['x']::text[] AND tags @> '{}'",
+            vec![],
+            "1",
+        ),
+        (
+            "SELECT ARRAY[1, NULL] @> ARRAY[NULL], ARRAY[1, 2, 2] <@ ARRAY[2, 1], ARRAY[1] @> '{1,2}'",
+            vec![],
+            "0,1,0",
+        ),
+        ("SELECT data @> '{\"a\": {}}', '[1]'::jsonb <@ '[1, 2]' FROM t WHERE id = 1", vec![], "1,1"),
+    ] {
+        assert_eq!(db.query_with(sql, &parameters), answer, "{sql}");
+    }
+    assert_eq!(described(&mut db, "SELECT 1 FROM t WHERE tags @> $1 AND data @> $2", &[]).0, "text[], jsonb");
+    assert_eq!(db.state("SELECT id FROM t WHERE tags @> '{x'"), "22P02");
+}
+
+/// A list of columns with their types was told before the run, and another one by it: drivers that name the types of
+/// their parameters got 0A000 for each value without a column beside it.
+#[test]
+fn types_that_a_client_chooses_are_those_of_the_statement() {
+    let mut db = db();
+    for (sql, chosen, value, columns, answer) in [
+        ("SELECT $1", SqlType::Int2, Value::Integer(3), "?column? int2", "3"),
+        ("SELECT $1", SqlType::Int4, Value::Integer(3), "?column? int4", "3"),
+        ("SELECT $1", SqlType::Varchar, Value::from("x"), "?column? varchar", "x"),
+        (
+            "SELECT $1 AS a",
+            SqlType::Timestamptz,
+            Value::from("2026-01-01 00:00:00+00:00"),
+            "a timestamptz",
+            "2026-01-01 00:00:00+00:00",
+        ),
+        ("VALUES ($1)", SqlType::Int8, Value::Integer(3), "column1 int8", "3"),
+        ("SELECT $1::int", SqlType::Int2, Value::Integer(3), "int4 int4", "3"),
+        ("SELECT $1::int", SqlType::Float8, Value::Real(2.6), "int4 int4", "3"),
+        ("SELECT $1::int", SqlType::Text, Value::from("41"), "int4 int4", "41"),
+        ("SELECT $1::text", SqlType::Bool, Value::Integer(1), "text text", "true"),
+        (
+            "SELECT $1 + 1, coalesce(NULL, $1)",
+            SqlType::Int8,
+            Value::Integer(3),
+            "?column? int8, coalesce int8",
+            "4,3",
+        ),
+        (
+            "SELECT s.a FROM (SELECT $1 AS a) s",
+            SqlType::Date,
+            Value::from("2026-01-01"),
+            "a date",
+            "2026-01-01",
+        ),
+        (
+            "SELECT at - $1 FROM t WHERE id = 1",
+            SqlType::Interval,
+            Value::from("1 day"),
+            "?column? timestamptz",
+            "2026-11-20 20:00:00+00:00",
+        ),
+        ("SELECT name FROM t WHERE at > $1", SqlType::Date, Value::from("2026-11-21"), "name text", "Ann"),
+        (
+            "SELECT name FROM t WHERE at = $1",
+            SqlType::Varchar,
+            Value::from("2026-11-21T21:00:00+01"),
+            "name text",
+            "Ann",
+        ),
+        ("SELECT name FROM t WHERE id = $1", SqlType::Int8, Value::Integer(2), "name text", "bob"),
+        (
+            "SELECT tags @> $1 FROM t WHERE id = 1",
+            SqlType::Text.array().expect("there are"),
+            Value::from("[\"x\"]"),
+            "?column? bool",
+            "1",
+        ),
+    ] {
+        let chosen = [Some(chosen)];
+        let description =
+            db.executor.describe(&db.session, sql, &chosen).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(description.parameters, [chosen[0].expect("it is there")], "{sql}");
+        let (_, told) = described(&mut db, sql, &chosen);
+        assert_eq!(told, columns, "{sql}");
+        let mut rows = common::Rows::default();
+        let given = (&[value][..], &description.chosen[..]);
+        db.executor
+            .execute_chosen(&mut db.session, sql, given, &db.cancel, &mut rows)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(common::shown(&rows.rows), answer, "{sql}");
+        let of_run: Vec<SqlType> = rows.types;
+        let of_description: Vec<SqlType> =
+            description.columns.expect("rows").iter().map(|column| column.ty).collect();
+        assert_eq!(of_run, of_description, "{sql}");
+    }
+    // Who chooses nothing is told what the statement says, before and after.
+    assert_eq!(described(&mut db, "SELECT $1", &[]), ("text".into(), "?column? text".into()));
+    let same = db.executor.describe(&db.session, "SELECT name FROM t WHERE id = $1", &[Some(SqlType::Int2)]);
+    assert_eq!(same.expect("it is right").chosen, []);
 }

@@ -17,6 +17,8 @@ pub struct Prepared {
     /// The same by number, as clients are told them.
     parameter_oids: Vec<u32>,
     columns: Option<Vec<ResultColumn>>,
+    /// The types that the client chose, where they change what the statement means.
+    chosen: Box<[Option<SqlType>]>,
     tag: &'static str,
 }
 
@@ -51,10 +53,11 @@ impl ResultColumn {
 impl Prepared {
     /// A statement of the SQL layer.
     pub(crate) fn new(text: &str, description: Description) -> Self {
-        let Description { parameters, columns, tag } = description;
+        let Description { parameters, columns, chosen, tag } = description;
         let parameter_oids = parameters.iter().map(|ty| ty.oid()).collect();
         let columns = columns.map(|columns| columns.into_iter().map(ResultColumn::new).collect());
-        Self { text: text.into(), body: Body::Sql, parameters, parameter_oids, columns, tag }
+        let (text, chosen) = (text.into(), chosen.into());
+        Self { text, body: Body::Sql, parameters, parameter_oids, columns, chosen, tag }
     }
 
     /// A statement that the session answers, with the parameters of the query in it, and the columns of its rows if it
@@ -78,6 +81,11 @@ impl Prepared {
     /// Its text.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// See [`sql::Description::chosen`].
+    pub(crate) fn chosen(&self) -> &[Option<SqlType>] {
+        &self.chosen
     }
 
     pub(crate) fn body(&self) -> &Body {
@@ -116,7 +124,10 @@ impl Prepared {
             columns.map(|column| size_of::<ResultColumn>() + column.column.name.len() * 2).sum();
         // A statement that the session answers keeps the query in it a second time.
         let texts = if matches!(self.body, Body::Utility(_)) { 2 } else { 1 };
-        PREPARED_STATEMENT_BYTES + self.text.len() * texts + self.parameters.len() * 8 + names
+        PREPARED_STATEMENT_BYTES
+            + self.text.len() * texts
+            + (self.parameters.len() + self.chosen.len()) * 8
+            + names
     }
 }
 

@@ -100,19 +100,31 @@ impl SqlSession {
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         match prepared.body() {
-            Body::Sql => self.run_sql(seat, prepared.text(), values, sink),
+            Body::Sql => self.run_chosen(seat, prepared.text(), values, prepared.chosen(), sink),
             Body::Empty => Ok(Outcome::Empty),
             Body::Utility(utility) => self.run_utility(seat, utility, values, sink),
         }
     }
 
-    /// Runs a statement of the SQL layer: the gate for all of them.
-    #[inline]
+    /// Runs a statement of the SQL layer whose parameters have no types of the client's.
     fn run_sql(
         &mut self,
         seat: &mut SqlSeat,
         text: &str,
         values: &[Value],
+        sink: &mut dyn RowSink,
+    ) -> Result<Outcome, SqlError> {
+        self.run_chosen(seat, text, values, &[], sink)
+    }
+
+    /// Runs a statement of the SQL layer: the gate for all of them. `chosen`: see [`sql::Description::chosen`].
+    #[inline]
+    fn run_chosen(
+        &mut self,
+        seat: &mut SqlSeat,
+        text: &str,
+        values: &[Value],
+        chosen: &[Option<SqlType>],
         sink: &mut dyn RowSink,
     ) -> Result<Outcome, SqlError> {
         self.pass_gate(seat)?;
@@ -123,7 +135,7 @@ impl SqlSession {
         if let Some(presence) = &self.presence {
             presence.begin(&counted);
         }
-        let result = self.run_counted(seat, &counted, text, values, sink);
+        let result = self.run_counted(seat, &counted, text, (values, chosen), sink);
         if let Some(presence) = &self.presence {
             presence.end(self.sql.status());
         }
@@ -144,12 +156,12 @@ impl SqlSession {
         seat: &mut SqlSeat,
         counted: &Counted,
         text: &str,
-        values: &[Value],
+        parameters: (&[Value], &[Option<SqlType>]),
         sink: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let (lane, executor) = seat.tools()?;
         counted.run(&lane.engine().store, executor, text, |executor| {
-            executor.execute(&mut self.sql, text, values, &self.cancel, sink)
+            executor.execute_chosen(&mut self.sql, text, parameters, &self.cancel, sink)
         })
     }
 

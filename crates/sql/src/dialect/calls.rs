@@ -335,7 +335,7 @@ impl<'a> Translator<'a, '_> {
             None => None,
         };
         if let Some(ty) = ty {
-            self.learned.insert(column.to_lowercase(), ty);
+            self.learned.names.insert(column.to_lowercase(), ty);
         }
         let rows = if name == "unnest" {
             unnest(arguments, &column)
@@ -369,13 +369,13 @@ impl<'a> Translator<'a, '_> {
         for (at, array) in arrays.iter().enumerate() {
             let name = name_of(at, "unnest");
             if let Some(ty) = array.ty {
-                self.learned.insert(name.to_lowercase(), ty.scalar());
+                self.learned.names.insert(name.to_lowercase(), ty.scalar());
             }
             columns.push(format!("{} AS {}", unnest_column(at), quoted_name(&name)));
         }
         if ordinality {
             let name = name_of(arrays.len(), "ordinality");
-            self.learned.insert(name.to_lowercase(), SqlType::Int8);
+            self.learned.names.insert(name.to_lowercase(), SqlType::Int8);
             columns.push(format!("ordinality AS {}", quoted_name(&name)));
         }
         let as_array = |array: Out<'a>| {

@@ -1,11 +1,12 @@
 //! Clauses that PostgreSQL spells otherwise.
 
+use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
-use super::expression::power;
+use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::token::{Kind, Token};
-use super::{Step, Translator};
+use super::{Step, Translator, types};
 use crate::error::state;
 use crate::text::literal::sql_literal;
 use crate::text::token::{quoted_name, unquoted};
@@ -23,6 +24,35 @@ pub(super) struct Target {
     pub(super) ty: Option<SqlType>,
     /// The column's default as SQL.
     default: Option<String>,
+}
+
+impl Target {
+    /// A column of a table by its name; one that is not there is for others to complain about.
+    fn of(table: &Table, name: &str) -> Self {
+        table.def().column_index(name).map_or_else(Self::default, |at| Self::column(table, at))
+    }
+
+    fn column(table: &Table, at: usize) -> Self {
+        Self {
+            ty: Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown),
+            default: default_sql(&table.def().columns[at]),
+        }
+    }
+
+    /// Its default, in the place of the word.
+    fn default_at<'a>(&self, from: usize) -> Out<'a> {
+        Out::made(self.default.as_deref().unwrap_or("NULL"), from)
+    }
+}
+
+/// Whether it is the word `DEFAULT`.
+fn is_default(out: &Out<'_>) -> bool {
+    out.label.as_deref() == Some(DEFAULT)
+}
+
+/// Whether truths are assigned to this type as words.
+fn value_is_shown(ty: SqlType) -> bool {
+    matches!(ty, SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name)
 }
 
 impl<'a> Translator<'a, '_> {
@@ -49,6 +79,9 @@ impl<'a> Translator<'a, '_> {
         }
         if token.is("INSERT") || (token.is("REPLACE") && next("INTO")) {
             return Ok(Some(self.insert(token)));
+        }
+        if token.is("SET") {
+            return self.assignments(token).map(Some);
         }
         if token.is("UPDATE") && next("ONLY") {
             self.at += 2;
@@ -88,7 +121,7 @@ impl<'a> Translator<'a, '_> {
             let known: Vec<_> = columns.iter().zip(known).collect();
             for (column, ty) in known {
                 if let Some(ty) = ty {
-                    self.learned.insert(column.to_lowercase(), ty);
+                    self.learned.names.insert(column.to_lowercase(), ty);
                 }
             }
             let Some(comma) = self.peek().filter(|token| token.is_sign(",")) else { return Ok(out) };
@@ -185,19 +218,9 @@ impl<'a> Translator<'a, '_> {
             self.at += 2;
         }
         let Some(table) = table else { return out };
-        let target = |at: usize| {
-            let column = &table.def().columns[at];
-            Target {
-                ty: Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown),
-                default: default_sql(column),
-            }
-        };
         let targets = match columns {
-            Some(columns) => columns
-                .iter()
-                .map(|name| table.def().column_index(name).map_or_else(Target::default, target))
-                .collect(),
-            None => assignable(table.def()).map(target).collect(),
+            Some(columns) => columns.iter().map(|name| Target::of(&table, name)).collect(),
+            None => assignable(table.def()).map(|at| Target::column(&table, at)).collect(),
         };
         self.targets = Some(targets);
         out
@@ -223,7 +246,6 @@ impl<'a> Translator<'a, '_> {
     /// A row of `VALUES` with `DEFAULT` where it was written.
     pub(super) fn defaulted(row: Out<'a>, targets: &[Target]) -> Out<'a> {
         let Form::List(parts) = &*row.form else { return row };
-        let is_default = |part: &Out<'_>| part.label.as_deref() == Some(DEFAULT);
         if !parts.iter().any(is_default) {
             return row;
         }
@@ -232,8 +254,7 @@ impl<'a> Translator<'a, '_> {
             if !is_default(part) {
                 return part.clone();
             }
-            let default = targets.get(at).and_then(|target| target.default.clone());
-            Out::made(default.unwrap_or_else(|| "NULL".to_owned()), from)
+            targets.get(at).map_or_else(|| Out::made("NULL", from), |target| target.default_at(from))
         });
         let mut out = Out::made("(", from);
         out.push(Out::joined(parts, ","));
@@ -241,14 +262,91 @@ impl<'a> Translator<'a, '_> {
         out
     }
 
-    /// The default of the column that is assigned.
-    pub(super) fn default_of(&self, column: &Out<'a>) -> Out<'a> {
-        let name = column.label.as_deref().unwrap_or_default();
-        let default = self.names.tables().find_map(|table| {
-            let at = table.def().column_index(name)?;
-            default_sql(&table.def().columns[at])
-        });
-        Out::made(default.unwrap_or_else(|| "NULL".to_owned()), column.start())
+    /// `SET a = value, (b, c) = (value, value)`: the names are columns of the table that is written, and each value
+    /// becomes one of its column's type. It is no comparison: a column is never converted to the value's type.
+    fn assignments(&mut self, keyword: Token<'a>) -> Step<Out<'a>> {
+        let table = self.scopes.written(self.at).and_then(|name| self.names.table(name)).cloned();
+        let target =
+            |name: &str| table.as_ref().map_or_else(Target::default, |table| Target::of(table, name));
+        let mut out = self.taken(keyword);
+        loop {
+            let names = match self.named_columns(&mut out) {
+                Some(names) => names,
+                None => match self.peek().filter(|name| matches!(name.kind, Kind::Word | Kind::Quoted)) {
+                    Some(name) => {
+                        out.push(self.taken(name));
+                        vec![unquoted(name.text)]
+                    }
+                    None => return Ok(out),
+                },
+            };
+            let Some(equals) = self.peek().filter(|token| token.is_sign("=")) else { return Ok(out) };
+            out.push(self.taken(equals));
+            let Some(value) = self.expression(power::ANYTHING)? else { return Ok(out) };
+            let targets: Vec<Target> = names.iter().map(|name| target(name)).collect();
+            out.push(self.assigned(value, &targets)?);
+            match self.peek().filter(|token| token.is_sign(",")) {
+                Some(comma) => out.push(self.taken(comma)),
+                None => return Ok(out),
+            }
+        }
+    }
+
+    /// What is assigned to one column, or to several.
+    fn assigned(&mut self, value: Out<'a>, targets: &[Target]) -> Step<Out<'a>> {
+        let mut value = value;
+        if let [target] = targets
+            && !matches!(&*value.form, Form::List(parts) if parts.first().is_some_and(is_default))
+        {
+            if is_default(&value) {
+                return Ok(target.default_at(value.start()));
+            }
+            if let Some(ty) = target.ty {
+                self.assign(&mut value, ty)?;
+            }
+            return Ok(value);
+        }
+        let types: Vec<Option<SqlType>> = targets.iter().map(|target| target.ty).collect();
+        self.assign_list(&mut value, &types)?;
+        Ok(Self::defaulted(value, targets))
+    }
+
+    /// Something that becomes the value of a column of this type.
+    pub(super) fn assign(&mut self, value: &mut Out<'a>, ty: SqlType) -> Step<()> {
+        self.suggest(value, ty)?;
+        if types::converts_on_assignment(value.ty, ty) {
+            let label = value.label.take();
+            let whole = std::mem::take(value);
+            *value = if value_is_shown(ty) {
+                types::shown(whole)
+            } else {
+                call(&types::cast_name(ty), [whole]).typed(ty)
+            };
+            value.label = label;
+        }
+        Ok(())
+    }
+
+    /// The parts of a list become the values of columns of these types, one each.
+    pub(super) fn assign_list(&mut self, list: &mut Out<'a>, types: &[Option<SqlType>]) -> Step<()> {
+        let Form::List(parts) = &*list.form else { return Ok(()) };
+        let converts = |(part, ty): (&Out<'a>, &Option<SqlType>)| {
+            ty.is_some_and(|ty| types::converts_on_assignment(part.ty, ty))
+        };
+        if !parts.iter().zip(types).any(converts) {
+            return self.suggest_list(list, types);
+        }
+        let mut parts = parts.clone();
+        for (part, ty) in parts.iter_mut().zip(types) {
+            if let Some(ty) = ty {
+                self.assign(part, *ty)?;
+            }
+        }
+        let mut out = Out::made("(", list.start());
+        out.push(Out::joined(parts.iter().cloned(), ","));
+        out.push_str(")");
+        *list = out.formed(Form::List(parts));
+        Ok(())
     }
 
     /// `ON CONFLICT ON CONSTRAINT name` names the columns of the constraint.

@@ -150,10 +150,6 @@ impl<'a> Translator<'a, '_> {
             return self.quantified(left, operator, quantifier.is("ALL"));
         }
         let right = self.right(power::COMPARE, operator)?;
-        if operator.text == "=" && right.label.as_deref() == Some(super::clauses::DEFAULT) {
-            let default = self.default_of(&left);
-            return Ok(self.infixed([left, default], operator));
-        }
         let sides = self.agreed(left, right)?;
         Ok(self.infixed(sides, operator).typed(SqlType::Bool))
     }
@@ -323,8 +319,8 @@ impl<'a> Translator<'a, '_> {
         }
         let [left, right] = sides;
         Ok(match operator.text {
-            "@>" => call("jsonb_contains", [left, right]).typed(SqlType::Bool),
-            "<@" => call("jsonb_contains", [right, left]).typed(SqlType::Bool),
+            "@>" => self.contains(left, right)?,
+            "<@" => self.contains(right, left)?,
             "#>" => call("jsonb_extract_path_list", [left, right]).typed(SqlType::Jsonb),
             "#>>" => call("jsonb_extract_path_list_text", [left, right]).typed(SqlType::Text),
             "#-" => self.without_path(left, operator, right)?,
@@ -340,6 +336,22 @@ impl<'a> Translator<'a, '_> {
             "||" => self.joined(left, operator, right)?,
             _ => self.infixed([left, right], operator).typed(SqlType::Int8),
         })
+    }
+
+    /// `whole @> part`: of arrays where one side is one, of JSON documents otherwise.
+    fn contains(&mut self, whole: Out<'a>, part: Out<'a>) -> Step<Out<'a>> {
+        let (mut whole, mut part) = (whole, part);
+        let array = [whole.ty, part.ty].into_iter().flatten().find(|ty| ty.is_array());
+        let Some(array) = array else {
+            for side in [&mut whole, &mut part] {
+                self.suggest(side, SqlType::Jsonb)?;
+            }
+            return Ok(call("jsonb_contains", [whole, part]).typed(SqlType::Bool).labelled("?column?"));
+        };
+        for side in [&mut whole, &mut part] {
+            self.suggest_array(side, array.scalar())?;
+        }
+        Ok(call("array_contains", [whole, part]).typed(SqlType::Bool).labelled("?column?"))
     }
 
     /// `+`, `-`, `*`, `/` and `%`, of numbers and of moments.

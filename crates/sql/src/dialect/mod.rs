@@ -3,7 +3,7 @@
 //! One pass over the tokens, without a grammar of its own: expressions are taken apart by the precedence of their
 //! operators, everything else is copied. So what PostgreSQL spells otherwise is rewritten wherever it stands, and what
 //! is SQLite's alone goes through untouched. On the way the pass learns what it can about types: those of the result's
-//! columns and of the parameters. Names are looked up among the columns of all tables that the statement names.
+//! columns and of the parameters.
 
 mod arrays;
 mod calls;
@@ -14,21 +14,21 @@ mod names;
 mod operand;
 mod out;
 mod params;
+mod scope;
 mod select;
 mod structures;
 mod token;
 mod types;
-
-use std::collections::HashMap;
 
 use store::Catalog;
 use store::definition::SqlType;
 
 use crate::error::SqlError;
 use crate::text::places::Places;
-use names::Names;
+use names::{Column, Learned, Names};
 use out::Out;
 use params::Parameters;
+use scope::Scopes;
 use token::Token;
 
 pub(crate) use params::ParameterType;
@@ -45,6 +45,8 @@ const PASSES_MAX: usize = 5;
 pub(crate) struct Item {
     /// `*` or `t.*`, which stands for any number of columns.
     pub(crate) star: bool,
+    /// What the star stands for, where that is known.
+    columns: Option<Vec<Column>>,
     pub(crate) ty: Option<SqlType>,
     /// The parameter that it is, from 0.
     pub(crate) parameter: Option<usize>,
@@ -79,6 +81,8 @@ pub(crate) struct Translated {
     pub(crate) parameters: Vec<ParameterType>,
     /// The columns of the result.
     pub(crate) items: Vec<Item>,
+    /// The same with what stars stand for; `None`: that is not known.
+    columns: Option<Vec<Column>>,
     /// Something that the statement asked for and does not get.
     pub(crate) notice: Option<&'static str>,
 }
@@ -96,9 +100,10 @@ struct Translator<'a, 'n> {
     tokens: &'a [Token<'a>],
     at: usize,
     names: &'n Names,
-    /// Types of names given by `AS`, learned by an earlier pass.
-    known: &'n HashMap<String, SqlType>,
-    learned: HashMap<String, SqlType>,
+    scopes: &'n Scopes,
+    /// What an earlier pass learned.
+    known: &'n Learned,
+    learned: Learned,
     parameters: Parameters,
     depth: usize,
     /// The columns of the query that is under way, innermost last.
@@ -124,11 +129,34 @@ impl From<SqlError> for Stop {
 
 type Step<T> = Result<T, Stop>;
 
+/// What a client said of its parameters before anything is known of the statement; `None`: nothing.
+pub(crate) type Chosen<'c> = &'c [Option<SqlType>];
+
 /// A statement in SQLite's words; `None` where it should be left as it is.
-pub(crate) fn translate(catalog: &Catalog, sql: &str) -> Result<Option<Translated>, SqlError> {
+pub(crate) fn translate(
+    catalog: &Catalog,
+    sql: &str,
+    chosen: Chosen<'_>,
+) -> Result<Option<Translated>, SqlError> {
+    translate_within(catalog, sql, chosen, 0)
+}
+
+/// The columns of a query; `None` where they are not known. `depth`: views within which it stands.
+fn columns_of_query(catalog: &Catalog, sql: &str, depth: usize) -> Option<Vec<Column>> {
+    translate_within(catalog, sql, &[], depth).ok().flatten()?.columns
+}
+
+fn translate_within(
+    catalog: &Catalog,
+    sql: &str,
+    chosen: Chosen<'_>,
+    depth: usize,
+) -> Result<Option<Translated>, SqlError> {
     let tokens = token::tokens(sql)?;
-    let names = Names::of(catalog, &tokens);
-    let first = pass(sql, &tokens, &names, &HashMap::new())?;
+    let names = Names::of(catalog, &tokens, depth);
+    let scopes = Scopes::of(&tokens);
+    let text = Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen };
+    let first = pass(&text, &Learned::default())?;
     let Some((mut last, mut learned)) = first else { return Ok(None) };
     let inner = tokens.iter().filter(|token| token.is("SELECT")).count() > 1
         || tokens.iter().any(|token| token.is_any(calls::TABLES));
@@ -138,7 +166,7 @@ pub(crate) fn translate(catalog: &Catalog, sql: &str) -> Result<Option<Translate
     // Names given by subqueries are known now, also where they were used before; names that depend on these are known
     // after one more pass.
     for _ in 1..PASSES_MAX {
-        let Some((next, more)) = pass(sql, &tokens, &names, &learned)? else { return Ok(None) };
+        let Some((next, more)) = pass(&text, &learned)? else { return Ok(None) };
         let is_last = more == learned;
         (last, learned) = (next, more);
         if is_last {
@@ -152,33 +180,42 @@ pub(crate) fn translate(catalog: &Catalog, sql: &str) -> Result<Option<Translate
 /// it may name.
 pub(crate) fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
     let tokens = token::tokens(sql)?;
-    let mut names = Names::of(catalog, &tokens);
+    let mut names = Names::of(catalog, &tokens, 0);
     if let Some(table) = table.and_then(|name| catalog.table(name)) {
         names.add(table);
     }
     if tokens.iter().any(|token| token.is("SELECT")) {
-        return Ok(translate(catalog, sql)?.map_or_else(|| sql.to_owned(), |translated| translated.sql));
+        return Ok(translate(catalog, sql, &[])?.map_or_else(|| sql.to_owned(), |translated| translated.sql));
     }
-    let passed = pass(sql, &tokens, &names, &HashMap::new())?;
+    let scopes = Scopes::of(&tokens);
+    let passed = pass(
+        &Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen: &[] },
+        &Learned::default(),
+    )?;
     Ok(passed.map_or_else(|| sql.to_owned(), |(translated, _)| translated.sql))
 }
 
-type Passed = Option<(Translated, HashMap<String, SqlType>)>;
+type Passed = Option<(Translated, Learned)>;
 
-fn pass(
-    sql: &str,
-    tokens: &[Token<'_>],
-    names: &Names,
-    known: &HashMap<String, SqlType>,
-) -> Result<Passed, SqlError> {
+/// What each pass over a statement looks at.
+struct Text<'a, 'n> {
+    sql: &'a str,
+    tokens: &'a [Token<'a>],
+    names: &'n Names,
+    scopes: &'n Scopes,
+    chosen: Chosen<'n>,
+}
+
+fn pass(text: &Text<'_, '_>, known: &Learned) -> Result<Passed, SqlError> {
     let mut translator = Translator {
-        sql,
-        tokens,
+        sql: text.sql,
+        tokens: text.tokens,
         at: 0,
-        names,
+        names: text.names,
+        scopes: text.scopes,
         known,
-        learned: HashMap::new(),
-        parameters: Parameters::default(),
+        learned: Learned::default(),
+        parameters: Parameters::new(text.chosen),
         depth: 0,
         queries: vec![None],
         targets: None,
@@ -190,12 +227,14 @@ fn pass(
         Err(Stop::Error(error)) => return Err(error),
     };
     let items = translator.queries.pop().flatten().unwrap_or_default();
+    let columns = translator.columns_of_items(&items);
     let (text, places) = out.finish();
     let translated = Translated {
         sql: text,
         places,
         parameters: translator.parameters.finish(),
         items,
+        columns,
         notice: translator.notice,
     };
     Ok(Some((translated, translator.learned)))

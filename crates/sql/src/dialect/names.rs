@@ -1,7 +1,7 @@
 //! What the names of a statement stand for, as far as types go.
 //!
-//! No scopes are built: a name has a type when all tables that the statement names agree on it. Where they do not, it
-//! has none, and what depends on it is as the user wrote it.
+//! A column's name is looked up in the `FROM` around its place, innermost first. Where that says nothing, as in a part
+//! of a definition, a name has a type when all tables that the statement names agree on it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,29 +9,56 @@ use std::sync::Arc;
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
+use super::scope::{Relation, Source};
 use super::token::{Kind, Token};
+use super::{Item, Translator, types};
 use crate::system;
 use crate::table::HIDDEN;
 use crate::text::token::unquoted;
+
+/// Views that may lie within each other: the types of deeper ones are not looked for.
+const VIEWS_DEPTH_MAX: usize = 8;
+
+/// A column's name, and its type if it is known.
+pub(super) type Column = (String, Option<SqlType>);
 
 /// Types of columns by their names in lower case; `None`: they differ.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     columns: HashMap<String, Option<SqlType>>,
     tables: HashMap<String, Arc<Table>>,
+    views: HashMap<String, Vec<Column>>,
+}
+
+/// What earlier passes, and this one so far, found out about names that the statement gives itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learned {
+    /// Types of names given by `AS`.
+    pub(super) names: HashMap<String, SqlType>,
+    /// The columns of queries in parentheses, by the place of the parenthesis among the tokens.
+    pub(super) queries: HashMap<usize, Vec<Column>>,
+}
+
+impl Learned {
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.queries.is_empty()
+    }
 }
 
 impl Names {
-    /// The columns of all tables that the statement may be about.
-    pub(super) fn of(catalog: &Catalog, tokens: &[Token<'_>]) -> Self {
+    /// The columns of all tables that the statement may be about. `depth`: views within which it stands.
+    pub(super) fn of(catalog: &Catalog, tokens: &[Token<'_>], depth: usize) -> Self {
         let mut names = Self::default();
         for token in tokens.iter().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) {
             let name = unquoted(token.text).to_lowercase();
-            if names.tables.contains_key(&name) {
+            if names.tables.contains_key(&name) || names.views.contains_key(&name) {
                 continue;
             }
             if let Some(table) = catalog.table(&name) {
                 names.add(table);
+            } else if let Some(view) = catalog.view(&name).filter(|_| depth < VIEWS_DEPTH_MAX) {
+                let columns = super::columns_of_query(catalog, &view.sql, depth + 1).unwrap_or_default();
+                names.views.insert(name, renamed(columns, &view.columns));
             } else {
                 for (column, ty) in system::columns_of(&name) {
                     names.add_column(column, Some(ty));
@@ -55,7 +82,7 @@ impl Names {
 
     fn add_columns(&mut self, table: &Table) {
         for (at, column) in table.def().columns.iter().enumerate() {
-            self.add_column(&column.name, Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown));
+            self.add_column(&column.name, known_type(table, at));
         }
     }
 
@@ -66,8 +93,8 @@ impl Names {
         }
     }
 
-    /// The type of a column of this name.
-    pub(super) fn column(&self, name: &str) -> Option<SqlType> {
+    /// The type of a column of this name, whatever table it is of.
+    fn column(&self, name: &str) -> Option<SqlType> {
         self.columns.get(&name.to_lowercase()).copied().flatten()
     }
 
@@ -84,5 +111,159 @@ impl Names {
     /// All of them.
     pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
+    }
+
+    /// The columns that `*` stands for; `None`: they are not known.
+    fn all_of(&self, name: &str) -> Option<Vec<Column>> {
+        if let Some(table) = self.tables.get(name) {
+            let columns = table.def().visible_columns();
+            return Some(columns.map(|(at, column)| (column.name.clone(), known_type(table, at))).collect());
+        }
+        let view = self.views.get(name).cloned();
+        let system = || system::columns_of(name).map(|(name, ty)| (name.to_owned(), Some(ty))).collect();
+        Some(view.unwrap_or_else(system)).filter(|columns: &Vec<Column>| !columns.is_empty())
+    }
+
+    fn column_of(&self, table: &str, name: &str) -> Found {
+        if let Some(of) = self.tables.get(table) {
+            let hidden = || HIDDEN.iter().any(|(hidden, _, _)| hidden.eq_ignore_ascii_case(name));
+            return match of.def().column_index(name) {
+                Some(at) => Found::Is(known_type(of, at)),
+                None if hidden() => Found::Is(self.column(name)),
+                None => Found::No,
+            };
+        }
+        match self.all_of(table) {
+            Some(columns) => among(&columns, name),
+            None => Found::Perhaps,
+        }
+    }
+}
+
+fn known_type(table: &Table, at: usize) -> Option<SqlType> {
+    Some(table.column_type(at)).filter(|ty| *ty != SqlType::Unknown)
+}
+
+/// Columns under the first of these names.
+fn renamed(mut columns: Vec<Column>, names: &[String]) -> Vec<Column> {
+    for (column, name) in columns.iter_mut().zip(names) {
+        column.0.clone_from(name);
+    }
+    columns
+}
+
+/// Whether a relation has a column of a name.
+enum Found {
+    Is(Option<SqlType>),
+    No,
+    /// Its columns are not known.
+    Perhaps,
+}
+
+fn among(columns: &[Column], name: &str) -> Found {
+    let column = columns.iter().find(|(column, _)| column.eq_ignore_ascii_case(name));
+    column.map_or(Found::No, |(_, ty)| Found::Is(*ty))
+}
+
+/// The type of a column that several relations have, as `USING` joins them.
+fn merged(one: Option<SqlType>, other: Option<SqlType>) -> Option<SqlType> {
+    if one == other { one } else { types::arithmetic(one, other) }
+}
+
+impl Translator<'_, '_> {
+    /// The type of the column that a name means at a place; `None`: it is not known.
+    pub(super) fn column_type(&self, at: usize, qualifier: Option<&str>, name: &str) -> Option<SqlType> {
+        match self.scoped(at, qualifier, name) {
+            Found::Is(ty) => ty,
+            Found::No | Found::Perhaps => {
+                self.known.names.get(&name.to_lowercase()).copied().or_else(|| self.names.column(name))
+            }
+        }
+    }
+
+    /// The same among what the statement lists around the place.
+    fn scoped(&self, at: usize, qualifier: Option<&str>, name: &str) -> Found {
+        for scope in self.scopes.around(at) {
+            let (mut found, mut named) = (Found::No, false);
+            for relation in &scope.relations {
+                if qualifier.is_some_and(|qualifier| !relation.name.eq_ignore_ascii_case(qualifier)) {
+                    continue;
+                }
+                named = true;
+                found = match (found, self.column_in(relation, name)) {
+                    (Found::Is(one), Found::Is(other)) => Found::Is(merged(one, other)),
+                    (Found::Is(ty), _) | (_, Found::Is(ty)) => Found::Is(ty),
+                    (Found::No, other) => other,
+                    (Found::Perhaps, _) => Found::Perhaps,
+                };
+            }
+            match found {
+                // The one that is meant has no such column.
+                Found::No if named && qualifier.is_some() => return Found::Is(None),
+                Found::No => {}
+                found => return found,
+            }
+        }
+        Found::No
+    }
+
+    fn column_in(&self, relation: &Relation, name: &str) -> Found {
+        match &relation.source {
+            Source::Named(table) => self.names.column_of(table, name),
+            Source::Function => Found::Perhaps,
+            Source::Query(..) => match self.columns_in(relation) {
+                Some(columns) => among(&columns, name),
+                None => Found::Perhaps,
+            },
+        }
+    }
+
+    /// The columns of a relation; `None`: they are not known, or not yet.
+    fn columns_in(&self, relation: &Relation) -> Option<Vec<Column>> {
+        match &relation.source {
+            Source::Named(table) => self.names.all_of(table),
+            Source::Function => None,
+            Source::Query(open, names) => {
+                let queries = [&self.learned.queries, &self.known.queries];
+                let columns = queries.into_iter().find_map(|queries| queries.get(open))?;
+                Some(renamed(columns.clone(), names))
+            }
+        }
+    }
+
+    /// What `*` or `qualifier.*` stands for at a place; `None`: that is not known. Columns that `USING` joins are there
+    /// twice.
+    pub(super) fn star(&self, at: usize, qualifier: Option<&str>) -> Option<Vec<Column>> {
+        let scope = self.scopes.around(at).next()?;
+        let meant =
+            |relation: &&Relation| qualifier.is_none_or(|name| relation.name.eq_ignore_ascii_case(name));
+        let mut all = Vec::new();
+        for relation in scope.relations.iter().filter(meant) {
+            all.extend(self.columns_in(relation)?);
+        }
+        Some(all).filter(|all| !all.is_empty())
+    }
+
+    /// Takes note of the columns of a query in parentheses.
+    pub(super) fn learn_query(&mut self, open: usize, items: &[Item]) {
+        if let Some(columns) = self.columns_of_items(items) {
+            self.learned.queries.insert(open, columns);
+        }
+    }
+
+    /// The columns of a query by its list.
+    pub(super) fn columns_of_items(&self, items: &[Item]) -> Option<Vec<Column>> {
+        let mut columns = Vec::new();
+        for item in items {
+            match (&item.columns, item.star) {
+                (Some(all), true) => columns.extend(all.iter().cloned()),
+                (None, true) => return None,
+                (_, false) => {
+                    let name = item.label.clone().unwrap_or_default();
+                    columns.push((name, self.type_of(item)));
+                }
+            }
+        }
+        Some(columns)
     }
 }

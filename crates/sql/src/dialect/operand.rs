@@ -170,7 +170,8 @@ impl<'a> Translator<'a, '_> {
                 self.at += 1;
                 let sign = self.copied(token);
                 let Some(inner) = self.expression(power::SIGN)? else { return Ok(Some(sign)) };
-                let ty = inner.ty;
+                // A truth is a number to SQLite's signs.
+                let ty = inner.ty.map(|ty| if ty == SqlType::Bool { SqlType::Int4 } else { ty });
                 if ty == Some(SqlType::Interval) && token.text == "-" {
                     let back = Out::made("-1", token.start);
                     return Ok(Some(call("interval_times", [inner, back]).of_type(ty).labelled("?column?")));
@@ -238,11 +239,13 @@ impl<'a> Translator<'a, '_> {
 
     /// A query up to its closing parenthesis, and its columns as its first arm gives them.
     pub(super) fn query_behind(&mut self, open: Token<'a>) -> Step<(Out<'a>, Vec<Item>)> {
+        let place = self.at - 1;
         self.queries.push(None);
         let targets = self.targets.take();
         let inner = self.sequence()?;
         self.targets = targets;
         let items = self.queries.pop().flatten().unwrap_or_default();
+        self.learn_query(place, &items);
         let mut out = self.copied(open);
         out.push(inner);
         self.close(&mut out);
@@ -300,7 +303,7 @@ impl<'a> Translator<'a, '_> {
             return Some(self.taken(token).typed(SqlType::Bool).labelled("bool"));
         }
         if token.is("NULL") {
-            return Some(self.taken(token).labelled("?column?"));
+            return Some(self.taken(token).formed(Form::Null).labelled("?column?"));
         }
         if token.is("DEFAULT") {
             return Some(self.taken(token).labelled(super::clauses::DEFAULT));
@@ -353,15 +356,19 @@ impl<'a> Translator<'a, '_> {
 
     /// A column, or a function when a parenthesis follows.
     fn name(&mut self, token: Token<'a>) -> Step<Out<'a>> {
+        let place = self.at;
         let mut out = self.taken(token);
-        let mut last = token;
+        let (mut last, mut before) = (token, None);
         while self.next_is_sign(0, ".")
             && self.peek_at(1).is_some_and(|next| matches!(next.kind, Kind::Word | Kind::Quoted))
         {
             for _ in 0..2 {
                 if let Some(part) = self.take() {
                     out.push(self.copied(part));
-                    last = part;
+                    if part.kind != Kind::Sign {
+                        before = Some(unquoted(last.text));
+                        last = part;
+                    }
                 }
             }
         }
@@ -369,7 +376,7 @@ impl<'a> Translator<'a, '_> {
         if self.next_is_sign(0, "(") {
             return self.call(out, &name, last);
         }
-        let ty = self.names.column(&name).or_else(|| self.known.get(&name.to_lowercase()).copied());
+        let ty = self.column_type(place, before.as_deref(), &name);
         let label = if last.kind == Kind::Word { name.to_lowercase() } else { name };
         let label = self.spelling(&label);
         Ok(out.of_type(ty).labelled(&label))

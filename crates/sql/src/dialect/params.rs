@@ -9,16 +9,36 @@ pub(crate) struct ParameterType {
     pub(crate) ty: Option<SqlType>,
     /// Whether the statement says so itself (`$1::int`), rather than what stands beside it.
     pub(crate) cast: bool,
+    /// Whether the client said so, before anything else was known.
+    pub(crate) chosen: bool,
 }
 
 /// The parameters of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Parameters {
+    /// What the client said of them.
+    chosen: Vec<ParameterType>,
     types: Vec<ParameterType>,
     names: Vec<(String, usize)>,
 }
 
+/// Whether a client that says a parameter is of this type leaves its meaning open: drivers send as text whatever has
+/// no type of their language.
+fn is_open(ty: SqlType) -> bool {
+    use SqlType::{Bpchar, Char, Name, Text, Unknown, Varchar};
+    matches!(ty, Text | Varchar | Bpchar | Name | Char | Unknown)
+}
+
 impl Parameters {
+    /// Of a statement whose client said this of them.
+    pub(super) fn new(chosen: &[Option<SqlType>]) -> Self {
+        let known = |ty: &Option<SqlType>| {
+            let ty = ty.filter(|ty| !is_open(*ty));
+            ParameterType { ty, cast: false, chosen: ty.is_some() }
+        };
+        Self { chosen: chosen.iter().map(known).collect(), ..Self::default() }
+    }
+
     /// The number of a parameter, from 0; `None` where it is none, which the parser will say better.
     pub(super) fn number(&mut self, text: &str) -> Option<usize> {
         let digits =
@@ -37,8 +57,8 @@ impl Parameters {
         if number >= crate::limits::PARAMETERS_MAX {
             return None;
         }
-        if self.types.len() <= number {
-            self.types.resize(number + 1, ParameterType::default());
+        for new in self.types.len()..=number {
+            self.types.push(self.chosen.get(new).copied().unwrap_or_default());
         }
         Some(number)
     }
@@ -56,13 +76,13 @@ impl Parameters {
         }
     }
 
-    /// The statement tells its type. False: it told another one before.
+    /// The statement tells its type. False: it, or the client, told another one before.
     pub(super) fn declare(&mut self, number: usize, ty: SqlType) -> bool {
         let Some(known) = self.types.get_mut(number) else { return false };
-        if known.cast {
+        if known.cast || known.chosen {
             return known.ty == Some(ty);
         }
-        *known = ParameterType { ty: Some(ty), cast: true };
+        *known = ParameterType { ty: Some(ty), cast: true, chosen: false };
         true
     }
 

@@ -176,19 +176,23 @@ impl<'a> Translator<'a, '_> {
             0
         };
         if star > 0 {
+            let place = self.at;
+            let qualifier = (star == 3).then(|| self.peek().map(|name| unquoted(name.text))).flatten();
+            let columns = self.star(place, qualifier.as_deref());
             let tokens = (0..star).filter_map(|_| self.take());
             let tokens: Vec<Token<'a>> = tokens.collect();
             let out = Out::joined(tokens.into_iter().map(|token| self.copied(token)), "");
-            return Ok(Some((Item { star: true, ..Item::default() }, out)));
+            return Ok(Some((Item { star: true, columns, ..Item::default() }, out)));
         }
         let Some(mut column) = self.expression(power::ANYTHING)? else { return Ok(None) };
         let target =
             self.targets.as_ref().and_then(|targets| targets.get(number)).and_then(|target| target.ty);
         if let Some(ty) = target {
-            self.suggest(&mut column, ty)?;
+            self.assign(&mut column, ty)?;
         }
         let mut item = Item {
             star: false,
+            columns: None,
             ty: column.ty,
             parameter: column.parameter(),
             label: column.label.clone(),
@@ -197,7 +201,7 @@ impl<'a> Translator<'a, '_> {
         };
         if let Some(alias) = self.alias(&mut column, NO_ALIAS) {
             if let Some(ty) = column.ty.or(item.ty) {
-                self.learned.insert(alias.to_lowercase(), ty);
+                self.learned.names.insert(alias.to_lowercase(), ty);
             }
             item.label = Some(alias);
         }
@@ -320,7 +324,7 @@ impl<'a> Translator<'a, '_> {
             let Some(mut row) = self.parenthesis()? else { break };
             if let Some(targets) = &targets {
                 let types: Vec<Option<SqlType>> = targets.iter().map(|target| target.ty).collect();
-                self.suggest_list(&mut row, &types)?;
+                self.assign_list(&mut row, &types)?;
                 row = Self::defaulted(row, targets);
             }
             if let Form::List(parts) = &*row.form
@@ -329,6 +333,7 @@ impl<'a> Translator<'a, '_> {
             {
                 let item = |(at, part): (usize, &Out<'_>)| Item {
                     star: false,
+                    columns: None,
                     ty: part.ty,
                     parameter: part.parameter(),
                     label: Some(format!("column{}", at + 1)),

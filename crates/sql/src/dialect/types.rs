@@ -32,10 +32,25 @@ pub(super) fn widens(from: SqlType, to: SqlType) -> bool {
     )
 }
 
+/// Whether PostgreSQL's conversion of a value to a column's type changes it, where the store would take it as it is: a
+/// truth becomes a word, a moment one without its zone or time.
+pub(super) fn converts_on_assignment(from: Option<SqlType>, to: SqlType) -> bool {
+    use SqlType::{Bool, Bpchar, Date, Name, Text, Time, Timestamp, Timestamptz, Varchar};
+    matches!(
+        (from, to),
+        (Some(Bool), Text | Varchar | Bpchar | Name)
+            | (Some(Timestamptz), Timestamp | Date | Time)
+            | (Some(Timestamp), Timestamptz | Date | Time)
+            | (Some(Date), Timestamp | Timestamptz)
+    )
+}
+
 /// What is known of a value that is one of several results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) ty: Option<SqlType>,
+    /// Whether it may be anything.
+    unknown: bool,
     /// Whether it is a text literal of no type...
     literal: bool,
     /// ...that is a number.
@@ -46,10 +61,12 @@ impl Told {
     pub(super) fn of(out: &Out<'_>) -> Self {
         let text = match &*out.form {
             Form::Literal(text) if out.ty.is_none() => Some(text.trim()),
+            Form::List(parts) if parts.len() == 1 && out.ty.is_none() => return Self::of(&parts[0]),
             _ => None,
         };
         let number = text.is_some_and(|text| text.parse::<f64>().is_ok_and(f64::is_finite));
-        Self { ty: out.ty, literal: text.is_some(), number }
+        let says_nothing = matches!(*out.form, Form::Null | Form::Literal(_) | Form::Parameter(_));
+        Self { ty: out.ty, unknown: out.ty.is_none() && !says_nothing, literal: text.is_some(), number }
     }
 
     pub(super) fn is_json(self) -> bool {
@@ -60,7 +77,13 @@ impl Told {
     pub(super) fn or(self, other: Self) -> Self {
         let ty = common(&[self, other]);
         let literal = ty.is_none() && (self.literal || other.literal);
-        Self { ty, literal, number: literal && [self, other].iter().all(|told| told.number || !told.literal) }
+        let unknown = ty.is_none() && (self.unknown || other.unknown);
+        Self {
+            ty,
+            unknown,
+            literal,
+            number: literal && [self, other].iter().all(|told| told.number || !told.literal),
+        }
     }
 }
 
@@ -68,7 +91,10 @@ impl Told {
 pub(super) fn common(values: &[Told]) -> Option<SqlType> {
     let ty = values.iter().filter_map(|value| value.ty).reduce(shared)?;
     let fits = |value: &Told| {
-        !value.literal || (ty != SqlType::Bool && (value.number || arithmetic(Some(ty), Some(ty)).is_none()))
+        // A truth has two values: a number among these would be sent as one of them.
+        let may_be_truth = ty != SqlType::Bool || !value.unknown;
+        let number = || value.number || arithmetic(Some(ty), Some(ty)).is_none();
+        may_be_truth && (!value.literal || (ty != SqlType::Bool && number()))
     };
     Some(if values.iter().all(fits) { ty } else { SqlType::Text })
 }

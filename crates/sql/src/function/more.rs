@@ -1,5 +1,7 @@
 //! Functions of numbers, of JSON, and of several values.
 
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 use store::definition::SqlType;
 use store::scalar::array::of_braces;
@@ -33,6 +35,8 @@ const fn ty(ty: SqlType) -> Returns {
 /// Numbers, JSON, and choices between values.
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
+    own("array_contains", "(array, part)", ty(Bool), &[], Source::Own(array_contains, 2, 2),
+        "what `array @> part` asks: whether it has all elements of the part", "ARRAY[1, 2, 3] @> ARRAY[3, 1]", "1"),
     own("cbrt", "(number)", ty(Float8), &[Float8], Source::Own(|_, v| Ok(Value::Real(real(v, 0)?.cbrt())), 1, 1),
         "the cube root", "cbrt(27)", "3.0"),
     own("div", "(a, b)", Returns::Common, &[], Source::Own(div, 2, 2),
@@ -62,6 +66,23 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("to_jsonb", "(value)", ty(Jsonb), &[], Source::Own(|_, v| Ok(Value::Text(to_json(v)?.to_string())), 1, 1),
         "the value as JSON", "to_jsonb(1.5)", "1.5"),
 ];
+
+/// NULL equals nothing, so that an array with one is part of none. Elements of arrays within arrays count alike.
+fn array_contains(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    fn elements<'j>(json: &'j Json, into: &mut Vec<&'j Json>) {
+        match json {
+            Json::Array(parts) => parts.iter().for_each(|part| elements(part, into)),
+            other => into.push(other),
+        }
+    }
+    let (whole, part) = (json(values, 0)?, json(values, 1)?);
+    let (mut there, mut asked) = (Vec::new(), Vec::new());
+    elements(&whole, &mut there);
+    elements(&part, &mut asked);
+    let there: HashSet<String> =
+        there.into_iter().filter(|one| !one.is_null()).map(Json::to_string).collect();
+    Ok(truth(asked.into_iter().all(|one| there.contains(&one.to_string()))))
+}
 
 fn div(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let zero = || SqlError::new("22012", "division by zero");
