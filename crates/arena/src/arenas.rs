@@ -501,10 +501,16 @@ impl Arenas {
         self.private.free_bytes()
     }
 
-    /// Gives the memory of free units back to the system, so many bytes of it at least if there are so many.
+    /// Gives the memory of free units back to the system, so many bytes of it at least if there are so many that were free
+    /// for a tick.
     pub fn trim(&self, bytes: u64) {
         let units = bytes.div_ceil(UNIT_BYTES as u64);
-        self.each().fold(units, |left, arena| left.saturating_sub(arena.release_units(left)));
+        self.each().fold(units, |left, arena| left.saturating_sub(arena.release_calm_units(left)));
+    }
+
+    /// See [`Arena::sweep_pages`].
+    pub fn sweep_pages(&self) {
+        self.each().for_each(Arena::sweep_pages);
     }
 
     /// See [`Arena::set_huge_pages`]; a shared arena that is made later does as the private one.

@@ -98,6 +98,7 @@ mod segments;
 mod settle;
 mod shared_file;
 mod superblock;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -181,6 +182,8 @@ pub struct Arena {
     checkpoints: checkpoints::CheckpointRings,
     /// Held while the definitions are read or replaced, so that a reader's half is not overwritten twice.
     catalogue_lock: Mutex<()>,
+    /// What is known of pages that readers made.
+    sweep: Mutex<sweep::Sweep>,
     /// Tokens not yet handed out.
     tokens: Vec<ShardToken>,
 }
@@ -238,6 +241,7 @@ impl Arena {
             hits: std::sync::OnceLock::new(),
             checkpoints: Mutex::default(),
             catalogue_lock: Mutex::default(),
+            sweep: Mutex::default(),
             tokens: Self::all_tokens(),
         })
     }

@@ -17,6 +17,11 @@ use crate::failpoint::{self, Point};
 use crate::layout::{EXTENT_BYTES, PAGE_BYTES};
 use crate::order;
 
+/// Bytes of its file system that an arena leaves to readers who make pages: 256 of them in one tick, after which they are
+/// given back.
+const SPARE_BYTES_MAX: u64 = 1 << 20;
+/// And no more than this part of a small one.
+const SPARE_SHARE: u64 = 64;
 /// Linux's number for it, since 6.1; libraries do not have the name for every kind of machine.
 const MADV_COLLAPSE: libc::c_int = 25;
 
@@ -175,9 +180,24 @@ impl Map {
         self.fallocate(FallocateFlags::empty(), from_byte, bytes)
     }
 
+    /// Whether the file system has so many bytes, and some to spare: a reader of a page that was given back a moment ago
+    /// makes one in its place, and where the file system has none is killed by SIGBUS. So what grows leaves it some.
+    pub(crate) fn leaves_spare(&self, bytes: u64) -> bool {
+        // A file system without a size has no number of blocks.
+        let Some(stat) = rustix::fs::fstatfs(&self.file).ok().filter(|stat| stat.f_blocks > 0) else {
+            return true;
+        };
+        let block = u64::try_from(stat.f_bsize).unwrap_or(PAGE_BYTES);
+        let spare = SPARE_BYTES_MAX.min(stat.f_blocks.saturating_mul(block) / SPARE_SHARE);
+        bytes == 0 || stat.f_bavail.saturating_mul(block) >= bytes.saturating_add(spare)
+    }
+
     /// Commits extents that have no pages so far and are about to be written, if wanted each as one page of 2 MiB where
     /// the kernel has them; whether they are.
     pub(crate) fn commit_fresh(&self, from_byte: u64, bytes: u64, huge: bool) -> io::Result<bool> {
+        if !self.leaves_spare(bytes) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let is_huge = if huge {
             self.commit_extents(from_byte, bytes)?
         } else {
@@ -265,7 +285,6 @@ impl Map {
         }
     }
 
-    #[cfg(any(test, feature = "record"))]
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.file
     }

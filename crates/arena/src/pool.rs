@@ -19,6 +19,10 @@ const EXTENT_BLOCKS: u32 = EXTENT_UNITS / BLOCK_UNITS;
 /// Units whose headers are committed by one call: 36 KiB of them.
 const HEADER_STEP_UNITS: u32 = 512;
 
+/// A unit keeps its pages for so many ticks after it was freed, unless memory is short: whoever found a row there, and was
+/// stopped before he read it, finds bytes that are no row's, and not a hole, in which reading would make a page.
+const CALM_TICKS: u32 = 2;
+
 /// The room in a block that is free as a whole.
 const WHOLE: usize = BLOCK_UNITS as usize;
 
@@ -78,6 +82,10 @@ pub(crate) struct Pool {
     used: Vec<u16>,
     /// Per block, a bit for each unit that has pages.
     committed: Vec<u16>,
+    /// Per block, the tick in which a unit of it was freed last.
+    freed: Vec<u32>,
+    /// Ticks so far.
+    ticks: u32,
     /// Per extent, whether it is known to be one page.
     huge: Vec<bool>,
     pub(crate) huge_extents: u64,
@@ -103,6 +111,8 @@ impl Pool {
         Self {
             used: Vec::new(),
             committed: Vec::new(),
+            freed: Vec::new(),
+            ticks: CALM_TICKS,
             huge: Vec::new(),
             huge_extents: 0,
             collapsing: None,
@@ -127,6 +137,7 @@ impl Pool {
         for block in self.frontier()..blocks {
             self.used.push(0);
             self.committed.push(0);
+            self.freed.push(0);
             self.by_room[WHOLE].insert(block);
         }
         let extents = self.frontier().div_ceil(EXTENT_BLOCKS) as usize;
@@ -172,6 +183,9 @@ impl Pool {
         for (block, mask) in block_masks(first, units) {
             self.by_room[room(self.used[block as usize])].remove(&block);
             self.change(block, |used, _| *used = if in_use { *used | mask } else { *used & !mask });
+            if !in_use {
+                self.freed[block as usize] = self.ticks;
+            }
             self.by_room[room(self.used[block as usize])].insert(block);
         }
         if in_use {
@@ -207,6 +221,16 @@ impl Pool {
             self.mark(unit, units, false);
         }
         self.take_where_full(map, layout, unit, units)
+    }
+
+    /// Another tick.
+    pub(crate) fn pass_tick(&mut self) {
+        self.ticks += 1;
+    }
+
+    /// Whether no unit of a block was freed a moment ago.
+    fn is_calm(&self, block: usize) -> bool {
+        self.freed[block] + CALM_TICKS <= self.ticks
     }
 
     /// Finds a free run: at the limit one that has pages, where there is one, for others would have to give theirs for it
@@ -271,8 +295,9 @@ impl Pool {
             return true;
         }
         let over = self.budget.over(u64::from(missing));
-        self.release_free(map, layout, over);
-        let committed = map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64).is_ok();
+        let grown = u64::from(missing).saturating_sub(self.release_free(map, layout, over));
+        let committed = map.leaves_spare(grown * UNIT_BYTES as u64)
+            && map.commit(unit_byte(layout, first), u64::from(units) * UNIT_BYTES as u64).is_ok();
         if committed {
             self.note_committed(first, units);
         }
@@ -308,7 +333,8 @@ impl Pool {
             };
             self.note_fresh(first, units, is_huge);
         } else {
-            if map.commit(byte, bytes).is_err() {
+            let missing = u64::from(self.missing(first, units)) * UNIT_BYTES as u64;
+            if !map.leaves_spare(missing) || map.commit(byte, bytes).is_err() {
                 return false;
             }
             map.populate(byte, bytes);
@@ -429,9 +455,20 @@ impl Pool {
         }
     }
 
-    /// Gives back the pages of at least `units` free units, as far as there are so many; of how many. Whole extents first:
-    /// to take a piece of a page of 2 MiB is to split it.
+    /// Gives back the pages of at least `units` free units, as far as there are so many; of how many. Those that were freed
+    /// a moment ago come last.
     pub(crate) fn release_free(&mut self, map: &Map, layout: &Layout, units: u64) -> u64 {
+        let released = self.release_calm(map, layout, units);
+        released + self.release_where(map, layout, units.saturating_sub(released), false)
+    }
+
+    /// The same, but not of those.
+    pub(crate) fn release_calm(&mut self, map: &Map, layout: &Layout, units: u64) -> u64 {
+        self.release_where(map, layout, units, true)
+    }
+
+    /// Whole extents first: to take a piece of a page of 2 MiB is to split it.
+    fn release_where(&mut self, map: &Map, layout: &Layout, units: u64, calm: bool) -> u64 {
         let mut released = 0;
         for whole in [true, false] {
             for extent in (0..self.huge.len() as u32).rev() {
@@ -439,11 +476,35 @@ impl Pool {
                     return released;
                 }
                 if self.collapsing != Some(extent) && (!whole || self.is_idle(extent)) {
-                    released += self.release_extent(map, layout, extent, whole);
+                    released += self.release_extent(map, layout, extent, whole, calm);
                 }
             }
         }
         released
+    }
+
+    /// Runs of units from one on that are free and have no pages, as far as is known, and at last what was never used; at
+    /// most so many.
+    pub(crate) fn gaps_without_pages(&self, from: u32, most: usize) -> Vec<(u32, u32)> {
+        let mut gaps: Vec<(u32, u32)> = Vec::new();
+        let first = from / BLOCK_UNITS;
+        for block in first..self.frontier() {
+            let idle = !(self.used[block as usize] | self.committed[block as usize]);
+            for (at, length) in bit_runs(idle) {
+                let (from, to) = (block * BLOCK_UNITS + at, block * BLOCK_UNITS + at + length);
+                if let Some(last) = gaps.last_mut().filter(|last| last.1 == from) {
+                    last.1 = to;
+                } else if gaps.len() == most {
+                    return gaps;
+                } else {
+                    gaps.push((from, to));
+                }
+            }
+        }
+        if gaps.len() < most {
+            gaps.push((self.frontier() * BLOCK_UNITS, self.max_blocks * BLOCK_UNITS));
+        }
+        gaps
     }
 
     /// The free units of extents that have few of them: at most `few` each, and `room` all together; as (first, end).
@@ -478,12 +539,15 @@ impl Pool {
     }
 
     /// Gives back the pages of the free units of an extent, all of it at once if it is idle; how many there were.
-    fn release_extent(&mut self, map: &Map, layout: &Layout, extent: u32, whole: bool) -> u64 {
+    fn release_extent(&mut self, map: &Map, layout: &Layout, extent: u32, whole: bool, calm: bool) -> u64 {
         let mut runs = Vec::with_capacity(2);
+        let may_go = |block: usize| !calm || self.is_calm(block);
         if whole {
-            runs.push((extent * EXTENT_UNITS, EXTENT_UNITS));
+            if self.blocks_of(extent).all(may_go) {
+                runs.push((extent * EXTENT_UNITS, EXTENT_UNITS));
+            }
         } else {
-            for block in self.blocks_of(extent) {
+            for block in self.blocks_of(extent).filter(|block| may_go(*block)) {
                 let idle = self.committed[block] & !self.used[block];
                 runs.extend(bit_runs(idle).map(|(at, length)| (block as u32 * BLOCK_UNITS + at, length)));
             }

@@ -294,7 +294,9 @@ impl Mapped {
     pub(crate) fn row_of_slot(&self, location: Location, generation: u32) -> Option<RowRead<'_>> {
         // Acquire: pairs with the Release in `recycle`.
         let now = self.generation(location).load(order::GENERATION_LOAD);
-        let head = self.parse(location).filter(|_| now as u32 == generation)?;
+        // Asked first: it may be long ago that the slot was seen, and where the unit has no pages any more, reading would
+        // make one.
+        let head = (now as u32 == generation).then(|| self.parse(location))??;
         let row = RowRead { arena: self, head, location, slot: None, generation: now };
         row.is_valid().then_some(row)
     }

@@ -431,6 +431,9 @@ impl Arena {
     pub(crate) fn commit_index(&self, byte: u64, bytes: u64) -> bool {
         let mut pool = self.segments.pool.lock();
         pool.cede(&self.map, &self.layout);
+        if !self.map.leaves_spare(bytes) {
+            pool.release_free(&self.map, &self.layout, bytes.div_ceil(UNIT_BYTES as u64));
+        }
         let done = pool.commit_beside(&self.map, &self.layout, byte, bytes);
         if !done {
             pool.take_back();
@@ -481,6 +484,11 @@ impl Arena {
     /// Gives the pages of so many free units back to the system; how many had some.
     pub(crate) fn release_units(&self, units: u64) -> u64 {
         self.segments.pool.lock().release_free(&self.map, &self.layout, units)
+    }
+
+    /// The same, but not of those that were freed a moment ago.
+    pub(crate) fn release_calm_units(&self, units: u64) -> u64 {
+        self.segments.pool.lock().release_calm(&self.map, &self.layout, units)
     }
 
     /// Gives the memory of all free units back to the system.

@@ -219,8 +219,9 @@ impl Arena {
         self.map.store(word::STATE, STATE_RETIRED, Ordering::Release);
     }
 
-    /// Tells readers that the owner lives.
+    /// Tells readers that the owner lives. Called once a tick.
     pub fn heartbeat(&self, now_ns: u64) {
+        self.segments.pool.lock().pass_tick();
         self.map.store(word::HEARTBEAT, now_ns, Ordering::Release);
     }
 }

@@ -9,6 +9,7 @@ mod generated;
 mod huge;
 mod landing;
 mod model;
+mod pages;
 mod threads;
 
 use crate::{

@@ -37,6 +37,7 @@ impl Store {
         self.flush_due(now);
         self.checkpoint(now);
         self.arena.heartbeat(self.clock.now_ns());
+        self.arena.sweep_pages();
         self.share_memory();
         self.arena.take_hits(now);
         // What is put off is found again.

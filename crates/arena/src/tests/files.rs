@@ -160,14 +160,14 @@ fn headers_inside_a_small_file_system() {
     fill_up(&rig, &large);
     assert!(rig.put(TABLE, b"key", &Value::plain(b"value")));
     assert_eq!(rig.get(TABLE, b"key"), Some(Value::plain(b"value")));
-    // All that is left is taken, each page once, and no unit that has none.
+    // All that is left is taken but what is left to readers, each page once, and no unit that has none.
     let mut units = 1;
     while rig.arena.allocate(1, &Rig::tag()).is_some() {
         units += 1;
     }
     let full = rig.arena.usage();
     assert_eq!([full.segments_bytes, full.committed_bytes], [units * UNIT_BYTES as u64; 2]);
-    assert!(units > 30 && rig.arena.free_bytes() == 0);
+    assert!(units > 28 && rig.arena.free_bytes() == 0, "{units} units, {} bytes", rig.arena.free_bytes());
     // Nobody gives up what cannot be enough.
     (0..3).for_each(|_| drop(rig.evict()));
     rig.arena.set_limit(large.memory_bytes);
@@ -219,7 +219,9 @@ fn a_full_file_system_is_a_refusal_not_a_fault() {
     let script = "mount -t tmpfs -o size=6m tmpfs /mnt || exit 99
         \"$0\" --ignored --exact tests::files::inside_a_small_file_system || exit
         rm /mnt/*
-        \"$0\" --ignored --exact tests::files::headers_inside_a_small_file_system";
+        \"$0\" --ignored --exact tests::files::headers_inside_a_small_file_system || exit
+        rm /mnt/*
+        \"$0\" --ignored --exact tests::pages::a_reader_inside_a_small_file_system";
     let run = std::process::Command::new("unshare").args(["-rm", "sh", "-c", script]).arg(own).output();
     match run {
         // A machine without user namespaces cannot mount; elsewhere this runs.
