@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sql::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
 use sql::{Account, Executor, Limits, RuleRunner, SqlError};
-use store::{Departure, HeldRow, Pause, Store};
+use store::{Departure, HeldRow, Pause, Store, TICKS_PER_SECOND};
 
 use crate::activity::Activity;
 use crate::channels::Channels;
@@ -246,9 +246,9 @@ impl Engine {
         self.connections_rejected.store(0, Ordering::Relaxed);
     }
 
-    /// The Unix second of a tick: the nearest one, for a tick is a sixteenth.
-    pub(crate) fn unix_second(&self, tick: store::Tick) -> u64 {
-        u64::try_from((self.store.tick_to_unix_ms(tick) + 500).div_euclid(1_000)).unwrap_or(0)
+    /// The Unix second that comes in so many ticks: the nearest one, for a tick is a sixteenth.
+    pub(crate) fn unix_second_in(&self, ticks: u64) -> u64 {
+        (self.store.clock().unix_ms() + ticks * 1_000 / TICKS_PER_SECOND + 500) / 1_000
     }
 
     pub(crate) fn uptime_seconds(&self) -> u64 {

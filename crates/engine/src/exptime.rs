@@ -8,6 +8,7 @@ use crate::limits::EXPTIME_RELATIVE_MAX;
 
 /// 0: the table decides (the built-in table: never). Negative: at once. Up to 30 days: seconds from now. Above: a Unix
 /// time, which may have passed.
+#[inline]
 pub(crate) fn expiry(store: &Store, exptime: i64) -> Expiry {
     // Of a second that has begun, what is over is no part of the time to a named moment.
     let mut begun = Duration::ZERO;

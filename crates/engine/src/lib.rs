@@ -82,5 +82,5 @@ pub use sql::{
 pub use store::value::{Value, ValueRef};
 pub use store::{
     Clock, Eviction, Foreseen, HeldRow, ItemMeta, ItemSink, Landing, Prefetched, Received, TICK_NS,
-    TICKS_PER_SECOND, Tick, Use,
+    TICKS_PER_SECOND, Tick, Use, ticks_between,
 };

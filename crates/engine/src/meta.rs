@@ -6,7 +6,7 @@
 
 use store::{
     ComingItem, Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Landing, Mark,
-    Outcome, Store, Tick, WriteError,
+    Outcome, Store, Tick, WriteError, ticks_between,
 };
 
 use crate::answer::Answer;
@@ -461,10 +461,10 @@ impl Route<'_> {
             Some(exptime) => match expiry(store, exptime) {
                 Expiry::Never | Expiry::Table => None,
                 Expiry::Now => Some(0),
-                Expiry::At(tick) => Some(tick.saturating_sub(self.now)),
+                Expiry::At(tick) => Some(ticks_between(self.now, tick)),
             },
         };
-        left.is_some_and(|left| u64::from(left) < seconds.saturating_mul(store::TICKS_PER_SECOND))
+        left.is_some_and(|left| left < seconds.saturating_mul(store::TICKS_PER_SECOND))
     }
 
     /// Takes the place of a value that is to come: an empty one, whose maker this is.
@@ -489,7 +489,7 @@ impl Route<'_> {
         let store = &self.engine.store;
         let left = store.remaining(self.table, meta, self.now);
         let age = store.age_ticks(meta.stamp);
-        let unused = if hits.fetched { hits.ticks_ago.min(age) } else { age };
+        let unused = if hits.fetched { age.min(hits.ticks_ago.into()) } else { age };
         MetaItem {
             client_flags: meta.client_flags,
             cas: meta.cas,
@@ -497,7 +497,7 @@ impl Route<'_> {
             ttl: left.map(seconds),
             new_ttl: None,
             fetched: hits.fetched,
-            unused_seconds: u64::from(unused) / store::TICKS_PER_SECOND,
+            unused_seconds: unused / store::TICKS_PER_SECOND,
             claimed: meta.is_leased(self.now),
             stale: meta.stale || left == Some(0),
             won: false,
@@ -747,8 +747,8 @@ fn written(cas: u64, bytes: usize) -> MetaDone {
 }
 
 /// Ticks as whole seconds, to the nearest: a deadline that was just set says the seconds that it was set to.
-fn seconds(ticks: Tick) -> u64 {
-    (u64::from(ticks) + store::TICKS_PER_SECOND / 2) / store::TICKS_PER_SECOND
+fn seconds(ticks: u64) -> u64 {
+    (ticks + store::TICKS_PER_SECOND / 2) / store::TICKS_PER_SECOND
 }
 
 /// The seconds that an expiry time leaves from now, none for one without end.
@@ -756,6 +756,6 @@ fn seconds_of(store: &store::Store, exptime: i64, now: Tick) -> Option<u64> {
     match expiry(store, exptime) {
         Expiry::Never | Expiry::Table => None,
         Expiry::Now => Some(0),
-        Expiry::At(tick) => Some(seconds(tick.saturating_sub(now))),
+        Expiry::At(tick) => Some(seconds(ticks_between(now, tick))),
     }
 }

@@ -44,7 +44,7 @@ impl KeyDump {
             let item = route.describe(&found.meta, found.hits);
             give(&ListedKey {
                 key: found.key,
-                expires_at: left.map(|left| engine.unix_second(route.now.saturating_add(left))),
+                expires_at: left.map(|left| engine.unix_second_in(left)),
                 used_at: now_seconds.saturating_sub(item.unused_seconds),
                 cas: item.cas,
                 fetched: item.fetched,

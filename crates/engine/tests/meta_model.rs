@@ -67,7 +67,7 @@ impl Pair {
             row_bytes_max: 2 << 20,
         };
         let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
-        // In the middle of a tick: a deadline is rounded up to the next, and no step of the test lands between.
+        // In the middle of a tick: a deadline is rounded down to its tick, and no step of the test lands between.
         hands.advance(Duration::from_micros(31_250));
         Self {
             hands,
@@ -85,7 +85,7 @@ impl Pair {
         self.lane.engine().tick();
         self.lane.begin_batch();
         let now = self.now_ms;
-        self.model.retain(|_, item| item.deadline.is_none_or(|deadline| now <= deadline));
+        self.model.retain(|_, item| item.deadline.is_none_or(|deadline| now < deadline));
     }
 
     fn key(&mut self) -> String {
@@ -113,7 +113,7 @@ impl Pair {
 
     fn left(&self, deadline: Option<u64>) -> Option<u64> {
         // Ticks of 1/16 s, one more for the one that has begun, to the nearest second.
-        deadline.map(|deadline| ((deadline - self.now_ms) * 16 / 1_000 + 1 + 8) / 16)
+        deadline.map(|deadline| ((deadline - self.now_ms) * 16 / 1_000 + 8) / 16)
     }
 
     fn get(&mut self) {

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use engine::{Cancel, Session, Tick, Watching};
+use engine::{Cancel, Session, Tick, Watching, ticks_between};
 
 use crate::limits::{
     BULK_READ_BYTES, CARRY_BYTES_MAX, FIRST_READ_BYTES, IDLE_BUFFER_BYTES, LINE_READ_BYTES, READ_BUFFER_BYTES,
@@ -249,13 +249,13 @@ impl Connection {
         }
         // Who watches has nothing to say.
         let waits = self.socket.output_waiting() == 0 && self.watching.is_none();
-        let idle = u64::from(self.idle_ticks(now));
+        let idle = self.idle_ticks(now);
         idle_ticks.filter(|&limit| waits && idle > limit).map(|_| Overdue::Idle)
     }
 
     /// For how long nothing was heard of it.
-    pub(crate) fn idle_ticks(&self, now: Tick) -> Tick {
-        now.saturating_sub(self.active)
+    pub(crate) fn idle_ticks(&self, now: Tick) -> u64 {
+        ticks_between(self.active, now)
     }
 
     /// What it does, in memcached's words.

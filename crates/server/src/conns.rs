@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::{TICKS_PER_SECOND, Tick};
 use parking_lot::Mutex;
+use rustix::net::SocketAddrUnix;
 
 use crate::connection::Connection;
 use crate::limits::CONNS_BYTES_MAX;
@@ -68,10 +69,10 @@ fn describe(connection: &Connection, now: Tick, lines: &mut String) {
     let fd = connection.raw_fd();
     let named = |address: Option<SocketAddr>| match address {
         Some(address) => format!("tcp:{address}"),
-        None => "unix".to_owned(),
+        None => format!("unix:{}", own_path(connection)),
     };
     let state = connection.state();
-    let idle = u64::from(connection.idle_ticks(now)) / TICKS_PER_SECOND;
+    let idle = connection.idle_ticks(now) / TICKS_PER_SECOND;
     // Writing to a string does not fail.
     let _ = write!(
         lines,
@@ -86,6 +87,14 @@ fn describe(connection: &Connection, now: Tick, lines: &mut String) {
 pub(crate) fn peer(connection: &Connection) -> Option<SocketAddr> {
     let address = rustix::net::getpeername(connection.socket.as_fd()).ok()??;
     SocketAddr::try_from(address).ok()
+}
+
+/// The path of the Unix socket that it came by.
+fn own_path(connection: &Connection) -> String {
+    let address = rustix::net::getsockname(connection.socket.as_fd()).ok();
+    let address = address.and_then(|address| SocketAddrUnix::try_from(address).ok());
+    let path = address.as_ref().and_then(SocketAddrUnix::path_bytes).unwrap_or_default();
+    String::from_utf8_lossy(path).into_owned()
 }
 
 fn own(connection: &Connection) -> Option<SocketAddr> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{TICK_NS, TICKS_PER_SECOND, Tick};
+use engine::{TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
 
 use crate::limits::{SLOW_BYTES_PER_SECOND, SLOW_GRACE};
 
@@ -18,7 +18,7 @@ impl Pace {
     pub(crate) fn is_too_slow(self, now: Tick) -> bool {
         let grace = SLOW_GRACE.as_secs() * TICKS_PER_SECOND;
         let earned = self.bytes * TICKS_PER_SECOND / SLOW_BYTES_PER_SECOND;
-        self.since != 0 && u64::from(now.saturating_sub(self.since)) > grace + earned
+        self.since != 0 && ticks_between(self.since, now) > grace + earned
     }
 }
 

@@ -27,7 +27,7 @@ fn write(event: &Event<'_>, out: &mut Vec<u8>) {
         Happening::Command { key, connection, seen } => command(&name(key), connection, seen, &mut line),
         Happening::Evicted(eviction) => {
             let fetched = if eviction.fetched { "yes" } else { "no" };
-            let ttl = eviction.seconds_left.map_or(-1, i64::from);
+            let ttl = eviction.seconds_left.map_or(-1, u64::cast_signed);
             let (unused, size) = (eviction.seconds_unused, eviction.size);
             write!(
                 line,
@@ -84,5 +84,5 @@ fn name(key: &[u8]) -> String {
 
 /// What stands for a peer, and how it came: one without an address by the Unix socket.
 fn transport(peer: &str) -> (&str, &'static str) {
-    if peer.is_empty() { ("unix", "unix") } else { (peer, "tcp") }
+    if peer.is_empty() { ("unix", "local") } else { (peer, "tcp") }
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Counter, Happening, Tick};
+use engine::{Counter, Happening, Tick, ticks_between};
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -293,7 +293,7 @@ impl Worker {
     /// Closes what is too slow, and what has been idle for too long.
     fn sweep(&mut self) {
         let now = self.desk.lane.now();
-        if u64::from(now.saturating_sub(self.swept)) < ticks(SWEEP_INTERVAL) {
+        if ticks_between(self.swept, now) < ticks(SWEEP_INTERVAL) {
             return;
         }
         self.swept = now;

@@ -102,6 +102,36 @@ fn a_deadline_that_is_copied_does_not_grow() {
     assert_eq!(db.query("SELECT count(*) FROM t"), "0");
 }
 
+/// They were cut 8.5 years after the arena was made.
+#[test]
+fn far_deadlines_are_kept_and_told() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT PRIMARY KEY)");
+    // Beyond 4.25 years a deadline is kept to the second, rounded down.
+    for (value, moment) in
+        [("_ttl = 1000000000", 2_700_000_000_u64), ("_expires_at = '2090-01-01'", 3_786_912_000)]
+    {
+        db.run("INSERT OR IGNORE INTO t VALUES (1)");
+        let near = format!("{moment} - _expires_at IN (0, 1), {} - _ttl IN (0, 1)", moment - 1_700_000_000);
+        assert_eq!(db.query(&format!("UPDATE t SET {value} RETURNING {near}")), "1,1", "{value}");
+    }
+}
+
+/// A deadline may begin in the middle of a second, and is no second later for that.
+#[test]
+fn a_moment_that_has_come_takes_the_row_away() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT PRIMARY KEY)");
+    db.clock.advance(Duration::from_millis(900));
+    db.run("INSERT INTO t (a, _expires_at) VALUES (1, 1700000001), (2, 1700000002);\nINSERT INTO t (a, _ttl) VALUES (3, 1)");
+    db.clock.advance(Duration::from_millis(100));
+    assert_eq!(db.query("SELECT a FROM t ORDER BY a"), "2;3");
+    db.clock.advance(Duration::from_millis(900));
+    assert_eq!(db.query("SELECT a FROM t"), "2");
+    db.clock.advance(Duration::from_millis(100));
+    assert_eq!(db.query("SELECT count(*) FROM t"), "0");
+}
+
 #[test]
 fn deadlines_are_spans_and_moments_too() {
     let mut db = Db::new();

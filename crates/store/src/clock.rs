@@ -2,6 +2,7 @@
 
 #[cfg(debug_assertions)]
 mod debug;
+mod moment;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,14 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 #[cfg(debug_assertions)]
 pub use debug::DebugClock;
-
-/// Nanoseconds of one tick, the resolution of every deadline: 1/16 s.
-pub const TICK_NS: u64 = 1_000_000_000 / TICKS_PER_SECOND;
-/// Ticks in a second.
-pub const TICKS_PER_SECOND: u64 = 16;
-
-/// A moment in ticks since the arena's epoch; the first tick is 1, and 0 stands for "never".
-pub type Tick = u32;
+pub use moment::{TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
+pub(crate) use moment::{moment_after, moment_at, moment_before};
 
 /// Where the time comes from.
 #[derive(Clone, Debug)]

@@ -22,9 +22,9 @@ pub struct Eviction {
     /// Whether it was fetched, as far as this process knows.
     pub fetched: bool,
     /// Seconds that it had left, none without a deadline.
-    pub seconds_left: Option<u32>,
+    pub seconds_left: Option<u64>,
     /// Seconds since it was last written or fetched.
-    pub seconds_unused: u32,
+    pub seconds_unused: u64,
     /// Bytes that it took.
     pub size: usize,
 }
@@ -64,12 +64,12 @@ impl Store {
         }
         let (meta, hits, age) =
             (ItemMeta::of(row.head(), 0), self.arena.hits(slot, now), self.age_ticks(row.stamp()));
-        let second = u32::try_from(TICKS_PER_SECOND).unwrap_or(1);
         let eviction = Eviction {
             key,
             fetched: hits.fetched,
-            seconds_left: self.remaining(table, &meta, now).map(|ticks| ticks / second),
-            seconds_unused: if hits.fetched { hits.ticks_ago.min(age) } else { age } / second,
+            seconds_left: self.remaining(table, &meta, now).map(|ticks| ticks / TICKS_PER_SECOND),
+            seconds_unused: if hits.fetched { age.min(hits.ticks_ago.into()) } else { age }
+                / TICKS_PER_SECOND,
             size: row.size(),
         };
         let mut waiting = self.evictions_seen.waiting.lock();

@@ -7,7 +7,7 @@ use arena::{Queue, SegmentId};
 
 use crate::catalog::Catalog;
 use crate::clean::Pause;
-use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::clock::{TICKS_PER_SECOND, Tick, moment_after};
 use crate::evict::{Emptying, Purpose};
 use crate::leaving::Leaving;
 use crate::queue::{NO_DEADLINE_CLASS, SegmentSize};
@@ -101,7 +101,7 @@ impl Store {
     /// Whether the last row of a segment is past its deadline and the time that it may be served stale.
     fn all_due(&self, table: &Table, segment: SegmentId, now: Tick) -> bool {
         let grace = table.state.limits.stale_ticks.load(Ordering::Relaxed);
-        self.arena.max_expiry(segment).is_some_and(|last| last.saturating_add(grace) <= now)
+        self.arena.max_expiry(segment).is_some_and(|last| moment_after(last, grace.into()) <= now)
     }
 
     fn has_no_deadlines(&self, segment: SegmentId) -> bool {

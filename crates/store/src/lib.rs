@@ -66,7 +66,7 @@ pub use catalog::{BUILT_IN, Catalog};
 pub use clean::Pause;
 #[cfg(debug_assertions)]
 pub use clock::DebugClock;
-pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick};
+pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
 pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Removals, Write};
 pub use compute::{Compute, Made, MakeCompute, Task};
 pub use define::OptionsChange;

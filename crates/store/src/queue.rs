@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arena::{Queue, SegmentId};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::clock::{TICKS_PER_SECOND, Tick, ticks_between};
 use crate::row::NEVER;
 use crate::sealed::SealedLists;
 
@@ -95,7 +95,7 @@ pub(crate) fn ttl_class(expiry: Tick, now: Tick) -> u8 {
     if expiry == 0 || expiry == NEVER {
         return NO_DEADLINE_CLASS;
     }
-    let seconds = u64::from(expiry.saturating_sub(now)).div_ceil(TICKS_PER_SECOND);
+    let seconds = ticks_between(now, expiry).div_ceil(TICKS_PER_SECOND);
     CLASS_SECONDS.iter().map(|&bound| u8::from(seconds > bound)).sum()
 }
 

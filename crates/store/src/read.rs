@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use arena::{Foreseen, Hash, HeldRow, Hits, Location, Lookup, RowHead, RowRead, TableId};
 
-use crate::clock::Tick;
+use crate::clock::{Tick, moment_before};
 use crate::codec::{PayloadShape, ValueSpan};
 use crate::row::RowBuf;
 use crate::store::Store;
@@ -315,7 +315,8 @@ impl Store {
         // Acquire: pairs with the Release below, so that the number is that of the tick.
         let ttl = limits.gone_ticks.load(Ordering::Relaxed);
         if ttl != 0 && limits.aged_at.load(Ordering::Acquire) != now {
-            let below = now.checked_sub(ttl).map_or(0, |moment| self.first_stamp_after(moment, now));
+            let below =
+                moment_before(now, ttl.into()).map_or(0, |moment| self.first_stamp_after(moment, now));
             limits.aged_below.fetch_max(below, Ordering::Relaxed);
             limits.aged_at.store(now, Ordering::Release);
         }

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::catalog::BUILT_IN;
 use crate::catalogue::{Shown, read_shown};
-use crate::clock::{Clock, TICK_NS, Tick};
+use crate::clock::{Clock, Tick, moment_after, moment_at, moment_before, ticks_between};
 use crate::codec::{KeyCodec, KeyError};
 use crate::definition::TableDef;
 use crate::layout::RowLayout;
@@ -25,7 +25,7 @@ use crate::read::value_span;
 use crate::renew::Freshness;
 use crate::row::{NEVER, RowBuf};
 use crate::sharing::hits_path;
-use crate::table::ticks;
+use crate::table::{ticks, ttl_ticks};
 use crate::value::ValueRef;
 
 /// Lookups before a reader leaves a row to its owner: each lost one means that the row was replaced meanwhile.
@@ -74,8 +74,9 @@ pub struct SharedTable {
 /// The options that say when a row is due, stale and gone.
 #[derive(Debug)]
 struct Rules {
-    refresh: Tick,
-    grace: Tick,
+    /// In ticks, and so is `grace`.
+    refresh: u32,
+    grace: u32,
     stale_from: Tick,
     /// By age, for rows without a deadline of their own: written so long ago they are due, stale, gone.
     due: Age,
@@ -86,8 +87,8 @@ struct Rules {
 /// An age, and the stamp below which rows have reached it.
 #[derive(Debug)]
 struct Age {
-    /// 0: no row reaches it.
-    span: Tick,
+    /// In ticks; 0: no row reaches it.
+    span: u32,
     /// The tick for which `below` was found.
     at: AtomicU32,
     below: AtomicU64,
@@ -150,8 +151,7 @@ impl Reader {
         if !self.arena.is_in_use() || (silent && !self.is_still_in_use(now_ns)) {
             return None;
         }
-        let tick = now_ns.saturating_sub(self.arena.epoch_ns()) / TICK_NS + 1;
-        Some(Tick::try_from(tick).unwrap_or(NEVER - 1))
+        Some(moment_at(now_ns.saturating_sub(self.arena.epoch_ns())))
     }
 
     /// Whether an owner that is silent left this file to the next one, by its path: a stop or a crash changes nothing
@@ -349,7 +349,7 @@ impl Reader {
 }
 
 impl Age {
-    fn new(span: Tick) -> Self {
+    fn new(span: u32) -> Self {
         Self { span, at: AtomicU32::new(0), below: AtomicU64::new(0) }
     }
 
@@ -365,7 +365,8 @@ impl Age {
 
     #[cold]
     fn look_up(&self, arena: &arena::Reader, now: Tick) -> u64 {
-        let Some(moment) = now.checked_sub(self.span).filter(|_| self.span > 0) else { return 0 };
+        let begin = moment_before(now, self.span.into());
+        let Some(moment) = begin.filter(|_| self.span > 0) else { return 0 };
         // Every write is preceded by a note of its tick. Without one since that moment, every row that could be found
         // before was written earlier; but one may be written now, so the answer is not kept.
         let Some(below) = arena.first_stamp_after(moment) else { return u64::MAX };
@@ -378,9 +379,9 @@ impl Age {
 impl Rules {
     fn of(def: &TableDef) -> Self {
         let options = &def.options;
-        let (ttl, refresh) = (ticks(options.ttl_ms), ticks(options.refresh_before_ms));
+        let (ttl, refresh) = (ttl_ticks(options.ttl_ms), ticks(options.refresh_before_ms));
         let grace = ticks(options.stale_for_ms);
-        let age = |span: Tick| Age::new(if ttl == 0 { 0 } else { span.max(1) });
+        let age = |span: u32| Age::new(if ttl == 0 { 0 } else { span.max(1) });
         Self {
             refresh,
             grace,
@@ -395,10 +396,10 @@ impl Rules {
     #[inline]
     fn by_deadline(&self, deadline: Tick, now: Tick) -> Option<Freshness> {
         if now < deadline {
-            let due = deadline - now <= self.refresh;
+            let due = self.refresh > 0 && ticks_between(now, deadline) <= u64::from(self.refresh);
             return Some(if due { Freshness::Due } else { Freshness::Fresh });
         }
-        let in_grace = now < deadline.saturating_add(self.grace) && deadline > self.stale_from;
+        let in_grace = now < moment_after(deadline, self.grace.into()) && deadline > self.stale_from;
         in_grace.then_some(Freshness::Stale)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use arena::{Hash, Lookup, RowHead};
 
-use crate::clock::Tick;
+use crate::clock::{Tick, moment_after, moment_before, ticks_between};
 use crate::definition::TableOptions;
 use crate::mutation::Mutation;
 use crate::read::ItemMeta;
@@ -61,14 +61,14 @@ impl ItemMeta {
 
 impl Store {
     /// Ticks until a row's deadline, its own or its table's, 0 when it has passed; none if it has none.
-    pub fn remaining(&self, table: &Table, meta: &ItemMeta, now: Tick) -> Option<Tick> {
+    pub fn remaining(&self, table: &Table, meta: &ItemMeta, now: Tick) -> Option<u64> {
         // Relaxed: a rule that changes takes effect soon.
         let ttl = table.state.limits.ttl_ticks.load(Ordering::Relaxed);
         match meta.word {
             NEVER => None,
             0 if ttl == 0 => None,
-            0 => Some(ttl.saturating_sub(self.age_ticks(meta.stamp))),
-            tick => Some(tick.saturating_sub(now)),
+            0 => Some(u64::from(ttl).saturating_sub(self.age_ticks(meta.stamp))),
+            deadline => Some(ticks_between(now, deadline)),
         }
     }
 
@@ -84,7 +84,10 @@ impl Store {
         // Relaxed: a rule that changes takes effect soon.
         match table.state.limits.ttl_ticks.load(Ordering::Relaxed) {
             0 => Expiry::Table,
-            ttl => Expiry::At((self.now().saturating_add(ttl)).saturating_sub(self.age_ticks(stamp))),
+            ttl => {
+                let written = moment_before(self.now(), self.age_ticks(stamp)).unwrap_or(0);
+                Expiry::At(moment_after(written, ttl.into()))
+            }
         }
     }
 
@@ -95,7 +98,7 @@ impl Store {
         }
         match self.remaining(table, meta, now) {
             Some(0) => Freshness::Stale,
-            Some(left) if left <= ticks(table.def().options.refresh_before_ms) => Freshness::Due,
+            Some(left) if left <= u64::from(ticks(table.def().options.refresh_before_ms)) => Freshness::Due,
             None | Some(_) => Freshness::Fresh,
         }
     }
@@ -104,9 +107,9 @@ impl Store {
     /// the version.
     pub fn lease_end(&self, table: &Table, now: Tick) -> Tick {
         match ticks(table.def().options.lease_ms) {
-            0 if table.renews() => now.saturating_add(ticks(Some(LEASE_DEFAULT_MS))),
+            0 if table.renews() => moment_after(now, ticks(Some(LEASE_DEFAULT_MS)).into()),
             0 => UNTIL_REPLACED,
-            lease => now.saturating_add(lease),
+            lease => moment_after(now, lease.into()),
         }
     }
 
@@ -169,7 +172,7 @@ impl Store {
     pub(crate) fn keep_ended(&self, table: &Table, new: &mut TableOptions) {
         let old = &table.def().options;
         if new.stale_for_ms > old.stale_for_ms {
-            let ended = self.now().saturating_sub(ticks(old.stale_for_ms));
+            let ended = moment_before(self.now(), ticks(old.stale_for_ms).into()).unwrap_or(0);
             new.stale_from = ended.max(old.stale_from);
         }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::Tick;
+use crate::clock::{Tick, moment_after};
 use crate::define::{ddl, found};
 use crate::definition::{ExpiryRule, check_name};
 use crate::error::DdlError;
@@ -129,7 +129,7 @@ impl Store {
         if self.catalog().rule(&rule.name).is_none() {
             return;
         }
-        let next = self.now().saturating_add(ticks(Some(rule.every_ms)));
+        let next = moment_after(self.now(), ticks(Some(rule.every_ms)).into());
         let moment = i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX);
         table.state.rule(&rule.name, |kept| {
             kept.next = next;

@@ -14,7 +14,7 @@ use arena::{Arena, ArenaError, Arenas, Hash};
 use parking_lot::{Mutex, RwLock};
 
 use crate::catalog::Catalog;
-use crate::clock::{Clock, TICK_NS, TICKS_PER_SECOND, Tick};
+use crate::clock::{Clock, Tick, moment_at, ticks_between};
 use crate::compute::Maker;
 use crate::departure::{Departure, Departures};
 use crate::dropped::Dropped;
@@ -22,7 +22,6 @@ use crate::error::DdlError;
 use crate::eviction::Evictions;
 use crate::kept::KeptAccount;
 use crate::recover::Recovering;
-use crate::row::NEVER;
 use crate::shard::{Guarded, Shard};
 use crate::statement::Statements;
 
@@ -237,28 +236,20 @@ impl Store {
     /// The tick of a moment on the store's clock.
     #[inline]
     pub fn tick_at(&self, now_ns: u64) -> Tick {
-        let ticks = now_ns.saturating_sub(self.arena.epoch_ns()) / TICK_NS + 1;
-        Tick::try_from(ticks).unwrap_or(NEVER - 1)
+        moment_at(now_ns.saturating_sub(self.arena.epoch_ns()))
     }
 
-    /// The deadline that lies so far ahead, rounded up to a whole tick.
+    /// The deadline that lies so far ahead, rounded down to a whole tick: nothing outlives its time.
     pub fn tick_after(&self, ahead: Duration) -> Tick {
-        let elapsed = u128::from(self.clock.now_ns().saturating_sub(self.arena.epoch_ns()));
-        let ticks = (elapsed + ahead.as_nanos()).div_ceil(u128::from(TICK_NS)) + 1;
-        Tick::try_from(ticks).map_or(NEVER - 1, |tick| tick.min(NEVER - 1))
-    }
-
-    /// The wall-clock time of a tick in milliseconds since 1970, as the clock stands now.
-    pub fn tick_to_unix_ms(&self, tick: Tick) -> i64 {
-        let now = i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX);
-        let ticks = i64::from(tick) - i64::from(self.now());
-        now.saturating_add(ticks * 1_000 / TICKS_PER_SECOND.cast_signed())
+        let elapsed = self.clock.now_ns().saturating_sub(self.arena.epoch_ns());
+        let ahead = u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX);
+        moment_at(elapsed.saturating_add(ahead))
     }
 
     /// How long ago the write with this stamp happened, in ticks, as exactly as the checkpoints say.
-    pub fn age_ticks(&self, stamp: u64) -> Tick {
+    pub fn age_ticks(&self, stamp: u64) -> u64 {
         let now = self.now();
-        now.saturating_sub(self.arena.checkpoints().tick_of(stamp).unwrap_or(0))
+        ticks_between(self.arena.checkpoints().tick_of(stamp).unwrap_or(0), now)
     }
 
     /// Every smaller stamp was issued at this moment or before, as exactly as the log of checkpoints says.

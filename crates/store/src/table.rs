@@ -8,7 +8,7 @@ use arena::{SegmentId, TableId};
 use parking_lot::Mutex;
 
 use crate::census::Census;
-use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::clock::{TICKS_PER_SECOND, Tick, moment_after};
 use crate::codec::KeyCodec;
 use crate::definition::{ColumnDef, SqlType, TableDef, TypeMismatch};
 use crate::error::WriteError;
@@ -451,7 +451,7 @@ impl TableState {
 
 impl Limits {
     fn apply(&self, def: &TableDef) {
-        let (ttl, stale) = (ticks(def.options.ttl_ms), ticks(def.options.stale_for_ms));
+        let (ttl, stale) = (ttl_ticks(def.options.ttl_ms), ticks(def.options.stale_for_ms));
         let gone = if ttl == 0 { 0 } else { ttl.saturating_add(stale) };
         self.ttl_ticks.store(ttl, Ordering::Relaxed);
         self.stale_ticks.store(stale, Ordering::Relaxed);
@@ -471,14 +471,20 @@ impl Limits {
     pub(crate) fn is_in_grace(&self, deadline: Tick, now: Tick) -> bool {
         // Relaxed: a rule that changes takes effect soon.
         let grace = self.stale_ticks.load(Ordering::Relaxed);
-        now < deadline.saturating_add(grace) && deadline > self.stale_from.load(Ordering::Relaxed)
+        now < moment_after(deadline, grace.into()) && deadline > self.stale_from.load(Ordering::Relaxed)
     }
 }
 
 /// A span of an option in ticks, rounded up; 0 where there is none.
-pub(crate) fn ticks(ms: Option<u64>) -> Tick {
+pub(crate) fn ticks(ms: Option<u64>) -> u32 {
     let ticks = ms.map_or(0, |ms| ms.saturating_mul(TICKS_PER_SECOND).div_ceil(1_000).max(1));
-    Tick::try_from(ticks).unwrap_or(Tick::MAX)
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
+/// A time to live in ticks, rounded down, for no row is to outlive it, but not to nothing; 0 where there is none.
+pub(crate) fn ttl_ticks(ms: Option<u64>) -> u32 {
+    let ticks = ms.map_or(0, |ms| (ms.saturating_mul(TICKS_PER_SECOND) / 1_000).max(1));
+    u32::try_from(ticks).unwrap_or(u32::MAX)
 }
 
 impl Counters {

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use engine::{Lane, Tick};
+use engine::{Lane, Tick, ticks_between};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 
@@ -178,13 +178,13 @@ impl DoorAcceptor {
     /// Closes what has been silent for too long, and what reads or sends too slowly.
     fn sweep(&mut self) {
         let now = self.lane.now();
-        if u64::from(now.saturating_sub(self.swept)) < ticks(SWEEP_INTERVAL) {
+        if ticks_between(self.swept, now) < ticks(SWEEP_INTERVAL) {
             return;
         }
         self.swept = now;
         let patience = ticks(OPENING_PATIENCE);
         self.openings.retain(|_, opening| {
-            let stays = u64::from(now.saturating_sub(opening.since)) <= patience;
+            let stays = ticks_between(opening.since, now) <= patience;
             if !stays {
                 opening.expire();
             }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Cancel, Counter, SqlSession, Tick, TransactionStatus};
+use engine::{Cancel, Counter, SqlSession, Tick, TransactionStatus, ticks_between};
 
 use super::SqlDoor;
 use super::copy::CopyIn;
@@ -142,7 +142,7 @@ impl Connection {
         if self.socket.output_waiting() > 0 {
             return None;
         }
-        let silent = u64::from(now.saturating_sub(self.active));
+        let silent = ticks_between(self.active, now);
         let passed = |limit: Option<Duration>| limit.is_some_and(|limit| silent > ticks(limit));
         let counter = Counter::IdleKicks;
         if self.session.status() != TransactionStatus::Idle && passed(self.session.idle_timeout()) {

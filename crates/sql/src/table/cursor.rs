@@ -6,7 +6,10 @@ use std::rc::Rc;
 
 use store::definition::{Collation, ColumnKind};
 use store::value::{Affinity, Value, ValueRef};
-use store::{Freshness, Index, IndexScan, KeyBounds, ReadError, RowBuf, TICKS_PER_SECOND, TableScan, View};
+use store::{
+    Freshness, Index, IndexScan, KeyBounds, ReadError, RowBuf, TICKS_PER_SECOND, TableScan, View,
+    ticks_between,
+};
 
 use super::coerce::{Sought, sought};
 use super::column::{Column, Head};
@@ -248,7 +251,7 @@ impl TableCursor {
         }
         let store = module.sight.store();
         let uncommitted = row.is_uncommitted();
-        let age = || if uncommitted { 0 } else { i64::from(store.age_ticks(row.stamp())) };
+        let age = || if uncommitted { 0 } else { store.age_ticks(row.stamp()) };
         output.set(match head {
             // Nobody but the check of a forced index asks for it.
             Head::List => ValueRef::Integer(self.forced),
@@ -257,7 +260,7 @@ impl TableCursor {
             Head::Cas if uncommitted => ValueRef::Null,
             Head::Ttl => seconds_left(module, row.expiry(), age),
             Head::ExpiresAt => expires_at(module, row.expiry(), age),
-            Head::Age => ValueRef::Integer(age() / i64::from(ticks_per_second())),
+            Head::Age => ValueRef::Integer((age() / TICKS_PER_SECOND).cast_signed()),
             Head::Size => ValueRef::Integer(i64::try_from(row.size()).unwrap_or(i64::MAX)),
             Head::Cas => ValueRef::Integer(row.cas().cast_signed()),
             Head::Hits => ValueRef::Integer(i64::from(store.hits(&module.table, row.key()))),
@@ -412,38 +415,41 @@ fn compare_lists(index: &Index, first: usize, a: &[Value], b: &[Value]) -> Order
     pairs.fold(Ordering::Equal, Ordering::then)
 }
 
-fn ticks_per_second() -> u32 {
-    u32::try_from(TICKS_PER_SECOND).unwrap_or(1)
-}
-
-/// The tick at which a row ends: its own deadline, or the table's `ttl` after it was written.
-fn deadline(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) -> Option<i64> {
-    match expiry {
-        u32::MAX => None,
+/// Ticks until a row ends, by its own deadline or by the table's `ttl`; less than none for one that is served stale.
+fn ticks_left(module: &TableModule, expiry: u32, age: impl FnOnce() -> u64) -> Option<i64> {
+    let (left, passed) = match expiry {
+        u32::MAX => return None,
         0 => {
             let ttl = module.table.def().options.ttl_ms?;
-            let ttl = i64::try_from(ttl.saturating_mul(TICKS_PER_SECOND).div_ceil(1_000)).unwrap_or(i64::MAX);
-            Some(i64::from(module.sight.store().now()).saturating_add(ttl.saturating_sub(age())))
+            ((ttl.saturating_mul(TICKS_PER_SECOND) / 1_000).max(1), age())
         }
-        tick => Some(i64::from(tick)),
-    }
+        deadline => {
+            let now = module.sight.store().now();
+            (ticks_between(now, deadline), ticks_between(deadline, now))
+        }
+    };
+    Some(i64::try_from(left).unwrap_or(i64::MAX).saturating_sub_unsigned(passed))
 }
 
-fn seconds_left<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) -> ValueRef<'a> {
-    let now = i64::from(module.sight.store().now());
-    let per_second = i64::from(ticks_per_second());
-    let left = deadline(module, expiry, age).map(|tick| (tick - now).max(0));
-    // To the nearest second, so that a row given 600 of them has 600 and a deadline that is copied does not grow: a
-    // deadline is kept rounded up to a tick. A row that is there has time left.
-    let seconds = |ticks: i64| ((ticks + per_second / 2) / per_second).max(i64::from(ticks > 0));
+fn seconds_left<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> u64) -> ValueRef<'a> {
+    let left = ticks_left(module, expiry, age).map(|ticks| ticks.max(0));
+    // To the nearest second, so that a row given 600 of them has 600, although a deadline is kept rounded down to a
+    // tick. A row that is there has time left.
+    let seconds = |ticks| seconds(ticks).max(i64::from(ticks > 0));
     left.map_or(ValueRef::Null, |ticks| ValueRef::Integer(seconds(ticks)))
 }
 
-fn expires_at<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> i64) -> ValueRef<'a> {
-    let tick = deadline(module, expiry, age).and_then(|tick| u32::try_from(tick).ok());
-    let unix_ms = tick.map(|tick| module.sight.store().tick_to_unix_ms(tick));
-    // Rounded to the nearest second: a tick is a sixteenth of one.
-    unix_ms.map_or(ValueRef::Null, |ms| ValueRef::Integer((ms + 500).div_euclid(1_000)))
+fn expires_at<'a>(module: &TableModule, expiry: u32, age: impl FnOnce() -> u64) -> ValueRef<'a> {
+    let Some(left) = ticks_left(module, expiry, age) else { return ValueRef::Null };
+    let per_second = TICKS_PER_SECOND.cast_signed();
+    let now = module.sight.store().clock().unix_ms().cast_signed() * per_second / 1_000;
+    ValueRef::Integer(seconds(now.saturating_add(left)))
+}
+
+/// Ticks as seconds, to the nearest: a tick is a sixteenth of one.
+fn seconds(ticks: i64) -> i64 {
+    let per_second = TICKS_PER_SECOND.cast_signed();
+    ticks.saturating_add(per_second / 2).div_euclid(per_second)
 }
 
 /// The head of a row that is not stored yet.

@@ -178,13 +178,13 @@ fn expires_at(store: &Store, value: Value) -> Result<Expiry, SqlError> {
     let expected = "_expires_at is a Unix second, a moment ('2026-11-21 20:00+01') or NULL for never";
     let moment = |text: &str| Some(micros_of(text).ok()?? as f64 / 1e6);
     let Some(moment) = seconds(value, moment, expected)? else { return Ok(Expiry::Never) };
-    Ok(after(store, moment - store.clock().unix_seconds() as f64))
+    Ok(after(store, moment - store.clock().unix_ms() as f64 / 1e3))
 }
 
 fn after(store: &Store, seconds: f64) -> Expiry {
     if seconds <= 0.0 {
         return Expiry::Now;
     }
-    // The store's ticks end before this; a later moment is the last one.
+    // The store's last moment comes before this; a later one is the last one.
     Duration::try_from_secs_f64(seconds).map_or(Expiry::Never, |ahead| Expiry::At(store.tick_after(ahead)))
 }

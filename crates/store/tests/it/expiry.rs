@@ -258,3 +258,31 @@ fn what_ended_before_stale_for_came_stays_gone() {
     assert!(get(&bench.store, table, b"ended").is_none());
     assert!(get(&bench.store, table, b"ends").is_some());
 }
+
+/// Deadlines were cut 8.5 years after the arena was made: what was to live until 2038 went in 2035.
+#[test]
+fn far_deadlines_are_kept() {
+    let bench = Bench::new(16);
+    let def = table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("value", "v")]);
+    let table = &bench.store.create_table(def).unwrap();
+    let year = Duration::from_hours(8_766);
+    let years = [1, 4, 5, 8, 9, 12, 30, 70];
+    for ahead in years {
+        let deadline = Expiry::At(bench.store.tick_after(year * ahead));
+        set(&bench.store, table, format!("{ahead}").as_bytes(), b"1", deadline);
+    }
+    let left = |key: &str| {
+        let (meta, _) = bench.store.look(table, key.as_bytes(), bench.store.now(), false)?;
+        bench.store.remaining(table, &meta, bench.store.now())
+    };
+    let mut passed = 0;
+    for next in years {
+        bench.advance(year * (next - passed) - Duration::from_secs(5));
+        let key = next.to_string();
+        let seconds = left(&key).unwrap() / store::TICKS_PER_SECOND;
+        assert!((4..=5).contains(&seconds), "{seconds} s of {next} years are left");
+        bench.advance(Duration::from_secs(5));
+        assert_eq!(left(&key), None, "after {next} years");
+        passed = next;
+    }
+}

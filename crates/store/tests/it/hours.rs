@@ -1,4 +1,5 @@
-//! A day and more of mixed rules on a clock that is moved: no row is served past its time, none goes before it.
+//! A day and more of mixed rules on a clock that is moved, in an arena's first years and after them: no row is served
+//! past its time, none goes before it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ const TICK_MS: u64 = 1_000 / store::TICKS_PER_SECOND;
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
+const YEAR: u64 = 8_766 * HOUR;
 
 /// A row as the test knows it, in milliseconds of its own account.
 #[derive(Clone, Copy)]
@@ -39,19 +41,19 @@ fn slack(age: u64) -> u64 {
     }
 }
 
-/// Whether a row must be there; none where both are right.
-fn must_live(row: Known, now: u64) -> Option<bool> {
-    let (early, late) = match row.ends {
+/// Whether a row must be there; none where both are right. `resolution` is that of moments.
+fn must_live(row: Known, now: u64, resolution: u64) -> Option<bool> {
+    let (early, end) = match row.ends {
         Ends::Never => return Some(true),
-        Ends::At(end) => (end, end + 2 * TICK_MS),
+        Ends::At(end) => (end.saturating_sub(resolution), end),
         Ends::After(ttl) => {
             let end = row.written + ttl;
-            (end.saturating_sub(slack(ttl) + TICK_MS), end + 2 * TICK_MS)
+            (end.saturating_sub(slack(ttl) + resolution), end)
         }
     };
     match now {
         _ if now < early => Some(true),
-        _ if now >= late => Some(false),
+        _ if now >= end => Some(false),
         _ => None,
     }
 }
@@ -60,14 +62,18 @@ struct Day {
     bench: Bench,
     tables: Vec<(Arc<Table>, Ends)>,
     known: HashMap<(usize, u32), Known>,
-    /// Milliseconds since the test began.
+    /// Milliseconds since the arena was made.
     now: u64,
+    /// Milliseconds by which a row may go early.
+    resolution: u64,
     written: u64,
 }
 
 impl Day {
-    fn new() -> Self {
+    /// Begins so long after the arena was made.
+    fn new(begin: u64, resolution: u64) -> Self {
         let bench = Bench::new(64);
+        bench.advance(Duration::from_millis(begin));
         let rules: [(&str, Ends); 5] = [
             ("off", Ends::Never),
             ("2 s", Ends::After(2 * SECOND)),
@@ -82,7 +88,7 @@ impl Day {
             (bench.store.create_table(def).unwrap(), *ends)
         });
         let tables = tables.collect();
-        Self { bench, tables, known: HashMap::new(), now: 0, written: 0 }
+        Self { bench, tables, known: HashMap::new(), now: begin, resolution, written: 0 }
     }
 
     fn write(&mut self, random: &mut fastrand::Rng) {
@@ -90,7 +96,8 @@ impl Day {
         let key = random.u32(0..2_000);
         let (table, table_ends) = &self.tables[at];
         let ahead = [SECOND, MINUTE, HOUR, 10 * HOUR][random.usize(0..4)];
-        let ahead = random.u64(1..ahead);
+        // What ends within a moment is not stored at all.
+        let ahead = random.u64(self.resolution..=ahead);
         let (expiry, ends) = match random.u32(0..4) {
             0 => (Expiry::Never, Ends::Never),
             1 => {
@@ -110,13 +117,13 @@ impl Day {
     }
 
     fn check(&mut self, random: &mut fastrand::Rng, share: u32) {
-        let (now, bench, tables) = (self.now, &self.bench, &self.tables);
+        let (now, resolution, bench, tables) = (self.now, self.resolution, &self.bench, &self.tables);
         self.known.retain(|(at, key), row| {
             if random.u32(0..share) != 0 {
                 return true;
             }
             let there = get(&bench.store, &tables[*at].0, format!("k{key}").as_bytes()).is_some();
-            if let Some(expected) = must_live(*row, now) {
+            if let Some(expected) = must_live(*row, now, resolution) {
                 assert_eq!(there, expected, "t{at} k{key} written at {} ms, now {now} ms", row.written);
             }
             there
@@ -126,9 +133,26 @@ impl Day {
 
 #[test]
 fn a_day_of_mixed_rules() {
+    mixed_rules(0, 26 * HOUR, TICK_MS + 1);
+}
+
+/// After 4.25 years moments are whole seconds.
+#[test]
+fn hours_of_mixed_rules_after_five_years() {
+    mixed_rules(5 * YEAR, 13 * HOUR, SECOND);
+}
+
+/// The edge comes in the middle of it.
+#[test]
+fn hours_of_mixed_rules_when_moments_become_seconds() {
+    let edge = ((1 << 31) - 1) * 1_000 / store::TICKS_PER_SECOND;
+    mixed_rules(edge - 2 * HOUR, 4 * HOUR, SECOND);
+}
+
+fn mixed_rules(begin: u64, length: u64, resolution: u64) {
     let mut random = fastrand::Rng::with_seed(seed());
-    let mut day = Day::new();
-    while day.now < 26 * HOUR {
+    let mut day = Day::new(begin, resolution);
+    while day.now < begin + length {
         for _ in 0..random.u32(0..120) {
             day.write(&mut random);
         }
@@ -150,5 +174,5 @@ fn a_day_of_mixed_rules() {
             (0, 0, 0)
         );
     }
-    assert!(day.written > 10_000, "{}", day.written);
+    assert!(day.written > 1_000, "{}", day.written);
 }

@@ -119,9 +119,9 @@ fn random_operations_agree_with_a_map() {
     }
 }
 
-/// A deadline is rounded up to whole ticks of 62.5 ms.
+/// A deadline is rounded down to whole ticks of 62.5 ms; the first millisecond of that tick.
 fn deadline(now_ms: u64, seconds: u64) -> u64 {
-    ((now_ms + seconds * 1_000) * 2).div_ceil(125).saturating_mul(125).div_ceil(2)
+    ((now_ms + seconds * 1_000) * 2 / 125 * 125).div_ceil(2)
 }
 
 fn random_value(random: &mut fastrand::Rng) -> Vec<u8> {

@@ -56,8 +56,22 @@ fn read(reader: &Reader, table: &str, key: &[u8]) -> Option<(Vec<u8>, Freshness)
 
 #[test]
 fn a_reader_says_what_the_store_says_as_time_goes_on() {
-    let files = Shared::new("reader");
+    reader_agrees_with_store("reader", Duration::ZERO);
+}
+
+/// 4.25 years after an arena was made moments become whole seconds, for readers in other processes too.
+#[test]
+fn a_reader_says_what_the_store_says_when_moments_become_seconds() {
+    let edge = Duration::from_nanos(((1 << 31) - 1) * store::TICK_NS);
+    reader_agrees_with_store("reader-years", edge - Duration::from_mins(3));
+}
+
+/// Beginning so long after the arena was made.
+fn reader_agrees_with_store(name: &str, begin: Duration) {
+    let files = Shared::new(name);
     let store = files.open();
+    files.hands.advance(begin);
+    store.tick();
     let rules = [
         &[("ttl", "60 s")][..],
         &[("ttl", "20 s"), ("refresh_before", "5 s"), ("stale_for", "10 s")],
