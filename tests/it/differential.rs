@@ -268,7 +268,8 @@ fn meta(random: &mut fastrand::Rng, key: usize) -> String {
         9..13 => {
             let modes = ["ME", "MR", "MS", "MA", "MP"];
             let mode = random.choice(modes).filter(|_| random.bool()).unwrap_or("MS");
-            let flags = ["F5", "T1500", "T-1", "T0", "C@", "C8888888888", "I", "k", "c", "q", "Oz"];
+            let flags =
+                ["F5", "T1500", "T-1", "T0", "T2147483647", "C@", "C8888888888", "I", "k", "c", "q", "Oz"];
             let data = random.choice(["1", "77", "", "some text"]).unwrap_or("");
             format!("ms {name} {} {mode}{}\r\n{data}\r\n", data.len(), some(random, &flags))
         }
@@ -348,13 +349,42 @@ fn storage(random: &mut fastrand::Rng, head: &str, tail: &str, quiet: &str) -> S
         // Together below the 512 KiB from which memcached keeps a value in pieces and adds nothing to it.
         _ => "large".repeat(random.usize(..2_000)),
     };
-    let flags = random.choice(["0", "1", "4294967295"]).unwrap_or("0");
-    format!("{head} {flags} {} {}{tail}{quiet}\r\n{data}\r\n", exptime(random), data.len())
+    let flags = random.choice(["0", "1", "+1", "4294967295"]).unwrap_or("0");
+    format!("{head} {flags} {} {}{tail}{quiet}\r\n{data}\r\n", exptime_of_value(random), data.len())
 }
 
 /// No deadline that could pass while the test runs: the two would meet it at different commands.
 fn exptime(random: &mut fastrand::Rng) -> &'static str {
-    random.choice(["0", "0", "0", "1000", "-1", "2592000", "2592001", "2100000000"]).unwrap_or("0")
+    random
+        .choice([
+            "0",
+            "0",
+            "0",
+            "1000",
+            "+1000",
+            "-1",
+            "-2147483648",
+            "2592000",
+            "2592001",
+            "2100000000",
+            "2147483647",
+        ])
+        .unwrap_or("0")
+}
+
+/// One of them, or one that only storage commands take: of more than 32 bits, or a negative number as clients in C send it.
+fn exptime_of_value(random: &mut fastrand::Rng) -> &'static str {
+    let longer = [
+        "2147483648",
+        "4294967295",
+        "4294967296",
+        "4294968296",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+        "-9223372036854775809",
+    ];
+    if random.u8(..4) > 0 { exptime(random) } else { random.choice(longer).unwrap_or("0") }
 }
 
 fn keys(random: &mut fastrand::Rng, first: usize) -> String {
@@ -373,8 +403,11 @@ fn malformed(random: &mut fastrand::Rng, name: &str) -> String {
         format!("get {}\r\n", "k".repeat(250)),
         format!("touch {name}\r\n"),
         format!("touch {name} soon\r\n"),
+        format!("touch {name} 9223372036854775808\r\n"),
+        format!("gat -9223372036854775809 {name}\r\n"),
+        format!("mg {name} T9223372036854775808\r\n"),
         format!("incr {name}\r\n"),
-        format!("delete {name} 10\r\n"),
+        format!("delete {name} x\r\n"),
         format!("delete {name} a b c\r\n"),
         format!("set {name} 0 0\r\n"),
         format!("set {name} x 0 1\r\n1\r\n"),

@@ -1,12 +1,12 @@
 //! What the memcached commands mean.
 
-use std::time::Duration;
-
-use store::{ComingItem, Edit, Edited, Expect, Item, ItemSink, Landing, Mark, Outcome, Store, WriteError};
+use store::{
+    ComingItem, Edit, Edited, Expect, Expiry, Item, ItemSink, Landing, Mark, Outcome, Store, WriteError,
+};
 
 use crate::answer::Answer;
 use crate::counters::Counter;
-use crate::exptime::{expiry, seconds_ahead};
+use crate::exptime::expiry;
 use crate::lane::{Lane, Route};
 use crate::number;
 use crate::observe::status;
@@ -308,22 +308,23 @@ impl Session {
             return FLUSH_REFUSED;
         }
         let store = &engine.store;
-        let seconds = delay.and_then(|delay| seconds_ahead(delay, || store.clock().unix_seconds()));
-        let at = seconds
-            .filter(|&seconds| seconds > 0)
-            .map(|seconds| store.tick_after(Duration::from_secs(seconds)));
+        let at = match expiry(store, delay.unwrap_or(0)) {
+            Expiry::At(moment) => Some(moment),
+            Expiry::Now | Expiry::Table | Expiry::Never => None,
+        };
         store.flush_reachable(at);
         Answer::Ok
     }
 
-    /// The version that clients compare: memcached's whose behaviour this is, and our own behind it.
+    /// The version that clients compare: memcached's whose behaviour this is.
     pub fn version(&self) -> &'static str {
         VERSION
     }
 }
 
-/// Client libraries decide by this number what they may send, so it names memcached's version that we follow.
-pub(crate) const VERSION: &str = concat!("1.6.45-sqlcached-", env!("CARGO_PKG_VERSION"));
+/// Client libraries decide by this number what they may send, so it names memcached's version that we follow, and nothing
+/// else: some read the first three numbers of the line, some the last three, some want one word. Our own is in `stats`.
+pub(crate) const VERSION: &str = "1.6.45";
 
 /// What a storage command expects to find.
 #[inline]

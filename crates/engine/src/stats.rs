@@ -219,6 +219,7 @@ fn process(engine: &Engine, give: Give<'_>) {
     number(give, "uptime", engine.uptime_seconds());
     number(give, "time", engine.store.clock().unix_seconds());
     give("version", VERSION);
+    give("sqlcached_version", env!("CARGO_PKG_VERSION"));
     give("libevent", "none");
     give("pointer_size", "64");
     let (user, system) = processor_times();

@@ -1,6 +1,7 @@
 //! From a command line to a request, one function for each family of commands.
 
 use crate::limits::DATA_MAX;
+use crate::malformed::other_protocol;
 use crate::meta::{self, Key};
 use crate::operator;
 use crate::parse::{Frame, Parsed};
@@ -149,7 +150,7 @@ pub(crate) fn store_line<'a>(
     let arguments = (
         key.filter(|key| token::is_key(key, limits.key_max)),
         flags.and_then(client_flags),
-        exptime.and_then(token::exptime),
+        exptime.and_then(token::exptime_of_value),
         store_condition(verb, &mut words),
     );
     let (Some(key), Some(flags), Some(exptime), Some(condition)) = arguments else {
@@ -202,17 +203,18 @@ pub(crate) fn data_length(word: &[u8]) -> Option<usize> {
 /// The peer's flags. memcached 1.6.45 takes a longer number and keeps its lowest 32 bits.
 #[inline]
 pub(crate) fn client_flags(word: &[u8]) -> Option<u32> {
-    u32::try_from(token::unsigned(word)? & u64::from(u32::MAX)).ok()
+    u32::try_from(token::unsigned_or_plus(word)? & u64::from(u32::MAX)).ok()
 }
 
-/// `delete`. memcached once took a time, and old clients still send a 0; other arguments are refused.
+/// `delete`. memcached once took a time, which old clients still send; other arguments are refused.
 pub(crate) fn delete<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     let mut words = Words::new(rest);
     let key = words.next_key();
     let (first, second, third) = (words.next(), words.next(), words.next());
     let noreply = match (first, second, third) {
-        (None | Some(b"0"), None, None) => false,
+        (None, None, None) => false,
         (Some(b"noreply"), None, None) => true,
+        (Some(time), None, None) if token::unsigned(time).is_some() => false,
         (Some(time), Some(b"noreply"), None) if token::unsigned(time).is_some() => true,
         _ => return frame.malformed_unless(Malformed::DeleteUsage, token::ends_in_noreply(rest)),
     };
@@ -410,8 +412,11 @@ fn verbosity<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     }
 }
 
-/// No command: an HTTP request, an empty line, or something else.
+/// No command: a request of another protocol, an empty line, or something else.
 fn unknown<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
+    if let Some(protocol) = other_protocol(frame.line) {
+        return frame.closing(protocol);
+    }
     if Words::new(rest).last().is_some_and(|word| word.starts_with(b"HTTP/")) {
         return frame.closing(Malformed::Http);
     }

@@ -108,14 +108,34 @@ pub(crate) fn unsigned_32(word: &[u8]) -> Option<u32> {
     u32::try_from(unsigned(word)?).ok()
 }
 
-/// An expiry time. memcached keeps the lowest 32 bits of a longer number, so that a time after January 2038 has
-/// passed already and the value is gone as soon as it is stored; here such a time is the time it names.
+/// A number without sign, or with the plus sign that C's functions skip.
 #[inline]
-pub(crate) fn exptime(word: &[u8]) -> Option<i64> {
+pub(crate) fn unsigned_or_plus(word: &[u8]) -> Option<u64> {
+    unsigned(word.strip_prefix(b"+").unwrap_or(word))
+}
+
+/// A number of 64 bits with a sign.
+#[inline]
+fn signed(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
-        None => i64::try_from(unsigned(word)?).ok(),
+        None => i64::try_from(unsigned_or_plus(word)?).ok(),
         Some(digits) => i64::try_from(unsigned(digits)?).ok()?.checked_neg(),
     }
+}
+
+/// The expiry time of a storage command. Of a longer number memcached keeps the lowest 32 bits: clients send -1 as
+/// 4294967295, and rely on such a value being gone at once.
+#[inline]
+pub(crate) fn exptime_of_value(word: &[u8]) -> Option<i64> {
+    let time = signed(word)?;
+    // Arithmetic shifts: the sign is that of bit 31.
+    Some(if time < 0 { time } else { (time << 32) >> 32 })
+}
+
+/// Any other expiry time, which has 32 bits.
+#[inline]
+pub(crate) fn exptime(word: &[u8]) -> Option<i64> {
+    Some(i64::from(i32::try_from(signed(word)?).ok()?))
 }
 
 #[cfg(test)]
@@ -151,21 +171,31 @@ mod tests {
     }
 
     #[test]
-    fn expiry_times_have_64_bits_and_a_sign() {
-        for (word, expected) in [
-            (&b"-1"[..], Some(-1)),
-            (b"2592000", Some(2_592_000)),
-            (b"2147483648", Some(2_147_483_648)),
-            (b"4294967296", Some(4_294_967_296)),
-            (b"9223372036854775807", Some(i64::MAX)),
-            (b"9223372036854775808", None),
-            (b"-9223372036854775807", Some(-i64::MAX)),
-            (b"-9223372036854775809", None),
-            (b"-", None),
-            (b"--1", None),
-            (b"1.5", None),
+    fn expiry_times_are_read_as_memcached_reads_them() {
+        for (word, of_value, other) in [
+            (&b"-1"[..], Some(-1), Some(-1)),
+            (b"+1", Some(1), Some(1)),
+            (b"2592000", Some(2_592_000), Some(2_592_000)),
+            (b"2147483647", Some(2_147_483_647), Some(2_147_483_647)),
+            (b"2147483648", Some(-2_147_483_648), None),
+            (b"4294967295", Some(-1), None),
+            (b"4294967296", Some(0), None),
+            (b"4294967396", Some(100), None),
+            (b"9223372036854775807", Some(-1), None),
+            (b"9223372036854775808", None, None),
+            (b"-2147483648", Some(-2_147_483_648), Some(-2_147_483_648)),
+            (b"-2147483649", Some(-2_147_483_649), None),
+            (b"-9223372036854775807", Some(-i64::MAX), None),
+            (b"-9223372036854775809", None, None),
+            (b"-", None, None),
+            (b"+", None, None),
+            (b"--1", None, None),
+            (b"+-1", None, None),
+            (b"-+1", None, None),
+            (b"1.5", None, None),
         ] {
-            assert_eq!(exptime(word), expected, "{}", word.escape_ascii());
+            assert_eq!(exptime_of_value(word), of_value, "{}", word.escape_ascii());
+            assert_eq!(exptime(word), other, "{}", word.escape_ascii());
         }
     }
 
