@@ -1,7 +1,8 @@
 //! What the memcached commands mean.
 
 use store::{
-    ComingItem, Edit, Edited, Expect, Expiry, Item, ItemSink, Landing, Mark, Outcome, Store, WriteError,
+    Absence, ComingItem, Edit, Edited, Expect, Expiry, Item, ItemSink, Landing, Mark, Outcome, Store,
+    WriteError,
 };
 
 use crate::answer::Answer;
@@ -50,12 +51,16 @@ impl Session {
         self.allow(Command::Get)?;
         fault_point!("get", key);
         let route = lane.route(key);
-        let hit = match route.key {
-            Ok(key) if route.table.renews() && route.answers_missing(key) => false,
-            Ok(key) => route.engine.store.get_item(route.table, key, route.now, sink),
+        let found = match route.key {
+            Ok(key) if route.table.renews() && route.answers_missing(key) => Err(Absence::Missing),
+            Ok(key) => route.engine.store.find_item(route.table, key, route.now, sink),
             // Text that is no key of the table names no row.
-            Err(_) => false,
+            Err(_) => Err(Absence::Missing),
         };
+        let hit = found.is_ok();
+        if let Err(why @ (Absence::Ended | Absence::Flushed)) = found {
+            route.count(if why == Absence::Ended { Counter::GetExpired } else { Counter::GetFlushed });
+        }
         route.count(Counter::CmdGet);
         route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
         if lane.is_observed() {

@@ -30,6 +30,10 @@ counters! {
     GetHits => "get_hits",
     /// Keys not found by `get` and `gets`.
     GetMisses => "get_misses",
+    /// Keys asked for by `get` and `gets` whose row has ended and is still in memory.
+    GetExpired => "get_expired",
+    /// The same for rows that were flushed.
+    GetFlushed => "get_flushed",
     /// `delete` of a key that was there.
     DeleteHits => "delete_hits",
     /// `delete` of a key that was not.

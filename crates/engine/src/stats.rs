@@ -34,8 +34,6 @@ const CLASS: u32 = 1;
 
 /// Keys that memcached has and clients may ask for, for machinery that does not exist here: always 0.
 const ALWAYS_ZERO: &[&str] = &[
-    "get_expired",
-    "get_flushed",
     "auth_cmds",
     "auth_errors",
     "listen_disabled_num",

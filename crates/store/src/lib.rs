@@ -80,7 +80,7 @@ pub use index::{Index, KeyBounds};
 pub use item::{Edit, Edited, Item, Mark};
 pub use landing::{ComingItem, Landing};
 pub use leaving::Leaving;
-pub use read::{ItemMeta, ItemSink, Prefetched, Use};
+pub use read::{Absence, ItemMeta, ItemSink, Prefetched, Use};
 pub use reader::{Ahead, Definitions, Found, Reader, Seen, SharedTable};
 pub use recover::Recovered;
 pub use renew::{Freshness, Renewal};

@@ -102,6 +102,27 @@ pub struct Prefetched {
     table: TableId,
 }
 
+/// Why there is no row under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// There was none, as far as is known.
+    Missing,
+    /// The one that is still in memory has ended.
+    Ended,
+    /// It was flushed with all rows of its table.
+    Flushed,
+}
+
+impl Absence {
+    /// Of a row that is not live.
+    #[cold]
+    fn of(table: &Table, head: &RowHead) -> Self {
+        // Relaxed: it tells causes apart, not the dead from the living.
+        let flushed = head.stamp < table.state.emptied_below.load(Ordering::Relaxed);
+        if flushed { Self::Flushed } else { Self::Ended }
+    }
+}
+
 impl Store {
     /// Copies the live row under a key. False: there is none.
     pub fn read(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> bool {
@@ -221,14 +242,27 @@ impl Store {
     }
 
     /// Hands the value column of the live row under a key to the sink. False: there is no such row.
+    #[inline]
     pub fn get_item(&self, table: &Table, key: &[u8], now: Tick, sink: &mut impl ItemSink) -> bool {
+        self.find_item(table, key, now, sink).is_ok()
+    }
+
+    /// As [`Store::get_item`], and says why there is none.
+    pub fn find_item(
+        &self,
+        table: &Table,
+        key: &[u8],
+        now: Tick,
+        sink: &mut impl ItemSink,
+    ) -> Result<(), Absence> {
         let hash = self.arena.hash(table.id(), key);
         for _ in 0..LOOKUP_ATTEMPTS {
             match self.arena.lookup(hash, table.id(), key) {
                 Lookup::Hit(read) => {
                     if !self.is_live(table, read.head(), now) {
+                        let why = Absence::of(table, read.head());
                         if read.is_valid() {
-                            return false;
+                            return Err(why);
                         }
                         continue;
                     }
@@ -236,17 +270,19 @@ impl Store {
                         if sink.counts() {
                             read.touch(now);
                         }
-                        return true;
+                        return Ok(());
                     }
                 }
-                Lookup::Miss => return false,
+                Lookup::Miss => return Err(Absence::Missing),
                 Lookup::Busy => {}
             }
         }
         let shard = self.shard(hash).lock();
         let found = self.arena.find(&shard.token, hash, table.id(), key);
         let read = found.and_then(|entry| self.arena.row(entry.location));
-        read.is_some_and(|read| self.is_live(table, read.head(), now) && self.pour(table, &read, sink))
+        let there =
+            read.is_some_and(|read| self.is_live(table, read.head(), now) && self.pour(table, &read, sink));
+        if there { Ok(()) } else { Err(Absence::Missing) }
     }
 
     /// Hands a row's value to the sink; false if the row was torn, and the sink is as before.

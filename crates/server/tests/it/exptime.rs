@@ -404,3 +404,24 @@ fn setting_the_wall_clock_ends_nothing_and_brings_nothing_back() {
         }
     }
 }
+
+/// They were 0 whatever happened.
+#[test]
+fn gets_of_rows_that_have_ended_are_counted() {
+    let daemon = daemon();
+    let mut client = daemon.connect();
+    let counted = |client: &mut Client<TcpStream>| {
+        let all = answer(client, "stats\r\n");
+        ["get_expired", "get_flushed", "get_misses"].map(|name| {
+            let line = format!("STAT {name} ");
+            all.lines().find_map(|found| found.strip_prefix(&line)).unwrap().parse::<u64>().unwrap()
+        })
+    };
+    assert_eq!(answer(&mut client, "set a 0 1 1\r\nx\r\nset b 0 0 1\r\nx\r\n"), "STORED\nSTORED");
+    // The clock alone: the memory of what has ended is given back by the cleaner.
+    daemon.clock.advance(Duration::from_secs(1));
+    assert_eq!(answer(&mut client, "get a\r\n"), "END");
+    assert_eq!(counted(&mut client), [1, 0, 1]);
+    assert_eq!(answer(&mut client, "flush_all\r\nget b\r\nget c\r\n"), "OK\nEND\nEND");
+    assert_eq!(counted(&mut client), [1, 1, 3]);
+}

@@ -63,7 +63,7 @@ fn a_reader_says_what_the_store_says_as_time_goes_on() {
 #[test]
 fn a_reader_says_what_the_store_says_when_moments_become_seconds() {
     let edge = Duration::from_nanos(((1 << 31) - 1) * store::TICK_NS);
-    reader_agrees_with_store("reader-years", edge - Duration::from_mins(3));
+    reader_agrees_with_store("reader-years", edge.saturating_sub(Duration::from_mins(3)));
 }
 
 /// Beginning so long after the arena was made.
