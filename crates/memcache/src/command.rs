@@ -1,7 +1,6 @@
 //! From a command line to a request, one function for each family of commands.
 
 use crate::limits::DATA_MAX;
-use crate::malformed::other_protocol;
 use crate::meta::{self, Key};
 use crate::operator;
 use crate::parse::{Frame, Parsed};
@@ -412,11 +411,8 @@ fn verbosity<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     }
 }
 
-/// No command: a request of another protocol, an empty line, or something else.
+/// No command: an HTTP request, an empty line, or something else.
 fn unknown<'a>(frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    if let Some(protocol) = other_protocol(frame.line) {
-        return frame.closing(protocol);
-    }
     if Words::new(rest).last().is_some_and(|word| word.starts_with(b"HTTP/")) {
         return frame.closing(Malformed::Http);
     }

@@ -95,7 +95,7 @@ fn storage() {
         ("set k 0 0 3 surplus\r\nabc\r\n", &["set k flags=0 exptime=0 'abc'"]),
         ("set k 4294967295 0 1\r\na\r\n", &["set k flags=4294967295 exptime=0 'a'"]),
         ("set k 4294967296 0 1\r\na\r\n", &["set k flags=0 exptime=0 'a'"]),
-        ("set k 0 2147483648 1\r\na\r\n", &["set k flags=0 exptime=2147483648 'a'"]),
+        ("set k 0 2147483648 1\r\na\r\n", &["set k flags=0 exptime=-2147483648 'a'"]),
         ("set k 0 0 1\r\na\r\nget k\r\n", &["set k flags=0 exptime=0 'a'", "get [k]"]),
     ]);
 }

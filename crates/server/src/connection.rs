@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) needed: usize,
     /// How many bytes of `input` were searched for a line end in vain.
     pub(crate) searched: usize,
+    /// Its first bytes were not those of another protocol.
+    pub(crate) is_known: bool,
     /// Bytes still to come that belong to a refused request and are thrown away.
     pub(crate) swallow: usize,
     /// Keys of the first request in `input` that were answered already: a retrieval of many keys pauses when its
@@ -103,6 +105,7 @@ impl Connection {
             first_read: None,
             needed: 0,
             searched: 0,
+            is_known: false,
             swallow: 0,
             keys_done: 0,
             dumping: None,

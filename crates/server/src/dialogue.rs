@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use engine::{Counter, Lane, Tick, Use, Verb};
 use memcache::compose::sql_error;
-use memcache::{KEY_MAX, Keys, Limits, Parsed, Parser, Reply, Request, Then, compose};
+use memcache::{KEY_MAX, Keys, Limits, Malformed, Parsed, Parser, Reply, Request, Then, compose};
 
 use crate::ahead::{Ahead, WINDOW, Window, key_of, use_of};
 use crate::connection::{Connection, FirstRead};
 use crate::held::Held;
 use crate::limits::{
     BULK_READ_BYTES, COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, ITEM_HEADER_BYTES, REPLY_BUFFER_KEPT_BYTES,
-    SEND_AT_BYTES, UPLOAD_FROM_BYTES, UPLOAD_READS_PER_TURN,
+    SEND_AT_BYTES, STRANGER_BYTES, UPLOAD_FROM_BYTES, UPLOAD_READS_PER_TURN,
 };
 use crate::mailbox::Mailbox;
 use crate::meta;
@@ -20,6 +20,7 @@ use crate::reply::{ValueSink, write_answer};
 use crate::shared::Shared;
 use crate::spare::SpareBuffers;
 use crate::sql_threads::{Statement, Statements};
+use crate::stranger::Stranger;
 
 /// A worker's tools, which it uses for one connection after the other.
 #[derive(Debug)]
@@ -339,6 +340,7 @@ impl Desk {
             match parsed {
                 Parsed::Complete { request, consumed } => {
                     connection.searched = 0;
+                    connection.is_known = true;
                     budget -= 1;
                     match self.execute(connection, request, &mut budget) {
                         Executed::Whole => run.consumed += consumed,
@@ -360,6 +362,13 @@ impl Desk {
                     }
                     connection.keys_done = 0;
                     run.progress = true;
+                }
+                Parsed::Incomplete { .. } | Parsed::Malformed { .. }
+                    if self.is_stranger(connection, rest) =>
+                {
+                    run.consumed = input.len();
+                    connection.closing = true;
+                    break;
                 }
                 Parsed::Incomplete { needed, searched } => {
                     connection.needed = needed;
@@ -386,6 +395,9 @@ impl Desk {
                     }
                     if then == Then::Close {
                         connection.closing = true;
+                        if reply == Malformed::Http {
+                            self.shared.strangers.mention(Stranger::Http, self.lane.now());
+                        }
                         break;
                     }
                 }
@@ -397,6 +409,21 @@ impl Desk {
         }
         self.whole = self.out.len();
         run
+    }
+
+    /// Whether a connection begins with another protocol. Only its first bytes are asked: later the same may be the rest of
+    /// a value whose length was wrong.
+    #[cold]
+    fn is_stranger(&self, connection: &mut Connection, first: &[u8]) -> bool {
+        if connection.is_known {
+            return false;
+        }
+        let Some(stranger) = Stranger::on_memcached_port(first) else {
+            connection.is_known = first.len() >= STRANGER_BYTES;
+            return false;
+        };
+        self.shared.strangers.mention(stranger, self.lane.now());
+        true
     }
 
     #[inline]

@@ -38,6 +38,7 @@ mod socket;
 mod spare;
 mod sql_door;
 mod sql_threads;
+mod stranger;
 mod upload;
 mod watch;
 mod worker;

@@ -179,3 +179,10 @@ const _: () = assert!(FIRST_READ_BYTES <= READ_BUFFER_BYTES / 2);
 const _: () = assert!(LINE_READ_BYTES <= FIRST_READ_BYTES);
 const _: () = assert!(GROUP <= crate::ahead::WINDOW);
 const _: () = assert!(IDLE_BUFFER_BYTES + 1024 < 8 << 10);
+
+/// Peers that speak another protocol are mentioned in the log so often at most, each kind by itself: a pool of clients
+/// that was set up wrongly comes again and again.
+pub(crate) const STRANGER_LOG_INTERVAL: Duration = Duration::from_mins(1);
+
+/// With so many bytes it is certain which protocol a connection begins with.
+pub(crate) const STRANGER_BYTES: usize = 8;

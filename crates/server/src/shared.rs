@@ -7,11 +7,13 @@ use std::time::Duration;
 use engine::Engine;
 
 use crate::config::{Config, Reload};
+use crate::stranger::StrangerLog;
 
 /// Switches and gauges. Each is one word, and readers need no order between them.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
+    pub(crate) strangers: StrangerLog,
     /// The server stops: nothing new is accepted, what was begun is finished.
     draining: AtomicBool,
     /// The deadline has come: connections are closed as they are.
@@ -29,6 +31,7 @@ impl Shared {
     pub(crate) fn new(engine: Arc<Engine>, config: &Config) -> Arc<Self> {
         let shared = Self {
             engine,
+            strangers: StrangerLog::default(),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             waiting_bytes: AtomicUsize::new(0),

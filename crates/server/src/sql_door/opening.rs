@@ -14,6 +14,7 @@ use super::SqlDoor;
 use super::connection::Connection;
 use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
+use crate::stranger::Stranger;
 
 /// What a connection is between `accept` and its session. Encryption is asked for and refused here, and whoever is let
 /// in by the listener is trusted; a password exchange would be a second step behind the startup packet.
@@ -66,6 +67,9 @@ impl Opening {
                     return self.begin(door, minor, &parameters, now);
                 }
                 Packet::Refused(refusal) => {
+                    if let Some(stranger) = Stranger::on_sql_port(&self.input) {
+                        door.shared.strangers.mention(stranger, now);
+                    }
                     self.refuse(refusal);
                     return Step::End;
                 }

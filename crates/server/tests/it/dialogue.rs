@@ -1,5 +1,6 @@
 //! Each command, as bytes.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::harness::{UNIX_SECONDS, daemon};
@@ -299,4 +300,27 @@ fn version_and_quit() {
 fn seed() -> u64 {
     let given = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
     given.unwrap_or_else(|| fastrand::u64(..))
+}
+
+/// They were neither answered nor closed: their clients waited for their own timeouts, PHP's sessions 30 s a page.
+#[test]
+fn a_client_of_another_protocol_is_closed_with_its_first_bytes() {
+    let daemon = daemon();
+    let noop = b"\x80\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0";
+    let version = b"\x80\x0b\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0";
+    let set_of_4_kib = [b"\x80\x01\0\x03\x08\0\0\0\0\0\x10\x0b".as_slice(), &[b'x'; 4_096]].concat();
+    let hello = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03";
+    for request in
+        [&noop[..], version, &version[..1], &set_of_4_kib, hello, &hello[..3], b"*1\r\n$4\r\nPING\r\n"]
+    {
+        let mut client = daemon.connect();
+        client.send(request);
+        let mut answer = Vec::new();
+        // A peer that is closed with bytes unread sees a reset.
+        let end = std::io::Read::read_to_end(&mut client.stream, &mut answer).map_err(|error| error.kind());
+        assert!(!matches!(end, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "it is open still");
+        assert_eq!(answer, b"", "{}", request[..2.min(request.len())].escape_ascii());
+    }
+    // In the middle of a conversation the same bytes may be the rest of a value whose length was wrong.
+    daemon.connect().ask(b"get k\r\n\x80\x0b\r\nget k\r\n", b"END\r\nERROR\r\nEND\r\n");
 }
