@@ -31,7 +31,11 @@ fn wrong_settings_say_name_place_value_and_what_is_allowed() {
             "listen_addresses: '0.0.0.0' (from the flag -l, --listen-addresses) is not allowed",
         ),
         (&[], Some(("SQLCACHED_THREADS", "many")), "(from the environment variable SQLCACHED_THREADS)"),
-        (&["--config", file], None, "conf line 2) is not allowed; allowed is a whole number from 0 to 65535"),
+        (
+            &["--config", file],
+            None,
+            "conf line 2) is not allowed; allowed is a whole number from 0 to 65535, or -1",
+        ),
         (&["--config", "/nowhere/conf"], None, "config: /nowhere/conf: No such file"),
         (&["--frobnicate"], None, "unexpected argument '--frobnicate'"),
         (&["get"], None, "unexpected argument 'get'"),

@@ -163,28 +163,132 @@ fn a_wrong_init_file_is_named_with_its_line_and_leaves_no_arena() {
     assert!(!arena.exists());
 }
 
+/// A daemon by the flags of a test alone, ended when the test ends.
+struct Started(std::process::Child);
+
+impl Started {
+    /// Starts it, waits until it answers on its Unix socket, and gives the answer to `version`.
+    fn new(command: &mut Command, socket: &std::path::Path) -> (Self, String) {
+        let mut started = Self(command.stderr(std::process::Stdio::piped()).spawn().unwrap());
+        while !socket.exists() && started.0.try_wait().unwrap().is_none() {
+            // The daemon tells nobody when it is ready.
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let answer = crate::client::Client::unix(socket).ask("version");
+        (started, answer)
+    }
+
+    /// How many TCP sockets it has.
+    fn tcp_sockets(&self) -> usize {
+        let process = self.0.id();
+        let sockets = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+        let inodes = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+        let own: Vec<String> = inodes
+            .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+            .filter_map(|link| {
+                Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned())
+            })
+            .collect();
+        sockets.lines().filter(|line| own.iter().any(|inode| line.contains(&format!(" {inode} ")))).count()
+    }
+
+    /// Stops it, and gives what it logged.
+    fn stop(mut self) -> String {
+        Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
+        self.0.wait().unwrap();
+        let mut log = String::new();
+        std::io::Read::read_to_string(&mut self.0.stderr.take().unwrap(), &mut log).unwrap();
+        log
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program as a user starts it: with the default for SQL.
+fn plain() -> Command {
+    let mut command = program();
+    command.env_remove("SQLCACHED_SQL_PORT");
+    command
+}
+
 #[test]
 fn port_0_switches_tcp_off() {
     let folder = Folder::new();
     let socket = folder.0.join("sock");
-    let mut child = program().args(["-p", "0", "--arena", "none", "-s"]).arg(&socket).spawn().unwrap();
-    while !socket.exists() && child.try_wait().unwrap().is_none() {
-        // The daemon tells nobody when it is ready.
+    let (daemon, answer) =
+        Started::new(program().args(["-p", "0", "--arena", "none", "-s"]).arg(&socket), &socket);
+    assert!(answer.starts_with("VERSION "));
+    assert_eq!(daemon.tcp_sockets(), 0);
+}
+
+/// It took TCP ports that nobody asked for, and so two daemons on two sockets were one too many.
+#[test]
+fn a_socket_alone_switches_tcp_off() {
+    let folder = Folder::new();
+    let sockets = ["one", "two"].map(|name| folder.0.join(name));
+    let started = sockets.each_ref().map(|socket| Started::new(plain().arg("-s").arg(socket), socket));
+    let private = format!("/dev/shm/sqlcached-{}", rustix::process::geteuid().as_raw());
+    for ((daemon, answer), socket) in started.into_iter().zip(&sockets) {
+        assert_eq!(answer, "VERSION 1.6.45");
+        assert_eq!(daemon.tcp_sockets(), 0);
+        daemon.stop();
+        let arena = socket.to_str().unwrap().trim_start_matches('/').replace('/', "-");
+        std::fs::remove_file(format!("{private}/{arena}.arena")).unwrap();
+    }
+    // Whoever asks for both gets both.
+    let socket = folder.0.join("three");
+    let port = free_port().to_string();
+    let mut command = program();
+    let (daemon, _) =
+        Started::new(command.args(["-p", &port, "--arena", "none", "-s"]).arg(&socket), &socket);
+    assert_eq!(daemon.tcp_sockets(), 1);
+    assert!(crate::client::Client::tcp(port.parse().unwrap()).ask("version").starts_with("VERSION "));
+}
+
+/// Of two daemons that differ in their ports for memcached the second did not start.
+#[test]
+fn a_sql_port_that_nobody_asked_for_may_be_taken() {
+    let folder = Folder::new();
+    let ports = [free_port().to_string(), free_port().to_string()];
+    let sockets = ["one", "two"].map(|name| folder.0.join(name));
+    let start = |at: usize| {
+        let mut command = plain();
+        command.args(["-p", &ports[at], "--arena", "none", "-s"]);
+        Started::new(command.arg(&sockets[at]), &sockets[at])
+    };
+    let (first, second) = (start(0), start(1));
+    assert!(first.1.starts_with("VERSION ") && second.1.starts_with("VERSION "));
+    let log = second.0.stop();
+    assert!(log.contains("SQL clients cannot connect there"), "{log}");
+    let held = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let taken = held.local_addr().unwrap().port().to_string();
+    let mut command = program();
+    command.args(["-p", &free_port().to_string(), "--arena", "none", "-s", "none"]);
+    let (code, _, error) = run(command.args(["--sql-port", &taken]));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("cannot listen on"), "{error}");
+}
+
+#[test]
+fn any_free_port_is_written_to_the_file_that_memcached_writes() {
+    let folder = Folder::new();
+    let (socket, file) = (folder.0.join("sock"), folder.0.join("ports"));
+    let mut command = program();
+    command.args(["-p", "-1", "-m", "3", "-l", "127.0.0.1", "-s"]).arg(&socket);
+    let (daemon, _) = Started::new(command.env("MEMCACHED_PORT_FILENAME", &file), &socket);
+    while !file.exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let answer = crate::client::Client::unix(&socket).ask("version");
-    let sockets = std::fs::read_to_string(format!("/proc/{}/net/tcp", child.id())).unwrap();
-    let inodes = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
-    let own: Vec<String> = inodes
-        .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
-        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned()))
-        .collect();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(answer.starts_with("VERSION "));
-    let listening =
-        sockets.lines().filter(|line| own.iter().any(|inode| line.contains(&format!(" {inode} "))));
-    assert_eq!(listening.count(), 0, "it has a TCP socket");
+    let line = std::fs::read_to_string(&file).unwrap();
+    let port = line.trim_end().strip_prefix("TCP INET: ").unwrap().parse().unwrap();
+    assert_eq!(crate::client::Client::tcp(port).set("k", b"v"), "STORED");
+    let log = daemon.stop();
+    assert!(log.contains("memory_mb: less than 8 MiB is not enough"), "{log}");
 }
 
 #[test]

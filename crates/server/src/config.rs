@@ -21,6 +21,8 @@ pub struct Config {
     pub sql_addresses: Vec<SocketAddr>,
     /// The path of the PostgreSQL door's Unix socket. Its permissions are those of `unix_socket`.
     pub sql_socket: Option<PathBuf>,
+    /// Whether it starts without an address or socket for SQL that is in use.
+    pub sql_optional: bool,
     /// Worker threads.
     pub threads: usize,
     /// Connections at once.
@@ -49,6 +51,7 @@ impl Default for Config {
             unix_socket_mode: 0o700,
             sql_addresses: Vec::new(),
             sql_socket: None,
+            sql_optional: false,
             threads: 4,
             max_connections: CONNECTIONS_MAX,
             backlog: BACKLOG,

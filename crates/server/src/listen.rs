@@ -45,6 +45,16 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
+impl ListenError {
+    /// Whether another process has the place.
+    pub(crate) fn is_in_use(&self) -> bool {
+        match self {
+            Self::Address(_, error) => error.kind() == io::ErrorKind::AddrInUse,
+            other => matches!(other, Self::InUse(_)),
+        }
+    }
+}
+
 /// A socket that connections are accepted from.
 #[derive(Debug)]
 pub(crate) struct Listener {

@@ -76,6 +76,8 @@ pub struct Server {
     acceptor_waker: Arc<Waker>,
     door: Arc<SqlDoor>,
     sql_addresses: Vec<SocketAddr>,
+    /// Whether it listens on the Unix socket for SQL.
+    sql_socket: bool,
     door_acceptor: Option<Arc<DoorWaker>>,
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<()>>,
@@ -96,7 +98,8 @@ impl Server {
         let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
         describe(config, &addresses, &engine);
         let sql_listeners = listen_for_sql(config)?;
-        let sql_addresses = sql_listeners.iter().filter_map(|listener| listener.address).collect();
+        let sql_addresses: Vec<_> = sql_listeners.iter().filter_map(|listener| listener.address).collect();
+        let sql_socket = sql_addresses.len() < sql_listeners.len();
         let shared = Shared::new(engine, config);
         let door = SqlDoor::new(Arc::clone(&shared))?;
         let (workers_alive, workers_end) = bounded(0);
@@ -115,6 +118,7 @@ impl Server {
             acceptor_waker: acceptor.waker(),
             door,
             sql_addresses,
+            sql_socket,
             door_acceptor: None,
             mailboxes,
             threads: Vec::new(),
@@ -137,6 +141,11 @@ impl Server {
     /// The TCP addresses of the PostgreSQL door, in the order of the configuration.
     pub fn sql_addresses(&self) -> &[SocketAddr] {
         &self.sql_addresses
+    }
+
+    /// Whether it listens on the Unix socket for SQL.
+    pub fn serves_sql_socket(&self) -> bool {
+        self.sql_socket
     }
 
     /// Changes what can change while it runs.
@@ -291,7 +300,14 @@ fn listen_for_sql(config: &Config) -> Result<Vec<Listener>, ListenError> {
     let tcp = config.sql_addresses.iter().map(|address| Listener::tcp(*address, config.backlog));
     let unix =
         config.sql_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
-    tcp.chain(unix).collect()
+    let wanted = |listener: Result<Listener, ListenError>| match listener {
+        Err(error) if config.sql_optional && error.is_in_use() => {
+            tracing::warn!("{error}; SQL clients cannot connect there (choose another with --sql-port)");
+            None
+        }
+        listener => Some(listener),
+    };
+    tcp.chain(unix).filter_map(wanted).collect()
 }
 
 /// What `stats settings` shows of the server.

@@ -17,14 +17,17 @@ use crate::background;
 use crate::greeting;
 use crate::init_file;
 use crate::log::Log;
-use crate::place::Places;
+use crate::place::{self, Places};
 use crate::process::{PidFile, become_user};
 use crate::settings::{
-    COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED, HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE,
-    LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB, PID_FILE,
-    PORT, SHUTDOWN_ENABLED, SQL_PORT, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS,
-    UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
+    ANY_PORT, Address, COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED, HUGE_PAGES, IDLE_TIMEOUT,
+    INIT_FILE, LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB,
+    MEMORY_MB_MIN, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER,
+    STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
 };
+
+/// The environment variable that names the file for the ports.
+const PORTS_VARIABLE: &str = "MEMCACHED_PORT_FILENAME";
 
 /// How long a stop waits for replies that are being sent. Service managers kill after 10 seconds or more.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
@@ -47,6 +50,9 @@ pub(crate) fn run(
     allow_descriptors(chosen)?;
     become_user(chosen.path(&USER))?;
     let log = Arc::new(Log::start(chosen.number(&VERBOSITY)));
+    if chosen.number(&MEMORY_MB) < MEMORY_MB_MIN {
+        warn!("memory_mb: less than {MEMORY_MB_MIN} MiB is not enough; {MEMORY_MB_MIN} MiB are used");
+    }
     for flag in ignored {
         warn!("memcached's flag has no meaning here: {flag}");
     }
@@ -70,10 +76,12 @@ pub(crate) fn run(
         tables_made: made,
         addresses: server.addresses(),
         sql_addresses: server.sql_addresses(),
+        sql_socket: server.serves_sql_socket().then_some(places.sql_socket.as_deref()).flatten(),
         places: &places,
-        memory_mb: chosen.number(&MEMORY_MB),
+        memory_mb: memory_mb(chosen),
     });
     let pid_file = PidFile::write(chosen.path(&PID_FILE));
+    write_ports(server.addresses());
     if background {
         background::say_ready();
     }
@@ -88,6 +96,23 @@ pub(crate) fn run(
     drop(engine);
     drop(store);
     Ok(())
+}
+
+/// Says in a file which ports it has, as memcached does where the environment names one: so a test that lets it take any
+/// finds it.
+#[allow(clippy::disallowed_methods, reason = "memcached's variable, which is no setting")]
+fn write_ports(addresses: &[SocketAddr]) {
+    let Some(path) = std::env::var_os(PORTS_VARIABLE) else { return };
+    let line = |address: &SocketAddr| {
+        format!("TCP {}: {}\n", if address.is_ipv4() { "INET" } else { "INET6" }, address.port())
+    };
+    let text: String = addresses.iter().map(line).collect();
+    // Whoever waits for the file finds it whole.
+    let mut unfinished = path.clone();
+    unfinished.push(".lck");
+    if let Err(error) = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &path)) {
+        warn!("{PORTS_VARIABLE}: {}: {error}", path.display());
+    }
 }
 
 /// Waits for signals. Returns when one asks to stop.
@@ -138,7 +163,7 @@ fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) {
 fn open_store(chosen: &Chosen, places: &Places) -> Result<Opened, String> {
     let options = StoreOptions {
         path: places.arena.clone(),
-        memory_bytes: chosen.number(&MEMORY_MB) << 20,
+        memory_bytes: memory_mb(chosen) << 20,
         cold: chosen.is_on(&COLD),
         clock: Clock::of_process(),
         row_bytes_max: chosen.count(&MAX_ITEM_SIZE) + ROW_BYTES_BESIDE,
@@ -181,16 +206,20 @@ fn make_tables(
 }
 
 fn server_config(chosen: &Chosen, places: &Places) -> Config {
-    let port = u16::try_from(chosen.number(&PORT)).unwrap_or(0);
-    let sql_port = u16::try_from(chosen.number(&SQL_PORT)).unwrap_or(0);
-    let addresses = |port: u16| {
-        let addresses = chosen.addresses(&LISTEN_ADDRESSES).iter().filter(move |_| port != 0);
-        addresses.map(|address| SocketAddr::new(*address, port)).collect()
-    };
+    let listen = chosen.addresses(&LISTEN_ADDRESSES);
+    let common = tcp_port(place::port(chosen));
+    let own = |&(address, own): &Address| Some(SocketAddr::new(address, own.or(common)?));
+    let mut sql_addresses = Vec::new();
+    for (address, _) in listen {
+        let address = tcp_port(place::sql_port(chosen)).map(|port| SocketAddr::new(*address, port));
+        // An address with several ports for memcached has one for SQL.
+        sql_addresses.extend(address.filter(|address| !sql_addresses.contains(address)));
+    }
     Config {
-        listen_addresses: addresses(port),
+        listen_addresses: listen.iter().filter_map(own).collect(),
         unix_socket: places.socket.clone(),
-        sql_addresses: addresses(sql_port),
+        sql_addresses,
+        sql_optional: !chosen.is_given(&SQL_PORT) && !chosen.is_given(&SQL_SOCKET_DIR),
         sql_socket: places.sql_socket.clone(),
         unix_socket_mode: u32::try_from(chosen.number(&UNIX_SOCKET_PERMISSIONS)).unwrap_or(0o700),
         threads: chosen.count(&THREADS),
@@ -201,6 +230,20 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         backlog: i32::try_from(chosen.number(&LISTEN_BACKLOG)).unwrap_or(i32::MAX),
         ..Config::default()
     }
+}
+
+/// A port as the system takes it, where 0 is any; none where there is to be none.
+fn tcp_port(chosen: u64) -> Option<u16> {
+    match chosen {
+        0 => None,
+        ANY_PORT => Some(0),
+        port => u16::try_from(port).ok(),
+    }
+}
+
+/// Bytes of memory for rows.
+fn memory_mb(chosen: &Chosen) -> u64 {
+    chosen.number(&MEMORY_MB).max(MEMORY_MB_MIN)
 }
 
 /// Raises the soft limit of open files as far as the connections ask for.

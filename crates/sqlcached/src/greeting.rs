@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use store::Start;
 
@@ -15,6 +16,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) tables_made: usize,
     pub(crate) addresses: &'a [SocketAddr],
     pub(crate) sql_addresses: &'a [SocketAddr],
+    pub(crate) sql_socket: Option<&'a Path>,
     pub(crate) places: &'a Places,
     pub(crate) memory_mb: u64,
 }
@@ -51,7 +53,7 @@ fn text(facts: &Facts<'_>) -> String {
     for address in facts.sql_addresses {
         let _ = writeln!(text, "  PostgreSQL clients on {address}");
     }
-    if let Some(path) = &facts.places.sql_socket {
+    if let Some(path) = facts.sql_socket {
         let _ = writeln!(text, "  PostgreSQL clients on {}", path.display());
     }
     let door = match (facts.addresses.first(), &facts.places.socket) {
@@ -96,6 +98,7 @@ mod tests {
             tables_made: 0,
             addresses: &addresses,
             sql_addresses: &sql_addresses,
+            sql_socket: None,
             places: &places,
             memory_mb: 64,
         };

@@ -4,7 +4,10 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::settings::{ARENA, Chosen, PORT, SHARED_MEMORY_FILE, SQL_PORT, SQL_SOCKET_DIR, UNIX_SOCKET_PATH};
+use crate::settings::{
+    ANY_PORT, ARENA, Chosen, LISTEN_ADDRESSES, PORT, SHARED_MEMORY_FILE, SQL_PORT, SQL_SOCKET_DIR,
+    UNIX_SOCKET_PATH,
+};
 
 /// Files here are memory; they last until the machine restarts.
 const MEMORY_FILES: &str = "/dev/shm";
@@ -25,12 +28,15 @@ pub(crate) struct Places {
 impl Places {
     /// Takes the paths from the settings, and makes the private directory when one of them is `auto`.
     pub(crate) fn prepare(chosen: &Chosen) -> Result<Self, String> {
-        let port = chosen.number(&PORT);
+        let socket = chosen.path(&UNIX_SOCKET_PATH);
+        let name = file_name(port(chosen), socket);
         let place = |path: &Path, extension: &str| -> Result<Option<PathBuf>, String> {
             match path.to_str() {
                 Some("none") => Ok(None),
                 Some("auto") => {
-                    Ok(Some(private_directory(Path::new(MEMORY_FILES))?.join(format!("{port}.{extension}"))))
+                    let Some(name) = &name else { return Ok(None) };
+                    let directory = private_directory(Path::new(MEMORY_FILES))?;
+                    Ok(Some(directory.join(format!("{name}.{extension}"))))
                 }
                 _ => Ok(Some(path.to_path_buf())),
             }
@@ -47,9 +53,42 @@ impl Places {
                 _ => Some(shared.to_path_buf()),
             },
             arena,
-            socket: place(chosen.path(&UNIX_SOCKET_PATH), "sock")?,
+            socket: place(socket, "sock")?,
             sql_socket: sql_socket(chosen)?,
         })
+    }
+}
+
+/// Whether only a path for the Unix socket was given: then TCP is off, as in memcached. Nobody asked for a port that the
+/// machine's other users can reach.
+fn is_socket_alone(chosen: &Chosen) -> bool {
+    let path = chosen.path(&UNIX_SOCKET_PATH);
+    let own = ![Path::new("auto"), Path::new("none")].contains(&path);
+    own && !chosen.is_given(&PORT) && !chosen.is_given(&LISTEN_ADDRESSES)
+}
+
+/// The TCP port for memcached clients, 0 for none, [`ANY_PORT`] for any.
+pub(crate) fn port(chosen: &Chosen) -> u64 {
+    if is_socket_alone(chosen) { 0 } else { chosen.number(&PORT) }
+}
+
+/// The TCP port for SQL clients, likewise.
+pub(crate) fn sql_port(chosen: &Chosen) -> u64 {
+    let unasked = is_socket_alone(chosen) && !chosen.is_given(&SQL_PORT);
+    if unasked { 0 } else { chosen.number(&SQL_PORT) }
+}
+
+/// What the files of a daemon are called: after its port, so that the next start finds them; without one after its
+/// socket, so that two daemons have two. `None`: nobody would find them again.
+fn file_name(port: u64, socket: &Path) -> Option<String> {
+    match (port, socket.to_str()) {
+        (ANY_PORT, _) => None,
+        (0, Some("auto" | "none") | None) => Some("0".to_owned()),
+        (0, Some(path)) => {
+            let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
+            Some(whole.to_string_lossy().trim_start_matches('/').replace('/', "-"))
+        }
+        (port, _) => Some(port.to_string()),
     }
 }
 
@@ -74,7 +113,8 @@ fn sql_socket(chosen: &Chosen) -> Result<Option<PathBuf>, String> {
     let port = chosen.number(&SQL_PORT);
     let path = chosen.path(&SQL_SOCKET_DIR);
     let directory = match path.to_str() {
-        _ if port == 0 => return Ok(None),
+        // libpq finds the socket by the port.
+        _ if port == 0 || port == ANY_PORT => return Ok(None),
         Some("none") => return Ok(None),
         Some("auto") => private_directory(Path::new(MEMORY_FILES))?,
         _ => path.to_path_buf(),

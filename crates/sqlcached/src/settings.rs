@@ -14,7 +14,7 @@ mod memcached;
 pub(crate) mod value;
 
 pub(crate) use chosen::Chosen;
-pub(crate) use value::{Kind, SettingError, Value};
+pub(crate) use value::{ANY_PORT, Address, Kind, SettingError, Value};
 
 /// One setting: how it is named, what it accepts, what it does.
 #[derive(Debug)]
@@ -73,6 +73,9 @@ impl Setting {
     }
 }
 
+/// The least memory, in MiB: below, the segments that are open for the classes of rows leave little for rows.
+pub(crate) const MEMORY_MB_MIN: u64 = 8;
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -88,11 +91,12 @@ pub(crate) static PORT: Setting = Setting {
     letter: Some('p'),
     aliases: &[],
     opposite: None,
-    kind: Kind::Number { min: 0, max: 65_535 },
+    kind: Kind::Port,
     default: "11211",
     reloadable: false,
     section: Section::Network,
-    help: "TCP port on which memcached clients and the sql command are served; 0 switches TCP off.",
+    help: "TCP port on which memcached clients and the sql command are served; 0 switches TCP off, -1 takes any free \
+           port. Where only a path for the Unix socket is given (-s), TCP is off, that of sql_port too.",
 };
 
 pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
@@ -104,7 +108,8 @@ pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
     default: "127.0.0.1",
     reloadable: false,
     section: Section::Network,
-    help: "Addresses to listen on, comma-separated; only loopback addresses until there is authentication.",
+    help: "Addresses to listen on, comma-separated, each with a port of its own where it names one (127.0.0.1:11212); \
+           only loopback addresses until there is authentication.",
 };
 
 pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
@@ -116,7 +121,8 @@ pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
     default: "auto",
     reloadable: false,
     section: Section::Network,
-    help: "Unix socket to listen on; auto is <port>.sock in a private directory under /dev/shm, none switches it off.",
+    help: "Unix socket to listen on; auto is <port>.sock in a private directory under /dev/shm, none switches it off. A \
+           path switches TCP off where neither port nor listen_addresses are given.",
 };
 
 pub(crate) static SQL_PORT: Setting = Setting {
@@ -124,11 +130,12 @@ pub(crate) static SQL_PORT: Setting = Setting {
     letter: None,
     aliases: &[],
     opposite: None,
-    kind: Kind::Number { min: 0, max: 65_535 },
+    kind: Kind::Port,
     default: "5433",
     reloadable: false,
     section: Section::Network,
-    help: "TCP port on which PostgreSQL clients are served; 0 switches this door off, its Unix socket too.",
+    help: "TCP port on which PostgreSQL clients are served; 0 switches this listener off, its Unix socket too, and -1 \
+           takes any free port. Where it is not given and in use, the daemon starts without it, and logs that.",
 };
 
 pub(crate) static SQL_SOCKET_DIR: Setting = Setting {
@@ -306,11 +313,11 @@ pub(crate) static MEMORY_MB: Setting = Setting {
     letter: Some('m'),
     aliases: &["memory-limit"],
     opposite: None,
-    kind: Kind::Number { min: 8, max: 16 << 20 },
+    kind: Kind::Number { min: 1, max: 16 << 20 },
     default: "64",
     reloadable: false,
     section: Section::Memory,
-    help: "Memory for rows and their indexes, in MiB; what does not fit is evicted.",
+    help: "Memory for rows and their indexes, in MiB; what does not fit is evicted. Less than 8 is taken for 8.",
 };
 
 pub(crate) static MAX_ITEM_SIZE: Setting = Setting {
@@ -335,7 +342,8 @@ pub(crate) static ARENA: Setting = Setting {
     reloadable: false,
     section: Section::Memory,
     help: "File that holds the rows and outlives the daemon; auto is <port>.arena in a private directory under \
-           /dev/shm, none keeps the rows in the daemon's own memory.",
+           /dev/shm, named after the Unix socket's path where there is no port. none keeps the rows in the daemon's own \
+           memory, and so does auto with port -1.",
 };
 
 pub(crate) static SHARED_MEMORY_FILE: Setting = Setting {

@@ -1,13 +1,12 @@
 //! The values in force: for each setting, the first of flag, environment, file, default.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use engine::SettingFacts;
 
-use super::{ALL, Setting, SettingError, Value};
+use super::{ALL, Address, Setting, SettingError, Value};
 
 /// What one place gives: texts by the setting's name, each with words that say where it stood.
 pub(crate) type Given = BTreeMap<&'static str, (String, String)>;
@@ -26,6 +25,8 @@ struct Choice {
     text: String,
     /// Words that say where it stood.
     place: String,
+    /// Somebody gave it; it is not the default.
+    given: bool,
 }
 
 impl Chosen {
@@ -34,14 +35,16 @@ impl Chosen {
         let mut values = BTreeMap::new();
         for setting in ALL {
             let fallback = (setting.default.to_owned(), "the default".to_owned());
-            let (text, place) = places.iter().find_map(|given| given.get(setting.name)).unwrap_or(&fallback);
+            let found = places.iter().find_map(|given| given.get(setting.name));
+            let (text, place) = found.unwrap_or(&fallback);
             let value = setting.kind.parse(text).map_err(|allowed| SettingError {
                 name: setting.name.to_owned(),
                 place: place.clone(),
                 given: text.clone(),
                 allowed: format!("allowed is {allowed}"),
             })?;
-            values.insert(setting.name, Choice { value, text: text.clone(), place: place.clone() });
+            let (text, place, given) = (text.clone(), place.clone(), found.is_some());
+            values.insert(setting.name, Choice { value, text, place, given });
         }
         Ok(Self { values })
     }
@@ -50,6 +53,11 @@ impl Chosen {
     pub(crate) fn value(&self, setting: &Setting) -> &Value {
         const NOTHING: &Value = &Value::Number(0);
         self.values.get(setting.name).map_or(NOTHING, |choice| &choice.value)
+    }
+
+    /// Whether somebody gave a value, be it the default.
+    pub(crate) fn is_given(&self, setting: &Setting) -> bool {
+        self.values.get(setting.name).is_some_and(|choice| choice.given)
     }
 
     /// The number of a number, count or size.
@@ -86,7 +94,7 @@ impl Chosen {
     }
 
     /// The addresses to listen on.
-    pub(crate) fn addresses(&self, setting: &Setting) -> &[IpAddr] {
+    pub(crate) fn addresses(&self, setting: &Setting) -> &[Address] {
         match self.value(setting) {
             Value::Addresses(list) => list,
             _ => &[],
@@ -155,7 +163,7 @@ mod tests {
         let error = Chosen::new(&[&given("port", "eleven", "the flag -p")]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "port: 'eleven' (from the flag -p) is not allowed; allowed is a whole number from 0 to 65535"
+            "port: 'eleven' (from the flag -p) is not allowed; allowed is a whole number from 0 to 65535, or -1"
         );
     }
 

@@ -110,7 +110,7 @@ mod tests {
             ),
             (
                 "port = 1.5",
-                "port: '1.5' (from f line 1) is not allowed; allowed is a whole number from 0 to 65535",
+                "port: '1.5' (from f line 1) is not allowed; allowed is a whole number from 0 to 65535, or -1",
             ),
         ] {
             assert_eq!(parse("f", text).unwrap_err().to_string(), message);

@@ -45,6 +45,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
 fn given_by(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static str, (String, String))> {
     let text = match setting.kind {
         Kind::Count { .. } => Some(matches.get_count(setting.name)).filter(|count| *count > 0)?.to_string(),
+        // memcached listens on all of them.
+        Kind::Addresses => {
+            let given: Vec<&str> = matches.get_many::<String>(setting.name)?.map(String::as_str).collect();
+            given.join(",")
+        }
         _ => matches.get_one::<String>(setting.name)?.clone(),
     };
     let flag = match setting.letter {
@@ -106,6 +111,7 @@ fn argument(setting: &'static Setting) -> Arg {
     }
     match setting.kind {
         Kind::Count { .. } => argument.action(ArgAction::Count),
+        Kind::Addresses => argument.action(ArgAction::Append).value_name(setting.kind.placeholder()),
         Kind::Switch => {
             argument.num_args(0..=1).require_equals(true).default_missing_value("on").value_name("on|off")
         }
@@ -208,6 +214,9 @@ mod tests {
             ("--enable-shutdown", 0),
             ("--listen-backlog=9", 0),
             ("--extended=idle_timeout=5", 0),
+            ("--extended=no_slab_automove,no_chunked_items,slab_automove,slab_automove=1", 4),
+            ("--napi_ids=0", 1),
+            ("--napi-ids=0", 1),
         ] {
             let parsed = parse(["sqlcached", long].map(Into::into)).unwrap();
             assert!(
@@ -225,7 +234,10 @@ mod tests {
             (&["-n", "0"], "-n: '0' is not allowed"),
             (&["-R", "few"], "-R: 'few' is not allowed"),
             (&["-U", "70000"], "-U: '70000' is not allowed"),
-            (&["-B", "binary"], "-B: 'binary' is not allowed; allowed is auto or ascii"),
+            (&["-B", "binary"], "set clients to the text protocol"),
+            (&["-B", "other"], "-B: 'other' is not allowed; allowed is auto or ascii"),
+            (&["-o", "slab_automove=x"], "-o slab_automove: 'x' is not allowed"),
+            (&["-o", "proxy_config=x.lua"], "there is no proxy here"),
             (&["-o", "hashpower=many"], "-o hashpower: 'many' is not allowed"),
             (&["-o", "modern,frobnicate"], "-o frobnicate: memcached has no such option"),
             (&["-o", "no_hashpower"], "-o no_hashpower: memcached has no such option"),
@@ -249,6 +261,13 @@ mod tests {
         ] {
             assert!(refusal(&[flag]).is_some_and(|why| why.contains("would serve without")), "{flag}");
         }
+    }
+
+    /// memcached listens on the address of each `-l`, and a port may stand in it.
+    #[test]
+    fn addresses_add_up() {
+        let line = "-l 127.0.0.1 -l 127.0.0.2:11300,[::1]:11301 --listen localhost";
+        assert_eq!(given(line)["listen_addresses"].0, "127.0.0.1,127.0.0.2:11300,[::1]:11301,localhost");
     }
 
     #[test]

@@ -30,6 +30,8 @@ enum Form {
     Switch,
     /// As a setting's.
     Value(Kind),
+    /// A number or none.
+    OptionalNumber,
     /// A number above 1, with or without decimals.
     Factor,
     /// One of these words.
@@ -92,7 +94,7 @@ static FLAGS: &[Flag] = &[
         "memcached's text protocol is spoken",
     ),
     flag('U', "udp-port", number(0, 65_535), "there is no UDP"),
-    flag('N', "napi_ids", number(0, 1 << 20), "connections are dealt to the threads in turn"),
+    flag('N', NAPI_IDS.0, number(0, 1 << 20), "connections are dealt to the threads in turn"),
     refused('S', "enable-sasl", Form::Switch, AUTHENTICATION),
     refused('Y', "auth-file", ANY_PATH, AUTHENTICATION),
     refused('Z', "enable-ssl", Form::Switch, ENCRYPTION),
@@ -107,12 +109,13 @@ const LRU: &str = "eviction is S3-FIFO";
 const INDEX: &str = "the index grows step by step";
 const DEFAULT: &str = "it is so anyway";
 const STORAGE: &str = "rows stay in memory";
+const PROXY: &str = "there is no proxy here, and keys would not go where its configuration sends them";
 const BUFFERS: &str = "buffers have bounds of their own";
 /// Numbers with decimals, and what else memcached's tuning takes: the machinery is not there.
 const TUNING: Form = Form::Value(Kind::Path { words: &[] });
 const COUNT: Form = number(0, u64::MAX);
 
-/// The table of words behind `-o`; `no_` before one that is a switch is understood, too.
+/// The table of words behind `-o`; `no_` before one that needs no value is understood, too.
 static EXTENDED: &[Extended] = &[
     Extended { name: "idle_timeout", form: COUNT, meaning: Meaning::Sets(&super::IDLE_TIMEOUT, "s") },
     word("maxconns_fast", Form::Switch, DEFAULT),
@@ -138,7 +141,8 @@ static EXTENDED: &[Extended] = &[
     word("track_sizes", Form::Switch, "SELECT counts rows by size"),
     word("sock_cookie_id", TUNING, "it belongs to another system's firewall"),
     word("slab_reassign", Form::Switch, CLASSES),
-    word("slab_automove", COUNT, CLASSES),
+    word("slab_automove", Form::OptionalNumber, CLASSES),
+    word("chunked_items", Form::Switch, CLASSES),
     word("slab_automove_ratio", TUNING, CLASSES),
     word("slab_automove_window", COUNT, CLASSES),
     word("slab_automove_freeratio", TUNING, CLASSES),
@@ -160,10 +164,20 @@ static EXTENDED: &[Extended] = &[
     word("ext_drop_under", COUNT, STORAGE),
     word("ext_max_frag", TUNING, STORAGE),
     word("ext_max_sleep", COUNT, STORAGE),
+    Extended { name: "proxy_config", form: TUNING, meaning: Meaning::Refused(PROXY) },
+    Extended { name: "proxy_arg", form: TUNING, meaning: Meaning::Refused(PROXY) },
+    Extended { name: "proxy_uring", form: Form::Switch, meaning: Meaning::Refused(PROXY) },
 ];
 
 /// What the words behind `-o` for encryption begin with.
 const ENCRYPTED: &str = "ssl_";
+
+/// Why a daemon that is asked for one protocol does not start with another.
+const BINARY: &str = "-B binary: the binary protocol, which memcached deprecates, is not spoken here; leave the flag out, and \
+                      set clients to the text protocol";
+
+/// The two names of a flag.
+const NAPI_IDS: (&str, &str) = ("napi_ids", "napi-ids");
 
 /// The heading in `--help`.
 const HEADING: &str = "memcached's flags that are no settings here";
@@ -179,6 +193,8 @@ impl Form {
     fn refuse(&self, text: &str) -> Option<String> {
         match self {
             Self::Switch => None,
+            Self::OptionalNumber if text.is_empty() => None,
+            Self::OptionalNumber => COUNT.refuse(text),
             Self::Value(kind) => kind.parse(text).err(),
             Self::Factor => {
                 let above = text.parse::<f64>().is_ok_and(|factor| factor > 1.0 && factor.is_finite());
@@ -190,6 +206,11 @@ impl Form {
 
     fn is_switch(&self) -> bool {
         matches!(self, Self::Switch)
+    }
+
+    /// Whether `no_` before the word switches it off.
+    fn has_opposite(&self) -> bool {
+        matches!(self, Self::Switch | Self::OptionalNumber)
     }
 }
 
@@ -208,6 +229,8 @@ pub(super) fn arguments(mut command: Command) -> Command {
     for flag in FLAGS {
         let argument = Arg::new(flag.long).short(flag.letter).long(flag.long);
         let argument = argument.help(sentence(flag)).help_heading(HEADING);
+        // memcached calls it so in its help, and otherwise in what it takes.
+        let argument = if flag.long == NAPI_IDS.0 { argument.alias(NAPI_IDS.1) } else { argument };
         command = command.arg(if flag.form.is_switch() {
             argument.action(ArgAction::Count)
         } else {
@@ -276,7 +299,7 @@ fn extended(option: &str, given: &mut Given) -> Result<Option<String>, String> {
     }
     let positive = |name: &str| EXTENDED.iter().find(|word| word.name == name);
     let known = positive(name)
-        .or_else(|| name.strip_prefix("no_").and_then(positive).filter(|word| word.form.is_switch()));
+        .or_else(|| name.strip_prefix("no_").and_then(positive).filter(|word| word.form.has_opposite()));
     let Some(word) = known else {
         return Err(format!("-o {name}: memcached has no such option; see docs/settings.md"));
     };
@@ -292,6 +315,9 @@ fn settle(
 ) -> Result<Option<String>, String> {
     if let Meaning::Refused(why) = meaning {
         return Err(format!("{name}: {why}"));
+    }
+    if name == "-B" && value == "binary" {
+        return Err(BINARY.to_owned());
     }
     if let Some(allowed) = form.refuse(value) {
         return Err(format!("{name}: '{value}' is not allowed; allowed is {allowed}"));
@@ -323,11 +349,16 @@ pub(super) fn reference() -> String {
     }
     text.push_str("\n| word behind `-o` | |\n|---|---|\n");
     for word in EXTENDED {
-        let value = if word.form.is_switch() { "" } else { "=" };
+        let value = match word.form {
+            Form::Switch => "",
+            Form::OptionalNumber => "[=]",
+            _ => "=",
+        };
         let does = match word.meaning {
             Meaning::Sets(setting, _) => format!("Sets `{}`, in seconds.", setting.name),
             Meaning::Background => format!("{IN_BACKGROUND}."),
-            Meaning::None(why) | Meaning::Refused(why) => format!("Nothing: {why}."),
+            Meaning::None(why) => format!("Nothing: {why}."),
+            Meaning::Refused(why) => format!("Refused: {why}."),
         };
         let _ = writeln!(text, "| `{}{value}` | {does} |", word.name);
     }

@@ -10,13 +10,15 @@ use std::time::Duration;
 pub(crate) enum Kind {
     /// A whole number.
     Number { min: u64, max: u64 },
+    /// A TCP port; 0 is none, -1 is any.
+    Port,
     /// A whole number that the flag counts: `-vv` is 2.
     Count { max: u64 },
     /// Bytes: `1048576`, `512k`, `1m`, `2g`.
     Size { min: u64, max: u64 },
     /// A span of time: `500ms`, `30s`, `5min`, `1h`; a plain number is milliseconds, as in PostgreSQL.
     Time { min: u64, max: u64 },
-    /// IP addresses or `localhost`, separated by commas.
+    /// IP addresses or `localhost`, each with a port or without, separated by commas.
     Addresses,
     /// A path, or one of these words.
     Path { words: &'static [&'static str] },
@@ -38,7 +40,7 @@ pub(crate) enum Value {
     /// A number, a count, bytes, milliseconds, permissions, or a character.
     Number(u64),
     /// Where to listen.
-    Addresses(Vec<IpAddr>),
+    Addresses(Vec<Address>),
     /// A path or a word.
     Path(PathBuf),
     /// On is true.
@@ -46,6 +48,12 @@ pub(crate) enum Value {
     /// The word as the setting has it.
     Word(&'static str),
 }
+
+/// Where to listen: an address, and its own port where it names one.
+pub(crate) type Address = (IpAddr, Option<u16>);
+
+/// What a port of -1 is as a number.
+pub(crate) const ANY_PORT: u64 = 1 << 16;
 
 /// A setting that cannot be used: its name, where its value came from, the value, and what is allowed.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,6 +81,8 @@ impl Kind {
         let text = text.trim();
         let parsed = match *self {
             Self::Number { min, max } => number(text).filter(|n| (min..=max).contains(n)).map(Value::Number),
+            Self::Port if text == "-1" => Some(Value::Number(ANY_PORT)),
+            Self::Port => number(text).filter(|port| *port < ANY_PORT).map(Value::Number),
             Self::Count { max } => number(text).filter(|n| *n <= max).map(Value::Number),
             Self::Size { min, max } => {
                 scaled(text, SIZES).filter(|n| (min..=max).contains(n)).map(Value::Number)
@@ -94,6 +104,7 @@ impl Kind {
     pub(crate) fn allowed(&self) -> String {
         match self {
             Self::Number { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Port => "a whole number from 0 to 65535, or -1".to_owned(),
             Self::Count { max } => format!("a whole number from 0 to {max}"),
             Self::Size { min, max } => {
                 format!("a size from {} to {}, in bytes or with k, m or g", size(*min), size(*max))
@@ -101,7 +112,10 @@ impl Kind {
             Self::Time { max, .. } => {
                 format!("a time up to {}, in milliseconds or with ms, s, min, h or d", time(*max))
             }
-            Self::Addresses => "loopback IP addresses or localhost, separated by commas".to_owned(),
+            Self::Addresses => {
+                "loopback IP addresses or localhost, each with :port or without, separated by commas"
+                    .to_owned()
+            }
             Self::Path { words: [] } => "a path".to_owned(),
             Self::Path { words } => format!("a path, or {}", words.join(" or ")),
             Self::User => "a user's name, or none".to_owned(),
@@ -115,7 +129,7 @@ impl Kind {
     /// The word for a value in `--help`.
     pub(crate) fn placeholder(&self) -> &'static str {
         match self {
-            Self::Number { .. } | Self::Count { .. } => "NUMBER",
+            Self::Number { .. } | Self::Count { .. } | Self::Port => "NUMBER",
             Self::Size { .. } => "SIZE",
             Self::Time { .. } => "TIME",
             Self::Addresses => "ADDRESSES",
@@ -130,7 +144,7 @@ impl Kind {
 
     /// Whether the file writes the value without quotes.
     pub(crate) fn is_bare(&self) -> bool {
-        matches!(self, Self::Number { .. } | Self::Count { .. } | Self::Switch)
+        matches!(self, Self::Number { .. } | Self::Count { .. } | Self::Port | Self::Switch)
     }
 }
 
@@ -179,15 +193,12 @@ fn scaled(text: &str, units: Units) -> Option<u64> {
     number(&lower)
 }
 
-fn addresses(text: &str) -> Option<Vec<IpAddr>> {
+fn addresses(text: &str) -> Option<Vec<Address>> {
     let mut found = Vec::new();
     for word in text.split(',').map(str::trim) {
-        let address = match word {
-            "localhost" => IpAddr::from([127, 0, 0, 1]),
-            word => word.trim_start_matches('[').trim_end_matches(']').parse().ok()?,
-        };
+        let address = address(word)?;
         // Beyond loopback anybody on the network could read and write everything: there is no password yet.
-        if !address.is_loopback() {
+        if !address.0.is_loopback() {
             return None;
         }
         if !found.contains(&address) {
@@ -195,6 +206,22 @@ fn addresses(text: &str) -> Option<Vec<IpAddr>> {
         }
     }
     Some(found)
+}
+
+/// `127.0.0.1`, `localhost:11212`, `::1`, `[::1]`, `[::1]:11212`.
+fn address(word: &str) -> Option<Address> {
+    let host = |host: &str| match host {
+        "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
+        host => host.trim_start_matches('[').trim_end_matches(']').parse().ok(),
+    };
+    if let Some(address) = host(word) {
+        return Some((address, None));
+    }
+    let (before, port) = word.rsplit_once(':')?;
+    let port = number(port).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)?;
+    // An address of version 6 that has a port is in brackets.
+    (!before.contains(':') || before.starts_with('[')).then_some(())?;
+    Some((host(before)?, Some(port)))
 }
 
 fn switch(text: &str) -> Option<bool> {
@@ -245,7 +272,7 @@ fn time(milliseconds: u64) -> String {
 mod tests {
     use super::Kind;
 
-    const PORT: Kind = Kind::Number { min: 0, max: 65_535 };
+    const PORT: Kind = Kind::Port;
     const SIZE: Kind = Kind::Size { min: 1024, max: 128 << 20 };
     const TIME: Kind = Kind::Time { min: 0, max: 3_600_000 };
 
@@ -255,7 +282,8 @@ mod tests {
             (PORT, "11211", Some(11_211)),
             (PORT, " 0 ", Some(0)),
             (PORT, "65536", None),
-            (PORT, "-1", None),
+            (PORT, "-1", Some(65_536)),
+            (PORT, "-2", None),
             (PORT, "+1", None),
             (PORT, "", None),
             (PORT, "99999999999999999999", None),
@@ -285,6 +313,12 @@ mod tests {
             ("localhost", Some(1)),
             ("127.0.0.1, ::1", Some(2)),
             ("[::1],127.0.0.9,127.0.0.9", Some(2)),
+            ("127.0.0.1:11211,127.0.0.1:11212,127.0.0.1", Some(3)),
+            ("[::1]:11211,localhost:11212", Some(2)),
+            ("127.0.0.1:0", None),
+            ("127.0.0.1:65536", None),
+            ("127.0.0.1:", None),
+            ("10.0.0.1:11211", None),
             ("0.0.0.0", None),
             ("::", None),
             ("192.168.1.1", None),
