@@ -21,6 +21,7 @@ use crate::departure::Cause;
 use crate::error::WriteError;
 use crate::leaving::Leaving;
 use crate::mutation::Mutation;
+use crate::order;
 use crate::renew::Renewal;
 use crate::row::RowBuf;
 use crate::shard::{Kept, Mark, Shard};
@@ -471,7 +472,7 @@ impl Store {
         let staged = commit.rows.row(write);
         let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
         let found = self.find_row(shard, table, staged.hash, key);
-        if commit.keep.load(Ordering::Relaxed) {
+        if commit.keep.load(order::KEEP_LOAD) {
             self.keep(shard, commit, staged, found.map(|found| found.entry.location));
         }
         let stamp = commit.stamp.load(Ordering::Relaxed);
@@ -505,9 +506,10 @@ impl Store {
         if self.kept.add(kept.heap_bytes()) {
             shard.kept.push(kept);
         } else {
-            commit.keep.store(false, Ordering::Relaxed);
-            self.kept.give_up(commit.stamp());
-            self.statements.stop_keeping(usize::from(commit.slot.0), commit.stamp());
+            let slot = usize::from(commit.slot.0);
+            self.kept.give_up(&self.statements, slot, commit.stamp(), || self.arena.next_stamp());
+            // Last: a thread that settles a mark of the commit swaps without keeping when it sees this.
+            commit.keep.store(false, order::KEEP_STORE);
         }
     }
 

@@ -1,7 +1,9 @@
 //! The account of old versions kept on the heap for running statements, and their end.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
+use crate::order;
+use crate::statement::Statements;
 use crate::store::Store;
 
 /// Heap for kept versions. Beyond it the statements that need them fail with "snapshot too old".
@@ -14,7 +16,7 @@ pub(crate) struct KeptAccount {
     /// the arena) therefore sees the count.
     rows: AtomicUsize,
     bytes: AtomicUsize,
-    /// Newest commit whose old versions are not all kept.
+    /// Statements that began before this stamp was drawn may lack versions that they need.
     given_up: AtomicU64,
 }
 
@@ -42,12 +44,28 @@ impl KeptAccount {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn give_up(&self, commit: u64) {
-        self.given_up.fetch_max(commit, Ordering::Release);
+    /// A commit stops keeping old versions. Called before the first row is swapped whose version is not kept.
+    ///
+    /// The stamp is drawn here: the commit's own would say nothing to a statement that began after a younger commit, and
+    /// sees that one, but not this. Every statement that is running began before the new stamp and fails if it reads on;
+    /// one that begins from here on waits for the commit's end.
+    pub(crate) fn give_up(
+        &self,
+        statements: &Statements,
+        slot: usize,
+        commit: u64,
+        draw: impl FnOnce() -> u64,
+    ) {
+        statements.stop_keeping(slot, commit);
+        // Release: pairs with the Acquire of `last_stamp`; a statement that begins at this stamp or later sees the commit
+        // keep nothing.
+        fence(order::GIVE_UP_FENCE);
+        // Release: pairs with the Acquire below, and with the store of the slot of a row that is swapped after it.
+        self.given_up.fetch_max(draw(), order::GIVEN_UP_STORE);
     }
 
     pub(crate) fn given_up(&self) -> u64 {
-        self.given_up.load(Ordering::Acquire)
+        self.given_up.load(order::GIVEN_UP_LOAD)
     }
 }
 
@@ -68,5 +86,33 @@ impl Store {
                 needed
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two commits were under way, and the younger had stopped keeping and ended when a statement began. Then the older
+    /// stopped, and since its stamp was not the greater one, the statement went on without the rows that it replaced.
+    #[test]
+    fn a_statement_fails_whichever_commit_stops_keeping() {
+        let (statements, kept) = (Statements::new(), KeptAccount::default());
+        let goes_on = |sight: &crate::statement::Sight| {
+            let given_up = kept.given_up();
+            given_up == 0 || sight.includes(given_up)
+        };
+        let (older, _) = statements.begin_commit(0, true, || 10);
+        let (younger, _) = statements.begin_commit(1, true, || 20);
+        let first = statements.begin(|| 21);
+        kept.give_up(&statements, 1, younger, || 22);
+        assert!(!goes_on(&first));
+        statements.publish(1);
+        let second = statements.begin(|| 25);
+        assert!(second.includes(younger) && !second.includes(older) && goes_on(&second));
+        kept.give_up(&statements, 0, older, || 26);
+        assert!(!goes_on(&second), "it needs what the older commit replaces");
+        statements.publish(0);
+        assert!(goes_on(&statements.begin(|| 26)), "it sees both commits");
     }
 }

@@ -35,6 +35,7 @@ mod leaving;
 mod mutation;
 mod number;
 mod operations;
+mod order;
 mod overlay;
 mod queue;
 mod read;

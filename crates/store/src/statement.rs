@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use parking_lot::Mutex;
 
+use crate::order;
+
 /// Commits of many rows that may be in flight at once: the arena's commit slots.
 pub(crate) const COMMITS_MAX: usize = 16;
 /// Statements that may run at once; SQL threads are far fewer.
@@ -78,11 +80,11 @@ impl Statements {
         let slot = self.claim_slot();
         loop {
             // Acquire: pairs with the Release stores of `change`, so that the notes below belong to this version.
-            let version = self.version.load(Ordering::Acquire);
+            let version = self.version.load(order::NOTES_LOAD);
             if version.is_multiple_of(2)
                 && let Some(sight) = self.note(slot, last_stamp(), version)
             {
-                fence(Ordering::Acquire);
+                fence(order::NOTES_AGAIN);
                 if self.version.load(Ordering::Relaxed) == version {
                     return sight;
                 }
@@ -123,22 +125,22 @@ impl Statements {
     ) -> (u64, bool) {
         let stamp = self.change(|| {
             let stamp = draw();
-            self.in_flight[slot].store(stamp << 1, Ordering::SeqCst);
+            self.in_flight[slot].store(stamp << 1, order::FLIGHT_STORE);
             self.in_flight_count.fetch_add(1, Ordering::SeqCst);
             stamp
         });
         // A statement that registered before this scan is seen by it; one that registers after it sees the commit
         // without the kept bit and waits.
-        let keep = always_keep || self.active_count.load(Ordering::SeqCst) > 0;
+        let keep = always_keep || self.active_count.load(order::ACTIVE_LOAD) > 0;
         if keep {
-            self.in_flight[slot].store(stamp << 1 | 1, Ordering::SeqCst);
+            self.in_flight[slot].store(stamp << 1 | 1, order::FLIGHT_STORE);
         }
         (stamp, keep)
     }
 
     /// Says that a commit had to stop keeping old versions: statements that begin from now on wait for its end.
     pub(crate) fn stop_keeping(&self, slot: usize, stamp: u64) {
-        self.in_flight[slot].store(stamp << 1, Ordering::SeqCst);
+        self.in_flight[slot].store(stamp << 1, order::FLIGHT_STORE);
     }
 
     /// Ends a commit; every statement that begins from now on sees its rows. Returns its number.
@@ -155,15 +157,15 @@ impl Statements {
         let _writer = self.writers.lock();
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);
-        fence(Ordering::Release);
+        fence(order::NOTES_FENCE);
         let result = body();
         // Release: pairs with the Acquire in `begin`.
-        self.version.store(version + 2, Ordering::Release);
+        self.version.store(version + 2, order::NOTES_STORE);
         result
     }
 
     fn claim_slot(&self) -> usize {
-        self.active_count.fetch_add(1, Ordering::SeqCst);
+        self.active_count.fetch_add(1, order::ACTIVE_STORE);
         loop {
             for (slot, word) in self.active.iter().enumerate() {
                 let begin = self.published.load(Ordering::SeqCst) + 1;
@@ -180,11 +182,11 @@ impl Statements {
     /// The notes of this moment; none while a commit that keeps nothing is in flight.
     fn note(&self, slot: usize, stamp: u64, version: u64) -> Option<Sight> {
         let mut sight = Sight { stamp, unseen: [0; COMMITS_MAX], unseen_len: 0, slot, version };
-        if self.in_flight_count.load(Ordering::SeqCst) == 0 {
+        if self.in_flight_count.load(order::FLIGHT_LOAD) == 0 {
             return Some(sight);
         }
         for word in &self.in_flight {
-            let entry = word.load(Ordering::SeqCst);
+            let entry = word.load(order::FLIGHT_LOAD);
             if entry == 0 {
                 continue;
             }

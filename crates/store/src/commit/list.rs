@@ -17,7 +17,7 @@ pub(crate) struct Commit {
     pub(super) rows: Rows,
     /// Drawn once all keys are marked. Relaxed: read under a shard lock that was taken after the commit turned.
     pub(super) stamp: AtomicU64,
-    /// Whether old versions are kept for statements. Relaxed, as above.
+    /// Whether old versions are kept for statements. Set with Relaxed, as above, and taken back with Release.
     pub(super) keep: AtomicBool,
     /// Written before the commit turns committed.
     pub(super) redo: Mutex<Option<Redo>>,
