@@ -699,9 +699,12 @@ impl Core {
         }
         // A row that was read and is gone by `COMMIT` is no conflict unless somebody removed it: the write is whole.
         for write in &mut *writes {
-            if let Expect::Version(cas) = write.expect {
-                write.expect = Expect::Unremoved { cas, since: self.since };
-            }
+            let (cas, expiry) = match write.expect {
+                Expect::Version(cas) => (cas, None),
+                Expect::Untouched { cas, expiry } => (cas, Some(expiry)),
+                _ => continue,
+            };
+            write.expect = Expect::Unremoved { cas, since: self.since, expiry };
         }
         self.written.borrow_mut().append(writes);
         Ok(())

@@ -400,3 +400,48 @@ fn a_client_that_is_gone_leaves_nothing() {
     assert_eq!(db.query("SELECT sum(g) FROM t"), "40");
     assert_eq!(other.state("SAVEPOINT x"), "25P01");
 }
+
+/// An `UPDATE` wrote the deadline that it had read over the one that a `touch` had set before the commit.
+#[test]
+fn a_touch_before_the_commit_stands() {
+    let touch = |db: &Db, id: i64, seconds: u64| {
+        let table = Arc::clone(db.store.catalog().table("t").unwrap());
+        let mut key = Vec::new();
+        table.encode_key(&[store::value::ValueRef::Integer(id)], &mut key).unwrap();
+        let until = store::Expiry::At(db.store.tick_after(Duration::from_secs(seconds)));
+        let outcome = db.store.touch(&table, &key, until, db.store.now()).unwrap();
+        assert!(matches!(outcome, store::Outcome::Done(_)), "{outcome:?}");
+    };
+    let statements = [
+        "UPDATE t SET g = 1 WHERE id = 1",
+        "UPDATE t SET g = g + 1 WHERE id < 3",
+        "UPDATE t SET _flags = 4 WHERE id = 1",
+        "UPDATE t SET _stale = true WHERE id = 1",
+        "INSERT INTO t VALUES (1, 1, 'z') ON CONFLICT (id) DO UPDATE SET g = 5",
+        "UPDATE t SET g = 1 WHERE id = 1;\nUPDATE t SET g = g + 1 WHERE id < 3",
+    ];
+    for statement in statements {
+        for before in ["100", "NULL"] {
+            let (mut db, _) = table();
+            db.run(&format!("UPDATE t SET _ttl = {before} WHERE id = 1"));
+            db.run(&format!("BEGIN;\n{statement}"));
+            touch(&db, 1, 150);
+            db.run("COMMIT");
+            let left = db.query("SELECT _ttl FROM t WHERE id = 1");
+            assert!(left.starts_with("150") || left.starts_with("149"), "{statement}: {left}");
+        }
+    }
+    // What is computed of the deadline, and a row that goes to another key with it, must not miss the touch.
+    for statement in ["UPDATE t SET _ttl = _ttl + 60 WHERE id = 1", "UPDATE t SET id = 9 WHERE id = 1"] {
+        let (mut db, _) = table();
+        db.run("UPDATE t SET _ttl = 100 WHERE id = 1");
+        db.run(&format!("BEGIN;\n{statement}"));
+        touch(&db, 1, 150);
+        assert_eq!(db.state("COMMIT"), "40001", "{statement}");
+    }
+    // A row keeps its deadline under another key, and takes none of a row whose place it takes.
+    let (mut db, _) = table();
+    db.run("UPDATE t SET _ttl = 100 WHERE id = 1");
+    db.run("UPDATE t SET id = 3 - id WHERE id < 3");
+    assert_eq!(db.query("SELECT id, _ttl IS NULL FROM t WHERE id < 3 ORDER BY id"), "1,1;2,0");
+}

@@ -28,7 +28,8 @@ use crate::shard::{Kept, Mark, Shard};
 use crate::store::Store;
 use crate::table::Table;
 use crate::write::{
-    EQUAL_MAX, EVICTIONS_PER_WRITE, Expect, Expiry, NewParts, Outcome, Placed, SlotChange, Unique, check,
+    EQUAL_MAX, EVICTIONS_PER_WRITE, Expect, Expiry, NewParts, Outcome, Placed, SlotChange, Unique, Version,
+    check,
 };
 
 /// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
@@ -233,10 +234,10 @@ impl Store {
                     true,
                     now,
                 )?;
-                new = Some(space.version.location);
+                new = Some(space.version);
                 placed.push(space);
             }
-            rows.push(&write.table, hash, &write.key, new, write.expect);
+            rows.push(&write.table, hash, &write.key, new.as_ref(), write.expect);
         }
         Ok((rows, placed))
     }
@@ -304,7 +305,9 @@ impl Store {
             table.check_current()?;
             let found = self.find_row(&shard, table, staged.hash, key);
             let live = found.as_ref().map(|found| &found.head).filter(|head| self.is_live(table, head, now));
-            if !is_expected(&shard, table, staged, live) {
+            if !is_expected(&shard, table, staged, live)
+                || live.is_some_and(|live| !self.takes_over(staged, live))
+            {
                 lost.push(write);
                 continue;
             }
@@ -316,6 +319,13 @@ impl Store {
             shard.marks.insert_unique(staged.hash.0, mark, |mark| mark.hash.0);
         }
         if lost.is_empty() { Ok(()) } else { Err(WriteError::Lost(lost)) }
+    }
+
+    /// Gives a staged row what it keeps of the one that it replaces; see [`Store::take_over`].
+    fn takes_over(&self, staged: &Staged, live: &RowHead) -> bool {
+        let Some(location) = staged.new.filter(|_| staged.keep.is_some()) else { return true };
+        let mut version = Version { keep: staged.keep, ..self.version_at(location) };
+        self.take_over(&mut version, live)
     }
 
     /// Locks a key's shard when no other commit has marked the key.

@@ -88,11 +88,11 @@ impl Mark {
     }
 
     fn on(self, row: &RowBuf) -> Renewal {
-        let old = Renewal::of(row.head());
+        let old = Renewal::kept(row.head());
         match self {
             Self::Fresh => Renewal::default(),
             Self::Same => old,
-            Self::Stale => Renewal { stale: true, lease: Some(0) },
+            Self::Stale => Renewal { stale: true, lease: Some(0), same_lease: false },
             Self::StaleSameLease => Renewal { stale: true, ..old },
         }
     }
@@ -141,7 +141,7 @@ impl Store {
     ) -> Result<Outcome, WriteError> {
         let put = |payload: &[&[u8]]| {
             let Item { client_flags, expiry, cas, lease, .. } = *item;
-            let renewal = Renewal { stale: false, lease };
+            let renewal = Renewal { lease, ..Renewal::default() };
             self.put(table, &NewParts { key, payload, client_flags, expiry, cas, renewal }, expect, now)
         };
         table.check_defaults()?;
@@ -208,9 +208,9 @@ impl Store {
                     Edited::New => Cow::Owned(self.encode_item(table, key, Some(row), new)?),
                     Edited::Same => Cow::Borrowed(row.payload()),
                 };
-                let kept = || match Expiry::of_word(row.head().expiry) {
-                    Expiry::Table if how.mark.is_of_old() => self.own_deadline(table, row.stamp()),
-                    own => own,
+                let kept = || match row.expiry() {
+                    0 if how.mark.is_of_old() => self.kept_or_own(table, row.stamp()),
+                    word => Expiry::Kept(word),
                 };
                 let parts = NewParts {
                     key,
@@ -254,7 +254,7 @@ impl Store {
                 expiry,
                 // The value is the same, so a client that read it before may still write it with `cas`.
                 cas: Some(row.cas()),
-                renewal: Renewal::of(row.head()),
+                renewal: Renewal::kept(row.head()),
             };
             match self.put(table, &parts, Expect::Stamp(row.stamp()), now)? {
                 Outcome::Exists | Outcome::Missing => {}

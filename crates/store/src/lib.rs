@@ -28,6 +28,7 @@ mod flush;
 mod index;
 mod indexes;
 mod item;
+mod keep;
 mod kept;
 mod landing;
 mod layout;

@@ -31,6 +31,8 @@ pub struct Renewal {
     pub stale: bool,
     /// Until when somebody makes it anew, 0 for nobody; none where the table decides whether there is room to say.
     pub lease: Option<Tick>,
+    /// The lease is that of the row which is replaced, as it stands in the moment of the write.
+    pub same_lease: bool,
 }
 
 /// Where a row stands between its write and its end.
@@ -47,7 +49,12 @@ pub enum Freshness {
 impl Renewal {
     /// What the head of a row says.
     pub(crate) fn of(head: &RowHead) -> Self {
-        Self { stale: head.is_stale(), lease: head.has_expiry().then_some(head.lease) }
+        Self { stale: head.is_stale(), lease: head.has_expiry().then_some(head.lease), same_lease: false }
+    }
+
+    /// The same for a version that leaves the lease to its holder.
+    pub(crate) fn kept(head: &RowHead) -> Self {
+        Self { same_lease: true, ..Self::of(head) }
     }
 }
 
@@ -80,7 +87,7 @@ impl Store {
 
     /// The end that a table's `ttl` gives the version with this stamp, as a deadline that the version after it can
     /// bear: a mark on a row makes it no younger.
-    pub fn own_deadline(&self, table: &Table, stamp: u64) -> Expiry {
+    fn own_deadline(&self, table: &Table, stamp: u64) -> Expiry {
         // Relaxed: a rule that changes takes effect soon.
         match table.state.limits.ttl_ticks.load(Ordering::Relaxed) {
             0 => Expiry::Table,
@@ -88,6 +95,15 @@ impl Store {
                 let written = moment_before(self.now(), self.age_ticks(stamp)).unwrap_or(0);
                 Expiry::At(moment_after(written, ttl.into()))
             }
+        }
+    }
+
+    /// The deadline of a version that marks the one with this stamp, which had none of its own: what a touch has given it
+    /// since, or the end that its table gives it.
+    pub fn kept_or_own(&self, table: &Table, stamp: u64) -> Expiry {
+        match self.own_deadline(table, stamp) {
+            Expiry::At(own) => Expiry::KeptOr(own),
+            _ => Expiry::Kept(0),
         }
     }
 
@@ -163,7 +179,9 @@ impl Store {
     pub(crate) fn has_ended(table: &Table, expiry: Expiry, now: Tick) -> bool {
         match expiry {
             // The deadline of a row that is written again while it is served stale.
-            Expiry::At(tick) => tick <= now && !table.state.limits.is_in_grace(tick, now),
+            Expiry::At(tick) | Expiry::KeptOr(tick) => {
+                tick <= now && !table.state.limits.is_in_grace(tick, now)
+            }
             other => other.has_come(now),
         }
     }

@@ -5,6 +5,7 @@ use arena::{Location, RowHead, RowParts, RowRead, TableId};
 use crate::clock::Tick;
 use crate::commit::NewRow;
 use crate::renew::Renewal;
+use crate::write::Expiry;
 
 /// The expiry word of a row that never expires although its table has a `ttl`.
 pub(crate) const NEVER: Tick = Tick::MAX;
@@ -16,8 +17,17 @@ pub struct RowBuf {
     location: Location,
     /// The generation of its place when it was copied.
     generation: u64,
+    /// What the row of a transaction's list takes over, which its head does not say.
+    listed: Option<Listed>,
     /// As in the arena: the key, zeros up to a whole word, the payload.
     bytes: Vec<u8>,
+}
+
+/// Deadline and lease as a transaction's list has them.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    deadline: Expiry,
+    same_lease: bool,
 }
 
 /// The head of an empty buffer.
@@ -36,7 +46,13 @@ const NO_ROW: RowHead = RowHead {
 
 impl Default for RowBuf {
     fn default() -> Self {
-        Self { head: NO_ROW, location: Location::from_bits(0), generation: 0, bytes: Vec::new() }
+        Self {
+            head: NO_ROW,
+            location: Location::from_bits(0),
+            generation: 0,
+            listed: None,
+            bytes: Vec::new(),
+        }
     }
 }
 
@@ -64,7 +80,8 @@ impl RowBuf {
         bytes.extend_from_slice(key);
         bytes.resize(payload_at(key.len()), 0);
         bytes.extend_from_slice(&row.payload);
-        Self { head, location: Location::from_bits(0), generation: 0, bytes }
+        let listed = Some(Listed { deadline: row.expiry, same_lease: row.renewal.same_lease });
+        Self { head, location: Location::from_bits(0), generation: 0, listed, bytes }
     }
 
     /// Copies a row and says whether the copy is whole; a torn copy must not be looked at.
@@ -72,6 +89,7 @@ impl RowBuf {
         self.head = *row.head();
         self.location = row.location();
         self.generation = row.generation();
+        self.listed = None;
         self.bytes.clear();
         row.copy_key_and_payload(&mut self.bytes);
         row.is_valid()
@@ -82,6 +100,7 @@ impl RowBuf {
         self.head = other.head;
         self.location = other.location;
         self.generation = other.generation;
+        self.listed = other.listed;
         self.bytes.clone_from(&other.bytes);
     }
 
@@ -130,9 +149,15 @@ impl RowBuf {
         self.head.client_flags
     }
 
-    /// Whether it is stale, and who makes it anew.
+    /// Whether it is stale, and who makes it anew, for a version after it that leaves both as they are.
     pub fn renewal(&self) -> Renewal {
-        Renewal::of(&self.head)
+        let same_lease = self.listed.is_none_or(|listed| listed.same_lease);
+        Renewal { same_lease, ..Renewal::of(&self.head) }
+    }
+
+    /// The deadline of a version after it that leaves it as it is.
+    pub fn deadline(&self) -> Expiry {
+        self.listed.map_or(Expiry::Kept(self.head.expiry), |listed| listed.deadline)
     }
 
     /// The encoded primary key.

@@ -13,6 +13,7 @@ use crate::clock::Tick;
 use crate::departure::Cause;
 use crate::error::WriteError;
 use crate::index::{Index, entry_of};
+use crate::keep::Keep;
 use crate::leaving::Leaving;
 use crate::mutation::Mutation;
 use crate::queue::{SegmentSize, place, ttl_class};
@@ -41,6 +42,11 @@ pub enum Expiry {
     Table,
     /// At once: the row is not stored, and an older one goes.
     Now,
+    /// When the row ends that it replaces, as that stands in the moment of the write; this was its expiry word when it was
+    /// read.
+    Kept(Tick),
+    /// The same, where the row has a deadline of its own by then; else at this tick.
+    KeptOr(Tick),
 }
 
 /// What a write expects to find.
@@ -70,6 +76,15 @@ pub enum Expect {
         cas: u64,
         /// No newer than the read.
         since: u64,
+        /// Its expiry word as it was read, if it must be that still.
+        expiry: Option<Tick>,
+    },
+    /// The live row with this CAS value, which nobody gave another deadline since it was read.
+    Untouched {
+        /// The CAS value.
+        cas: u64,
+        /// Its expiry word as it was read.
+        expiry: Tick,
     },
 }
 
@@ -158,6 +173,8 @@ pub(crate) struct Version {
     pub(crate) bytes: usize,
     /// Its expiry word.
     pub(crate) expiry: Tick,
+    /// What it takes over from the row that it replaces.
+    pub(crate) keep: Keep,
 }
 
 /// What a version is for the accounts of its table.
@@ -203,7 +220,8 @@ impl Expiry {
     pub(crate) fn word(self) -> Tick {
         match self {
             Self::Never => NEVER,
-            Self::At(tick) => tick.clamp(1, NEVER - 1),
+            Self::At(tick) | Self::KeptOr(tick) => tick.clamp(1, NEVER - 1),
+            Self::Kept(word) => word,
             Self::Table | Self::Now => 0,
         }
     }
@@ -220,8 +238,9 @@ impl Expiry {
     pub(crate) fn has_come(self, now: Tick) -> bool {
         match self {
             Self::Now => true,
-            Self::At(tick) => tick <= now,
-            Self::Never | Self::Table => false,
+            Self::At(tick) | Self::KeptOr(tick) => tick <= now,
+            // The row was alive when it was read, and if it is not any more, it is not found.
+            Self::Never | Self::Table | Self::Kept(_) => false,
         }
     }
 }
@@ -380,6 +399,7 @@ impl Store {
         }
         let mut placed = self.reserve(table, queue, ttl_class(expiry, now), bytes)?;
         placed.version.expiry = expiry;
+        placed.version.keep = Keep::of(new);
         self.arena.write_row(placed.version.location, &parts);
         self.note_deadline(placed.version.segment, expiry);
         Ok(placed)
@@ -407,7 +427,7 @@ impl Store {
             if let Some(segment) = open
                 && let Some(location) = self.arena.reserve(segment, bytes)
             {
-                let version = Version { location, segment, queue, bytes, expiry: 0 };
+                let version = Version { location, segment, queue, bytes, expiry: 0, keep: Keep::default() };
                 let placed = Placed { store: self, version };
                 if table.state.queues.open(queue, class, size) == open {
                     return Ok(placed);
@@ -433,7 +453,7 @@ impl Store {
             self.discard(table, queue, segment);
             return Err(WriteError::Full);
         };
-        let version = Version { location, segment, queue, bytes, expiry: 0 };
+        let version = Version { location, segment, queue, bytes, expiry: 0, keep: Keep::default() };
         let placed = Placed { store: self, version };
         self.seal(&mut table.state.queues.lock(), segment);
         Ok(placed)
@@ -444,7 +464,7 @@ impl Store {
         &self,
         table: &Table,
         &Target { hash, key, seen, copy }: &Target<'_>,
-        new: Option<Version>,
+        mut new: Option<Version>,
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
@@ -464,6 +484,12 @@ impl Store {
         let live = found.filter(|found| self.is_live(table, &found.head, now));
         if let Err(outcome) = check(expect, live.as_ref().map(|found| &found.head)) {
             return Ok(outcome);
+        }
+        if let (Some(new), Some(found)) = (&mut new, &live)
+            && new.keep.is_some()
+            && !self.take_over(new, &found.head)
+        {
+            return Ok(Outcome::Exists);
         }
         if new.is_none() && live.is_none() {
             // It may have been evicted, and whoever removes a row that is not there wants it away all the same.
@@ -600,7 +626,7 @@ impl Store {
         if new.is_none() {
             shard.removals.note(hash, stamp);
         }
-        if let Some(Version { location, segment, queue, bytes, expiry }) = new {
+        if let Some(Version { location, segment, queue, bytes, expiry, .. }) = new {
             self.arena.stamp_row(location, stamp);
             census.note_deadline(expiry);
             if let Some(found) = found {
@@ -782,7 +808,7 @@ impl Store {
         let (segment, queue) = self.arena.home_of(location);
         let row = self.arena.row(location);
         let (expiry, bytes) = row.map_or((0, 0), |row| (row.head().expiry, row.head().total_bytes));
-        Version { location, segment, queue, bytes, expiry }
+        Version { location, segment, queue, bytes, expiry, keep: Keep::default() }
     }
 
     /// Counts a version's bytes as alive. The caller holds the row's shard.
@@ -874,6 +900,12 @@ pub(crate) fn check(expect: Expect, live: Option<&RowHead>) -> Result<(), Outcom
         (Expect::Version(wanted) | Expect::Unremoved { cas: wanted, .. }, Some(head))
             if wanted != head.cas() =>
         {
+            Err(Outcome::Exists)
+        }
+        (Expect::Untouched { cas, expiry }, Some(head)) if (cas, expiry) != (head.cas(), head.expiry) => {
+            Err(Outcome::Exists)
+        }
+        (Expect::Unremoved { expiry: Some(expiry), .. }, Some(head)) if expiry != head.expiry => {
             Err(Outcome::Exists)
         }
         (Expect::Stamp(wanted), Some(head)) if wanted != head.stamp => Err(Outcome::Exists),

@@ -16,7 +16,6 @@ use crate::catalog::Catalog;
 use crate::clock::Tick;
 use crate::commit::{Change, NewRow, Write};
 use crate::index::Index;
-use crate::renew::Renewal;
 use crate::row::RowBuf;
 use crate::table::Table;
 use crate::write::{Expect, Expiry};
@@ -449,9 +448,8 @@ impl RowBuf {
     }
 
     fn into_new_row(self) -> NewRow {
-        let expiry = Expiry::of_word(self.head().expiry);
+        let (expiry, renewal) = (self.deadline(), self.renewal());
         let (client_flags, cas) = (self.client_flags(), self.head().explicit_cas);
-        let renewal = Renewal::of(self.head());
         NewRow { payload: self.into_payload(), expiry, client_flags, cas, renewal }
     }
 }

@@ -9,8 +9,10 @@ pub(crate) struct Identity {
     pub(crate) cas: u64,
     /// The number of the write that made the version, from which its age is known; 0 before it is committed.
     pub(crate) stamp: u64,
-    /// The row's expiry word as it stands in the arena.
+    /// The row's expiry word as it was read.
     pub(crate) expiry: u32,
+    /// The deadline of a version after it that leaves it as it is.
+    pub(crate) deadline: Expiry,
     /// The memcached client's flags.
     pub(crate) client_flags: u32,
     /// Whether it is stale, and who makes it anew.
@@ -21,31 +23,48 @@ pub(crate) struct Identity {
 
 /// The expiry word of a row that never expires, whatever its table says.
 const NEVER: u32 = u32::MAX;
+/// Whose a deadline is: the row's own, or that of the version which it replaces.
+const ITS_OWN: u8 = 0;
+const KEPT: u8 = 1;
+const KEPT_OR: u8 = 2;
 /// Bytes before the key.
-const HEAD_BYTES: usize = 30;
+const HEAD_BYTES: usize = 31;
 
 impl Identity {
     /// As a blob: numbers, then the key.
     #[cfg(test)]
     fn encode(&self, out: &mut Vec<u8>) {
-        Self::write((self.cas, self.stamp, self.expiry, self.client_flags), self.renewal, &self.key, out);
+        let numbers = (self.cas, self.stamp, self.expiry, self.client_flags);
+        Self::write(numbers, self.deadline, self.renewal, &self.key, out);
     }
 
-    /// The blob of a stored row.
+    /// The blob of a row.
     pub(crate) fn encode_row(row: &RowBuf, out: &mut Vec<u8>) {
         let numbers = (row.cas(), row.stamp(), row.expiry(), row.client_flags());
-        Self::write(numbers, row.renewal(), row.key(), out);
+        Self::write(numbers, row.deadline(), row.renewal(), row.key(), out);
     }
 
-    fn write(numbers: (u64, u64, u32, u32), renewal: Renewal, key: &[u8], out: &mut Vec<u8>) {
+    fn write(
+        numbers: (u64, u64, u32, u32),
+        deadline: Expiry,
+        renewal: Renewal,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         let (cas, stamp, expiry, client_flags) = numbers;
+        let kind = match deadline {
+            Expiry::Kept(_) => KEPT,
+            Expiry::KeptOr(_) => KEPT_OR,
+            _ => ITS_OWN,
+        };
         out.clear();
         out.extend_from_slice(&cas.to_le_bytes());
         out.extend_from_slice(&stamp.to_le_bytes());
         out.extend_from_slice(&expiry.to_le_bytes());
         out.extend_from_slice(&client_flags.to_le_bytes());
         out.extend_from_slice(&renewal.lease.unwrap_or(0).to_le_bytes());
-        out.extend_from_slice(&[u8::from(renewal.lease.is_some()), u8::from(renewal.stale)]);
+        let lease = u8::from(renewal.lease.is_some()) | u8::from(renewal.same_lease) << 1;
+        out.extend_from_slice(&[lease, u8::from(renewal.stale), kind]);
         out.extend_from_slice(key);
     }
 
@@ -57,21 +76,28 @@ impl Identity {
         let (expiry, rest) = rest.split_first_chunk::<4>()?;
         let (flags, rest) = rest.split_first_chunk::<4>()?;
         let (lease, rest) = rest.split_first_chunk::<4>()?;
-        let [has_lease, stale] = *rest.first_chunk::<2>()?;
-        let lease = (has_lease != 0).then(|| u32::from_le_bytes(*lease));
+        let [has_lease, stale, kind] = *rest.first_chunk::<3>()?;
+        let lease_word = (has_lease & 1 != 0).then(|| u32::from_le_bytes(*lease));
+        let expiry = u32::from_le_bytes(*expiry);
+        let deadline = match kind {
+            KEPT => Expiry::Kept(expiry),
+            KEPT_OR => Expiry::KeptOr(expiry),
+            _ => expiry_of_word(expiry),
+        };
         Some(Self {
             cas: u64::from_le_bytes(*cas),
             stamp: u64::from_le_bytes(*stamp),
-            expiry: u32::from_le_bytes(*expiry),
+            expiry,
+            deadline,
             client_flags: u32::from_le_bytes(*flags),
-            renewal: Renewal { stale: stale != 0, lease },
+            renewal: Renewal { stale: stale != 0, lease: lease_word, same_lease: has_lease & 2 != 0 },
             key: key.to_vec(),
         })
     }
 }
 
 /// What a row's expiry word says.
-pub(crate) fn expiry_of_word(word: u32) -> Expiry {
+fn expiry_of_word(word: u32) -> Expiry {
     match word {
         0 => Expiry::Table,
         NEVER => Expiry::Never,
@@ -84,7 +110,7 @@ pub(crate) fn word_of_expiry(expiry: Expiry, now: u32) -> u32 {
     match expiry {
         Expiry::Table => 0,
         Expiry::Never => NEVER,
-        Expiry::At(tick) => tick,
+        Expiry::At(tick) | Expiry::Kept(tick) | Expiry::KeptOr(tick) => tick,
         Expiry::Now => now,
     }
 }
@@ -96,13 +122,15 @@ mod tests {
     #[test]
     fn identities_survive_the_blob() {
         for lease in [None, Some(0), Some(9)] {
-            let renewal = Renewal { stale: true, lease };
+            let renewal = Renewal { stale: true, lease, same_lease: lease.is_some() };
             let key = b"k".to_vec();
-            let identity = Identity { cas: 7, stamp: 8, expiry: NEVER, client_flags: 3, renewal, key };
+            let deadline = Expiry::Kept(NEVER);
+            let identity =
+                Identity { cas: 7, stamp: 8, expiry: NEVER, deadline, client_flags: 3, renewal, key };
             let mut bytes = Vec::new();
             identity.encode(&mut bytes);
             assert_eq!(Identity::decode(&bytes), Some(identity));
-            assert_eq!(Identity::decode(&bytes[..29]), None);
+            assert_eq!(Identity::decode(&bytes[..30]), None);
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::text::token::quoted_name;
 pub(crate) use coerce::{Sought, sought};
 pub(crate) use column::{Column, HIDDEN, Head, Shape, Shown, declaration};
 pub(crate) use cursor::TableCursor;
-pub(crate) use identity::{Identity, expiry_of_word, word_of_expiry};
+pub(crate) use identity::{Identity, word_of_expiry};
 pub(crate) use keys::{KeyList, is_plain};
 pub(crate) use plan::{Plan, is_row_number};
 pub use sight::Cancel;

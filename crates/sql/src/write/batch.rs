@@ -16,7 +16,7 @@ use store::{
 use super::target::Draft;
 use crate::error::{SqlError, state};
 use crate::limits::{BYTES_PER_STATEMENT_MAX, ROWS_PER_STATEMENT_MAX};
-use crate::table::{Identity, ListRow, expiry_of_word, word_of_expiry};
+use crate::table::{Identity, ListRow, word_of_expiry};
 
 /// A row of the table as the statement sees it.
 #[derive(Clone, Debug)]
@@ -41,6 +41,29 @@ pub(crate) enum Before {
         /// Until when somebody made it anew, as it was read; 0 for nobody.
         lease: u32,
     },
+    /// The row with this CAS value, which nobody gave another deadline since: the statement gives it one itself.
+    Untouched {
+        /// The CAS value.
+        cas: u64,
+        /// Its expiry word as it was read.
+        expiry: u32,
+    },
+}
+
+impl Before {
+    /// What a write expects of the row that it read. One that sets the deadline may have computed it of the earlier one.
+    pub(crate) fn of(identity: &Identity, new: Option<&Draft>) -> Self {
+        let Identity { cas, stamp, expiry, .. } = *identity;
+        match new {
+            Some(draft) if stamp != 0 && !draft.expiry.is_kept() => Self::Untouched { cas, expiry },
+            _ => Self::Version(cas),
+        }
+    }
+
+    /// Whether there was a row.
+    pub(crate) fn was_there(self) -> bool {
+        !matches!(self, Self::Anything | Self::Absent)
+    }
 }
 
 /// One key's change.
@@ -332,6 +355,7 @@ impl Batch {
                     cas: 0,
                     stamp: 0,
                     expiry: word_of_expiry(after.draft.expiry, view.now()),
+                    deadline: after.draft.expiry,
                     client_flags: after.draft.client_flags,
                     renewal: after.draft.renewal,
                     key: key.to_vec(),
@@ -472,6 +496,7 @@ impl Batch {
                 Before::Absent => Expect::Absent,
                 Before::Version(cas) => Expect::Version(cas),
                 Before::Lease { cas, lease } => Expect::Lease { cas, lease },
+                Before::Untouched { cas, expiry } => Expect::Untouched { cas, expiry },
             };
             Write { table: Arc::clone(&table), key: pending.key.clone(), change, expect }
         };
@@ -498,6 +523,7 @@ pub(crate) fn current_of(table: &Table, row: &RowBuf) -> Current {
             cas: row.cas(),
             stamp: row.stamp(),
             expiry: row.expiry(),
+            deadline: row.deadline(),
             client_flags: row.client_flags(),
             renewal: row.renewal(),
             key: row.key().to_vec(),
@@ -522,7 +548,7 @@ impl Current {
         Draft {
             values: self.values.clone(),
             defaults: Vec::new(),
-            expiry: expiry_of_word(self.identity.expiry),
+            expiry: self.identity.deadline,
             client_flags: self.identity.client_flags,
             cas: None,
             // A row that is written is fresh, unless the statement says otherwise.
@@ -530,9 +556,9 @@ impl Current {
         }
     }
 
-    /// What the write that replaces it expects.
-    pub(crate) fn before(&self) -> Before {
-        Before::Version(self.identity.cas)
+    /// What the write expects that removes it, or puts a new row in its place.
+    pub(crate) fn before(&self, new: Option<&Draft>) -> Before {
+        Before::of(&self.identity, new)
     }
 }
 

@@ -12,7 +12,7 @@ use super::target::{Draft, Target};
 use crate::error::{SqlError, state};
 use crate::executor::Core;
 use crate::sqlite::{Row, Statement};
-use crate::table::{Identity, ListRow, expiry_of_word};
+use crate::table::{Identity, ListRow};
 
 /// A compiled `UPDATE` or `DELETE`.
 ///
@@ -201,7 +201,7 @@ fn draft_of(
     let mut draft = Draft {
         values: vec![store::value::Value::Null; columns],
         defaults: Vec::new(),
-        expiry: expiry_of_word(identity.expiry),
+        expiry: identity.deadline,
         client_flags: identity.client_flags,
         cas: None,
         // A row whose columns are written is fresh; other facts of it leave that as it is.
@@ -225,8 +225,8 @@ fn draft_of(
 /// claim its CAS value, so that whoever read it before may still write it.
 fn keep_what_was_read(run: &Run<'_>, identity: &Identity, heads: &[Target], draft: &mut Draft) {
     let marks = heads.iter().any(|head| matches!(head, Target::Stale | Target::Leased));
-    if marks && draft.expiry == Expiry::Table && identity.stamp != 0 {
-        draft.expiry = run.core.store.own_deadline(run.table, identity.stamp);
+    if marks && draft.expiry == Expiry::Kept(0) && identity.stamp != 0 {
+        draft.expiry = run.core.store.kept_or_own(run.table, identity.stamp);
     }
     if claims(heads) && identity.stamp != 0 {
         draft.cas = Some(identity.cas);
@@ -240,11 +240,11 @@ fn claims(heads: &[Target]) -> bool {
 }
 
 /// What an update expects of the row that it read.
-fn before(heads: &[Target], identity: &Identity) -> Before {
+fn before(heads: &[Target], identity: &Identity, new: &Draft) -> Before {
     if heads.contains(&Target::Leased) {
         return Before::Lease { cas: identity.cas, lease: identity.renewal.lease.unwrap_or(0) };
     }
-    Before::Version(identity.cas)
+    Before::of(identity, Some(new))
 }
 
 fn delete(batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
@@ -280,7 +280,8 @@ fn update(
         let mut key = identity.key.clone();
         let payload = batch.encode_payload(&draft, &mut key)?;
         if key != identity.key {
-            batch.remove(identity.key.clone(), Before::Version(identity.cas))?;
+            draft.settle();
+            batch.remove(identity.key.clone(), Before::of(&identity, Some(&draft)))?;
         }
         new.push((identity, key, draft, payload));
     }
@@ -289,7 +290,7 @@ fn update(
             return Err(taken(run));
         }
         let before = if key == identity.key {
-            before(heads, &identity)
+            before(heads, &identity, &draft)
         } else if !batch.has(&key) && batch.current(view, &key)?.is_some() {
             return Err(taken(run));
         } else {
@@ -336,13 +337,14 @@ fn update_one(
                 return Err(SqlError::unique(&constraint_name(run, constraint)));
             }
         }
-        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before());
+        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before(None));
         batch.remove(other, before)?;
     }
     if key != identity.key {
-        batch.remove(identity.key.clone(), Before::Version(identity.cas))?;
+        draft.settle();
+        batch.remove(identity.key.clone(), Before::of(&identity, Some(&draft)))?;
     }
-    let before = if key == identity.key { before(heads, &identity) } else { Before::Absent };
+    let before = if key == identity.key { before(heads, &identity, &draft) } else { Before::Absent };
     let row = batch.returns().then(|| listed(&draft, view.now()));
     let change = batch.put(key, before, draft, payload)?;
     batch.count(change, || row.unwrap_or_default());

@@ -275,7 +275,7 @@ fn put(
     payload: Vec<u8>,
 ) -> Result<(), SqlError> {
     let row = batch.returns().then(|| listed(&draft, view.now()));
-    if !matches!(before, Before::Version(_)) {
+    if !before.was_there() {
         batch.note_inserted(&key);
     }
     let change = batch.put(key, before, draft, payload)?;
@@ -293,7 +293,7 @@ fn replace(
 ) -> Result<(), SqlError> {
     // Its own key's row is replaced in place, whatever it is.
     while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&key), None)? {
-        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before());
+        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before(None));
         batch.remove(other, before)?;
     }
     put(batch, view, key, Before::Anything, draft, payload)
@@ -331,10 +331,11 @@ fn store_updated(
         return Err(SqlError::unique(&constraint_name(run, constraint)));
     }
     if key != current.identity.key {
-        batch.remove(current.identity.key.clone(), current.before())?;
+        new.settle();
+        batch.remove(current.identity.key.clone(), current.before(Some(&new)))?;
         return put(batch, view, key, Before::Absent, new, payload);
     }
-    put(batch, view, key, current.before(), new, payload)
+    put(batch, view, key, current.before(Some(&new)), new, payload)
 }
 
 impl UpsertUpdate {

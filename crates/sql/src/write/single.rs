@@ -439,7 +439,7 @@ fn rewrite(sources: &Sources<'_>, sets: &[(usize, Term)], write: &mut Write) -> 
     if !table.edit_payload(old, &changes[..sets.len()], &mut row.payload)? {
         return Ok(false);
     }
-    head(write, Expiry::of_word(old.expiry()), old.client_flags());
+    head(write, old.deadline(), old.client_flags());
     Ok(true)
 }
 

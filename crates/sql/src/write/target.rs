@@ -97,13 +97,21 @@ impl Draft {
             Target::Flags => self.client_flags = flags(value)?,
             Target::ExpiresAt => self.expiry = expires_at(store, value)?,
             Target::Ttl => self.expiry = ttl(store, value)?,
-            Target::Stale => self.renewal = Renewal { stale: truth(value, "_stale")?, lease: Some(0) },
+            Target::Stale => {
+                self.renewal = Renewal { stale: truth(value, "_stale")?, lease: Some(0), same_lease: false };
+            }
             Target::Leased => {
                 let until = if truth(value, "_leased")? { store.lease_end(table, store.now()) } else { 0 };
-                self.renewal.lease = Some(until);
+                self.renewal = Renewal { lease: Some(until), same_lease: false, ..self.renewal };
             }
         }
         Ok(())
+    }
+
+    /// The row goes to another key, where there is no row whose deadline and lease it could take over.
+    pub(crate) fn settle(&mut self) {
+        self.expiry = self.expiry.settled();
+        self.renewal.same_lease = false;
     }
 
     /// The first column that is NULL and must not be.

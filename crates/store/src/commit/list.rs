@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arena::{CommitSlot, Hash, Location, Redo, TableId};
 use parking_lot::Mutex;
 
+use crate::keep::Keep;
 use crate::row::RowBuf;
 use crate::table::Table;
-use crate::write::Expect;
+use crate::write::{Expect, Version};
 
 /// A commit between staging and publication, shared with whoever meets its marks.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub(super) struct Staged {
     pub(super) hash: Hash,
     pub(super) new: Option<Location>,
     pub(super) expect: Expect,
+    /// What the new version takes over when its key is marked. From then on who touches the row meets the mark.
+    pub(super) keep: Keep,
     /// Among the commit's tables.
     table: usize,
     /// Where its key begins and ends.
@@ -58,7 +61,7 @@ impl Rows {
         table: &Arc<Table>,
         hash: Hash,
         key: &[u8],
-        new: Option<Location>,
+        new: Option<&Version>,
         expect: Expect,
     ) {
         let known = self.tables.iter().rposition(|known| Arc::ptr_eq(known, table));
@@ -68,7 +71,9 @@ impl Rows {
         });
         let begin = self.keys.len();
         self.keys.extend_from_slice(key);
-        self.list.push(Staged { hash, new, expect, table, key: (begin, self.keys.len()) });
+        let keep = new.map_or_else(Keep::default, |new| new.keep);
+        let new = new.map(|new| new.location);
+        self.list.push(Staged { hash, new, expect, keep, table, key: (begin, self.keys.len()) });
     }
 
     pub(super) fn len(&self) -> usize {

@@ -7,6 +7,7 @@ mod behind;
 mod commits;
 mod common;
 mod crafted;
+mod deadlines;
 mod definitions;
 mod definitions_torture;
 mod departures;
