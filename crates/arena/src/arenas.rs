@@ -612,6 +612,18 @@ impl Arenas {
         self.of_table(table).set_dead_below(table, stamp);
     }
 
+    pub fn flush_at(&self, table: TableId) -> u32 {
+        self.of_table(table).flush_at(table)
+    }
+
+    pub fn set_flush_at(&self, table: TableId, tick: u32) {
+        self.of_table(table).set_flush_at(table, tick);
+    }
+
+    pub fn end_flush_at(&self, table: TableId, tick: u32) {
+        self.of_table(table).end_flush_at(table, tick);
+    }
+
     pub fn aged_below(&self, table: TableId) -> u64 {
         self.of_table(table).aged_below(table)
     }

@@ -168,6 +168,15 @@ impl Mapped {
         self.map.load(self.table_word(table) + 1, Ordering::Acquire)
     }
 
+    /// The tick of a flush to come: from then on rows that were written before it are dead. 0: there is none.
+    #[inline]
+    pub fn flush_at(&self, table: TableId) -> u32 {
+        // Acquire: pairs with the Release of who takes it back: `dead_below` was raised before.
+        let word = self.map.load(self.table_word(table) + 2, Ordering::Acquire);
+        // A tick that is none never comes.
+        u32::try_from(word).unwrap_or(0)
+    }
+
     pub(crate) fn catalogue_half(&self, root: u64) -> u64 {
         self.layout.catalogue + (root - 1) % 2 * (CATALOGUE_HALF_BYTES / 8)
     }

@@ -160,6 +160,17 @@ impl Arena {
         self.raise(self.table_word(table) + 1, stamp);
     }
 
+    /// Sets the tick of a flush to come in the place of another; 0: there is none any more.
+    pub fn set_flush_at(&self, table: TableId, tick: u32) {
+        self.map.store(self.table_word(table) + 2, u64::from(tick), Ordering::Release);
+    }
+
+    /// Says that the flush of this tick was carried out, `dead_below` with it.
+    pub fn end_flush_at(&self, table: TableId, tick: u32) {
+        // What was set in its place meanwhile stays.
+        self.map.compare_exchange(self.table_word(table) + 2, u64::from(tick), 0);
+    }
+
     fn raise(&self, at: u64, stamp: u64) {
         let mut now = self.map.load(at, Ordering::Acquire);
         while now < stamp && !self.map.compare_exchange(at, now, stamp) {

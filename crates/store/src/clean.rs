@@ -34,7 +34,7 @@ impl Store {
     pub fn tick_with_pauses(&self, pause: &mut Pause<'_>) {
         let _mutation = Mutation;
         let now = self.now();
-        self.flush_due(now);
+        self.flush_all_due(now);
         self.checkpoint(now);
         self.arena.heartbeat(self.clock.now_ns());
         self.arena.sweep_pages();
@@ -61,10 +61,11 @@ impl Store {
     /// Notes which stamp is the first of this tick, once a tick: so the age of every row is known.
     #[inline]
     pub fn checkpoint(&self, now: Tick) {
-        // Relaxed: a race only notes the tick twice, and the log ignores the second.
-        if self.checkpointed.load(Ordering::Relaxed) < now {
-            self.checkpointed.fetch_max(now, Ordering::Relaxed);
+        // Acquire, and noted before it says so: who passes here draws a stamp that the note does not take for an earlier
+        // tick's. A race only notes the tick twice, and the log ignores the second.
+        if self.checkpointed.load(Ordering::Acquire) < now {
             self.arena.note_checkpoint(now, self.arena.last_stamp() + 1);
+            self.checkpointed.fetch_max(now, Ordering::Release);
         }
     }
 
@@ -98,6 +99,9 @@ impl Store {
 
     /// Rows of smaller stamp are dead unless they bear a deadline of their own.
     pub(crate) fn dead_below(&self, table: &Table, now: Tick) -> u64 {
+        if table.state.limits.is_flush_due(now) {
+            self.flush_due(table, now);
+        }
         self.aged_below(&table.state, now).max(flushed_below(&table.state))
     }
 }

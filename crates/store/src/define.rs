@@ -56,6 +56,7 @@ impl Store {
         store.save(&store.catalog()).map_err(StoreError::Catalogue)?;
         store.begin_recovery();
         store.checkpoint(store.now());
+        store.resume_flush();
         store.share_memory();
         Ok(Opened { store, start })
     }
@@ -181,6 +182,7 @@ impl Store {
         let generation = self.generation() + 1;
         let catalog = catalog_of(generation, tables, views);
         self.save(&catalog)?;
+        self.spread_flush(&catalog);
         self.catalog.store(Arc::new(catalog));
         // Release: pairs with the Acquire in `generation`.
         self.generation.store(generation, Ordering::Release);
@@ -360,6 +362,7 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
     state.census.begin(dead_below);
     state.emptied_below.store(dead_below, Ordering::Relaxed);
     state.limits.aged_below.store(arena.aged_below(id), Ordering::Relaxed);
+    state.limits.flush_at.store(arena.flush_at(id), Ordering::Release);
     // Nobody writes yet.
     state.schema.store(def.schema, Ordering::Relaxed);
     state.numbers_below.store(def.numbers_below, Ordering::Relaxed);

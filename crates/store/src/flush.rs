@@ -2,12 +2,16 @@
 //!
 //! Rows of a smaller stamp than the last flush are dead. The stamp of a flush is drawn while no shard is in another hand,
 //! so that every write of one row came before it or comes after it, and the table's account of its rows begins anew.
+//!
+//! The tick of a flush to come stands in the table's line in the arena, so that it outlives the process and every reader of
+//! the file can judge by it. Nobody has to be there at the moment: the log of ticks says what was written before it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
+use crate::catalog::Catalog;
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
@@ -144,27 +148,81 @@ impl Store {
         self.departures.note_all(table);
     }
 
-    /// Flushes every table that memcached can reach, now or at a tick to come.
+    /// Flushes every table that memcached can reach, now or at a tick to come, which takes the place of an earlier one.
     pub fn flush_reachable(&self, at: Option<Tick>) {
         let mut pending = self.pending_flush.lock();
-        *pending = at.filter(|&at| at > self.now());
+        let now = self.now();
+        let catalog = self.catalog();
+        // One whose moment has passed was carried out then, whoever notices it.
+        catalog.tables().for_each(|table| self.flush_due(table, now));
+        *pending = at.filter(|&at| at > now);
+        self.announce_flush(&catalog, *pending);
         if pending.is_none() {
-            self.flush_all();
+            catalog
+                .tables()
+                .filter(|table| table.def().answers_to_memcached())
+                .for_each(|table| self.flush(table));
         }
     }
 
-    /// Carries out a flush whose tick has come. Called before anything is read or written in a new tick.
-    pub fn flush_due(&self, now: Tick) {
+    /// Tells every table of definitions that come into force when it is flushed.
+    pub(crate) fn spread_flush(&self, catalog: &Catalog) {
+        let pending = self.pending_flush.lock();
+        // One whose moment has passed is in the words of the tables that it concerns.
+        if let Some(at) = pending.filter(|&at| at > self.now()) {
+            self.announce_flush(catalog, Some(at));
+        }
+    }
+
+    fn announce_flush(&self, catalog: &Catalog, at: Option<Tick>) {
+        for table in catalog.tables() {
+            let own = at.filter(|_| table.def().answers_to_memcached()).unwrap_or(0);
+            // The arena first: a crash in between must not forget what somebody has seen announced.
+            self.arena.set_flush_at(table.id(), own);
+            table.state.limits.flush_at.store(own, Ordering::Release);
+        }
+    }
+
+    /// Takes up what an earlier process announced. Nobody else uses the store yet.
+    pub(crate) fn resume_flush(&self) {
+        let announced = self.catalog().tables().map(|table| self.arena.flush_at(table.id())).max();
+        *self.pending_flush.lock() = announced.filter(|&at| at != 0);
+    }
+
+    /// Carries out the flush of a table whose moment has come. Whoever first looks at a row after that moment does so,
+    /// under whatever lock.
+    #[cold]
+    pub(crate) fn flush_due(&self, table: &Table, now: Tick) {
+        let (state, limits) = (&table.state, &table.state.limits);
+        let at = limits.flush_at.load(Ordering::Acquire);
+        if at == 0 || at > now {
+            return;
+        }
+        // Each write notes its tick before it draws its stamp: what is below was begun before the moment, and what was
+        // begun later is not, however late this is noticed.
+        let below = self.first_stamp_after(at - 1, now);
+        // The arena first, as for every flush.
+        self.arena.set_dead_below(table.id(), below);
+        state.emptied_below.fetch_max(below, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `is_live`.
+        limits.flushed_below.fetch_max(below, Ordering::Release);
+        self.arena.end_flush_at(table.id(), at);
+        // Release: who sees it taken back sees the stamp.
+        if limits.flush_at.compare_exchange(at, 0, Ordering::Release, Ordering::Relaxed).is_ok() {
+            self.after_flush(table);
+        }
+    }
+
+    /// Carries out what nobody has noticed, so that memory comes back and listeners hear of it.
+    pub(crate) fn flush_all_due(&self, now: Tick) {
+        let catalog = self.catalog();
+        catalog
+            .tables()
+            .filter(|table| table.state.limits.is_flush_due(now))
+            .for_each(|table| self.flush_due(table, now));
         let mut pending = self.pending_flush.lock();
         if pending.is_some_and(|at| at <= now) {
             *pending = None;
-            self.flush_all();
-        }
-    }
-
-    fn flush_all(&self) {
-        for table in self.catalog().tables().filter(|table| table.def().answers_to_memcached()) {
-            self.flush(table);
         }
     }
 }

@@ -335,6 +335,9 @@ impl Store {
     #[inline]
     pub(crate) fn is_live(&self, table: &Table, head: &RowHead, now: Tick) -> bool {
         let limits = &table.state.limits;
+        if limits.is_flush_due(now) {
+            self.flush_due(table, now);
+        }
         // Acquire: pairs with the Release in `flush`, so that who saw a flush acknowledged reads its number.
         if head.stamp < limits.flushed_below.load(Ordering::Acquire) {
             return false;

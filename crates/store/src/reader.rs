@@ -69,6 +69,16 @@ pub struct SharedTable {
     def: TableDef,
     layout: RowLayout,
     rules: Rules,
+    flushed: Flushed,
+}
+
+/// The stamp below which rows are dead since the moment of a flush that the owner has not carried out: it is a moment late,
+/// or not there.
+#[derive(Debug, Default)]
+struct Flushed {
+    /// The moment.
+    at: AtomicU32,
+    below: AtomicU64,
 }
 
 /// The options that say when a row is due, stale and gone.
@@ -307,7 +317,11 @@ impl Reader {
     /// `Store::freshness` say.
     #[inline]
     fn see(&self, table: &SharedTable, head: &RowHead, now: Tick) -> Option<Seen> {
-        if head.stamp < self.arena.dead_below(table.id) {
+        // First: when it is taken back, the stamp has been raised.
+        let flush_at = self.arena.flush_at(table.id);
+        if head.stamp < self.arena.dead_below(table.id)
+            || (flush_at.wrapping_sub(1) < now && table.flushed.below(&self.arena, flush_at) > head.stamp)
+        {
             return None;
         }
         let freshness = match head.expiry {
@@ -345,6 +359,23 @@ impl Reader {
         } else {
             Freshness::Fresh
         })
+    }
+}
+
+impl Flushed {
+    #[cold]
+    fn below(&self, arena: &arena::Reader, at: Tick) -> u64 {
+        // Acquire: pairs with the Release below, so that the number is that of the moment.
+        if self.at.load(Ordering::Acquire) == at {
+            return self.below.load(Ordering::Relaxed);
+        }
+        // Every write is preceded by a note of its tick. Without one since the moment every row that could be found before
+        // was written earlier; but one may be written now, so that answer is not kept.
+        let Some(below) = arena.first_stamp_after(at - 1) else { return u64::MAX };
+        // Moments do not come back, and what was dead stays so.
+        self.below.fetch_max(below, Ordering::Relaxed);
+        self.at.store(at, Ordering::Release);
+        below
     }
 }
 
@@ -451,7 +482,14 @@ impl Definitions {
 
 impl SharedTable {
     fn new(def: TableDef, number: u64) -> Self {
-        Self { id: TableId(def.id), number, layout: RowLayout::new(&def), rules: Rules::of(&def), def }
+        Self {
+            id: TableId(def.id),
+            number,
+            layout: RowLayout::new(&def),
+            rules: Rules::of(&def),
+            flushed: Flushed::default(),
+            def,
+        }
     }
 
     /// Its definition.

@@ -160,6 +160,8 @@ impl Store {
         state.limits.flushed_below.store(first, Ordering::Release);
         state.census.begin(first);
         self.arena.set_dead_below(id, first);
+        // Of a table that had the number before.
+        self.arena.set_flush_at(id, 0);
         Ok(Arc::new(Table::new(def, indexes, state)))
     }
 

@@ -144,6 +144,8 @@ pub(crate) struct Limits {
     pub(crate) stale_ticks: AtomicU32,
     /// Rows whose deadline was this tick or an earlier one are not served stale: they were gone when the rule came.
     pub(crate) stale_from: AtomicU32,
+    /// The tick of a flush to come; 0 = none. Release/Acquire: it is taken back when `flushed_below` says what it did.
+    pub(crate) flush_at: AtomicU32,
     /// `u64::MAX` = no limit.
     pub(crate) rows_max: AtomicU64,
     /// 0 = no `max_ops`.
@@ -466,6 +468,13 @@ impl Limits {
 }
 
 impl Limits {
+    /// Whether the moment of a flush has come that was not carried out yet.
+    #[inline]
+    pub(crate) fn is_flush_due(&self, now: Tick) -> bool {
+        // Acquire: pairs with the Release of who carried one out. One comparison: none is later than every tick.
+        self.flush_at.load(Ordering::Acquire).wrapping_sub(1) < now
+    }
+
     /// Whether a row past its own deadline may still be served. One whose time ended under an earlier rule stays gone.
     #[cold]
     pub(crate) fn is_in_grace(&self, deadline: Tick, now: Tick) -> bool {

@@ -169,6 +169,66 @@ fn a_flush_in_the_future_takes_what_is_there_then() {
     assert!(get(&bench.store, table, b"c").is_some());
 }
 
+/// The cleaner carried out a flush whose moment had come: until it ran the rows were served, and then it took what had been
+/// stored and acknowledged since the moment.
+#[test]
+fn a_flush_takes_what_was_stored_before_its_moment_whoever_notices_it() {
+    let bench = Bench::new(16);
+    let store = &bench.store;
+    let catalog = store.catalog();
+    let table = catalog.table(BUILT_IN).unwrap();
+    for first_comes_a_write in [false, true] {
+        set(store, table, b"before", b"1", Expiry::Table);
+        set(store, table, b"its own", b"1", Expiry::At(store.tick_after(Duration::from_secs(60))));
+        store.flush_reachable(Some(store.tick_after(Duration::from_secs(5))));
+        bench.hands.advance(Duration::from_millis(4_900));
+        set(store, table, b"just before", b"1", Expiry::Table);
+        bench.hands.advance(Duration::from_millis(200));
+        if first_comes_a_write {
+            set(store, table, b"after", b"1", Expiry::Table);
+        }
+        for key in [&b"before"[..], b"its own", b"just before"] {
+            assert_eq!(get(store, table, key), None, "{}", String::from_utf8_lossy(key));
+        }
+        set(store, table, b"after", b"1", Expiry::Table);
+        bench.advance(Duration::from_secs(1));
+        assert!(get(store, table, b"after").is_some());
+        assert_eq!(crate::common::all_rows(store, table).len(), 1);
+        store.flush(table);
+    }
+}
+
+/// One flush waits at a time; a table that is made meanwhile, or answers to memcached from then on, is flushed with the
+/// others.
+#[test]
+fn a_flush_takes_the_place_of_an_earlier_one_and_reaches_tables_made_since() {
+    let bench = Bench::new(16);
+    let store = &bench.store;
+    let built_in = std::sync::Arc::clone(store.catalog().table(BUILT_IN).unwrap());
+    let after = |seconds| Some(store.tick_after(Duration::from_secs(seconds)));
+    set(store, &built_in, b"a", b"1", Expiry::Table);
+    store.flush_reachable(after(5));
+    store.flush_reachable(after(10));
+    let options = [("prefix", "t:"), ("value", "v")];
+    let t = store.create_table(table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &options)).unwrap();
+    let private =
+        store.create_table(table("p", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("value", "v")])).unwrap();
+    for table in [&t, &private] {
+        set(store, table, b"t:a", b"1", Expiry::Table);
+    }
+    bench.hands.advance(Duration::from_secs(6));
+    assert!(get(store, &built_in, b"a").is_some() && get(store, &t, b"t:a").is_some());
+    bench.hands.advance(Duration::from_secs(5));
+    assert!(get(store, &built_in, b"a").is_none() && get(store, &t, b"t:a").is_none());
+    assert!(get(store, &private, b"t:a").is_some(), "memcached does not reach it");
+    set(store, &built_in, b"a", b"1", Expiry::Table);
+    store.flush_reachable(after(5));
+    store.flush_reachable(None);
+    set(store, &built_in, b"b", b"1", Expiry::Table);
+    bench.hands.advance(Duration::from_secs(6));
+    assert!(get(store, &built_in, b"a").is_none() && get(store, &built_in, b"b").is_some());
+}
+
 /// Eviction moves rows while they are touched: the deadline that was acknowledged last holds.
 #[test]
 fn a_touch_outlives_a_move() {

@@ -84,6 +84,41 @@ fn a_flush_outlives_the_process() {
     assert_eq!(get(&store, catalog.table(BUILT_IN).unwrap(), b"a"), None);
 }
 
+/// A flush in the future stood in the process only: one that ended before the moment forgot what it had acknowledged.
+#[test]
+fn a_flush_in_the_future_outlives_the_process() {
+    for seconds_down in [0, 60] {
+        let file = TempArena::new("future-flush");
+        let hands = ManualClock::new(1_700_000_000);
+        let options = options(Some(file.0.clone()), 16, &hands);
+        {
+            let store = Store::open(&options).unwrap().store;
+            set(&store, store.catalog().table(BUILT_IN).unwrap(), b"a", b"1", Expiry::Table);
+            store.flush_reachable(Some(store.tick_after(Duration::from_secs(5))));
+        }
+        hands.advance(Duration::from_secs(seconds_down));
+        let opened = Store::open(&options).unwrap();
+        assert!(matches!(opened.start, Start::Warm { .. }), "{:?}", opened.start);
+        let store = opened.store;
+        let catalog = store.catalog();
+        let built_in = catalog.table(BUILT_IN).unwrap();
+        assert_eq!(get(&store, built_in, b"a").is_some(), seconds_down == 0);
+        // Definitions that change meanwhile leave it as it is.
+        store.create_table(table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[])).unwrap();
+        set(&store, built_in, b"b", b"1", Expiry::Table);
+        hands.advance(Duration::from_secs(6));
+        set(&store, built_in, b"c", b"1", Expiry::Table);
+        let left = [&b"a"[..], b"b", b"c"].map(|key| get(&store, built_in, key).is_some());
+        assert_eq!(left, [false, seconds_down != 0, true]);
+        drop(store);
+        let store = Store::open(&options).unwrap().store;
+        let catalog = store.catalog();
+        let built_in = catalog.table(BUILT_IN).unwrap();
+        let left = [&b"a"[..], b"b", b"c"].map(|key| get(&store, built_in, key).is_some());
+        assert_eq!(left, [false, seconds_down != 0, true], "the next process knows what was carried out");
+    }
+}
+
 /// Rows that a relaxed `ttl` had ended were served again by the next process: their age mark was not in the arena.
 #[test]
 fn what_expired_under_an_earlier_rule_stays_dead_in_the_next_process() {

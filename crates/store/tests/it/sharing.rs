@@ -80,7 +80,8 @@ fn reader_agrees_with_store(name: &str, begin: Duration) {
     ];
     let tables: Vec<_> = (0..rules.len())
         .map(|at| {
-            let mut options = vec![("shared_memory", "on"), ("value", "v")];
+            let prefix = format!("t{at}:");
+            let mut options = vec![("shared_memory", "on"), ("value", "v"), ("prefix", &prefix)];
             options.extend_from_slice(rules[at]);
             store
                 .create_table(table(&format!("t{at}"), &[("k", "TEXT"), ("v", "TEXT")], 1, &options))
@@ -101,6 +102,7 @@ fn reader_agrees_with_store(name: &str, begin: Duration) {
             2..=5 => files.hands.advance(Duration::from_millis(rng.u64(..700))),
             6 => store.tick(),
             7 if step % 40 == 0 => store.flush(table),
+            8 if step % 30 == 0 => store.flush_reachable(Some(store.now() + rng.u32(1..60))),
             _ => {
                 let expiry = match rng.u8(..4) {
                     0 => Expiry::At(store.now() + rng.u32(1..400)),
@@ -126,6 +128,28 @@ fn reader_agrees_with_store(name: &str, begin: Duration) {
         }
     }
     assert!(hits > 500, "{hits} hits show little");
+}
+
+/// A flush whose moment comes while the daemon does not run was not seen by readers of its file.
+#[test]
+fn a_reader_judges_a_flush_by_its_moment() {
+    let files = Shared::new("flush-moment");
+    let store = files.open();
+    let options = [("prefix", "t:"), ("value", "v"), ("shared_memory", "on")];
+    let t = store.create_table(table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &options)).unwrap();
+    set(&store, &t, b"t:before", b"1", Expiry::Table);
+    store.flush_reachable(Some(store.tick_after(Duration::from_secs(5))));
+    let reader = files.reader();
+    let found = |key: &[u8]| read(&reader, "t", key).is_some();
+    files.hands.advance(Duration::from_secs(4));
+    assert!(found(b"t:before"));
+    // The store does nothing at the moment, as a daemon that was stopped.
+    files.hands.advance(Duration::from_secs(2));
+    assert!(!found(b"t:before"));
+    set(&store, &t, b"t:after", b"1", Expiry::Table);
+    assert!(!found(b"t:before") && found(b"t:after"));
+    store.tick();
+    assert!(!found(b"t:before") && found(b"t:after"));
 }
 
 #[test]
