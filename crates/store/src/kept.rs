@@ -27,7 +27,7 @@ impl KeptAccount {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             return false;
         }
-        self.rows.fetch_add(1, Ordering::Release);
+        self.rows.fetch_add(1, order::KEPT_STORE);
         true
     }
 
@@ -37,7 +37,7 @@ impl KeptAccount {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.load(Ordering::Acquire) == 0
+        self.rows.load(order::KEPT_LOAD) == 0
     }
 
     pub(crate) fn bytes(&self) -> usize {

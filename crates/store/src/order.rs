@@ -5,15 +5,25 @@
 
 use std::sync::atomic::Ordering;
 
-/// Puts a commit in flight, or changes what it keeps. With [`ACTIVE_LOAD`], [`ACTIVE_STORE`] and [`FLIGHT_LOAD`] in one
-/// order for all: of a statement and a commit that begin together one sees the other.
-pub(crate) const FLIGHT_STORE: Ordering = Ordering::SeqCst;
+/// Puts a commit in flight, changes what it keeps, or ends it.
+pub(crate) const FLIGHT_STORE: Ordering = Ordering::Release;
+/// Between a commit that is in flight and its look at the statements. With [`ACTIVE_FENCE`] in one order for all: of a
+/// statement and a commit that begin together one sees the other.
+pub(crate) const FLIGHT_FENCE: Ordering = Ordering::SeqCst;
 /// Which commits are in flight, and whether they keep.
-pub(crate) const FLIGHT_LOAD: Ordering = Ordering::SeqCst;
-/// Registers a statement.
-pub(crate) const ACTIVE_STORE: Ordering = Ordering::SeqCst;
-/// Whether statements are running.
-pub(crate) const ACTIVE_LOAD: Ordering = Ordering::SeqCst;
+pub(crate) const FLIGHT_LOAD: Ordering = Ordering::Acquire;
+/// Between a statement that is registered and its look at the commits.
+pub(crate) const ACTIVE_FENCE: Ordering = Ordering::SeqCst;
+/// A commit has ended: who counts it sees that it is not in flight any more.
+pub(crate) const PUBLISHED_STORE: Ordering = Ordering::AcqRel;
+/// How many have ended, before versions are dropped.
+pub(crate) const PUBLISHED_LOAD: Ordering = Ordering::Acquire;
+/// Between that number and the look at the statements: one that is not seen there sees the commits ended.
+pub(crate) const PURGE_FENCE: Ordering = Ordering::SeqCst;
+/// A version is kept, before its slot changes.
+pub(crate) const KEPT_STORE: Ordering = Ordering::Release;
+/// Whether versions are kept.
+pub(crate) const KEPT_LOAD: Ordering = Ordering::Acquire;
 /// Between a commit that keeps nothing more and the stamp that says so.
 pub(crate) const GIVE_UP_FENCE: Ordering = Ordering::Release;
 /// The stamp that says so.

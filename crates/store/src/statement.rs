@@ -18,14 +18,14 @@ pub(crate) const STATEMENTS_MAX: usize = 256;
 /// The two registers and the order between them.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    /// Stamp << 1 | kept, or 0. Stored with SeqCst, so that of a beginning statement and a beginning commit at least
-    /// one sees the other.
+    /// Stamp << 1 | kept, or 0. Between its store and a look at the statements there is a fence, as between the
+    /// registration of a statement and a look at it, so that of the two that begin together one sees the other.
     in_flight: [AtomicU64; COMMITS_MAX],
     /// Number of commits in flight: one load tells a statement that there is nothing to note.
     in_flight_count: AtomicUsize,
     /// Commits published so far.
     published: AtomicU64,
-    /// For each running statement the value of `published` when it began, plus one; 0 = free. SeqCst as above.
+    /// For each running statement the value of `published` when it began, plus one; 0 = free.
     active: [AtomicU64; STATEMENTS_MAX],
     active_count: AtomicUsize,
     /// Commits draw their stamp and publish under this lock, so that a statement's notes can be checked by `version`.
@@ -95,8 +95,9 @@ impl Statements {
 
     /// Ends a statement and says whether it was the last one running.
     pub(crate) fn end(&self, sight: &Sight) -> bool {
-        self.active[sight.slot].store(0, Ordering::SeqCst);
-        self.active_count.fetch_sub(1, Ordering::SeqCst) == 1
+        // Release: what it read of old versions was read before somebody drops them.
+        self.active[sight.slot].store(0, Ordering::Release);
+        self.active_count.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// Whether no commit of many rows has been on its way since the statement began.
@@ -111,8 +112,10 @@ impl Statements {
     pub(crate) fn seen_by_all(&self) -> u64 {
         // Read before the scan: a statement that begins behind the scan's back notes commits that are published later,
         // and what they keep must stay.
-        let published = self.published.load(Ordering::SeqCst);
-        let begins = self.active.iter().map(|slot| slot.load(Ordering::SeqCst)).filter(|&begin| begin != 0);
+        let published = self.published.load(order::PUBLISHED_LOAD);
+        // Pairs with the fence in `claim_slot`: a statement that is not seen here sees these commits ended.
+        fence(order::PURGE_FENCE);
+        let begins = self.active.iter().map(|slot| slot.load(Ordering::Acquire)).filter(|&begin| begin != 0);
         begins.min().map_or(published, |begin| published.min(begin - 1))
     }
 
@@ -126,12 +129,13 @@ impl Statements {
         let stamp = self.change(|| {
             let stamp = draw();
             self.in_flight[slot].store(stamp << 1, order::FLIGHT_STORE);
-            self.in_flight_count.fetch_add(1, Ordering::SeqCst);
+            self.in_flight_count.fetch_add(1, order::FLIGHT_STORE);
             stamp
         });
+        fence(order::FLIGHT_FENCE);
         // A statement that registered before this scan is seen by it; one that registers after it sees the commit
         // without the kept bit and waits.
-        let keep = always_keep || self.active_count.load(order::ACTIVE_LOAD) > 0;
+        let keep = always_keep || self.active_count.load(Ordering::Relaxed) > 0;
         if keep {
             self.in_flight[slot].store(stamp << 1 | 1, order::FLIGHT_STORE);
         }
@@ -146,9 +150,9 @@ impl Statements {
     /// Ends a commit; every statement that begins from now on sees its rows. Returns its number.
     pub(crate) fn publish(&self, slot: usize) -> u64 {
         self.change(|| {
-            self.in_flight[slot].store(0, Ordering::SeqCst);
-            self.in_flight_count.fetch_sub(1, Ordering::SeqCst);
-            self.published.fetch_add(1, Ordering::SeqCst) + 1
+            self.in_flight[slot].store(0, order::FLIGHT_STORE);
+            self.in_flight_count.fetch_sub(1, order::FLIGHT_STORE);
+            self.published.fetch_add(1, order::PUBLISHED_STORE) + 1
         })
     }
 
@@ -165,13 +169,15 @@ impl Statements {
     }
 
     fn claim_slot(&self) -> usize {
-        self.active_count.fetch_add(1, order::ACTIVE_STORE);
+        self.active_count.fetch_add(1, Ordering::Relaxed);
         loop {
             for (slot, word) in self.active.iter().enumerate() {
-                let begin = self.published.load(Ordering::SeqCst) + 1;
+                let begin = self.published.load(Ordering::Relaxed) + 1;
                 if word.load(Ordering::Relaxed) == 0
-                    && word.compare_exchange(0, begin, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+                    && word.compare_exchange(0, begin, Ordering::Acquire, Ordering::Relaxed).is_ok()
                 {
+                    // Pairs with the fences in `begin_commit` and `seen_by_all`.
+                    fence(order::ACTIVE_FENCE);
                     return slot;
                 }
             }
