@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead};
 
 mod list;
+mod unique;
 
 pub(crate) use list::Commit;
 pub use list::Removals;
@@ -28,8 +29,7 @@ use crate::shard::{Kept, Mark, Shard};
 use crate::store::Store;
 use crate::table::Table;
 use crate::write::{
-    EQUAL_MAX, EVICTIONS_PER_WRITE, Expect, Expiry, NewParts, Outcome, Placed, SlotChange, Unique, Version,
-    check,
+    EVICTIONS_PER_WRITE, Expect, Expiry, NewParts, Outcome, Placed, SlotChange, Unique, Version, check,
 };
 
 /// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
@@ -38,9 +38,6 @@ pub const COMMIT_ROWS_MAX: usize = 4_000_000;
 const SWAP_SLICE: usize = 32;
 /// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
 const UNKEPT_ROWS_MAX: usize = 1_024;
-/// Rounds a commit waits for another that holds a unique value or a key, before it gives way.
-const WAIT_ROUNDS: usize = 1_000_000;
-
 /// One change of one row.
 #[derive(Clone, Debug)]
 pub struct Write {
@@ -84,9 +81,6 @@ struct Before {
     location: Option<Location>,
     stamp: u64,
 }
-
-/// The rows that a commit writes: what they hold is the commit's to give.
-type OwnKeys<'c> = std::collections::HashSet<(arena::TableId, &'c [u8])>;
 
 enum Attempt {
     Committed,
@@ -344,76 +338,6 @@ impl Store {
             drop(shard);
             std::thread::yield_now();
         }
-    }
-
-    /// Speaks for the unique values of the new rows, so that none can be refused once the commit has turned.
-    fn reserve_unique(&self, commit: &Arc<Commit>, now: Tick) -> Result<(), WriteError> {
-        let rows = &commit.rows;
-        if rows.iter().all(|staged| staged.new.is_none())
-            || !rows.tables().iter().any(|table| table.has_unique())
-        {
-            return Ok(());
-        }
-        // By key, not by place: eviction may move a row that the commit replaces.
-        let own: OwnKeys<'_> =
-            rows.iter().map(|staged| (rows.table(staged).id(), rows.key(staged))).collect();
-        let mut row = RowBuf::new();
-        let mut key = Vec::new();
-        for (write, staged) in rows.iter().enumerate() {
-            let table = rows.table(staged);
-            let Some(location) = staged.new.filter(|_| table.has_unique()) else { continue };
-            if !self.load_stable(location, &mut row) {
-                continue;
-            }
-            for index in table.state.maintained.load().iter() {
-                if !index.sort_key(&row, &mut key) {
-                    continue;
-                }
-                if !self.reserve_value(commit.slot, table, index, &key, &own, now) {
-                    return Err(WriteError::Unique { index: index.name().to_owned(), write });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn reserve_value(
-        &self,
-        slot: CommitSlot,
-        table: &Table,
-        index: &crate::index::Index,
-        key: &[u8],
-        own: &OwnKeys<'_>,
-        now: Tick,
-    ) -> bool {
-        let mut row = RowBuf::new();
-        for _ in 0..WAIT_ROUNDS {
-            let rows = index.rows(&self.arena);
-            let tree = index.tree.read();
-            let mut equal = Vec::new();
-            tree.equal(key, &rows, EQUAL_MAX, &mut equal);
-            let taken = equal.iter().map(|&at| Location::from_bits(at)).any(|at| {
-                let foreign = self.load_stable(at, &mut row) && !own.contains(&(table.id(), row.key()));
-                foreign && self.holds_values(table, at, now)
-            });
-            if taken {
-                return false;
-            }
-            let mut reserved = index.reserved.lock();
-            match reserved.get(key) {
-                None => {
-                    reserved.insert(key.into(), slot);
-                    return true;
-                }
-                // Two rows of one commit want the same value.
-                Some(&other) if other == slot => return false,
-                Some(_) => {}
-            }
-            drop(reserved);
-            drop(tree);
-            std::thread::yield_now();
-        }
-        false
     }
 
     /// Stamps the rows, writes the redo record, and turns the commit. False: it was doomed.

@@ -90,6 +90,11 @@ impl Rows {
         &self.tables[row.table]
     }
 
+    /// Which of the commit's tables a row is of.
+    pub(super) fn table_at(&self, row: &Staged) -> usize {
+        row.table
+    }
+
     #[inline]
     pub(super) fn key(&self, row: &Staged) -> &[u8] {
         &self.keys[row.key.0..row.key.1]

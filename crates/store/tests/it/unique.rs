@@ -170,3 +170,32 @@ fn an_index_made_among_commits_holds() {
     }
     println!("{} indexes were made", made.load(Ordering::Relaxed));
 }
+
+/// Two commits that wanted the same values in opposite order waited for each other until one gave way, with all of their
+/// keys marked: most of a second each time, and at times both were refused.
+#[test]
+fn of_two_commits_that_want_the_same_values_one_succeeds_at_once() {
+    const VALUES: i64 = 400;
+    let bench = Bench::new(32);
+    let t = unique_table(&bench, &[]);
+    for round in 0..40 {
+        let row =
+            |side: i64, n: i64| write(&t, (round * 2 + side) * VALUES + n, &format!("{round}:{n}"), side);
+        let up: Vec<_> = (0..VALUES).map(|n| row(0, n)).collect();
+        let down: Vec<_> = (0..VALUES).rev().map(|n| row(1, n)).collect();
+        let barrier = Barrier::new(2);
+        let results = std::thread::scope(|scope| {
+            let commits = [&up, &down].map(|list| {
+                let (barrier, store) = (&barrier, &bench.store);
+                scope.spawn(move || {
+                    barrier.wait();
+                    store.commit(list)
+                })
+            });
+            commits.map(|commit| commit.join().unwrap())
+        });
+        let done = results.iter().filter(|result| result.is_ok()).count();
+        assert!(done == 1 && results.iter().any(is_unique_violation), "round {round}: {results:?}");
+    }
+    assert_eq!(all_rows(&bench.store, &t).len(), 40 * usize::try_from(VALUES).unwrap());
+}

@@ -1,0 +1,154 @@
+//! Unique values that a commit speaks for before it turns, so that none can be refused afterwards.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arena::{CommitSlot, Location, TableId};
+
+use super::Commit;
+use super::list::Rows;
+use crate::clock::Tick;
+use crate::error::WriteError;
+use crate::index::Index;
+use crate::row::RowBuf;
+use crate::store::Store;
+use crate::table::Table;
+use crate::write::EQUAL_MAX;
+
+/// Rounds a commit waits for another that has spoken for a value, before it gives way. Nobody waits in a circle: the other
+/// waits for values behind this one only.
+const WAIT_ROUNDS: usize = 1_000_000;
+
+/// The rows that a commit writes: what they hold is the commit's to give.
+type OwnKeys<'c> = HashSet<(TableId, &'c [u8])>;
+
+/// The values that a commit's new rows bring to unique indexes.
+#[derive(Debug, Default)]
+struct Values {
+    indexes: Vec<Arc<Index>>,
+    /// The values as sort keys, one behind the other.
+    keys: Vec<u8>,
+    list: Vec<Value>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    /// Among the indexes.
+    index: usize,
+    /// Where its sort key begins and ends.
+    key: (usize, usize),
+    /// The write that brings it.
+    write: usize,
+}
+
+impl Values {
+    fn key(&self, value: &Value) -> &[u8] {
+        &self.keys[value.key.0..value.key.1]
+    }
+
+    /// By index and value, the same order for all commits: two that want the same values meet at the first of them.
+    fn sort(&mut self) {
+        let mut list = std::mem::take(&mut self.list);
+        list.sort_unstable_by(|one, other| self.compare(one, other));
+        self.list = list;
+    }
+
+    fn compare(&self, one: &Value, other: &Value) -> Ordering {
+        // An index is the same under every definition of its table by the values that are spoken for in it.
+        let place = |value: &Value| Arc::as_ptr(&self.indexes[value.index].reserved).addr();
+        let by_key = || self.key(one).cmp(self.key(other));
+        place(one).cmp(&place(other)).then_with(by_key).then_with(|| one.write.cmp(&other.write))
+    }
+}
+
+impl Store {
+    /// Speaks for the unique values of the new rows, so that none can be refused once the commit has turned.
+    pub(super) fn reserve_unique(&self, commit: &Commit, now: Tick) -> Result<(), WriteError> {
+        let rows = &commit.rows;
+        if rows.iter().all(|staged| staged.new.is_none())
+            || !rows.tables().iter().any(|table| table.has_unique())
+        {
+            return Ok(());
+        }
+        // By key, not by place: eviction may move a row that the commit replaces.
+        let own: OwnKeys<'_> =
+            rows.iter().map(|staged| (rows.table(staged).id(), rows.key(staged))).collect();
+        let values = self.unique_values(rows);
+        for value in &values.list {
+            let (table, index) = (rows.table(rows.row(value.write)), &values.indexes[value.index]);
+            if !self.reserve_value(commit.slot, table, index, values.key(value), &own, now) {
+                return Err(WriteError::Unique { index: index.name().to_owned(), write: value.write });
+            }
+        }
+        Ok(())
+    }
+
+    /// The unique values of the new rows, in the order in which they are spoken for.
+    fn unique_values(&self, rows: &Rows) -> Values {
+        let mut values = Values::default();
+        let mut of_tables = Vec::with_capacity(rows.tables().len());
+        for table in rows.tables() {
+            let begin = values.indexes.len();
+            let maintained = table.state.maintained.load();
+            values.indexes.extend(maintained.iter().filter(|index| index.def().unique).cloned());
+            of_tables.push(begin..values.indexes.len());
+        }
+        let (mut row, mut key) = (RowBuf::new(), Vec::new());
+        for (write, staged) in rows.iter().enumerate() {
+            let indexes = of_tables[rows.table_at(staged)].clone();
+            let Some(location) = staged.new.filter(|_| !indexes.is_empty()) else { continue };
+            if !self.load_stable(location, &mut row) {
+                continue;
+            }
+            for index in indexes {
+                if values.indexes[index].sort_key(&row, &mut key) {
+                    let begin = values.keys.len();
+                    values.keys.extend_from_slice(&key);
+                    values.list.push(Value { index, key: (begin, values.keys.len()), write });
+                }
+            }
+        }
+        values.sort();
+        values
+    }
+
+    fn reserve_value(
+        &self,
+        slot: CommitSlot,
+        table: &Table,
+        index: &Index,
+        key: &[u8],
+        own: &OwnKeys<'_>,
+        now: Tick,
+    ) -> bool {
+        let mut row = RowBuf::new();
+        for _ in 0..WAIT_ROUNDS {
+            let rows = index.rows(&self.arena);
+            let tree = index.tree.read();
+            let mut equal = Vec::new();
+            tree.equal(key, &rows, EQUAL_MAX, &mut equal);
+            let taken = equal.iter().map(|&at| Location::from_bits(at)).any(|at| {
+                let foreign = self.load_stable(at, &mut row) && !own.contains(&(table.id(), row.key()));
+                foreign && self.holds_values(table, at, now)
+            });
+            if taken {
+                return false;
+            }
+            let mut reserved = index.reserved.lock();
+            match reserved.get(key) {
+                None => {
+                    reserved.insert(key.into(), slot);
+                    return true;
+                }
+                // Two rows of one commit want the same value.
+                Some(&other) if other == slot => return false,
+                Some(_) => {}
+            }
+            drop(reserved);
+            drop(tree);
+            std::thread::yield_now();
+        }
+        false
+    }
+}
