@@ -237,6 +237,7 @@ impl Store {
     /// Recycles what a dropped table holds, but for segments that somebody still holds after so many attempts.
     pub(crate) fn empty_dropped(&self, table: &Table, attempts: usize) {
         let _cleaning = self.cleaning.lock();
+        let _mutation = Mutation;
         let now = self.now();
         let mut cursors = table.state.evicting.lock();
         for queue in [Queue::Small, Queue::Main] {

@@ -69,7 +69,9 @@ impl Store {
     /// Makes every row of a table invisible at once; its memory comes back later.
     pub fn flush(&self, table: &Table) {
         let all = self.lock_shards();
+        let mutation = Mutation;
         self.statements.change(|| self.raise_flushed(&all, table, self.arena.next_stamp()));
+        drop(mutation);
         drop(all);
         self.after_flush(table);
     }

@@ -9,6 +9,7 @@ use crate::compute::{Made, Task};
 use crate::definition::ColumnKind;
 use crate::error::WriteError;
 use crate::layout::default;
+use crate::mutation::Mutation;
 use crate::renew::Renewal;
 use crate::row::RowBuf;
 use crate::scalar::has_form;
@@ -349,6 +350,7 @@ impl Store {
         }
         let hash = self.arena.hash(table.id(), row.key());
         let mut shard = self.shard(hash).lock();
+        let _mutation = Mutation;
         self.settle_mark(&mut shard, table, hash, row.key());
         self.find_copied(&shard, hash, row)?;
         let segment = self.arena.head_of(row.location());

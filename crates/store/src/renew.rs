@@ -134,6 +134,7 @@ impl Store {
         let hash = self.arena.hash(table.id(), key);
         {
             let mut shard = self.shard(hash).lock();
+            let _mutation = Mutation;
             self.settle_mark(&mut shard, table, hash, key);
             let Some(entry) = self.arena.find(&shard.token, hash, table.id(), key) else { return false };
             let head = self.live_head(table, entry.location, now).filter(|head| head.stamp == stamp);

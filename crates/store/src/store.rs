@@ -21,6 +21,7 @@ use crate::dropped::Dropped;
 use crate::error::DdlError;
 use crate::eviction::Evictions;
 use crate::kept::KeptAccount;
+use crate::mutation::Mutation;
 use crate::recover::Recovering;
 use crate::shard::{Guarded, Shard};
 use crate::statement::Statements;
@@ -292,7 +293,11 @@ impl Store {
 
     /// A step of index growth; false if none is due, or there is no room for it.
     pub(crate) fn grow_index(&self) -> bool {
-        self.arena.split_due().is_some_and(|shard| self.arena.split(&mut self.shards[shard].lock().token))
+        self.arena.split_due().is_some_and(|shard| {
+            let mut shard = self.shards[shard].lock();
+            let _mutation = Mutation;
+            self.arena.split(&mut shard.token)
+        })
     }
 
     /// Grows the index for rows that are about to come, all of one shard after the other, so that no chain of buckets
@@ -300,6 +305,7 @@ impl Store {
     pub(crate) fn grow_index_for(&self, more: u64) {
         while let Some(shard) = self.arena.split_due_for(more) {
             let mut shard = self.shards[shard].lock();
+            let _mutation = Mutation;
             // Another writer may have split the bucket; where there is no page for one, the rest goes on unsplit.
             if !self.arena.split_for(&mut shard.token, more)
                 && self.arena.split_due_for(more) == Some(shard.token.shard())

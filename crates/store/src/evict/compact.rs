@@ -9,6 +9,7 @@ use super::{Emptying, Purpose};
 use crate::catalog::Catalog;
 use crate::clock::Tick;
 use crate::leaving::Leaving;
+use crate::mutation::Mutation;
 use crate::sealed::{SegmentKind, parts_dead};
 use crate::store::Store;
 use crate::table::Table;
@@ -33,6 +34,7 @@ impl Store {
     /// shrinks also where a long run is taken and single units are sparse.
     pub(super) fn reuse(&self, table: &Table, units: u32) {
         let Some(_cleaning) = self.cleaning.try_lock() else { return };
+        let _mutation = Mutation;
         let now = self.now();
         let bytes = || table.state.counters.segment_bytes();
         let wanted = bytes().saturating_sub(REUSE_FACTOR * u64::from(units) * arena::UNIT_BYTES as u64);

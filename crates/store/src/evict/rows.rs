@@ -8,6 +8,7 @@ use super::empty::{Scratch, Settled};
 use super::{Emptying, Purpose, SMALL_PER_CENT};
 use crate::clock::Tick;
 use crate::leaving::Leaving;
+use crate::mutation::Mutation;
 use crate::queue::place;
 use crate::row::RowBuf;
 use crate::store::Store;
@@ -20,6 +21,7 @@ impl Store {
     /// Evicts up to `rows` rows of a table that is above its `max_rows`, oldest first.
     pub(crate) fn evict_rows(&self, table: &Table, rows: usize, now: Tick) {
         let Some(mut cursors) = table.state.evicting.try_lock() else { return };
+        let _mutation = Mutation;
         let limit = table.state.limits.rows_max.load(Ordering::Relaxed);
         table.state.size_ghost(limit);
         let mut scratch = Scratch::default();
