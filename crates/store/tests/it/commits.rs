@@ -400,3 +400,32 @@ fn a_commit_keeps_every_table_to_its_rows() {
         assert!(t.rows() <= 100, "{} holds {} rows", t.name(), t.rows());
     }
 }
+
+/// A table that is dropped while commits stage and swap rows of it: what they took comes back.
+#[test]
+fn a_table_dropped_under_commits_gives_its_memory_back() {
+    const ROWS: i64 = 4_000;
+    let bench = Bench::new(64);
+    let store = &bench.store;
+    let before = store.usage().segment_bytes;
+    for round in 0..12 {
+        let t = store.create_table(table("dropped", &[("k", "TEXT"), ("v", "TEXT")], 1, &[])).unwrap();
+        let row = |n: i64| [Value::Text(format!("k{n}")), Value::Text("x".repeat(200))];
+        let writes: Vec<_> = (0..ROWS).map(|n| put(&t, &row(n), Expect::Anything)).collect();
+        std::thread::scope(|scope| {
+            let commit = scope.spawn(|| store.commit(&writes));
+            // At another moment of the commit in each round.
+            let wait = before + round * (1 << 17);
+            while store.usage().segment_bytes < wait && !commit.is_finished() {
+                std::thread::yield_now();
+            }
+            store.drop_table("dropped").unwrap();
+            let result = commit.join().unwrap();
+            assert!(matches!(result, Ok(_) | Err(WriteError::TableGone)), "{result:?}");
+        });
+        drop((t, writes));
+        bench.advance(Duration::from_millis(100));
+        let after = store.usage().segment_bytes;
+        assert!(after <= before + (1 << 17), "round {round}: {before} bytes before, {after} after");
+    }
+}

@@ -67,6 +67,25 @@ fn a_held_value_stays_while_its_row_is_replaced_flushed_and_its_memory_wanted() 
     }
 }
 
+/// `DROP` gave up on memory that somebody held a moment too long, and nobody came back for it before the next start.
+#[test]
+fn a_dropped_table_gives_back_what_was_held() {
+    let bench = Bench::new(16);
+    let store = &bench.store;
+    let def =
+        crate::common::table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("prefix", "t:"), ("value", "v")]);
+    let before = store.usage().segment_bytes;
+    let t = store.create_table(def).unwrap();
+    set(store, &t, b"t:held", &vec![b'x'; 100_000], Expiry::Table);
+    let row = hold(store, &t, b"t:held").unwrap().held.expect("long enough to be held");
+    store.drop_table("t").unwrap();
+    bench.advance(std::time::Duration::from_secs(1));
+    assert!(t.stats().segment_bytes > 0, "it is held");
+    store.let_go(row);
+    bench.advance(std::time::Duration::from_secs(1));
+    assert_eq!((t.stats().segment_bytes, store.usage().segment_bytes), (0, before));
+}
+
 #[test]
 fn a_short_value_is_copied() {
     let bench = Bench::new(16);
