@@ -528,6 +528,7 @@ impl Arenas {
             segments_bytes: sum.segments_bytes + one.segments_bytes,
             committed_bytes: sum.committed_bytes + one.committed_bytes,
             index_bytes: sum.index_bytes + one.index_bytes,
+            hint_bytes: sum.hint_bytes + one.hint_bytes,
             frame_bytes: sum.frame_bytes + one.frame_bytes,
             huge_bytes: sum.huge_bytes + one.huge_bytes,
             rows: sum.rows + one.rows,

@@ -228,6 +228,11 @@ impl Arena {
         self.buckets.lock().overflow_free.push(link);
     }
 
+    /// Bytes of the hints of all slots that may have been used: one for each word of a bucket.
+    pub(crate) fn hint_bytes(&self) -> u64 {
+        self.index_bytes() / size_of::<u64>() as u64 * size_of::<std::sync::atomic::AtomicU16>() as u64
+    }
+
     /// Bytes of buckets that have pages.
     pub(crate) fn index_bytes(&self) -> u64 {
         let buckets = self.buckets.lock();

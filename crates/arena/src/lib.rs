@@ -155,6 +155,8 @@ pub struct Usage {
     pub committed_bytes: u64,
     /// Bytes of index buckets that are committed, overflow buckets included.
     pub index_bytes: u64,
+    /// Bytes of what is known of the hits on each slot's row, which lie in the process's own memory.
+    pub hint_bytes: u64,
     /// Bytes of what else has pages: headers of segments, and what lies before them.
     pub frame_bytes: u64,
     /// Bytes of segments and buckets that are known to be on pages of 2 MiB.
@@ -253,6 +255,7 @@ impl Arena {
             segments_bytes,
             committed_bytes,
             index_bytes: self.index_bytes() + self.hits_used(),
+            hint_bytes: self.hint_bytes(),
             frame_bytes: self.front_bytes() + self.header_bytes(),
             huge_bytes: self.huge_bytes(),
             rows: self.rows.load(Ordering::Relaxed),

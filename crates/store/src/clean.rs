@@ -72,7 +72,7 @@ impl Store {
     /// Divides the memory limit: what the rest of the files and the heap do not take is for segments.
     pub(crate) fn share_memory(&self) {
         let usage = self.arena.usage();
-        let taken = usage.index_bytes + usage.frame_bytes + self.heap_bytes();
+        let taken = usage.index_bytes + usage.hint_bytes + usage.frame_bytes + self.heap_bytes();
         let least = (RESERVE_UNITS_MIN + 4) * arena::UNIT_BYTES as u64;
         self.arena.set_limit(self.memory_bytes().saturating_sub(taken).max(least));
     }
@@ -90,7 +90,11 @@ impl Store {
         // Free pages are kept for the next rows, for a fresh page costs a fault and a clearing. Only what lies above the
         // limit goes back to the system, when index or heap took from it.
         let usage = self.arena.usage();
-        let taken = usage.committed_bytes + usage.index_bytes + usage.frame_bytes + self.heap_bytes();
+        let taken = usage.committed_bytes
+            + usage.index_bytes
+            + usage.hint_bytes
+            + usage.frame_bytes
+            + self.heap_bytes();
         let above = taken.saturating_sub(self.memory_bytes());
         if above > 0 {
             self.arena.trim(above);

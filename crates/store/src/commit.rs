@@ -437,7 +437,7 @@ impl Store {
             commit: Arc::clone(commit),
             row,
         };
-        if self.kept.add(kept.heap_bytes()) {
+        if self.kept.add(kept.heap_bytes(), self.memory_bytes()) {
             shard.kept.push(kept);
         } else {
             let slot = usize::from(commit.slot.0);

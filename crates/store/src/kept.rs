@@ -7,7 +7,9 @@ use crate::statement::Statements;
 use crate::store::Store;
 
 /// Heap for kept versions. Beyond it the statements that need them fail with "snapshot too old".
-const KEPT_BYTES_MAX: usize = 64 << 20;
+const KEPT_BYTES_MAX: u64 = 64 << 20;
+/// And no more than this part of the memory limit: they are taken off it at the next tick only.
+const KEPT_PART: u64 = 8;
 
 /// How much is kept, and which statements had to be given up.
 #[derive(Debug, Default)]
@@ -22,8 +24,9 @@ pub(crate) struct KeptAccount {
 
 impl KeptAccount {
     /// Counts a version in; false when there is no room.
-    pub(crate) fn add(&self, bytes: usize) -> bool {
-        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > KEPT_BYTES_MAX {
+    pub(crate) fn add(&self, bytes: usize, memory_bytes: u64) -> bool {
+        let most = (memory_bytes / KEPT_PART).min(KEPT_BYTES_MAX);
+        if (self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes) as u64 > most {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             return false;
         }

@@ -321,7 +321,7 @@ impl Store {
         let mut usage = StoreUsage {
             memory_bytes: self.memory_bytes(),
             segment_bytes: arena.segments_bytes,
-            index_bytes: arena.index_bytes,
+            index_bytes: arena.index_bytes + arena.hint_bytes,
             heap_bytes: self.heap_bytes(),
             huge_bytes: arena.huge_bytes,
             ..StoreUsage::default()
