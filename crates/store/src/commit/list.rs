@@ -46,7 +46,7 @@ pub(super) struct Staged {
     /// What the new version takes over when its key is marked. From then on who touches the row meets the mark.
     pub(super) keep: Keep,
     /// Among the commit's tables.
-    table: usize,
+    pub(super) table: usize,
     /// Where its key begins and ends.
     key: (usize, usize),
 }
@@ -88,11 +88,6 @@ impl Rows {
     #[inline]
     pub(super) fn table(&self, row: &Staged) -> &Arc<Table> {
         &self.tables[row.table]
-    }
-
-    /// Which of the commit's tables a row is of.
-    pub(super) fn table_at(&self, row: &Staged) -> usize {
-        row.table
     }
 
     #[inline]

@@ -96,7 +96,7 @@ impl Store {
         }
         let (mut row, mut key) = (RowBuf::new(), Vec::new());
         for (write, staged) in rows.iter().enumerate() {
-            let indexes = of_tables[rows.table_at(staged)].clone();
+            let indexes = of_tables[staged.table].clone();
             let Some(location) = staged.new.filter(|_| !indexes.is_empty()) else { continue };
             if !self.load_stable(location, &mut row) {
                 continue;
@@ -150,5 +150,59 @@ impl Store {
             std::thread::yield_now();
         }
         false
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that fails says where")]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, ManualClock};
+    use crate::commit::{Change, NewRow, Write};
+    use crate::definition::{ColumnDef, IndexDef, TableDef};
+    use crate::renew::Renewal;
+    use crate::store::StoreOptions;
+    use crate::value::ValueRef;
+    use crate::write::{Expect, Expiry};
+
+    /// Two commits that want the same values in opposite order speak for them in the same one: neither has what the
+    /// other waits for.
+    #[test]
+    fn commits_speak_for_values_in_the_same_order() {
+        const VALUES: i64 = 50;
+        let clock = Clock::Manual(ManualClock::new(1_700_000_000));
+        let options =
+            StoreOptions { path: None, memory_bytes: 16 << 20, cold: false, clock, row_bytes_max: 1 << 20 };
+        let store = Store::open(&options).unwrap().store;
+        let columns = ["k", "u", "v"].map(|name| ColumnDef::new(name, "INT").unwrap()).into();
+        let mut def = TableDef::new("t", columns, vec![0]);
+        def.indexes = vec![IndexDef::new("t_u", vec![1], true), IndexDef::new("t_v", vec![2], true)];
+        let table = store.create_table(def).unwrap();
+        let write = |key: i64, value: i64| {
+            let values = [key, value, -value].map(ValueRef::Integer);
+            let (mut key, mut payload) = (Vec::new(), Vec::new());
+            table.encode_row(&values, &mut key, &mut payload).unwrap();
+            let renewal = Renewal::default();
+            let row = NewRow { payload, expiry: Expiry::Table, client_flags: 0, cas: None, renewal };
+            Write { table: Arc::clone(&table), key, change: Change::Put(row), expect: Expect::Absent }
+        };
+        let up: Vec<Write> = (0..VALUES).map(|n| write(n, n)).collect();
+        let down: Vec<Write> = (0..VALUES).rev().map(|n| write(VALUES + n, n)).collect();
+        let spoken_for = |writes: &[Write]| {
+            let (rows, placed) = store.stage(writes, store.now()).unwrap();
+            let values = store.unique_values(&rows);
+            let names = values
+                .list
+                .iter()
+                .map(|value| (values.indexes[value.index].name().to_owned(), values.key(value).to_vec()));
+            let names: Vec<(String, Vec<u8>)> = names.collect();
+            for placed in &placed {
+                store.arena.write_filler(placed.version.location, placed.version.bytes);
+            }
+            names
+        };
+        let (first, second) = (spoken_for(&up), spoken_for(&down));
+        assert_eq!(first.len(), 2 * up.len());
+        assert_eq!(first, second);
     }
 }

@@ -155,6 +155,7 @@ fn compaction_keeps_rows_that_a_lower_limit_would_refuse() {
     let opened = Store::open(&options).unwrap();
     assert!(matches!(opened.start, Start::Warm { .. }), "{:?}", opened.start);
     let store = opened.store;
+    store.recover();
     store.set_evictions(false);
     let t = current(&store, store::BUILT_IN);
     let mut filled = 0;
