@@ -315,7 +315,7 @@ impl Session {
         let store = &engine.store;
         let at = match expiry(store, delay.unwrap_or(0)) {
             Expiry::At(moment) => Some(moment),
-            Expiry::Now | Expiry::Table | Expiry::Never => None,
+            Expiry::Now | Expiry::Table | Expiry::Never | Expiry::Kept(_) | Expiry::KeptOr(_) => None,
         };
         store.flush_reachable(at);
         Answer::Ok

@@ -461,7 +461,9 @@ impl Route<'_> {
             Some(exptime) => match expiry(store, exptime) {
                 Expiry::Never | Expiry::Table => None,
                 Expiry::Now => Some(0),
-                Expiry::At(tick) | Expiry::Kept(tick) | Expiry::KeptOr(tick) => Some(ticks_between(self.now, tick)),
+                Expiry::At(tick) | Expiry::Kept(tick) | Expiry::KeptOr(tick) => {
+                    Some(ticks_between(self.now, tick))
+                }
             },
         };
         left.is_some_and(|left| left < seconds.saturating_mul(store::TICKS_PER_SECOND))
@@ -756,6 +758,8 @@ fn seconds_of(store: &store::Store, exptime: i64, now: Tick) -> Option<u64> {
     match expiry(store, exptime) {
         Expiry::Never | Expiry::Table => None,
         Expiry::Now => Some(0),
-        Expiry::At(tick) | Expiry::Kept(tick) | Expiry::KeptOr(tick) => Some(seconds(ticks_between(now, tick))),
+        Expiry::At(tick) | Expiry::Kept(tick) | Expiry::KeptOr(tick) => {
+            Some(seconds(ticks_between(now, tick)))
+        }
     }
 }

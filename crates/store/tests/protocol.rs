@@ -161,13 +161,9 @@ fn begin_together(weak: Weak) {
     fence(weak, Site::ActiveFence);
     let begun = noted(world.flight.load(at(weak, Site::FlightLoad)));
     let slot = world.slot.load(Ordering::Acquire);
-    match begun {
-        Noted::Waits => {}
-        // Not in flight yet: the commit has seen the statement, and keeps for it.
-        Noted::Sees | Noted::Unseen if slot == NEW => {
-            assert!(world.kept.load(at(weak, Site::KeptLoad)) > 0, "a replaced version was not kept");
-        }
-        Noted::Sees | Noted::Unseen => {}
+    // Where it was not in flight yet, the commit has seen the statement, and keeps for it.
+    if begun != Noted::Waits && slot == NEW {
+        assert!(world.kept.load(at(weak, Site::KeptLoad)) > 0, "a replaced version was not kept");
     }
     commit.join().unwrap();
 }

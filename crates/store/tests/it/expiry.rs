@@ -179,7 +179,7 @@ fn a_flush_takes_what_was_stored_before_its_moment_whoever_notices_it() {
     let table = catalog.table(BUILT_IN).unwrap();
     for first_comes_a_write in [false, true] {
         set(store, table, b"before", b"1", Expiry::Table);
-        set(store, table, b"its own", b"1", Expiry::At(store.tick_after(Duration::from_secs(60))));
+        set(store, table, b"its own", b"1", Expiry::At(store.tick_after(Duration::from_mins(1))));
         store.flush_reachable(Some(store.tick_after(Duration::from_secs(5))));
         bench.hands.advance(Duration::from_millis(4_900));
         set(store, table, b"just before", b"1", Expiry::Table);
