@@ -37,6 +37,14 @@ pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Whether a text is a number as JSON writes it, without an exponent.
+pub(crate) fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    all(whole) && all(fraction) && (whole.len() == 1 || !whole.starts_with('0'))
+}
+
 /// Appends a value.
 pub(crate) fn write_value(value: ValueRef<'_>, out: &mut Vec<u8>) {
     match value {

@@ -1,6 +1,6 @@
 //! SQL statements over a door that wants rows as JSON.
 
-use sql::{Cancel, Column, Done, DoneKind, Executor, RowSink, SqlError};
+use sql::{Cancel, Column, Done, DoneKind, Executor, RowSink, SqlError, SqlType};
 use store::value::ValueRef;
 
 use crate::answer::Answer;
@@ -66,7 +66,7 @@ impl Session {
         })?;
         let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
         let limit = out.len().saturating_add(lane.engine().options().result_size_max);
-        let mut rows = JsonRows { names: Vec::new(), out, limit };
+        let mut rows = JsonRows { names: Vec::new(), decimal: Vec::new(), out, limit };
         let counted = lane.statement(statement);
         let session = &mut sql::Session::for_single_statements();
         counted.run(&lane.engine().store, executor, statement, |executor| {
@@ -79,6 +79,8 @@ impl Session {
 struct JsonRows<'o> {
     /// Each column's name as JSON text with what stands before and after it: `{"name":` or `,"name":`.
     names: Vec<Vec<u8>>,
+    /// Whether each column's values are decimal numbers, whose texts are numbers of JSON's.
+    decimal: Vec<bool>,
     out: &'o mut Vec<u8>,
     /// How long `out` may become.
     limit: usize,
@@ -87,6 +89,8 @@ struct JsonRows<'o> {
 impl RowSink for JsonRows<'_> {
     fn columns(&mut self, columns: &[Column<'_>]) {
         self.names.clear();
+        self.decimal.clear();
+        self.decimal.extend(columns.iter().map(|column| column.ty == SqlType::Numeric));
         for (at, column) in columns.iter().enumerate() {
             let mut text = vec![if at == 0 { b'{' } else { b',' }];
             json::write_text(column.name, &mut text);
@@ -96,9 +100,14 @@ impl RowSink for JsonRows<'_> {
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        for (name, value) in self.names.iter().zip(values) {
+        for ((name, decimal), value) in self.names.iter().zip(&self.decimal).zip(values) {
             self.out.extend_from_slice(name);
-            json::write_value(*value, self.out);
+            match value {
+                ValueRef::Text(text) if *decimal && json::is_number(text) => {
+                    self.out.extend_from_slice(text.as_bytes());
+                }
+                _ => json::write_value(*value, self.out),
+            }
         }
         self.out.extend_from_slice(b"}\r\n");
         if self.out.len() > self.limit { Err(self.too_large()) } else { Ok(()) }

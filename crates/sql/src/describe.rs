@@ -13,6 +13,8 @@ pub struct Column<'a> {
     pub ty: SqlType,
     /// The OID of the table that it comes from unchanged, and its number there, from 1.
     pub table: Option<(u32, u16)>,
+    /// Digits behind the point that its numbers are written with; `None`: as many as each has.
+    pub scale: Option<u16>,
 }
 
 /// The same, kept with a compiled statement.
@@ -26,17 +28,19 @@ pub struct OwnedColumn {
     pub ty: SqlType,
     /// See [`Column::table`].
     pub table: Option<(u32, u16)>,
+    /// See [`Column::scale`].
+    pub scale: Option<u16>,
 }
 
 impl OwnedColumn {
     /// The column, lent.
     pub fn as_column(&self) -> Column<'_> {
-        Column { name: &self.name, label: &self.label, ty: self.ty, table: self.table }
+        Column { name: &self.name, label: &self.label, ty: self.ty, table: self.table, scale: self.scale }
     }
 
     /// A column that is a text to all.
     pub(crate) fn text(name: String) -> Self {
-        Self { label: name.clone(), name, ty: SqlType::Text, table: None }
+        Self { label: name.clone(), name, ty: SqlType::Text, table: None, scale: None }
     }
 }
 

@@ -8,6 +8,7 @@ mod jsonb;
 mod maths;
 mod moment;
 mod more;
+mod numeric;
 mod pattern;
 mod search;
 mod sqlite;
@@ -38,6 +39,7 @@ const GROUPS: &[(&str, &[FunctionDef])] = &[
     ("Dates and times, SQLite's", sqlite::DATES),
     ("Numbers", maths::FUNCTIONS),
     ("Numbers, SQLite's", sqlite::NUMBERS),
+    ("Decimal numbers", numeric::FUNCTIONS),
     ("Numbers, JSON and choices of PostgreSQL's", more::FUNCTIONS),
     ("JSON, PostgreSQL's operators", jsonb::FUNCTIONS),
     ("Choices and kinds", sqlite::VALUES),
@@ -62,6 +64,8 @@ const RENAMED: &[(&str, Returns)] = &[
     ("jsonb_strip_nulls", Returns::Type(SqlType::Jsonb)),
     ("jsonb_pretty", Returns::Type(SqlType::Text)),
     ("array_to_json", Returns::Type(SqlType::Json)),
+    ("numeric_avg", Returns::Type(SqlType::Numeric)),
+    ("numeric_sum", Returns::Type(SqlType::Numeric)),
     ("bool_and", Returns::Type(SqlType::Bool)),
     ("bool_or", Returns::Type(SqlType::Bool)),
     ("every", Returns::Type(SqlType::Bool)),
@@ -118,6 +122,7 @@ fn find(name: &str) -> Option<&'static FunctionDef> {
 /// Whether a statement may call this function.
 pub(crate) fn is_allowed(name: &str) -> bool {
     find(name).is_some()
+        || numeric::AGGREGATES.contains(&name)
         || facts::FUNCTIONS.contains(&name)
         || SQLITE_WORDS.contains(&name)
         || cast::is_cast(name)
@@ -161,6 +166,7 @@ pub(crate) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Re
             })?;
         }
     }
+    numeric::register(connection, caller)?;
     for (name, ty) in cast::all() {
         let caller = Rc::clone(caller);
         connection.create_function(&name, 1, Volatility::Immutable, move |arguments| {
@@ -217,6 +223,8 @@ const AGGREGATES: &[&str] = &[
     "jsonb_group_object",
     "max",
     "min",
+    "numeric_avg",
+    "numeric_sum",
     "string_agg",
     "sum",
     "total",

@@ -297,3 +297,149 @@ fn json_has_one_bound_of_levels() {
     }
     assert_eq!(db.state("SELECT (repeat('[', 3000000) || repeat(']', 3000000))::jsonb"), "54001");
 }
+
+/// `NUMERIC` was divided as integers, and sums were those of floats.
+#[test]
+fn decimal_numbers_are_exact() {
+    check(
+        "CREATE TABLE m (id INT PRIMARY KEY, p NUMERIC(10,2), n NUMERIC, k INT, g TEXT);\n\
+         INSERT INTO m VALUES (1, 5, 0.1, 2, 'a'), (2, 1.10, 0.2, 3, 'a'), (3, 2.345, 110, 0, 'b'), (4, NULL, NULL, NULL, 'b')",
+        &[
+            (
+                "SELECT p / 2, p + 1, p - 0.05, p * 3, p % 2 FROM m WHERE id = 1",
+                "2.5000000000000000,6.00,4.95,15.00,1.00",
+            ),
+            (
+                "SELECT 1::numeric / 3, (1 + k) / 4::numeric FROM m WHERE id = 1",
+                "0.33333333333333333333,0.75000000000000000000",
+            ),
+            ("SELECT (p + 1) / 4 FROM m WHERE id = 1", "1.5000000000000000"),
+            (
+                "SELECT sum(n), sum(p), avg(p), min(p), max(p), count(p) FROM m",
+                "110.3,8.45,2.8166666666666667,1.10,5.00,3",
+            ),
+            ("SELECT sum(p) FROM m WHERE id > 9", "NULL"),
+            ("SELECT coalesce(sum(p), 0) FROM m WHERE id > 9", "0"),
+            ("SELECT coalesce(sum(p), 0) AS total FROM m WHERE id < 3", "6.10"),
+            ("SELECT g, sum(p) AS s FROM m GROUP BY g ORDER BY s DESC", "a,6.10;b,2.35"),
+            ("SELECT g, sum(p * k) FROM m GROUP BY 1 ORDER BY 2", "b,0.00;a,13.30"),
+            ("SELECT g, sum(p) AS s FROM m GROUP BY g HAVING sum(p) > 5", "a,6.10"),
+            ("SELECT id, p * 10 AS p FROM m WHERE p > 2 ORDER BY p DESC", "1,50.00;3,23.50"),
+            ("SELECT id FROM m WHERE p / 2 > 1 AND p / 2 = '2.50' ORDER BY id", "1"),
+            ("SELECT id FROM m WHERE n + n = 0.2 OR n + 0.1 = 0.3 ORDER BY id", "1;2"),
+            ("SELECT id FROM m ORDER BY p * -1 NULLS LAST", "1;3;2;4"),
+            (
+                "SELECT round(p, 1), trunc(p), ceil(p), floor(p), abs(-p), -p, mod(p, 2), div(p, 2) FROM m WHERE id = 2",
+                "1.1,1,2,1,1.10,-1.10,1.10,0",
+            ),
+            (
+                "SELECT round(2.345::numeric, 2), round(-2.5::numeric), 2.5::numeric::int, '1.005'::numeric(10, 2)",
+                "2.35,-3,3,1.01",
+            ),
+            (
+                "SELECT p || 'x', p::text, '1.10'::numeric::text, CAST(k AS NUMERIC(10, 2)) FROM m WHERE id = 2",
+                "1.10x,1.10,1.10,3.00",
+            ),
+            (
+                "SELECT json_build_object('p', p, 's', p / 2) FROM m WHERE id = 1",
+                "{\"p\":5.00,\"s\":2.5000000000000000}",
+            ),
+            ("SELECT s / 2 FROM (SELECT sum(p) AS s FROM m WHERE id = 1) AS q", "2.5000000000000000"),
+            (
+                "SELECT id, sum(p) OVER (ORDER BY id ROWS 1 PRECEDING) FROM m ORDER BY id",
+                "1,5.00;2,6.10;3,3.45;4,2.35",
+            ),
+            ("SELECT sum(DISTINCT p), sum(p) FILTER (WHERE id > 1) FROM m", "8.45,3.45"),
+            (
+                "SELECT '9223372036854775807'::numeric + 1, '1e20'::numeric * 3",
+                "9223372036854775808,300000000000000000000",
+            ),
+            ("SELECT DISTINCT p * 2 FROM m WHERE id = 1 UNION SELECT 10", "10"),
+            ("SELECT id FROM m WHERE p = 1.1 UNION ALL SELECT id FROM m WHERE p = '1.10'", "2;2"),
+        ],
+    );
+}
+
+/// What a column of decimal numbers cannot give back is not stored.
+#[test]
+fn decimal_numbers_are_stored_as_they_were_given_or_refused() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE m (id INT PRIMARY KEY, p NUMERIC(10,2), n NUMERIC);\n\
+         CREATE INDEX m_p ON m (p);\n\
+         INSERT INTO m VALUES (1, 5, 1)",
+    );
+    for sql in [
+        "INSERT INTO m VALUES (2, 123456789, 0)",
+        "INSERT INTO m VALUES (2, 0, 1234567890.1234567)",
+        "INSERT INTO m VALUES (2, 0, '1234567890.1234567')",
+        "INSERT INTO m SELECT 2, 0, 1::numeric / 3",
+        "UPDATE m SET n = n / 3",
+        "UPDATE m SET p = p * 100000000",
+    ] {
+        assert_eq!(db.state(sql), "22003", "{sql}");
+    }
+    let error =
+        db.execute("INSERT INTO m VALUES (2, 0, $1)", &[Value::from("0.12345678901234567")]).unwrap_err();
+    assert_eq!(error.state, "22003");
+    db.run("UPDATE m SET p = p / 3, n = round(n / 3, 4)");
+    assert_eq!(db.query("SELECT p, n FROM m"), "1.67,0.3333");
+    db.execute("INSERT INTO m VALUES (2, $1, $2)", &[Value::from("1.10"), Value::from("12345678901234567")])
+        .unwrap();
+    assert_eq!(db.query("SELECT p, n FROM m WHERE p = 1.1"), "1.1,12345678901234567");
+    for (sql, parameter) in [
+        ("SELECT id FROM m WHERE p = $1", "1.10"),
+        ("SELECT id FROM m WHERE p = $1::numeric", "1.100"),
+        ("SELECT id FROM m WHERE p + $1 = 2.3", "1.2"),
+        ("SELECT id FROM m WHERE p + p = $1", "2.20"),
+        ("SELECT id FROM m WHERE p IN ($1, 7)", "1.10"),
+    ] {
+        assert_eq!(db.query_with(sql, &[Value::from(parameter)]), "2", "{sql}");
+    }
+    assert!(db.plan("SELECT id FROM m WHERE p = 1.10").contains("m_p"));
+    assert!(db.plan("SELECT id FROM m WHERE p > 1.10 + 0.5").contains("m_p"));
+    assert_eq!(db.state("SELECT 1::numeric / 0"), "22012");
+    assert_eq!(db.state("SELECT p / (p - p) FROM m"), "22012");
+    assert_eq!(db.state("SELECT 'x'::numeric"), "22P02");
+    assert_eq!(db.state("SELECT '123'::numeric(4, 2)"), "22003");
+    // A table of a query's rows holds numbers.
+    db.run("CREATE TABLE c AS SELECT id, p * 2 AS d FROM m");
+    assert_eq!(db.query("SELECT id FROM c WHERE d > 3 ORDER BY d"), "1");
+    db.run("CREATE VIEW w AS SELECT id, p * 2 AS d FROM m");
+    assert_eq!(db.query("SELECT id FROM w ORDER BY d DESC"), "1;2");
+}
+
+#[test]
+fn a_row_of_decimal_numbers_is_told_with_its_scale() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE m (id INT PRIMARY KEY, p NUMERIC(10,2), n NUMERIC);\nINSERT INTO m VALUES (1, 5, 1.5)",
+    );
+    let columns = |db: &mut Db, sql: &str| {
+        let described = db.executor.describe(&sql::Session::new(), sql, &[]).unwrap();
+        described.columns.unwrap().iter().map(|column| column.scale).collect::<Vec<_>>()
+    };
+    for sql in [
+        "SELECT * FROM m",
+        "SELECT id, p, n FROM m WHERE id = 1",
+        "SELECT id, x.p AS y, n FROM m x ORDER BY 2",
+    ] {
+        assert_eq!(columns(&mut db, sql), [None, Some(2), None], "{sql}");
+    }
+    assert_eq!(columns(&mut db, "INSERT INTO m VALUES (2, 1, 1) RETURNING *"), [None, Some(2), None]);
+}
+
+/// Tables of 1,988 to 2,000 columns were made and written, and no statement could read them.
+#[test]
+fn a_table_of_the_most_columns_is_read() {
+    let mut db = Db::new();
+    let columns = |count: usize| (1..count).map(|at| format!(", c{at} INT")).collect::<Vec<_>>().concat();
+    db.run(&format!("CREATE TABLE wide (id INT PRIMARY KEY{})", columns(1_980)));
+    db.run("INSERT INTO wide (id, c1979) VALUES (1, 7)");
+    assert_eq!(db.query("SELECT sum(c1979), count(*), sum(_cas > 0) FROM wide"), "7,1,1");
+    assert_eq!(db.state("ALTER TABLE wide ADD COLUMN more INT"), "54011");
+    assert_eq!(db.state("CREATE INDEX wide_sum ON wide ((c1 + c2))"), "54011");
+    db.run("ALTER TABLE wide DROP COLUMN c7");
+    db.run("ALTER TABLE wide ADD COLUMN more INT");
+    assert_eq!(db.state(&format!("CREATE TABLE wider (id INT PRIMARY KEY{})", columns(1_981))), "54011");
+}

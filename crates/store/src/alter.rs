@@ -135,6 +135,7 @@ impl Store {
     /// earlier one any more.
     pub(crate) fn redefine(&self, table: &Table, mut def: TableDef) -> Result<Arc<Table>, DdlError> {
         def.schema = table.def().schema + 1;
+        def.check_width(table.def().columns.len())?;
         def.validate()?;
         let renewed = indexes_of(&def).zip(table.indexes());
         let renewed: Vec<Arc<Index>> =

@@ -66,6 +66,7 @@ impl Store {
         let _one = self.lock_definitions();
         let catalog = self.catalog();
         check_relation_name(&catalog, &def.name)?;
+        def.check_width(0)?;
         def.validate()?;
         check_index_names(&catalog, &def)?;
         check_prefix(&catalog, &def, None)?;

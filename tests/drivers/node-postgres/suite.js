@@ -15,7 +15,7 @@ const ENDLESS = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n 
 const COLUMNS = `id INTEGER PRIMARY KEY, flag BOOLEAN, small SMALLINT, big BIGINT, real8 DOUBLE PRECISION,
   price NUMERIC(12, 2), name TEXT, code VARCHAR(20), raw BYTEA, at TIMESTAMPTZ, doc JSON, docb JSONB, uid UUID`
 const ROW = [
-  1, true, -7, '9000000000000000000', 0.5, '12.5', "Gr\u00fc\u00dfe, it's \\", 'x-1', Buffer.from([0, 1, 255, 92, 120]),
+  1, true, -7, '9000000000000000000', 0.5, '12.50', "Gr\u00fc\u00dfe, it's \\", 'x-1', Buffer.from([0, 1, 255, 92, 120]),
   new Date('2026-02-03T04:05:06.789Z'), { a: [1, null, 'x'] }, { b: { c: true } },
   '12345678-1234-5678-1234-567812345678'
 ]

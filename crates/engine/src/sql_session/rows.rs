@@ -95,6 +95,7 @@ impl RowSink for Rows {
                 label: column.label.to_owned(),
                 ty: column.ty,
                 table: column.table,
+                scale: column.scale,
             })
             .collect();
     }
@@ -197,7 +198,7 @@ mod tests {
     fn rows_come_back_as_they_were() {
         let account = sql::Account::new(1 << 20);
         let mut rows = Rows::new(1 << 10, sql::Allowance::new(&account, 1 << 20).hold());
-        let column = Column { name: "a", label: "a", ty: sql::SqlType::Text, table: None };
+        let column = Column { name: "a", label: "a", ty: sql::SqlType::Text, table: None, scale: None };
         rows.columns(&[column; 5]);
         let row = [
             ValueRef::Null,

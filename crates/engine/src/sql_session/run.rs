@@ -576,8 +576,13 @@ impl SqlSession {
 }
 
 fn show_columns(name: Option<&str>) -> Vec<OwnedColumn> {
-    let column =
-        |name: &str| OwnedColumn { name: name.into(), label: name.into(), ty: SqlType::Text, table: None };
+    let column = |name: &str| OwnedColumn {
+        name: name.into(),
+        label: name.into(),
+        ty: SqlType::Text,
+        table: None,
+        scale: None,
+    };
     match name {
         Some(name) => vec![column(Settings::shown_name(name).unwrap_or(name))],
         None => vec![column("name"), column("setting"), column("description")],

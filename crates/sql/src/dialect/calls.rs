@@ -3,11 +3,11 @@
 use store::definition::SqlType;
 
 use super::expression::{call, power};
-use super::out::Out;
+use super::out::{Form, Out};
 use super::structures::{OF_NO_ROWS, argument_for};
 use super::token::{Kind, Token};
 use super::types::{Told, common};
-use super::{Step, Translator};
+use super::{Step, Translator, numeric};
 use crate::error::state;
 use crate::function::{self, Returns};
 use crate::limits::UNNEST_ARRAYS_MAX;
@@ -54,13 +54,16 @@ impl<'a> Translator<'a, '_> {
             None => out,
         };
         let Some(open) = self.take() else { return Ok(out) };
-        let (arguments, inner) = self.deeper(|own| own.arguments(&lower))?;
+        let Arguments { told: arguments, inner, numeric } = self.deeper(|own| own.arguments(&lower))?;
         if bare
             && matches!(lower.as_str(), "to_json" | "to_jsonb")
             && arguments.iter().any(|told| told.is_json())
         {
             // It is JSON already.
             out = Out::made("json", token.start);
+        }
+        if let (true, Numbers::Exact, Some(function)) = (bare, &numeric, numeric::function_for(&lower)) {
+            out = Out::made(function, token.start);
         }
         out.push(self.copied(open));
         out.push(inner);
@@ -76,27 +79,30 @@ impl<'a> Translator<'a, '_> {
         } else {
             function::returns(&lower).and_then(|returns| returned(returns, &arguments))
         };
-        Ok(out.of_type(ty).labelled(&lower))
+        Ok(numbered(out.of_type(ty), &lower, numeric).labelled(&lower))
     }
 
     /// The arguments, and what is known of their types.
-    fn arguments(&mut self, name: &str) -> Step<(Vec<Told>, Out<'a>)> {
+    fn arguments(&mut self, name: &str) -> Step<Arguments<'a>> {
         let mut all = Out::default();
         if self.peek().is_some_and(|token| token.is_any(&["SELECT", "WITH", "VALUES"])) {
             // `EXISTS (SELECT ...)`
             self.queries.push(None);
             let query = self.sequence()?;
             self.queries.pop();
-            return Ok((Vec::new(), query));
+            return Ok(Arguments { told: Vec::new(), inner: query, numeric: Numbers::Any });
         }
+        let mut distinct = false;
         if let Some(word) = self.peek().filter(|token| token.is_any(&["DISTINCT", "ALL"])) {
             self.at += 1;
+            distinct = word.is("DISTINCT");
             all.push(self.copied(word));
         }
         let mut parts: Vec<Out<'a>> = Vec::new();
         let mut commas = Vec::new();
+        let mut numeric = Numbers::Floats;
         loop {
-            let part = self.argument(name, parts.len())?;
+            let part = self.argument(name, parts.len(), distinct, &mut numeric)?;
             parts.push(part);
             match self.peek().filter(|token| token.is_sign(",")) {
                 Some(comma) => {
@@ -107,6 +113,9 @@ impl<'a> Translator<'a, '_> {
             }
         }
         self.agree(name, &mut parts)?;
+        if name == "coalesce" && parts.iter().any(numeric::is_exact) {
+            numeric = Numbers::Chosen(call(name, [numeric::listed(&parts)]));
+        }
         let types = parts.iter().map(Told::of).collect();
         for (at, part) in parts.into_iter().enumerate() {
             if at > 0 {
@@ -114,13 +123,34 @@ impl<'a> Translator<'a, '_> {
             }
             all.push(part);
         }
-        Ok((types, all))
+        Ok(Arguments { told: types, inner: all, numeric })
     }
 
     /// One argument, with what an aggregate may have behind it.
-    fn argument(&mut self, name: &str, at: usize) -> Step<Out<'a>> {
+    fn argument(
+        &mut self,
+        name: &str,
+        at: usize,
+        distinct: bool,
+        numeric: &mut Numbers<'a>,
+    ) -> Step<Out<'a>> {
         let Some(argument) = self.expression(power::ANYTHING)? else { return self.sequence_part() };
         let mut argument = argument_for(name, at, argument);
+        if numeric::is_exact(&argument) {
+            *numeric = match (&numeric, numeric::chosen_of(name, &argument)) {
+                (Numbers::Exact, _) => Numbers::Exact,
+                (_, Some(form)) if at == 0 => Numbers::Of(form),
+                _ if at == 0 && numeric::function_for(name).is_some() => Numbers::Exact,
+                _ => Numbers::Any,
+            };
+        }
+        // Of equal numbers with other digits each would count.
+        let exactly =
+            (at == 0 || matches!(name, "div" | "mod")) && (!distinct || numeric::has_one_scale(&argument));
+        if exactly && matches!(numeric, Numbers::Exact) {
+            let ty = argument.ty;
+            argument = numeric::exact(argument).of_type(ty);
+        }
         if self.peek().is_none_or(|token| token.is_sign(",") || token.is_sign(")")) {
             return Ok(argument);
         }
@@ -419,6 +449,44 @@ impl<'a> Translator<'a, '_> {
              bounds WHERE iif({down}, {next} >= z, {next} <= z)) SELECT v AS {name} FROM series)"
         ));
         Ok(Some(out))
+    }
+}
+
+/// What stands between the parentheses of a call.
+struct Arguments<'a> {
+    told: Vec<Told>,
+    inner: Out<'a>,
+    numeric: Numbers<'a>,
+}
+
+/// What the arguments say of a result that is `NUMERIC`.
+enum Numbers<'a> {
+    /// None of them is exact: SQLite computes it in floats.
+    Floats,
+    /// One of them is exact.
+    Any,
+    /// The function is to compute exactly, and they are given so.
+    Exact,
+    /// The result is one of them, which all have a form.
+    Of(Form<'a>),
+    /// The result is one of them; this is the call of their exact texts.
+    Chosen(Out<'a>),
+}
+
+/// A call's result with what is known of its digits.
+fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers<'a>) -> Out<'a> {
+    // These give texts, when they are called by their names too.
+    let own = name.starts_with("numeric_") && name != "numeric_number";
+    match numeric {
+        Numbers::Exact => numeric::settled(out),
+        _ if own && out.ty == Some(SqlType::Numeric) => numeric::settled(out),
+        _ if out.ty != Some(SqlType::Numeric) => out,
+        Numbers::Of(form) => out.formed(form),
+        Numbers::Chosen(exact) => out.formed(Form::Exact(exact)),
+        Numbers::Floats if function::returns(name) != Some(Returns::Type(SqlType::Numeric)) => {
+            out.formed(Form::Float)
+        }
+        Numbers::Floats | Numbers::Any => out,
     }
 }
 

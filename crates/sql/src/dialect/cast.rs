@@ -7,7 +7,7 @@ use store::value::Value;
 use super::expression::call;
 use super::out::{Form, Out};
 use super::token::{Kind, Token};
-use super::{Step, Stop, Translator, types};
+use super::{Step, Stop, Translator, numeric, types};
 use crate::error::{SqlError, state};
 use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
@@ -148,6 +148,9 @@ impl<'a> Translator<'a, '_> {
             _ => None,
         };
         let label = label.unwrap_or_else(|| ty.name().trim_matches('"').to_owned());
+        if ty == SqlType::Numeric {
+            return Ok(self.cast_numeric(out, to)?.labelled(&label));
+        }
         let mut cast = match &*out.form {
             Form::Parameter(number) if declares(ty) && self.parameters.declare(*number, ty) => {
                 let number = *number;
@@ -172,6 +175,30 @@ impl<'a> Translator<'a, '_> {
         };
         cast.label = None;
         Ok(shortened(cast.typed(ty), to).labelled(&label))
+    }
+
+    /// `out::numeric(precision, scale)`
+    fn cast_numeric(&mut self, out: Out<'a>, to: &TypeName) -> Step<Out<'a>> {
+        let mut out = out;
+        match &*out.form {
+            Form::Parameter(number) => {
+                let number = *number;
+                self.parameters.declare(number, SqlType::Numeric);
+            }
+            Form::Literal(text) if scalar::numeric::parse(text).is_none() => {
+                let words = format!("invalid input syntax for type numeric: \"{text}\"");
+                let at = self.skip_blank(out.start());
+                return Err(Stop::Error(SqlError::new(state::BAD_VALUE, words).at(self.sql, at)));
+            }
+            _ => {}
+        }
+        out = numeric::exact(super::structures::as_value(out));
+        let exact = match to.modifiers[..] {
+            [precision] => out.wrapped("numeric_fit(", &format!(", {precision}, 0)")),
+            [precision, scale] => out.wrapped("numeric_fit(", &format!(", {precision}, {scale})")),
+            _ => call("numeric_of", [out]),
+        };
+        Ok(numeric::settled(exact))
     }
 
     fn cast_literal(&self, out: Out<'a>, text: &str, ty: SqlType) -> Step<Out<'a>> {
@@ -201,7 +228,7 @@ impl<'a> Translator<'a, '_> {
             self.at = begin;
             return Ok(None);
         }
-        if !to.plain {
+        if !to.plain || to.ty == SqlType::Numeric {
             if matches!(*inner.form, Form::Computed) {
                 // What binds less tightly than a call must not fall apart where the call's parentheses go.
                 let (ty, label) = (inner.ty, inner.label.take());
@@ -262,19 +289,20 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
         {
             types::shown(out)
         }
+        SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::has_digits(&out) => {
+            numeric::written(out)
+        }
         SqlType::Regclass => call("regclass", [out]),
         _ if out.ty == Some(ty) => out,
         _ => call(&types::cast_name(ty), [out]),
     }
 }
 
-/// The length of `VARCHAR(n)` and the scale of `NUMERIC(p, s)` are kept by a cast.
+/// The length of `VARCHAR(n)` is kept by a cast.
 fn shortened<'a>(out: Out<'a>, to: &TypeName) -> Out<'a> {
     let text = matches!(to.ty, SqlType::Varchar | SqlType::Bpchar);
     match to.modifiers[..] {
         [length] if text => out.wrapped("substr(", &format!(", 1, {length})")).typed(to.ty),
-        [_, scale] if to.ty == SqlType::Numeric => out.wrapped("round(", &format!(", {scale})")).typed(to.ty),
-        [_] if to.ty == SqlType::Numeric => out.wrapped("round(", ")").typed(to.ty),
         _ => out,
     }
 }

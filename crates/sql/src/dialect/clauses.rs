@@ -6,7 +6,7 @@ use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::token::{Kind, Token};
-use super::{Step, Translator, types};
+use super::{Step, Translator, numeric, types};
 use crate::error::state;
 use crate::text::literal::sql_literal;
 use crate::text::token::{quoted_name, unquoted};
@@ -303,6 +303,7 @@ impl<'a> Translator<'a, '_> {
             }
             if let Some(ty) = target.ty {
                 self.assign(&mut value, ty)?;
+                value = numeric::assigned(value, ty);
             }
             return Ok(value);
         }
@@ -340,6 +341,7 @@ impl<'a> Translator<'a, '_> {
         for (part, ty) in parts.iter_mut().zip(types) {
             if let Some(ty) = ty {
                 self.assign(part, *ty)?;
+                *part = numeric::assigned(std::mem::take(part), *ty);
             }
         }
         let mut out = Out::made("(", list.start());

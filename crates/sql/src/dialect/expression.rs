@@ -7,7 +7,7 @@ use store::definition::SqlType;
 
 use super::out::{Form, Out};
 use super::token::{Kind, Token};
-use super::{Step, Translator, structures, types};
+use super::{Step, Translator, numeric, structures, types};
 use crate::error::state;
 
 /// How tightly operators bind, as PostgreSQL has it; higher is tighter.
@@ -162,6 +162,8 @@ impl<'a> Translator<'a, '_> {
             self.suggest_list(&mut right, &types)?;
             return Ok([left, right]);
         }
+        left = numeric::compared(left, &right);
+        right = numeric::compared(right, &left);
         if let Some(ty) = left.ty {
             self.suggest(&mut right, ty)?;
         }
@@ -371,8 +373,11 @@ impl<'a> Translator<'a, '_> {
         if let Some(ty) = right.ty {
             self.suggest(&mut left, ty)?;
         }
+        if let Some(out) = numeric::computed(&left, sign, &right) {
+            return Ok(out);
+        }
         let ty = types::arithmetic(left.ty, right.ty);
-        Ok(self.infixed([left, right], operator).of_type(ty))
+        Ok(numeric::of_floats(self.infixed([left, right], operator), ty))
     }
 
     /// Arithmetic of moments and spans.

@@ -11,6 +11,7 @@ mod cast;
 mod clauses;
 mod expression;
 mod names;
+mod numeric;
 mod operand;
 mod out;
 mod params;
@@ -111,6 +112,12 @@ struct Translator<'a, 'n> {
     /// What the rows of an `INSERT` are assigned to: types, and defaults as SQL.
     targets: Option<Vec<clauses::Target>>,
     notice: Option<&'static str>,
+    /// Columns of the outermost query may be exact decimal texts.
+    shows: bool,
+    /// Those that are.
+    shown: numeric::Shown<'a>,
+    /// The outermost query gives rows to an `INSERT`.
+    inserts: bool,
 }
 
 /// Why a pass ended early.
@@ -138,24 +145,27 @@ pub(crate) fn translate(
     sql: &str,
     chosen: Chosen<'_>,
 ) -> Result<Option<Translated>, SqlError> {
-    translate_within(catalog, sql, chosen, 0)
+    translate_within(catalog, sql, chosen, 0, true)
 }
 
 /// The columns of a query; `None` where they are not known. `depth`: views within which it stands.
 fn columns_of_query(catalog: &Catalog, sql: &str, depth: usize) -> Option<Vec<Column>> {
-    translate_within(catalog, sql, &[], depth).ok().flatten()?.columns
+    translate_within(catalog, sql, &[], depth, false).ok().flatten()?.columns
 }
 
+/// `shows`: columns of the outermost query may be exact decimal texts.
 fn translate_within(
     catalog: &Catalog,
     sql: &str,
     chosen: Chosen<'_>,
     depth: usize,
+    shows: bool,
 ) -> Result<Option<Translated>, SqlError> {
     let tokens = token::tokens(sql)?;
     let names = Names::of(catalog, &tokens, depth);
     let scopes = Scopes::of(&tokens);
-    let text = Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen };
+    let shows = shows && numeric::may_show(&tokens);
+    let text = Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen, shows };
     let first = pass(&text, &Learned::default())?;
     let Some((mut last, mut learned)) = first else { return Ok(None) };
     let inner = tokens.iter().filter(|token| token.is("SELECT")).count() > 1
@@ -185,11 +195,13 @@ pub(crate) fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) 
         names.add(table);
     }
     if tokens.iter().any(|token| token.is("SELECT")) {
-        return Ok(translate(catalog, sql, &[])?.map_or_else(|| sql.to_owned(), |translated| translated.sql));
+        // Statements that read the view compute with its columns.
+        let translated = translate_within(catalog, sql, &[], 0, false)?;
+        return Ok(translated.map_or_else(|| sql.to_owned(), |translated| translated.sql));
     }
     let scopes = Scopes::of(&tokens);
     let passed = pass(
-        &Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen: &[] },
+        &Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen: &[], shows: false },
         &Learned::default(),
     )?;
     Ok(passed.map_or_else(|| sql.to_owned(), |(translated, _)| translated.sql))
@@ -204,6 +216,8 @@ struct Text<'a, 'n> {
     names: &'n Names,
     scopes: &'n Scopes,
     chosen: Chosen<'n>,
+    /// Columns of the outermost query may be exact decimal texts.
+    shows: bool,
 }
 
 fn pass(text: &Text<'_, '_>, known: &Learned) -> Result<Passed, SqlError> {
@@ -220,6 +234,9 @@ fn pass(text: &Text<'_, '_>, known: &Learned) -> Result<Passed, SqlError> {
         queries: vec![None],
         targets: None,
         notice: None,
+        shows: text.shows,
+        shown: numeric::Shown::default(),
+        inserts: text.tokens.iter().any(|token| token.is("INSERT")),
     };
     let out = match translator.whole() {
         Ok(out) => out,

@@ -26,6 +26,8 @@ pub(super) type Column = (String, Option<SqlType>);
 #[derive(Debug, Default)]
 pub(super) struct Names {
     columns: HashMap<String, Option<SqlType>>,
+    /// Digits behind the point of columns of decimal numbers; `None`: they differ.
+    scales: HashMap<String, Option<u16>>,
     tables: HashMap<String, Arc<Table>>,
     views: HashMap<String, Vec<Column>>,
 }
@@ -83,6 +85,11 @@ impl Names {
     fn add_columns(&mut self, table: &Table) {
         for (at, column) in table.def().columns.iter().enumerate() {
             self.add_column(&column.name, known_type(table, at));
+            let scale = column.shown_scale();
+            let known = self.scales.entry(column.name.to_lowercase()).or_insert(scale);
+            if *known != scale {
+                *known = None;
+            }
         }
     }
 
@@ -96,6 +103,11 @@ impl Names {
     /// The type of a column of this name, whatever table it is of.
     fn column(&self, name: &str) -> Option<SqlType> {
         self.columns.get(&name.to_lowercase()).copied().flatten()
+    }
+
+    /// The digits behind the point of a column of decimal numbers, where they are declared.
+    pub(super) fn scale(&self, name: &str) -> Option<u16> {
+        self.scales.get(&name.to_lowercase()).copied().flatten()
     }
 
     /// Whether a column is called so.

@@ -8,7 +8,7 @@ use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::token::{self, Kind, Token};
 use super::types::Told;
-use super::{Item, Step, Stop, Translator, cast, structures, types};
+use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
 use crate::error::SqlError;
 use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
@@ -149,7 +149,8 @@ impl<'a> Translator<'a, '_> {
             Err(_) if token.text.starts_with("0x") || token.text.starts_with("0X") => SqlType::Int8,
             Err(_) => SqlType::Numeric,
         };
-        self.taken(token).typed(ty).labelled("?column?")
+        let out = self.taken(token).typed(ty).labelled("?column?");
+        if ty == SqlType::Numeric { out.formed(Form::Number(token.text.to_owned())) } else { out }
     }
 
     fn parameter(&mut self, token: Token<'a>) -> Out<'a> {
@@ -177,8 +178,9 @@ impl<'a> Translator<'a, '_> {
                     return Ok(Some(call("interval_times", [inner, back]).of_type(ty).labelled("?column?")));
                 }
                 let mut out = sign;
-                out.push(inner);
-                Ok(Some(out.of_type(ty).labelled("?column?")))
+                out.push(inner.clone());
+                let out = numeric::signed(token.text, &inner, out.of_type(ty));
+                Ok(Some(out.labelled("?column?")))
             }
             _ => Ok(None),
         }
@@ -376,7 +378,22 @@ impl<'a> Translator<'a, '_> {
         if self.next_is_sign(0, "(") {
             return self.call(out, &name, last);
         }
+        if last.start == token.start
+            && !self.names.is_column(&name)
+            && let Some(number) = self.number_named(&name)
+        {
+            return Ok(number);
+        }
         let ty = self.column_type(place, before.as_deref(), &name);
+        if ty == Some(SqlType::Numeric) {
+            match self.names.scale(&name) {
+                Some(scale) => out = out.formed(Form::Column(scale)),
+                None if !self.names.is_column(&name) && self.is_float_name(&name) => {
+                    out = out.formed(Form::Float);
+                }
+                None => {}
+            }
+        }
         let label = if last.kind == Kind::Word { name.to_lowercase() } else { name };
         let label = self.spelling(&label);
         Ok(out.of_type(ty).labelled(&label))
@@ -452,7 +469,16 @@ impl<'a> Translator<'a, '_> {
                 }
             }
             Form::Array(_) if ty.is_array() => self.suggest_elements(out, ty.scalar())?,
-            Form::List(parts) if parts.len() == 1 => {
+            // Of something computed that may be a float nothing says that it is decimal.
+            Form::List(parts)
+                if parts.len() == 1
+                    && ty == SqlType::Numeric
+                    && matches!(*parts[0].form, Form::Computed | Form::List(_)) => {}
+            // What has a type already keeps it.
+            Form::List(parts)
+                if parts.len() == 1
+                    && (parts[0].ty.is_none() || matches!(*parts[0].form, Form::Array(_))) =>
+            {
                 let parts = parts.clone();
                 self.suggest_parts(out, parts, &[Some(ty)])?;
                 out.ty = Some(ty);
@@ -535,6 +561,11 @@ impl<'a> Translator<'a, '_> {
         for (part, ty) in parts.iter_mut().zip(types) {
             let Some(ty) = ty else { continue };
             let literal = matches!(*part.form, Form::Literal(_) | Form::Array(_) | Form::List(_));
+            if numeric::is_assigned_exactly(part, *ty) {
+                *part = numeric::assigned(std::mem::take(part), *ty);
+                changed = true;
+                continue;
+            }
             self.suggest(part, *ty)?;
             changed |= literal;
         }

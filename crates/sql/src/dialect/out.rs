@@ -30,6 +30,16 @@ pub(super) enum Form<'a> {
     List(Vec<Out<'a>>),
     /// A query in parentheses.
     Query,
+    /// A literal with a point, or one too long for an integer; the text of the number.
+    Number(String),
+    /// `NUMERIC` by its type, a float as SQLite computes it.
+    Float,
+    /// A `NUMERIC` number; here it is as an exact decimal text.
+    Exact(Out<'a>),
+    /// A column of numbers with so many digits behind the point.
+    Column(u16),
+    /// Values of such a column.
+    Scaled(u16),
     /// `json ->> key` as a text; here it is as SQLite's operator gives it, a number or truth where it is one.
     Extract(Out<'a>),
     /// `ARRAY[a, b]`, its elements.

@@ -6,7 +6,7 @@ use super::expression::power;
 use super::out::{Form, Out};
 use super::token::{Kind, Token};
 use super::types::Told;
-use super::{Item, Step, Translator};
+use super::{Item, Step, Translator, numeric};
 use crate::error::state;
 use crate::text::token::{quoted_name, unquoted};
 
@@ -84,6 +84,13 @@ impl<'a> Translator<'a, '_> {
                 out.push(Out::made("WHERE true", token.start));
             }
             from &= !token.is_any(AFTER_FROM);
+            if token.is_any(&["ORDER", "GROUP"])
+                && self.peek_at(1).is_some_and(|next| next.is("BY"))
+                && self.depth == 0
+            {
+                self.terms(token, &mut out)?;
+                continue;
+            }
             if token.is_any(&["WHERE", "HAVING"]) {
                 self.at += 1;
                 out.push(self.copied(token));
@@ -97,6 +104,32 @@ impl<'a> Translator<'a, '_> {
             out.push(self.something(token)?);
         }
         Ok(out)
+    }
+
+    /// `ORDER BY` or `GROUP BY` of the outermost query, up to the first term that is no name of a column shown exactly.
+    fn terms(&mut self, word: Token<'a>, out: &mut Out<'a>) -> Step<()> {
+        let order = word.is("ORDER");
+        for _ in 0..2 {
+            if let Some(token) = self.take() {
+                out.push(self.copied(token));
+            }
+        }
+        loop {
+            match self.term_shown(order) {
+                Some(number) => out.push(number),
+                None => match self.expression(power::ANYTHING)? {
+                    Some(term) => out.push(term),
+                    None => return Ok(()),
+                },
+            }
+            while let Some(token) =
+                self.peek().filter(|token| token.is_any(&["ASC", "DESC", "NULLS", "FIRST", "LAST"]))
+            {
+                out.push(self.taken(token));
+            }
+            let Some(comma) = self.peek().filter(|token| token.is_sign(",")) else { return Ok(()) };
+            out.push(self.taken(comma));
+        }
     }
 
     /// Up to the comma or parenthesis that ends it: mostly one expression.
@@ -144,9 +177,14 @@ impl<'a> Translator<'a, '_> {
         if keyword.is("RETURNING") {
             // These are given, not assigned.
             self.targets = None;
+            self.inserts = false;
         }
         let mut items = Vec::new();
-        while let Some((item, column)) = self.column(items.len())? {
+        loop {
+            // Behind a star the place of a column in the result is not known.
+            let known = !items.iter().any(|item: &Item| item.star);
+            let place = if known { items.len() } else { usize::MAX };
+            let Some((item, column)) = self.column(items.len(), place)? else { break };
             items.push(item);
             out.push(column);
             match self.peek().filter(|token| token.is_sign(",")) {
@@ -167,7 +205,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// One column of a list; `None` where there is none.
-    fn column(&mut self, number: usize) -> Step<Option<(Item, Out<'a>)>> {
+    fn column(&mut self, number: usize, place: usize) -> Step<Option<(Item, Out<'a>)>> {
         let star = if self.next_is_sign(0, "*") {
             1
         } else if self.next_is_sign(1, ".") && self.next_is_sign(2, "*") {
@@ -190,6 +228,16 @@ impl<'a> Translator<'a, '_> {
         if let Some(ty) = target {
             self.assign(&mut column, ty)?;
         }
+        if numeric::is_float(&column)
+            && let Some(alias) = self.alias_ahead()
+        {
+            self.learn_float(&alias);
+        }
+        column = match target {
+            Some(ty) => self.assigned_column(column, ty, place),
+            None if self.inserts => column,
+            None => self.shown_exactly(column, place),
+        };
         let mut item = Item {
             star: false,
             columns: None,
@@ -203,9 +251,18 @@ impl<'a> Translator<'a, '_> {
             if let Some(ty) = column.ty.or(item.ty) {
                 self.learned.names.insert(alias.to_lowercase(), ty);
             }
+            self.name_shown(place, &alias);
             item.label = Some(alias);
         }
         Ok(Some((item, column)))
+    }
+
+    /// The name that `AS name` or `name` gives next, which is not taken.
+    fn alias_ahead(&mut self) -> Option<String> {
+        let begin = self.at;
+        let alias = self.alias(&mut Out::default(), NO_ALIAS);
+        self.at = begin;
+        alias
     }
 
     /// `AS name` or `name` behind something; pushes it and returns the name.

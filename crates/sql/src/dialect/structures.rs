@@ -5,7 +5,7 @@ use store::definition::SqlType;
 use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::token::Token;
-use super::{Step, Stop, Translator, types};
+use super::{Step, Stop, Translator, numeric, types};
 use crate::error::SqlError;
 
 /// No operator takes sides of these types.
@@ -68,6 +68,9 @@ pub(super) fn json_part(out: Out<'_>) -> Out<'_> {
         Some(SqlType::Bool) => json_truth(out),
         Some(ty) if ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb) => {
             out.wrapped("json(", ")").typed(SqlType::Json)
+        }
+        Some(SqlType::Numeric) if numeric::has_digits(&out) => {
+            numeric::written(out).wrapped("json(", ")").typed(SqlType::Json)
         }
         Some(SqlType::Float4 | SqlType::Float8 | SqlType::Numeric) => {
             out.wrapped("json(json_number(", "))").typed(SqlType::Json)

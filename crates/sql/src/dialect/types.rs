@@ -165,5 +165,8 @@ pub(super) fn shown(out: Out<'_>) -> Out<'_> {
         shown.label = label;
         return shown;
     }
+    if super::numeric::has_digits(&out) {
+        return super::numeric::written(out);
+    }
     out
 }

@@ -29,7 +29,7 @@ pub(super) fn column(list: &[ResultColumn<'_>], sql: &str) -> Option<OwnedColumn
             (sql.contains(&written).then_some(written)?, "count".to_owned())
         }
     };
-    Some(OwnedColumn { name, label, ty: SqlType::Int8, table: None })
+    Some(OwnedColumn { name, label, ty: SqlType::Int8, table: None, scale: None })
 }
 
 impl DirectPlan {

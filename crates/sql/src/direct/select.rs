@@ -61,6 +61,7 @@ impl Selection {
         let (columns, names) = result_columns(table, list)?;
         let show = |(&column, name): (&usize, String)| OwnedColumn {
             ty: type_of(table, column),
+            scale: table.def().columns[column].shown_scale(),
             table: u16::try_from(column + 1).ok().map(|number| (oid_of_table(table), number)),
             ..OwnedColumn::text(name)
         };

@@ -42,6 +42,11 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
             let text = of_word(now, &text).unwrap_or(text);
             Ok(accept(ty, Value::Text(text))?)
         }
+        (SqlType::Numeric, value) => {
+            let number = store::scalar::numeric::of_value(&value);
+            let number = number.ok_or_else(|| bad_numeric(&value))?;
+            Ok(store::scalar::numeric::nearest(&number))
+        }
         (Bytea, Value::Text(text)) => Ok(accept(Bytea, Value::Text(text))?),
         (Regtype, Value::Integer(oid)) => {
             let known = u32::try_from(oid).ok().and_then(SqlType::of_oid);
@@ -56,6 +61,14 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
         (ty, value) if is_text(ty) => Ok(value.with_affinity(Affinity::Text)),
         (ty, value) => Ok(accept(ty, value)?),
     }
+}
+
+fn bad_numeric(value: &Value) -> SqlError {
+    let shown = match value {
+        Value::Text(text) => text.chars().take(40).collect(),
+        _ => String::new(),
+    };
+    SqlError::new(state::BAD_VALUE, format!("invalid input syntax for type numeric: \"{shown}\""))
 }
 
 /// Types that any value can be written as.
@@ -121,6 +134,11 @@ pub(crate) fn bound(now: Now, ty: SqlType, cast: bool, value: &Value) -> Result<
     let text = matches!(value, Value::Text(_));
     if value.is_null() || !(cast || (is_formed(ty) && text)) {
         return Ok(None);
+    }
+    if ty == SqlType::Numeric {
+        // With all its digits: what they are computed or compared as is up to the statement.
+        let number = store::scalar::numeric::of_value(value).ok_or_else(|| bad_numeric(value))?;
+        return Ok(Some(Value::Text(store::scalar::numeric::text(&number))));
     }
     let moments = matches!(ty, SqlType::Timestamptz | SqlType::Timestamp | SqlType::Date);
     if moments && !text {

@@ -4,6 +4,7 @@
 //! by one call, so that nothing bound to it outlives the values it was bound to. Virtual tables are safe
 //! traits ([`Module`], [`Cursor`]); their C shims are in `vtab`, and each runs inside the panic guard.
 
+mod aggregate;
 mod connection;
 mod function;
 mod guard;
@@ -13,6 +14,7 @@ mod lent;
 mod statement;
 mod vtab;
 
+pub(crate) use aggregate::Aggregate;
 pub(crate) use connection::{Action, Connection, Failure, Policy, random_bytes};
 pub(crate) use function::Volatility;
 pub(crate) use guard::count_panic;

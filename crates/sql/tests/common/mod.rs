@@ -23,6 +23,7 @@ pub(crate) struct Db {
 pub(crate) struct Rows {
     pub(crate) names: Vec<String>,
     pub(crate) types: Vec<SqlType>,
+    pub(crate) scales: Vec<Option<u16>>,
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
@@ -30,6 +31,7 @@ impl RowSink for Rows {
     fn columns(&mut self, columns: &[Column<'_>]) {
         self.names = columns.iter().map(|column| column.name.to_owned()).collect();
         self.types = columns.iter().map(|column| column.ty).collect();
+        self.scales = columns.iter().map(|column| column.scale).collect();
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {

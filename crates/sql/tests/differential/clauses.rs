@@ -37,7 +37,7 @@ impl World {
             // A truth is one here, as in PostgreSQL: a word in a text, and no match for other words. The sum makes it
             // the number that it is on SQLite.
             6 => format!("(({left} IS {right}) + 0)"),
-            7 => format!("CAST({left} AS {})", self.pick(&["INTEGER", "REAL", "TEXT", "BLOB", "NUMERIC"])),
+            7 => format!("CAST({left} AS {})", self.pick(&["INTEGER", "REAL", "TEXT", "BLOB", "REAL"])),
             8 => format!("(({left} COLLATE NOCASE = {right}) + 0)"),
             9 => format!("iif({left}, {right}, {column})"),
             10 => format!("nullif({left}, {right})"),

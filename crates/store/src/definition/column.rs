@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Collation, DefinitionError, SqlType, types};
+use crate::scalar::numeric::Modifier;
 use crate::scalar::{self, Refusal};
 use crate::value::{Affinity, Value, ValueRef};
 
@@ -145,12 +146,24 @@ impl ColumnDef {
     /// bytes, as PostgreSQL does for a literal, because JSON parameters cannot spell a blob.
     pub fn accept(&self, value: Value) -> Result<Value, TypeMismatch> {
         let shown = TypeMismatch::shortened(value.as_ref());
-        scalar::accept(self.sql_type(), value).map_err(|refusal| TypeMismatch {
+        let accepted = match (self.sql_type(), &value) {
+            (SqlType::Numeric, Value::Integer(_) | Value::Real(_) | Value::Text(_)) => {
+                scalar::numeric::accept(Modifier::of_declared(&self.declared), value)
+            }
+            (ty, _) => scalar::accept(ty, value),
+        };
+        accepted.map_err(|refusal| TypeMismatch {
             column: self.name.clone(),
             declared: self.declared.clone(),
             value: shown,
             refusal,
         })
+    }
+
+    /// Digits behind the point that all of its values are shown with; `None`: as many as each has.
+    pub fn shown_scale(&self) -> Option<u16> {
+        let numeric = self.kind == ColumnKind::Numeric;
+        if numeric { Modifier::of_declared(&self.declared).map(Modifier::shown_scale) } else { None }
     }
 
     /// What PostgreSQL clients are told of it, as its declared type has it.

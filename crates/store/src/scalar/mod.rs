@@ -3,6 +3,7 @@
 pub mod array;
 pub mod interval;
 pub mod moment;
+pub mod numeric;
 pub mod simple;
 
 use crate::definition::SqlType;
@@ -95,7 +96,7 @@ pub fn accept(ty: SqlType, value: Value) -> Result<Value, Refusal> {
         SqlType::Bool => simple::boolean(&value),
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Oid => simple::integer(ty, value),
         SqlType::Float4 | SqlType::Float8 => simple::of_affinity(ty, value, Affinity::Real),
-        SqlType::Numeric => simple::of_affinity(ty, value, Affinity::Numeric),
+        SqlType::Numeric => numeric::accept(None, value),
         SqlType::Bytea => simple::bytes(value),
         SqlType::Uuid => simple::uuid(&value),
         SqlType::Json => simple::json(ty, value, false),
