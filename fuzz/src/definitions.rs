@@ -187,8 +187,11 @@ fn edit(definitions: &mut Json, bytes: &mut Bytes<'_>) {
         (4, Json::Object(fields)) => {
             let names =
                 ["slot", "slots", "pending", "hidden", "absent", "predicate", "generated", "identity"];
-            let value =
-                if what & 16 == 0 { json!(number) } else { json!({"first": number, "now": number + 1 }) };
+            let value = if what & 16 == 0 {
+                json!(number)
+            } else {
+                json!({"first": number, "now": number.wrapping_add(1) })
+            };
             fields.insert(names[bytes.below(names.len())].to_owned(), value);
         }
         (_, Json::Number(_)) => *target = json!(number),

@@ -149,10 +149,14 @@ fn hours_of_mixed_rules_when_moments_become_seconds() {
     mixed_rules(edge - 2 * HOUR, 4 * HOUR, SECOND);
 }
 
+/// Rows that a run writes at least.
+const WRITES_MIN: u64 = 1_000;
+
 fn mixed_rules(begin: u64, length: u64, resolution: u64) {
     let mut random = fastrand::Rng::with_seed(seed());
     let mut day = Day::new(begin, resolution);
-    while day.now < begin + length {
+    // A machine that slept long may have written little when the time is over.
+    while day.now < begin + length || day.written <= WRITES_MIN {
         for _ in 0..random.u32(0..120) {
             day.write(&mut random);
         }
@@ -174,5 +178,4 @@ fn mixed_rules(begin: u64, length: u64, resolution: u64) {
             (0, 0, 0)
         );
     }
-    assert!(day.written > 1_000, "{}", day.written);
 }
