@@ -303,14 +303,13 @@ fn a_second_daemon_on_the_same_arena_is_refused() {
     assert_eq!(daemon.connect().set("k", b"v"), "STORED");
 }
 
-/// SQLite compares each member of one object with all of the other's, in one step of its machine: for minutes here, and
-/// nothing stops it.
+/// SQLite compares the pattern with the text at each of its places, in one step of its machine: for some ten seconds here,
+/// and nothing stops it.
 #[test]
 fn a_function_that_hears_no_cancel_does_not_hold_up_a_stop() {
     let mut daemon = Daemon::start(&[]);
     assert_eq!(daemon.connect().set("k", b"v"), "STORED");
-    let statement = "WITH o(j) AS (SELECT json_group_object('k' || g.value, 1) FROM generate_series(1, 400000) AS g(value)) \
-                     SELECT length(json_patch(j, j)) FROM o";
+    let statement = "SELECT repeat('a', 30000000) LIKE '%' || repeat('a', 253) || 'b'";
     let mut busy = daemon.connect();
     busy.send(format!("sql {}\r\n{statement}\r\n", statement.len()).as_bytes());
     // Statements are taken in turn: one that came later is answered when the first has begun.

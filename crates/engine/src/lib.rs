@@ -77,7 +77,7 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 // What a door needs of the crates below, so that it depends on this one only.
 pub use sql::{
     Cancel, Column, Executor, Identity, Notice, Piece, RowSink, RuleRunner, SettingFacts, SqlError, SqlType,
-    TransactionStatus, split_statements,
+    TransactionStatus, give_memory_back, note_freed, split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{

@@ -254,6 +254,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("at most", state::TOO_COMPLEX),
     ("pattern too complex", state::TOO_LARGE),
     ("integer overflow", state::OUT_OF_RANGE),
+    ("needs more memory than one may have", state::OUT_OF_MEMORY),
     ("malformed JSON", "22032"),
     ("JSON path error", "22033"),
     ("bad JSON path", "22033"),
@@ -272,10 +273,7 @@ impl From<Failure> for SqlError {
         let message = failure.message;
         match failure.code {
             ffi::SQLITE_INTERRUPT => Self::new(state::CANCELED, "the statement was stopped"),
-            ffi::SQLITE_NOMEM => {
-                Self::new(state::OUT_OF_MEMORY, "the statement needs more memory than one may have")
-                    .with_hint("sort or group fewer rows, or make shorter texts")
-            }
+            ffi::SQLITE_NOMEM => crate::meter::out_of_memory(),
             ffi::SQLITE_TOOBIG => Self::new(state::TOO_LARGE, message),
             ffi::SQLITE_AUTH => Self::new(state::FORBIDDEN, message),
             ffi::SQLITE_RANGE => Self::new(state::PROTOCOL, message),
@@ -330,6 +328,7 @@ impl From<WriteError> for SqlError {
             // A redefined table is met by making the statement again.
             WriteError::Lost(_) | WriteError::TableChanged => state::LOST,
             WriteError::TableGone => state::UNKNOWN_TABLE,
+            WriteError::Canceled => state::CANCELED,
             WriteError::NotNull(_) => state::NOT_NULL,
             WriteError::Check(_) => state::CHECK,
             WriteError::Expression(_) => state::BAD_EXPRESSION,

@@ -22,13 +22,14 @@ use crate::direct::{self, DirectPlan};
 use crate::error::{SqlError, state};
 use crate::facts;
 use crate::function;
-use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
+use crate::limits::{GIVEN_UP_MAX, Limits, PROGRESS_OPERATIONS, STATEMENT_BYTES_MAX};
+use crate::meter;
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::rewrite::{self, Rewritten};
 use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
-use crate::sqlite::{Connection, Failure, Row, Statement, heap};
+use crate::sqlite::{Connection, Failure, Policy, Row, Statement};
 use crate::system::{self, Server, System};
 use crate::table::{Cancel, HIDDEN, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
@@ -217,7 +218,8 @@ impl Executor {
         self.core.sight.start_watch(&self.core.limits, session, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
         self.core.sight.set_facts(session.facts);
-        let result = heap::capped(heap_bytes, || self.run_current(session, sql, parameters, out));
+        let policy = Rc::<Sight>::clone(&self.core.sight);
+        let result = meter::statement(policy, heap_bytes, || self.run_current(session, sql, parameters, out));
         session.facts = self.core.sight.facts();
         if let Ok(done) = &result {
             session.facts.note(done);
@@ -377,7 +379,11 @@ impl Executor {
 
     /// A definition takes effect at once, within a transaction too.
     fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
-        let defined = self.core.within(session, Some("a definition"), |core| define::run(core, kind, sql))?;
+        let defined = self.core.within(session, Some("a definition"), |core| {
+            let sight = Rc::clone(&core.sight);
+            let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
+            store::stoppable(Rc::new(must_stop), || define::run(core, kind, sql))
+        })?;
         let emptied = if kind == StatementKind::Truncate { Some(truncate(sql)?) } else { None };
         self.finish_definition(session, defined, emptied)
     }

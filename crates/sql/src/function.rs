@@ -4,11 +4,13 @@
 mod cast;
 mod def;
 mod format;
+mod json;
 mod jsonb;
 mod maths;
 mod moment;
 mod more;
 mod numeric;
+mod patch;
 mod pattern;
 mod search;
 mod sqlite;
@@ -21,11 +23,12 @@ use store::value::Value;
 
 use crate::error::SqlError;
 use crate::sqlite::{Arguments, Connection, Volatility};
-use crate::{facts, system};
+use crate::{facts, meter, system};
 
 pub(crate) use cast::{bound, is_formed};
 pub(crate) use def::{Caller, Now, Returns};
 use def::{FunctionDef, Run, Source};
+pub(crate) use json::each_json;
 
 /// Tables that are functions.
 pub(crate) const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
@@ -155,6 +158,19 @@ pub(crate) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Re
     for function in all() {
         let (run, fewest, most, volatile, strict) = match function.source {
             Source::Sqlite => continue,
+            Source::Json(run, arguments) => {
+                let caller = Rc::clone(caller);
+                connection.create_json_function(
+                    function.name,
+                    arguments,
+                    Volatility::Immutable,
+                    move |arguments| {
+                        let result = meter::call(arguments, || called(run, true, caller.now(), arguments));
+                        result.map_err(|error| caller.fail(error))
+                    },
+                )?;
+                continue;
+            }
             Source::Own(run, fewest, most) => (run, fewest, most, false, true),
             Source::Raw(run, fewest, most, volatile) => (run, fewest, most, volatile, false),
         };
@@ -162,7 +178,8 @@ pub(crate) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Re
             let caller = Rc::clone(caller);
             let volatility = if volatile { Volatility::Volatile } else { Volatility::Immutable };
             connection.create_function(function.name, count, volatility, move |arguments| {
-                called(run, strict, caller.now(), arguments).map_err(|error| caller.fail(error))
+                let result = meter::call(arguments, || called(run, strict, caller.now(), arguments));
+                result.map_err(|error| caller.fail(error))
             })?;
         }
     }
@@ -170,7 +187,8 @@ pub(crate) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Re
     for (name, ty) in cast::all() {
         let caller = Rc::clone(caller);
         connection.create_function(&name, 1, Volatility::Immutable, move |arguments| {
-            cast::convert(caller.now(), ty, arguments.value(0)).map_err(|error| caller.fail(error))
+            let result = meter::call(arguments, || cast::convert(caller.now(), ty, arguments.value(0)));
+            result.map_err(|error| caller.fail(error))
         })?;
     }
     Ok(())

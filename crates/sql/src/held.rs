@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{SqlError, state};
 use crate::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
+use crate::sqlite::heap;
 
 /// What all sessions hold. Relaxed throughout: sums that bound, in no order with anything.
 #[derive(Debug)]
@@ -114,6 +115,7 @@ impl Held {
         if bytes == self.bytes {
             return;
         }
+        heap::note_freed(self.bytes.saturating_sub(bytes));
         // Wrapping: a decrease is the addition of its complement.
         let change = bytes.wrapping_sub(self.bytes);
         self.of.bytes.fetch_add(change, Ordering::Relaxed);

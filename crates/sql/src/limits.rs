@@ -26,6 +26,8 @@ pub const BYTES_PER_TRANSACTION_MAX: usize = 256 << 20;
 /// Most bytes that one session holds between its statements, in open transactions, cursors, portals and prepared
 /// statements together: one transaction of the largest size, or four cursors of the largest default result.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
+/// Bytes freed at once after which memory is given back to the system: far more than common statements use.
+pub(crate) const MUCH_FREED_BYTES: usize = 1 << 20;
 /// Most bytes that all sessions hold so together: a client may sleep in a transaction for hours.
 pub const SESSIONS_BYTES_MAX: usize = 1 << 30;
 /// Buffers for new rows that a cached `INSERT` of many rows keeps for its next run: as many rows as programs that fill
@@ -72,6 +74,16 @@ pub(crate) const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
 pub(crate) const EXPRESSION_HEAP_BYTES_MAX: usize = 32 << 20;
 /// SQLite operations between two looks at the deadline: about 10 microseconds of work.
 pub(crate) const PROGRESS_OPERATIONS: c_int = 1_000;
+/// The same for the expressions of a row: a call of one of SQLite's functions is an operation, and may go through all of
+/// a large value.
+pub(crate) const EXPRESSION_PROGRESS_OPERATIONS: c_int = 32;
+/// Bytes that a function looks at or copies for which it is counted one operation: what takes some ten nanoseconds.
+pub(crate) const UNITS_PER_OPERATION: usize = 256;
+/// Units of work for an element of a JSON value: it is allocated, filled, compared.
+pub(crate) const NODE_UNITS: usize = 32;
+/// How long the expressions of one row may keep their thread: a hundred times what usual ones take, and little enough that
+/// clients of the same worker do not give up.
+pub(crate) const EXPRESSION_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Rows that a run of an expiry rule keeps in mind before it lets them go: more are found by another search.
 pub(crate) const RULE_SLICE_ROWS: usize = 65_536;

@@ -19,10 +19,14 @@ use crate::define::{ddl, found, indexes_of};
 use crate::definition::{CheckDef, ColumnDef, DefinitionError, TableDef, ViewDef};
 use crate::error::{DdlError, WriteError};
 use crate::index::Index;
+use crate::patience;
 use crate::row::RowBuf;
 use crate::store::Store;
 use crate::table::Table;
 use crate::value::ValueRef;
+
+/// Rows that are computed between two looks whether to stop: each may take as long as its expressions may.
+pub(crate) const ROWS_PER_LOOK: u64 = 16;
 
 /// Edits a table's definition.
 pub type TableChange<'a> = dyn FnMut(&mut TableDef) -> Result<(), DefinitionError> + 'a;
@@ -224,6 +228,7 @@ impl Store {
     ) -> Result<(), WriteError> {
         let shape = self.arena.scan_shape(id);
         let (mut locations, mut rows) = (Vec::new(), Vec::new());
+        let mut looks = 0_u64;
         for group in 0..shape.groups {
             {
                 let shard = self.shard_at(Arena::shard_of_group(group)).lock();
@@ -237,6 +242,10 @@ impl Store {
                 }
             }
             for mut row in rows.drain(..) {
+                looks += 1;
+                if looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop() {
+                    return Err(WriteError::Canceled);
+                }
                 visit(self.arena.hash(id, row.key()), &mut row)?;
             }
         }
@@ -287,6 +296,7 @@ pub(crate) fn refused(error: &WriteError) -> DdlError {
         WriteError::Type(_) => "22P02",
         WriteError::Expression(_) => "22000",
         WriteError::TooLarge { .. } => "54000",
+        WriteError::Canceled => "57014",
         _ => "53200",
     };
     ddl(state, error.to_string())

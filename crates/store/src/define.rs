@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 
 use arena::{Arena, Arenas, Entry, Hash, Location, TableId};
 
-use crate::alter::check_relation_name;
+use crate::alter::{ROWS_PER_LOOK, check_relation_name, refused as refused_by};
 use crate::catalog::{BUILT_IN, Catalog};
 use crate::catalogue::{catalog_of, read_catalogue};
 use crate::clock::Tick;
 use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
-use crate::error::DdlError;
+use crate::error::{DdlError, WriteError};
 use crate::index::{Index, entry_of};
 use crate::leaving::Leaving;
+use crate::patience;
 use crate::row::RowBuf;
 use crate::sharing::{open_arenas, shared_path_beside};
 use crate::store::{Opened, Store, StoreError, StoreOptions};
@@ -207,31 +208,39 @@ impl Store {
         let mut row = RowBuf::new();
         let mut key = Vec::new();
         let now = self.now();
-        let mut refused = false;
+        let (mut refused, mut canceled) = (false, false);
+        let mut looks = 0_u64;
         // Rows whose unique value a commit is just swapping in somewhere: entered when it has ended.
         let mut busy: Vec<(Hash, Vec<u8>)> = Vec::new();
         self.each_row(table.id(), |hash, location| {
-            if refused || !self.load_stable(location, &mut row) {
-                return;
+            looks += 1;
+            canceled |= looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop();
+            if refused || canceled {
+                return false;
             }
-            if !index.holds(&row) {
-                return;
+            if !self.load_stable(location, &mut row) || !index.holds(&row) {
+                return true;
             }
             if !check {
                 index.sort_key(&row, &mut key);
                 index.tree.write().insert(&key, entry_of(hash, location), &index.rows(&self.arena));
-                return;
+                return true;
             }
             match self.enter_row(table, index, hash, &row, &mut key, now) {
                 Entered::Done => {}
                 Entered::Taken => refused = true,
                 Entered::Busy => busy.push((hash, row.key().to_vec())),
             }
+            true
         });
         for (hash, row_key) in busy {
-            while !refused && !self.enter_by_key(table, index, hash, &row_key, &mut refused, now) {
+            while !refused && !canceled && !self.enter_by_key(table, index, hash, &row_key, &mut refused, now)
+            {
                 std::thread::yield_now();
             }
+        }
+        if canceled {
+            return Err(refused_by(&WriteError::Canceled));
         }
         if refused {
             return Err(ddl(
@@ -298,8 +307,8 @@ impl Store {
         Entered::Done
     }
 
-    /// Visits the rows of a table under their shard's lock, each once.
-    fn each_row(&self, id: TableId, mut visit: impl FnMut(Hash, Location)) {
+    /// Visits the rows of a table under their shard's lock, each once, until `visit` says that it is enough.
+    fn each_row(&self, id: TableId, mut visit: impl FnMut(Hash, Location) -> bool) {
         let shape = self.arena.scan_shape(id);
         let mut locations = Vec::new();
         let mut key = Vec::new();
@@ -313,7 +322,9 @@ impl Store {
                 };
                 key.clear();
                 read.copy_key(&mut key);
-                visit(self.arena.hash(id, &key), location);
+                if !visit(self.arena.hash(id, &key), location) {
+                    return;
+                }
             }
         }
     }

@@ -36,6 +36,8 @@ pub enum WriteError {
     TableGone,
     /// The table was redefined meanwhile: the write is to be made again, by its new definition.
     TableChanged,
+    /// Whoever asked for it asked to stop.
+    Canceled,
     /// A condition that every row of the table meets is false for this one (its name).
     Check(String),
     /// An expression of the table's definition could not be computed (the message says which, and why).
@@ -92,6 +94,7 @@ impl fmt::Display for WriteError {
             }
             Self::TableGone => f.write_str("the table was dropped meanwhile"),
             Self::TableChanged => f.write_str("the table was redefined meanwhile; try again"),
+            Self::Canceled => f.write_str("canceling statement due to user request"),
             Self::Check(name) => write!(f, "new row violates check constraint \"{name}\""),
             Self::NumbersExhausted(table) => {
                 write!(f, "the identity column of table \"{table}\" has reached its last number")

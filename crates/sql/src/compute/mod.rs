@@ -11,9 +11,11 @@ mod row;
 mod scratch;
 
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::{Clock, Compute, Made, MakeCompute, Task, WriteError};
 
@@ -22,13 +24,19 @@ pub(crate) use plan::mentions;
 use row::CurrentRow;
 pub(crate) use scratch::check_definition;
 
-use crate::error::SqlError;
+use crate::error::{SqlError, state};
 use crate::function::{self, Caller, Now};
-use crate::limits::{EXPRESSION_HEAP_BYTES_MAX, EXPRESSION_OPERATIONS_MAX, PROGRESS_OPERATIONS};
-use crate::sqlite::{Action, Connection, Policy, heap};
+use crate::limits::{
+    EXPRESSION_HEAP_BYTES_MAX, EXPRESSION_OPERATIONS_MAX, EXPRESSION_PROGRESS_OPERATIONS, EXPRESSION_TIME_MAX,
+};
+use crate::meter;
+use crate::sqlite::{Action, Connection, Policy};
 
 /// Plans kept by one thread; beyond that all are made anew.
 const PLANS_MAX: usize = 256;
+
+/// Why an expression was stopped.
+const TOO_MUCH_WORK: &str = "it takes more work than the expressions of one row may";
 
 /// One thread's way to compute expressions.
 pub(crate) struct Computer {
@@ -58,7 +66,12 @@ pub(crate) fn maker(clock: &Clock) -> MakeCompute {
 
 impl Computer {
     pub(crate) fn new(clock: Clock) -> Result<Self, SqlError> {
-        let policy = Rc::new(Bounded { operations: Cell::new(0), now_ms: Cell::new(None), clock });
+        let policy = Rc::new(Bounded {
+            operations: Cell::new(0),
+            since: Cell::new(None),
+            now_ms: Cell::new(None),
+            clock,
+        });
         let connection = Connection::open(Rc::<Bounded>::clone(&policy))?;
         function::register(&connection, &policy)?;
         Ok(Self { connection, policy, row: Rc::default(), plans: Vec::new() })
@@ -84,7 +97,8 @@ impl Compute for Computer {
     fn row(&mut self, task: &Task<'_>, made: &mut Made) -> Result<(), WriteError> {
         self.policy.begin();
         let row = Rc::clone(&self.row);
-        heap::capped(EXPRESSION_HEAP_BYTES_MAX, || {
+        let policy = Rc::<Bounded>::clone(&self.policy);
+        meter::statement(policy, EXPRESSION_HEAP_BYTES_MAX, || {
             let plan = self.plan(task.table).map_err(|error| WriteError::Expression(error.to_string()))?;
             plan.run(&row, task, made)
         })
@@ -106,6 +120,8 @@ impl Compute for Broken {
 #[derive(Debug)]
 struct Bounded {
     operations: Cell<u64>,
+    /// When the row's work was first looked at, in nanoseconds of the store's clock, and the thread's own time then.
+    since: Cell<Option<(u64, Duration)>>,
     /// When the row came; `None` until an expression asks.
     now_ms: Cell<Option<u64>>,
     clock: Clock,
@@ -115,7 +131,25 @@ impl Bounded {
     fn begin(&self) {
         self.operations.set(0);
         self.now_ms.set(None);
+        self.since.set(None);
     }
+
+    /// Whether the thread has worked for too long. That others kept the processor from it is not the row's fault, so
+    /// the thread's own time is what counts; it costs a system call, and is asked only when the clock says so.
+    fn took_too_long(&self) -> bool {
+        let Some((began, worked)) = self.since.get() else {
+            self.since.set(Some((self.clock.precise_ns(), thread_time())));
+            return false;
+        };
+        Duration::from_nanos(self.clock.precise_ns().saturating_sub(began)) > EXPRESSION_TIME_MAX
+            && thread_time().saturating_sub(worked) > EXPRESSION_TIME_MAX
+    }
+}
+
+/// How long the thread has run.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 impl Caller for Bounded {
@@ -126,7 +160,7 @@ impl Caller for Bounded {
     }
 
     fn fail(&self, error: SqlError) -> String {
-        error.message
+        if error.state == state::CANCELED { TOO_MUCH_WORK.to_owned() } else { error.message }
     }
 }
 
@@ -139,9 +173,13 @@ impl Policy for Bounded {
         }
     }
 
-    fn must_stop(&self) -> bool {
-        let operations = self.operations.get() + u64::from(PROGRESS_OPERATIONS.unsigned_abs());
+    fn progress_operations(&self) -> c_int {
+        EXPRESSION_PROGRESS_OPERATIONS
+    }
+
+    fn must_stop(&self, operations: u64) -> bool {
+        let operations = self.operations.get() + operations;
         self.operations.set(operations);
-        operations > EXPRESSION_OPERATIONS_MAX
+        operations > EXPRESSION_OPERATIONS_MAX || self.took_too_long()
     }
 }

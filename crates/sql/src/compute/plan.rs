@@ -7,6 +7,7 @@ use store::definition::{ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
 use store::{Made, Task, WriteError};
 
+use super::TOO_MUCH_WORK;
 use super::direct::Direct;
 use super::row::{CurrentRow, RowModule};
 use crate::error::{SqlError, state};
@@ -193,11 +194,20 @@ fn prepare(connection: &Rc<Connection>, sql: &str) -> Result<Statement, SqlError
 /// The values of the one row that the statement answers with.
 fn values(statement: &mut Statement) -> Result<Vec<Value>, Failure> {
     let mut values = Vec::new();
-    statement.run(std::iter::empty(), &mut |row| {
+    let result = statement.run(std::iter::empty(), &mut |row| {
         values.extend((0..row.len()).map(|at| row.value(at).to_owned()));
         Ok::<(), Failure>(())
-    })?;
+    });
+    result.map_err(explained)?;
     Ok(values)
+}
+
+/// The failure with the reason for which an expression is stopped here.
+fn explained(failure: Failure) -> Failure {
+    if failure.is_interrupt() {
+        return Failure { message: TOO_MUCH_WORK.to_owned(), ..failure };
+    }
+    failure
 }
 
 /// Finds the column of a step that cannot be computed, for the error to name it.
@@ -217,8 +227,9 @@ fn check(statement: &mut Statement, def: &TableDef) -> Result<(), WriteError> {
         broken = (0..row.len()).find(|&at| row.value(at) == ValueRef::Integer(0));
         Ok::<(), Failure>(())
     });
-    result
-        .map_err(|failure| WriteError::Expression(format!("a check of table \"{}\": {failure}", def.name)))?;
+    result.map_err(|failure| {
+        WriteError::Expression(format!("a check of table \"{}\": {}", def.name, explained(failure)))
+    })?;
     match broken {
         Some(at) => Err(WriteError::Check(def.checks[at].name.clone())),
         None => Ok(()),

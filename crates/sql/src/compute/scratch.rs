@@ -45,7 +45,7 @@ impl Policy for Everything {
         true
     }
 
-    fn must_stop(&self) -> bool {
+    fn must_stop(&self, _: u64) -> bool {
         false
     }
 }

@@ -3,6 +3,8 @@
 //! A statement is compiled once for all clients, and once more for each list of chosen types that changes what it means:
 //! other text, other types of its columns, or other conversions of its values.
 
+use std::rc::Rc;
+
 use store::definition::SqlType;
 use store::value::Value;
 
@@ -10,10 +12,10 @@ use super::{Done, Executor, RowSink, check_size, ending};
 use crate::describe::Description;
 use crate::dialect::{self, Chosen};
 use crate::error::SqlError;
+use crate::meter;
 use crate::prepared::{self, Prepared};
 use crate::session::{Session, TransactionStatus};
-use crate::sqlite::heap;
-use crate::table::Cancel;
+use crate::table::{Cancel, Sight};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::schema::resolved;
 
@@ -32,7 +34,8 @@ impl Executor {
         self.refresh()?;
         self.core.sight.start_watch(&self.core.limits, session, &Cancel::new());
         let heap_bytes = self.core.limits.heap_bytes_max;
-        let result = heap::capped(heap_bytes, || self.described(sql, parameter_types));
+        let policy = Rc::<Sight>::clone(&self.core.sight);
+        let result = meter::statement(policy, heap_bytes, || self.described(sql, parameter_types));
         result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
     }
 

@@ -8,6 +8,8 @@ use super::def::Now;
 use super::moment::of_word;
 use super::text::hex;
 use crate::error::{SqlError, state};
+use crate::limits::NODE_UNITS;
+use crate::meter;
 
 /// What the function's name begins with; the type's name follows.
 const PREFIX: &str = "cast_";
@@ -30,6 +32,9 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
     use SqlType::{Bool, Bytea, Date, Int2, Int4, Int8, Oid, Regtype, Time, Timestamp, Timestamptz, Timetz};
     if value.is_null() {
         return Ok(value);
+    }
+    if ty.is_some_and(SqlType::is_array) {
+        take_elements(&value)?;
     }
     let Some(ty) = ty else {
         let text = SqlType::Unknown.array().or_else(|| SqlType::Text.array());
@@ -116,10 +121,24 @@ fn integer(ty: SqlType, value: Value) -> Result<Value, SqlError> {
     if fits { Ok(Value::Integer(integer)) } else { Err(out_of_range()) }
 }
 
+/// What an element takes while an array is read and written.
+const ELEMENT_BYTES: usize = 128;
+
+/// An array's elements are taken apart and put together again.
+fn take_elements(value: &Value) -> Result<(), SqlError> {
+    let Value::Text(text) = value else { return Ok(()) };
+    let elements = 1 + memchr::memchr_iter(b',', text.as_bytes()).count();
+    meter::take(text.len() * 3 + elements * ELEMENT_BYTES)?;
+    meter::work(text.len() + elements * NODE_UNITS)
+}
+
 fn array(value: &Value, ty: Option<SqlType>) -> Result<Value, SqlError> {
     match (value, ty) {
         (Value::Text(text), _) if text.trim_start().starts_with('[') => Ok(value.clone()),
-        (_, Some(ty)) => Ok(accept(ty, value.clone())?),
+        (_, Some(ty)) => {
+            take_elements(value)?;
+            Ok(accept(ty, value.clone())?)
+        }
         _ => Ok(value.clone()),
     }
 }
@@ -153,7 +172,10 @@ pub(crate) fn bound(now: Now, ty: SqlType, cast: bool, value: &Value) -> Result<
         return Ok(Some(Value::Integer(i64::from(truth))));
     }
     if ty.is_array() {
-        return Ok(Some(accept(ty, value.clone())?));
+        return meter::part(|| {
+            take_elements(value)?;
+            Ok(Some(accept(ty, value.clone())?))
+        });
     }
     convert(now, Some(ty), value.clone()).map(Some)
 }

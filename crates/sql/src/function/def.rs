@@ -4,6 +4,7 @@ use store::definition::SqlType;
 use store::value::{Affinity, Value};
 
 use crate::error::{SqlError, state};
+use crate::meter;
 
 /// What a function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub(crate) enum Source {
     Sqlite,
     /// It is here; with the fewest and most arguments (-1: any number).
     Own(Run, i32, i32),
+    /// It is here, its answer is JSON, and functions that build JSON take it for that; with how many arguments.
+    Json(Run, i32),
     /// It is here, is called also with NULL, and its answer may differ each time where the flag says so.
     Raw(Run, i32, i32, bool),
 }
@@ -75,6 +78,7 @@ pub(crate) struct FunctionDef {
 
 /// A text argument: numbers as SQLite writes them, bytes where they are UTF-8.
 pub(crate) fn text(values: &[Value], at: usize) -> Result<String, SqlError> {
+    meter::take(length_of(values.get(at)))?;
     match values.get(at) {
         Some(Value::Text(text)) => Ok(text.clone()),
         Some(Value::Blob(bytes)) => String::from_utf8(bytes.clone())
@@ -87,10 +91,22 @@ pub(crate) fn text(values: &[Value], at: usize) -> Result<String, SqlError> {
     }
 }
 
+/// Bytes of a text or of bytes.
+fn length_of(value: Option<&Value>) -> usize {
+    match value {
+        Some(Value::Text(text)) => text.len(),
+        Some(Value::Blob(bytes)) => bytes.len(),
+        _ => 0,
+    }
+}
+
 /// Bytes: those of a text are its own.
 pub(crate) fn bytes(values: &[Value], at: usize) -> Result<Vec<u8>, SqlError> {
     match values.get(at) {
-        Some(Value::Blob(bytes)) => Ok(bytes.clone()),
+        Some(Value::Blob(bytes)) => {
+            meter::take(bytes.len())?;
+            Ok(bytes.clone())
+        }
         _ => text(values, at).map(String::into_bytes),
     }
 }

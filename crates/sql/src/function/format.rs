@@ -7,6 +7,7 @@ use store::value::Value;
 use super::def::{Now, real, text};
 use super::moment::{bad, iso_week};
 use crate::error::SqlError;
+use crate::meter;
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -45,11 +46,20 @@ pub(super) fn to_char(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         // A span is written like the moment so long after 0000-00-00, as far as its hours.
         _ => Interval::parse(&own)?.us,
     };
-    Ok(Value::Text(written(us, &pattern)))
+    written(us, &pattern).map(Value::Text)
 }
 
+/// What a piece takes in a list that grows.
+const PIECE_BYTES: usize = 3 * size_of::<(&str, bool, bool)>();
+/// What a character of a pattern becomes at most, while the text grows: `D` is a name of nine.
+const WRITTEN_BYTES: usize = 3 * 9;
+/// Digits of a pattern for numbers: more than a number has.
+const DIGITS_MAX: usize = 1_000;
+
 /// A pattern's pieces: parts with whether blanks are left out (`FM`), or characters as they stand.
-fn pieces(pattern: &str) -> Vec<(&str, bool, bool)> {
+fn pieces(pattern: &str) -> Result<Vec<(&str, bool, bool)>, SqlError> {
+    meter::take(pattern.len() * PIECE_BYTES)?;
+    meter::work(pattern.len() * PARTS.len())?;
     let mut found = Vec::new();
     let mut rest = pattern;
     let mut bare = false;
@@ -78,13 +88,15 @@ fn pieces(pattern: &str) -> Vec<(&str, bool, bool)> {
             rest = behind;
         }
     }
-    found
+    Ok(found)
 }
 
-fn written(us: i64, pattern: &str) -> String {
+fn written(us: i64, pattern: &str) -> Result<String, SqlError> {
+    let pieces = pieces(pattern)?;
+    meter::take(pattern.len() * WRITTEN_BYTES)?;
     let mut out = String::new();
     let mut last = 0;
-    for (piece, is_part, bare) in pieces(pattern) {
+    for (piece, is_part, bare) in pieces {
         if !is_part {
             out.push_str(piece);
             continue;
@@ -101,7 +113,7 @@ fn written(us: i64, pattern: &str) -> String {
             _ => out.push_str(&text),
         }
     }
-    out
+    Ok(out)
 }
 
 fn ordinal(number: i64) -> &'static str {
@@ -176,7 +188,7 @@ pub(super) fn read(text: &str, pattern: &str) -> Result<i64, SqlError> {
     let mut rest = text.trim_start();
     let (mut year, mut month, mut day, mut us) = (1, 1, 1, 0);
     let mut half = None;
-    for (piece, is_part, _) in pieces(pattern) {
+    for (piece, is_part, _) in pieces(pattern)? {
         if !is_part {
             // Anything but a digit or letter stands for any separator.
             let skipped = rest.chars().next().filter(|c| !c.is_alphanumeric()).map_or(0, char::len_utf8);
@@ -262,6 +274,9 @@ fn number(value: f64, pattern: &str) -> Result<String, SqlError> {
     };
     if !pattern.chars().all(|c| matches!(c, '9' | '0' | '.' | ',' | 'D' | 'G')) {
         return Err(bad(&format!("the pattern \"{pattern}\" for numbers is not supported")));
+    }
+    if pattern.len() > DIGITS_MAX {
+        return Err(bad(&format!("a pattern for numbers has up to {DIGITS_MAX} characters")));
     }
     let pattern = pattern.replace('D', ".").replace('G', ",");
     let (whole, decimals) = pattern.split_once('.').unwrap_or((&pattern, ""));

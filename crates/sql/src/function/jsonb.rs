@@ -13,7 +13,8 @@ use store::value::Value;
 
 use super::def::{FunctionDef, Now, Returns, Source, text};
 use crate::error::{SqlError, state};
-use crate::limits::JSON_MEMBERS_MAX;
+use crate::limits::{JSON_MEMBERS_MAX, NODE_UNITS};
+use crate::meter;
 
 const JSONB: Returns = Returns::Type(SqlType::Jsonb);
 const TEXT: Returns = Returns::Type(SqlType::Text);
@@ -96,6 +97,8 @@ impl<'de> Deserialize<'de> for Members<'de> {
                     if found.len() >= JSON_MEMBERS_MAX {
                         return Err(serde::de::Error::custom(TOO_MANY));
                     }
+                    meter::take(MEMBER_BYTES + key.0.len()).map_err(serde::de::Error::custom)?;
+                    meter::work(NODE_UNITS).map_err(serde::de::Error::custom)?;
                     found.push((key, value.get()));
                 }
                 Ok(Members(found))
@@ -119,6 +122,8 @@ impl<'de> Deserialize<'de> for Items<'de> {
                     if found.len() >= JSON_MEMBERS_MAX {
                         return Err(serde::de::Error::custom(TOO_MANY));
                     }
+                    meter::take(MEMBER_BYTES).map_err(serde::de::Error::custom)?;
+                    meter::work(NODE_UNITS).map_err(serde::de::Error::custom)?;
                     found.push(item.get());
                 }
                 Ok(Items(found))
@@ -127,6 +132,9 @@ impl<'de> Deserialize<'de> for Items<'de> {
         deserializer.deserialize_seq(Found)
     }
 }
+
+/// What a member takes in a list that grows, and in what finds it by its key.
+const MEMBER_BYTES: usize = 6 * size_of::<(Key<'_>, &str)>();
 
 const TOO_MANY: &str = "too many members";
 

@@ -9,8 +9,11 @@ use store::scalar::simple::check_json_depth;
 use store::value::{Value, ValueRef};
 
 use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
+use super::json::{contains, parsed};
 use super::text::truth;
 use crate::error::{SqlError, state};
+use crate::limits::NODE_UNITS;
+use crate::meter;
 
 use SqlType::{Bool, Float8, Int8, Jsonb, Text};
 
@@ -53,7 +56,7 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "without members that are null", "json_strip_nulls('{\"a\":1,\"b\":null}')", "{\"a\":1}"),
     own("json_typeof", "(json)", ty(Text), &[SqlType::Json], Source::Own(json_typeof, 1, 1),
         "`object`, `array`, `string`, `number`, `boolean` or `null`", "json_typeof('[1]')", "array"),
-    own("jsonb_contains", "(json, part)", ty(Bool), &[Jsonb, Jsonb], Source::Own(|_, v| Ok(truth(contains(&json(v, 0)?, &json(v, 1)?))), 2, 2),
+    own("jsonb_contains", "(json, part)", ty(Bool), &[Jsonb, Jsonb], Source::Own(|_, v| Ok(truth(contains(&json(v, 0)?, &json(v, 1)?)?)), 2, 2),
         "what `json @> part` asks: whether it contains the part", "'{\"a\":1,\"b\":2}' @> '{\"a\":1}'", "1"),
     own("jsonb_extract_path_list", "(json, keys)", ty(Jsonb), &[Jsonb], Source::Own(|_, v| path_list(v, false), 2, 2),
         "what `json #> '{a,b}'` is", "'{\"a\":{\"b\":2}}' #> '{a,b}'", "2"),
@@ -67,6 +70,12 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "the value as JSON", "to_jsonb(1.5)", "1.5"),
 ];
 
+/// What an element takes in a list, and in a set of those that are there, with a short text of its own.
+const SEEN_BYTES: usize = 3 * size_of::<&Json>() + 3 * size_of::<String>() + 32;
+
+/// What a byte of a text becomes at most in JSON.
+const JSON_TEXT_BYTES: usize = 6;
+
 /// NULL equals nothing, so that an array with one is part of none. Elements of arrays within arrays count alike.
 fn array_contains(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     fn elements<'j>(json: &'j Json, into: &mut Vec<&'j Json>) {
@@ -79,6 +88,9 @@ fn array_contains(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (mut there, mut asked) = (Vec::new(), Vec::new());
     elements(&whole, &mut there);
     elements(&part, &mut asked);
+    // Each is written once more, and kept.
+    meter::take((there.len() + asked.len()) * SEEN_BYTES)?;
+    meter::work((there.len() + asked.len()) * NODE_UNITS)?;
     let there: HashSet<String> =
         there.into_iter().filter(|one| !one.is_null()).map(Json::to_string).collect();
     Ok(truth(asked.into_iter().all(|one| there.contains(&one.to_string()))))
@@ -120,16 +132,19 @@ fn extreme(values: &[Value], largest: bool) -> Value {
 fn json(values: &[Value], at: usize) -> Result<Json, SqlError> {
     let text = text(values, at)?;
     check_json_depth(&text)?;
-    serde_json::from_str(&text).map_err(|error| {
-        SqlError::new(state::BAD_VALUE, format!("invalid input syntax for type json: {error}"))
-    })
+    parsed(&text)
 }
 
 fn to_json(values: &[Value]) -> Result<Json, SqlError> {
     Ok(match values.first() {
         Some(Value::Integer(integer)) => Json::from(*integer),
         Some(Value::Real(real)) => Json::from(*real),
-        _ => Json::from(text(values, 0)?),
+        _ => {
+            let text = text(values, 0)?;
+            // A control character is written as six.
+            meter::take(text.len() * JSON_TEXT_BYTES)?;
+            Json::from(text)
+        }
     })
 }
 
@@ -193,19 +208,4 @@ fn json_typeof(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         Json::Array(_) => "array",
         Json::Object(_) => "object",
     }))
-}
-
-/// Every part of the second is found in the first, at the same place; an array's elements at any.
-fn contains(whole: &Json, part: &Json) -> bool {
-    match (whole, part) {
-        (Json::Object(whole), Json::Object(part)) => {
-            part.iter().all(|(key, value)| whole.get(key).is_some_and(|own| contains(own, value)))
-        }
-        (Json::Array(whole), Json::Array(part)) => {
-            part.iter().all(|value| whole.iter().any(|own| contains(own, value)))
-        }
-        (Json::Array(whole), part) if !part.is_object() => whole.contains(part),
-        (Json::Number(a), Json::Number(b)) => a.as_f64() == b.as_f64(),
-        _ => whole == part,
-    }
 }

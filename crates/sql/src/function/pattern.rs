@@ -11,7 +11,8 @@ use store::value::Value;
 use super::def::{FunctionDef, Now, Returns, Source, text};
 use super::text::truth;
 use crate::error::{SqlError, state};
-use crate::limits::{PATTERN_BYTES_MAX, PATTERN_PROGRAM_BYTES_MAX, PATTERNS_KEPT};
+use crate::limits::{NODE_UNITS, PATTERN_BYTES_MAX, PATTERN_PROGRAM_BYTES_MAX, PATTERNS_KEPT};
+use crate::meter::{self, Text as Growing, TextArray};
 
 use SqlType::{Bool, Int4, Text};
 
@@ -139,20 +140,22 @@ fn of_arguments(values: &[Value], flags: usize) -> Result<Rc<Regex>, SqlError> {
 }
 
 fn count(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let found = of_arguments(values, 2)?.find_iter(&text(values, 0)?).count();
-    Ok(Value::Integer(i64::try_from(found).unwrap_or(i64::MAX)))
+    let (regex, own) = (of_arguments(values, 2)?, text(values, 0)?);
+    let mut found = 0_i64;
+    for one in regex.find_iter(&own) {
+        meter::work(NODE_UNITS + one.len())?;
+        found += 1;
+    }
+    Ok(Value::Integer(found))
 }
 
 fn matched(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (regex, own) = (of_arguments(values, 2)?, text(values, 0)?);
     let Some(found) = regex.captures(&own) else { return Ok(Value::Null) };
     let first = usize::from(found.len() > 1);
-    let groups: Vec<Option<&str>> =
-        found.iter().skip(first).map(|group| group.map(|group| group.as_str())).collect();
-    Ok(Value::Text(
-        serde_json::Value::from(groups.into_iter().map(serde_json::Value::from).collect::<Vec<_>>())
-            .to_string(),
-    ))
+    let mut groups = TextArray::new()?;
+    found.iter().skip(first).try_for_each(|group| groups.push(group.map(|group| group.as_str())))?;
+    groups.finish().map(Value::Text)
 }
 
 fn substr(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -164,45 +167,50 @@ fn substr(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 
 fn split(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (regex, own) = (of_arguments(values, 2)?, text(values, 0)?);
-    let parts: Vec<&str> = regex.split(&own).collect();
-    Ok(Value::Text(serde_json::Value::from(parts).to_string()))
+    let mut parts = TextArray::new()?;
+    regex.split(&own).try_for_each(|part| parts.push(Some(part)))?;
+    parts.finish().map(Value::Text)
 }
 
 fn replaced(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let flags = text(values, 3)?;
     let (regex, own, with) = (of_arguments(values, 3)?, text(values, 0)?, text(values, 2)?);
     let limit = usize::from(!flags.contains('g'));
-    let mut out = String::with_capacity(own.len());
+    let mut out = Growing::new();
     let mut copied = 0;
     for (done, found) in regex.captures_iter(&own).enumerate() {
         let Some(whole) = found.get(0).filter(|_| limit == 0 || done < limit) else { break };
-        out.push_str(&own[copied..whole.start()]);
-        expand(&with, &found, &mut out);
+        meter::work(NODE_UNITS)?;
+        out.push(&own[copied..whole.start()])?;
+        expand(&with, &found, &mut out)?;
         copied = whole.end();
         if out.len() > crate::limits::TEXT_BYTES_MAX {
             return Err(SqlError::new(state::TOO_LARGE, "the replaced text is too long"));
         }
     }
-    out.push_str(&own[copied..]);
-    Ok(Value::Text(out))
+    out.push(&own[copied..])?;
+    Ok(Value::Text(out.finish()))
 }
 
 /// A replacement: `\1` is a group, `\&` the match, `\\` a backslash.
-fn expand(with: &str, found: &regex::Captures<'_>, out: &mut String) {
-    let mut chars = with.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.push(c);
-            continue;
-        }
+fn expand(with: &str, found: &regex::Captures<'_>, out: &mut Growing) -> Result<(), SqlError> {
+    let mut rest = with;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        out.push(before)?;
+        let mut chars = behind.chars();
         match chars.next() {
-            Some('&') => out.push_str(found.get(0).map_or("", |whole| whole.as_str())),
+            Some('&') => out.push(found.get(0).map_or("", |whole| whole.as_str()))?,
             Some(digit) if digit.is_ascii_digit() => {
                 let group = digit.to_digit(10).and_then(|digit| found.get(digit as usize));
-                out.push_str(group.map_or("", |group| group.as_str()));
+                out.push(group.map_or("", |group| group.as_str()))?;
             }
-            Some('\\') | None => out.push('\\'),
-            Some(other) => out.extend(['\\', other]),
+            Some('\\') | None => out.push("\\")?,
+            Some(other) => {
+                out.push("\\")?;
+                out.push(other.encode_utf8(&mut [0; 4]))?;
+            }
         }
+        rest = chars.as_str();
     }
+    out.push(rest)
 }

@@ -12,6 +12,7 @@ use store::value::Value;
 use super::def::{Now, bytes};
 use crate::error::{SqlError, state};
 use crate::limits::TEXT_BYTES_MAX;
+use crate::meter;
 
 /// The bytes of the longest character.
 const CHARACTER_BYTES_MAX: usize = 4;
@@ -48,6 +49,8 @@ pub(super) fn replace(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         let words = format!("the replaced text is too long; the limit is {TEXT_BYTES_MAX} bytes");
         return Err(SqlError::new(state::TOO_LARGE, words));
     }
+    meter::take(length)?;
+    meter::work(length)?;
     let mut out = Vec::with_capacity(length);
     let mut from = 0;
     for at in finder.find_iter(&whole) {
@@ -76,6 +79,7 @@ pub(super) fn rtrim(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 
 fn trimmed(values: &[Value], before: bool, behind: bool) -> Result<Value, SqlError> {
     let (whole, characters) = (bytes(values, 0)?, bytes(values, 1)?);
+    meter::take(characters.len() * 3 * size_of::<&[u8]>())?;
     let characters: HashSet<&[u8]> = characters_of(&characters).collect();
     let mut rest = whole.as_slice();
     let lengths = |rest: &[u8]| 1..=rest.len().min(CHARACTER_BYTES_MAX);

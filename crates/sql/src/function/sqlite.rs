@@ -6,7 +6,7 @@
 use store::definition::SqlType;
 
 use super::def::{FunctionDef, Returns, Run, Source};
-use super::search;
+use super::{patch, search};
 
 const INT: Returns = Returns::Type(SqlType::Int8);
 const INT4: Returns = Returns::Type(SqlType::Int4);
@@ -115,7 +115,7 @@ pub(super) const JSON_FUNCTIONS: &[FunctionDef] = &[
     sqlite("json_extract", "(json, path, ...)", TEXT, "the value at the path", "json_extract('{\"a\":5}', '$.a')", "5"),
     sqlite("json_insert", "(json, path, value, ...)", JSON, "with values where nothing was", "json_insert('{\"a\":1}', '$.b', 2)", "{\"a\":1,\"b\":2}"),
     sqlite("json_object", "(key, value, ...)", JSON, "an object; also `jsonb_build_object`", "json_object('a', 1)", "{\"a\":1}"),
-    sqlite("json_patch", "(json, patch)", JSON, "with a merge patch (RFC 7396) applied", "json_patch('{\"a\":1}', '{\"a\":2}')", "{\"a\":2}"),
+    FunctionDef { source: Source::Json(patch::json_patch, 2), ..sqlite("json_patch", "(json, patch)", JSON, "with a merge patch (RFC 7396) applied", "json_patch('{\"a\":1}', '{\"a\":2}')", "{\"a\":2}") },
     sqlite("json_pretty", "(json)", TEXT, "with line breaks; also `jsonb_pretty`", "length(json_pretty('[1]'))", "9"),
     sqlite("json_quote", "(value)", JSON, "the value as JSON", "json_quote('a')", "\"a\""),
     sqlite("json_remove", "(json, path, ...)", JSON, "without these", "json_remove('{\"a\":1,\"b\":2}', '$.a')", "{\"b\":2}"),
@@ -129,7 +129,7 @@ pub(super) const JSON_FUNCTIONS: &[FunctionDef] = &[
     sqlite("jsonb_extract", "(json, path, ...)", BLOB, "as `json_extract`, binary", "jsonb_extract('[5]', '$[0]')", "5"),
     sqlite("jsonb_insert", "(json, path, value, ...)", BLOB, "as `json_insert`, binary", "json(jsonb_insert('{}', '$.a', 1))", "{\"a\":1}"),
     sqlite("jsonb_object", "(key, value, ...)", BLOB, "as `json_object`, binary", "json(jsonb_object('a', 1))", "{\"a\":1}"),
-    sqlite("jsonb_patch", "(json, patch)", BLOB, "as `json_patch`, binary", "json(jsonb_patch('{}', '{\"a\":1}'))", "{\"a\":1}"),
+    anew(patch::jsonb_patch, 2, sqlite("jsonb_patch", "(json, patch)", BLOB, "as `json_patch`, binary", "json(jsonb_patch('{}', '{\"a\":1}'))", "{\"a\":1}")),
     sqlite("jsonb_remove", "(json, path, ...)", BLOB, "as `json_remove`, binary", "json(jsonb_remove('[1,2]', '$[0]'))", "[2]"),
     sqlite("jsonb_replace", "(json, path, value, ...)", BLOB, "as `json_replace`, binary", "json(jsonb_replace('[1]', '$[0]', 2))", "[2]"),
     sqlite("jsonb_set", "(json, path, value, ...)", BLOB, "as `json_set`, binary", "json(jsonb_set('{}', '$.a', 1))", "{\"a\":1}"),

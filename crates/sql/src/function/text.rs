@@ -8,6 +8,7 @@ use store::value::Value;
 
 use super::def::{FunctionDef, Now, Returns, Source, bytes, integer, length, text};
 use crate::error::{SqlError, state};
+use crate::meter::{self, TextArray};
 use crate::sqlite::random_bytes;
 use crate::text::token::quoted_name;
 
@@ -86,6 +87,12 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "each character of from replaced by the one of to", "translate('12345', '143', 'ax')", "a2x5"),
 ];
 
+/// What a character takes in a table that is looked up, while the table grows.
+const CHANGE_BYTES: usize = 32;
+
+/// How long the result of an encoding is at most, for each byte: four for `escape`.
+const ENCODED_BYTES: usize = 4;
+
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -117,6 +124,7 @@ fn random_uuid() -> String {
 
 fn btrim(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let characters = if values.len() > 1 { text(values, 1)? } else { " ".to_owned() };
+    meter::take(characters.len() * CHANGE_BYTES)?;
     let characters: HashSet<char> = characters.chars().collect();
     Ok(Value::Text(text(values, 0)?.trim_matches(|c| characters.contains(&c)).to_owned()))
 }
@@ -163,7 +171,11 @@ fn right(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 fn pad(values: &[Value], left: bool) -> Result<Value, SqlError> {
     let (own, wanted) = (text(values, 0)?, length(values, 1)?);
     let fill = if values.len() > 2 { text(values, 2)? } else { " ".to_owned() };
+    // The filling, and the two together.
+    let longest = fill.chars().map(char::len_utf8).max().unwrap_or(0);
     let missing = wanted.saturating_sub(own.chars().count());
+    meter::take((own.len() + missing * longest) * 2)?;
+    meter::work(wanted)?;
     let filling: String = fill.chars().cycle().take(if fill.is_empty() { 0 } else { missing }).collect();
     let own: String = own.chars().take(wanted).collect();
     Ok(Value::Text(if left { filling + &own } else { own + &filling }))
@@ -172,7 +184,9 @@ fn pad(values: &[Value], left: bool) -> Result<Value, SqlError> {
 fn repeat(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (own, times) = (text(values, 0)?, length(values, 1)?);
     let bytes = Value::Integer(count(own.len().saturating_mul(times)));
-    length(&[bytes], 0)?;
+    let bytes = length(&[bytes], 0)?;
+    meter::take(bytes)?;
+    meter::work(bytes)?;
     Ok(Value::Text(own.repeat(times)))
 }
 
@@ -207,12 +221,13 @@ fn split_part(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 
 fn string_to_array(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (own, separator) = (text(values, 0)?, text(values, 1)?);
-    let parts: Vec<&str> = match (own.is_empty(), separator.is_empty()) {
-        (true, _) => Vec::new(),
-        (_, true) => vec![&own],
-        _ => own.split(&separator).collect(),
-    };
-    Ok(Value::Text(serde_json::Value::from(parts).to_string()))
+    let mut parts = TextArray::new()?;
+    match (own.is_empty(), separator.is_empty()) {
+        (true, _) => {}
+        (_, true) => parts.push(Some(&own))?,
+        _ => own.split(&separator).try_for_each(|part| parts.push(Some(part)))?,
+    }
+    parts.finish().map(Value::Text)
 }
 
 fn strpos(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -223,6 +238,7 @@ fn strpos(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 
 fn translate(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (own, from, to) = (text(values, 0)?, text(values, 1)?, text(values, 2)?);
+    meter::take(from.len() * CHANGE_BYTES)?;
     let mut changes: HashMap<char, Option<char>> = HashMap::new();
     let mut to = to.chars();
     for c in from.chars() {
@@ -235,6 +251,8 @@ fn translate(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 
 fn encode(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let own = bytes(values, 0)?;
+    meter::take(own.len() * ENCODED_BYTES * 2)?;
+    meter::work(own.len() * ENCODED_BYTES)?;
     let format = text(values, 1)?.to_ascii_lowercase();
     Ok(Value::Text(match format.as_str() {
         "hex" => hex(&own),

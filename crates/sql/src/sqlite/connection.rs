@@ -37,8 +37,12 @@ pub(crate) enum Action<'a> {
 pub(crate) trait Policy {
     /// Whether a statement may do this; asked while it is compiled.
     fn allows(&self, action: Action<'_>) -> bool;
-    /// Whether the running statement must stop; asked every [`limits::PROGRESS_OPERATIONS`] operations.
-    fn must_stop(&self) -> bool;
+    /// After how many operations it is asked whether the running statement must stop.
+    fn progress_operations(&self) -> c_int {
+        limits::PROGRESS_OPERATIONS
+    }
+    /// Whether the running statement must stop, so many operations after it was asked last.
+    fn must_stop(&self, operations: u64) -> bool;
 }
 
 /// An error as SQLite reports it.
@@ -114,7 +118,7 @@ impl Connection {
         // SAFETY: the policy's address lives in a box as long as the connection, which drops it after closing.
         let code = unsafe { ffi::sqlite3_set_authorizer(self.as_ptr(), Some(authorize), policy) };
         self.check(code)?;
-        let every = limits::PROGRESS_OPERATIONS;
+        let every = self.policy.progress_operations();
         // SAFETY: as for the authorizer.
         unsafe { ffi::sqlite3_progress_handler(self.as_ptr(), every, Some(progress), policy) };
         Ok(())
@@ -187,6 +191,11 @@ impl Failure {
         Self { code: code & 0xff, message, offset: None }
     }
 
+    /// Whether the statement was stopped.
+    pub(crate) fn is_interrupt(&self) -> bool {
+        self.code == ffi::SQLITE_INTERRUPT
+    }
+
     /// A misuse that this crate found before SQLite could.
     pub(super) fn misuse(message: &str) -> Self {
         Self { code: ffi::SQLITE_MISUSE, message: message.to_owned(), offset: None }
@@ -253,6 +262,10 @@ unsafe extern "C" fn authorize(
 }
 
 unsafe extern "C" fn progress(policy: *mut c_void) -> c_int {
-    // SAFETY: the address came from `harden`.
-    guarded(FaultPoint::Progress, 1, || c_int::from(unsafe { policy_of(policy) }.must_stop()))
+    guarded(FaultPoint::Progress, 1, || {
+        // SAFETY: the address came from `harden`.
+        let policy = unsafe { policy_of(policy) };
+        let operations = u64::from(policy.progress_operations().unsigned_abs());
+        c_int::from(policy.must_stop(operations))
+    })
 }

@@ -20,6 +20,15 @@ pub(crate) enum Volatility {
     Volatile,
 }
 
+/// SQLite's mark for a text that is JSON, so that functions which build JSON take it in as such.
+const JSON_SUBTYPE: u32 = 74;
+
+/// What SQLite holds of a function.
+struct Known<F> {
+    function: F,
+    is_json: bool,
+}
+
 impl Connection {
     /// Makes a function known under this name and number of arguments, in place of an earlier one.
     pub(crate) fn create_function<F>(
@@ -32,13 +41,41 @@ impl Connection {
     where
         F: Fn(&Arguments<'_>) -> Result<Value, String> + 'static,
     {
+        self.create(name, arguments, volatility, Known { function, is_json: false })
+    }
+
+    /// The same of one whose texts are JSON.
+    pub(crate) fn create_json_function<F>(
+        &self,
+        name: &str,
+        arguments: i32,
+        volatility: Volatility,
+        function: F,
+    ) -> Result<(), Failure>
+    where
+        F: Fn(&Arguments<'_>) -> Result<Value, String> + 'static,
+    {
+        self.create(name, arguments, volatility, Known { function, is_json: true })
+    }
+
+    fn create<F>(
+        &self,
+        name: &str,
+        arguments: i32,
+        volatility: Volatility,
+        known: Known<F>,
+    ) -> Result<(), Failure>
+    where
+        F: Fn(&Arguments<'_>) -> Result<Value, String> + 'static,
+    {
         let name = c_string(name)?;
         let stable = match volatility {
             Volatility::Immutable => ffi::SQLITE_DETERMINISTIC,
             Volatility::Volatile => 0,
         };
-        let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_INNOCUOUS | stable;
-        let client = Box::into_raw(Box::new(function)).cast::<c_void>();
+        let marked = if known.is_json { ffi::SQLITE_RESULT_SUBTYPE } else { 0 };
+        let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_INNOCUOUS | stable | marked;
+        let client = Box::into_raw(Box::new(known)).cast::<c_void>();
         // SAFETY: the name is a C string; SQLite owns the boxed closure from here on and gives it to `release`, also
         // when it refuses the function; `call` takes it for what it is.
         let code = unsafe {
@@ -60,8 +97,8 @@ impl Connection {
 
 // SAFETY: SQLite alone calls it, with the client pointer that it was given and once for each registration.
 unsafe extern "C" fn release<F>(client: *mut c_void) {
-    // SAFETY: the box that `create_function` gave away, given back once.
-    drop(unsafe { Box::from_raw(client.cast::<F>()) });
+    // SAFETY: the box that `create` gave away, given back once.
+    drop(unsafe { Box::from_raw(client.cast::<Known<F>>()) });
 }
 
 unsafe extern "C" fn call<F>(
@@ -78,13 +115,19 @@ unsafe extern "C" fn call<F>(
         let values = if count == 0 { &[][..] } else { unsafe { slice::from_raw_parts(argv, count) } };
         // SAFETY: the context is live.
         let client = unsafe { ffi::sqlite3_user_data(context) };
-        // SAFETY: the closure that `create_function` boxed, which lives as long as the function is known.
-        let function = unsafe { &*client.cast::<F>() };
-        function(&Arguments::new(values))
+        // SAFETY: what `create` boxed, which lives as long as the function is known.
+        let known = unsafe { &*client.cast::<Known<F>>() };
+        (known.function)(&Arguments::new(values)).map(|value| (value, known.is_json))
     });
     match result {
-        // SAFETY: the context is live until this returns.
-        Ok(value) => unsafe { Output::new(context) }.set(value.as_ref()),
+        Ok((value, is_json)) => {
+            // SAFETY: the context is live until this returns.
+            unsafe { Output::new(context) }.set(value.as_ref());
+            if is_json && matches!(value, Value::Text(_)) {
+                // SAFETY: as above; the result is set.
+                unsafe { ffi::sqlite3_result_subtype(context, JSON_SUBTYPE) };
+            }
+        }
         Err(words) => {
             let length = c_int::try_from(words.len()).unwrap_or(c_int::MAX);
             let at = if words.is_empty() { ptr::null() } else { words.as_ptr().cast() };

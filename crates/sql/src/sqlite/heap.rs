@@ -10,8 +10,11 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libsqlite3_sys as ffi;
+
+use crate::limits::MUCH_FREED_BYTES;
 
 /// Bytes in front of each block that hold its size: SQLite asks for it back (`xSize`).
 const HEADER: usize = 8;
@@ -68,6 +71,40 @@ fn charge(more: i64) -> bool {
     true
 }
 
+/// Whether so much was freed that the allocator should give memory back to the system.
+static MUCH_FREED: AtomicBool = AtomicBool::new(false);
+
+/// Takes note of what was freed at once.
+pub fn note_freed(bytes: usize) {
+    if bytes >= MUCH_FREED_BYTES {
+        // Relaxed: a hint, in no order with anything.
+        MUCH_FREED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Gives memory back to the system where much was freed since the last call. glibc keeps what threads free for
+/// their next statements: hundreds of megabytes after one that used as much, for hours.
+pub fn give_memory_back() {
+    if MUCH_FREED.load(Ordering::Relaxed) && MUCH_FREED.swap(false, Ordering::Relaxed) {
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        // SAFETY: it may be called at any time, by any thread.
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    }
+}
+
+/// Counts memory that is not SQLite's but a function's which SQLite called, if so much fits under the cap.
+pub(crate) fn take(bytes: usize) -> bool {
+    charge(length(bytes))
+}
+
+/// Takes it from the count again.
+pub(crate) fn give(bytes: usize) {
+    note_freed(bytes);
+    charge(-length(bytes));
+}
+
 fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes.checked_add(HEADER)?, ALIGN).ok()
 }
@@ -121,6 +158,7 @@ unsafe extern "C" fn free(at: *mut c_void) {
     }
     // SAFETY: SQLite frees only what this allocator gave out, once.
     let (block, bytes) = unsafe { block_of(at) };
+    note_freed(bytes);
     charge(-length(bytes));
     if let Some(layout) = layout(bytes) {
         // SAFETY: the block was allocated with this very layout.

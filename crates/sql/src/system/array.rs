@@ -3,14 +3,29 @@
 use serde_json::Value as Json;
 use store::value::Value;
 
+use crate::error::SqlError;
+use crate::function;
+use crate::limits::NODE_UNITS;
+use crate::meter::{self, Text};
+
 /// An array of texts.
 pub(crate) fn of_texts(items: impl Iterator<Item = String>) -> Value {
-    Value::Text(Json::Array(items.map(Json::String).collect()).to_string())
+    of_values(items.map(Value::Text))
 }
 
-/// An array of values.
+/// An array of values. Where the statement may not have so much memory the call fails, and this is not looked at.
 pub(crate) fn of_values(items: impl Iterator<Item = Value>) -> Value {
-    Value::Text(Json::Array(items.map(json_of).collect()).to_string())
+    meter::part(|| written(items)).map_or(Value::Null, Value::Text)
+}
+
+fn written(items: impl Iterator<Item = Value>) -> Result<String, SqlError> {
+    let mut text = Text::new();
+    for (at, item) in items.enumerate() {
+        text.push(if at == 0 { "[" } else { "," })?;
+        text.push_json(&json_of(item))?;
+    }
+    text.push(if text.len() == 0 { "[]" } else { "]" })?;
+    Ok(text.finish())
 }
 
 /// A row of named values, as values hold it: a JSON object.
@@ -54,10 +69,18 @@ pub(crate) struct Elements {
 impl Elements {
     /// Reads `["a", "b"]`, `{a,b}`, or a vector `1 2`; two JSON arrays one after the other are one, so that `||`
     /// appends. `None` for NULL.
+    ///
+    /// Where the statement may not have so much memory the call fails, and what this gives is not looked at.
     pub(crate) fn read(value: &Value) -> Option<Self> {
+        if let Value::Text(text) = value {
+            take_elements(text).ok()?;
+        }
         match value {
             Value::Null => None,
-            Value::Text(text) if text.starts_with('[') => Some(Self { items: of_json(text), first: 1 }),
+            Value::Text(text) if text.starts_with('[') => {
+                // The tree goes when the elements are made of it.
+                Some(Self { items: meter::part(|| of_json(text)), first: 1 })
+            }
             Value::Text(text) if text.starts_with('{') => Some(Self { items: of_braces(text), first: 1 }),
             Value::Text(text) => {
                 let items = text.split_ascii_whitespace().map(number_or_text).collect();
@@ -80,15 +103,23 @@ impl Elements {
     }
 }
 
+/// What an element takes in a list that grows, with a short text of its own.
+const ELEMENT_BYTES: usize = 3 * size_of::<Value>() + 32;
+
+/// Asks for what the elements of a text take when they are read.
+fn take_elements(text: &str) -> Result<(), SqlError> {
+    let separators = |byte: &u8| matches!(byte, b',' | b' ' | b'[');
+    let elements = 1 + text.bytes().filter(separators).count();
+    meter::take(text.len() + elements * ELEMENT_BYTES)?;
+    meter::work(text.len() + elements * NODE_UNITS)
+}
+
 fn of_json(text: &str) -> Vec<Value> {
-    let arrays = serde_json::Deserializer::from_str(text).into_iter::<Json>();
     let mut items = Vec::new();
-    for array in arrays.map_while(Result::ok) {
-        match array {
-            Json::Array(more) => items.extend(more.into_iter().map(value_of)),
-            other => items.push(value_of(other)),
-        }
-    }
+    function::each_json(text, |array| match array {
+        Json::Array(more) => items.extend(more.into_iter().map(value_of)),
+        other => items.push(value_of(other)),
+    });
     items
 }
 

@@ -9,6 +9,7 @@ use super::array::Elements;
 use super::keywords::KEYWORDS;
 use super::rows::text;
 use crate::error::SqlError;
+use crate::meter::{self, Kept};
 use crate::sqlite::{Arguments, Connection, Cursor, Module, Operator, Output, Request};
 
 /// Rows that SQLite is told to expect.
@@ -174,7 +175,7 @@ impl Module for SeriesModule {
     }
 
     fn open(self: &Rc<Self>) -> SeriesCursor {
-        SeriesCursor { function: self.function, rows: None, row: None, number: 0 }
+        SeriesCursor { function: self.function, rows: None, kept: Kept::default(), row: None, number: 0 }
     }
 }
 
@@ -182,6 +183,8 @@ impl Module for SeriesModule {
 struct SeriesCursor {
     function: &'static RowFunction,
     rows: Option<RowSource>,
+    /// What they take of the statement's memory.
+    kept: Kept,
     row: Option<Vec<Value>>,
     number: i64,
 }
@@ -192,7 +195,10 @@ impl Cursor for SeriesCursor {
         if values.len() < self.function.arguments.0 {
             return Err(format!("{} takes more arguments", self.function.name));
         }
-        self.rows = Some((self.function.rows)(&values));
+        // The rows before go first: what they take is free.
+        (self.rows, self.kept) = (None, Kept::default());
+        let (rows, kept) = meter::kept(|| (self.function.rows)(&values)).map_err(|error| error.message)?;
+        (self.rows, self.kept) = (Some(rows), kept);
         self.number = 0;
         self.next()
     }

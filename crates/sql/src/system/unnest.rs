@@ -8,6 +8,7 @@ use store::value::{Value, ValueRef};
 use super::array::Elements;
 use crate::error::SqlError;
 use crate::limits::UNNEST_ARRAYS_MAX;
+use crate::meter::{self, Kept};
 use crate::sqlite::{Arguments, Connection, Cursor, Module, Operator, Output, Request};
 
 /// What the table is called.
@@ -99,6 +100,8 @@ impl Module for UnnestModule {
 #[derive(Default)]
 struct UnnestCursor {
     arrays: Vec<Elements>,
+    /// What they take of the statement's memory.
+    kept: Kept,
     rows: usize,
     row: usize,
 }
@@ -111,8 +114,12 @@ impl UnnestCursor {
 
 impl Cursor for UnnestCursor {
     fn filter(&mut self, _: i32, arguments: &Arguments<'_>) -> Result<(), String> {
-        let arrays = (0..arguments.len()).map(|at| Elements::read(&arguments.value(at)).unwrap_or_default());
-        self.arrays = arrays.collect();
+        self.arrays.clear();
+        self.kept = Kept::default();
+        let read = |at| Elements::read(&arguments.value(at)).unwrap_or_default();
+        let (arrays, kept) =
+            meter::kept(|| (0..arguments.len()).map(read).collect()).map_err(|error| error.message)?;
+        (self.arrays, self.kept) = (arrays, kept);
         self.rows = self.arrays.iter().map(|array| array.items.len()).max().unwrap_or(0);
         self.row = 0;
         Ok(())

@@ -277,7 +277,7 @@ impl Sight {
 
     /// Whether the statement's time is over; a loop of this crate asks before each round.
     pub(crate) fn check_watch(&self) -> Result<(), SqlError> {
-        if self.must_stop()
+        if self.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()))
             && let Some(error) = self.take_failure()
         {
             return Err(error);
@@ -338,7 +338,7 @@ impl Policy for Sight {
         }
     }
 
-    fn must_stop(&self) -> bool {
+    fn must_stop(&self, operations: u64) -> bool {
         let watch = &self.watch;
         if let Some(mut rest) = watch.rest.get() {
             rest.take_if_due(self.store.clock());
@@ -348,9 +348,8 @@ impl Policy for Sight {
             return self.stop("user request");
         }
         if let Some(left) = watch.operations_left.get() {
-            let every = u64::from(PROGRESS_OPERATIONS.unsigned_abs());
-            watch.operations_left.set(Some(left.saturating_sub(every)));
-            if left < every {
+            watch.operations_left.set(Some(left.saturating_sub(operations)));
+            if left < operations {
                 return self.stop("the limit of operations");
             }
         }

@@ -3,6 +3,8 @@
 use store::value::Value;
 
 use super::{Call, FunctionDef, function, optional};
+use crate::error::SqlError;
+use crate::meter::Text;
 use crate::system::array::{self, Elements};
 use crate::system::rows::int;
 
@@ -68,6 +70,19 @@ fn array_to_string(call: &Call) -> Value {
         return Value::Null;
     };
     let null = call.text(2);
-    let items = elements.items.iter().filter_map(|item| shown(item).or_else(|| null.clone()));
-    optional(Some(items.collect::<Vec<_>>().join(&separator)))
+    optional(joined(&elements, &separator, null.as_deref()).ok())
+}
+
+fn joined(elements: &Elements, separator: &str, null: Option<&str>) -> Result<String, SqlError> {
+    let mut text = Text::new();
+    let mut first = true;
+    for item in &elements.items {
+        let shown = shown(item);
+        let Some(part) = shown.as_deref().or(null) else { continue };
+        if !std::mem::take(&mut first) {
+            text.push(separator)?;
+        }
+        text.push(part)?;
+    }
+    Ok(text.finish())
 }

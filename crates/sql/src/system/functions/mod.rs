@@ -12,6 +12,7 @@ use store::value::Value;
 pub(super) use self::session::PRESET;
 use super::System;
 use crate::error::SqlError;
+use crate::meter;
 use crate::sqlite::{Arguments, Connection, Volatility};
 
 /// One function.
@@ -77,11 +78,14 @@ pub(super) fn register(system: &Rc<System>, connection: &Connection) -> Result<(
             let system = Rc::clone(system);
             let run = function.run;
             connection.create_function(function.name, count, volatility, move |arguments| {
-                let call = Call::of(arguments);
-                match run {
-                    Run::Sure(run) => Ok(run(&system, &call)),
-                    Run::Fallible(run) => run(&system, &call).map_err(|error| system.fail(error)),
-                }
+                let result = meter::call(arguments, || {
+                    let call = Call::of(arguments);
+                    match run {
+                        Run::Sure(run) => Ok(run(&system, &call)),
+                        Run::Fallible(run) => run(&system, &call),
+                    }
+                });
+                result.map_err(|error| system.fail(error))
             })?;
         }
     }

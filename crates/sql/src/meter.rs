@@ -1,0 +1,248 @@
+//! What functions in Rust take of a statement's allowances: of its memory, and of its time.
+//!
+//! SQLite counts its own memory (`sqlite::heap`), and asks every so many of its operations whether to stop. A function is
+//! one operation, however long it takes and whatever it builds. So each call goes through [`call`], what it takes is
+//! asked for with [`take`] before it is taken, and what it does is reported with [`work`], which stops it where the
+//! statement must stop. A function need not hand the refusal on: the call fails all the same.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use store::value::ValueRef;
+
+use crate::error::{SqlError, state};
+use crate::limits::{PROGRESS_OPERATIONS, UNITS_PER_OPERATION};
+use crate::sqlite::{Arguments, Policy, heap};
+
+/// Units of work between two looks whether to stop.
+const UNITS_PER_LOOK: usize = PROGRESS_OPERATIONS.unsigned_abs() as usize * UNITS_PER_OPERATION;
+
+thread_local! {
+    /// What the thread's statement may do.
+    static POLICY: RefCell<Option<Rc<dyn Policy>>> = const { RefCell::new(None) };
+    /// Units of work since the last look.
+    static WORKED: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that the calls under way took.
+    static TAKEN: Cell<usize> = const { Cell::new(0) };
+    /// Why the call under way fails.
+    static REFUSED: Cell<Option<Refusal>> = const { Cell::new(None) };
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    Memory,
+    Time,
+}
+
+impl From<Refusal> for SqlError {
+    #[cold]
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Memory => out_of_memory(),
+            // The one whose statement it is says why.
+            Refusal::Time => Self::new(state::CANCELED, "the statement was stopped"),
+        }
+    }
+}
+
+/// The error of a statement that needs more than it may have.
+#[cold]
+pub(crate) fn out_of_memory() -> SqlError {
+    SqlError::new(state::OUT_OF_MEMORY, "the statement needs more memory than one may have")
+        .with_hint("sort or group fewer rows, or make shorter texts")
+}
+
+/// Runs a statement's `body` with so many bytes of memory, until `policy` says that it must stop.
+pub(crate) fn statement<T>(policy: Rc<dyn Policy>, bytes: usize, body: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Rc<dyn Policy>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            POLICY.set(self.0.take());
+        }
+    }
+    let _before = Restore(POLICY.replace(Some(policy)));
+    let _give_back = GiveBack(TAKEN.get());
+    heap::capped(bytes, body)
+}
+
+/// Gives back what was taken since there were so many bytes.
+struct GiveBack(usize);
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        heap::give(TAKEN.replace(self.0).saturating_sub(self.0));
+    }
+}
+
+/// Runs one call of a function: what it took is given back at its end.
+pub(crate) fn call<T>(
+    arguments: &Arguments<'_>,
+    body: impl FnOnce() -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let _give_back = GiveBack(TAKEN.get());
+    REFUSED.set(None);
+    let bytes = (0..arguments.len()).map(|at| length(arguments.value_ref(at))).sum();
+    // They are copied, and looked through.
+    take(bytes)?;
+    work(bytes)?;
+    let result = body();
+    match REFUSED.take() {
+        None => result,
+        Some(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Runs a part of a call, or of something else that has no end of its own: what it took is given back behind it.
+pub(crate) fn part<T>(body: impl FnOnce() -> T) -> T {
+    let _give_back = GiveBack(TAKEN.get());
+    body()
+}
+
+/// What something takes that outlives the call in which it was made.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(usize);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        heap::give(self.0);
+    }
+}
+
+/// Makes something that stays, with what it takes.
+pub(crate) fn kept<T>(body: impl FnOnce() -> T) -> Result<(T, Kept), SqlError> {
+    let before = TAKEN.get();
+    REFUSED.set(None);
+    let made = body();
+    let kept = Kept(TAKEN.replace(before) - before);
+    match REFUSED.take() {
+        None => Ok((made, kept)),
+        Some(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Bytes of a text or of bytes.
+fn length(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Text(text) => text.len(),
+        ValueRef::Blob(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// Asks for so many bytes of the statement's memory until the call ends.
+pub(crate) fn take(bytes: usize) -> Result<(), SqlError> {
+    if heap::take(bytes) {
+        TAKEN.set(TAKEN.get() + bytes);
+        return Ok(());
+    }
+    REFUSED.set(Some(Refusal::Memory));
+    Err(Refusal::Memory.into())
+}
+
+/// Asks for more in the place of what was taken before: both are there for a moment.
+pub(crate) fn retake(before: usize, bytes: usize) -> Result<(), SqlError> {
+    take(bytes)?;
+    let before = before.min(TAKEN.get());
+    TAKEN.set(TAKEN.get() - before);
+    heap::give(before);
+    Ok(())
+}
+
+/// Reports work: a byte that is looked at or copied is one unit. Fails where the statement must stop.
+#[inline]
+pub(crate) fn work(units: usize) -> Result<(), SqlError> {
+    let worked = WORKED.get() + units;
+    WORKED.set(worked);
+    if worked < UNITS_PER_LOOK { Ok(()) } else { look(worked) }
+}
+
+/// Whether the thread's statement must stop, so many operations after it was asked last.
+pub(crate) fn must_stop(operations: u64) -> bool {
+    let policy = POLICY.with_borrow(Clone::clone);
+    policy.is_some_and(|policy| policy.must_stop(operations))
+}
+
+#[cold]
+fn look(worked: usize) -> Result<(), SqlError> {
+    WORKED.set(0);
+    let operations = u64::try_from(worked / UNITS_PER_OPERATION).unwrap_or(u64::MAX);
+    if must_stop(operations) {
+        REFUSED.set(Some(Refusal::Time));
+        return Err(Refusal::Time.into());
+    }
+    Ok(())
+}
+
+/// A text that grows within the statement's memory. Every function whose result can be much longer than its arguments
+/// builds it so.
+#[derive(Debug, Default)]
+pub(crate) struct Text(String);
+
+impl Text {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends.
+    #[inline]
+    pub(crate) fn push(&mut self, more: &str) -> Result<(), SqlError> {
+        self.reserve(more.len())?;
+        self.0.push_str(more);
+        Ok(())
+    }
+
+    /// Appends a value as JSON.
+    pub(crate) fn push_json(&mut self, value: &impl serde::Serialize) -> Result<(), SqlError> {
+        // Writing to a String never fails, and it grows by as much as was asked for above.
+        let json = serde_json::to_string(value)
+            .map_err(|error| SqlError::new(state::BAD_VALUE, error.to_string()))?;
+        self.push(&json)
+    }
+
+    fn reserve(&mut self, more: usize) -> Result<(), SqlError> {
+        work(more)?;
+        let length = self.0.len() + more;
+        if length > self.0.capacity() {
+            // It is moved: both are there for a moment.
+            let capacity = length.max(self.0.capacity() * 2);
+            retake(self.0.capacity(), capacity)?;
+            self.0.reserve_exact(capacity - self.0.len());
+        }
+        Ok(())
+    }
+
+    /// How long it is.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The text.
+    pub(crate) fn finish(self) -> String {
+        self.0
+    }
+}
+
+/// Writes a JSON array of texts piece by piece.
+#[derive(Debug)]
+pub(crate) struct TextArray(Text);
+
+impl TextArray {
+    pub(crate) fn new() -> Result<Self, SqlError> {
+        let mut text = Text::new();
+        text.push("[")?;
+        Ok(Self(text))
+    }
+
+    pub(crate) fn push(&mut self, item: Option<&str>) -> Result<(), SqlError> {
+        if self.0.len() > 1 {
+            self.0.push(",")?;
+        }
+        self.0.push_json(&item)
+    }
+
+    pub(crate) fn finish(mut self) -> Result<String, SqlError> {
+        self.0.push("]")?;
+        Ok(self.0.finish())
+    }
+}
