@@ -7,7 +7,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use engine::{Clock, Engine, TICK_NS};
 
-use crate::limits::{CLEAN_INTERVAL, CLEANER_NICENESS, CLEANER_SHARE, CLEANER_WORK_NS};
+use crate::limits::{
+    CLEAN_INTERVAL, CLEANER_NICENESS, CLEANER_SHARE, CLEANER_WORK_NS, GIVE_BACK_INTERVAL_NS,
+};
 
 /// Lets the store work each tick until the other end of `stop` is dropped.
 pub(crate) fn run(engine: &Arc<Engine>, stop: &Receiver<()>) {
@@ -15,11 +17,16 @@ pub(crate) fn run(engine: &Arc<Engine>, stop: &Receiver<()>) {
     let _refused = rustix::process::setpriority_process(None, CLEANER_NICENESS);
     let clock = engine.store().clock();
     let mut rest = CLEAN_INTERVAL;
+    let mut given_back = clock.precise_ns();
     while stop.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
         let begin = clock.precise_ns();
         let until = begin + TICK_NS;
         let mut turn = Turn { clock, until, since: begin, work: CLEANER_WORK_NS };
         engine.tick_with_pauses(&mut || turn.give_way());
+        if begin.saturating_sub(given_back) >= GIVE_BACK_INTERVAL_NS {
+            given_back = begin;
+            engine::give_memory_back();
+        }
         rest = CLEAN_INTERVAL.min(Duration::from_nanos(until.saturating_sub(clock.precise_ns())));
     }
 }

@@ -32,6 +32,7 @@ mod operator;
 mod pace;
 mod reply;
 mod rules;
+mod seats;
 mod server;
 mod shared;
 mod socket;

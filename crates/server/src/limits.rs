@@ -105,6 +105,10 @@ pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(50);
 /// SQL threads, by default: one may be busy with a long statement, another goes on.
 pub const SQL_THREADS: usize = 2;
 
+/// SQL threads that take the places of those that wait for a client which reads the data of a `COPY` slowly: each is a
+/// stack and, once it has worked, a connection of SQLite's. Who makes more wait is not a reader but a nuisance.
+pub(crate) const SQL_STAND_INS: usize = 16;
+
 /// Statements that wait for a SQL thread. A short statement takes some 10 microseconds, so a full queue is some
 /// milliseconds of work; waiting longer helps nobody.
 pub const SQL_QUEUE: usize = 1_024;
@@ -126,6 +130,10 @@ pub(crate) const CLEANER_WORK_NS: u64 = 100_000;
 /// The time for which others kept the cleaner's processor, divided by this, is how long it works next: what
 /// [`CLEANER_NICENESS`] leaves it of a busy one.
 pub(crate) const CLEANER_SHARE: u64 = 3;
+
+/// How often memory that statements have freed is given back to the system at most: the allocator looks through all that
+/// it has, some milliseconds, in which a thread that allocates may wait.
+pub(crate) const GIVE_BACK_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// How far the cleaner gives way to threads that serve: it gets about a quarter of a processor that it shares with
 /// one busy worker, and a worker that wakes up seldom waits for it.
@@ -155,6 +163,9 @@ pub(crate) const ROOM_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// ...and how often in a row it finds that nothing was read, before it gives the client up: it keeps a SQL thread.
 pub(crate) const ROOM_LOOKS: u32 = 100;
+
+/// How often in a row it finds that no thread is left to stand in for it, before the copy ends: a second.
+pub(crate) const SHORT_LOOKS: u32 = 10;
 
 /// Bytes that are read of a connection whose session has not begun: the longest opening packet, and a little.
 pub(crate) const OPENING_BUFFER_BYTES: usize = 10_240;

@@ -16,6 +16,7 @@ use crate::accept::Acceptor;
 use crate::config::{Config, Reload};
 use crate::crew::Crew;
 use crate::dialogue::Desk;
+use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::shared::Shared;
@@ -101,7 +102,7 @@ impl Server {
         let sql_addresses: Vec<_> = sql_listeners.iter().filter_map(|listener| listener.address).collect();
         let sql_socket = sql_addresses.len() < sql_listeners.len();
         let shared = Shared::new(engine, config);
-        let door = SqlDoor::new(Arc::clone(&shared))?;
+        let door = SqlDoor::new(Arc::clone(&shared), config.sql_threads)?;
         let (workers_alive, workers_end) = bounded(0);
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
@@ -169,7 +170,7 @@ impl Server {
 
     fn start_threads(&mut self, config: &Config, polls: Vec<Poll>, alive: &Sender<()>) -> io::Result<()> {
         let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&self.door));
-        for number in 0..config.sql_threads {
+        for number in 0..config.sql_threads + SQL_STAND_INS {
             let (shared, door, queue) = (Arc::clone(&self.shared), Arc::clone(&self.door), queue.clone());
             self.crew.start(format!("sql-{number}"), move || sql_threads::run(&shared, &door, &queue))?;
         }

@@ -76,6 +76,7 @@ pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<St
     let mut thread =
         SqlThread { shared, door, queue, desk: SqlDesk::new(SqlSeat::new(shared.engine.lane())) };
     let mut events = Vec::with_capacity(EVENTS_PER_SQL_WAIT);
+    door.seats.take();
     loop {
         match door.wait(&mut events) {
             Ok(Some(Wake::Connection { place, half_closed, hung_up })) => {
@@ -98,6 +99,7 @@ pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<St
             // The call that woke this thread was one for all.
             return door.call();
         }
+        door.seats.yield_if_crowded();
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Overdue {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
-    door: Arc<SqlDoor>,
+    pub(crate) door: Arc<SqlDoor>,
     /// Gives the place among all connections back when the connection goes.
     _permit: Permit,
     pub(crate) session: SqlSession,

@@ -188,8 +188,8 @@ fn run_texts(seat: &mut SqlSeat, connection: &mut Connection, text: &str, alone:
     let limit = seat.lane().engine().options().result_size_max;
     let now = seat.lane().now();
     for Piece { start, sql } in split_statements(text) {
-        let Connection { session, socket, .. } = connection;
-        let mut rows = ClientRows::described(out, socket, limit, now);
+        let Connection { session, socket, door, .. } = connection;
+        let mut rows = ClientRows::described(out, (socket, &door.seats), limit, now);
         let result = session.run_text(seat, sql, alone, &mut rows);
         if result.is_ok() {
             rows.finish();
@@ -344,8 +344,8 @@ fn execute(
     let limit = seat.lane().engine().options().result_size_max;
     let now = seat.lane().now();
     let columns = prepared.columns().unwrap_or_default();
-    let Connection { session, socket, .. } = connection;
-    let mut rows = ClientRows::of_portal(columns, &formats, out, socket, limit, now);
+    let Connection { session, socket, door, .. } = connection;
+    let mut rows = ClientRows::of_portal(columns, &formats, out, (socket, &door.seats), limit, now);
     let result = session.execute(seat, name, max_rows, more, &mut rows);
     if result.is_ok() {
         rows.finish();

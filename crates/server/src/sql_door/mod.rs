@@ -36,6 +36,7 @@ pub(crate) use turn::{Desk as SqlDesk, serve};
 
 use self::connection::Connection;
 use self::places::{Cancels, Place, Places};
+use crate::seats::Seats;
 use crate::shared::Shared;
 
 /// The mark of the event that no connection causes: a statement of a memcached client waits, a connection wants
@@ -58,6 +59,8 @@ pub(crate) struct SqlDoor {
     cancels: Cancels,
     /// Connections that have something to do without an event, each once.
     again: Mutex<VecDeque<usize>>,
+    /// For the SQL threads that work.
+    pub(crate) seats: Seats,
     shared: Arc<Shared>,
 }
 
@@ -119,7 +122,8 @@ impl Wake {
 }
 
 impl SqlDoor {
-    pub(crate) fn new(shared: Arc<Shared>) -> io::Result<Arc<Self>> {
+    /// A door whose connections so many threads serve at once.
+    pub(crate) fn new(shared: Arc<Shared>, threads: usize) -> io::Result<Arc<Self>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // Edge-triggered and never read: each call wakes one thread.
@@ -136,6 +140,7 @@ impl SqlDoor {
             places: Places::new(),
             cancels: Cancels::default(),
             again: Mutex::new(VecDeque::new()),
+            seats: Seats::new(threads),
             shared,
         }))
     }
@@ -242,6 +247,7 @@ impl SqlDoor {
     /// Stops all statements: the server's patience has ended.
     pub(crate) fn stop(&self) {
         self.cancels.cancel_all();
+        self.seats.end();
         self.call();
     }
 }

@@ -10,7 +10,8 @@ use postgres::{Datum, Format, ValueError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::copy::wire_options;
-use crate::limits::{ROOM_LOOK_INTERVAL, ROOM_LOOKS, SEND_AT_BYTES};
+use crate::limits::{ROOM_LOOK_INTERVAL, ROOM_LOOKS, SEND_AT_BYTES, SHORT_LOOKS};
+use crate::seats::Seats;
 use crate::socket::Socket;
 
 /// Writes what a statement gives.
@@ -18,6 +19,8 @@ pub(crate) struct ClientRows<'a> {
     shape: Shape<'a>,
     pub(crate) out: &'a mut Vec<u8>,
     socket: &'a mut Socket,
+    /// Where the thread gives its seat away while it waits for the client.
+    seats: &'a Seats,
     /// How long `out` may become.
     limit: usize,
     now: Tick,
@@ -51,18 +54,23 @@ impl<'a> ClientRows<'a> {
         columns: &'a [ResultColumn],
         formats: &'a Formats,
         out: &'a mut Vec<u8>,
-        socket: &'a mut Socket,
+        (socket, seats): (&'a mut Socket, &'a Seats),
         limit: usize,
         now: Tick,
     ) -> Self {
         let limit = out.len().saturating_add(limit);
-        Self { shape: Shape::Portal { columns, formats, changed: false }, out, socket, limit, now }
+        Self { shape: Shape::Portal { columns, formats, changed: false }, out, socket, seats, limit, now }
     }
 
     /// For a statement that was sent as text.
-    pub(crate) fn described(out: &'a mut Vec<u8>, socket: &'a mut Socket, limit: usize, now: Tick) -> Self {
+    pub(crate) fn described(
+        out: &'a mut Vec<u8>,
+        (socket, seats): (&'a mut Socket, &'a Seats),
+        limit: usize,
+        now: Tick,
+    ) -> Self {
         let limit = out.len().saturating_add(limit);
-        Self { shape: Shape::Described(Vec::new()), out, socket, limit, now }
+        Self { shape: Shape::Described(Vec::new()), out, socket, seats, limit, now }
     }
 
     /// Ends the data of a `COPY`.
@@ -133,7 +141,10 @@ impl RowSink for ClientRows<'_> {
                 result.map_err(refused)?;
                 if self.out.len() >= SEND_AT_BYTES {
                     self.socket.deliver(self.out, self.now);
-                    wait_for_room(self.socket, cancel)?;
+                    if !self.socket.has_room() {
+                        let socket = &mut *self.socket;
+                        self.seats.without(|is_short| wait_for_room(socket, cancel, is_short))?;
+                    }
                 }
                 return Ok(());
             }
@@ -150,16 +161,23 @@ impl ClientSink for ClientRows<'_> {
 }
 
 /// Waits until the peer has read so much that there is room again: only `COPY TO STDOUT` does, whose data has no limit.
-/// A peer that reads nothing for long, and a cancelled statement, end it.
-fn wait_for_room(socket: &mut Socket, cancel: &Cancel) -> Result<(), SqlError> {
+/// A peer that reads nothing for long, and a cancelled statement, end it, and one for which others wait: `is_short` says
+/// that so many threads wait for slow peers that none is left to take this one's place.
+fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bool) -> Result<(), SqlError> {
     let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(ROOM_LOOK_INTERVAL.subsec_nanos()) };
     let mut idle_looks = 0;
+    let mut short_looks = 0;
     while !socket.has_room() {
         let mut ready = [PollFd::new(&*socket, PollFlags::OUT)];
         let _ready = poll(&mut ready, Some(&interval));
         idle_looks = if socket.flush() > 0 { 0 } else { idle_looks + 1 };
+        short_looks = if is_short() { short_looks + 1 } else { 0 };
         if cancel.is_canceled() {
             return Err(SqlError::new("57014", "canceling statement due to user request"));
+        }
+        if short_looks > SHORT_LOOKS {
+            socket.broken = true;
+            return Err(SqlError::new("53300", "too many clients read the data of COPY too slowly"));
         }
         if socket.broken || idle_looks > ROOM_LOOKS {
             socket.broken = true;

@@ -107,6 +107,7 @@ impl Desk {
             written += connection.socket.deliver(&mut self.out, now);
         }
         if self.out.capacity() > REPLY_BUFFER_KEPT_BYTES {
+            engine::note_freed(self.out.capacity());
             self.out = Vec::new();
         }
         self.seat.lane().count(Counter::BytesRead, read as u64);

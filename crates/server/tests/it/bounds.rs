@@ -1,9 +1,11 @@
 //! Limits, slow and broken peers.
 
+use std::io::Read;
 use std::net::Shutdown;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::harness::{Daemon, config, daemon, daemon_with};
+use crate::pg::{Pg, query};
 
 fn fill(daemon: &Daemon, keys: usize, bytes: usize) {
     let mut client = daemon.connect();
@@ -299,4 +301,42 @@ fn large_values_in_pieces_of_any_size() {
         let reply = [b"STORED\r\nVALUE changing 0 100000\r\n", &version(letter)[25..], b"END\r\n"].concat();
         client.expect(&reply.repeat(3));
     }
+}
+
+/// Clients that read the data of a `COPY` slowly keep no thread from others: two of them once held up all SQL for half a
+/// minute. More than there are threads to stand in for are told so.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long a client of the real server waits")]
+fn slow_readers_of_copy_hold_up_nobody() {
+    let mut config = config();
+    config.sql_addresses = vec!["127.0.0.1:0".parse().unwrap()];
+    config.sql_threads = 2;
+    let daemon = daemon_with(&config);
+    let copy = "COPY (SELECT g, repeat('x', 1000) FROM generate_series(1, 100000000) g) TO STDOUT";
+    let begun = |count: usize| -> Vec<Pg> {
+        let mut readers: Vec<Pg> = (0..count).map(|_| Pg::connect(&daemon)).collect();
+        for reader in &mut readers {
+            reader.send(&query(copy));
+            let mut first = [0; 64];
+            reader.stream.read_exact(&mut first).unwrap();
+        }
+        readers
+    };
+    let answered = || {
+        let began = Instant::now();
+        let mut other = Pg::connect(&daemon);
+        assert_eq!(other.ask("SELECT 1"), ["T", "D 1", "C SELECT 1"]);
+        began.elapsed()
+    };
+    // A reader of nothing is given up after ten seconds: this is below that.
+    let soon = Duration::from_secs(8);
+    let few = begun(4);
+    let took = answered();
+    assert!(took < soon, "{took:?}");
+    let many = begun(16);
+    let took = answered();
+    assert!(took < soon, "{took:?}");
+    drop((few, many));
+    let took = answered();
+    assert!(took < soon, "{took:?}");
 }
