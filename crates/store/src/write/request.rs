@@ -1,0 +1,104 @@
+//! What a write asks for, and what became of it.
+
+use crate::clock::Tick;
+use crate::row::NEVER;
+
+/// When a row ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// Not by time, whatever the table's `ttl` says.
+    Never,
+    /// At this tick.
+    At(Tick),
+    /// By the table's `ttl`, if it has one.
+    Table,
+    /// At once: the row is not stored, and an older one goes.
+    Now,
+    /// When the row ends that it replaces, as that stands in the moment of the write; this was its expiry word when it was
+    /// read.
+    Kept(Tick),
+    /// The same, where the row has a deadline of its own by then; else at this tick.
+    KeptOr(Tick),
+}
+
+/// What a write expects to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Whatever is there.
+    Anything,
+    /// No live row.
+    Absent,
+    /// A live row.
+    Present,
+    /// The live row with this CAS value.
+    Version(u64),
+    /// The live row with this stamp. A client may give two versions the same CAS value; a stamp never comes twice.
+    Stamp(u64),
+    /// The live row with this CAS value, which nobody claimed since it was read.
+    Lease {
+        /// The CAS value.
+        cas: u64,
+        /// Until when somebody made it anew when it was read, 0 for nobody.
+        lease: Tick,
+    },
+    /// The live row with this CAS value, which was read when `since` was the newest stamp; or no row, if it was evicted or
+    /// expired meanwhile. One that was removed or flushed since is missed.
+    Unremoved {
+        /// The CAS value.
+        cas: u64,
+        /// No newer than the read.
+        since: u64,
+        /// Its expiry word as it was read, if it must be that still.
+        expiry: Option<Tick>,
+    },
+    /// The live row with this CAS value, which nobody gave another deadline since it was read.
+    Untouched {
+        /// The CAS value.
+        cas: u64,
+        /// Its expiry word as it was read.
+        expiry: Tick,
+    },
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Applied, under this stamp.
+    Done(u64),
+    /// Not applied: a row is there, or another version of it.
+    Exists,
+    /// Not applied: no live row.
+    Missing,
+    /// Not applied: the caller's edit decided to leave the row.
+    Left,
+}
+
+impl Expiry {
+    /// The word that the row bears.
+    pub(crate) fn word(self) -> Tick {
+        match self {
+            Self::Never => NEVER,
+            Self::At(tick) | Self::KeptOr(tick) => tick.clamp(1, NEVER - 1),
+            Self::Kept(word) => word,
+            Self::Table | Self::Now => 0,
+        }
+    }
+
+    /// The deadline that a row's expiry word says.
+    pub fn of_word(word: Tick) -> Self {
+        match word {
+            0 => Self::Table,
+            NEVER => Self::Never,
+            tick => Self::At(tick),
+        }
+    }
+
+    pub(crate) fn has_come(self, now: Tick) -> bool {
+        match self {
+            Self::Now => true,
+            Self::At(tick) | Self::KeptOr(tick) => tick <= now,
+            // The row was alive when it was read, and if it is not any more, it is not found.
+            Self::Never | Self::Table | Self::Kept(_) => false,
+        }
+    }
+}
