@@ -11,6 +11,7 @@ use store::{RowBuf, Table};
 use crate::describe::OwnedColumn;
 use crate::error::SqlError;
 use crate::executor::{Core, Done, RowSink};
+use crate::journal::Reach;
 use crate::table::KeyList;
 use crate::text::parameter::{Numbered, numbered};
 use crate::text::parse::with_tree;
@@ -317,6 +318,11 @@ impl DirectPlan {
 
     pub(crate) fn writes(&self) -> bool {
         matches!(self.verb, Verb::Delete | Verb::DeleteAny(_))
+    }
+
+    /// What it shows of its table.
+    pub(crate) fn reach(&self) -> Reach {
+        if self.writes() { Reach::Blind(self.table.id()) } else { Reach::Reads(None) }
     }
 
     pub(crate) fn tag(&self) -> &'static str {

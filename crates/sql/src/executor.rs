@@ -18,12 +18,14 @@ use crate::compute;
 use crate::define::{self, Defined, Skipped};
 use crate::describe::{Column, OwnedColumn};
 use crate::dialect::{self, Chosen};
-use crate::direct::{self, DirectPlan};
+use crate::direct;
 use crate::error::{SqlError, state};
 use crate::facts;
 use crate::function;
+use crate::journal::Reach;
 use crate::limits::{GIVEN_UP_MAX, Limits, PROGRESS_OPERATIONS, STATEMENT_BYTES_MAX};
 use crate::meter;
+use crate::plan::Plan;
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::rewrite::{self, Rewritten};
@@ -41,7 +43,7 @@ use crate::text::storage::truncate;
 use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
 use crate::transaction;
-use crate::write::{self, Given, WritePlan};
+use crate::write;
 
 /// Takes the rows of a statement as they come.
 pub trait RowSink {
@@ -83,7 +85,7 @@ pub struct Executor {
 }
 
 /// Takes no rows.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl RowSink for Nobody {
     fn columns(&mut self, _: &[Column<'_>]) {}
@@ -124,17 +126,6 @@ impl RowSink for Telling<'_> {
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         self.out.row(values)
     }
-}
-
-/// A compiled statement.
-#[derive(Debug)]
-pub(crate) enum Plan {
-    /// SQLite runs it as it stands.
-    Read(ReadPlan),
-    /// Its rows are computed, then applied.
-    Write(Box<WritePlan>),
-    /// It needs no SQLite.
-    Direct(Box<DirectPlan>),
 }
 
 impl fmt::Debug for Executor {
@@ -275,6 +266,22 @@ impl Executor {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        let result = self.run_once(session, sql, parameters, out);
+        if let Some(block) = &mut session.block
+            && result.is_ok()
+        {
+            block.name_step(sql, parameters);
+        }
+        result
+    }
+
+    pub(crate) fn run_once(
+        &mut self,
+        session: &mut Session,
+        sql: &str,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
         if session.status() == TransactionStatus::Failed {
             return self.run_in_failed(session, sql);
         }
@@ -313,7 +320,12 @@ impl Executor {
             }
             StatementKind::Transaction => {
                 check_count(parameters.len(), 0)?;
-                return transaction::run(&self.core.store, session, control(&text)?);
+                let control = control(&text)?;
+                let commits = matches!(control, Control::Commit { .. });
+                if commits && session.block.as_ref().is_some_and(|block| block.is_blind()) {
+                    self.commit_again(session)?;
+                }
+                return transaction::run(&self.core.store, session, control);
             }
             StatementKind::Empty => {
                 return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
@@ -373,13 +385,16 @@ impl Executor {
                 return Err(SqlError::new(state::SYNTAX, "an expiry rule takes no parameters"));
             }
         }
-        let defined = self.core.within(session, Some("a definition"), |core| rule::apply(core, change))?;
+        let reach = Reach::Reads(None);
+        let defined =
+            self.core.within(session, Some("a definition"), reach, |core| rule::apply(core, change))?;
         self.finish_definition(session, defined, None)
     }
 
     /// A definition takes effect at once, within a transaction too.
     fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
-        let defined = self.core.within(session, Some("a definition"), |core| {
+        let reach = Reach::Reads(None);
+        let defined = self.core.within(session, Some("a definition"), reach, |core| {
             let sight = Rc::clone(&core.sight);
             let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
             store::stoppable(Rc::new(must_stop), || define::run(core, kind, sql))
@@ -492,8 +507,21 @@ impl Executor {
         })
     }
 
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.core.store
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.core.catalog
+    }
+
+    /// Whether the statement's time is over.
+    pub(crate) fn check_watch(&self) -> Result<(), SqlError> {
+        self.core.sight.check_watch()
+    }
+
     /// Takes over the store's definitions when they changed.
-    fn refresh(&mut self) -> Result<(), SqlError> {
+    pub(crate) fn refresh(&mut self) -> Result<(), SqlError> {
         if self.core.store.generation() == self.core.catalog.generation {
             return Ok(());
         }
@@ -582,78 +610,12 @@ fn check_size(sql: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn check_count(given: usize, taken: usize) -> Result<(), SqlError> {
+pub(crate) fn check_count(given: usize, taken: usize) -> Result<(), SqlError> {
     if given == taken {
         return Ok(());
     }
     let message = format!("{given} parameters were given, but the statement takes {taken}");
     Err(SqlError::new(state::PROTOCOL, message))
-}
-
-impl Plan {
-    /// How many parameters it takes, and what it is.
-    pub(crate) fn head(&self) -> (usize, &'static str) {
-        match self {
-            Self::Read(plan) => (plan.parameters, plan.tag),
-            Self::Write(plan) => (plan.parameters, plan.tag()),
-            Self::Direct(plan) => (plan.parameters, plan.tag()),
-        }
-    }
-
-    /// The columns of its rows; `None` when it returns none.
-    pub(crate) fn columns(&self) -> Option<&[OwnedColumn]> {
-        match self {
-            Self::Read(plan) => Some(&plan.columns),
-            Self::Write(plan) => plan.columns(),
-            Self::Direct(plan) => plan.columns(),
-        }
-    }
-
-    /// The same, to tell them their types.
-    pub(crate) fn columns_mut(&mut self) -> Option<&mut [OwnedColumn]> {
-        match self {
-            Self::Read(plan) => Some(&mut plan.columns),
-            Self::Write(plan) => plan.returning.as_mut().map(|returning| returning.columns.as_mut_slice()),
-            // These are all columns of tables.
-            Self::Direct(_) => None,
-        }
-    }
-
-    /// Whether a broken constraint ends the transaction.
-    pub(crate) fn rolls_back(&self) -> bool {
-        matches!(self, Self::Write(plan) if plan.rolls_back)
-    }
-
-    /// What it is called, if it writes.
-    pub(crate) fn writes(&self) -> Option<&'static str> {
-        match self {
-            Self::Read(_) => None,
-            Self::Write(plan) => Some(plan.tag()),
-            Self::Direct(plan) => plan.writes().then(|| plan.tag()),
-        }
-    }
-
-    pub(crate) fn run(
-        &mut self,
-        core: &Core,
-        given: Given<'_>,
-        out: &mut dyn RowSink,
-    ) -> Result<Done, SqlError> {
-        let parameters = match (&mut *self, given) {
-            // It was asked whether it takes them.
-            (Self::Write(plan), Given::Rows(_)) => return plan.run(core, given, out),
-            (_, Given::Rows(_)) => {
-                return Err(SqlError::new(state::INTERNAL, "a statement that takes no rows was given some"));
-            }
-            (_, Given::Parameters(parameters)) => parameters,
-        };
-        check_count(parameters.len(), self.head().0)?;
-        match self {
-            Self::Read(plan) => plan.run(core, parameters, out),
-            Self::Write(plan) => plan.run(core, given, out),
-            Self::Direct(plan) => plan.run(core, parameters, out),
-        }
-    }
 }
 
 impl Core {
@@ -662,6 +624,7 @@ impl Core {
         &mut self,
         session: &mut Session,
         writes: Option<&'static str>,
+        reach: Reach,
         body: impl FnOnce(&Self) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         if let Some(tag) = writes {
@@ -675,7 +638,7 @@ impl Core {
         let own = self.own.take().unwrap_or_default();
         let written = self.written.take();
         let stands = result.as_ref().map_or_else(|error| error.partial, |_| true);
-        block.take_back(own, if stands { written } else { Vec::new() })?;
+        block.take_back(own, if stands { written } else { Vec::new() }, reach, result.is_ok())?;
         result
     }
 

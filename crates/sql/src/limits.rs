@@ -40,6 +40,11 @@ pub const NOTICES_MAX: usize = 64;
 /// How often a statement that lost a race is computed again. Each loss means that another writer won, so only
 /// a permanent storm on one row comes near.
 pub const RETRIES_MAX: usize = 10_000;
+/// How often `COMMIT` computes blind statements again while others overtake it, before it lets writers of its rows wait. One
+/// lost race in ten is much for a page that two processes fill, so that the next step is taken once in 10^8 times.
+pub const OVERTAKEN_MAX: usize = 8;
+/// How often it does so where writers wait. They go on when they waited for too long, which a slow condition brings about.
+pub const FIRM_COMMITS_MAX: usize = 16;
 /// How often a statement begins anew because what it read was given up, as when all rows of a table were removed in one
 /// step. One that needs more than there is room to keep fails each time, and should be told soon.
 pub(crate) const GIVEN_UP_MAX: u32 = 3;

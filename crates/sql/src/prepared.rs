@@ -6,8 +6,9 @@ use store::value::Value;
 use crate::describe::{Description, OwnedColumn};
 use crate::dialect::{Chosen, Item, ParameterType, Translated};
 use crate::error::SqlError;
-use crate::executor::{Core, Done, Plan, RowSink};
+use crate::executor::{Core, Done, RowSink};
 use crate::function::{Caller, Now, bound, is_formed};
+use crate::plan::Plan;
 use crate::session::Session;
 use crate::text::rows::Rows;
 use crate::write::Given;
@@ -153,8 +154,8 @@ impl Core {
         if let Some(notice) = prepared.notice {
             session.note(notice, "");
         }
-        let writes = prepared.plan().writes();
-        let result = self.within(session, writes, |core| body(core, prepared));
+        let (writes, reach) = (prepared.plan().writes(), prepared.plan().reach());
+        let result = self.within(session, writes, reach, |core| body(core, prepared));
         if result.as_ref().is_err_and(SqlError::breaks_constraint) && prepared.plan().rolls_back() {
             session.roll_back();
         }

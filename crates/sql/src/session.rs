@@ -146,6 +146,16 @@ impl Session {
         std::mem::take(&mut self.notices)
     }
 
+    /// How many notices there are.
+    pub(crate) fn notices(&self) -> usize {
+        self.notices.len()
+    }
+
+    /// Forgets those behind the first so many: they were given before.
+    pub(crate) fn forget_notices(&mut self, first: usize) {
+        self.notices.truncate(first);
+    }
+
     /// The isolation that statements have, whatever level was asked for: each sees what was committed when it began,
     /// and what its transaction wrote.
     pub fn isolation(&self) -> &'static str {

@@ -8,6 +8,7 @@ use store::{Catalog, Change, Moved, Store, Table, Write, WriteError, WriteSet};
 use crate::error::{SqlError, state};
 use crate::executor::{Done, DoneKind};
 use crate::held::Held;
+use crate::journal::{Journal, Reach};
 use crate::limits::{BYTES_PER_TRANSACTION_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::session::{Session, TransactionStatus};
 use crate::text::transaction::{Control, Modes, misplaced};
@@ -15,7 +16,9 @@ use crate::text::transaction::{Control, Modes, misplaced};
 /// An open transaction.
 #[derive(Debug)]
 pub(crate) struct Block {
-    own: WriteSet,
+    pub(crate) own: WriteSet,
+    /// What `COMMIT` computes again.
+    pub(crate) journal: Journal,
     /// Set while a statement has the list, too: whatever ends it in an unforeseen way ends the transaction.
     pub(crate) failed: bool,
     pub(crate) read_only: bool,
@@ -29,12 +32,13 @@ pub(crate) struct Block {
 
 impl Block {
     fn new(read_only: bool, held: Held) -> Self {
-        Self { own: WriteSet::default(), failed: false, read_only, used: false, generation: 0, held }
+        let (own, journal) = (WriteSet::default(), Journal::default());
+        Self { own, journal, failed: false, read_only, used: false, generation: 0, held }
     }
 
     /// Counts what the list takes now.
-    fn count(&mut self) {
-        self.held.set(self.own.bytes());
+    pub(crate) fn count(&mut self) {
+        self.held.set(self.bytes());
     }
 
     /// The list for a statement, by the definitions of this moment. Until it is taken back the transaction counts as
@@ -49,14 +53,26 @@ impl Block {
         Ok(std::mem::take(&mut self.own))
     }
 
-    /// Takes the list back, with what the statement wrote. An error leaves the list as it was before the statement.
-    pub(crate) fn take_back(&mut self, own: WriteSet, writes: Vec<Write>) -> Result<(), SqlError> {
+    /// Takes the list back, with what the statement wrote if it `worked`. An error leaves the list as it was before the
+    /// statement.
+    pub(crate) fn take_back(
+        &mut self,
+        own: WriteSet,
+        writes: Vec<Write>,
+        reach: Reach,
+        worked: bool,
+    ) -> Result<(), SqlError> {
         self.own = own;
+        let read = self.own.take_read();
         self.check_room(&writes)?;
-        self.own.lay(writes);
+        self.lay(writes, reach, read, worked);
         self.count();
         self.failed = false;
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.own.bytes() + self.journal.bytes()
     }
 
     /// How many savepoints it has.
@@ -70,7 +86,7 @@ impl Block {
             let message = format!("the transaction writes more than {ROWS_PER_TRANSACTION_MAX} rows");
             return Err(SqlError::new(state::TOO_LARGE, message).with_hint("commit in between"));
         }
-        if self.own.bytes() + more > BYTES_PER_TRANSACTION_MAX {
+        if self.bytes() + more > BYTES_PER_TRANSACTION_MAX {
             let message = format!("the transaction holds more than {BYTES_PER_TRANSACTION_MAX} bytes");
             return Err(SqlError::new(state::TOO_LARGE, message).with_hint("commit in between"));
         }
@@ -80,17 +96,19 @@ impl Block {
     /// Forgets what was written to a table: it was emptied, which no `ROLLBACK` takes back.
     pub(crate) fn forget(&mut self, table: &Table) {
         self.own.forget(table);
+        self.forget_steps(|id| id == table.id());
         self.count();
     }
 
     /// Forgets what was written to tables that a statement of this transaction dropped.
     pub(crate) fn forget_dropped(&mut self, catalog: &Catalog) {
         self.own.forget_dropped(catalog);
+        self.forget_steps(|id| catalog.tables().all(|table| table.id() != id));
         self.count();
     }
 }
 
-fn bytes_of(write: &Write) -> usize {
+pub(crate) fn bytes_of(write: &Write) -> usize {
     let payload = match &write.change {
         Change::Put(row) => row.payload.len(),
         Change::Delete => 0,
@@ -98,7 +116,7 @@ fn bytes_of(write: &Write) -> usize {
     write.key.len() + payload
 }
 
-fn moved(why: Moved) -> SqlError {
+pub(crate) fn moved(why: Moved) -> SqlError {
     match why {
         Moved::Dropped(table) => {
             let message = format!("table \"{table}\", which the transaction wrote, was dropped meanwhile");
@@ -112,7 +130,7 @@ fn moved(why: Moved) -> SqlError {
 }
 
 /// Why a transaction was not committed.
-fn refused(error: WriteError) -> SqlError {
+pub(crate) fn refused(error: WriteError) -> SqlError {
     match error {
         WriteError::Lost(rows) => {
             let message = format!(
@@ -145,14 +163,17 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
             "ROLLBACK"
         }
         Control::Savepoint(name) => {
-            own_list(session, "SAVEPOINT")?;
+            own_block(session, "SAVEPOINT")?;
             session.allowance().check(name.len())?;
-            own_list(session, "SAVEPOINT")?.savepoint(name);
+            let block = own_block(session, "SAVEPOINT")?;
+            block.journal.savepoint(&name);
+            block.own.savepoint(name);
             "SAVEPOINT"
         }
         Control::Release(name) => {
-            let found = own_list(session, "RELEASE SAVEPOINT")?.release(&name);
-            found_savepoint(found, &name)?;
+            let block = own_block(session, "RELEASE SAVEPOINT")?;
+            found_savepoint(block.own.release(&name), &name)?;
+            block.journal.release(&name);
             "RELEASE"
         }
         Control::RollbackTo(name) => {
@@ -254,13 +275,14 @@ fn begin_next(session: &mut Session, ended: Option<Box<Block>>) {
     session.block = ended.map(|ended| Box::new(Block::new(ended.read_only, session.allowance().hold())));
 }
 
-fn own_list<'s>(session: &'s mut Session, what: &str) -> Result<&'s mut WriteSet, SqlError> {
-    session.block.as_mut().map(|block| &mut block.own).ok_or_else(|| misplaced(what))
+fn own_block<'s>(session: &'s mut Session, what: &str) -> Result<&'s mut Block, SqlError> {
+    session.block.as_deref_mut().ok_or_else(|| misplaced(what))
 }
 
 fn roll_back_to(session: &mut Session, name: &str) -> Result<(), SqlError> {
-    let found = own_list(session, "ROLLBACK TO SAVEPOINT")?.rollback_to(name);
-    found_savepoint(found, name)?;
+    let block = own_block(session, "ROLLBACK TO SAVEPOINT")?;
+    found_savepoint(block.own.rollback_to(name), name)?;
+    block.journal.roll_back_to(name);
     if session.status() == TransactionStatus::Failed
         && let Some(block) = &mut session.block
     {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead};
+use parking_lot::MutexGuard;
 
+mod firm;
 mod list;
 mod unique;
 
@@ -115,7 +117,9 @@ impl Store {
         };
         match outcome {
             Outcome::Done(stamp) => Ok(stamp),
-            Outcome::Missing if write.expect == Expect::Anything => Ok(self.arena.last_stamp()),
+            Outcome::Missing if matches!(write.expect, Expect::Anything | Expect::Absent) => {
+                Ok(self.arena.last_stamp())
+            }
             // Why it is missing is asked there.
             Outcome::Missing if matches!(write.expect, Expect::Unremoved { .. }) => {
                 self.commit_many(std::slice::from_ref(write), now)
@@ -166,12 +170,8 @@ impl Store {
         let committing = self.committing.read();
         self.grow_index_for(placed.len() as u64);
         let commit = Arc::new(Commit::new(self.claim_commit(), rows));
-        let order = commit.rows.order();
-        let result = self.attempts(&commit, &order, now);
-        self.arena.finish_commit(commit.slot);
-        if let Some(redo) = commit.redo.lock().take() {
-            self.arena.free_redo(redo);
-        }
+        let result = self.attempts(&commit, now);
+        self.finish(&commit);
         let grown = !placed.is_empty();
         drop(placed);
         drop(committing);
@@ -181,12 +181,20 @@ impl Store {
         result
     }
 
-    fn attempts(&self, commit: &Arc<Commit>, order: &[usize], now: Tick) -> Result<u64, WriteError> {
-        if commit.rows.has_twins(order) {
+    fn finish(&self, commit: &Commit) {
+        self.arena.finish_commit(commit.slot);
+        if let Some(redo) = commit.redo.lock().take() {
+            self.arena.free_redo(redo);
+        }
+    }
+
+    fn attempts(&self, commit: &Arc<Commit>, now: Tick) -> Result<u64, WriteError> {
+        let order = commit.rows.order();
+        if commit.rows.has_twins(&order) {
             return Err(WriteError::Key("a key stands more than once in the list".to_owned()));
         }
         loop {
-            match self.attempt(commit, order, now)? {
+            match self.attempt(commit, &order, now)? {
                 Attempt::Committed => return Ok(commit.stamp()),
                 Attempt::Again => self.arena.reset_commit(commit.slot),
             }
@@ -253,6 +261,10 @@ impl Store {
             commit.rows.give_back_reserved(commit.slot);
             return Err(error);
         }
+        // What is held and not written may change from here on.
+        if let Some((held, order)) = &commit.held {
+            self.withdraw(held, order);
+        }
         let always_keep = commit.rows.len() > UNKEPT_ROWS_MAX;
         let (stamp, keep) =
             self.statements.begin_commit(usize::from(commit.slot.0), always_keep, || self.arena.next_stamp());
@@ -295,7 +307,7 @@ impl Store {
         for &write in order {
             let staged = commit.rows.row(write);
             let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
-            let mut shard = self.lock_unmarked(table, staged.hash, key);
+            let mut shard = self.lock_unmarked(commit, table, staged.hash, key);
             table.check_current()?;
             let found = self.find_row(&shard, table, staged.hash, key);
             let live = found.as_ref().map(|found| &found.head).filter(|head| self.is_live(table, head, now));
@@ -322,14 +334,18 @@ impl Store {
         self.take_over(&mut version, live)
     }
 
-    /// Locks a key's shard when no other commit has marked the key.
-    fn lock_unmarked(&self, table: &Table, hash: Hash, key: &[u8]) -> parking_lot::MutexGuard<'_, Shard> {
+    /// Locks a key's shard when no other commit has marked the key. What this commit held takes the mark over.
+    fn lock_unmarked(&self, own: &Commit, table: &Table, hash: Hash, key: &[u8]) -> MutexGuard<'_, Shard> {
         loop {
             let mut shard = self.shard(hash).lock();
             if shard.marks.is_empty() {
                 return shard;
             }
             let Some((other, write)) = shard.mark_of(hash, table.id(), key) else { return shard };
+            if own.has_held(&other) {
+                shard.unmark(hash, &other, write);
+                return shard;
+            }
             if matches!(self.arena.commit_state(other.slot), CommitState::Committed) {
                 self.apply(&mut shard, &other, write);
                 shard.unmark(hash, &other, write);
@@ -455,16 +471,24 @@ impl Store {
         }
     }
 
-    /// Meets a mark before a single-key write: dooms a commit in staging, finishes the row of one that has turned.
+    /// Meets a mark before a single-key write: dooms a commit in staging, finishes the row of one that has turned. The
+    /// lock is given up meanwhile where the commit goes first.
     #[inline]
-    pub(crate) fn settle_mark(&self, shard: &mut Shard, table: &Table, hash: Hash, key: &[u8]) {
+    pub(crate) fn settle_mark(
+        &self,
+        shard: &mut MutexGuard<'_, Shard>,
+        table: &Table,
+        hash: Hash,
+        key: &[u8],
+    ) {
         if !shard.marks.is_empty() {
             self.settle_mark_of(shard, table, hash, key);
         }
     }
 
     #[cold]
-    fn settle_mark_of(&self, shard: &mut Shard, table: &Table, hash: Hash, key: &[u8]) {
+    fn settle_mark_of(&self, shard: &mut MutexGuard<'_, Shard>, table: &Table, hash: Hash, key: &[u8]) {
+        self.wait_for_firm(shard, table, hash, key);
         let Some((commit, write)) = shard.mark_of(hash, table.id(), key) else { return };
         let doomed = self.arena.doom(commit.slot)
             || matches!(self.arena.commit_state(commit.slot), CommitState::Doomed);

@@ -64,7 +64,7 @@ mod write_set;
 pub use alter::TableChange;
 pub use arena::Foreseen;
 pub use arena::begins_as_arena;
-pub use arena::{ArenaError, HeldRow, Hits, Received, Ticket};
+pub use arena::{ArenaError, HeldRow, Hits, Received, TableId, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
 pub use clean::Pause;
 #[cfg(debug_assertions)]

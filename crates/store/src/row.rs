@@ -11,7 +11,7 @@ use crate::write::Expiry;
 pub(crate) const NEVER: Tick = Tick::MAX;
 
 /// A reusable private copy of one row. Nothing in it is interpreted before it was validated.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RowBuf {
     head: RowHead,
     location: Location,

@@ -1,6 +1,6 @@
 //! The store: every table over one arena, and the locks between them.
 //!
-//! Order of locks, outermost first: `recovering`'s, `definitions`, `committing`, `cleaning`, a table's `evicting`, a table's queue lists, one index
+//! Order of locks, outermost first: `recovering`'s, `firm`, `definitions`, `committing`, `cleaning`, a table's `evicting`, a table's queue lists, one index
 //! shard, one ordered index, its reserved values. No thread holds two ordered indexes, and none two shards but who empties
 //! a table, who takes all of them in their order.
 
@@ -83,6 +83,8 @@ pub struct Store {
     pub(crate) definitions: Mutex<()>,
     /// Held for reading by each commit of many rows; who must know that all before it have ended takes it for writing.
     pub(crate) committing: RwLock<()>,
+    /// Held by the one commit that goes first.
+    pub(crate) firm: Mutex<()>,
     pub(crate) statements: Statements,
     pub(crate) kept: KeptAccount,
     /// Serialises making room.
@@ -154,6 +156,7 @@ impl Store {
             catalog: ArcSwap::from_pointee(catalog),
             definitions: Mutex::new(()),
             committing: RwLock::new(()),
+            firm: Mutex::new(()),
             statements: Statements::new(),
             kept: KeptAccount::default(),
             cleaning: Mutex::new(()),

@@ -198,6 +198,9 @@ impl View<'_> {
         if self.counted {
             self.store.count_operation(table);
         }
+        if let Some(own) = self.own {
+            own.note_read(table.id());
+        }
     }
 
     /// Whether a row belongs to a commit that this statement does not see, or is not published at all.

@@ -5,6 +5,7 @@
 //! arena, encoded, and are ordered by every index of their table, so that a [`View`](crate::View) can merge them with
 //! stored rows whichever way it reads.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 use std::ops::Bound;
@@ -31,8 +32,12 @@ pub struct WriteSet {
     /// What undoes the changes since the first savepoint, the newest last.
     log: Vec<Step>,
     savepoints: usize,
+    /// Whether the log has a [base](WriteSet::mark_base).
+    based: bool,
     changes: usize,
     bytes: usize,
+    /// Tables that a statement read since this was last taken.
+    read: RefCell<Vec<TableId>>,
 }
 
 /// Why a transaction can no longer be carried out.
@@ -48,6 +53,8 @@ pub enum Moved {
 enum Step {
     /// A savepoint's name.
     Savepoint(String),
+    /// See [`WriteSet::mark_base`].
+    Base,
     /// The table's newest change came.
     Came(TableId),
     /// This change replaced an earlier one of the same key.
@@ -83,6 +90,10 @@ struct Slot {
     before: Expect,
     /// The row as the transaction leaves it; `None`: it is gone.
     after: Option<Box<RowBuf>>,
+    /// Whether only statements that can be computed again have found it so.
+    blind: bool,
+    /// Whether such a statement removed it: that others have no row here is to be asked even where the transaction leaves none.
+    asked: bool,
 }
 
 impl WriteSet {
@@ -111,27 +122,73 @@ impl WriteSet {
         self.of(table.id()).is_some_and(|own| !own.slots.is_empty())
     }
 
-    /// Lays a statement's list over the store and over what the transaction wrote before.
-    pub fn lay(&mut self, writes: Vec<Write>) {
-        for write in writes {
-            self.lay_one(write);
+    /// Notes that a statement reads a table.
+    pub(crate) fn note_read(&self, table: TableId) {
+        let mut read = self.read.borrow_mut();
+        if !read.contains(&table) {
+            read.push(table);
         }
     }
 
-    fn lay_one(&mut self, write: Write) {
+    /// The tables that were read since this was asked last.
+    pub fn take_read(&mut self) -> Vec<TableId> {
+        self.read.take()
+    }
+
+    /// Lays a statement's list over the store and over what the transaction wrote before.
+    pub fn lay(&mut self, writes: Vec<Write>) {
+        for write in writes {
+            self.lay_one(write, false);
+        }
+    }
+
+    /// The same for a statement that can be computed again.
+    pub fn lay_blind(&mut self, writes: Vec<Write>) {
+        for write in writes {
+            self.lay_one(write, true);
+        }
+    }
+
+    /// Sets the one place to [go back to](WriteSet::back_to_base). Savepoints before it take it away when they are gone back to.
+    pub fn mark_base(&mut self) {
+        self.based = true;
+        self.log.push(Step::Base);
+    }
+
+    /// Takes back everything since the base, and the base.
+    pub fn back_to_base(&mut self) {
+        while self.based {
+            self.undo_last();
+        }
+    }
+
+    /// What was laid since the base stands from now on, as any other list.
+    pub fn settle(&mut self) {
+        for slot in self.tables.iter_mut().flat_map(|own| &mut own.slots) {
+            (slot.blind, slot.asked) = (false, false);
+        }
+        self.log.retain(|step| !matches!(step, Step::Base));
+        self.based = false;
+        if self.savepoints == 0 {
+            self.drop_log();
+        }
+    }
+
+    fn lay_one(&mut self, write: Write, blind: bool) {
         let Write { table, key, change, expect } = write;
         let after = match change {
             Change::Put(row) if row.expiry != Expiry::Now => Some(Box::new(RowBuf::own(&table, &key, &row))),
             Change::Put(_) | Change::Delete => None,
         };
         self.bytes += weight(after.as_deref());
-        let logged = self.savepoints > 0;
+        let logged = self.savepoints > 0 || self.based;
         let own = self.of_mut(&table);
         let step = if let Some(&slot) = own.by_key.get(key.as_slice()) {
+            own.expect_exactly(slot, expect, blind);
             let after = own.replace(slot, after);
             Step::Was { table: table.id(), slot, after }
         } else {
-            own.add(key.into(), expect, after);
+            own.add(key.into(), expect, after, blind);
             self.changes += 1;
             self.bytes += CHANGE_BYTES;
             Step::Came(table.id())
@@ -154,14 +211,18 @@ impl WriteSet {
     pub fn rollback_to(&mut self, name: &str) -> bool {
         let Some(mark) = self.mark(name) else { return false };
         while self.log.len() > mark + 1 {
-            match self.log.pop() {
-                Some(Step::Came(table)) => self.undo_came(table),
-                Some(Step::Was { table, slot, after }) => self.undo_was(table, slot, after),
-                Some(Step::Savepoint(name)) => self.count_out(&name),
-                None => {}
-            }
+            self.undo_last();
         }
         true
+    }
+
+    fn undo_last(&mut self) {
+        match self.log.pop() {
+            Some(Step::Came(table)) => self.undo_came(table),
+            Some(Step::Was { table, slot, after }) => self.undo_was(table, slot, after),
+            Some(Step::Savepoint(name)) => self.count_out(&name),
+            Some(Step::Base) | None => self.based = false,
+        }
     }
 
     /// Forgets the newest mark of this name and those after it; what was done since stays. False: there is none.
@@ -171,12 +232,12 @@ impl WriteSet {
         for step in since {
             match step {
                 Step::Savepoint(name) => self.count_out(&name),
-                step if self.savepoints > 0 => self.log.push(step),
+                step if self.savepoints > 0 || self.based => self.log.push(step),
                 Step::Was { after, .. } => self.bytes -= weight(after.as_deref()),
-                Step::Came(_) => {}
+                Step::Came(_) | Step::Base => {}
             }
         }
-        if self.savepoints == 0 {
+        if self.savepoints == 0 && !self.based {
             self.drop_log();
         }
         true
@@ -262,14 +323,27 @@ impl WriteSet {
         Ok(())
     }
 
+    /// A copy of the list for [`Store::commit`](crate::Store::commit), and of each write whether it may be computed again.
+    pub fn writes_again(&self) -> (Vec<Write>, Vec<bool>) {
+        let mut found = (Vec::with_capacity(self.changes), Vec::with_capacity(self.changes));
+        for TableWrites { table, slots, .. } in &self.tables {
+            for slot in slots.iter().filter(|slot| !slot.leaves_nothing()) {
+                let row = slot.after.as_deref().cloned();
+                let change = row.map_or(Change::Delete, |row| Change::Put(row.into_new_row()));
+                let (table, key) = (Arc::clone(table), slot.key.to_vec());
+                found.0.push(Write { table, key, change, expect: slot.before });
+                found.1.push(slot.blind);
+            }
+        }
+        found
+    }
+
     /// The list for [`Store::commit`](crate::Store::commit). Rows that came and went within the transaction leave nothing.
     pub fn into_writes(self) -> Vec<Write> {
         let mut writes = Vec::with_capacity(self.changes);
         for TableWrites { table, slots, .. } in self.tables {
-            for Slot { key, before, after } in slots {
-                if after.is_none() && before == Expect::Absent {
-                    continue;
-                }
+            for slot in slots.into_iter().filter(|slot| !slot.leaves_nothing()) {
+                let Slot { key, before, after, .. } = slot;
                 let change = after.map_or(Change::Delete, |row| Change::Put(row.into_new_row()));
                 writes.push(Write { table: Arc::clone(&table), key: key.to_vec(), change, expect: before });
             }
@@ -322,6 +396,13 @@ fn weight(row: Option<&RowBuf>) -> usize {
     row.map_or(0, RowBuf::heap_bytes)
 }
 
+impl Slot {
+    /// A row that came and went.
+    fn leaves_nothing(&self) -> bool {
+        self.after.is_none() && self.before == Expect::Absent && !self.asked
+    }
+}
+
 impl TableWrites {
     fn new(table: &Arc<Table>) -> Self {
         Self {
@@ -332,11 +413,21 @@ impl TableWrites {
         }
     }
 
-    fn add(&mut self, key: Arc<[u8]>, before: Expect, after: Option<Box<RowBuf>>) {
+    fn add(&mut self, key: Arc<[u8]>, before: Expect, after: Option<Box<RowBuf>>, blind: bool) {
         let slot = self.slots.len();
         self.by_key.insert(Arc::clone(&key), slot);
-        self.slots.push(Slot { key, before, after: None });
+        self.slots.push(Slot { key, before, after: None, blind, asked: false });
         self.replace(slot, after);
+    }
+
+    /// A list that stands was computed from what its statement saw. Laid over a row that another statement, computed
+    /// again, found only now, it brings its own expectation along.
+    fn expect_exactly(&mut self, slot: usize, expect: Expect, blind: bool) {
+        let slot = &mut self.slots[slot];
+        if slot.blind && !blind && slot.after.is_some() {
+            (slot.before, slot.blind) = (expect, false);
+        }
+        slot.asked |= blind;
     }
 
     fn replace(&mut self, slot: usize, after: Option<Box<RowBuf>>) -> Option<Box<RowBuf>> {

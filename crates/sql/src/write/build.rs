@@ -23,7 +23,7 @@ use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
 use crate::text::literal::{parameter_of, value_of};
 use crate::text::parameter::numbered;
 use crate::text::parse::{Sql, with_tree};
-use crate::text::token::{quoted_name, unquoted};
+use crate::text::token::{Tokens, quoted_name, unquoted};
 
 /// Compiles a statement that writes.
 pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
@@ -223,7 +223,8 @@ impl<'t> Writer<'t> {
         let sql = format!("{}SELECT {} FROM {rows}", self.with_clause(), columns.join(", "));
         let statement = self.core.compile(&sql)?;
         let columns = self.core.columns_of(&statement);
-        Ok(Returning { statement, columns })
+        let queries = Tokens::new(&sql).filter(|word| word.is("SELECT")).count() > 1;
+        Ok(Returning { statement, queries, columns })
     }
 
     fn target(&self, name: &Name<'_>) -> Result<Target, SqlError> {
@@ -493,7 +494,8 @@ impl<'t> Writer<'t> {
         let pick = format!("{}.\"_pick\" = 1", self.name);
         let picked = (alone && rows.limit.is_none() && self.view.is_none())
             .then(|| Picked::Text(self.query(columns, rows, Some(&pick))));
-        self.plan(Verb::Change(ChangePlan { statement, picked, kind }), returning, sql)
+        let limited = rows.limit.is_some();
+        self.plan(Verb::Change(ChangePlan { statement, picked, limited, kind }), returning, sql)
     }
 
     fn query(&self, columns: &[String], rows: &Rows<'_>, pick: Option<&str>) -> String {

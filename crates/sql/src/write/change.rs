@@ -23,6 +23,8 @@ pub(crate) struct ChangePlan {
     pub(crate) statement: Statement,
     /// The same query for picked rows only; none where the statement's rows depend on each other (`LIMIT`).
     pub(crate) picked: Option<Picked>,
+    /// It has a `LIMIT`.
+    pub(crate) limited: bool,
     pub(crate) kind: ChangeKind,
 }
 
@@ -101,6 +103,22 @@ impl ChangePlan {
                 ..
             }
         )
+    }
+
+    /// Whether it only deletes rows or makes them stale, whatever they hold. With a `LIMIT` it means just the rows that it
+    /// found.
+    pub(crate) fn is_blind(&self) -> bool {
+        let marks = match &self.kind {
+            ChangeKind::Delete { .. } => true,
+            ChangeKind::Update { assigned, heads, conflict } => {
+                let time = |head: &Target| matches!(head, Target::Stale | Target::Ttl | Target::ExpiresAt);
+                *conflict == UpdateConflict::Abort
+                    && !assigned.contains(&true)
+                    && heads.contains(&Target::Stale)
+                    && heads.iter().all(time)
+            }
+        };
+        marks && !self.limited
     }
 
     /// Whether rows that were lost can be computed again by themselves.

@@ -20,6 +20,13 @@ pub(crate) struct InsertPlan {
     pub(crate) conflict: OnConflict,
 }
 
+impl InsertPlan {
+    /// Whether its rows come from the client alone, and nothing that is there decides what becomes of them.
+    pub(crate) fn puts(&self) -> bool {
+        matches!(self.conflict, OnConflict::Abort) && !matches!(self.source, Source::Query(_))
+    }
+}
+
 /// Where the rows come from.
 #[derive(Debug)]
 pub(crate) enum Source {

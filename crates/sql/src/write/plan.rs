@@ -15,6 +15,7 @@ use super::target::Target;
 use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind, RowSink};
+use crate::journal::Reach;
 use crate::limits::RETRIES_MAX;
 use crate::sqlite::{Row, Statement};
 use crate::table::{ListRow, NEW_ROWS};
@@ -51,6 +52,8 @@ pub(crate) enum Verb {
 #[derive(Debug)]
 pub(crate) struct Returning {
     pub(crate) statement: Statement,
+    /// Whether there is a query in it.
+    pub(crate) queries: bool,
     pub(crate) columns: Vec<OwnedColumn>,
 }
 
@@ -179,6 +182,18 @@ impl WritePlan {
         match &self.verb {
             Verb::Insert(_) => "INSERT",
             Verb::Change(plan) => plan.tag(),
+        }
+    }
+
+    /// What it shows of its table.
+    pub(crate) fn reach(&self) -> Reach {
+        let table = self.table.id();
+        match &self.verb {
+            Verb::Change(plan) if self.returning.is_none() && plan.is_blind() => Reach::Blind(table),
+            Verb::Insert(plan) if plan.puts() && self.returning.as_ref().is_none_or(|rows| !rows.queries) => {
+                Reach::Puts
+            }
+            _ => Reach::Reads(Some(table)),
         }
     }
 }

@@ -26,6 +26,10 @@ pub(crate) struct Commit {
     pub(super) lost: Mutex<Vec<usize>>,
     /// The commit's number among the published; `u64::MAX` before.
     pub(crate) published: AtomicU64,
+    /// Single-key writes wait for it instead of dooming it.
+    pub(super) firm: bool,
+    /// What held its rows while its list was made, and the order of that one's rows. They share the commit word.
+    pub(super) held: Option<(Arc<Self>, Vec<usize>)>,
 }
 
 /// All rows of a commit. What they have in common stands once: a commit of many rows has few tables.
@@ -149,7 +153,14 @@ impl Commit {
             redo: Mutex::new(None),
             lost: Mutex::default(),
             published: AtomicU64::new(u64::MAX),
+            firm: false,
+            held: None,
         }
+    }
+
+    /// Whether another one's marks are those that this commit held its rows by.
+    pub(super) fn has_held(&self, other: &Arc<Self>) -> bool {
+        self.held.as_ref().is_some_and(|(held, _)| Arc::ptr_eq(held, other))
     }
 
     pub(crate) fn stamp(&self) -> u64 {

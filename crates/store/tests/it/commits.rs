@@ -429,3 +429,88 @@ fn a_table_dropped_under_commits_gives_its_memory_back() {
         assert!(after <= before + (1 << 17), "round {round}: {before} bytes before, {after} after");
     }
 }
+
+/// The account's amount and the row's CAS value.
+fn amount(store: &Store, t: &Arc<Table>, id: i64) -> (i64, u64) {
+    let mut row = RowBuf::new();
+    assert!(store.view().get(t, &key_of(t, &[Value::Integer(id)]), &mut row).unwrap());
+    match values(t, &row)[1] {
+        Value::Integer(n) => (n, row.cas()),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+/// What goes first is never overtaken: a list that is made of many rows, each of which is written all the time, was else
+/// doomed each time. The writers wait, and no write of either side is lost.
+#[test]
+fn a_commit_that_goes_first_lets_writers_wait() {
+    const ACCOUNTS: i64 = 200;
+    let bench = Bench::new(32);
+    let t = accounts(&bench, ACCOUNTS);
+    let store = &bench.store;
+    let done = AtomicBool::new(false);
+    let added: i64 = std::thread::scope(|scope| {
+        let add = |first: i64| {
+            let (mut added, mut id) = (0, first);
+            while !done.load(Ordering::Relaxed) {
+                id = (id + 7) % ACCOUNTS;
+                let (n, cas) = amount(store, &t, id);
+                let values = [Value::Integer(id), Value::Integer(n + 1)];
+                match store.commit(&[put(&t, &values, Expect::Version(cas))]) {
+                    Ok(_) => added += 1,
+                    Err(WriteError::Lost(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            added
+        };
+        let writers: Vec<_> = (0..2).map(|writer| scope.spawn(move || add(writer))).collect();
+        let all: Vec<_> =
+            (0..ACCOUNTS).map(|id| delete(&t, &[Value::Integer(id)], Expect::Present)).collect();
+        for _ in 0..100 {
+            let made = store.commit_firmly(&all, || {
+                std::thread::sleep(Duration::from_millis(1));
+                let write = |id| {
+                    let (n, cas) = amount(store, &t, id);
+                    put(&t, &[Value::Integer(id), Value::Integer(n + 1_000_000)], Expect::Version(cas))
+                };
+                Ok::<_, ()>((0..ACCOUNTS - 1).map(write).collect())
+            });
+            made.unwrap().unwrap();
+            // What a writer read before is of no use to it now; in between it has time to write.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        done.store(true, Ordering::Relaxed);
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    assert!(added > 0);
+    assert_eq!(balance(store, &t), ACCOUNTS * 100 + added + 100 * (ACCOUNTS - 1) * 1_000_000);
+}
+
+/// A list that takes too long to make holds up nobody for longer than 50 ms: the writer goes on, and the list is lost.
+#[test]
+fn a_writer_waits_for_a_commit_that_goes_first_no_longer_than_it_may() {
+    let bench = Bench::new(16);
+    let t = accounts(&bench, 2);
+    let (_, cas) = amount(&bench.store, &t, 0);
+    let row = |n| [Value::Integer(0), Value::Integer(n)];
+    let made = bench.store.commit_firmly(&[delete(&t, &[Value::Integer(0)], Expect::Present)], || {
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| bench.store.commit(&[put(&t, &row(7), Expect::Anything)]).unwrap());
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!writer.is_finished(), "it waits");
+            bench.hands.advance(Duration::from_millis(60));
+            writer.join().unwrap();
+        });
+        Ok::<_, ()>(vec![put(&t, &row(8), Expect::Version(cas))])
+    });
+    assert_eq!(made, Ok(Err(WriteError::Lost(vec![0]))));
+    assert_eq!(amount(&bench.store, &t, 0).0, 7);
+    // A key that was not held is refused, and so is a list that fails; both leave the rows to others.
+    let other = [delete(&t, &[Value::Integer(1)], Expect::Present)];
+    let made = bench.store.commit_firmly(&other, || Ok::<_, ()>(vec![put(&t, &row(9), Expect::Anything)]));
+    assert_eq!(made, Ok(Err(WriteError::Lost(vec![0]))));
+    assert_eq!(bench.store.commit_firmly(&other, || Err("no")), Err("no"));
+    bench.store.commit(&[put(&t, &row(10), Expect::Present), other[0].clone()]).unwrap();
+    assert_eq!(all_rows(&bench.store, &t).len(), 1);
+}

@@ -1,0 +1,300 @@
+//! Statements of a transaction that `COMMIT` computes again: deletions and soft invalidations that showed their client
+//! nothing.
+//!
+//! A cache is filled all the time, so a deletion that must find its rows at `COMMIT` as it found them before would often be
+//! refused. What such a statement means does not depend on what it found: `COMMIT` deletes the rows that fit then. The
+//! transaction keeps the statement itself, and what it wrote afterwards, and `COMMIT` makes the list of writes from these.
+
+use hashbrown::HashSet;
+use store::value::Value;
+use store::{TableId, Write, WriteError, WriteSet};
+
+use crate::error::{SqlError, state};
+use crate::executor::{Executor, Nobody};
+use crate::limits::{FIRM_COMMITS_MAX, OVERTAKEN_MAX};
+use crate::session::Session;
+use crate::transaction::{Block, bytes_of, moved, refused};
+
+/// Bytes that a step takes beside its text, values and rows.
+const STEP_BYTES: usize = 128;
+
+/// What a statement shows of tables to its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Nothing but a number: it deletes rows of this table or makes them stale, whatever they hold.
+    Blind(TableId),
+    /// Nothing: its rows are new and come from the client.
+    Puts,
+    /// What it read, and of the table that it writes what was there.
+    Reads(Option<TableId>),
+}
+
+/// What `COMMIT` makes its list from, since the first blind statement that still is one.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    steps: Vec<Step>,
+    bytes: usize,
+    /// Tables of which the client was shown something: a deletion there may rest on that.
+    shown: Vec<TableId>,
+    /// The steps are being computed again.
+    again: bool,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// Computed again, with these values of its parameters.
+    Blind { table: TableId, text: Box<str>, parameters: Vec<Value> },
+    /// Written as it was computed.
+    Fixed(Vec<Write>),
+    /// A savepoint's name.
+    Savepoint(String),
+}
+
+impl Journal {
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    fn push(&mut self, step: Step) {
+        self.bytes += weight(&step);
+        self.steps.push(step);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        for gone in self.steps.drain(len..) {
+            self.bytes -= weight(&gone);
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&mut Step) -> bool) {
+        self.steps.retain_mut(keep);
+        self.bytes = self.steps.iter().map(weight).sum();
+    }
+
+    fn mark(&self, name: &str) -> Option<usize> {
+        self.steps.iter().rposition(|step| matches!(step, Step::Savepoint(own) if own == name))
+    }
+
+    /// Sets a mark, if there is anything to go back from.
+    pub(crate) fn savepoint(&mut self, name: &str) {
+        if !self.is_empty() {
+            self.push(Step::Savepoint(name.to_owned()));
+        }
+    }
+
+    /// Forgets what came after the newest mark of this name: all, if that lies before the first step.
+    pub(crate) fn roll_back_to(&mut self, name: &str) {
+        self.truncate(self.mark(name).map_or(0, |mark| mark + 1));
+    }
+
+    /// Forgets the newest mark of this name and those after it.
+    pub(crate) fn release(&mut self, name: &str) {
+        let mark = self.mark(name).unwrap_or(0);
+        let tail: Vec<Step> = self.steps.drain(mark..).collect();
+        self.steps.extend(tail.into_iter().filter(|step| !matches!(step, Step::Savepoint(_))));
+        self.bytes = self.steps.iter().map(weight).sum();
+    }
+}
+
+fn weight(step: &Step) -> usize {
+    STEP_BYTES
+        + match step {
+            Step::Blind { text, parameters, .. } => {
+                text.len() + parameters.iter().map(value_bytes).sum::<usize>()
+            }
+            Step::Fixed(writes) => writes.iter().map(|write| STEP_BYTES + bytes_of(write)).sum(),
+            Step::Savepoint(name) => name.len(),
+        }
+}
+
+fn value_bytes(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            _ => 0,
+        }
+}
+
+impl Block {
+    /// Lays what a statement wrote. `worked`: it did, so that it counts though it found no row.
+    pub(crate) fn lay(&mut self, writes: Vec<Write>, reach: Reach, mut read: Vec<TableId>, worked: bool) {
+        let journal = &mut self.journal;
+        match reach {
+            Reach::Blind(_) if journal.again => return self.own.lay_blind(writes),
+            _ if journal.again => {}
+            Reach::Blind(table) if !journal.shown.contains(&table) => {
+                if worked {
+                    if journal.is_empty() {
+                        self.own.mark_base();
+                    }
+                    journal.push(Step::Blind { table, text: Box::default(), parameters: Vec::new() });
+                    self.own.lay_blind(writes);
+                }
+                return;
+            }
+            Reach::Puts => {}
+            Reach::Blind(table) | Reach::Reads(Some(table)) => {
+                read.push(table);
+                self.show(&read);
+            }
+            Reach::Reads(None) => self.show(&read),
+        }
+        if !self.journal.is_empty() && !self.journal.again && !writes.is_empty() {
+            self.journal.push(Step::Fixed(writes.clone()));
+        }
+        self.own.lay(writes);
+    }
+
+    /// The client was shown these tables. Where it sees what a blind statement left, that statement is none any more.
+    fn show(&mut self, read: &[TableId]) {
+        let journal = &mut self.journal;
+        journal
+            .shown
+            .extend(read.iter().filter(|table| !journal.shown.contains(table)).copied().collect::<Vec<_>>());
+        let is_shown = |step: &Step| matches!(step, Step::Blind { table, .. } if read.contains(table));
+        if journal.steps.iter().any(is_shown) {
+            journal.truncate(0);
+            self.own.settle();
+        }
+    }
+
+    /// Says what the blind statement was that has just worked.
+    pub(crate) fn name_step(&mut self, sql: &str, values: &[Value]) {
+        let journal = &mut self.journal;
+        if let Some(Step::Blind { text, parameters, .. }) = journal.steps.last_mut()
+            && text.is_empty()
+        {
+            (*text, *parameters) = (sql.into(), values.to_vec());
+            journal.bytes += text.len() + values.iter().map(value_bytes).sum::<usize>();
+            self.count();
+        }
+    }
+
+    /// Whether `COMMIT` has something to compute again.
+    pub(crate) fn is_blind(&self) -> bool {
+        !self.failed && !self.journal.is_empty()
+    }
+
+    /// A table was emptied: nothing of it is to be done again.
+    pub(crate) fn forget_steps(&mut self, gone: impl Fn(TableId) -> bool) {
+        self.journal.retain(|step| match step {
+            Step::Blind { table, .. } => !gone(*table),
+            Step::Fixed(writes) => {
+                writes.retain(|write| !gone(write.table.id()));
+                true
+            }
+            Step::Savepoint(_) => true,
+        });
+        if self.journal.is_empty() {
+            self.own.settle();
+        }
+    }
+}
+
+impl Executor {
+    /// Applies a transaction whose blind statements are computed again. It is refused for what others did to its other
+    /// rows, never because they wrote rows that it deletes or makes stale.
+    pub(crate) fn commit_again(&mut self, session: &mut Session) -> Result<(), SqlError> {
+        let result = self.compute_and_commit(session);
+        match &mut session.block {
+            // What was written is in the store.
+            Some(block) if result.is_ok() => block.clear(),
+            _ => session.roll_back(),
+        }
+        result
+    }
+
+    fn compute_and_commit(&mut self, session: &mut Session) -> Result<(), SqlError> {
+        for _ in 0..OVERTAKEN_MAX {
+            self.refresh()?;
+            let (writes, blind) = self.compute_again(session)?;
+            match self.store().commit(&writes) {
+                Ok(_) => return Ok(()),
+                Err(WriteError::Lost(lost)) if lost.iter().all(|&at| blind[at]) => {}
+                Err(error) => return Err(refused(error)),
+            }
+        }
+        for _ in 0..FIRM_COMMITS_MAX {
+            self.refresh()?;
+            if self.commit_first(session)? {
+                return Ok(());
+            }
+        }
+        let message = format!(
+            "could not serialize access: rows changed each of {} times that they were computed",
+            OVERTAKEN_MAX + FIRM_COMMITS_MAX
+        );
+        Err(SqlError::new(state::LOST, message).with_hint("run the transaction again, in smaller parts"))
+    }
+
+    /// Lets writers of the transaction's rows wait while its list is made again. False: it was overtaken all the same.
+    fn commit_first(&mut self, session: &mut Session) -> Result<bool, SqlError> {
+        let (keys, _) = self.compute_again(session)?;
+        let store = std::sync::Arc::clone(self.store());
+        let mut blind = Vec::new();
+        let result = store.commit_firmly(&keys, || {
+            let (writes, all) = self.compute_again(session)?;
+            // A row that fits only now came after `COMMIT` began: it stays.
+            let held: HashSet<_> = keys.iter().map(place).collect();
+            let stays = |(write, blind): &(Write, bool)| !blind || held.contains(&place(write));
+            let made: (Vec<Write>, Vec<bool>) = writes.into_iter().zip(all).filter(stays).unzip();
+            blind = made.1;
+            Ok::<_, SqlError>(made.0)
+        })?;
+        match result {
+            Ok(_) => Ok(true),
+            Err(WriteError::Lost(lost)) if lost.iter().all(|&at| blind[at]) => Ok(false),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// Makes the transaction's list again from what its statements were.
+    fn compute_again(&mut self, session: &mut Session) -> Result<(Vec<Write>, Vec<bool>), SqlError> {
+        self.check_watch()?;
+        let notices = session.notices();
+        let steps = session.block.as_mut().map(|block| block.begin_again()).unwrap_or_default();
+        for step in &steps {
+            match step {
+                Step::Blind { text, parameters, .. } => {
+                    self.run_once(session, text, parameters, &mut Nobody)?;
+                }
+                Step::Fixed(writes) => {
+                    if let Some(block) = &mut session.block {
+                        block.own.lay(writes.clone());
+                    }
+                }
+                Step::Savepoint(_) => {}
+            }
+        }
+        session.forget_notices(notices);
+        let block = session.block.as_mut().ok_or_else(|| SqlError::new(state::INTERNAL, "no transaction"))?;
+        block.journal.steps = steps;
+        block.own.rebase(self.catalog()).map_err(moved)?;
+        Ok(block.own.writes_again())
+    }
+}
+
+impl Block {
+    /// Takes back what is to be made again, and gives the steps that make it.
+    fn begin_again(&mut self) -> Vec<Step> {
+        self.own.back_to_base();
+        self.own.mark_base();
+        self.journal.again = true;
+        std::mem::take(&mut self.journal.steps)
+    }
+
+    fn clear(&mut self) {
+        self.own = WriteSet::new();
+        self.journal = Journal::default();
+    }
+}
+
+fn place(write: &Write) -> (TableId, &[u8]) {
+    (write.table.id(), &write.key)
+}
