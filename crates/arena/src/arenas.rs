@@ -502,10 +502,12 @@ impl Arenas {
     }
 
     /// Gives the memory of free units back to the system, so many bytes of it at least if there are so many that were free
-    /// for a tick.
+    /// for a tick. What is above the limit goes at once.
     pub fn trim(&self, bytes: u64) {
         let units = bytes.div_ceil(UNIT_BYTES as u64);
-        self.each().fold(units, |left, arena| left.saturating_sub(arena.release_calm_units(left)));
+        let left = self.each().fold(units, |left, arena| left.saturating_sub(arena.release_calm_units(left)));
+        let over = self.private.budget().over(0).min(left);
+        self.each().fold(over, |left, arena| left.saturating_sub(arena.release_units(left)));
     }
 
     /// See [`Arena::sweep_pages`].

@@ -70,7 +70,7 @@ impl Budget {
     }
 
     /// Units with pages beyond the limit.
-    fn over(&self, more: u64) -> u64 {
+    pub(crate) fn over(&self, more: u64) -> u64 {
         (self.committed() + more).saturating_sub(self.limit())
     }
 }
