@@ -35,6 +35,9 @@ pub struct Mapped {
     pub(crate) reader: bool,
 }
 
+/// The words of a table's line up to that of a flush to come.
+const FLUSH_WORDS: usize = 3;
+
 impl Mapped {
     /// A file of this layout and seed; `slots` hints of the owner's.
     pub(crate) fn new(map: Map, layout: Layout, seed: u64, slots: usize) -> io::Result<Self> {
@@ -171,10 +174,21 @@ impl Mapped {
     /// The tick of a flush to come: from then on rows that were written before it are dead. 0: there is none.
     #[inline]
     pub fn flush_at(&self, table: TableId) -> u32 {
-        // Acquire: pairs with the Release of who takes it back: `dead_below` was raised before.
-        let word = self.map.load(self.table_word(table) + 2, Ordering::Acquire);
+        self.flush_words(table).0
+    }
+
+    /// The tick of a flush to come, and the stamp below which rows are dead by the flushes so far. They are neighbours, so
+    /// a reader pays one check of their place.
+    #[inline]
+    pub fn flush_words(&self, table: TableId) -> (u32, u64) {
+        let at = self.table_word(table) as usize;
+        let words = &self.map.words()[at..at + FLUSH_WORDS];
+        // The tick first. Acquire: pairs with the Release of who takes it back: `dead_below` was raised before.
+        let tick = words[2].load(Ordering::Acquire);
+        // Acquire: pairs with the Release exchange of who raises it.
+        let below = words[0].load(Ordering::Acquire);
         // A tick that is none never comes.
-        u32::try_from(word).unwrap_or(0)
+        (u32::try_from(tick).unwrap_or(0), below)
     }
 
     pub(crate) fn catalogue_half(&self, root: u64) -> u64 {

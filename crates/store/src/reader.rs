@@ -317,9 +317,8 @@ impl Reader {
     /// `Store::freshness` say.
     #[inline]
     fn see(&self, table: &SharedTable, head: &RowHead, now: Tick) -> Option<Seen> {
-        // First: when it is taken back, the stamp has been raised.
-        let flush_at = self.arena.flush_at(table.id);
-        if head.stamp < self.arena.dead_below(table.id)
+        let (flush_at, dead_below) = self.arena.flush_words(table.id);
+        if head.stamp < dead_below
             || (flush_at.wrapping_sub(1) < now && table.flushed.below(&self.arena, flush_at) > head.stamp)
         {
             return None;
