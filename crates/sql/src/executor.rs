@@ -238,10 +238,8 @@ impl Executor {
         let mut out = Telling { out, told: false };
         let mut given_up = 0;
         loop {
-            let result = match parameters {
-                (values, []) => self.run(session, sql, values, &mut out),
-                (values, chosen) => self.run_chosen(session, sql, values, chosen, &mut out),
-            };
+            let (values, chosen) = parameters;
+            let result = self.run(session, sql, values, chosen, &mut out);
             let error = match result {
                 Err(error) if alone && !out.told && !error.partial => error,
                 result => return result,
@@ -259,23 +257,41 @@ impl Executor {
         }
     }
 
+    /// Runs a statement, and says which one it was if `COMMIT` is to compute it again.
     fn run(
         &mut self,
         session: &mut Session,
         sql: &str,
         parameters: &[Value],
+        chosen: Chosen<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let result = self.run_once(session, sql, parameters, out);
+        let result = self.run_once(session, sql, parameters, chosen, out);
         if let Some(block) = &mut session.block
             && result.is_ok()
         {
-            block.name_step(sql, parameters);
+            block.name_step(sql, parameters, chosen);
         }
         result
     }
 
+    /// Runs a statement with the types that the client chose for its parameters, if it chose any.
     pub(crate) fn run_once(
+        &mut self,
+        session: &mut Session,
+        sql: &str,
+        parameters: &[Value],
+        chosen: Chosen<'_>,
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        if chosen.is_empty() {
+            self.run_unchosen(session, sql, parameters, out)
+        } else {
+            self.run_chosen(session, sql, parameters, chosen, out)
+        }
+    }
+
+    fn run_unchosen(
         &mut self,
         session: &mut Session,
         sql: &str,
@@ -437,7 +453,7 @@ impl Executor {
     /// The second half of `CREATE TABLE ... AS`: a table that cannot be filled goes again.
     fn fill(&mut self, session: &mut Session, table: &str, insert: &str) -> Result<Done, SqlError> {
         self.refresh()?;
-        match self.run(session, insert, &[], &mut Nobody) {
+        match self.run(session, insert, &[], &[], &mut Nobody) {
             Ok(done) => Ok(Done { tag: "SELECT", ..done }),
             Err(error) => {
                 self.core.store.drop_table(table)?;

@@ -6,9 +6,11 @@
 //! transaction keeps the statement itself, and what it wrote afterwards, and `COMMIT` makes the list of writes from these.
 
 use hashbrown::HashSet;
+use store::definition::SqlType;
 use store::value::Value;
 use store::{TableId, Write, WriteError, WriteSet};
 
+use crate::dialect::Chosen;
 use crate::error::{SqlError, state};
 use crate::executor::{Executor, Nobody};
 use crate::limits::{FIRM_COMMITS_MAX, OVERTAKEN_MAX};
@@ -42,8 +44,8 @@ pub(crate) struct Journal {
 
 #[derive(Debug)]
 enum Step {
-    /// Computed again, with these values of its parameters.
-    Blind { table: TableId, text: Box<str>, parameters: Vec<Value> },
+    /// Computed again, with these values of its parameters, and the types that the client chose for them.
+    Blind { table: TableId, text: Box<str>, parameters: Vec<Value>, chosen: Box<[Option<SqlType>]> },
     /// Written as it was computed.
     Fixed(Vec<Write>),
     /// A savepoint's name.
@@ -104,12 +106,15 @@ impl Journal {
 fn weight(step: &Step) -> usize {
     STEP_BYTES
         + match step {
-            Step::Blind { text, parameters, .. } => {
-                text.len() + parameters.iter().map(value_bytes).sum::<usize>()
-            }
+            Step::Blind { text, parameters, chosen, .. } => naming_bytes(text, parameters, chosen),
             Step::Fixed(writes) => writes.iter().map(|write| STEP_BYTES + bytes_of(write)).sum(),
             Step::Savepoint(name) => name.len(),
         }
+}
+
+/// Bytes that it takes to say what a statement was.
+fn naming_bytes(text: &str, values: &[Value], chosen: Chosen<'_>) -> usize {
+    text.len() + values.iter().map(value_bytes).sum::<usize>() + size_of_val(chosen)
 }
 
 fn value_bytes(value: &Value) -> usize {
@@ -133,7 +138,8 @@ impl Block {
                     if journal.is_empty() {
                         self.own.mark_base();
                     }
-                    journal.push(Step::Blind { table, text: Box::default(), parameters: Vec::new() });
+                    let (text, parameters, chosen) = Default::default();
+                    journal.push(Step::Blind { table, text, parameters, chosen });
                     self.own.lay_blind(writes);
                 }
                 return;
@@ -165,13 +171,13 @@ impl Block {
     }
 
     /// Says what the blind statement was that has just worked.
-    pub(crate) fn name_step(&mut self, sql: &str, values: &[Value]) {
+    pub(crate) fn name_step(&mut self, sql: &str, values: &[Value], types: Chosen<'_>) {
         let journal = &mut self.journal;
-        if let Some(Step::Blind { text, parameters, .. }) = journal.steps.last_mut()
+        if let Some(Step::Blind { text, parameters, chosen, .. }) = journal.steps.last_mut()
             && text.is_empty()
         {
-            (*text, *parameters) = (sql.into(), values.to_vec());
-            journal.bytes += text.len() + values.iter().map(value_bytes).sum::<usize>();
+            (*text, *parameters, *chosen) = (sql.into(), values.to_vec(), types.into());
+            journal.bytes += naming_bytes(sql, values, types);
             self.count();
         }
     }
@@ -261,8 +267,8 @@ impl Executor {
         let steps = session.block.as_mut().map(|block| block.begin_again()).unwrap_or_default();
         for step in &steps {
             match step {
-                Step::Blind { text, parameters, .. } => {
-                    self.run_once(session, text, parameters, &mut Nobody)?;
+                Step::Blind { text, parameters, chosen, .. } => {
+                    self.run_once(session, text, parameters, chosen, &mut Nobody)?;
                 }
                 Step::Fixed(writes) => {
                     if let Some(block) = &mut session.block {

@@ -445,3 +445,30 @@ fn a_touch_before_the_commit_stands() {
     db.run("UPDATE t SET id = 3 - id WHERE id < 3");
     assert_eq!(db.query("SELECT id, _ttl IS NULL FROM t WHERE id < 3 ORDER BY id"), "1,1;2,0");
 }
+
+/// A deletion whose parameter had a type of the client's was computed again by COMMIT as no statement at all: its rows
+/// stayed.
+#[test]
+fn a_blind_deletion_keeps_the_types_that_the_client_chose() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE m (id INT PRIMARY KEY, at TIMESTAMPTZ);\n\
+         INSERT INTO m VALUES (1, '2026-01-01 00:00Z'), (2, '2026-01-01 12:00Z'), (3, '2026-01-02 00:00Z')",
+    );
+    let chosen = [Some(sql::SqlType::Date)];
+    let sql = "DELETE FROM m WHERE at = $1";
+    let description = db.executor.describe(&db.session, sql, &chosen).expect("it is right");
+    assert_eq!(description.chosen, chosen, "a date beside a moment is another statement");
+    db.run("BEGIN");
+    let values = [Value::from("2026-01-01")];
+    let done = db.executor.execute_chosen(
+        &mut db.session,
+        sql,
+        (&values, &description.chosen),
+        &db.cancel,
+        &mut common::Rows::default(),
+    );
+    assert_eq!(done.expect("it works").affected, 1);
+    db.run("INSERT INTO m VALUES (4, NULL);\nCOMMIT");
+    assert_eq!(db.query("SELECT id FROM m ORDER BY id"), "2;3;4");
+}

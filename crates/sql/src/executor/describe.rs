@@ -128,7 +128,7 @@ impl Executor {
             return core.run_prepared(session, prepared, parameters, out);
         }
         let Some(mut prepared) = self.prepare_rows(sql, chosen)? else {
-            return self.run(session, sql, parameters, out);
+            return self.run_unchosen(session, sql, parameters, out);
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
         self.cache.put(&key, prepared);
