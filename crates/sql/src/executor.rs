@@ -2,6 +2,7 @@
 
 mod describe;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -83,6 +84,9 @@ pub struct Executor {
     /// The names of the views that it knows.
     views: Vec<String>,
 }
+
+/// What a statement is called that shows how another finds its rows.
+pub(crate) const EXPLAIN: &str = "EXPLAIN";
 
 /// Takes no rows.
 pub(crate) struct Nobody;
@@ -409,6 +413,7 @@ impl Executor {
 
     /// A definition takes effect at once, within a transaction too.
     fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
+        let method = if kind == StatementKind::Define { define::method::of_index(sql)? } else { None };
         let reach = Reach::Reads(None);
         let defined = self.core.within(session, Some("a definition"), reach, |core| {
             let sight = Rc::clone(&core.sight);
@@ -416,6 +421,10 @@ impl Executor {
             store::stoppable(Rc::new(must_stop), || define::run(core, kind, sql))
         })?;
         let emptied = if kind == StatementKind::Truncate { Some(truncate(sql)?) } else { None };
+        if let Some(method) = method.filter(|_| defined.skipped.is_none()) {
+            let (message, hint) = method.notice();
+            session.note(message, hint);
+        }
         self.finish_definition(session, defined, emptied)
     }
 
@@ -516,10 +525,11 @@ impl Executor {
             StatementKind::ExplainWrite(start) => {
                 let plan = write::build(core, &sql[start..])?;
                 let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
-                Plan::Read(ReadPlan::new(core, &explained, "EXPLAIN")?)
+                Plan::Read(ReadPlan::new(core, &explained, EXPLAIN)?)
             }
+            StatementKind::Explain(start) => return self.compile_explained(&sql[start..]),
             StatementKind::Read => Plan::Read(ReadPlan::new(core, sql, "SELECT")?.with_fold(core, sql)),
-            _ => Plan::Read(ReadPlan::new(core, sql, "EXPLAIN")?),
+            _ => Plan::Read(ReadPlan::new(core, sql, EXPLAIN)?),
         })
     }
 
@@ -534,6 +544,16 @@ impl Executor {
     /// Whether the statement's time is over.
     pub(crate) fn check_watch(&self) -> Result<(), SqlError> {
         self.core.sight.check_watch()
+    }
+
+    /// `EXPLAIN` of this statement: SQLite's plan of it, in PostgreSQL's shape.
+    fn compile_explained(&self, sql: &str) -> Result<Plan, SqlError> {
+        let text = match kind_of(sql)? {
+            StatementKind::Write => Cow::Owned(write::build(&self.core, sql)?.source_sql),
+            _ => Cow::Borrowed(sql),
+        };
+        let plan = ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {text}"), EXPLAIN)?;
+        Ok(Plan::Read(plan.in_lines()))
     }
 
     /// Takes over the store's definitions when they changed.

@@ -6,7 +6,7 @@ use store::value::Value;
 use crate::describe::{Description, OwnedColumn};
 use crate::dialect::{Chosen, Item, ParameterType, Translated};
 use crate::error::SqlError;
-use crate::executor::{Core, Done, RowSink};
+use crate::executor::{Core, Done, EXPLAIN, RowSink};
 use crate::function::{Caller, Now, bound, is_formed};
 use crate::plan::Plan;
 use crate::session::Session;
@@ -42,8 +42,11 @@ impl Prepared {
     pub(crate) fn translated(mut plan: Plan, translated: Translated, sql: &str, chosen: Chosen<'_>) -> Self {
         let Translated { parameters, items, notice, .. } = translated;
         let ty = |number: usize| type_of_parameter(number, &parameters, chosen);
+        let explains = plan.head().1 == EXPLAIN;
         if let Some(columns) = plan.columns_mut() {
-            for (column, item) in placed(columns.len(), &items) {
+            // The list is that of the statement which is explained.
+            let items = if explains { &[] } else { &items[..] };
+            for (column, item) in placed(columns.len(), items) {
                 refine(&mut columns[column], item, &ty, sql);
             }
             settle(columns);

@@ -1,8 +1,10 @@
 //! Queries as SQLite runs them, or a fold in its stead.
 
+use std::collections::HashMap;
+
 use store::value::{Value, ValueRef};
 
-use crate::describe::{OwnedColumn, lent};
+use crate::describe::{Column, OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{Core, Done, DoneKind, RowSink};
 use crate::fold::{self, Fold};
@@ -19,6 +21,8 @@ pub(crate) struct ReadPlan {
     pub(crate) tag: &'static str,
     /// The way without SQLite, where there is one.
     fold: Option<Box<Fold>>,
+    /// The steps of a plan leave as lines of text.
+    lines: bool,
 }
 
 impl ReadPlan {
@@ -36,7 +40,7 @@ impl ReadPlan {
         if parameters > PARAMETERS_MAX {
             return Err(SqlError::new(state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}")));
         }
-        Ok(Self { statement, columns, parameters, tag, fold: None })
+        Ok(Self { statement, columns, parameters, tag, fold: None, lines: false })
     }
 
     /// The same plan with the way without SQLite, where there is one.
@@ -45,12 +49,20 @@ impl ReadPlan {
         Self { fold: fold.map(Box::new), ..self }
     }
 
+    /// The same plan of a plan, whose steps are lines of one column, as PostgreSQL's `EXPLAIN` has them.
+    pub(crate) fn in_lines(self) -> Self {
+        let columns = vec![OwnedColumn::text("QUERY PLAN".to_owned())];
+        Self { columns, lines: true, ..self }
+    }
+
     pub(crate) fn run(
         &mut self,
         core: &Core,
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        let mut lines = Lines { out, depths: HashMap::new() };
+        let out: &mut dyn RowSink = if self.lines { &mut lines } else { lines.out };
         let columns = &self.columns;
         let mut rows = 0;
         let mut values: Vec<ValueRef<'static>> = Vec::new();
@@ -80,6 +92,32 @@ impl ReadPlan {
             out.columns(&lent(columns));
         }
         Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag })
+    }
+}
+
+/// Turns the steps of a plan (number, parent, nothing, words) into lines, each set in below its parent.
+struct Lines<'o> {
+    out: &'o mut dyn RowSink,
+    /// How deep each step lies.
+    depths: HashMap<i64, usize>,
+}
+
+impl RowSink for Lines<'_> {
+    fn columns(&mut self, columns: &[Column<'_>]) {
+        self.out.columns(columns);
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        let [ValueRef::Integer(step), ValueRef::Integer(parent), _, ValueRef::Text(words)] = values else {
+            return Err(SqlError::new(state::INTERNAL, "a step of a plan has another form"));
+        };
+        let depth = self.depths.get(parent).map_or(0, |depth| depth + 1);
+        self.depths.insert(*step, depth);
+        let line = match depth {
+            0 => (*words).to_owned(),
+            depth => format!("{:width$}->  {words}", "", width = 6 * depth - 4),
+        };
+        self.out.row(&[ValueRef::Text(&line)])
     }
 }
 

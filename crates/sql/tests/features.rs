@@ -16,6 +16,46 @@ fn fragments() -> Db {
     db
 }
 
+/// An index by `gin` was made in silence, and each `tags @> ...` read all rows.
+#[test]
+fn an_index_of_another_method_says_what_it_is() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, tags TEXT[])");
+    db.session.take_notices();
+    db.run("CREATE INDEX t_tags ON t USING gin (tags)");
+    let notices = db.session.take_notices();
+    assert!(notices.iter().any(|notice| notice.message.contains("no gin indexes")), "{notices:?}");
+    // It is there, serves what it can, and EXPLAIN does not pretend more.
+    assert!(db.plan("SELECT id FROM t WHERE tags = '{a}'").contains("t_tags"));
+    assert!(!db.plan("SELECT id FROM t WHERE tags @> '{a}'").contains("t_tags"));
+    db.run(
+        "CREATE INDEX IF NOT EXISTS t_tags ON t USING gin (tags);\nCREATE INDEX other ON t USING btree (id)",
+    );
+    assert!(!db.session.take_notices().iter().any(|notice| notice.message.contains("indexes")));
+    assert_eq!(db.state("CREATE INDEX another ON t USING frob (id)"), "42704");
+}
+
+/// It answered SQLite's bytecode.
+#[test]
+fn explain_answers_the_plan_as_lines() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, n INT);\nCREATE INDEX t_n ON t (n)");
+    for (sql, plan) in [
+        ("SELECT id FROM t WHERE n = 1", "SCAN t VIRTUAL TABLE INDEX t_n (n=?)"),
+        ("DELETE FROM t WHERE id = $1", "SCAN t VIRTUAL TABLE INDEX t_pkey (id=?)"),
+        ("SELECT n FROM t UNION SELECT id FROM t", "MERGE (UNION);  ->  LEFT;        ->  SCAN t"),
+    ] {
+        let values = if sql.contains('$') { vec![store::value::Value::Integer(1)] } else { Vec::new() };
+        let (_, rows) = db.execute(&format!("EXPLAIN {sql}"), &values).expect(sql);
+        assert_eq!(rows.names, ["QUERY PLAN"], "{sql}");
+        assert_eq!(rows.types, [sql::SqlType::Text], "{sql}");
+        // The number before an index is that of the way to take it.
+        let found = common::shown(&rows.rows).replace("INDEX 0:", "INDEX ").replace("INDEX 1:", "INDEX ");
+        assert!(found.starts_with(plan), "{sql}: {found}");
+    }
+    assert_eq!(db.state("EXPLAIN SELECT unknown_one FROM t"), "42703");
+}
+
 #[test]
 fn rows_are_read_by_key_by_index_and_by_scan() {
     let mut db = fragments();

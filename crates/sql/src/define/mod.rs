@@ -3,6 +3,7 @@
 
 mod alter;
 mod index;
+pub(crate) mod method;
 mod of_query;
 mod prepare;
 mod refused;

@@ -48,9 +48,22 @@ const LIMITS: &[Limit] = &[
 /// `sqlcached_limits`
 pub(super) fn limits(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
+    let (mut bytes, mut evicted) = (0, 0);
     for table in tables_of(&catalog) {
         limits_of(table, rows);
+        bytes += table.stats().segment_bytes;
+        evicted += table.stats().left(Leaving::Memory);
     }
+    let settings = system.server().settings();
+    let memory = settings.iter().find(|setting| setting.name == "memory_mb");
+    rows.add([
+        ("table_name", Value::Null),
+        ("rule", text("memory")),
+        ("setting", text(&memory.map_or_else(String::new, |setting| format!("{} MB", setting.setting)))),
+        ("unit", text("bytes")),
+        ("current", int(bytes)),
+        ("removed", int(evicted)),
+    ]);
 }
 
 fn limits_of(table: &Table, rows: &mut Rows) {
@@ -72,13 +85,17 @@ fn limits_of(table: &Table, rows: &mut Rows) {
             ("removed", removed.map_or(Value::Null, int)),
         ]);
     }
+    let evicted = stats.left(Leaving::Memory);
+    if evicted == 0 {
+        return;
+    }
     rows.add([
         ("table_name", text(table.name())),
         ("rule", text("memory")),
         ("setting", text("the server's")),
         ("unit", text("bytes")),
         ("current", int(stats.segment_bytes)),
-        ("removed", int(stats.left(Leaving::Memory))),
+        ("removed", int(evicted)),
     ]);
 }
 
