@@ -23,4 +23,9 @@ mod native {
     use crate::errors::{Error, NoTableError, RefusedError, ServerError, StatementError, UnavailableError};
     #[pymodule_export]
     use crate::table::Table;
+
+    /// The version of the package and of its native part, which are one.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

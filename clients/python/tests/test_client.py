@@ -1,6 +1,7 @@
 """The package as its users call it, against the daemon at SQLCACHED_SOCKET."""
 
 import gc
+import importlib.metadata
 import os
 import signal
 import sys
@@ -210,8 +211,13 @@ class Statements(unittest.TestCase):
 
 class Lives(unittest.TestCase):
     def test_no_daemon(self):
-        with self.assertRaises(sqlcached.UnavailableError):
+        # The error once named no path, and the wrong one is what most often is the matter.
+        with self.assertRaisesRegex(sqlcached.UnavailableError, "/nowhere/sock: No such file or directory"):
             sqlcached.Client("/nowhere/sock")
+
+    def test_version(self):
+        self.assertRegex(sqlcached.__version__, r"^\d+\.\d+\.\d+")
+        self.assertEqual(sqlcached.__version__, importlib.metadata.version("sqlcached"))
 
     def test_a_context_closes_and_may_go_on(self):
         with sqlcached.Client(SOCKET) as one:

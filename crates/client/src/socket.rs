@@ -90,7 +90,10 @@ impl Connections {
 
 impl Connection {
     fn open(socket: &Path, timeout: Duration) -> io::Result<Self> {
-        let stream = UnixStream::connect(socket)?;
+        // The place belongs to the error: a socket that is not there is most often looked for in a wrong one.
+        let placed =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", socket.display()));
+        let stream = UnixStream::connect(socket).map_err(placed)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
         Ok(Self { stream, received: Vec::new(), at: 0 })

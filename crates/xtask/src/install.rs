@@ -86,9 +86,12 @@ fn documents(prefix: &Path, into: &Path, version: &str) -> std::io::Result<()> {
     replace(&source.join("include/sqlcached.h"), &into.join("include/sqlcached.h"))?;
     replace(&source.join("man/sqlcached.3"), &into.join("share/man/man3/sqlcached.3"))?;
     let template = fs::read_to_string(source.join("sqlcached.pc.in"))?;
+    // Elsewhere than in the system's own place the loader does not look; in /usr/local it does after `ldconfig` only.
+    let rpath = if prefix == Path::new("/usr") { "" } else { "-Wl,-rpath,${libdir} " };
     let filled = template
         .replace("@PREFIX@", &prefix.display().to_string())
         .replace("@VERSION@", version)
+        .replace("@RPATH@", rpath)
         .replace("@PRIVATE_LIBRARIES@", PRIVATE_LIBRARIES);
     fs::write(into.join("lib/pkgconfig/sqlcached.pc"), filled)
 }

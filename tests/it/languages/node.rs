@@ -51,3 +51,35 @@ fn node_example() {
     tell(&mut example, &daemon);
     assert_eq!(succeed(&example).0, HELLO);
 }
+
+/// The line of the README: npm 11 links a folder, and runs its script before it has what the folder depends on. That ended
+/// with `Cannot find module 'node-api-headers'`.
+#[test]
+fn npm_installs_the_folder() {
+    let place = built("npm");
+    let _ = fs::remove_dir_all(&place);
+    let (package, app) = (place.join("sqlcached"), place.join("app"));
+    fs::create_dir_all(&app).unwrap();
+    succeed(Command::new("cp").arg("-r").arg(client("node")).arg(&package));
+    for made in ["node_modules", "build", "package-lock.json"] {
+        let _ = fs::remove_dir_all(package.join(made));
+        let _ = fs::remove_file(package.join(made));
+    }
+    // The headers come from what was fetched: the test needs no network.
+    let headers = fetched("clients-node/node_modules/node-api-headers").canonicalize().unwrap();
+    let manifest = fs::read_to_string(package.join("package.json")).unwrap();
+    let asked = "\"node-api-headers\": \"1.9.0\"";
+    assert!(manifest.contains(asked), "{manifest}");
+    let given = format!("\"node-api-headers\": \"file:{}\"", headers.display());
+    fs::write(package.join("package.json"), manifest.replace(asked, &given)).unwrap();
+    fs::write(app.join("package.json"), "{\"name\": \"app\", \"version\": \"1.0.0\"}").unwrap();
+    let mut npm = with_library("npm");
+    npm.args(["install", "--offline", "--no-audit", "--no-fund", "../sqlcached"]).current_dir(&app);
+    npm.env("npm_config_cache", place.join("cache"));
+    succeed(&npm);
+    let daemon = Daemon::start(&[]);
+    let mut example = with_library("node");
+    example.arg(client("node/example.js")).env("NODE_PATH", app.join("node_modules"));
+    tell(&mut example, &daemon);
+    assert_eq!(succeed(&example).0, HELLO);
+}

@@ -26,6 +26,7 @@ from ._native import (
     ServerError,
     StatementError,
     UnavailableError,
+    __version__,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Table",
     "UnavailableError",
     "Value",
+    "__version__",
 ]
 
 Key = typing.Union[bytes, str]

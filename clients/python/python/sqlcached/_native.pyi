@@ -12,7 +12,10 @@ __all__ = [
     "StatementError",
     "UnavailableError",
     "Table",
+    "__version__",
 ]
+
+__version__: str
 
 class Error(Exception): ...
 class UnavailableError(Error): ...
