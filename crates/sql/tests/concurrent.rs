@@ -67,6 +67,32 @@ fn no_increment_is_lost() {
     assert_eq!(total, 3 * THREADS * ROUNDS);
 }
 
+/// A statement that returns rows, and whose row was written before it could write it, was computed again for no row: it
+/// changed nothing, and returned nothing, though its row was there all the time.
+#[test]
+fn a_statement_that_returns_its_row_finds_it_again_when_others_were_first() {
+    let store = open_store(Clock::System);
+    let mut main = executor(&store);
+    run(&mut main, "CREATE TABLE c (id INT PRIMARY KEY, n INT)", &[]);
+    run(&mut main, "INSERT INTO c VALUES (1, 0)", &[]);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let mut executor = executor(&store);
+                for _ in 0..ROUNDS * 10 {
+                    let rows = run(
+                        &mut executor,
+                        "UPDATE c SET n = n + 1 WHERE id = 1 AND n + 1 > 0 RETURNING n",
+                        &[],
+                    );
+                    assert_eq!(rows.rows.len(), 1);
+                }
+            });
+        }
+    });
+    assert_eq!(integer(&run(&mut main, "SELECT n FROM c", &[])), THREADS * ROUNDS * 10);
+}
+
 #[test]
 fn a_statement_of_many_rows_is_seen_whole() {
     let store = open_store(Clock::System);

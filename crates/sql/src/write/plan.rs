@@ -238,7 +238,11 @@ impl Run<'_> {
                 let view = self.core.view();
                 match again {
                     Again::Insert(plan) => plan.compute(self, &view, &mut batch, early || lost.is_some())?,
-                    Again::Change(plan) => plan.compute(self, &view, &mut batch, lost.as_deref())?,
+                    // No keys: all rows are to be found again, as for those that are returned.
+                    Again::Change(plan) => {
+                        let keys = lost.as_deref().filter(|keys| !keys.is_empty());
+                        plan.compute(self, &view, &mut batch, keys)?;
+                    }
                 }
                 if early && let Some((constraint, row)) = batch.broken(&view)? {
                     return Err(SqlError::unique(&constraint_name(self, constraint)).of_row(row));
