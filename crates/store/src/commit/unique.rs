@@ -55,8 +55,12 @@ impl Values {
     }
 
     fn compare(&self, one: &Value, other: &Value) -> Ordering {
-        // An index is the same under every definition of its table by the values that are spoken for in it.
-        let place = |value: &Value| Arc::as_ptr(&self.indexes[value.index].reserved).addr();
+        // By name first, so that of several broken ones the same is reported each time. An index is the same under every
+        // definition of its table by the values that are spoken for in it.
+        let place = |value: &Value| {
+            let index = &self.indexes[value.index];
+            (index.name(), Arc::as_ptr(&index.reserved).addr())
+        };
         let by_key = || self.key(one).cmp(self.key(other));
         place(one).cmp(&place(other)).then_with(by_key).then_with(|| one.write.cmp(&other.write))
     }
