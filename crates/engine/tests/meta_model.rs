@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that fails says where")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -375,12 +377,8 @@ fn found(got: &MetaGot, sink: &Found) -> MetaItem {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a test may be told which seed to use")]
 fn meta_commands_agree_with_a_model() {
-    let seed =
-        std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-    println!("SEED={seed}");
-    let mut pair = Pair::new(fastrand::Rng::with_seed(seed));
+    let mut pair = Pair::new(fastrand::Rng::with_seed(common::seed()));
     for _ in 0..STEPS {
         match pair.random.u8(..100) {
             0..45 => pair.get(),

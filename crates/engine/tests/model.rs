@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that fails says where")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -294,9 +296,7 @@ fn place(key: &str) -> (&'static str, &'static str, &str) {
 
 #[test]
 fn both_doors_agree_with_the_model() {
-    let seed = seed();
-    println!("SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = fastrand::Rng::with_seed(common::seed());
     let mut pair = Pair::new();
     for step in 0..STEPS {
         let number = random.usize(0..KEYS);
@@ -329,10 +329,4 @@ fn both_doors_agree_with_the_model() {
             pair.check();
         }
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "the seed of a failed run comes back by the environment")]
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    given.unwrap_or_else(|| fastrand::u64(..))
 }

@@ -140,17 +140,9 @@ impl Books {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test replays the seed it is told")]
-fn seed() -> u64 {
-    let told = std::env::var("SEED").ok().map(|seed| seed.parse().unwrap());
-    let seed = told.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("SEED={seed}");
-    seed
-}
-
 #[test]
 fn what_came_is_there_or_counted() {
-    let mut random = fastrand::Rng::with_seed(seed());
+    let mut random = fastrand::Rng::with_seed(common::seed());
     let mut books = Books::open();
     for _ in 0..STEPS {
         books.step(&mut random);

@@ -60,8 +60,7 @@ fn told(name: &str) -> Option<u64> {
 
 #[test]
 fn transfers_and_counters_hold_among_many_clients() {
-    let seed = told("SEED").unwrap_or_else(|| fastrand::u64(..));
-    println!("SEED={seed}");
+    let seed = common::seed();
     let world = World::new(told("OPERATIONS").unwrap_or(OPERATIONS));
     thread::scope(|scope| {
         for thread in 0..SQL_THREADS {

@@ -263,12 +263,6 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|number| number.parse().expect("a number"))
 }
 
-fn seed() -> u64 {
-    let seed = number("SEED").unwrap_or_else(|| fastrand::u64(..));
-    println!("SEED={seed}");
-    seed
-}
-
 fn stored(db: &mut Db) -> Vec<(i64, i64, bool)> {
     let (_, rows) = db.execute("SELECT k, page, _stale FROM frag ORDER BY k", &[]).expect("a query");
     let integer =
@@ -281,7 +275,7 @@ fn stored(db: &mut Db) -> Vec<(i64, i64, bool)> {
 #[test]
 fn random_transactions_agree_with_a_model() {
     const KEYS: i64 = 8;
-    let mut random = fastrand::Rng::with_seed(seed());
+    let mut random = fastrand::Rng::with_seed(common::seed());
     let (mut db, mut other) = pages();
     other.run("DELETE FROM frag");
     let mut rows = Rows::new();

@@ -47,8 +47,7 @@ struct Insert {
 
 #[test]
 fn rows_of_an_insert_mean_the_same_in_every_form() {
-    #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
-    let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
+    let given = common::given_seed();
     let first: u64 = given.unwrap_or_else(|| fastrand::u64(..));
     for round in 0..if given.is_some() { 1 } else { ROUNDS } {
         let seed = first.wrapping_add(round);

@@ -14,8 +14,7 @@ const STEPS: usize = 150;
 
 #[test]
 fn the_number_of_rows_is_exact_at_every_moment() {
-    #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
-    let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
+    let given = common::given_seed();
     let first: u64 = given.unwrap_or_else(|| fastrand::u64(..));
     for seed in first..first + if given.is_some() { 1 } else { ROUNDS } {
         let mut rng = Rng::with_seed(seed);

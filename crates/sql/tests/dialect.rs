@@ -517,11 +517,7 @@ fn text_that_is_no_statement_never_panics() {
         "*",
         ".",
     ];
-    #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
-    let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = fastrand::Rng::with_seed(common::seed());
     let mut db = db();
     for _ in 0..20_000 {
         let words: Vec<&str> =

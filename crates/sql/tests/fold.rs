@@ -155,7 +155,7 @@ fn answer(db: &mut Db, within: bool, sql: &str, values: &[Value]) -> Result<(Don
 
 #[test]
 fn random_aggregates_answer_like_sqlite() {
-    let seed = fastrand::u64(..);
+    let seed = common::seed();
     let mut random = Statements(fastrand::Rng::with_seed(seed));
     let mut db = Db::new();
     db.run("CREATE TABLE t (k INTEGER PRIMARY KEY, n INT, m INT, big INT, tag TEXT, body TEXT)");

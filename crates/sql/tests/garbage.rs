@@ -40,11 +40,7 @@ fn statements_cut_at_every_byte() {
 
 #[test]
 fn statements_of_random_words() {
-    #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
-    let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = fastrand::Rng::with_seed(common::seed());
     let words: Vec<&str> =
         STATEMENTS.iter().flat_map(|sql| sql.split_inclusive([' ', '(', ',', ')'])).collect();
     let mut db = filled();

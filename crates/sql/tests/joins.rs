@@ -289,7 +289,7 @@ fn comparable(rows: &[Vec<Value>]) -> Vec<String> {
 
 #[test]
 fn random_joins_answer_like_sqlite() {
-    let seed = fastrand::u64(..);
+    let seed = common::seed();
     let mut random = Statements(fastrand::Rng::with_seed(seed));
     let mut db = Db::new();
     fill(&mut db, &mut random);

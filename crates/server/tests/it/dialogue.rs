@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use crate::harness::{UNIX_SECONDS, daemon};
+use crate::harness::{UNIX_SECONDS, daemon, seed};
 
 /// Requests and the replies they must get, in this order, on one connection of a fresh server.
 const DIALOGUE: &[(&[u8], &[u8])] = &[
@@ -104,9 +104,7 @@ fn the_same_byte_by_byte() {
 
 #[test]
 fn the_same_cut_anywhere() {
-    let seed = seed();
-    println!("SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = fastrand::Rng::with_seed(seed());
     let requests: Vec<u8> = DIALOGUE.iter().flat_map(|(request, _)| *request).copied().collect();
     let replies: Vec<u8> = DIALOGUE.iter().flat_map(|(_, reply)| *reply).copied().collect();
     for _ in 0..20 {
@@ -294,12 +292,6 @@ fn version_and_quit() {
     assert!(client.line().starts_with("VERSION 1.6."));
     client.send(b"quit\r\n");
     assert_eq!(client.rest(), b"");
-}
-
-#[allow(clippy::disallowed_methods, reason = "the seed of a failed run comes back by the environment")]
-fn seed() -> u64 {
-    let given = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    given.unwrap_or_else(|| fastrand::u64(..))
 }
 
 /// They were neither answered nor closed: their clients waited for their own timeouts, PHP's sessions 30 s a page.

@@ -40,6 +40,21 @@ impl RowSink for Rows {
     }
 }
 
+/// The seed that `SEED` asks for: it replays the run that printed it.
+pub(crate) fn given_seed() -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "the environment says which run to replay")]
+    let given = std::env::var("SEED");
+    given.ok().map(|seed| seed.parse().expect("SEED is a number"))
+}
+
+/// The seed of a random test: `SEED`, or a new one. It is printed, so that a failure can be replayed.
+#[allow(clippy::print_stdout, reason = "a failure shows what its test printed")]
+pub(crate) fn seed() -> u64 {
+    let seed = given_seed().unwrap_or_else(|| fastrand::u64(..));
+    println!("SEED={seed}");
+    seed
+}
+
 pub(crate) fn open_store(clock: Clock) -> Arc<Store> {
     let options =
         StoreOptions { path: None, memory_bytes: 64 << 20, cold: true, clock, row_bytes_max: 4 << 20 };

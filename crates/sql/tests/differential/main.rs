@@ -58,8 +58,7 @@ fn random_transactions_agree_with_sqlite() {
 }
 
 fn run(transactional: bool) {
-    #[expect(clippy::disallowed_methods, reason = "a test may be told its seed")]
-    let given = std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
+    let given = common::given_seed();
     #[expect(clippy::disallowed_methods, reason = "a test may be told how much to do")]
     let asked = std::env::var("STATEMENTS").ok().map(|count| count.parse::<u64>().expect("a number"));
     // A long run begins anywhere. The short one always repeats itself: one difference in some 100,000 statements is left.
