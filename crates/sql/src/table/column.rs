@@ -52,30 +52,30 @@ pub(crate) const HIDDEN: &[(&str, Head, Option<&str>)] = &[
     ("_list", Head::List, None),
     ("_pick", Head::Pick, None),
     ("_row", Head::Row, None),
-    ("_ttl", Head::Ttl, Some("seconds until the row expires; NULL: it does not")),
-    ("_expires_at", Head::ExpiresAt, Some("the Unix second at which it expires; NULL: it does not")),
-    ("_age", Head::Age, Some("seconds since it was written")),
-    ("_size", Head::Size, Some("bytes it takes in memory")),
-    ("_cas", Head::Cas, Some("its CAS value, which every write changes")),
+    ("_ttl", Head::Ttl, Some("seconds until the row expires; NULL: it does not expire")),
+    ("_expires_at", Head::ExpiresAt, Some("the Unix time in seconds at which the row expires; NULL: never")),
+    ("_age", Head::Age, Some("seconds since the row was written")),
+    ("_size", Head::Size, Some("bytes that the row takes in memory")),
+    ("_cas", Head::Cas, Some("the row's CAS value; every write changes it")),
     (
         "_hits",
         Head::Hits,
-        Some("how often it was read of late, as eviction counts: 0 to 3, where 3 is three or more"),
+        Some("how often the row was read recently, as eviction counts: 0 to 3, where 3 is three or more"),
     ),
-    ("_flags", Head::Flags, Some("the 32 bits that a memcached client stored with it")),
+    ("_flags", Head::Flags, Some("the 32 bits of flags that a memcached client stored with the row")),
     (
         "_stale",
         Head::Stale,
-        Some("1 if it was invalidated softly, or is past its deadline in a table with stale_for"),
+        Some("1 if the row was invalidated softly, or is past its deadline in a table with stale_for"),
     ),
     (
         "_due",
         Head::Due,
         Some(
-            "1 if it is stale, or so near its deadline as the table's refresh_before says: somebody should make it anew",
+            "1 if the row is stale, or as close to its deadline as the table's refresh_before: a client should refresh it",
         ),
     ),
-    ("_leased", Head::Leased, Some("1 while somebody makes it anew")),
+    ("_leased", Head::Leased, Some("1 while a client refreshes the row")),
 ];
 
 /// What the built-in table shows beside its key and value.
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn hidden_columns_are_on_the_users_page() {
-        let page = include_str!("../../../../docs/sql.md");
+        let page = include_str!("../../../../docs/tables.md");
         for (name, _, meaning) in HIDDEN {
             if let Some(meaning) = meaning {
                 let line = format!("| `{name}` | {meaning} |");

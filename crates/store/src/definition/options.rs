@@ -97,21 +97,21 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "refresh_before",
-        meaning: "so long before a row's deadline one reader is told that it is gone, to make it anew ('10 s'; 0 or off: nobody)",
+        meaning: "this long before a row's deadline one client gets a miss and refreshes the row ('10 s'; 0 or off: no client)",
         parse: |options, text, _| parse_ttl(text).map(|ms| options.refresh_before_ms = ms),
         reset: |options| options.refresh_before_ms = None,
         print: |options, _| options.refresh_before_ms.map(print_ttl),
     },
     OptionDef {
         name: "stale_for",
-        meaning: "a row is served so long after its deadline, while one reader makes it anew ('30 s'; 0 or off: not at all)",
+        meaning: "a row is served this long after its deadline, while one client refreshes it ('30 s'; 0 or off: not served)",
         parse: |options, text, _| parse_ttl(text).map(|ms| options.stale_for_ms = ms),
         reset: |options| options.stale_for_ms = None,
         print: |options, _| options.stale_for_ms.map(print_ttl),
     },
     OptionDef {
         name: "lease",
-        meaning: "a reader that was told to make a row anew has so long for it, then another one is ('10 s')",
+        meaning: "a client that got the miss has this long to store the row; then another client gets the miss ('10 s')",
         parse: |options, text, _| parse_ttl(text).map(|ms| options.lease_ms = ms),
         reset: |options| options.lease_ms = None,
         print: |options, _| options.lease_ms.map(print_ttl),
@@ -125,7 +125,7 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "max_ops",
-        meaning: "rows expire after so many operations on the table since they were written (0 or off: never)",
+        meaning: "rows expire after this many operations on the table since they were written (0 or off: never)",
         parse: |options, text, _| parse_ops(text).map(|ops| options.max_ops = ops),
         reset: |options| options.max_ops = None,
         print: |options, _| options.max_ops.map(|ops| ops.to_string()),
@@ -139,14 +139,14 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "min_memory",
-        meaning: "so much of its memory is not evicted for other tables ('16 MB'; 0 or off: none)",
+        meaning: "this much of its memory is not evicted for other tables ('16 MB'; 0 or off: none)",
         parse: |options, text, _| parse_size(text).map(|bytes| options.min_memory = bytes),
         reset: |options| options.min_memory = None,
         print: |options, _| options.min_memory.map(print_size),
     },
     OptionDef {
         name: "weight",
-        meaning: "when tables compete for memory, its rows may grow so many times older (0.01 to 100; 1)",
+        meaning: "when tables compete for memory, its rows may become this many times older before they are evicted (0.01 to 100; 1)",
         parse: |options, text, _| parse_weight(text).map(|weight| options.weight = weight),
         reset: |options| options.weight = None,
         print: |options, _| options.weight.map(print_weight),
@@ -167,7 +167,7 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "notify",
-        meaning: "LISTEN on this channel hears which keys were invalidated, expired or evicted",
+        meaning: "the channel on which LISTEN reports keys that were invalidated, expired or evicted",
         parse: |options, text, _| parse_channel(text).map(|channel| options.notify = channel),
         reset: |options| options.notify = None,
         print: |options, _| options.notify.clone(),
@@ -181,7 +181,7 @@ pub static OPTIONS: &[OptionDef] = &[
     },
     OptionDef {
         name: "shared_memory",
-        meaning: "processes that may read the shared arena's file read the table there, without a request (on or off); a table that changes it loses its rows",
+        meaning: "processes on the same machine can read the table in shared memory (on or off); changing it empties the table",
         parse: |options, text, _| parse_switch(text).map(|on| options.shared_memory = on),
         reset: |options| options.shared_memory = false,
         print: |options, _| options.shared_memory.then(|| "on".into()),

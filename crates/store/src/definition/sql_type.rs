@@ -6,7 +6,7 @@ macro_rules! types {
         /// A type as PostgreSQL clients know it.
         ///
         /// It tells a client how to read a value, and the store which values a column takes. What is stored is one of
-        /// the five kinds of [`Value`](crate::value::Value); `docs/sql.md` has the form for each type.
+        /// the five kinds of [`Value`](crate::value::Value); `docs/tables.md` has the form for each type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum SqlType {
             $($(#[$meta])* $variant,)*
