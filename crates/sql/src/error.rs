@@ -34,6 +34,7 @@ pub struct SqlError {
 pub(crate) mod state {
     /// Nothing is wrong.
     pub(crate) const SUCCESS: &str = "00000";
+    pub(crate) const WARNING: &str = "01000";
     /// A feature that this version does not have.
     pub(crate) const NOT_SUPPORTED: &str = "0A000";
     /// The number of parameters differs from the statement's.

@@ -16,7 +16,7 @@ use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteE
 
 use crate::cache::Cache;
 use crate::compute;
-use crate::define::{self, Defined, Skipped};
+use crate::define::{self, Defined, Skipped, Undo, altered_table};
 use crate::describe::{Column, OwnedColumn};
 use crate::dialect::{self, Chosen};
 use crate::direct;
@@ -413,6 +413,9 @@ impl Executor {
 
     /// A definition takes effect at once, within a transaction too.
     fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
+        if kind == StatementKind::Alter {
+            self.write_before(session, sql)?;
+        }
         let method = if kind == StatementKind::Define { define::method::of_index(sql)? } else { None };
         let reach = Reach::Reads(None);
         let defined = self.core.within(session, Some("a definition"), reach, |core| {
@@ -434,7 +437,7 @@ impl Executor {
         defined: Defined,
         emptied: Option<Vec<String>>,
     ) -> Result<Done, SqlError> {
-        let Defined { tag, fill, skipped } = defined;
+        let Defined { tag, fill, skipped, undo } = defined;
         if let Some(Skipped { state, message }) = skipped {
             session.tell(state, message);
             return Ok(Done { kind: DoneKind::Write, affected: 0, tag });
@@ -448,15 +451,42 @@ impl Executor {
             } else {
                 block.forget_dropped(&self.core.store.catalog());
             }
-            session.note(
-                format!("{tag} took effect at once: it is no part of the transaction"),
-                "ROLLBACK does not take it back",
-            );
+            let lasts = matches!(undo, Undo::Impossible);
+            block.undoing.add(&self.core.store, undo);
+            if lasts {
+                session.warn(
+                    state::WARNING,
+                    format!("{tag} took effect at once, for everybody; ROLLBACK does not take it back"),
+                );
+            } else {
+                session.note(
+                    format!("{tag} took effect at once, for everybody"),
+                    "ROLLBACK takes it back; so does a connection that ends before COMMIT",
+                );
+            }
         }
         if let Some((table, insert)) = fill {
             return self.fill(session, &table, &insert);
         }
         Ok(Done { kind: DoneKind::Write, affected: 0, tag })
+    }
+
+    /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed before
+    /// its table is altered.
+    fn write_before(&mut self, session: &mut Session, sql: &str) -> Result<(), SqlError> {
+        let Some(block) = &session.block else { return Ok(()) };
+        let table = altered_table(sql).and_then(|name| self.core.catalog.table(&name).cloned());
+        let Some(table) = table.filter(|table| block.own.writes(table)) else { return Ok(()) };
+        session.check_writable("ALTER TABLE")?;
+        self.commit_so_far(session)?;
+        session.warn(
+            state::WARNING,
+            format!(
+                "what the transaction wrote so far was committed: ALTER TABLE \"{}\" takes effect at once",
+                table.name()
+            ),
+        );
+        self.refresh()
     }
 
     /// The second half of `CREATE TABLE ... AS`: a table that cannot be filled goes again.

@@ -58,6 +58,12 @@ impl Journal {
         self.bytes
     }
 
+    /// Nothing is to be computed again; what was shown was.
+    fn restart(&mut self) {
+        self.truncate(0);
+        self.again = false;
+    }
+
     fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -214,6 +220,21 @@ impl Executor {
             _ => session.roll_back(),
         }
         result
+    }
+
+    /// Applies what the transaction wrote so far. It goes on, under the same savepoints.
+    pub(crate) fn commit_so_far(&mut self, session: &mut Session) -> Result<(), SqlError> {
+        let Some(block) = &session.block else { return Ok(()) };
+        if block.is_blind() {
+            self.compute_and_commit(session)?;
+        } else {
+            self.store().commit(&block.own.writes_again().0).map_err(refused)?;
+        }
+        if let Some(block) = &mut session.block {
+            block.journal.restart();
+            block.own.begin_again();
+        }
+        Ok(())
     }
 
     fn compute_and_commit(&mut self, session: &mut Session) -> Result<(), SqlError> {

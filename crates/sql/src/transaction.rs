@@ -5,6 +5,7 @@
 
 use store::{Catalog, Change, Moved, Store, Table, Write, WriteError, WriteSet};
 
+use crate::define::Undoing;
 use crate::error::{SqlError, state};
 use crate::executor::{Done, DoneKind};
 use crate::held::Held;
@@ -19,6 +20,8 @@ pub(crate) struct Block {
     pub(crate) own: WriteSet,
     /// What `COMMIT` computes again.
     pub(crate) journal: Journal,
+    /// How `ROLLBACK` takes its definitions back.
+    pub(crate) undoing: Undoing,
     /// Set while a statement has the list, too: whatever ends it in an unforeseen way ends the transaction.
     pub(crate) failed: bool,
     pub(crate) read_only: bool,
@@ -33,7 +36,8 @@ pub(crate) struct Block {
 impl Block {
     fn new(read_only: bool, held: Held) -> Self {
         let (own, journal) = (WriteSet::default(), Journal::default());
-        Self { own, journal, failed: false, read_only, used: false, generation: 0, held }
+        let undoing = Undoing::default();
+        Self { own, journal, undoing, failed: false, read_only, used: false, generation: 0, held }
     }
 
     /// Counts what the list takes now.
@@ -72,7 +76,7 @@ impl Block {
     }
 
     fn bytes(&self) -> usize {
-        self.own.bytes() + self.journal.bytes()
+        self.own.bytes() + self.journal.bytes() + self.undoing.bytes()
     }
 
     /// How many savepoints it has.
@@ -158,7 +162,11 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
         }
         Control::Commit { chain } => commit(store, session, chain)?,
         Control::Rollback { chain } => {
-            let ended = end(session, "ROLLBACK", chain)?;
+            let mut ended = end(session, "ROLLBACK", chain)?;
+            if let Some(block) = &mut ended {
+                let failed = block.undoing.roll_back();
+                say_undone(session, &failed);
+            }
             begin_next(session, ended.filter(|_| chain));
             "ROLLBACK"
         }
@@ -167,6 +175,7 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
             session.allowance().check(name.len())?;
             let block = own_block(session, "SAVEPOINT")?;
             block.journal.savepoint(&name);
+            block.undoing.savepoint(&name);
             block.own.savepoint(name);
             "SAVEPOINT"
         }
@@ -174,6 +183,7 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
             let block = own_block(session, "RELEASE SAVEPOINT")?;
             found_savepoint(block.own.release(&name), &name)?;
             block.journal.release(&name);
+            block.undoing.release(&name);
             "RELEASE"
         }
         Control::RollbackTo(name) => {
@@ -262,12 +272,23 @@ fn end(session: &mut Session, what: &str, chain: bool) -> Result<Option<Box<Bloc
 fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static str, SqlError> {
     let Some(mut block) = end(session, "COMMIT", chain)? else { return Ok("COMMIT") };
     let tag = if block.failed { "ROLLBACK" } else { "COMMIT" };
-    if !block.failed {
+    if block.failed {
+        let failed = block.undoing.roll_back();
+        say_undone(session, &failed);
+    } else {
         let writes = std::mem::take(&mut block.own).into_writes();
         store.commit(&writes).map_err(refused)?;
+        block.undoing.keep();
     }
     begin_next(session, Some(block).filter(|_| chain));
     Ok(tag)
+}
+
+/// Definitions that could not be taken back are told.
+fn say_undone(session: &mut Session, failed: &[SqlError]) {
+    for error in failed {
+        session.warn(state::WARNING, format!("a definition was not taken back: {}", error.message));
+    }
 }
 
 /// `AND CHAIN`: another transaction like the one that ended.
@@ -283,6 +304,8 @@ fn roll_back_to(session: &mut Session, name: &str) -> Result<(), SqlError> {
     let block = own_block(session, "ROLLBACK TO SAVEPOINT")?;
     found_savepoint(block.own.rollback_to(name), name)?;
     block.journal.roll_back_to(name);
+    let failed = block.undoing.roll_back_to(name);
+    say_undone(session, &failed);
     if session.status() == TransactionStatus::Failed
         && let Some(block) = &mut session.block
     {

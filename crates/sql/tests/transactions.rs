@@ -300,15 +300,120 @@ fn definitions_take_effect_at_once() {
     // An index that comes in the middle has the transaction's rows too.
     db.run("CREATE INDEX t_new ON t (g, id)");
     assert_eq!(db.query("SELECT id FROM t WHERE g = 30 AND id > 0 ORDER BY g, id"), "4");
-    db.run("INSERT INTO made VALUES (1);\nTRUNCATE made;\nROLLBACK");
-    assert_eq!(db.query("SELECT count(*) FROM made"), "0");
+    db.run("INSERT INTO made VALUES (1);\nTRUNCATE made");
+    assert_eq!(notices(&mut db), [("NOTICE", "00000"), ("WARNING", "01000")]);
+    db.run("ROLLBACK");
+    assert_eq!(db.state("SELECT count(*) FROM made"), "42P01");
     assert_eq!(db.query("SELECT count(*) FROM t"), "3");
     // What was written to a table before it is emptied goes with it; what is written after stays.
     db.run("BEGIN;\nINSERT INTO t VALUES (5, 1, 'e');\nTRUNCATE t;\nINSERT INTO t VALUES (6, 1, 'e')");
     assert_eq!(db.query("SELECT id FROM t"), "6");
     assert_eq!(other.query("SELECT id FROM t"), "");
-    db.run("COMMIT;\nBEGIN;\nINSERT INTO made VALUES (1);\nDROP TABLE made;\nINSERT INTO t VALUES (7, 1, 'g');\nCOMMIT");
+    db.run("COMMIT;\nCREATE TABLE made (a INT);\nBEGIN;\nINSERT INTO made VALUES (1);\nDROP TABLE made");
+    db.run("INSERT INTO t VALUES (7, 1, 'g');\nCOMMIT");
     assert_eq!(other.query("SELECT id FROM t ORDER BY id"), "6;7");
+}
+
+/// The catalogue in words: what a failed migration must leave as it was.
+fn catalogue(db: &mut Db) -> String {
+    let mut found = db.query("SELECT table_name, column_name, is_nullable, column_default FROM information_schema.columns WHERE table_schema = 'public' ORDER BY table_name, ordinal_position");
+    found += &db.query("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1");
+    found += &db.query("SELECT viewname, definition FROM pg_views WHERE schemaname = 'public' ORDER BY 1");
+    found
+}
+
+/// A migration that failed half-way was left half applied: the next try failed because its table was there.
+#[test]
+fn definitions_are_taken_back_with_their_transaction() {
+    const MIGRATION: &[&str] = &[
+        "CREATE TABLE made (a INT PRIMARY KEY, b TEXT)",
+        "CREATE INDEX made_b ON made (b)",
+        "CREATE UNIQUE INDEX t_both ON t (g, id)",
+        "CREATE INDEX t_lower ON t (lower(name))",
+        "DROP INDEX t_g",
+        "ALTER TABLE t ADD COLUMN extra TEXT DEFAULT 'x', ADD COLUMN twice INT GENERATED ALWAYS AS (g * 2) STORED",
+        "ALTER TABLE t ALTER COLUMN g SET DEFAULT 5",
+        "ALTER TABLE t ALTER COLUMN g SET NOT NULL",
+        "ALTER TABLE t ADD CONSTRAINT small CHECK (id < 1000)",
+        "ALTER TABLE t RENAME COLUMN name TO title",
+        "ALTER TABLE t SET (ttl = '1 day')",
+        "CREATE VIEW v2 AS SELECT id FROM t",
+        "CREATE OR REPLACE VIEW v AS SELECT id, g FROM w",
+        "ALTER TABLE made RENAME TO made2",
+    ];
+    let (mut db, mut other) = table();
+    db.run("CREATE TABLE w (id INT, g INT);\nCREATE VIEW v AS SELECT id FROM w WHERE g > 10");
+    let before = catalogue(&mut db);
+    let rows = db.query("SELECT * FROM t ORDER BY id");
+    for end in ["ROLLBACK", "COMMIT of a failed one", "ROLLBACK TO", "gone"] {
+        db.run("BEGIN;\nSAVEPOINT s");
+        for sql in MIGRATION {
+            db.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+        assert!(notices(&mut db).iter().all(|notice| *notice == ("NOTICE", "00000")), "{end}");
+        other.execute("INSERT INTO t (id, g, title) VALUES (9, 9, 'by another')").unwrap();
+        match end {
+            "ROLLBACK" => db.run("ROLLBACK"),
+            "ROLLBACK TO" => db.run("ROLLBACK TO s;\nCOMMIT"),
+            "gone" => db.session = Session::new(),
+            _ => {
+                db.error("SELECT * FROM nowhere");
+                assert_eq!(tag(&mut db, "COMMIT"), "ROLLBACK");
+            }
+        }
+        assert_eq!(notices(&mut db), [], "{end}");
+        assert_eq!(catalogue(&mut db), before, "{end}");
+        assert_eq!(db.query("SELECT * FROM t WHERE id = 9"), "9,9,by another", "{end}: no row is lost");
+        db.run("DELETE FROM t WHERE id = 9");
+        assert_eq!(db.query("SELECT * FROM t ORDER BY id"), rows, "{end}");
+        assert_eq!(db.query("SELECT id FROM t WHERE g = 10 ORDER BY id"), "1;2", "{end}");
+    }
+    db.run("BEGIN");
+    for sql in MIGRATION {
+        db.run(sql);
+    }
+    db.run("SAVEPOINT s;\nCREATE TABLE third (a INT);\nRELEASE s;\nCOMMIT");
+    assert_ne!(catalogue(&mut db), before);
+    assert_eq!(other.query("SELECT count(*) FROM third"), "0");
+}
+
+/// What destroys something cannot be taken back, and says so.
+#[test]
+fn a_definition_that_lasts_warns() {
+    let (mut db, _) = table();
+    db.run("CREATE TABLE u (a INT NOT NULL, b INT, CHECK (a < b));\nBEGIN");
+    for sql in [
+        "TRUNCATE u",
+        "ALTER TABLE u ALTER COLUMN a DROP NOT NULL",
+        "ALTER TABLE u ADD COLUMN c INT, DROP COLUMN c",
+        "DROP TABLE u",
+    ] {
+        db.run(sql);
+        assert_eq!(notices(&mut db), [("WARNING", "01000")], "{sql}");
+    }
+    db.run("ROLLBACK");
+    assert_eq!(db.state("SELECT * FROM u"), "42P01");
+}
+
+/// A migration fills a column and then forbids NULL in it. The `ALTER` did not see the rows (23502), and where it needed not
+/// to, `COMMIT` failed always.
+#[test]
+fn what_was_written_is_there_when_its_table_is_altered() {
+    let (mut db, mut other) = table();
+    db.run(
+        "INSERT INTO t (id, name) VALUES (4, 'd');\nBEGIN;\nSAVEPOINT s;\nUPDATE t SET g = 0 WHERE g IS NULL",
+    );
+    db.run("ALTER TABLE t ALTER COLUMN g SET NOT NULL");
+    assert_eq!(notices(&mut db), [("WARNING", "01000"), ("NOTICE", "00000")]);
+    db.run("ALTER TABLE t ADD COLUMN h INT;\nUPDATE t SET h = g + 1;\nALTER TABLE t RENAME COLUMN h TO i");
+    db.run("INSERT INTO t (id, g, name) VALUES (5, 1, 'e');\nRELEASE s;\nCOMMIT");
+    assert_eq!(other.query("SELECT id, g, i FROM t ORDER BY id"), "1,10,11;2,10,11;3,20,21;4,0,1;5,1,NULL");
+    // One that others overtook is refused before anything is altered.
+    db.run("BEGIN;\nUPDATE t SET g = g + 1 WHERE id = 1");
+    other.execute("UPDATE t SET g = 99 WHERE id = 1").unwrap();
+    assert_eq!(db.state("ALTER TABLE t ADD COLUMN j INT"), "40001");
+    db.run("ROLLBACK");
+    assert_eq!(db.state("SELECT j FROM t"), "42703");
 }
 
 #[test]

@@ -52,6 +52,11 @@ impl Catalog {
         self.tables.get(name).or_else(|| self.tables.get(&name.to_lowercase()))
     }
 
+    /// A table as it is defined now: by its state, for a name may have gone to another.
+    pub fn current(&self, table: &Table) -> Option<&Arc<Table>> {
+        self.tables().find(|now| Arc::ptr_eq(&now.state, &table.state))
+    }
+
     /// All tables by name.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()

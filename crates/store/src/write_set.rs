@@ -274,6 +274,16 @@ impl WriteSet {
         self.bytes -= weight(newer.as_deref());
     }
 
+    /// Begins again without a change, under the same savepoints: what was written is in the store.
+    pub fn begin_again(&mut self) {
+        let log = std::mem::take(self).log;
+        for step in log {
+            if let Step::Savepoint(name) = step {
+                self.savepoint(name);
+            }
+        }
+    }
+
     /// Drops every change of a table for good: it was emptied or dropped, which no savepoint takes back.
     pub fn forget(&mut self, table: &Table) {
         let id = table.id();
@@ -295,7 +305,7 @@ impl WriteSet {
 
     /// Drops the changes of tables that are no longer there.
     pub fn forget_dropped(&mut self, catalog: &Catalog) {
-        let gone = |table: &Arc<Table>| current(catalog, table).is_none();
+        let gone = |table: &Arc<Table>| catalog.current(table).is_none();
         let dropped: Vec<Arc<Table>> =
             self.tables.iter().map(|own| &own.table).filter(|table| gone(table)).cloned().collect();
         for table in dropped {
@@ -307,7 +317,7 @@ impl WriteSet {
     /// are others, the rows of the list mean nothing any more.
     pub fn rebase(&mut self, catalog: &Catalog) -> Result<(), Moved> {
         for own in &mut self.tables {
-            let Some(now) = current(catalog, &own.table) else {
+            let Some(now) = catalog.current(&own.table) else {
                 return Err(Moved::Dropped(own.table.name().to_owned()));
             };
             if Arc::ptr_eq(now, &own.table) {
@@ -384,11 +394,6 @@ impl WriteSet {
         let at = own.table.indexes().iter().position(|known| known.name() == index.name())?;
         Some(OrderedWrites { own, places: &own.ordered[at] })
     }
-}
-
-/// A table as it is defined now: by its state, for a name may have gone to another.
-fn current<'c>(catalog: &'c Catalog, table: &Table) -> Option<&'c Arc<Table>> {
-    catalog.tables().find(|now| Arc::ptr_eq(&now.state, &table.state))
 }
 
 /// The bytes of a row, or of its absence.

@@ -3,8 +3,8 @@
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, SortOrder, SortedColumn};
 use store::definition::{Collation, ColumnDef, Generated, IndexDef, TableDef};
 
-use super::Defined;
 use super::table::collation;
+use super::{Defined, altered};
 use crate::compute::check_definition;
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
@@ -65,7 +65,7 @@ pub(super) fn create(
         Err(error) if error.state == state::DUPLICATE_TABLE && if_not_exists => {
             Ok(Defined::present(TAG, &name))
         }
-        result => Ok(result.map(|()| TAG.into())?),
+        result => Ok(result.map(|()| Defined { undo: altered(table), ..TAG.into() })?),
     }
 }
 

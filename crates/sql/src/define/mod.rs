@@ -8,11 +8,14 @@ mod of_query;
 mod prepare;
 mod refused;
 mod table;
+mod undo;
 mod upkeep;
 mod view;
 
-use sqlite3_parser::ast::{QualifiedName, Stmt};
+use std::sync::Arc;
 
+use sqlite3_parser::ast::{QualifiedName, Stmt};
+use store::Table;
 use store::definition::{IndexDef, TableDef};
 
 use crate::error::{SqlError, state};
@@ -25,14 +28,19 @@ use crate::text::parse::with_tree;
 use crate::text::storage::{Setting, split_parameters, truncate};
 use crate::text::token::unquoted;
 
+pub(crate) use alter::altered_table;
+pub(crate) use undo::{Undo, Undoing};
+
 /// What a definition was.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Defined {
     pub(crate) tag: &'static str,
     /// `CREATE TABLE ... AS`: the table that is to be filled, and the statement that does it.
     pub(crate) fill: Option<(String, String)>,
     /// Nothing was done, as `IF EXISTS` or `IF NOT EXISTS` allows.
     pub(crate) skipped: Option<Skipped>,
+    /// How `ROLLBACK` takes it back.
+    pub(crate) undo: Undo,
 }
 
 /// What a client is told of a definition that had nothing to do.
@@ -58,7 +66,7 @@ impl Defined {
 
 impl From<&'static str> for Defined {
     fn from(tag: &'static str) -> Self {
-        Self { tag, fill: None, skipped: None }
+        Self { tag, fill: None, skipped: None, undo: Undo::Impossible }
     }
 }
 
@@ -178,12 +186,24 @@ fn is_of_key(def: &TableDef, name: &str) -> bool {
     def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name) && is_so(index))
 }
 
+/// The table gets the definition of now again.
+fn altered(table: &Arc<Table>) -> Undo {
+    Undo::Altered(Arc::clone(table), Box::new(table.def().clone()))
+}
+
+/// Whether an index reads columns that nobody sees.
+fn reads_hidden(def: &TableDef, name: &str) -> bool {
+    let index = def.indexes.iter().find(|index| index.name.eq_ignore_ascii_case(name));
+    let columns = index.map(|index| index.columns.iter().chain(&index.predicate));
+    columns.is_some_and(|mut columns| columns.any(|&at| def.columns[at].hidden))
+}
+
 fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
     const TAG: &str = "DROP INDEX";
     check_schema(name)?;
     let name = unquoted(name.name.0);
-    let owner = core.catalog.index_owner(&name).map(|table| table.def());
-    if owner.is_some_and(|def| is_of_key(def, &name)) {
+    let owner = core.catalog.index_owner(&name);
+    if owner.is_some_and(|table| is_of_key(table.def(), &name)) {
         let message = format!("index \"{name}\" says which keys of the table are the same");
         return Err(SqlError::new(state::DEPENDED_ON, message));
     }
@@ -191,6 +211,10 @@ fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<
         Err(error) if error.state == state::UNKNOWN_OBJECT && if_exists => {
             Ok(Defined::missing(TAG, "index", &name))
         }
-        result => Ok(result.map(|()| TAG.into())?),
+        // The hidden columns of indexed expressions go with their index, and rows come without them.
+        result => Ok(result.map(|()| Defined {
+            undo: owner.filter(|table| !reads_hidden(table.def(), &name)).map_or(Undo::Impossible, altered),
+            ..TAG.into()
+        })?),
     }
 }

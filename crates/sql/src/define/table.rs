@@ -10,7 +10,7 @@ use store::definition::{
 
 use super::index::index_form;
 use super::prepare::{IDENTITY_ALWAYS, IDENTITY_BY_DEFAULT};
-use super::{Defined, check_column_name, check_table_name, of_query};
+use super::{Defined, Undo, check_column_name, check_table_name, of_query};
 use crate::compute::{check_definition, mentions};
 use crate::error::{SqlError, state};
 use crate::executor::Core;
@@ -54,7 +54,7 @@ pub(super) fn create(
             Ok(Defined::present(TAG, &name))
         }
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(Defined { fill, ..TAG.into() }),
+        Ok(table) => Ok(Defined { fill, undo: Undo::Table(table), ..TAG.into() }),
     }
 }
 

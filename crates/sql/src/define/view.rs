@@ -4,7 +4,7 @@
 use sqlite3_parser::ast::{IndexedColumn, QualifiedName, Select};
 use store::definition::ViewDef;
 
-use super::{Defined, check_table_name};
+use super::{Defined, Undo, check_table_name};
 use crate::error::{SqlError, state};
 use crate::executor::Core;
 use crate::text::parse::Sql;
@@ -54,21 +54,28 @@ pub(super) fn create(
         return Err(SqlError::new(state::SYNTAX, message));
     }
     let view = ViewDef { id: 0, name: name.clone(), columns, sql };
+    let undo = gone(core, &name).unwrap_or_else(|| Undo::View(name.clone()));
     match core.store.create_view(view, existing == Existing::Replaced) {
         Err(error) if error.state == state::DUPLICATE_TABLE && existing == Existing::Kept => {
             Ok(Defined::present(TAG, &name))
         }
-        result => Ok(result.map(|()| TAG.into())?),
+        result => Ok(result.map(|()| Defined { undo, ..TAG.into() })?),
     }
+}
+
+/// Makes the view again that is there now.
+fn gone(core: &Core, name: &str) -> Option<Undo> {
+    core.catalog.view(name).map(|view| Undo::ViewGone(Box::new(ViewDef::clone(view))))
 }
 
 pub(super) fn drop(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
     const TAG: &str = "DROP VIEW";
     let name = unquoted(name.name.0);
+    let undo = gone(core, &name).unwrap_or(Undo::Nothing);
     match core.store.drop_view(&name) {
         Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => {
             Ok(Defined::missing(TAG, "view", &name))
         }
-        result => Ok(result.map(|()| TAG.into())?),
+        result => Ok(result.map(|()| Defined { undo, ..TAG.into() })?),
     }
 }

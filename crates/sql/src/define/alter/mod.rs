@@ -9,6 +9,7 @@ use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOpt
 
 use self::depend::check_droppable;
 use super::prepare::prepared;
+use super::undo::{Undo, redefine};
 use super::{Defined, is_of_key};
 use crate::compute::mentions;
 use crate::error::{SqlError, state};
@@ -21,6 +22,18 @@ use crate::text::token::{Kind, Token, Tokens};
 pub(super) fn run(core: &Core, sql: &str) -> Result<Defined, SqlError> {
     let prepared = prepared(core, sql)?;
     run_text(core, &prepared.sql).map_err(|error| prepared.relocate(error, sql))
+}
+
+/// The table that an `ALTER TABLE` names.
+pub(crate) fn altered_table(sql: &str) -> Option<String> {
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
+    let mut reader = Reader { sql, tokens: &tokens, at: 0 };
+    reader.skip_semicolons();
+    reader.keyword("ALTER").ok()?;
+    reader.keyword("TABLE").ok()?;
+    if_exists(&mut reader).ok()?;
+    let _ = reader.keyword("ONLY");
+    reader.table_name().ok()
 }
 
 fn run_text(core: &Core, sql: &str) -> Result<Defined, SqlError> {
@@ -48,13 +61,15 @@ fn run_text(core: &Core, sql: &str) -> Result<Defined, SqlError> {
             Err(SqlError::unknown_table(&table))
         };
     }
-    let mut change = Change { core, table };
+    let known = core.catalog.table(&table).cloned();
+    let mut change = Change { core, table, destroys: false };
     let before = change.def()?;
     if let Err(error) = change.all(&mut reader) {
-        change.take_back(&before)?;
+        redefine(&core.store, &change.table, &before)?;
         return Err(error);
     }
-    Ok(TAG.into())
+    let undo = known.filter(|_| !change.destroys).map(|known| Undo::Altered(known, Box::new(before)));
+    Ok(Defined { undo: undo.unwrap_or(Undo::Impossible), ..TAG.into() })
 }
 
 /// Where the statement ends that begins with these tokens.
@@ -74,6 +89,8 @@ fn if_exists(reader: &mut Reader<'_, '_>) -> Result<bool, SqlError> {
 struct Change<'c> {
     core: &'c Core,
     table: String,
+    /// Something is gone, or allowed, that rows may rest on before it could be taken back.
+    destroys: bool,
 }
 
 impl Change<'_> {
@@ -86,47 +103,18 @@ impl Change<'_> {
         }
     }
 
-    /// Puts the definition in force that was there before the first change of the statement. A value in a column that
-    /// was dropped and is there again is the row's own, unless somebody wrote the row meanwhile.
-    fn take_back(&mut self, before: &TableDef) -> Result<(), SqlError> {
-        let after = self.def()?;
-        let is_in = |indexes: &[IndexDef], name: &str| {
-            indexes.iter().any(|other| other.name.eq_ignore_ascii_case(name))
-        };
-        for index in after.indexes.iter().filter(|index| !is_in(&before.indexes, &index.name)) {
-            self.core.store.drop_index(&index.name)?;
-        }
-        if self.def()? != *before {
-            self.alter(|def| {
-                let kept = |index: &&IndexDef| is_in(&def.indexes, &index.name);
-                let indexes = before.indexes.iter().filter(kept).cloned().collect();
-                *def = def.taken_back(before, indexes);
-                Ok(())
-            })?;
-        }
-        self.table.clone_from(&before.name);
-        if after.options != before.options {
-            self.options(|options, _| {
-                options.clone_from(&before.options);
-                Ok(())
-            })?;
-        }
-        for index in before.indexes.iter().filter(|index| !is_in(&after.indexes, &index.name)) {
-            self.core.store.create_index(&self.table, index.clone())?;
-        }
-        Ok(())
-    }
-
     fn one(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
         if reader.keyword("ADD").is_ok() {
             self.add(reader)
         } else if reader.keyword("DROP").is_ok() {
+            self.destroys = true;
             self.drop(reader)
         } else if reader.keyword("RENAME").is_ok() {
             self.rename(reader)
         } else if reader.keyword("ALTER").is_ok() {
             let _ = reader.keyword("COLUMN");
             let column = reader.name()?;
+            self.destroys |= !narrows(reader);
             self.column(&column, reader)
         } else if reader.keyword("SET").is_ok() {
             let settings = reader.settings()?;
@@ -226,6 +214,13 @@ impl Change<'_> {
             .with_hint("drop the view first")),
         }
     }
+}
+
+/// Whether a change of a column says what is stored from now on (`SET DEFAULT`, `DROP DEFAULT`), or forbids (`SET NOT NULL`).
+fn narrows(reader: &Reader<'_, '_>) -> bool {
+    let word = |ahead: usize| reader.tokens.get(reader.at + ahead);
+    let is = |ahead, text| word(ahead).is_some_and(|word| word.is(text));
+    is(1, "DEFAULT") || (is(0, "SET") && is(1, "NOT"))
 }
 
 fn unknown_constraint(def: &TableDef, name: &str) -> SqlError {
