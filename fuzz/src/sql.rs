@@ -80,6 +80,7 @@ impl Desk {
             heap_bytes_max: 8 << 20,
             cached_statements: 2,
             background: false,
+            native: true,
         };
         let executor = Executor::new(Arc::clone(&store), limits).expect("an executor");
         let mut desk = Self { store, executor, session: Session::new(), cancel: Cancel::new() };

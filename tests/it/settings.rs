@@ -1,7 +1,7 @@
 //! Flags, environment, file, SIGHUP.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -99,4 +99,25 @@ fn sighup_reads_the_file_again() {
     daemon.signal("HUP");
     daemon.wait_until_it_says("settings stay as they are: statement_timeout: 'soon'");
     assert_eq!(client.sql("SELECT 1 AS one"), Reply::Rows(vec![json!({"one": 1})]));
+}
+
+/// Who runs a statement is the daemon's to say, at any time, and a session's own.
+#[test]
+fn sqlite_runs_every_statement_where_that_is_wished() {
+    let folder = Folder::new();
+    let file = folder.write("conf", "native_execution = true\n");
+    let daemon = Daemon::start_in(folder, &["--config", file.to_str().unwrap()]);
+    let mut client = daemon.connect();
+    let explain = "EXPLAIN SELECT value FROM memcached WHERE key = 'a'";
+    let executor = |client: &mut Client| match client.sql(explain) {
+        Reply::Rows(rows) => rows[0]["QUERY PLAN"].as_str().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(executor(&mut client), "Executor: native");
+    fs::write(&file, "native_execution = false\n").unwrap();
+    daemon.signal("HUP");
+    let end = Instant::now() + Duration::from_secs(20);
+    while executor(&mut client) != "Executor: sqlite" {
+        assert!(Instant::now() < end, "the setting has no effect");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -88,6 +88,8 @@ pub struct Engine {
     pub connections_rejected: AtomicU64,
     /// Memcached worker threads.
     pub workers: AtomicUsize,
+    /// Whether statements that need no SQLite are run without it, where their session says nothing.
+    native_execution: AtomicBool,
     started_ns: u64,
     /// When it started, by the wall clock.
     pub(crate) started_ms: i64,
@@ -119,6 +121,7 @@ impl Engine {
             connections_total: AtomicU64::new(0),
             connections_rejected: AtomicU64::new(0),
             workers: AtomicUsize::new(0),
+            native_execution: AtomicBool::new(true),
             started_ns,
             started_ms,
             activity: Activity::default(),
@@ -149,7 +152,8 @@ impl Engine {
 
     /// An executor of SQL for the calling thread.
     pub fn executor(self: &Arc<Self>, statement_timeout: Option<Duration>) -> Result<Executor, SqlError> {
-        let mut executor = Executor::new(Arc::clone(&self.store), Self::limits(statement_timeout))?;
+        let limits = Self::limits(statement_timeout, self.native_execution());
+        let mut executor = Executor::new(Arc::clone(&self.store), limits)?;
         executor.set_server(Arc::<Self>::clone(self));
         Ok(executor)
     }
@@ -165,8 +169,18 @@ impl Engine {
     }
 
     /// What a statement may take.
-    pub(crate) fn limits(statement_timeout: Option<Duration>) -> Limits {
-        Limits { statement_timeout, ..Limits::default() }
+    pub(crate) fn limits(statement_timeout: Option<Duration>, native: bool) -> Limits {
+        Limits { statement_timeout, native, ..Limits::default() }
+    }
+
+    /// Says whether statements that need no SQLite are run without it (`native_execution`).
+    pub fn set_native_execution(&self, on: bool) {
+        // Relaxed: a setting that takes effect soon.
+        self.native_execution.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn native_execution(&self) -> bool {
+        self.native_execution.load(Ordering::Relaxed)
     }
 
     /// The store's housekeeping: a bounded piece of work, to be called each tick.

@@ -109,6 +109,34 @@ fn statements_are_counted_by_their_text_without_literals() {
     assert!(told.contains("every row"), "{told}");
 }
 
+/// A session says by `SET` who runs its statements; others go by the daemon's setting.
+#[test]
+fn runs_are_counted_by_their_executor() {
+    let mut bench = Bench::new();
+    bench.sql("CREATE TABLE t (a INT PRIMARY KEY)").expect("a table");
+    let mut seat = SqlSeat::new(bench.engine.lane());
+    let mut session = SqlSession::local(Arc::clone(&bench.engine));
+    session.start(Identity::default(), None, None, &[]).expect("a session");
+    let mut rows = Rows::default();
+    let mut run = |sql: &str| session.run_text(&mut seat, sql, true, &mut rows).expect(sql);
+    let select = "SELECT a FROM t WHERE a = 1";
+    run(select);
+    run("SET native_execution = off");
+    run(select);
+    run(select);
+    run("RESET native_execution");
+    run(select);
+    bench.engine.set_native_execution(false);
+    run(select);
+    run("SET native_execution = on");
+    run(select);
+    run("SHOW native_execution");
+    assert_eq!(rows.0, "on");
+    let told =
+        bench.sql("SELECT calls, native_calls, sqlite_calls FROM sqlcached_statements WHERE calls = 6");
+    assert_eq!(told.expect("figures").trim(), r#"{"calls":6,"native_calls":3,"sqlite_calls":3}"#);
+}
+
 #[test]
 fn sessions_are_seen_while_they_last() {
     let mut bench = Bench::new();

@@ -35,6 +35,8 @@ pub struct Config {
     pub sql_queue: usize,
     /// A statement that runs longer is stopped.
     pub statement_timeout: Option<Duration>,
+    /// Whether statements that need no SQLite are run without it.
+    pub native_execution: bool,
     /// A connection that sends nothing for so long is closed.
     pub idle_timeout: Option<Duration>,
     /// Bytes of requests and replies that may wait on all connections together.
@@ -58,6 +60,7 @@ impl Default for Config {
             sql_threads: SQL_THREADS,
             sql_queue: SQL_QUEUE,
             statement_timeout: Some(STATEMENT_TIMEOUT),
+            native_execution: true,
             idle_timeout: None,
             connection_memory_max: CONNECTION_MEMORY_MAX,
             cleaner: true,
@@ -72,6 +75,8 @@ pub struct Reload {
     pub max_connections: usize,
     /// See [`Config::statement_timeout`].
     pub statement_timeout: Option<Duration>,
+    /// See [`Config::native_execution`].
+    pub native_execution: bool,
     /// See [`Config::idle_timeout`].
     pub idle_timeout: Option<Duration>,
 }
@@ -81,6 +86,7 @@ impl From<&Config> for Reload {
         Self {
             max_connections: config.max_connections,
             statement_timeout: config.statement_timeout,
+            native_execution: config.native_execution,
             idle_timeout: config.idle_timeout,
         }
     }

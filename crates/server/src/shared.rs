@@ -46,6 +46,7 @@ impl Shared {
     pub(crate) fn reload(&self, reload: &Reload) {
         // Relaxed throughout: settings that take effect soon.
         self.engine.connections_max.store(reload.max_connections, Ordering::Relaxed);
+        self.engine.set_native_execution(reload.native_execution);
         self.statement_timeout_ms.store(milliseconds(reload.statement_timeout), Ordering::Relaxed);
         self.idle_timeout_ms.store(milliseconds(reload.idle_timeout), Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use store::{RowBuf, Table};
 
 use crate::describe::OwnedColumn;
 use crate::error::SqlError;
-use crate::executor::{Core, Done, RowSink};
+use crate::executor::{ComputedBy, Core, Done, RowSink};
 use crate::journal::Reach;
 use crate::table::KeyList;
 use crate::text::parameter::{Numbered, numbered};
@@ -323,6 +323,16 @@ impl DirectPlan {
     /// What it shows of its table.
     pub(crate) fn reach(&self) -> Reach {
         if self.writes() { Reach::Blind(self.table.id()) } else { Reach::Reads(None) }
+    }
+
+    /// Who runs it with these parameters.
+    pub(crate) fn computed_by(&self, parameters: &[Value]) -> ComputedBy {
+        let plain = match &self.verb {
+            Verb::Select(selection) if matches!(self.way, Way::Index(_)) => selection.is_plain(parameters),
+            Verb::Select(_) if self.way == Way::Keys => self.has_plain_keys(parameters),
+            _ => true,
+        };
+        if plain { ComputedBy::Native } else { ComputedBy::Sqlite }
     }
 
     pub(crate) fn tag(&self) -> &'static str {

@@ -1,8 +1,9 @@
 //! Runs statements: one executor for each SQL thread, with a connection and a statement cache of its own.
 
+mod compile;
 mod describe;
+mod done;
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -14,12 +15,14 @@ use store::definition::SqlType;
 use store::value::{Value, ValueRef};
 use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
 
+pub(crate) use done::Nobody;
+pub use done::{ComputedBy, Done, DoneKind, RowSink};
+
 use crate::cache::Cache;
 use crate::compute;
 use crate::define::{self, Defined, Skipped, Undo, altered_table};
 use crate::describe::{Column, OwnedColumn};
-use crate::dialect::{self, Chosen};
-use crate::direct;
+use crate::dialect::Chosen;
 use crate::error::{SqlError, state};
 use crate::facts;
 use crate::function;
@@ -27,8 +30,6 @@ use crate::journal::Reach;
 use crate::limits::{GIVEN_UP_MAX, Limits, PROGRESS_OPERATIONS, STATEMENT_BYTES_MAX};
 use crate::meter;
 use crate::plan::Plan;
-use crate::prepared::Prepared;
-use crate::query::ReadPlan;
 use crate::rewrite::{self, Rewritten};
 use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
@@ -38,47 +39,19 @@ use crate::table::{Cancel, HIDDEN, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::rows::{Rows, rows_of};
 use crate::text::schema::resolved;
-use crate::text::set_returning;
-use crate::text::shape::{Shape, shape_of};
+use crate::text::shape::shape_of;
 use crate::text::storage::truncate;
 use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
 use crate::transaction;
-use crate::write;
-
-/// Takes the rows of a statement as they come.
-pub trait RowSink {
-    /// The columns, once, before the first row.
-    fn columns(&mut self, columns: &[Column<'_>]);
-
-    /// One row. An error stops the statement and is what it answers.
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
-}
-
-/// How a statement ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    /// Whether it answered with rows.
-    pub kind: DoneKind,
-    /// Rows returned by a read, or written by a write.
-    pub affected: u64,
-    /// What it was: `SELECT`, `INSERT`, `CREATE TABLE`...
-    pub tag: &'static str,
-}
-
-/// What a statement answers with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DoneKind {
-    /// Rows, even if there are none.
-    Rows,
-    /// A count of rows written, 0 for a definition.
-    Write,
-}
 
 /// Runs SQL statements against a store. It stays on the thread that made it.
 pub struct Executor {
     core: Core,
+    /// The plans of the executor in force, native or SQLite alone.
     cache: Cache,
+    /// Those of the other one: a session may choose otherwise than the next.
+    other_cache: Cache,
     /// The tables that the connection knows, by their registered name in lower case.
     registered: HashMap<String, Arc<Table>>,
     /// The names of the views that it knows.
@@ -88,17 +61,6 @@ pub struct Executor {
 /// What a statement is called that shows how another finds its rows.
 pub(crate) const EXPLAIN: &str = "EXPLAIN";
 
-/// Takes no rows.
-pub(crate) struct Nobody;
-
-impl RowSink for Nobody {
-    fn columns(&mut self, _: &[Column<'_>]) {}
-
-    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        Ok(())
-    }
-}
-
 /// What all statements of an executor share.
 pub(crate) struct Core {
     pub(crate) store: Arc<Store>,
@@ -107,6 +69,8 @@ pub(crate) struct Core {
     connection: Rc<Connection>,
     system: Rc<System>,
     limits: Limits,
+    /// Whether the statement is run without SQLite where it needs none.
+    pub(crate) native: bool,
     /// While a statement of a transaction runs: what the transaction wrote before.
     own: Option<WriteSet>,
     /// The newest stamp before that statement began.
@@ -157,15 +121,16 @@ impl Executor {
         let sight = Rc::new(Sight::new(Arc::clone(&store)));
         let connection = Connection::open(Rc::<Sight>::clone(&sight))?;
         let catalog = store.catalog();
-        let cache = Cache::new(limits.cached_statements);
+        let [cache, other_cache] = [(); 2].map(|()| Cache::new(limits.cached_statements));
         let system = System::new(Arc::clone(&store));
         system.register(&connection)?;
         function::register(&connection, &sight)?;
         compute_definitions(&store);
         facts::register(&connection, &sight)?;
         let (own, since, written) = (None, 0, RefCell::default());
-        let core = Core { store, sight, catalog, connection, system, limits, own, since, written };
-        let mut executor = Self { core, cache, registered: HashMap::new(), views: Vec::new() };
+        let native = limits.native;
+        let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
+        let mut executor = Self { core, cache, other_cache, registered: HashMap::new(), views: Vec::new() };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -173,6 +138,7 @@ impl Executor {
     /// Changes what later statements may do.
     pub fn set_limits(&mut self, limits: Limits) {
         self.cache.set_capacity(limits.cached_statements);
+        self.other_cache.set_capacity(limits.cached_statements);
         self.core.limits = limits;
     }
 
@@ -208,6 +174,7 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         self.refresh()?;
+        self.choose_executor(session);
         self.core.system.begin(&self.core.catalog, session);
         session.set_effects(Vec::new());
         self.core.sight.start_watch(&self.core.limits, session, cancel);
@@ -227,6 +194,16 @@ impl Executor {
             let told = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
             told.unwrap_or(error)
         })
+    }
+
+    /// Takes the plans of the executor that the session wants: a plan knows by whom it is run.
+    #[inline]
+    fn choose_executor(&mut self, session: &Session) {
+        let native = session.native(self.core.limits.native);
+        if native != self.core.native {
+            self.core.native = native;
+            std::mem::swap(&mut self.cache, &mut self.other_cache);
+        }
     }
 
     /// Runs a statement; one that stands alone again where a table was redefined between its compilation and its end,
@@ -309,14 +286,15 @@ impl Executor {
         if let Some(prepared) = cache.get(sql) {
             return core.run_prepared(session, prepared, parameters, out);
         }
-        if parameters.is_empty()
+        let is_text = self.core.native && parameters.is_empty();
+        if is_text
             && let Some(rows) = rows_of(sql)
             && let Some(done) = self.run_rows(session, &rows, out)?
         {
             return Ok(done);
         }
         let Self { core, cache, .. } = self;
-        let shape = if parameters.is_empty() { shape_of(sql) } else { None };
+        let shape = if is_text { shape_of(sql) } else { None };
         if let Some(shape) = &shape
             && let Some(prepared) = cache.get(&shape.text)
             && prepared.is_direct()
@@ -348,7 +326,7 @@ impl Executor {
                 return transaction::run(&self.core.store, session, control);
             }
             StatementKind::Empty => {
-                return Ok(Done { kind: DoneKind::Write, affected: 0, tag: "" });
+                return Ok(Done::of_nobody(""));
             }
             _ => self.prepare(kind, &text, &[])?,
         };
@@ -440,7 +418,7 @@ impl Executor {
         let Defined { tag, fill, skipped, undo } = defined;
         if let Some(Skipped { state, message }) = skipped {
             session.tell(state, message);
-            return Ok(Done { kind: DoneKind::Write, affected: 0, tag });
+            return Ok(Done::of_nobody(tag));
         }
         if let Some(block) = &mut session.block {
             if let Some(emptied) = emptied {
@@ -468,7 +446,7 @@ impl Executor {
         if let Some((table, insert)) = fill {
             return self.fill(session, &table, &insert);
         }
-        Ok(Done { kind: DoneKind::Write, affected: 0, tag })
+        Ok(Done::of_nobody(tag))
     }
 
     /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed before
@@ -515,54 +493,6 @@ impl Executor {
         Some(steps.0).filter(|steps| !steps.is_empty())
     }
 
-    /// Compiles a statement that reads or writes rows, in whichever dialect it is written.
-    fn prepare(&self, kind: StatementKind, sql: &str, chosen: Chosen<'_>) -> Result<Prepared, SqlError> {
-        let Some(translated) = dialect::translate(&self.core.catalog, sql, chosen)? else {
-            return Ok(Prepared::new(self.compile(kind, sql)?));
-        };
-        let compiled = kind_of(&translated.sql).and_then(|kind| self.compile(kind, &translated.sql));
-        let plan = compiled.map_err(|error| translated.relocate(error, sql))?;
-        Ok(Prepared::translated(plan, translated, sql, chosen))
-    }
-
-    /// A statement that serves all texts of a shape; `None` unless it needs no SQLite, as those texts do not.
-    fn prepare_shape(&self, kind: StatementKind, shape: Shape) -> Option<(String, Prepared)> {
-        let prepared = self.prepare(kind, &shape.text, &[]).ok()?;
-        let fits = prepared.is_direct() && prepared.plan().head().0 == shape.values.len();
-        fits.then_some((shape.text, prepared))
-    }
-
-    /// The plan of a statement in SQLite's words.
-    fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
-        match set_returning::rewritten(sql) {
-            None => self.compile_text(kind, sql),
-            // A place in the new text would be none in the user's.
-            Some(text) => self
-                .compile_text(kind_of(&text)?, &text)
-                .map_err(|error| SqlError { position: None, ..error }),
-        }
-    }
-
-    fn compile_text(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
-        let core = &self.core;
-        if matches!(kind, StatementKind::Read | StatementKind::Write)
-            && let Some(plan) = direct::plan(core, sql)
-        {
-            return Ok(Plan::Direct(Box::new(plan)));
-        }
-        Ok(match kind {
-            StatementKind::Write => Plan::Write(Box::new(write::build(core, sql)?)),
-            StatementKind::ExplainWrite(start) => {
-                let plan = write::build(core, &sql[start..])?;
-                let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
-                Plan::Read(ReadPlan::new(core, &explained, EXPLAIN)?)
-            }
-            StatementKind::Explain(start) => return self.compile_explained(&sql[start..]),
-            StatementKind::Read => Plan::Read(ReadPlan::new(core, sql, "SELECT")?.with_fold(core, sql)),
-            _ => Plan::Read(ReadPlan::new(core, sql, EXPLAIN)?),
-        })
-    }
-
     pub(crate) fn store(&self) -> &Arc<Store> {
         &self.core.store
     }
@@ -576,16 +506,6 @@ impl Executor {
         self.core.sight.check_watch()
     }
 
-    /// `EXPLAIN` of this statement: SQLite's plan of it, in PostgreSQL's shape.
-    fn compile_explained(&self, sql: &str) -> Result<Plan, SqlError> {
-        let text = match kind_of(sql)? {
-            StatementKind::Write => Cow::Owned(write::build(&self.core, sql)?.source_sql),
-            _ => Cow::Borrowed(sql),
-        };
-        let plan = ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {text}"), EXPLAIN)?;
-        Ok(Plan::Read(plan.in_lines()))
-    }
-
     /// Takes over the store's definitions when they changed.
     pub(crate) fn refresh(&mut self) -> Result<(), SqlError> {
         if self.core.store.generation() == self.core.catalog.generation {
@@ -593,6 +513,7 @@ impl Executor {
         }
         self.core.catalog = self.core.store.catalog();
         self.cache.clear();
+        self.other_cache.clear();
         self.register_tables()
     }
 

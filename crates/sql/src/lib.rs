@@ -69,7 +69,7 @@ mod write;
 pub use describe::{Column, Description, OwnedColumn};
 pub use effect::Effect;
 pub use error::SqlError;
-pub use executor::{Done, DoneKind, Executor, RowSink, compute_definitions};
+pub use executor::{ComputedBy, Done, DoneKind, Executor, RowSink, compute_definitions};
 pub use function::{examples as function_examples, page as function_page};
 pub use held::{Account, Allowance, Held};
 pub use limits::Limits;

@@ -131,6 +131,8 @@ pub struct Limits {
     pub heap_bytes_max: usize,
     /// Prepared statements kept.
     pub cached_statements: usize,
+    /// Statements that need no SQLite are run without it, unless their session says otherwise.
+    pub native: bool,
     /// These are the server's own statements, for which nobody waits: they rest in between, and are no operations on the
     /// tables.
     pub background: bool,
@@ -143,6 +145,7 @@ impl Default for Limits {
             operations_max: None,
             heap_bytes_max: 64 << 20,
             cached_statements: CACHED_STATEMENTS_MAX,
+            native: true,
             background: false,
         }
     }

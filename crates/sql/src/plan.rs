@@ -1,9 +1,11 @@
 //! A compiled statement: by whom it is run, and what it tells of itself.
 
+use store::value::Value;
+
 use crate::describe::OwnedColumn;
 use crate::direct::DirectPlan;
 use crate::error::{SqlError, state};
-use crate::executor::{Core, Done, RowSink, check_count};
+use crate::executor::{ComputedBy, Core, Done, RowSink, check_count};
 use crate::journal::Reach;
 use crate::query::ReadPlan;
 use crate::write::{Given, WritePlan};
@@ -68,6 +70,15 @@ impl Plan {
             Self::Read(_) => None,
             Self::Write(plan) => Some(plan.tag()),
             Self::Direct(plan) => plan.writes().then(|| plan.tag()),
+        }
+    }
+
+    /// Who runs it with these parameters, as far as that is known before a row was looked at.
+    pub(crate) fn computed_by(&self, core: &Core, parameters: &[Value]) -> ComputedBy {
+        match self {
+            Self::Read(plan) => plan.computed_by(core, parameters),
+            Self::Write(plan) => plan.computed_by(core),
+            Self::Direct(plan) => plan.computed_by(parameters),
         }
     }
 

@@ -6,9 +6,10 @@ use store::value::{Value, ValueRef};
 
 use crate::describe::{Column, OwnedColumn, lent};
 use crate::error::{SqlError, state};
-use crate::executor::{Core, Done, DoneKind, RowSink};
+use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
 use crate::fold::{self, Fold};
 use crate::limits::PARAMETERS_MAX;
+use crate::plan::Plan;
 use crate::sqlite::Statement;
 use crate::text::parameter::dollars_replaced;
 
@@ -21,8 +22,8 @@ pub(crate) struct ReadPlan {
     pub(crate) tag: &'static str,
     /// The way without SQLite, where there is one.
     fold: Option<Box<Fold>>,
-    /// The steps of a plan leave as lines of text.
-    lines: bool,
+    /// The plan of another statement is what is read: its steps leave as lines of text.
+    explained: Option<Box<Plan>>,
 }
 
 impl ReadPlan {
@@ -40,19 +41,29 @@ impl ReadPlan {
         if parameters > PARAMETERS_MAX {
             return Err(SqlError::new(state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}")));
         }
-        Ok(Self { statement, columns, parameters, tag, fold: None, lines: false })
+        Ok(Self { statement, columns, parameters, tag, fold: None, explained: None })
     }
 
     /// The same plan with the way without SQLite, where there is one.
     pub(crate) fn with_fold(self, core: &Core, sql: &str) -> Self {
-        let fold = fold::plan(core, sql).filter(|fold| fold.width() == self.columns.len());
+        let fold = if core.native { fold::plan(core, sql) } else { None };
+        let fold = fold.filter(|fold| fold.width() == self.columns.len());
         Self { fold: fold.map(Box::new), ..self }
     }
 
     /// The same plan of a plan, whose steps are lines of one column, as PostgreSQL's `EXPLAIN` has them.
-    pub(crate) fn in_lines(self) -> Self {
+    /// The first line says who runs the statement.
+    pub(crate) fn in_lines(self, explained: Plan) -> Self {
         let columns = vec![OwnedColumn::text("QUERY PLAN".to_owned())];
-        Self { columns, lines: true, ..self }
+        Self { columns, explained: Some(Box::new(explained)), ..self }
+    }
+
+    /// Who runs it with these parameters.
+    pub(crate) fn computed_by(&self, core: &Core, parameters: &[Value]) -> ComputedBy {
+        match &self.fold {
+            Some(fold) if !fold.is_long_way(&core.view(), parameters) => ComputedBy::Native,
+            _ => ComputedBy::Sqlite,
+        }
     }
 
     pub(crate) fn run(
@@ -61,15 +72,23 @@ impl ReadPlan {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let mut lines = Lines { out, depths: HashMap::new() };
-        let out: &mut dyn RowSink = if self.lines { &mut lines } else { lines.out };
+        let Some(explained) = &self.explained else { return self.query(core, parameters, out) };
+        let first = format!("Executor: {}", explained.computed_by(core, parameters).name());
+        let mut lines = Lines { out, first: Some(first), depths: HashMap::new() };
+        let done = self.query(core, parameters, &mut lines)?;
+        lines.begin()?;
+        Ok(Done { affected: done.affected + 1, ..done })
+    }
+
+    fn query(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
         let columns = &self.columns;
         let mut rows = 0;
         let mut values: Vec<ValueRef<'static>> = Vec::new();
         let mut view = core.view();
         if let Some(fold) = &mut self.fold {
             if let Some(rows) = fold.run(core, &view, parameters, columns, out)? {
-                return Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag });
+                let by = ComputedBy::Native;
+                return Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag, by });
             }
             view.begin_anew();
         }
@@ -91,15 +110,26 @@ impl ReadPlan {
         if rows == 0 {
             out.columns(&lent(columns));
         }
-        Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag })
+        Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag, by: ComputedBy::Sqlite })
     }
 }
 
 /// Turns the steps of a plan (number, parent, nothing, words) into lines, each set in below its parent.
 struct Lines<'o> {
     out: &'o mut dyn RowSink,
+    /// What stands above the steps, until it was given.
+    first: Option<String>,
     /// How deep each step lies.
     depths: HashMap<i64, usize>,
+}
+
+impl Lines<'_> {
+    fn begin(&mut self) -> Result<(), SqlError> {
+        match self.first.take() {
+            Some(first) => self.out.row(&[ValueRef::Text(&first)]),
+            None => Ok(()),
+        }
+    }
 }
 
 impl RowSink for Lines<'_> {
@@ -111,6 +141,7 @@ impl RowSink for Lines<'_> {
         let [ValueRef::Integer(step), ValueRef::Integer(parent), _, ValueRef::Text(words)] = values else {
             return Err(SqlError::new(state::INTERNAL, "a step of a plan has another form"));
         };
+        self.begin()?;
         let depth = self.depths.get(parent).map_or(0, |depth| depth + 1);
         self.depths.insert(*step, depth);
         let line = match depth {

@@ -67,6 +67,8 @@ pub struct Session {
     single: bool,
     /// In the place of the executor's limit.
     statement_timeout: Option<Duration>,
+    /// The same.
+    native: Option<bool>,
     notices: Vec<Notice>,
     /// What its statements wrote.
     pub(crate) facts: Facts,
@@ -186,6 +188,17 @@ impl Session {
     /// When a statement is stopped, where the executor's limit is this.
     pub(crate) fn statement_timeout(&self, limit: Option<Duration>) -> Option<Duration> {
         self.statement_timeout.or(limit).filter(|timeout| !timeout.is_zero())
+    }
+
+    /// Says whether statements that need no SQLite are run without it, in the place of the executor's own choice, which
+    /// `None` gives back.
+    pub fn set_native(&mut self, native: Option<bool>) {
+        self.native = native;
+    }
+
+    /// Whether they are, where the executor's choice is this.
+    pub fn native(&self, choice: bool) -> bool {
+        self.native.unwrap_or(choice)
     }
 
     /// Drops the transaction, if there is one; the door calls it for a client that is gone or slept too long.

@@ -7,7 +7,7 @@ use store::{Catalog, Change, Moved, Store, Table, Write, WriteError, WriteSet};
 
 use crate::define::Undoing;
 use crate::error::{SqlError, state};
-use crate::executor::{Done, DoneKind};
+use crate::executor::Done;
 use crate::held::Held;
 use crate::journal::{Journal, Reach};
 use crate::limits::{BYTES_PER_TRANSACTION_MAX, ROWS_PER_TRANSACTION_MAX};
@@ -203,7 +203,7 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
     if let Some(block) = &mut session.block {
         block.count();
     }
-    Ok(Done { kind: DoneKind::Write, affected: 0, tag })
+    Ok(Done::of_nobody(tag))
 }
 
 /// Whether a failed transaction takes this statement.

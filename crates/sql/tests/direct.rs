@@ -1,8 +1,8 @@
-//! The short ways mean what the general way means: each statement runs in both forms.
+//! Statements on rows by their keys and indexes mean to the native executor what they mean to SQLite: each runs by both.
 
 mod common;
 
-use common::Db;
+use common::{Db, seed};
 use store::value::Value;
 
 fn filled() -> Db {
@@ -14,6 +14,13 @@ fn filled() -> Db {
          INSERT INTO t VALUES ('a', 1, 'x', 1), ('b', 1, 'y', 2), ('17', 2, 'x', 3), ('n', NULL, NULL, NULL);
          INSERT INTO p VALUES (1, 'x', x'61'), (2, 'y', x'')",
     );
+    db
+}
+
+/// The same by SQLite alone.
+fn general() -> Db {
+    let mut db = filled();
+    db.session.set_native(Some(false));
     db
 }
 
@@ -35,22 +42,14 @@ fn point_queries_answer_like_sqlite() {
     ];
     for value in &values {
         let one = std::slice::from_ref(value);
-        // The short ways take no `LIMIT` here, so SQLite answers the second form.
-        for (short, general) in [
-            (
-                "SELECT k, w AS weight, k FROM t WHERE k = ?",
-                "SELECT k, w AS weight, k FROM t WHERE k = ? LIMIT 9",
-            ),
-            ("SELECT * FROM t WHERE ? = t.k", "SELECT * FROM t WHERE ? = t.k LIMIT 9"),
-            ("SELECT c FROM p WHERE b = 'x' AND a = ?", "SELECT c FROM p WHERE b = 'x' AND a = ? LIMIT 9"),
-            (
-                "SELECT a FROM p WHERE (b = $1) AND (a = 1)",
-                "SELECT a FROM p WHERE (b = $1) AND (a = 1) LIMIT 9",
-            ),
+        for sql in [
+            "SELECT k, w AS weight, k FROM t WHERE k = ?",
+            "SELECT * FROM t WHERE ? = t.k",
+            "SELECT c FROM p WHERE b = 'x' AND a = ?",
+            "SELECT a FROM p WHERE (b = $1) AND (a = 1)",
         ] {
-            let short = db.execute(short, one).unwrap();
-            let general = db.execute(general, one).unwrap();
-            assert_eq!(short, general, "{value:?}");
+            let [native, sqlite] = db.both(|db| db.answer(false, sql, one));
+            assert_eq!(native, sqlite, "{sql} {value:?}");
         }
     }
 }
@@ -67,27 +66,10 @@ fn any_value(random: &mut fastrand::Rng) -> Value {
     }
 }
 
-/// An answer, or an error's state; a transaction goes on after it.
-fn answer(
-    db: &mut Db,
-    within: bool,
-    sql: &str,
-    values: &[Value],
-) -> Result<(sql::Done, common::Rows), &'static str> {
-    if within {
-        db.run("SAVEPOINT before");
-    }
-    let result = db.execute(sql, values).map_err(|error| error.state);
-    if within {
-        db.run("ROLLBACK TO before");
-    }
-    result
-}
-
 /// Random columns, orders and limits along an index, and lists of keys: the same rows in the same order as by SQLite.
 #[test]
 fn ranges_and_lists_answer_like_sqlite() {
-    let seed = common::seed();
+    let seed = seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut db = Db::new();
     db.run(
@@ -113,15 +95,13 @@ fn ranges_and_lists_answer_like_sqlite() {
             ["", " LIMIT ?2", " LIMIT 3", " LIMIT ?2 OFFSET ?3", " LIMIT -1 OFFSET 2"][random.usize(..5)];
         let values: Vec<Value> = (0..3).map(|_| any_value(&mut random)).collect();
         let count = 1 + usize::from(limit.contains("?2")) + usize::from(limit.contains("?3"));
-        let short = format!("SELECT k, n, tag FROM t WHERE {condition} ORDER BY {order}{limit}");
-        let general = short.replace(condition, &format!("({condition}) AND true"));
-        let [a, b] = [short.as_str(), &general].map(|sql| answer(&mut db, within, sql, &values[..count]));
-        assert_eq!(a, b, "SEED={seed} round {round}: {short} {values:?}");
+        let sql = format!("SELECT k, n, tag FROM t WHERE {condition} ORDER BY {order}{limit}");
+        let [a, b] = db.both(|db| db.answer(within, &sql, &values[..count]));
+        assert_eq!(a, b, "SEED={seed} round {round}: {sql} {values:?}");
         for (table, columns) in [("t", "k, page"), ("i", "v, k AS key")] {
-            let short = format!("SELECT {columns} FROM {table} WHERE k IN (?1, '17', ?2, ?3, 5)");
-            let general = format!("{short} AND true");
-            let [a, b] = [short.as_str(), &general].map(|sql| answer(&mut db, within, sql, &values));
-            assert_eq!(a, b, "SEED={seed} round {round}: {short} {values:?}");
+            let sql = format!("SELECT {columns} FROM {table} WHERE k IN (?1, '17', ?2, ?3, 5)");
+            let [a, b] = db.both(|db| db.answer(within, &sql, &values));
+            assert_eq!(a, b, "SEED={seed} round {round}: {sql} {values:?}");
         }
         if within {
             db.run("ROLLBACK");
@@ -144,13 +124,13 @@ fn deletes_leave_what_sqlite_would_leave() {
     ];
     for value in &values {
         for condition in ["k = ?", "page = ?", "page = ? AND tag = 'x'", "tag = 'y' AND ?1 = page"] {
-            let (mut short, mut general) = (filled(), filled());
+            let (mut native, mut sqlite) = (filled(), general());
             let one = std::slice::from_ref(value);
-            let a = short.execute(&format!("DELETE FROM t WHERE {condition}"), one).unwrap().0;
-            let b = general.execute(&format!("DELETE FROM t WHERE ({condition}) AND true"), one).unwrap().0;
+            let sql = format!("DELETE FROM t WHERE {condition}");
+            let [a, b] = [&mut native, &mut sqlite].map(|db| db.answer(false, &sql, one));
             assert_eq!(a, b, "{condition} {value:?}");
             let rest = "SELECT k FROM t ORDER BY k";
-            assert_eq!(short.query(rest), general.query(rest), "{condition} {value:?}");
+            assert_eq!(native.query(rest), sqlite.query(rest), "{condition} {value:?}");
         }
     }
 }
@@ -158,14 +138,15 @@ fn deletes_leave_what_sqlite_would_leave() {
 /// Conditions joined by `OR`, of which several may be true of a row: the same rows go as by SQLite, and each counts once.
 #[test]
 fn deletions_of_either_leave_what_sqlite_would_leave() {
-    let seed = common::seed();
+    let seed = seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let definitions = "CREATE TABLE t (k TEXT PRIMARY KEY, page INT, n INT, tag TEXT);
          CREATE INDEX t_page ON t (page, n);
          CREATE INDEX t_tag ON t (tag)";
-    let (mut short, mut general) = (Db::new(), Db::new());
-    short.run(definitions);
-    general.run(definitions);
+    let (mut native, mut sqlite) = (Db::new(), Db::new());
+    sqlite.session.set_native(Some(false));
+    native.run(definitions);
+    sqlite.run(definitions);
     let conditions = [
         "page = ?1",
         "page = ?2 AND n = ?1",
@@ -193,16 +174,13 @@ fn deletions_of_either_leave_what_sqlite_would_leave() {
         let values = [any_value(&mut random), any_value(&mut random)];
         let values =
             &values[..if condition.contains("?2") { 2 } else { usize::from(condition.contains("?1")) }];
-        let left = [
-            (&mut short, format!("DELETE FROM t WHERE {condition}")),
-            (&mut general, format!("DELETE FROM t WHERE ({condition}) AND true")),
-        ]
-        .map(|(db, sql)| {
+        let sql = format!("DELETE FROM t WHERE {condition}");
+        let left = [&mut native, &mut sqlite].map(|db| {
             db.run(&fill);
             if within {
                 db.run("BEGIN;\nINSERT INTO t VALUES ('own', 1, 2, 'x');\nDELETE FROM t WHERE k = '8'");
             }
-            let done = db.execute(&sql, values).map(|(done, _)| done).map_err(|error| error.state);
+            let done = db.execute(&sql, values).map(|(done, _)| done.affected).map_err(|error| error.state);
             if within {
                 db.run("COMMIT");
             }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::Db;
+use sql::ComputedBy;
 use store::value::Value;
 
 fn fragments() -> Db {
@@ -39,11 +40,15 @@ fn an_index_of_another_method_says_what_it_is() {
 #[test]
 fn explain_answers_the_plan_as_lines() {
     let mut db = Db::new();
+    db.session.set_native(Some(true));
     db.run("CREATE TABLE t (id INT PRIMARY KEY, n INT);\nCREATE INDEX t_n ON t (n)");
     for (sql, plan) in [
-        ("SELECT id FROM t WHERE n = 1", "SCAN t VIRTUAL TABLE INDEX t_n (n=?)"),
-        ("DELETE FROM t WHERE id = $1", "SCAN t VIRTUAL TABLE INDEX t_pkey (id=?)"),
-        ("SELECT n FROM t UNION SELECT id FROM t", "MERGE (UNION);  ->  LEFT;        ->  SCAN t"),
+        ("SELECT id FROM t WHERE n = 1", "Executor: native;SCAN t VIRTUAL TABLE INDEX t_n (n=?)"),
+        ("DELETE FROM t WHERE id = $1", "Executor: native;SCAN t VIRTUAL TABLE INDEX t_pkey (id=?)"),
+        (
+            "SELECT n FROM t UNION SELECT id FROM t",
+            "Executor: sqlite;MERGE (UNION);  ->  LEFT;        ->  SCAN t",
+        ),
     ] {
         let values = if sql.contains('$') { vec![store::value::Value::Integer(1)] } else { Vec::new() };
         let (_, rows) = db.execute(&format!("EXPLAIN {sql}"), &values).expect(sql);
@@ -54,6 +59,38 @@ fn explain_answers_the_plan_as_lines() {
         assert!(found.starts_with(plan), "{sql}: {found}");
     }
     assert_eq!(db.state("EXPLAIN SELECT unknown_one FROM t"), "42703");
+}
+
+/// The same texts, by turns: a plan of the one executor is none of the other's.
+#[test]
+fn a_session_chooses_who_runs_its_statements() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, n INT);\nCREATE INDEX t_n ON t (n)");
+    for id in 0..3 {
+        for (native, by) in [(true, ComputedBy::Native), (false, ComputedBy::Sqlite)] {
+            db.session.set_native(Some(native));
+            for sql in [
+                format!("INSERT INTO t VALUES ({id}, 7)"),
+                "UPDATE t SET n = n + 1 WHERE id = 0".to_owned(),
+                "SELECT n FROM t WHERE id = 0".to_owned(),
+                format!("SELECT id FROM t WHERE n = {id}"),
+                "SELECT count(*), sum(n) FROM t".to_owned(),
+                "SELECT a.n FROM t AS a JOIN t AS b ON b.id = a.n WHERE a.id = 0".to_owned(),
+                format!("DELETE FROM t WHERE id = {id}"),
+            ] {
+                let explained = db.query(&format!("EXPLAIN {sql}"));
+                assert_eq!(explained.starts_with("Executor: native"), native, "{sql}: {explained}");
+                assert_eq!(db.computed_by(&sql), by, "{sql}");
+            }
+        }
+    }
+    db.session.set_native(Some(true));
+    assert_eq!(db.computed_by("CREATE INDEX other ON t (n)"), ComputedBy::Nobody);
+    // Within a transaction, what a new row breaks is found by the general way.
+    db.run("BEGIN");
+    assert!(db.query("EXPLAIN INSERT INTO t VALUES (9, 9)").starts_with("Executor: sqlite"));
+    assert_eq!(db.computed_by("INSERT INTO t VALUES (9, 9)"), ComputedBy::Sqlite);
+    assert_eq!(db.computed_by("SELECT n FROM t WHERE id = 9"), ComputedBy::Native);
 }
 
 #[test]

@@ -1,26 +1,10 @@
-//! Aggregates over a whole table without SQLite mean what SQLite makes of them: each statement runs in both forms.
+//! Aggregates over a whole table mean to the native executor what they mean to SQLite: each statement runs by both.
 
 mod common;
 
-use common::{Db, Rows};
-use sql::{Done, FaultPoint, Limits, arm_fault};
+use common::{Db, seed};
+use sql::Limits;
 use store::value::Value;
-
-/// A limit that takes nothing away, but is none of the short way.
-fn general(sql: &str) -> String {
-    format!("{sql} LIMIT -1")
-}
-
-/// Whether SQLite is kept from reading a table while the statement runs.
-fn is_folded(db: &mut Db, sql: &str) -> bool {
-    db.run(&general(sql));
-    db.run(sql);
-    arm_fault(FaultPoint::Filter);
-    let folded = db.execute(sql, &[]).is_ok();
-    // Whoever reads next takes the fault, and it is gone.
-    assert_eq!(db.execute("SELECT n FROM t", &[]).is_err(), folded, "{sql}");
-    folded
-}
 
 #[test]
 fn whole_numbers_are_folded_and_what_an_index_serves_is_not() {
@@ -47,7 +31,7 @@ fn whole_numbers_are_folded_and_what_an_index_serves_is_not() {
         "SELECT tag, sum(n) FROM t WHERE page = 3 AND m > 1 GROUP BY tag",
         "SELECT x.tag, n FROM t x WHERE x.k = 'a'",
     ] {
-        assert!(is_folded(&mut db, sql), "{sql}");
+        assert!(db.is_native(sql), "{sql}");
     }
     for sql in [
         "SELECT sum(w) FROM t",
@@ -67,13 +51,13 @@ fn whole_numbers_are_folded_and_what_an_index_serves_is_not() {
         "SELECT rowid AS oid, count(*) FROM t GROUP BY oid",
         "SELECT sum(n) FROM t WHERE w > 1",
     ] {
-        assert!(!is_folded(&mut db, sql), "{sql}");
+        assert!(!db.is_native(sql), "{sql}");
     }
     db.run("CREATE INDEX t_n ON t (n) WHERE n > 5");
-    assert!(!is_folded(&mut db, "SELECT sum(m) FROM t WHERE n > 6"));
+    assert!(!db.is_native("SELECT sum(m) FROM t WHERE n > 6"));
     db.run("DROP INDEX t_n;\nCREATE INDEX t_n ON t (n % 10)");
-    assert!(!is_folded(&mut db, "SELECT sum(m) FROM t WHERE n % 10 = 6"));
-    assert!(is_folded(&mut db, "SELECT n % 10, count(*) FROM t GROUP BY n % 10"));
+    assert!(!db.is_native("SELECT sum(m) FROM t WHERE n % 10 = 6"));
+    assert!(db.is_native("SELECT n % 10, count(*) FROM t GROUP BY n % 10"));
 }
 
 /// Statements of the form, some of them with an end that is SQLite's to say: sums that overflow, parameters that are no
@@ -141,21 +125,9 @@ impl Statements {
     }
 }
 
-/// An answer, or an error's state; a transaction goes on after it.
-fn answer(db: &mut Db, within: bool, sql: &str, values: &[Value]) -> Result<(Done, Rows), &'static str> {
-    if within {
-        db.run("SAVEPOINT before");
-    }
-    let result = db.execute(sql, values).map_err(|error| error.state);
-    if within {
-        db.run("ROLLBACK TO before");
-    }
-    result
-}
-
 #[test]
 fn random_aggregates_answer_like_sqlite() {
-    let seed = common::seed();
+    let seed = seed();
     let mut random = Statements(fastrand::Rng::with_seed(seed));
     let mut db = Db::new();
     db.run("CREATE TABLE t (k INTEGER PRIMARY KEY, n INT, m INT, big INT, tag TEXT, body TEXT)");
@@ -172,12 +144,11 @@ fn random_aggregates_answer_like_sqlite() {
             db.run("BEGIN;\nUPDATE t SET n = 7 WHERE k = 20;\nDELETE FROM t WHERE k = 40");
             db.run("INSERT INTO t VALUES (-1, 5, NULL, NULL, 'own', NULL)");
         }
-        let short = random.statement();
+        let sql = random.statement();
         let values = [random.parameter()];
-        let values = if short.contains('?') { &values[..] } else { &[] };
-        let general = general(&short);
-        let [a, b] = [short.as_str(), &general].map(|sql| answer(&mut db, within, sql, values));
-        assert_eq!(a, b, "SEED={seed} round {round}: {short} {values:?}");
+        let values = if sql.contains('?') { &values[..] } else { &[] };
+        let [a, b] = db.both(|db| db.answer(within, &sql, values));
+        assert_eq!(a, b, "SEED={seed} round {round}: {sql} {values:?}");
         answered += usize::from(a.is_ok());
         if within {
             db.run("ROLLBACK");
@@ -213,6 +184,7 @@ fn a_fold_that_begins_anew_is_one_operation_and_keeps_to_its_heap() {
 #[test]
 fn a_fold_stops_when_it_is_told_to() {
     let mut db = Db::with_limits(Limits { operations_max: Some(2_000), ..Limits::default() });
+    db.session.set_native(Some(true));
     db.run("CREATE TABLE t (k INTEGER PRIMARY KEY, n INT)");
     for k in 0..1_000 {
         db.run(&format!("INSERT INTO t VALUES ({k}, {k})"));

@@ -1,11 +1,11 @@
-//! Joins of two tables without SQLite mean what SQLite makes of them: each statement runs in both forms, and on plain
+//! Joins of two tables mean to the native executor what they mean to SQLite: each statement runs by both, and on plain
 //! SQLite's own tables.
 
 mod common;
 
 use common::native::Native;
-use common::{Db, Rows};
-use sql::{FaultPoint, Limits, arm_fault};
+use common::{Answer, Db, seed};
+use sql::Limits;
 use store::value::Value;
 
 const TABLES: &str =
@@ -25,21 +25,6 @@ const OWN: &[&str] = &[
     "INSERT INTO u VALUES (-7, 1, 'b', 3, 1)",
 ];
 
-/// A limit that takes nothing away, but is none of the short way.
-fn general(sql: &str) -> String {
-    format!("{sql} LIMIT -1")
-}
-
-/// Whether SQLite is kept from reading a table while the statement runs.
-fn is_short(db: &mut Db, sql: &str) -> bool {
-    db.run(sql);
-    arm_fault(FaultPoint::Filter);
-    let short = db.execute(sql, &[]).is_ok();
-    // Whoever reads next takes the fault, and it is gone.
-    assert_eq!(db.execute("SELECT n FROM t", &[]).is_err(), short, "{sql}");
-    short
-}
-
 #[test]
 fn equal_columns_lead_from_table_to_table() {
     let mut db = Db::new();
@@ -57,7 +42,7 @@ fn equal_columns_lead_from_table_to_table() {
         "SELECT k, c FROM t JOIN v ON a = ref AND b = 'x' WHERE page = 1",
         "SELECT title, count(*), max(big) FROM t JOIN u ON title = name WHERE page = 1 AND big > 0 GROUP BY title",
     ] {
-        assert!(is_short(&mut db, sql), "{sql}");
+        assert!(db.is_native(sql), "{sql}");
     }
     for sql in [
         // Nothing leads to the first rows, or from there to the others.
@@ -91,13 +76,13 @@ fn equal_columns_lead_from_table_to_table() {
         "SELECT k, m FROM t LEFT JOIN u WHERE id = ref AND page = 1",
     ] {
         let is_statement = db.execute(sql, &[]).is_ok();
-        assert!(!is_statement || !is_short(&mut db, sql), "{sql}");
+        assert!(!is_statement || !db.is_native(sql), "{sql}");
     }
     // Where the other end has fewer rows than the conditions leave, the way begins there.
     let sql = "SELECT a.k, b.m FROM t AS a JOIN u AS b ON b.title = a.name WHERE a.page = 1";
-    assert!(is_short(&mut db, sql));
+    assert!(db.is_native(sql));
     db.run("INSERT INTO t VALUES ('b', 1, 2, 3, 'x', 'x')");
-    assert!(!is_short(&mut db, sql));
+    assert!(!db.is_native(sql));
     assert_eq!(db.query(&format!("{sql} AND a.n = 2 ORDER BY 1")), "a,1;b,1");
 }
 
@@ -230,19 +215,13 @@ fn fill(db: &mut Db, random: &mut Statements) {
     }
 }
 
-/// An answer in the order of its rows' text, or an error's state; a transaction goes on after it.
-fn answer(db: &mut Db, within: bool, sql: &str, values: &[Value]) -> Result<Rows, &'static str> {
-    if within {
-        db.run("SAVEPOINT before");
-    }
-    let result = db.execute(sql, values).map_err(|error| error.state);
-    if within {
-        db.run("ROLLBACK TO before");
-    }
-    result.map(|(_, mut rows)| {
+/// An answer in the order of its rows' text.
+fn answer(db: &mut Db, within: bool, sql: &str, values: &[Value]) -> Answer {
+    let mut answer = db.answer(within, sql, values);
+    if let Ok((.., rows)) = &mut answer {
         rows.rows.sort_by_cached_key(|row| format!("{row:?}"));
-        rows
-    })
+    }
+    answer
 }
 
 /// A value as it is written in a statement.
@@ -289,7 +268,7 @@ fn comparable(rows: &[Vec<Value>]) -> Vec<String> {
 
 #[test]
 fn random_joins_answer_like_sqlite() {
-    let seed = common::seed();
+    let seed = seed();
     let mut random = Statements(fastrand::Rng::with_seed(seed));
     let mut db = Db::new();
     fill(&mut db, &mut random);
@@ -304,21 +283,20 @@ fn random_joins_answer_like_sqlite() {
             db.run(sql);
             native.query(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
-        let short = random.statement();
-        let count = (1..=3).filter(|at| short.contains(&format!("?{at}"))).max().unwrap_or(0);
+        let text = random.statement();
+        let count = (1..=3).filter(|at| text.contains(&format!("?{at}"))).max().unwrap_or(0);
         let values: Vec<Value> = (0..count).map(|_| random.value()).collect();
-        let general = general(&short);
-        let [a, b] = [short.as_str(), &general].map(|sql| answer(&mut db, within, sql, &values));
-        assert_eq!(a, b, "SEED={seed} round {round}: {short} {values:?}");
-        let mut sql = short.clone();
+        let [a, b] = db.both(|db| answer(db, within, &text, &values));
+        assert_eq!(a, b, "SEED={seed} round {round}: {text} {values:?}");
+        let mut sql = text.clone();
         for (at, value) in values.iter().enumerate() {
             sql = sql.replace(&format!("?{}", at + 1), &literal(value));
         }
         let plain = native.query(&sql).ok().map(|rows| comparable(&rows));
-        let ours = a.as_ref().ok().map(|rows| comparable(&rows.rows));
+        let ours = a.as_ref().ok().map(|(.., rows)| comparable(&rows.rows));
         assert_eq!(ours, plain, "SEED={seed} round {round}: {sql}");
         answered += usize::from(a.is_ok());
-        rows += a.map_or(0, |rows| rows.rows.len());
+        rows += a.map_or(0, |(.., rows)| rows.rows.len());
         if within {
             db.run("ROLLBACK");
             native.query("ROLLBACK").unwrap_or_else(|error| panic!("ROLLBACK: {error}"));

@@ -22,8 +22,8 @@ use crate::process::{PidFile, become_user};
 use crate::settings::{
     ANY_PORT, Address, COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED, HUGE_PAGES, IDLE_TIMEOUT,
     INIT_FILE, LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB,
-    MEMORY_MB_MIN, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER,
-    STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
+    MEMORY_MB_MIN, NATIVE_EXECUTION, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS,
+    STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
 };
 
 /// The environment variable that names the file for the ports.
@@ -155,6 +155,7 @@ fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) {
     server.reload(&Reload {
         max_connections: new.count(&MAX_CONNECTIONS),
         statement_timeout: new.time(&STATEMENT_TIMEOUT),
+        native_execution: new.is_on(&NATIVE_EXECUTION),
         idle_timeout: new.time(&IDLE_TIMEOUT),
     });
     info!("settings were read again; {} changed", changed.len());
@@ -226,6 +227,7 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         max_connections: chosen.count(&MAX_CONNECTIONS),
         sql_threads: chosen.count(&SQL_THREADS),
         statement_timeout: chosen.time(&STATEMENT_TIMEOUT),
+        native_execution: chosen.is_on(&NATIVE_EXECUTION),
         idle_timeout: chosen.time(&IDLE_TIMEOUT),
         backlog: i32::try_from(chosen.number(&LISTEN_BACKLOG)).unwrap_or(i32::MAX),
         ..Config::default()

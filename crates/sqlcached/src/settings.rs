@@ -419,6 +419,18 @@ pub(crate) static STATEMENT_TIMEOUT: Setting = Setting {
     help: "Stops a SQL statement that has run for this long; 0 lets it run.",
 };
 
+pub(crate) static NATIVE_EXECUTION: Setting = Setting {
+    name: "native_execution",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Switch,
+    default: "on",
+    reloadable: true,
+    section: Section::Sql,
+    help: "Runs common statements without SQLite; off lets SQLite run them all, which is slower and means the same.",
+};
+
 pub(crate) static MAX_RESULT_SIZE: Setting = Setting {
     name: "max_result_size",
     letter: None,
@@ -473,6 +485,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &INIT_FILE,
     &SQL_THREADS,
     &STATEMENT_TIMEOUT,
+    &NATIVE_EXECUTION,
     &MAX_RESULT_SIZE,
     &VERBOSITY,
 ];

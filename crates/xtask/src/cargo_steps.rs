@@ -22,21 +22,33 @@ pub(crate) fn clippy() -> Outcome {
 
 /// The tests inside the crates.
 pub(crate) fn unit_tests() -> Outcome {
-    tests("unit", &["test", "--workspace", "--locked", "--lib", "--bins", "--no-fail-fast"])
+    tests("unit", &[], &["test", "--workspace", "--locked", "--lib", "--bins", "--no-fail-fast"])
 }
 
 /// The examples in the documentation of the crates.
 pub(crate) fn doc_tests() -> Outcome {
-    tests("doctest", &["test", "--workspace", "--locked", "--doc", "--no-fail-fast"])
+    tests("doctest", &[], &["test", "--workspace", "--locked", "--doc", "--no-fail-fast"])
 }
 
 /// The tests with the real daemon and real clients, and any other file in a crate's `tests` folder.
 pub(crate) fn integration_tests() -> Outcome {
-    tests("it", &["test", "--workspace", "--locked", "--test", "*", "--no-fail-fast"])
+    tests("it", &[], &["test", "--workspace", "--locked", "--test", "*", "--no-fail-fast"])
+}
+
+/// What is said to the tests and to the daemons that they start, so that SQLite runs every statement.
+const BY_SQLITE: &[(&str, &str)] = &[("SQLCACHED_NATIVE_EXECUTION", "off")];
+
+/// The tests of SQL and those with PostgreSQL's drivers once more, with SQLite for every statement: both executors must
+/// mean the same.
+pub(crate) fn tests_by_sqlite_alone() -> Outcome {
+    let common = ["test", "--locked", "--no-fail-fast", "--package"];
+    let of_sql = [&common[..], &["sql", "--test", "*"]].concat();
+    let of_drivers = [&common[..], &["sqlcached", "--test", "it", "drivers::"]].concat();
+    tests("sqlite", BY_SQLITE, &of_sql).and(tests("sqlite-drivers", BY_SQLITE, &of_drivers))
 }
 
 /// Runs cargo with its output in `target/ci/<step>.log`; gives back whether it succeeded and the log.
-fn logged(step: &str, arguments: &[&str]) -> Result<(bool, String), String> {
+fn logged(step: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Result<(bool, String), String> {
     let folder = root().join("target/ci");
     let log: PathBuf = folder.join(format!("{step}.log"));
     let explain = |error: std::io::Error| format!("{}: {error}", log.display());
@@ -49,6 +61,7 @@ fn logged(step: &str, arguments: &[&str]) -> Result<(bool, String), String> {
         .args(arguments)
         .env("CARGO_TERM_COLOR", "never")
         .env(SKIPPED_FILE, &skipped)
+        .envs(variables.iter().copied())
         .stdout(file)
         .stderr(errors)
         .status()
@@ -58,15 +71,15 @@ fn logged(step: &str, arguments: &[&str]) -> Result<(bool, String), String> {
 }
 
 fn plain(step: &str, arguments: &[&str]) -> Outcome {
-    match logged(step, arguments) {
+    match logged(step, &[], arguments) {
         Ok((true, _)) => Outcome::new(1, Vec::new()),
         Ok((false, log)) => Outcome::broken(tail(&log)),
         Err(why) => Outcome::broken(why),
     }
 }
 
-fn tests(step: &str, arguments: &[&str]) -> Outcome {
-    let (succeeded, log) = match logged(step, arguments) {
+fn tests(step: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+    let (succeeded, log) = match logged(step, variables, arguments) {
         Ok(result) => result,
         Err(why) => return Outcome::broken(why),
     };

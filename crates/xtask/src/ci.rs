@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("unit", cargo_steps::unit_tests),
     ("doctest", cargo_steps::doc_tests),
     ("it", cargo_steps::integration_tests),
+    ("sqlite", cargo_steps::tests_by_sqlite_alone),
     ("callgrind", instructions::check),
 ];
 

@@ -42,6 +42,14 @@ impl Outcome {
     pub(crate) fn broken(why: impl Into<String>) -> Self {
         Self::new(0, vec![why.into()])
     }
+
+    /// Both as one.
+    pub(crate) fn and(mut self, mut other: Self) -> Self {
+        self.passed += other.passed;
+        self.failures.append(&mut other.failures);
+        self.skipped.append(&mut other.skipped);
+        self
+    }
 }
 
 const USAGE: &str =

@@ -48,6 +48,9 @@ impl Server for Engine {
     }
 
     fn session_default(&self, name: &str) -> Option<&'static str> {
+        if name.eq_ignore_ascii_case("native_execution") {
+            return Some(settings::on_off(self.native_execution()));
+        }
         settings::default_of(name)
     }
 

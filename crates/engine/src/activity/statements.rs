@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use sql::{Done, Executor, SqlError, StatementFacts};
+use sql::{ComputedBy, Done, Executor, SqlError, StatementFacts};
 use store::Store;
 
 use crate::limits::{
@@ -19,6 +19,9 @@ pub(crate) struct Counted {
     calls: AtomicU64,
     errors: AtomicU64,
     rows: AtomicU64,
+    /// Calls that worked, by who computed them.
+    native: AtomicU64,
+    sqlite: AtomicU64,
     /// Calls whose time was taken.
     timed: AtomicU64,
     total_ns: AtomicU64,
@@ -75,6 +78,11 @@ impl Counted {
         match result {
             Ok(done) => {
                 self.rows.fetch_add(done.affected, Ordering::Relaxed);
+                match done.by {
+                    ComputedBy::Native => self.native.fetch_add(1, Ordering::Relaxed),
+                    ComputedBy::Sqlite => self.sqlite.fetch_add(1, Ordering::Relaxed),
+                    ComputedBy::Nobody => 0,
+                };
             }
             Err(_) => {
                 self.errors.fetch_add(1, Ordering::Relaxed);
@@ -111,6 +119,8 @@ impl Counted {
             max_ns: load(&self.most_ns),
             rows: load(&self.rows),
             plan: self.plan.lock().clone(),
+            native_calls: load(&self.native),
+            sqlite_calls: load(&self.sqlite),
         }
     }
 }

@@ -218,6 +218,7 @@ impl SqlSession {
     /// Makes the SQL layer know the settings that it heeds.
     pub(super) fn apply_settings(&mut self) {
         self.sql.set_statement_timeout(self.settings.own_time("statement_timeout"));
+        self.sql.set_native(self.settings.own_switch("native_execution"));
         self.sql.set_default_read_only(self.settings.is_on("default_transaction_read_only"));
         self.sql.set_own_settings(self.settings.own());
     }
@@ -324,6 +325,7 @@ impl SqlSession {
         match name {
             "transaction_isolation" => Some(self.sql.isolation().to_owned()),
             "transaction_read_only" => Some(on_off(self.sql.read_only()).to_owned()),
+            "native_execution" => Some(on_off(self.sql.native(self.engine.native_execution())).to_owned()),
             "default_transaction_read_only" => Some(on_off(self.sql.default_read_only()).to_owned()),
             _ => None,
         }

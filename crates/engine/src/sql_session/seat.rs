@@ -13,15 +13,16 @@ pub struct SqlSeat {
     lane: Lane,
     /// None before the first statement, and after one that panicked: what it left behind is not trusted.
     executor: Option<Executor>,
-    /// How long a statement may run, and what the executor was told.
+    /// How long a statement may run.
     timeout: Option<Duration>,
-    told: Option<Duration>,
+    /// What the executor was told: that, and whether statements that need no SQLite are run without it.
+    told: (Option<Duration>, bool),
 }
 
 impl SqlSeat {
     /// A seat for the calling thread.
     pub fn new(lane: Lane) -> Self {
-        Self { lane, executor: None, timeout: None, told: None }
+        Self { lane, executor: None, timeout: None, told: (None, true) }
     }
 
     /// The thread's lane.
@@ -55,15 +56,16 @@ impl SqlSeat {
     #[inline]
     pub fn executor(&mut self) -> Result<&mut Executor, SqlError> {
         let engine = self.lane.engine();
-        if self.timeout != self.told
+        let wanted = (self.timeout, engine.native_execution());
+        if wanted != self.told
             && let Some(executor) = &mut self.executor
         {
-            executor.set_limits(Engine::limits(self.timeout));
-            self.told = self.timeout;
+            executor.set_limits(Engine::limits(wanted.0, wanted.1));
+            self.told = wanted;
         }
         if self.executor.is_none() {
             self.executor = Some(engine.executor(self.timeout)?);
-            self.told = self.timeout;
+            self.told = wanted;
         }
         self.executor.as_mut().ok_or_else(|| SqlError::new("XX000", "no executor"))
     }

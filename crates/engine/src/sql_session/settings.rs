@@ -82,6 +82,7 @@ const KNOWN: &[Known] = &[
     known("lc_time", "C", Accepts::Text),
     known("lock_timeout", "0", Accepts::Time),
     known("max_identifier_length", "63", Accepts::Fixed),
+    known("native_execution", "on", Accepts::Switch),
     known("row_security", "on", Accepts::Switch),
     known("search_path", "\"$user\", public", Accepts::Text),
     reported("server_encoding", "UTF8", Accepts::Fixed),
@@ -248,6 +249,12 @@ impl Settings {
     pub(crate) fn own_time(&self, name: &'static str) -> Option<Duration> {
         let value = self.values.get(name).or_else(|| self.starting.get(name))?;
         milliseconds(value).map(Duration::from_millis)
+    }
+
+    /// A switch that this session set itself.
+    pub(crate) fn own_switch(&self, name: &'static str) -> Option<bool> {
+        let value = self.values.get(name).or_else(|| self.starting.get(name))?;
+        Some(value == "on")
     }
 
     /// Whether a switch is on.

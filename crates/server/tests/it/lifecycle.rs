@@ -174,7 +174,12 @@ fn limits_change_while_it_runs() {
     let daemon = daemon();
     let mut first = daemon.connect();
     first.ask(b"", b"");
-    daemon.server.reload(&server::Reload { max_connections: 1, statement_timeout: None, idle_timeout: None });
+    daemon.server.reload(&server::Reload {
+        max_connections: 1,
+        statement_timeout: None,
+        native_execution: true,
+        idle_timeout: None,
+    });
     assert_eq!(daemon.connect().rest(), b"ERROR Too many open connections\r\n");
     first.ask(b"", b"");
 }

@@ -11,7 +11,7 @@ use super::values::with_values;
 use super::{DirectPlan, WATCH_ROWS, Way};
 use crate::describe::{OwnedColumn, lent};
 use crate::error::SqlError;
-use crate::executor::{Core, Done, DoneKind, RowSink};
+use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
 use crate::text::token::unquoted;
 
 /// The column of a list that is `count(*)` and nothing else. `sql` is the statement, whose words name the column.
@@ -48,7 +48,7 @@ impl DirectPlan {
         })?;
         out.columns(&lent(std::slice::from_ref(column)));
         out.row(&[ValueRef::Integer(rows.cast_signed())])?;
-        Ok(Done { kind: DoneKind::Rows, affected: 1, tag: "SELECT" })
+        Ok(Done { kind: DoneKind::Rows, affected: 1, tag: "SELECT", by: ComputedBy::Native })
     }
 }
 

@@ -9,7 +9,7 @@ use super::count::how_often;
 use super::values::with_values;
 use super::{Branch, Conditions, DirectPlan, Verb, WATCH_ROWS, Way};
 use crate::error::{SqlError, state};
-use crate::executor::{Core, Done, DoneKind};
+use crate::executor::{ComputedBy, Core, Done, DoneKind};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
 
 /// How often all rows are counted to be deleted in one step, before they are deleted one by one: to count takes a fortieth
@@ -217,5 +217,5 @@ fn matches(table: &Table, conditions: &Conditions, values: &[ValueRef<'_>], row:
 }
 
 fn deleted(rows: u64) -> Done {
-    Done { kind: DoneKind::Write, affected: rows, tag: "DELETE" }
+    Done { kind: DoneKind::Write, affected: rows, tag: "DELETE", by: ComputedBy::Native }
 }

@@ -10,7 +10,7 @@ use super::values::with_values;
 use super::{DirectPlan, Verb, WATCH_ROWS, Way, column_of};
 use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
-use crate::executor::{Core, Done, DoneKind, RowSink, type_of};
+use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink, type_of};
 use crate::query::ReadPlan;
 use crate::system::oid_of_table;
 use crate::table::is_plain;
@@ -110,6 +110,11 @@ impl Selection {
         Some((number(&self.offset, 0, 0)?, number(&self.limit, u64::MAX, u64::MAX)?))
     }
 
+    /// Whether its `LIMIT` is a number.
+    pub(super) fn is_plain(&self, parameters: &[Value]) -> bool {
+        self.extent(parameters).is_some()
+    }
+
     fn tell(&self, table: &Table, row: &RowBuf, out: &mut dyn RowSink) -> Result<(), SqlError> {
         let mut few = [ValueRef::Null; COLUMNS_AT_HAND];
         let Some(few) = few.get_mut(..self.columns.len()) else {
@@ -194,7 +199,7 @@ impl<'t, 'o> Teller<'t, 'o> {
         if self.rows == 0 {
             self.out.columns(&lent(&self.selection.shown));
         }
-        Done { kind: DoneKind::Rows, affected: self.rows, tag: "SELECT" }
+        Done { kind: DoneKind::Rows, affected: self.rows, tag: "SELECT", by: ComputedBy::Native }
     }
 }
 
@@ -232,6 +237,15 @@ impl DirectPlan {
                 Ok(teller.done())
             }
         }
+    }
+
+    /// Whether each value of a list of keys is one that its column holds, or none.
+    pub(super) fn has_plain_keys(&self, parameters: &[Value]) -> bool {
+        let is_plain = |(column, operand): &(usize, Operand)| {
+            let value = operand.value(parameters).as_ref();
+            value == ValueRef::Null || is_plain(self.table.def().columns[*column].kind, value)
+        };
+        self.conditions.iter().all(is_plain)
     }
 
     /// The rows of a list of keys, each once.

@@ -32,6 +32,7 @@ impl Executor {
             return ending(sql).map(|_| Description::default());
         }
         self.refresh()?;
+        self.choose_executor(session);
         self.core.sight.start_watch(&self.core.limits, session, &Cancel::new());
         let heap_bytes = self.core.limits.heap_bytes_max;
         let policy = Rc::<Sight>::clone(&self.core.sight);

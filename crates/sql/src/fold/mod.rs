@@ -178,6 +178,11 @@ impl Fold {
         }
     }
 
+    /// Whether SQLite has a shorter way to the rows.
+    pub(crate) fn is_long_way(&self, view: &View<'_>, parameters: &[Value]) -> bool {
+        matches!(&self.source, Source::Led(lead) if lead.is_long_way(view, parameters))
+    }
+
     /// Answers the statement, row by row to `out`; `None`: it is SQLite's to answer, and nothing was told.
     pub(crate) fn run(
         &mut self,
@@ -187,9 +192,7 @@ impl Fold {
         columns: &[OwnedColumn],
         out: &mut dyn RowSink,
     ) -> Result<Option<u64>, SqlError> {
-        if let Source::Led(lead) = &self.source
-            && lead.is_long_way(view, parameters)
-        {
+        if self.is_long_way(view, parameters) {
             return Ok(None);
         }
         let walk = Walk::new(core, view, parameters);

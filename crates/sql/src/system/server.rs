@@ -54,6 +54,10 @@ pub struct StatementFacts {
     pub rows: u64,
     /// How its rows are found, as `EXPLAIN QUERY PLAN` says it; none for a definition.
     pub plan: Option<String>,
+    /// How many of the runs that worked needed no SQLite.
+    pub native_calls: u64,
+    /// How many of them SQLite computed.
+    pub sqlite_calls: u64,
 }
 
 /// One setting, as `SHOW ALL`, `pg_settings` and `sqlcached_settings` show it.

@@ -31,7 +31,7 @@ pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
     let plan = |tree: &Stmt<'_>| {
         let mut plan = build_tree(core, tree, numbered.count)?;
         plan.rolls_back = rolls_back(tree);
-        if is_written_itself(&plan.table, tree) {
+        if core.native && is_written_itself(&plan.table, tree) {
             plan.single = single::of_tree(&plan.table, tree);
             plan.bulk = plan.bulk_of();
         }

@@ -14,7 +14,7 @@ use super::single::SinglePlan;
 use super::target::Target;
 use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
-use crate::executor::{Core, Done, DoneKind, RowSink};
+use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
 use crate::journal::Reach;
 use crate::limits::RETRIES_MAX;
 use crate::sqlite::{Row, Statement};
@@ -146,7 +146,8 @@ impl WritePlan {
         if let (Some(bulk), Verb::Insert(plan)) = (&mut self.bulk, &self.verb)
             && let Some(affected) = bulk.run(&run, &plan.source)?
         {
-            return Ok(Done { kind: DoneKind::Write, affected, tag: self.tag() });
+            let by = ComputedBy::Native;
+            return Ok(Done { kind: DoneKind::Write, affected, tag: self.tag(), by });
         }
         let returning = self.returning.is_some();
         let (mut batch, rows) = match &mut self.verb {
@@ -170,7 +171,13 @@ impl WritePlan {
             }
         }
         let kind = if returning { DoneKind::Rows } else { DoneKind::Write };
-        Ok(Done { kind, affected: batch.affected(), tag: self.tag() })
+        Ok(Done { kind, affected: batch.affected(), tag: self.tag(), by: ComputedBy::Sqlite })
+    }
+
+    /// Who is about to run it: within a transaction, what a row breaks is found by the general way alone.
+    pub(crate) fn computed_by(&self, core: &Core) -> ComputedBy {
+        let short = self.single.is_some() || self.bulk.is_some();
+        if short && !core.in_transaction() { ComputedBy::Native } else { ComputedBy::Sqlite }
     }
 
     /// The columns of its rows; `None` when it returns none.

@@ -20,7 +20,7 @@ use super::insert::Operand;
 use super::plan::refused;
 use super::target::is_stored_as_it_is;
 use crate::error::{SqlError, state};
-use crate::executor::{Core, Done, DoneKind};
+use crate::executor::{ComputedBy, Core, Done, DoneKind};
 use crate::limits::RETRIES_MAX;
 use crate::text::token::unquoted;
 
@@ -355,7 +355,7 @@ enum Step {
 }
 
 fn wrote(tag: &'static str, rows: u64) -> Done {
-    Done { kind: DoneKind::Write, affected: rows, tag }
+    Done { kind: DoneKind::Write, affected: rows, tag, by: ComputedBy::Native }
 }
 
 fn insert(

@@ -5,7 +5,7 @@ pub(crate) mod native;
 
 use std::sync::Arc;
 
-use sql::{Cancel, Column, Done, Executor, Limits, RowSink, Session, SqlError, SqlType};
+use sql::{Cancel, Column, ComputedBy, Done, Executor, Limits, RowSink, Session, SqlError, SqlType};
 use store::value::{Value, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -61,14 +61,25 @@ pub(crate) fn open_store(clock: Clock) -> Arc<Store> {
     Store::open(&options).expect("a store in memory").store
 }
 
+/// Whether statements are run natively where they can be: what the environment says, as it does to the daemon.
+pub(crate) fn native_execution() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the same tests run both ways")]
+    let asked = std::env::var("SQLCACHED_NATIVE_EXECUTION");
+    asked.as_deref() != Ok("off")
+}
+
+/// What a statement answered, whoever computed it; or an error's state.
+pub(crate) type Answer = Result<(u64, &'static str, Rows), &'static str>;
+
 impl Db {
     pub(crate) fn new() -> Self {
         Self::with_limits(Limits { statement_timeout: None, ..Limits::default() })
     }
 
-    pub(crate) fn with_limits(limits: Limits) -> Self {
+    pub(crate) fn with_limits(mut limits: Limits) -> Self {
         let clock = ManualClock::new(1_700_000_000);
         let store = open_store(Clock::Manual(Arc::clone(&clock)));
+        limits.native &= native_execution();
         let executor = Executor::new(Arc::clone(&store), limits).expect("an executor");
         Self { store, clock, executor, session: Session::new(), cancel: Cancel::new() }
     }
@@ -77,6 +88,44 @@ impl Db {
         let mut rows = Rows::default();
         let done = self.executor.execute(&mut self.session, sql, parameters, &self.cancel, &mut rows)?;
         Ok((done, rows))
+    }
+
+    /// Runs something by the native executor where it can, and then by SQLite alone.
+    pub(crate) fn both<T>(&mut self, mut run: impl FnMut(&mut Self) -> T) -> [T; 2] {
+        let results = [true, false].map(|native| {
+            self.session.set_native(Some(native));
+            run(self)
+        });
+        self.session.set_native(None);
+        results
+    }
+
+    /// What a statement answers; within a transaction, which goes on after an error, it leaves nothing.
+    pub(crate) fn answer(&mut self, within: bool, sql: &str, parameters: &[Value]) -> Answer {
+        if within {
+            self.run("SAVEPOINT before");
+        }
+        let result = self.execute(sql, parameters);
+        if within {
+            self.run("ROLLBACK TO before");
+        }
+        result.map(|(done, rows)| (done.affected, done.tag, rows)).map_err(|error| error.state)
+    }
+
+    /// Who computes a statement, which must work.
+    pub(crate) fn computed_by(&mut self, sql: &str) -> ComputedBy {
+        self.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}")).0.by
+    }
+
+    /// Whether it needs no SQLite; `EXPLAIN` says the same.
+    pub(crate) fn is_native(&mut self, sql: &str) -> bool {
+        self.session.set_native(Some(true));
+        let explained = self.query(&format!("EXPLAIN {sql}"));
+        let native = self.computed_by(sql) == ComputedBy::Native;
+        self.session.set_native(None);
+        let executor = if native { "native" } else { "sqlite" };
+        assert!(explained.starts_with(&format!("Executor: {executor}")), "{sql}: {explained}");
+        native
     }
 
     /// Runs statements that must work, separated by semicolons at line ends.

@@ -100,6 +100,8 @@ pub(super) fn statements(system: &System, rows: &mut Rows) {
             ("max_ms", ms(statement.max_ns)),
             ("rows", int(statement.rows)),
             ("plan", optional(statement.plan.as_deref())),
+            ("native_calls", int(statement.native_calls)),
+            ("sqlite_calls", int(statement.sqlite_calls)),
         ]);
     }
 }
