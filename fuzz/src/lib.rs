@@ -9,3 +9,4 @@ pub mod harness;
 pub mod memcache;
 pub mod postgres;
 pub mod sql;
+pub mod sqltext;

@@ -30,6 +30,11 @@ impl Cache {
         self.plans.len()
     }
 
+    /// Whether it keeps statements at all.
+    pub(crate) fn keeps_any(&self) -> bool {
+        self.capacity > 0
+    }
+
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         while self.plans.len() > capacity {

@@ -3,6 +3,7 @@
 mod compile;
 mod describe;
 mod done;
+mod opened;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ use store::value::{Value, ValueRef};
 use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
 
 pub(crate) use done::Nobody;
+use opened::Shapes;
+
 pub use done::{ComputedBy, Done, DoneKind, RowSink};
 
 use crate::cache::Cache;
@@ -39,7 +42,6 @@ use crate::table::{Cancel, HIDDEN, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::rows::{Rows, rows_of};
 use crate::text::schema::resolved;
-use crate::text::shape::shape_of;
 use crate::text::storage::truncate;
 use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
@@ -52,6 +54,7 @@ pub struct Executor {
     cache: Cache,
     /// Those of the other one: a session may choose otherwise than the next.
     other_cache: Cache,
+    shapes: Shapes,
     /// The tables that the connection knows, by their registered name in lower case.
     registered: HashMap<String, Arc<Table>>,
     /// The names of the views that it knows.
@@ -130,7 +133,8 @@ impl Executor {
         let (own, since, written) = (None, 0, RefCell::default());
         let native = limits.native;
         let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
-        let mut executor = Self { core, cache, other_cache, registered: HashMap::new(), views: Vec::new() };
+        let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
+        let mut executor = Self { core, cache, other_cache, shapes, registered, views };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -286,22 +290,19 @@ impl Executor {
         if let Some(prepared) = cache.get(sql) {
             return core.run_prepared(session, prepared, parameters, out);
         }
-        let is_text = self.core.native && parameters.is_empty();
-        if is_text
+        if self.core.native
+            && parameters.is_empty()
             && let Some(rows) = rows_of(sql)
             && let Some(done) = self.run_rows(session, &rows, out)?
         {
             return Ok(done);
         }
-        let Self { core, cache, .. } = self;
-        let shape = if is_text { shape_of(sql) } else { None };
-        if let Some(shape) = &shape
-            && let Some(prepared) = cache.get(&shape.text)
-            && prepared.is_direct()
-        {
-            return core.run_prepared(session, prepared, &shape.values, out);
-        }
         check_size(sql)?;
+        if parameters.is_empty()
+            && let Some(done) = self.run_opened(session, sql, out)?
+        {
+            return Ok(done);
+        }
         let text = resolved(sql)?;
         let kind = kind_of(&text)?;
         let mut prepared = match kind {
@@ -331,10 +332,7 @@ impl Executor {
             _ => self.prepare(kind, &text, &[])?,
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
-        match shape.filter(|_| prepared.is_direct()).and_then(|shape| self.prepare_shape(kind, shape)) {
-            Some((shape, of_all)) => self.cache.put(&shape, of_all),
-            None => self.cache.put(sql, prepared),
-        }
+        self.cache.put(sql, prepared);
         result
     }
 
@@ -514,6 +512,7 @@ impl Executor {
         self.core.catalog = self.core.store.catalog();
         self.cache.clear();
         self.other_cache.clear();
+        self.shapes.clear();
         self.register_tables()
     }
 

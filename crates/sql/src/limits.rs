@@ -13,6 +13,8 @@ pub const PARAMETERS_MAX: usize = 32_766;
 pub const CACHED_STATEMENTS_MAX: usize = 256;
 /// Longer texts are most likely made for one use and are not kept.
 pub const CACHED_STATEMENT_BYTES_MAX: usize = 64 << 10;
+/// Texts without their literals of which is known which of these are parameters: some for each statement kept.
+pub(crate) const SHAPES_MAX: usize = 1_024;
 /// Longest text under which a statement is counted: enough to recognise it.
 pub const NORMALIZED_BYTES_MAX: usize = 2_048;
 /// Most rows that one statement writes: its new rows wait on the heap until all are computed.

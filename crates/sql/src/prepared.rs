@@ -60,11 +60,6 @@ impl Prepared {
         &self.plan
     }
 
-    /// Whether it needs no SQLite.
-    pub(crate) fn is_direct(&self) -> bool {
-        matches!(self.plan, Plan::Direct(_))
-    }
-
     /// Whether it is an `INSERT` in which these rows may stand in the place of its one row of parameters.
     pub(crate) fn takes(&self, rows: &Rows<'_>) -> bool {
         matches!(&self.plan, Plan::Write(plan) if plan.takes(rows))
@@ -113,7 +108,7 @@ impl Prepared {
     }
 
     /// The values as their types store them; `None`: as they are.
-    fn converted(&self, now: Now, values: &[Value]) -> Result<Option<Vec<Value>>, SqlError> {
+    pub(crate) fn converted(&self, now: Now, values: &[Value]) -> Result<Option<Vec<Value>>, SqlError> {
         let mut converted: Option<Vec<Value>> = None;
         for (at, (value, known)) in values.iter().zip(&self.parameters).enumerate() {
             let Some(ty) = known.ty else { continue };
@@ -148,7 +143,7 @@ impl Core {
         self.run_with(session, prepared, |core, prepared| prepared.plan.run(core, Given::Rows(rows), out))
     }
 
-    fn run_with(
+    pub(crate) fn run_with(
         &mut self,
         session: &mut Session,
         prepared: &mut Prepared,

@@ -280,7 +280,8 @@ fn sizes_are_limited() {
 fn a_panic_in_a_callback_ends_the_statement_only() {
     let mut db = Db::new();
     db.run("CREATE TABLE t (a TEXT PRIMARY KEY, b INT);\nINSERT INTO t VALUES ('x', 1), ('y', 2)");
-    let query = "SELECT a, b, rowid FROM t WHERE b > 0 ORDER BY b";
+    // Without a literal: what fails to compile for all texts of its shape is compiled as it stands.
+    let query = "SELECT a, b, rowid FROM t WHERE b IS NOT NULL ORDER BY b";
     for point in [
         FaultPoint::BestIndex,
         FaultPoint::Open,

@@ -5,9 +5,9 @@ use store::definition::SqlType;
 use super::expression::call;
 use super::out::{Form, Out};
 use super::structures::array_part;
-use super::token::Token;
 use super::{Step, Translator};
 use crate::error::state;
+use sqltext::token::Token;
 
 impl<'a> Translator<'a, '_> {
     /// `left operator ANY (...)` or `ALL (...)`, from the parenthesis on.

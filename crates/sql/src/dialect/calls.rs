@@ -5,7 +5,6 @@ use store::definition::SqlType;
 use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::structures::{OF_NO_ROWS, argument_for};
-use super::token::{Kind, Token};
 use super::types::{Told, common};
 use super::{Step, Translator, numeric};
 use crate::error::state;
@@ -13,6 +12,7 @@ use crate::function::{self, Returns};
 use crate::limits::UNNEST_ARRAYS_MAX;
 use crate::system::{UNNEST, unnest_column};
 use crate::text::token::quoted_name;
+use sqltext::token::{Kind, Token};
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.
 const RENAMED: &[(&str, &str)] = &[

@@ -6,11 +6,11 @@ use store::value::Value;
 
 use super::expression::call;
 use super::out::{Form, Out};
-use super::token::{Kind, Token};
 use super::{Step, Stop, Translator, numeric, types};
 use crate::error::{SqlError, state};
 use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
+use sqltext::token::{Kind, Token};
 
 /// A type as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
 use super::expression::{call, power};
 use super::out::{Form, Out};
-use super::token::{Kind, Token};
 use super::{Step, Translator, numeric, types};
 use crate::error::state;
 use crate::text::literal::sql_literal;
 use crate::text::token::{quoted_name, unquoted};
+use sqltext::token::{Kind, Token};
 
 /// The label of the word `DEFAULT` where a value is expected.
 pub(super) const DEFAULT: &str = "default";

@@ -6,9 +6,9 @@
 use store::definition::SqlType;
 
 use super::out::{Form, Out};
-use super::token::{Kind, Token};
 use super::{Step, Translator, numeric, structures, types};
 use crate::error::state;
+use sqltext::token::{Kind, Token};
 
 /// How tightly operators bind, as PostgreSQL has it; higher is tighter.
 pub(super) mod power {

@@ -18,7 +18,6 @@ mod params;
 mod scope;
 mod select;
 mod structures;
-mod token;
 mod types;
 
 use store::Catalog;
@@ -30,7 +29,7 @@ use names::{Column, Learned, Names};
 use out::Out;
 use params::Parameters;
 use scope::Scopes;
-use token::Token;
+use sqltext::token::{self, Token};
 
 pub(crate) use params::ParameterType;
 
@@ -161,7 +160,7 @@ fn translate_within(
     depth: usize,
     shows: bool,
 ) -> Result<Option<Translated>, SqlError> {
-    let tokens = token::tokens(sql)?;
+    let tokens = token::tokens(sql);
     let names = Names::of(catalog, &tokens, depth);
     let scopes = Scopes::of(&tokens);
     let shows = shows && numeric::may_show(&tokens);
@@ -189,7 +188,7 @@ fn translate_within(
 /// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose columns
 /// it may name.
 pub(crate) fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
-    let tokens = token::tokens(sql)?;
+    let tokens = token::tokens(sql);
     let mut names = Names::of(catalog, &tokens, 0);
     if let Some(table) = table.and_then(|name| catalog.table(name)) {
         names.add(table);

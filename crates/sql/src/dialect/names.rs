@@ -10,11 +10,11 @@ use store::definition::SqlType;
 use store::{Catalog, Table};
 
 use super::scope::{Relation, Source};
-use super::token::{Kind, Token};
 use super::{Item, Translator, types};
 use crate::system;
 use crate::table::HIDDEN;
 use crate::text::token::unquoted;
+use sqltext::token::{Kind, Token};
 
 /// Views that may lie within each other: the types of deeper ones are not looked for.
 const VIEWS_DEPTH_MAX: usize = 8;

@@ -10,9 +10,9 @@ use store::definition::SqlType;
 
 use super::expression::call;
 use super::out::{Form, Out};
-use super::token::{Kind, Token};
 use super::{Translator, types};
 use crate::text::literal::sql_literal;
+use sqltext::token::{Kind, Token};
 use store::value::Value;
 
 /// Functions that are others where their first argument is `NUMERIC`.

@@ -6,12 +6,12 @@ use store::value::Value;
 
 use super::expression::{call, power};
 use super::out::{Form, Out};
-use super::token::{self, Kind, Token};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
 use crate::error::SqlError;
 use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
+use sqltext::token::{self, Kind, Token};
 
 /// Words that never begin an operand; an expression ends before them.
 const RESERVED: &[&str] = &[

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::token::{Kind, Token};
 use crate::text::token::unquoted;
+use sqltext::token::{Kind, Token};
 
 /// Entries of one `FROM` that are looked at: SQLite joins no more tables.
 const RELATIONS_MAX: usize = 64;

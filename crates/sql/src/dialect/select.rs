@@ -4,11 +4,11 @@ use store::definition::SqlType;
 
 use super::expression::power;
 use super::out::{Form, Out};
-use super::token::{Kind, Token};
 use super::types::Told;
 use super::{Item, Step, Translator, numeric};
 use crate::error::state;
 use crate::text::token::{quoted_name, unquoted};
+use sqltext::token::{Kind, Token};
 
 /// Words that end the tables of a `FROM`.
 const AFTER_FROM: &[&str] = &[

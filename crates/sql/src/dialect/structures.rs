@@ -4,9 +4,9 @@ use store::definition::SqlType;
 
 use super::expression::{call, power};
 use super::out::{Form, Out};
-use super::token::Token;
 use super::{Step, Stop, Translator, numeric, types};
 use crate::error::SqlError;
+use sqltext::token::Token;
 
 /// No operator takes sides of these types.
 const UNDEFINED_FUNCTION: &str = "42883";

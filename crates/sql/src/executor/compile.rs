@@ -11,7 +11,6 @@ use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::set_returning;
-use crate::text::shape::Shape;
 use crate::write;
 
 impl Executor {
@@ -28,13 +27,6 @@ impl Executor {
         let compiled = kind_of(&translated.sql).and_then(|kind| self.compile(kind, &translated.sql));
         let plan = compiled.map_err(|error| translated.relocate(error, sql))?;
         Ok(Prepared::translated(plan, translated, sql, chosen))
-    }
-
-    /// A statement that serves all texts of a shape; `None` unless it needs no SQLite, as those texts do not.
-    pub(super) fn prepare_shape(&self, kind: StatementKind, shape: Shape) -> Option<(String, Prepared)> {
-        let prepared = self.prepare(kind, &shape.text, &[]).ok()?;
-        let fits = prepared.is_direct() && prepared.plan().head().0 == shape.values.len();
-        fits.then_some((shape.text, prepared))
     }
 
     /// The plan of a statement in SQLite's words.

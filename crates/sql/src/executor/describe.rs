@@ -94,7 +94,7 @@ impl Executor {
     }
 
     /// Compiles a statement that reads or writes rows; `None` for any other.
-    fn prepare_rows(&self, sql: &str, chosen: Chosen<'_>) -> Result<Option<Prepared>, SqlError> {
+    pub(super) fn prepare_rows(&self, sql: &str, chosen: Chosen<'_>) -> Result<Option<Prepared>, SqlError> {
         check_size(sql)?;
         let text = resolved(sql)?;
         let kind = kind_of(&text)?;
@@ -138,7 +138,7 @@ impl Executor {
 }
 
 /// Under which a statement is kept that is compiled for types that the client chose. No statement has a zero byte.
-fn key_of(sql: &str, chosen: Chosen<'_>) -> String {
+pub(super) fn key_of(sql: &str, chosen: Chosen<'_>) -> String {
     use std::fmt::Write;
     let mut key = String::with_capacity(sql.len() + 1 + 6 * chosen.len());
     key.push_str(sql);

@@ -9,7 +9,6 @@ pub(crate) mod places;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod set_returning;
-pub(crate) mod shape;
 pub(crate) mod split;
 pub(crate) mod storage;
 pub mod token;

@@ -9,10 +9,10 @@ use sqlite3_parser::lexer::sql::{Error as ParseError, Parser};
 use sqlite3_parser::{Bump, FallibleIterator};
 
 use super::kind::syntax_error;
-use super::token::{Kind, Token, Tokens};
+use super::token::Tokens;
 use crate::error::{SqlError, state};
-use crate::limits::NESTING_MAX;
 use crate::sqlite::count_panic;
+use sqltext::limits::NESTING_MAX;
 
 /// Parses one statement and hands its tree to `plan`. The tree lives no longer than this call.
 ///
@@ -51,65 +51,14 @@ impl<T: ToTokens + ?Sized> fmt::Display for Sql<'_, T> {
 }
 
 /// Bounds how deep the tree can become, before it is made: printing it is recursive.
-///
-/// What lies within each other are parentheses and, between two commas, operators: those joined by `AND` and `OR`
-/// lie beside each other, but each `AND` or `OR` is one step deeper.
 pub(crate) fn check_nesting(sql: &str) -> Result<(), SqlError> {
-    let mut outer: Vec<Level> = Vec::new();
-    let mut outside = 0_usize;
-    let mut here = Level::default();
-    for token in Tokens::new(sql) {
-        match token.kind {
-            Kind::Sign(b'(') => {
-                outside += here.depth() + 1;
-                outer.push(std::mem::take(&mut here));
-            }
-            Kind::Sign(b')') => {
-                here = outer.pop().unwrap_or_default();
-                outside = outside.saturating_sub(here.depth() + 1);
-            }
-            Kind::Sign(b',') => here = Level::default(),
-            Kind::Sign(b'.') => {}
-            Kind::Word if token.is("AND") || token.is("OR") => here.join(),
-            Kind::Sign(_) => here.term += 1,
-            Kind::Word if is_operator_word(&token) => here.term += 1,
-            _ => {}
-        }
-        if outside + here.depth() > NESTING_MAX {
+    match sqltext::too_deep(&sqltext::token::tokens(sql)) {
+        None => Ok(()),
+        Some(place) => {
             let message = format!("the statement nests more than {NESTING_MAX} operators; split it");
-            return Err(SqlError::new(state::TOO_COMPLEX, message).at(sql, token.start));
+            Err(SqlError::new(state::TOO_COMPLEX, message).at(sql, place))
         }
     }
-    Ok(())
-}
-
-/// What was met between two commas of one parenthesis.
-#[derive(Default)]
-struct Level {
-    /// `AND` and `OR`.
-    joins: usize,
-    /// Operators since the last of these.
-    term: usize,
-    /// The most operators between two of these.
-    widest: usize,
-}
-
-impl Level {
-    fn depth(&self) -> usize {
-        self.joins + self.widest.max(self.term)
-    }
-
-    fn join(&mut self) {
-        self.joins += 1;
-        self.widest = self.widest.max(self.term);
-        self.term = 0;
-    }
-}
-
-fn is_operator_word(token: &Token<'_>) -> bool {
-    ["NOT", "CASE", "IS", "ISNULL", "NOTNULL", "COLLATE", "IN", "LIKE", "GLOB", "BETWEEN", "SELECT"]
-        .iter()
-        .any(|word| token.is(word))
 }
 
 /// What the parser checks beyond the grammar, and the SQLSTATE for it.

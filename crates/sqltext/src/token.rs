@@ -1,11 +1,8 @@
-//! PostgreSQL's tokens: its strings, its operators, its subscripts; and SQLite's, where they do not differ.
-
-use crate::error::{SqlError, state};
-use crate::text::token::{in_word, number, word};
+//! A text as tokens: PostgreSQL's strings, operators and subscripts, and SQLite's where they do not differ.
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A keyword or a bare name.
     Word,
     /// A name in quotes of any sort.
@@ -26,28 +23,35 @@ pub(super) enum Kind {
 
 /// A token with the blanks and comments before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
-    pub(super) text: &'a str,
-    pub(super) start: usize,
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// As written.
+    pub text: &'a str,
+    /// Where it begins, in bytes.
+    pub start: usize,
     /// Whether something stands between it and the token before.
-    pub(super) apart: bool,
+    pub apart: bool,
 }
 
 impl Token<'_> {
-    pub(super) fn is(&self, word: &str) -> bool {
+    /// Whether it is this keyword (given in any case).
+    pub fn is(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
-    pub(super) fn is_any(&self, words: &[&str]) -> bool {
+    /// Whether it is one of these keywords.
+    pub fn is_any(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.is(word))
     }
 
-    pub(super) fn is_sign(&self, sign: &str) -> bool {
+    /// Whether it is this sign.
+    pub fn is_sign(&self, sign: &str) -> bool {
         self.kind == Kind::Sign && self.text == sign
     }
 
-    pub(super) fn end(&self) -> usize {
+    /// Where it ends, in bytes.
+    pub fn end(&self) -> usize {
         self.start + self.text.len()
     }
 }
@@ -59,7 +63,7 @@ const OPERATORS: &[&str] = &[
 ];
 
 /// All tokens of a text.
-pub(super) fn tokens(sql: &str) -> Result<Vec<Token<'_>>, SqlError> {
+pub fn tokens(sql: &str) -> Vec<Token<'_>> {
     let mut found: Vec<Token<'_>> = Vec::with_capacity(sql.len() / 4);
     let mut at = 0;
     while at < sql.len() {
@@ -68,15 +72,12 @@ pub(super) fn tokens(sql: &str) -> Result<Vec<Token<'_>>, SqlError> {
             break;
         }
         let (kind, length) = one(sql, start, found.last(), start > at || found.is_empty());
-        let text = sql.get(start..start + length).ok_or_else(|| unfinished(sql, start))?;
+        // Every token ends before an ASCII byte, or with the text.
+        let text = sql.get(start..start + length).unwrap_or_else(|| &sql[start..]);
         found.push(Token { kind, text, start, apart: start > at });
-        at = start + length;
+        at = start + text.len();
     }
-    Ok(found)
-}
-
-fn unfinished(sql: &str, start: usize) -> SqlError {
-    SqlError::new(state::SYNTAX, "unrecognized token").at(sql, start)
+    found
 }
 
 fn skip_blanks(sql: &str, mut at: usize) -> usize {
@@ -145,8 +146,58 @@ fn dollar(rest: &[u8]) -> (Kind, usize) {
     (Kind::Foreign, end.map_or(rest.len(), |end| end + 2 * open.len()))
 }
 
+/// Whether a byte may stand in a word.
+pub fn in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// How long the word at the beginning is.
+pub fn word(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|&&byte| in_word(byte)).count()
+}
+
+/// Digits, letters and points, and a sign after an exponent's `e`.
+pub fn number(bytes: &[u8]) -> usize {
+    let hexadecimal = matches!(bytes, [b'0', b'x' | b'X', ..]);
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let exponent = !hexadecimal && matches!(byte, b'e' | b'E');
+        if exponent && matches!(bytes.get(at + 1), Some(b'+' | b'-')) {
+            at += 2;
+        } else if byte == b'.' || in_word(byte) {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    at
+}
+
+/// A name without its quotes.
+pub fn unquoted(name: &str) -> String {
+    let (quote, close) = match name.as_bytes().first() {
+        Some(b'"') => ('"', '"'),
+        Some(b'`') => ('`', '`'),
+        Some(b'\'') => ('\'', '\''),
+        Some(b'[') => ('[', ']'),
+        _ => return name.to_owned(),
+    };
+    let inner = name.strip_prefix(quote).unwrap_or(name);
+    let inner = inner.strip_suffix(close).unwrap_or(inner);
+    if quote == '[' {
+        inner.to_owned()
+    } else {
+        inner.replace(&format!("{quote}{quote}"), &quote.to_string())
+    }
+}
+
+/// A name in double quotes, as SQL takes any name.
+pub fn quoted_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// The length of a literal that starts with this quote; a doubled quote stands for itself.
-fn quoted(bytes: &[u8], quote: u8) -> usize {
+pub fn quoted(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while let Some(found) = memchr::memchr(quote, &bytes[at..]) {
         at += found + 1;
@@ -173,7 +224,7 @@ fn escaped(bytes: &[u8]) -> usize {
 }
 
 /// The text that a literal stands for; `None` for a malformed one.
-pub(super) fn text_of(token: &Token<'_>) -> Option<String> {
+pub fn text_of(token: &Token<'_>) -> Option<String> {
     let text = token.text;
     match text.as_bytes().first()? {
         b'\'' => Some(text.strip_prefix('\'')?.strip_suffix('\'')?.replace("''", "'")),
@@ -266,7 +317,7 @@ mod tests {
     use super::*;
 
     fn texts(sql: &str) -> Vec<(Kind, &str)> {
-        tokens(sql).unwrap().iter().map(|token| (token.kind, token.text)).collect()
+        tokens(sql).iter().map(|token| (token.kind, token.text)).collect()
     }
 
     #[test]
@@ -307,8 +358,18 @@ mod tests {
             ("E'\\0'", None),
             ("U&'\\zzzz'", None),
         ] {
-            let token = tokens(literal).unwrap()[0];
+            let token = tokens(literal)[0];
             assert_eq!(text_of(&token).as_deref(), text, "{literal}");
         }
+    }
+
+    #[test]
+    fn names_lose_their_quotes() {
+        for (written, name) in
+            [("a", "a"), ("\"a\"\"b\"", "a\"b"), ("`a`", "a"), ("[a b]", "a b"), ("'a'", "a")]
+        {
+            assert_eq!(unquoted(written), name);
+        }
+        assert_eq!(quoted_name("a\"b"), "\"a\"\"b\"");
     }
 }
