@@ -50,6 +50,39 @@ fn a_write_is_seen_and_a_delete_and_a_flush() {
     assert_eq!(client.get_from(&table, b"k").unwrap(), Lookup::Miss);
 }
 
+/// Runs in a process of its own, which has too few addresses for the file.
+#[test]
+#[ignore = "run by `a_client_without_addresses_is_answered_over_the_socket`"]
+fn a_client_without_addresses() {
+    let Some(socket) = std::env::var_os("TEST_SOCKET") else { return };
+    let client = Client::connect(&Options::new(Path::new(&socket))).unwrap();
+    assert_eq!(client.arena(), None);
+    let table = client.table("memcached").unwrap();
+    assert!(!table.is_shared());
+    assert_eq!(bytes(client.get_from(&table, b"k").unwrap()).as_deref(), Some(&b"v"[..]));
+    assert_eq!(bytes(client.get_key(b"k").unwrap()).as_deref(), Some(&b"v"[..]));
+    client.set_key(b"k", b"new", 0, 0).unwrap();
+}
+
+/// A client whose process could not map the file was refused altogether, though the socket answers the same.
+#[test]
+fn a_client_without_addresses_is_answered_over_the_socket() {
+    let daemon = Daemon::start(&[]);
+    let client = client(&daemon);
+    client.set_key(b"k", b"v", 0, 0).unwrap();
+    let test = "shared_memory::a_client_without_addresses";
+    let output = Command::new("sh")
+        .args(["-c", crate::start::FEW_ADDRESSES])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", test, "--test-threads", "1"])
+        .env("TEST_SOCKET", daemon.socket())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert_eq!(bytes(client.get_key(b"k").unwrap()).as_deref(), Some(&b"new"[..]));
+}
+
 #[test]
 fn tables_rows_columns_and_prefixes() {
     let daemon = Daemon::start(&[]);

@@ -2,6 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -301,6 +302,60 @@ fn a_second_daemon_on_the_same_arena_is_refused() {
     assert_eq!(code, Some(1));
     assert!(error.contains("in use by another process") && error.contains("--arena"), "{error}");
     assert_eq!(daemon.connect().set("k", b"v"), "STORED");
+}
+
+/// Kilobytes of addresses that a process here may have: enough for the program, and too few for an arena.
+pub(crate) const FEW_ADDRESSES: &str = "ulimit -v 900000; exec \"$0\" \"$@\"";
+
+/// An arena whose mapping was refused for want of addresses passed for an unusable file: it was removed, and its rows with it.
+#[test]
+fn a_start_without_addresses_says_what_to_do_and_keeps_the_rows() {
+    let mut daemon = Daemon::start(&[]);
+    assert_eq!(daemon.connect().set("k", b"v"), "STORED");
+    assert_eq!(daemon.terminate().code(), Some(0));
+    let arena = daemon.folder.0.join("arena");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", FEW_ADDRESSES, PROGRAM, "-p", "0", "--sql-port", "0"]);
+    limited.arg("-s").arg(daemon.folder.0.join("other")).arg("--arena").arg(&arena);
+    let (code, _, error) = run(&mut limited);
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains(&arena.display().to_string()) && error.contains("ulimit -v"), "{error}");
+    daemon.restart();
+    daemon.wait_until_it_says("warm start");
+    assert_eq!(daemon.connect().get("k").as_deref(), Some(&b"v"[..]));
+}
+
+/// A flush that was asked for is carried out at its moment by the next process, however the first one ended; what is
+/// written before it goes, too.
+#[test]
+fn a_flush_to_come_outlives_a_stop_and_a_kill() {
+    let ended: Vec<_> = ["TERM", "KILL"].map(|stop| std::thread::spawn(|| flush_across(stop))).into();
+    ended.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+fn flush_across(stop: &str) {
+    let ahead = Duration::from_secs(4);
+    let mut daemon = Daemon::start(&[]);
+    let mut client = daemon.connect();
+    assert_eq!(client.set("early", b"v"), "STORED");
+    let asked = Instant::now();
+    assert_eq!(client.ask(&format!("flush_all {}", ahead.as_secs())), "OK");
+    let answered = Instant::now();
+    drop(client);
+    daemon.signal(stop);
+    daemon.wait();
+    daemon.restart();
+    let mut client = daemon.connect();
+    let early = client.get("early");
+    assert_eq!(client.set("late", b"v"), "STORED");
+    // The clock of deadlines counts in sixteenths of a second.
+    if asked.elapsed() + Duration::from_millis(125) < ahead {
+        assert_eq!(early.as_deref(), Some(&b"v"[..]), "{stop}: flushed before its moment");
+    }
+    std::thread::sleep((ahead + Duration::from_millis(1_125)).saturating_sub(answered.elapsed()));
+    assert_eq!((client.get("early"), client.get("late")), (None, None), "{stop}");
+    assert_eq!(client.set("after", b"v"), "STORED");
+    assert_eq!(client.get("after").as_deref(), Some(&b"v"[..]), "{stop}");
 }
 
 /// SQLite compares the pattern with the text at each of its places, in one step of its machine: for some ten seconds here,

@@ -639,10 +639,17 @@ impl Arenas {
         self.private.catalogue()
     }
 
-    /// Replaces the definitions: `all` in the private arena, and what readers are told in the shared one.
+    /// Replaces the definitions: `all` in the private arena, and what readers are told in the shared one. Where one of them
+    /// has no room for its own, both keep what they have.
     pub fn set_catalogue(&self, all: &[u8], shown: &[u8]) -> Result<(), CatalogueError> {
-        self.private.set_catalogue(all)?;
-        self.shared.get().map_or(Ok(()), |shared| shared.set_catalogue(shown))
+        let room = self.private.ready_catalogue(all.len())?;
+        let shared = self.shared.get();
+        let shared = shared.map(|shared| Ok((shared, shared.ready_catalogue(shown.len())?))).transpose()?;
+        self.private.write_catalogue(&room, all);
+        if let Some((shared, room)) = shared {
+            shared.write_catalogue(&room, shown);
+        }
+        Ok(())
     }
 
     pub fn heartbeat(&self, now_ns: u64) {

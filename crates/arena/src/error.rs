@@ -21,6 +21,15 @@ pub enum ArenaError {
         /// Bytes that could not be committed.
         bytes: u64,
     },
+    /// The system gives no addresses to map the file at.
+    Unmapped {
+        /// Which.
+        path: PathBuf,
+        /// Its bytes, most of which take no memory.
+        bytes: u64,
+        /// Its answer.
+        source: io::Error,
+    },
     /// The file is not to be read from.
     Refused {
         /// Which.
@@ -60,6 +69,12 @@ impl fmt::Display for ArenaError {
                  or choose another path (--arena)",
                 path.display()
             ),
+            Self::Unmapped { path, bytes, source } => write!(
+                f,
+                "{} cannot be mapped: {bytes} bytes of addresses: {source}; raise the limit of addresses \
+                 (ulimit -v), or lower the daemon's memory (-m)",
+                path.display()
+            ),
             Self::Refused { path, reason } => {
                 write!(f, "{} is not to be read from: {reason}", path.display())
             }
@@ -77,7 +92,7 @@ impl fmt::Display for ArenaError {
 impl std::error::Error for ArenaError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } => Some(source),
+            Self::Unmapped { source, .. } | Self::Io { source, .. } => Some(source),
             _ => None,
         }
     }

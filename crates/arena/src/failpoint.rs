@@ -86,6 +86,12 @@ mod armed {
         ARMED.with_borrow_mut(|armed| armed.extend((0..times).map(|_| (point, Deed::Refuse(why)))));
     }
 
+    /// The same from the call after so many on.
+    pub fn refuse_after(point: Point, passes: usize, times: usize, why: Errno) {
+        (0..passes).for_each(|_| step_in(point, || ()));
+        refuse(point, times, why);
+    }
+
     /// Disarms what is left of this thread's; how many there were that nothing came to.
     pub fn disarm() -> usize {
         ARMED.with_borrow_mut(std::mem::take).len()
@@ -113,4 +119,4 @@ mod armed {
 #[cfg(any(test, feature = "failpoints"))]
 pub(crate) use armed::ask;
 #[cfg(any(test, feature = "failpoints"))]
-pub use armed::{disarm, reach, refuse, step_in};
+pub use armed::{disarm, reach, refuse, refuse_after, step_in};

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::failpoint::{self, Point};
 use crate::hint;
 use crate::index::BUCKET_WORDS;
 use crate::layout::word;
 use crate::map::Bytes;
-use crate::superblock::system;
+use crate::superblock::{system, unmapped};
 use crate::{Arena, ArenaError, Reader, RowRead};
 
 /// Bytes that one look of the owner's reads at most: some ten microseconds.
@@ -85,7 +86,8 @@ impl Arena {
         if wanted <= from {
             return;
         }
-        if rustix::fs::fallocate(&hits.file, FallocateFlags::empty(), from, wanted - from).is_ok() {
+        let commit = || rustix::fs::fallocate(&hits.file, FallocateFlags::empty(), from, wanted - from);
+        if failpoint::ask(Point::Fallocate).and_then(|()| commit()).is_ok() {
             hits.bytes.store(wanted, Ordering::Relaxed);
             // Release: pairs with the Acquire in `note_hit`; bytes below the word have pages.
             self.map.store(word::HITS_BYTES, wanted, Ordering::Release);
@@ -132,11 +134,7 @@ impl Reader {
             let reason = "its length is not that of the arena's index".to_owned();
             return Err(ArenaError::InTheWay { path: path.to_owned(), reason });
         }
-        let mapped = Bytes::new(&file, bytes).map_err(|source| ArenaError::Io {
-            call: "mmap",
-            path: path.to_owned(),
-            source,
-        })?;
+        let mapped = Bytes::new(&file, bytes).map_err(|source| unmapped(path, bytes, source))?;
         self.mapped.counts = Some(Counts(mapped));
         Ok(())
     }

@@ -348,6 +348,7 @@ impl std::fmt::Debug for Bytes {
 impl Bytes {
     /// Maps the first `bytes` (more than 0) of a file, readable and writable.
     pub(crate) fn new(file: &OwnedFd, bytes: u64) -> io::Result<Self> {
+        failpoint::ask(Point::Mmap)?;
         let len = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let prot = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for, so no mapping of ours is replaced.

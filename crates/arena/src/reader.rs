@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use crate::layout::{CHECKPOINT_ENTRIES, CHECKPOINT_LEVELS, STATE_READY, word};
 use crate::map::Map;
-use crate::recover::prove_constants;
-use crate::superblock::system;
+use crate::recover::{Reason, prove_constants};
+use crate::superblock::{system, unmapped};
 use crate::{ArenaError, Mapped};
 
 /// Looks at the definitions before a reader gives up on an owner that keeps changing them.
@@ -60,14 +60,18 @@ impl Reader {
         if stat.st_mode & WRITABLE_BY_OTHERS != 0 {
             return Err(refuse("others than its owner may write it".into()));
         }
-        let mapped = Self::map(file).map_err(refuse)?;
+        let mapped = Self::map(file, path).map_err(|reason| match reason {
+            Reason::Content(reason) => refuse(reason),
+            Reason::Refused(error) => error,
+        })?;
         Ok(Self { mapped, path: path.to_owned(), identity: (stat.st_dev, stat.st_ino) })
     }
 
-    fn map(file: OwnedFd) -> Result<Mapped, String> {
-        let (layout, seed) = prove_constants(&file)?;
-        let map = Map::read_only(file, layout.total_bytes).map_err(|error| format!("mmap: {error}"))?;
-        let mapped = Mapped::new(map, layout, seed, 0).map_err(|error| format!("mmap: {error}"))?;
+    fn map(file: OwnedFd, path: &Path) -> Result<Mapped, Reason> {
+        let (layout, seed) = prove_constants(&file, path)?;
+        let unmapped = |source| unmapped(path, layout.total_bytes, source);
+        let map = Map::read_only(file, layout.total_bytes).map_err(unmapped)?;
+        let mapped = Mapped::new(map, layout, seed, 0).map_err(unmapped)?;
         let is_shared = mapped.map.load(word::OWNER, Ordering::Relaxed) != 0;
         let mapped = Mapped { reader: true, is_shared, ..mapped };
         // Acquire: pairs with the Release that made the file ready.

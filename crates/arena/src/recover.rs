@@ -15,15 +15,16 @@ use rustix::io::Errno;
 use crate::index::{bucket_of, shape};
 use crate::layout::{
     BUCKET_BYTES, BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION,
-    LOCATION_MASK, Layout, Location, MAGIC, MAX_SEGMENT_UNITS, MAX_TABLES, PAGE_BYTES, STATE_READY,
-    SUPERBLOCK_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
+    LOCATION_MASK, Layout, Location, MAGIC, MAX_SEGMENT_UNITS, MAX_TABLES, PAGE_BYTES, SEGMENT_HEADER_BYTES,
+    STATE_READY, SUPERBLOCK_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix,
+    word,
 };
 use crate::map::Map;
 use crate::mend::Mending;
 use crate::proof::MIN_ROW_BYTES;
 use crate::segments::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};
 use crate::shared_file::{Role, SharedFile};
-use crate::superblock::{STAMP_LIMIT, boot_id, constants_check, lock, system};
+use crate::superblock::{STAMP_LIMIT, boot_id, constants_check, lock, no_space, system, unmapped};
 use crate::{Arena, ArenaError, Geometry, RedoEntry};
 
 /// What [`Arena::attach`] found.
@@ -33,7 +34,7 @@ pub enum Attach {
     /// A usable arena, whose rows are still to be proved: a chain of buckets is when it is first used, and all of them by
     /// [`Arena::prove`] and [`Arena::settle`], or [`Arena::recover`].
     Warm(Arena),
-    /// The file cannot be used. The caller logs why, removes it and creates another.
+    /// The file cannot be used. Where it is for what it holds, the caller logs why, removes it and creates another.
     Unusable(Unusable),
 }
 
@@ -43,13 +44,18 @@ pub enum Attach {
 pub struct Unusable {
     /// Why.
     pub reason: String,
+    /// What the system refused, if nothing is wrong with the file: another start may be granted it, and find all rows.
+    pub refused: Option<ArenaError>,
     /// The locked file, which is still at its path; none if it is nothing that can be locked.
     lock: Option<OwnedFd>,
 }
 
 impl Unusable {
-    fn new(reason: impl Into<String>, lock: Option<OwnedFd>) -> Self {
-        Self { reason: reason.into(), lock }
+    fn new(reason: impl Into<Reason>, lock: Option<OwnedFd>) -> Self {
+        match reason.into() {
+            Reason::Content(reason) => Self { reason, refused: None, lock },
+            Reason::Refused(error) => Self { reason: error.to_string(), refused: Some(error), lock },
+        }
     }
 
     /// Removes the file from the path where it was found. What no arena can be in is left where it is, with an error.
@@ -79,8 +85,32 @@ const LOCK_ATTEMPTS: usize = 64;
 /// Free units of an extent that are cleared at a start, ten microseconds each, for the sake of its page of 2 MiB.
 const FREE_UNITS_KEPT: u32 = 4;
 
-/// Why a file is unusable.
-type Reason = String;
+/// Why a file is not used.
+#[derive(Debug)]
+pub(crate) enum Reason {
+    /// What it holds.
+    Content(String),
+    /// The system refused a call, whatever the file holds.
+    Refused(ArenaError),
+}
+
+impl From<&str> for Reason {
+    fn from(what: &str) -> Self {
+        Self::Content(what.to_owned())
+    }
+}
+
+impl From<String> for Reason {
+    fn from(what: String) -> Self {
+        Self::Content(what)
+    }
+}
+
+impl From<ArenaError> for Reason {
+    fn from(error: ArenaError) -> Self {
+        Self::Refused(error)
+    }
+}
 
 impl Arena {
     /// Opens the arena that another process left, and recovers it.
@@ -94,7 +124,7 @@ impl Arena {
         role: &mut Role<'_>,
     ) -> Result<Attach, ArenaError> {
         match open_own(path)? {
-            Ok(file) => Ok(Self::attach_file_as(file, geometry, role)),
+            Ok(file) => Ok(Self::attach_file_as(file, path, geometry, role)),
             Err(unusable) => Ok(Attach::Unusable(unusable)),
         }
     }
@@ -102,13 +132,14 @@ impl Arena {
     /// Recovers from a file that is already open and locked.
     #[cfg(any(test, feature = "record"))]
     pub(crate) fn attach_file(file: OwnedFd, geometry: &Geometry) -> Attach {
-        Self::attach_file_as(file, geometry, &mut Role::Private(&mut SharedFile::default()))
+        let role = &mut Role::Private(&mut SharedFile::default());
+        Self::attach_file_as(file, Path::new("an image"), geometry, role)
     }
 
-    fn attach_file_as(file: OwnedFd, geometry: &Geometry, role: &mut Role<'_>) -> Attach {
+    fn attach_file_as(file: OwnedFd, path: &Path, geometry: &Geometry, role: &mut Role<'_>) -> Attach {
         // A second descriptor of the same lock, for the first goes with the mapping.
         let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0);
-        match Self::prepare(file, geometry, role) {
+        match Self::prepare(file, path, geometry, role) {
             Ok(arena) => Attach::Warm(arena),
             Err(reason) => Attach::Unusable(Unusable::new(reason, lock.ok())),
         }
@@ -123,17 +154,20 @@ impl Arena {
         }
     }
 
-    fn prepare(file: OwnedFd, geometry: &Geometry, role: &mut Role<'_>) -> Result<Self, Reason> {
-        let (layout, seed) = prove_constants(&file)?;
+    fn prepare(file: OwnedFd, path: &Path, geometry: &Geometry, role: &mut Role<'_>) -> Result<Self, Reason> {
+        let (layout, seed) = prove_constants(&file, path)?;
         if geometry.memory_bytes == 0 || geometry.memory_bytes > layout.reserve_bytes {
             return Err(format!(
                 "it can grow to {} bytes, and {} are asked for",
                 layout.reserve_bytes, geometry.memory_bytes
-            ));
+            )
+            .into());
         }
-        let map = Map::new(file, layout.total_bytes).map_err(|error| format!("mmap: {error}"))?;
+        let unmapped = |source| unmapped(path, layout.total_bytes, source);
+        let map = Map::new(file, layout.total_bytes).map_err(unmapped)?;
         // Whatever lies before the catalogue was committed at creation.
-        map.commit(0, layout.catalogue * 8).map_err(|error| format!("fallocate: {error}"))?;
+        let front = layout.catalogue * 8;
+        map.commit(0, front).map_err(|source| no_space(path, front, source))?;
         if map.load(word::STATE, Ordering::Acquire) != STATE_READY {
             return Err("it was never completed".into());
         }
@@ -147,9 +181,9 @@ impl Arena {
         if ceiling == 0 || ceiling >= STAMP_LIMIT {
             return Err("its stamps are used up".into());
         }
-        let mut arena = Self::with_map(map, layout, geometry, seed, ceiling, role.owner())
-            .map_err(|error| format!("mmap: {error}"))?;
-        Work { arena: &mut arena, role, ceiling, units_used: 0, key: Vec::new() }.run()?;
+        let mut arena =
+            Self::with_map(map, layout, geometry, seed, ceiling, role.owner()).map_err(unmapped)?;
+        Work { arena: &mut arena, path, role, ceiling, units_used: 0, key: Vec::new() }.run()?;
         Ok(arena)
     }
 }
@@ -201,7 +235,7 @@ pub(crate) fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, ArenaError> {
 }
 
 /// Proves the words that never change, before anything is mapped; yields layout and seed.
-pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
+pub(crate) fn prove_constants(file: &OwnedFd, path: &Path) -> Result<(Layout, u64), Reason> {
     let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
     let mut read = 0;
     while read < bytes.len() {
@@ -209,7 +243,7 @@ pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
             Ok(0) => return Err("it is shorter than a superblock".into()),
             Ok(n) => read += n,
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(format!("read: {errno}")),
+            Err(errno) => return Err(system("read", path, errno).into()),
         }
     }
     let words = bytes.as_chunks::<8>().0;
@@ -218,7 +252,7 @@ pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
         return Err("it is not an arena".into());
     }
     if load(word::VERSION) != LAYOUT_VERSION {
-        return Err(format!("its layout is version {}, this is {LAYOUT_VERSION}", load(word::VERSION)));
+        return Err(format!("its layout is version {}, this is {LAYOUT_VERSION}", load(word::VERSION)).into());
     }
     if load(word::CHECK) != constants_check(load) {
         return Err("its superblock does not bear its check".into());
@@ -228,7 +262,7 @@ pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
         return Err("it is from before the machine was restarted".into());
     }
     let layout = Layout::new(load(word::RESERVE)).ok_or("its size is none")?;
-    let stat = rustix::fs::fstat(file).map_err(|errno| format!("fstat: {errno}"))?;
+    let stat = rustix::fs::fstat(file).map_err(|errno| system("fstat", path, errno))?;
     if load(word::TOTAL) != layout.total_bytes || u64::try_from(stat.st_size) != Ok(layout.total_bytes) {
         return Err("its length is not that of its layout".into());
     }
@@ -238,6 +272,7 @@ pub(crate) fn prove_constants(file: &OwnedFd) -> Result<(Layout, u64), Reason> {
 /// What is done before the first row is served.
 struct Work<'a, 'r> {
     arena: &'a mut Arena,
+    path: &'a Path,
     role: &'a mut Role<'r>,
     /// Every stamp ever issued is smaller.
     ceiling: u64,
@@ -255,7 +290,8 @@ impl Work<'_, '_> {
         self.finish_split();
         self.finish_commits()?;
         let arena = &mut *self.arena;
-        arena.proof.begin(buckets).map_err(|error| format!("mmap: {error}"))?;
+        let total = arena.layout.total_bytes;
+        arena.proof.begin(buckets).map_err(|source| unmapped(self.path, total, source))?;
         arena.load_checkpoints(self.ceiling);
         arena.map.store(word::PID, u64::from(std::process::id()), Ordering::Relaxed);
         Ok(())
@@ -271,7 +307,8 @@ impl Work<'_, '_> {
         self.units_used = used as u32;
         let mut pool = arena.segments.pool.lock();
         if !pool.commit_headers(&arena.map, &arena.layout, self.units_used) {
-            return Err("no space for segment headers".into());
+            let bytes = u64::from(self.units_used) * (8 + SEGMENT_HEADER_BYTES);
+            return Err(ArenaError::NoSpace { path: self.path.to_owned(), bytes }.into());
         }
         let mut adopted = arena.proof.adopted.lock();
         let (mut unit, mut last_order) = (0, 0);
@@ -320,26 +357,26 @@ impl Work<'_, '_> {
         all.sort_unstable();
         let mut free_from = 0;
         for (first, end) in joined(all.into_iter()) {
-            self.punch(free_from, first)?;
+            self.punch(free_from, first);
             self.commit(first, end)?;
             free_from = end;
         }
-        self.punch(free_from, arena.layout.max_units)
+        self.punch(free_from, arena.layout.max_units);
+        Ok(())
     }
 
     fn commit(&self, from: u32, to: u32) -> Result<(), Reason> {
         let bytes = u64::from(to - from) * UNIT_BYTES as u64;
         let committed = self.arena.map.commit_holes(unit_byte(self.arena, from), bytes);
-        committed.map_err(|error| format!("fallocate: {error}"))
+        committed.map_err(|source| no_space(self.path, bytes, source).into())
     }
 
-    fn punch(&self, from: u32, to: u32) -> Result<(), Reason> {
-        if from >= to {
-            return Ok(());
+    fn punch(&self, from: u32, to: u32) {
+        if from < to {
+            let bytes = u64::from(to - from) * UNIT_BYTES as u64;
+            // Pages that stay are found by the sweep, so they are no reason not to serve the rows.
+            let _swept_later = self.arena.map.punch(unit_byte(self.arena, from), bytes);
         }
-        let bytes = u64::from(to - from) * UNIT_BYTES as u64;
-        let punched = self.arena.map.punch(unit_byte(self.arena, from), bytes);
-        punched.map_err(|error| format!("fallocate: {error}"))
     }
 
     fn is_run(&self, unit: u32, kind: Kind) -> bool {
@@ -359,8 +396,10 @@ impl Work<'_, '_> {
         let root = arena.map.load(word::CATALOGUE, Ordering::Acquire);
         if root != 0 {
             let half = arena.catalogue_half(root);
-            let commit =
-                |bytes: u64| arena.map.commit(half * 8, bytes).map_err(|error| format!("fallocate: {error}"));
+            let commit = |bytes: u64| {
+                let committed = arena.map.commit(half * 8, bytes);
+                committed.map_err(|source| no_space(self.path, bytes, source))
+            };
             // No more than it fills: its length first. One beyond its place is refused below.
             commit(PAGE_BYTES)?;
             let length = arena.map.load(half, Ordering::Relaxed);
@@ -386,7 +425,7 @@ impl Work<'_, '_> {
         for (first, count) in [(0, main), (arena.layout.max_buckets, overflow)] {
             if count > 0 {
                 let committed = arena.map.commit_holes(arena.bucket_word(first) * 8, count * BUCKET_BYTES);
-                committed.map_err(|error| format!("fallocate: {error}"))?;
+                committed.map_err(|source| no_space(self.path, count * BUCKET_BYTES, source))?;
             }
         }
         arena.mending = Mending::new(buckets, overflow);

@@ -55,6 +55,8 @@ impl SharedFile {
         let mut role = Role::Shared { owner, ceiling, redo: redo.collect() };
         match Arena::attach_as(path, geometry, &mut role) {
             Ok(Attach::Warm(arena)) => self.found = Some(arena),
+            // Its rows are there for the next start.
+            Ok(Attach::Unusable(Unusable { refused: Some(error), .. })) => self.failed = Some(error),
             // A file of somebody else's is none of ours; who needs its place will say so.
             Ok(Attach::Unusable(unusable)) => {
                 // Its lock is taken again.
@@ -109,7 +111,7 @@ pub fn begins_as_arena(path: &Path) -> io::Result<bool> {
 pub enum AttachBoth {
     /// Usable arenas.
     Warm(Arenas),
-    /// The private file cannot be used. The caller logs why, removes it and creates another.
+    /// The private file cannot be used: see [`Attach::Unusable`].
     Unusable(Unusable),
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{FlockOperation, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -43,6 +43,12 @@ impl Stamps {
     pub(crate) fn new(next: u64) -> Self {
         Self { next: AtomicU64::new(next), ceiling: AtomicU64::new(next), raise: Mutex::new(()) }
     }
+}
+
+/// Pages for other definitions, and the right to write them.
+pub(crate) struct CatalogueRoom<'a> {
+    root: u64,
+    _guard: MutexGuard<'a, ()>,
 }
 
 impl Arena {
@@ -94,11 +100,8 @@ impl Arena {
     ) -> Result<Self, ArenaError> {
         rustix::fs::ftruncate(&file, layout.total_bytes)
             .map_err(|errno| system("ftruncate", shown, errno))?;
-        let map = Map::new(file, layout.total_bytes).map_err(|source| ArenaError::Io {
-            call: "mmap",
-            path: shown.to_owned(),
-            source,
-        })?;
+        let unmapped = |source| unmapped(shown, layout.total_bytes, source);
+        let map = Map::new(file, layout.total_bytes).map_err(unmapped)?;
         let units = FIRST_UNITS.min(geometry.memory_bytes.div_ceil(UNIT_BYTES as u64));
         let first_buckets = crate::layout::BUCKET_BYTES << FIRST_LEVEL;
         for (from, bytes) in [
@@ -116,8 +119,7 @@ impl Arena {
         map.store(word::HEARTBEAT, now_ns, Ordering::Relaxed);
         // Release: whoever finds the file ready finds all of the above.
         map.store(word::STATE, STATE_READY, Ordering::Release);
-        let arena = Self::with_map(map, layout, geometry, seed, 1, owner)
-            .map_err(|source| ArenaError::Io { call: "mmap", path: shown.to_owned(), source })?;
+        let arena = Self::with_map(map, layout, geometry, seed, 1, owner).map_err(unmapped)?;
         arena.buckets.lock().main_committed = 1 << FIRST_LEVEL;
         arena.segments.pool.lock().adopt_pages(0, units as u32);
         Ok(arena)
@@ -186,16 +188,26 @@ impl Arena {
 
     /// Replaces the table definitions by one store.
     pub fn set_catalogue(&self, bytes: &[u8]) -> Result<(), CatalogueError> {
-        if bytes.len() > MAX_CATALOGUE_BYTES {
-            return Err(CatalogueError::TooLarge(bytes.len()));
+        self.ready_catalogue(bytes.len()).map(|ready| self.write_catalogue(&ready, bytes))
+    }
+
+    /// Makes room for definitions of so many bytes. Others wait until they are written or given up.
+    pub(crate) fn ready_catalogue(&self, bytes: usize) -> Result<CatalogueRoom<'_>, CatalogueError> {
+        if bytes > MAX_CATALOGUE_BYTES {
+            return Err(CatalogueError::TooLarge(bytes));
         }
-        let _guard = self.catalogue_lock.lock();
+        let guard = self.catalogue_lock.lock();
         // Beyond counting it would start at 1, never at 0.
         let root = self.map.load(word::CATALOGUE, Ordering::Relaxed).checked_add(1).unwrap_or(1);
-        let half = self.catalogue_half(root);
-        if !self.commit_beside(half * 8, 16 + bytes.len() as u64) {
+        if !self.commit_beside(self.catalogue_half(root) * 8, 16 + bytes as u64) {
             return Err(CatalogueError::NoSpace);
         }
+        Ok(CatalogueRoom { root, _guard: guard })
+    }
+
+    /// Writes definitions for which room was made, and puts them in force.
+    pub(crate) fn write_catalogue(&self, room: &CatalogueRoom<'_>, bytes: &[u8]) {
+        let half = self.catalogue_half(room.root);
         let (whole, tail) = bytes.split_at(bytes.len() & !7);
         self.map.store_bytes(half + 2, whole);
         if !tail.is_empty() {
@@ -205,8 +217,7 @@ impl Arena {
         self.map.store(half, bytes.len() as u64, Ordering::Relaxed);
         // Release: pairs with the Acquire in `read_catalogue` and `Reader::definitions`; the half is complete behind
         // the root.
-        self.map.store(word::CATALOGUE, root, Ordering::Release);
-        Ok(())
+        self.map.store(word::CATALOGUE, room.root, Ordering::Release);
     }
 
     /// Bytes with pages before the generations: superblock, lines of tables, checkpoints, and the halves of the
@@ -301,7 +312,11 @@ pub(crate) fn system(call: &'static str, path: &Path, errno: Errno) -> ArenaErro
     ArenaError::Io { call, path: path.to_owned(), source: errno.into() }
 }
 
-fn no_space(path: &Path, bytes: u64, source: std::io::Error) -> ArenaError {
+pub(crate) fn unmapped(path: &Path, bytes: u64, source: std::io::Error) -> ArenaError {
+    ArenaError::Unmapped { path: path.to_owned(), bytes, source }
+}
+
+pub(crate) fn no_space(path: &Path, bytes: u64, source: std::io::Error) -> ArenaError {
     if source.kind() == std::io::ErrorKind::StorageFull {
         ArenaError::NoSpace { path: path.to_owned(), bytes }
     } else {

@@ -36,7 +36,7 @@ impl Arena {
     /// Finds pages that readers made, and gives them back: a bounded piece of the file. Called once a tick by one thread.
     pub fn sweep_pages(&self) {
         let Some(taken) = self.file_bytes() else { return };
-        let excess = taken.saturating_sub(self.own_bytes());
+        let excess = taken.saturating_sub(self.asked_bytes());
         let mut sweep = self.sweep.lock();
         sweep.unexplained = sweep.unexplained.min(excess);
         if excess < sweep.unexplained + SLACK_BYTES {
@@ -49,7 +49,7 @@ impl Arena {
         sweep.found += taken.saturating_sub(left);
         if has_wrapped {
             // What is left lies nowhere: extents that are being committed just now, or the file system's own.
-            sweep.unexplained = left.saturating_sub(self.own_bytes());
+            sweep.unexplained = left.saturating_sub(self.asked_bytes());
         }
     }
 
@@ -65,7 +65,7 @@ impl Arena {
     }
 
     /// Bytes of it that were asked for.
-    fn own_bytes(&self) -> u64 {
+    pub(crate) fn asked_bytes(&self) -> u64 {
         let usage = self.usage();
         usage.committed_bytes + self.index_bytes() + usage.frame_bytes
     }

@@ -10,6 +10,7 @@ mod huge;
 mod landing;
 mod model;
 mod pages;
+mod refused;
 mod threads;
 
 use crate::{

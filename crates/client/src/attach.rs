@@ -58,7 +58,7 @@ impl Attachment {
         self.look(connections).ok().flatten()
     }
 
-    /// Opens the file. None: there is none. An error: there is one, and it is not to be believed.
+    /// Opens the file. None: there is none, or none that this process has addresses for. An error: there is one, and it is not to be believed.
     pub(crate) fn look(&self, connections: &Connections) -> Result<Option<Arc<Reader>>, Error> {
         let (asked, daemon) = match Self::ask(connections) {
             Ok((path, user)) => (path, Some(user)),
@@ -75,6 +75,8 @@ impl Attachment {
                 Ok(self.reader.load_full())
             }
             Err(ArenaError::NotFound(_)) => Ok(None),
+            // This process is out of addresses; the daemon answers the same over its socket.
+            Err(ArenaError::Unmapped { .. }) if daemon.is_some() => Ok(None),
             Err(error) => Err(Error::Arena(error.to_string())),
         }
     }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Arenas, TableId};
+use arena::{Arenas, CatalogueError, TableId};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BUILT_IN, Catalog};
@@ -51,14 +51,17 @@ impl Store {
             serde_json::to_vec(&Definitions { tables, views })
         };
         let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
-        let full = |_| {
-            ddl(
-                "53200",
-                format!("the definitions are {} bytes, more than the arena has room for", bytes.len()),
-            )
-        };
         let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
-        self.arena.set_catalogue(&bytes, &shown).map_err(full)
+        self.arena.set_catalogue(&bytes, &shown).map_err(refusal)
+    }
+}
+
+fn refusal(error: CatalogueError) -> DdlError {
+    match error {
+        CatalogueError::TooLarge(_) => ddl("53200", error.to_string()),
+        CatalogueError::NoSpace => {
+            ddl("53100", format!("{error}; enlarge the arena's file system (for Docker: --shm-size)"))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Definitions: tables and indexes come, change and go by one swap of the catalogue, in the arena and in memory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -54,7 +54,7 @@ impl Store {
         let views = views.into_iter().map(Arc::new).collect();
         let store = Arc::new(Self::assemble(arena, options, shared, catalog_of(1, handles, views)));
         store.find_shared()?;
-        store.save(&store.catalog()).map_err(StoreError::Catalogue)?;
+        store.save(&store.catalog()).map_err(|error| unsaved(options, &error))?;
         store.begin_recovery();
         store.checkpoint(store.now());
         store.resume_flush();
@@ -423,6 +423,12 @@ fn check_prefix(catalog: &Catalog, def: &TableDef, own: Option<TableId>) -> Resu
         Some(table) => Err(ddl("42P07", format!("prefix '{prefix}' belongs to table \"{}\"", table.name()))),
         None => Ok(()),
     }
+}
+
+/// Definitions that cannot be written at a start.
+fn unsaved(options: &StoreOptions, error: &DdlError) -> StoreError {
+    let arena = options.path.as_deref().unwrap_or_else(|| Path::new("anonymous memory"));
+    StoreError::Catalogue(ddl(error.state, format!("{}: {}", arena.display(), error.message)))
 }
 
 pub(crate) fn ddl(state: &'static str, message: String) -> DdlError {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Arena, ArenaError, Arenas, AttachBoth, Geometry};
+use arena::{Arena, ArenaError, Arenas, AttachBoth, Geometry, Unusable};
 
 use crate::catalog::Catalog;
 use crate::define::{ddl, indexes_of};
@@ -76,6 +76,10 @@ pub(crate) fn open_arenas(
                 let start =
                     Start::Warm { bytes: arenas.usage().segments_bytes, redone: arenas.recovery().redone };
                 return Ok((arenas, start));
+            }
+            // Another start may be granted what was refused: the rows are there for it, unless nobody wants them.
+            Ok(AttachBoth::Unusable(Unusable { refused: Some(error), .. })) if !options.cold => {
+                return Err(error);
             }
             Ok(AttachBoth::Unusable(unusable)) => {
                 let reason = unusable.reason.clone();
