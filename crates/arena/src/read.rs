@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::failpoint::{self, Point};
 use crate::hint::{self, Hits};
 use crate::index::{Entry, ShardToken};
 use crate::layout::{
@@ -155,6 +156,7 @@ impl Mapped {
                     return None;
                 }
                 if let Some(head) = head {
+                    failpoint::reach(Point::Found);
                     let slot = Some(SlotId((at + slot) as u64 - self.layout.index));
                     return Some(Lookup::Hit(RowRead { arena: self, head, location, slot, generation }));
                 }

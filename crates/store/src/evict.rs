@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
+use arena::failpoint::{self, Point};
 use arena::{Hash, Queue, SegmentId, SlotId};
 
 use crate::clock::Tick;
@@ -164,6 +165,7 @@ impl Store {
         let placed = self.place_copy(to.table, to.queue, &parts, row.head().is_multi(), to.now);
         drop(moving);
         let Ok(placed) = placed else { return false };
+        failpoint::reach(Point::Copied);
         let mut shard = self.shard(hash).lock();
         // Replaced meanwhile: the copy is dead bytes.
         if let Some(slot) = self.relocate(&mut shard, to.table, hash, row, &placed) {
@@ -186,6 +188,7 @@ impl Store {
         let payload = [payload];
         let parts = copy_of(row, &payload);
         let placed = self.place(table, queue, &parts, row.head().is_multi(), self.now())?;
+        failpoint::reach(Point::Copied);
         let mut shard = self.shard(hash).lock();
         Ok(self.relocate(&mut shard, table, hash, row, &placed).is_some())
     }

@@ -22,6 +22,7 @@ mod limits;
 mod model;
 mod moving;
 mod policy;
+mod preempted;
 mod refused;
 mod restart;
 mod rewrite;
