@@ -75,7 +75,9 @@ pub use held::{Account, Allowance, Held};
 pub use limits::Limits;
 pub use rule::RuleRunner;
 pub use session::{Identity, Notice, OwnSettings, Session, TransactionStatus};
-pub use sqlite::{FaultPoint, arm_fault, give_memory_back, note_freed, panics_caught};
+#[cfg(feature = "failpoints")]
+pub use sqlite::{FaultPoint, arm_fault};
+pub use sqlite::{give_memory_back, note_freed, panics_caught};
 pub use store::definition::SqlType;
 pub use system::{FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table};
 pub use table::Cancel;

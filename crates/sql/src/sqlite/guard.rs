@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Places where a test can ask for a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "failpoints"), allow(unreachable_pub, reason = "only tests name one from outside"))]
 pub enum FaultPoint {
     /// A table is connected to a connection.
     Connect,
@@ -45,22 +46,21 @@ pub(crate) fn count_panic() {
     CAUGHT.fetch_add(1, Ordering::Relaxed);
 }
 
-#[cfg(debug_assertions)]
+#[cfg(feature = "failpoints")]
 thread_local! {
     static ARMED: std::cell::Cell<Option<FaultPoint>> = const { std::cell::Cell::new(None) };
 }
 
-/// Makes the next callback of this kind on this thread panic. Release builds ignore it.
-#[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "release builds have no fault points"))]
+/// Makes the next callback of this kind on this thread panic.
+#[cfg(feature = "failpoints")]
 pub fn arm_fault(point: FaultPoint) {
-    #[cfg(debug_assertions)]
     ARMED.set(Some(point));
 }
 
-#[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "release builds have no fault points"))]
+#[cfg_attr(not(feature = "failpoints"), expect(unused_variables, reason = "nobody arms one"))]
 #[inline]
 fn trip(point: FaultPoint) {
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "failpoints")]
     if ARMED.get() == Some(point) {
         ARMED.set(None);
         panic!("fault point {point:?}");

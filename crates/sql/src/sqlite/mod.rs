@@ -18,7 +18,9 @@ pub(crate) use aggregate::Aggregate;
 pub(crate) use connection::{Action, Connection, Failure, Policy, random_bytes};
 pub(crate) use function::Volatility;
 pub(crate) use guard::count_panic;
-pub use guard::{FaultPoint, arm_fault, panics_caught};
+pub use guard::panics_caught;
+#[cfg(feature = "failpoints")]
+pub use guard::{FaultPoint, arm_fault};
 pub use heap::{give_memory_back, note_freed};
 pub(crate) use index_info::{Constraint, Operator, Request};
 pub(crate) use lent::LentView;
