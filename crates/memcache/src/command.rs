@@ -1,15 +1,11 @@
 //! From a command line to a request, one function for each family of commands.
 
+use crate::frame::{Frame, Parsed};
 use crate::limits::DATA_MAX;
-use crate::meta::{self, Key};
-use crate::operator;
-use crate::parse::{Frame, Parsed};
+use crate::meta::Key;
 use crate::request::{Keys, Request, Verb};
-use crate::token::{self, Words};
-use crate::{Limits, Malformed, Then};
-
-/// Bytes of the line end behind a value.
-pub(crate) const LINE_END: usize = 2;
+use crate::token::{self, LINE_END, Words, client_flags, data_length};
+use crate::{Limits, Malformed, Then, meta_command, operator};
 
 /// Lines with fewer bytes than this, line end included, are no command to memcached 1.6.45, which answers them as
 /// a badly formed command line instead of an unknown command.
@@ -192,19 +188,6 @@ fn value_too_large<'a>(
     }
 }
 
-/// The length of a data block, if memcached would take it for one.
-#[inline]
-pub(crate) fn data_length(word: &[u8]) -> Option<usize> {
-    let length = token::unsigned(word).filter(|length| *length <= DATA_MAX)?;
-    usize::try_from(length).ok()
-}
-
-/// The peer's flags. memcached 1.6.45 takes a longer number and keeps its lowest 32 bits.
-#[inline]
-pub(crate) fn client_flags(word: &[u8]) -> Option<u32> {
-    u32::try_from(token::unsigned_or_plus(word)? & u64::from(u32::MAX)).ok()
-}
-
 /// `delete`. memcached once took a time, which old clients still send; other arguments are refused.
 pub(crate) fn delete<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
     let mut words = Words::new(rest);
@@ -381,7 +364,7 @@ pub(crate) fn rare<'a>(limits: &Limits, frame: &Frame<'a>, verb: &'a [u8], rest:
         b"quit" => frame.complete(Request::Quit),
         b"version" => frame.complete(Request::Version),
         b"mn" => frame.complete(Request::MetaNoop),
-        b"me" => meta::debug(limits, frame, rest),
+        b"me" => meta_command::debug(limits, frame, rest),
         b"flush_all" => flush_all(frame, rest),
         b"verbosity" => verbosity(frame, rest),
         _ => operator::parse(frame, verb, rest).unwrap_or_else(|| unknown(frame, rest)),

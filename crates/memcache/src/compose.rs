@@ -1,6 +1,7 @@
 //! From answers to bytes. Each function appends to the buffer it is given and cannot fail, and no text that is
 //! passed to it can end a line early and so be taken for an answer of its own.
 
+use crate::malformed::Malformed;
 use crate::request::Dump;
 
 /// Bytes of the text of an error. Clients keep the line in a buffer of their own, and libmemcached's has 2,048.
@@ -207,6 +208,24 @@ pub fn number(value: u64, out: &mut Vec<u8>) {
     }
     let start = DIGITS_MAX.saturating_sub(used);
     out.extend_from_slice(digits.get(start..).unwrap_or_default());
+}
+
+impl Malformed {
+    /// Appends the answer with its line end; nothing where the connection is closed without a word.
+    pub fn compose(self, out: &mut Vec<u8>) {
+        match self {
+            Self::StatementTooLarge { bytes, limit } => {
+                let message = format!("statement is {bytes} bytes; the limit is {limit} (sql_statement_max)");
+                sql_error("54000", &message, out);
+            }
+            Self::ParametersTooLarge { bytes, limit } => {
+                let message =
+                    format!("parameters are {bytes} bytes; the limit is {limit} (sql_parameters_max)");
+                sql_error("54000", &message, out);
+            }
+            _ => out.extend_from_slice(self.fixed_line()),
+        }
+    }
 }
 
 fn number_line(before: &[u8], value: u64, out: &mut Vec<u8>) {

@@ -69,10 +69,12 @@ mod base64;
 mod command;
 pub mod compose;
 pub mod event;
+mod frame;
 mod greeting;
 mod limits;
 mod malformed;
 mod meta;
+mod meta_command;
 mod meta_compose;
 mod operator;
 mod parse;
@@ -80,12 +82,13 @@ mod request;
 mod token;
 
 pub use compose::{Reply, compose};
+pub use frame::Parsed;
 pub use greeting::{Stranger, stranger};
 pub use limits::*;
 pub use malformed::{Malformed, Then};
 pub use meta::{Key, KeyBuffer, Meta, MetaOptions, Mode};
 pub use meta_compose::{ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line};
-pub use parse::{Parsed, Parser, Upload};
+pub use parse::{Parser, Upload};
 #[cfg(debug_assertions)]
 pub use request::DebugTime;
 pub use request::{Classes, Dump, Keys, Operator, Request, Stats, Verb, Watch};

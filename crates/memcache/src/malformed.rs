@@ -1,7 +1,5 @@
 //! What is wrong with a request, and the line that says so.
 
-use crate::compose;
-
 /// The rule that a request broke. [`Malformed::compose`] writes the answer that memcached's clients expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -88,25 +86,9 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// Appends the answer with its line end; nothing where the connection is closed without a word.
-    pub fn compose(self, out: &mut Vec<u8>) {
-        match self {
-            Self::StatementTooLarge { bytes, limit } => {
-                let message = format!("statement is {bytes} bytes; the limit is {limit} (sql_statement_max)");
-                compose::sql_error("54000", &message, out);
-            }
-            Self::ParametersTooLarge { bytes, limit } => {
-                let message =
-                    format!("parameters are {bytes} bytes; the limit is {limit} (sql_parameters_max)");
-                compose::sql_error("54000", &message, out);
-            }
-            _ => out.extend_from_slice(self.fixed_line()),
-        }
-    }
-
     /// The answers that are always the same. The words are memcached's where it has the same error: client
     /// libraries compare them.
-    fn fixed_line(self) -> &'static [u8] {
+    pub(crate) fn fixed_line(self) -> &'static [u8] {
         match self {
             Self::UnknownCommand => b"ERROR\r\n",
             Self::CommandLine => b"CLIENT_ERROR bad command line format\r\n",

@@ -1,15 +1,12 @@
-//! The meta commands: `mg`, `ms`, `md`, `ma` and `me`.
+//! What a meta command says: `mg`, `ms`, `md`, `ma` and `me`.
 //!
 //! A meta command is a key and flags: letters, each perhaps with a token glued to it. The parser looks at all of them
 //! and keeps the text; [`Meta::options`] reads it for whoever executes the command, [`Meta::flags`] gives the letters in
 //! the order of the request, in which answers repeat them.
 
-use crate::command::{LINE_END, data_length};
 use crate::limits::KEY_MAX;
-use crate::parse::{Frame, Parsed};
-use crate::request::Request;
 use crate::token::{self, Words};
-use crate::{Limits, Malformed, Then, base64};
+use crate::{Malformed, base64};
 
 /// Flags in one command; memcached's bound of 20 words with the command and its key.
 const FLAGS_MAX: usize = 18;
@@ -56,7 +53,7 @@ pub struct Meta<'a> {
     /// The key.
     pub key: Key<'a>,
     /// The rest of the line; every word of it has been looked at.
-    words: &'a [u8],
+    pub(crate) words: &'a [u8],
 }
 
 /// How `ms` and `ma` work.
@@ -114,7 +111,7 @@ pub struct MetaOptions {
 
 /// Which of the commands it is; they differ in what `M` takes and in the words of their errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verb {
+pub(crate) enum Verb {
     Get,
     Set,
     Delete,
@@ -139,7 +136,7 @@ impl<'a> Meta<'a> {
     }
 
     /// Looks at every flag: first whether there are such letters and each comes once, then at the tokens.
-    fn check(&self, verb: Verb) -> Result<MetaOptions, Malformed> {
+    pub(crate) fn check(&self, verb: Verb) -> Result<MetaOptions, Malformed> {
         if self.flags().count() > FLAGS_MAX {
             return Err(Malformed::MetaFlags);
         }
@@ -166,7 +163,7 @@ impl<'a> Meta<'a> {
     }
 
     /// Whether the key is base64, as it must be with `b`.
-    fn check_key(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn check_key(&mut self) -> Result<(), Malformed> {
         let base64 = self.flags().any(|(letter, _)| letter == b'b');
         self.key.base64 = base64;
         if self.key.base64 && base64::decode(self.key.text, &mut [0; KEY_MAX]).is_none() {
@@ -195,7 +192,7 @@ impl MetaOptions {
             b'D' => self.delta = number()?,
             b'J' => self.initial = number()?,
             b'F' => {
-                let flags = crate::command::client_flags(token).ok_or(Malformed::CommandLine)?;
+                let flags = token::client_flags(token).ok_or(Malformed::CommandLine)?;
                 self.client_flags = Some(flags);
             }
             b'M' => self.mode = any_mode(token).unwrap_or_default(),
@@ -234,113 +231,6 @@ fn mode(verb: Verb, token: &[u8]) -> Result<(), Malformed> {
         Verb::Arithmetic if !arithmetic => Err(Malformed::MetaArithmeticMode),
         _ => Ok(()),
     }
-}
-
-/// The key and the flags of a line, all looked at.
-fn read<'a>(
-    limits: &Limits,
-    verb: Verb,
-    text: Option<&'a [u8]>,
-    words: &'a [u8],
-) -> Result<(Meta<'a>, MetaOptions), Malformed> {
-    let text = text.filter(|text| token::is_key(text, limits.key_max)).ok_or(Malformed::CommandLine)?;
-    let mut meta = Meta { key: Key::plain(text), words };
-    let checked = meta.check(verb).and_then(|options| meta.check_key().map(|()| options));
-    match checked {
-        Ok(options) => Ok((meta, options)),
-        Err(error @ (Malformed::CommandLine | Malformed::MetaFlags | Malformed::MetaArithmeticMode)) => {
-            Err(error)
-        }
-        // These two have one answer for whatever else is wrong with a flag.
-        Err(_) if matches!(verb, Verb::Delete | Verb::Arithmetic) => Err(Malformed::MetaFlag),
-        Err(error) => Err(error),
-    }
-}
-
-/// A command that is a line alone.
-fn line<'a>(
-    limits: &Limits,
-    frame: &Frame<'a>,
-    rest: &'a [u8],
-    verb: Verb,
-    request: impl FnOnce(Meta<'a>) -> Request<'a>,
-) -> Parsed<'a> {
-    let mut words = Words::new(rest);
-    let key = words.next_key();
-    match read(limits, verb, key, words.rest) {
-        Ok((meta, _)) => frame.complete(request(meta)),
-        Err(error) => frame.malformed(error, 0),
-    }
-}
-
-/// `mg`.
-pub(crate) fn get<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    line(limits, frame, rest, Verb::Get, Request::MetaGet)
-}
-
-/// `md`.
-pub(crate) fn delete<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    line(limits, frame, rest, Verb::Delete, Request::MetaDelete)
-}
-
-/// `ma`.
-pub(crate) fn arithmetic<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    line(limits, frame, rest, Verb::Arithmetic, Request::MetaArithmetic)
-}
-
-/// `me`.
-pub(crate) fn debug<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    line(limits, frame, rest, Verb::Get, Request::MetaDebug)
-}
-
-/// `ms`, with its data.
-pub(crate) fn set<'a>(limits: &Limits, frame: &Frame<'a>, rest: &'a [u8]) -> Parsed<'a> {
-    let (meta, bytes) = match set_line(limits, frame, rest) {
-        Ok(line) => line,
-        Err(malformed) => return malformed,
-    };
-    let with_end = bytes.saturating_add(LINE_END);
-    let Some((value, after)) = frame.data.split_at_checked(bytes) else {
-        return frame.incomplete(with_end);
-    };
-    match after.get(..LINE_END) {
-        None => frame.incomplete(with_end),
-        Some(b"\r\n") => Parsed::Complete {
-            request: Request::MetaSet { meta, value },
-            consumed: frame.consumed.saturating_add(with_end),
-        },
-        Some(_) => frame.malformed(Malformed::DataChunk, with_end),
-    }
-}
-
-/// The line of `ms` and the length of its data, or why it is none.
-pub(crate) fn set_line<'a>(
-    limits: &Limits,
-    frame: &Frame<'a>,
-    rest: &'a [u8],
-) -> Result<(Meta<'a>, usize), Parsed<'a>> {
-    let mut words = Words::new(rest);
-    let key = words.next_key();
-    // Without a length it is unknown where the data ends: what follows is taken for commands.
-    let Some(bytes) = words.next().and_then(data_length) else {
-        return Err(frame.malformed(Malformed::CommandLine, 0));
-    };
-    let with_end = bytes.saturating_add(LINE_END);
-    let (meta, options) = match read(limits, Verb::Set, key, words.rest) {
-        Ok(read) => read,
-        Err(error) => return Err(frame.swallowing(error, with_end, false)),
-    };
-    if bytes > limits.value_max {
-        return Err(Parsed::Malformed {
-            reply: Malformed::ValueTooLarge,
-            consumed: frame.consumed,
-            swallow: with_end,
-            then: Then::Continue,
-            invalidate: (options.mode == Mode::Set).then_some(meta.key),
-            noreply: false,
-        });
-    }
-    Ok((meta, bytes))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The commands that operators and their scripts send: statistics, and memcached's own machinery.
 
 use crate::Malformed;
-use crate::parse::{Frame, Parsed};
+use crate::frame::{Frame, Parsed};
 use crate::request::{Classes, Dump, Operator, Request, Stats, Watch};
 use crate::token::{self, Words};
 

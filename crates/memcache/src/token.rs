@@ -1,5 +1,10 @@
 //! Words of a command line, separated by spaces and by nothing else, and the numbers among them.
 
+use crate::limits::DATA_MAX;
+
+/// Bytes of the line end behind a value.
+pub(crate) const LINE_END: usize = 2;
+
 /// The words of a line, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Words<'a> {
@@ -136,6 +141,19 @@ pub(crate) fn exptime_of_value(word: &[u8]) -> Option<i64> {
 #[inline]
 pub(crate) fn exptime(word: &[u8]) -> Option<i64> {
     Some(i64::from(i32::try_from(signed(word)?).ok()?))
+}
+
+/// The length of a data block, if memcached would take it for one.
+#[inline]
+pub(crate) fn data_length(word: &[u8]) -> Option<usize> {
+    let length = unsigned(word).filter(|length| *length <= DATA_MAX)?;
+    usize::try_from(length).ok()
+}
+
+/// The peer's flags. memcached 1.6.45 takes a longer number and keeps its lowest 32 bits.
+#[inline]
+pub(crate) fn client_flags(word: &[u8]) -> Option<u32> {
+    u32::try_from(unsigned_or_plus(word)? & u64::from(u32::MAX)).ok()
 }
 
 #[cfg(test)]

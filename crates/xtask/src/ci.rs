@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::{Outcome, arrows, cargo_steps, instructions, licences, links, tidy};
+use crate::{Outcome, arrows, cargo_steps, instructions, licences, links, rooms, tidy};
 
 /// A named step and the function that takes it.
 type Step = (&'static str, fn() -> Outcome);
@@ -12,6 +12,7 @@ const STEPS: &[Step] = &[
     ("fmt", cargo_steps::fmt),
     ("tidy", tidy::check),
     ("arrows", arrows::check),
+    ("rooms", rooms::check),
     ("licences", licences::check),
     ("links", links::check),
     ("clippy", cargo_steps::clippy),

@@ -16,6 +16,7 @@ mod instructions;
 mod licences;
 mod links;
 mod metadata;
+mod rooms;
 mod tidy;
 mod tools;
 
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
     let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let good = match names.as_slice() {
         ["ci", only @ ..] => ci::run(only),
-        ["tidy"] => ci::run(&["fmt", "tidy", "arrows", "licences", "links"]),
+        ["tidy"] => ci::run(&["fmt", "tidy", "arrows", "rooms", "licences", "links"]),
         ["tools"] => said("tools", tools::install()),
         ["install-client", places @ ..] => said("install-client", install::run(places)),
         ["tools", "--bench"] => {
