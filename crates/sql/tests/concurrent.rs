@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -91,6 +92,76 @@ fn a_statement_that_returns_its_row_finds_it_again_when_others_were_first() {
         }
     });
     assert_eq!(integer(&run(&mut main, "SELECT n FROM c", &[])), THREADS * ROUNDS * 10);
+}
+
+/// Runs statements on a row with `u = 7`, which another thread removes and inserts all the time.
+fn beside_removals(mut work: impl FnMut(&Arc<Store>)) {
+    let store = open_store(Clock::System);
+    let mut main = executor(&store);
+    run(&mut main, "CREATE TABLE c (id INT PRIMARY KEY, u INT UNIQUE, n INT)", &[]);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut executor = executor(&store);
+            // Relaxed: only tells when to stop.
+            while !done.load(Ordering::Relaxed) {
+                run(&mut executor, "DELETE FROM c WHERE u = 7", &[]);
+                run(&mut executor, "INSERT OR IGNORE INTO c VALUES (1, 7, 0)", &[]);
+            }
+        });
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| work(&store)));
+        done.store(true, Ordering::Relaxed);
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+/// An upsert looked twice: whether a row is in its way, and then for that row. Where the row was removed in between, the
+/// statement failed with XX000; where it came in between, with 23505, although the statement said what to do about it.
+#[test]
+fn an_upsert_beside_removals_inserts_or_updates() {
+    let by_key = [
+        // A function keeps it from the short way of plain upserts.
+        "INSERT INTO c VALUES (1, 7, 1) ON CONFLICT (id) DO UPDATE SET n = c.n + abs(excluded.n)",
+        "INSERT INTO c VALUES (1, 7, 1) ON CONFLICT (id) DO UPDATE SET n = c.n + abs(excluded.n) RETURNING n",
+        "INSERT INTO c VALUES (1, 7, 1) ON CONFLICT (id) DO NOTHING",
+        "INSERT OR REPLACE INTO c VALUES (1, 7, abs(1))",
+    ];
+    let by_index = [
+        "INSERT INTO c VALUES (2, 7, 1) ON CONFLICT (u) DO UPDATE SET n = c.n + excluded.n",
+        "INSERT INTO c VALUES (2, 7, 1) ON CONFLICT (id) DO NOTHING ON CONFLICT (u) DO UPDATE SET n = c.n + 1",
+        "INSERT INTO c VALUES (2, 7, 1) ON CONFLICT DO NOTHING",
+        "INSERT OR REPLACE INTO c VALUES (2, 7, abs(1))",
+    ];
+    for upserts in [by_key, by_index] {
+        beside_removals(|store| {
+            let mut executor = executor(store);
+            for _ in 0..ROUNDS * 10 {
+                for upsert in upserts {
+                    run(&mut executor, upsert, &[]);
+                }
+            }
+        });
+    }
+}
+
+/// The same within a transaction, whose statements look for what is in their way before anything is committed.
+#[test]
+fn an_upsert_of_a_transaction_finds_what_is_in_its_way() {
+    beside_removals(|store| {
+        let (mut executor, mut session) = (executor(store), Session::new());
+        let mut run = |sql: &str| {
+            let run = executor.execute(&mut session, sql, &[], &Cancel::new(), &mut Rows::default());
+            run.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        };
+        for _ in 0..ROUNDS * 20 {
+            run("BEGIN");
+            run("INSERT INTO c VALUES (2, 7, 1) ON CONFLICT (u) DO UPDATE SET n = c.n + excluded.n");
+            run("ROLLBACK");
+            run("BEGIN");
+            run("INSERT INTO c VALUES (1, 7, 1) ON CONFLICT (id) DO UPDATE SET n = c.n + excluded.n");
+            run("ROLLBACK");
+        }
+    });
 }
 
 #[test]

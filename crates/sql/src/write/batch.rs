@@ -75,6 +75,23 @@ struct Pending {
     after: Option<After>,
 }
 
+impl Pending {
+    /// The row as the statement leaves it.
+    fn current(&self, view: &View<'_>) -> Option<Current> {
+        let After { draft, .. } = self.after.as_ref()?;
+        let identity = Identity {
+            cas: 0,
+            stamp: 0,
+            expiry: word_of_expiry(draft.expiry, view.now()),
+            deadline: draft.expiry,
+            client_flags: draft.client_flags,
+            renewal: draft.renewal,
+            key: self.key.clone(),
+        };
+        Some(Current { values: draft.values.clone(), identity })
+    }
+}
+
 /// A row that will be stored.
 #[derive(Debug)]
 struct After {
@@ -117,6 +134,8 @@ pub(crate) struct Batch {
     made: Cell<Option<i64>>,
     /// Why the statement ends here, after what it wrote so far: `OR FAIL`.
     stopped: Option<SqlError>,
+    /// Others changed what it was decided by, so it is worth nothing.
+    outrun: bool,
 }
 
 impl Batch {
@@ -139,7 +158,18 @@ impl Batch {
             inserted: None,
             made: Cell::new(None),
             stopped: None,
+            outrun: false,
         }
+    }
+
+    /// Notes that others changed what this list was decided by: the statement computes another one.
+    pub(crate) fn note_outrun(&mut self) {
+        self.outrun = true;
+    }
+
+    /// Whether others changed what it was decided by.
+    pub(crate) fn is_outrun(&self) -> bool {
+        self.outrun
     }
 
     /// Ends the statement with an error that leaves what it wrote.
@@ -348,19 +378,7 @@ impl Batch {
     /// The row under a key as the statement sees it.
     pub(crate) fn current(&self, view: &View<'_>, key: &[u8]) -> Result<Option<Current>, SqlError> {
         if let Some(&at) = self.by_key.get(key) {
-            let pending = &self.pending[at];
-            return Ok(pending.after.as_ref().map(|after| Current {
-                values: after.draft.values.clone(),
-                identity: Identity {
-                    cas: 0,
-                    stamp: 0,
-                    expiry: word_of_expiry(after.draft.expiry, view.now()),
-                    deadline: after.draft.expiry,
-                    client_flags: after.draft.client_flags,
-                    renewal: after.draft.renewal,
-                    key: key.to_vec(),
-                },
-            }));
+            return Ok(self.pending[at].current(view));
         }
         let mut row = RowBuf::new();
         if !view.get(&self.table, key, &mut row)? {
@@ -369,32 +387,57 @@ impl Batch {
         Ok(Some(current_of(&self.table, &row)))
     }
 
-    /// The first constraint that a row under this key would break, and the key of the row in its way. A row does
-    /// not stand in the way of the one that replaces it (`own`). `only` asks about one constraint.
+    /// The first constraint that a row under this key would break, and the row in its way. A row does not stand in the way
+    /// of the one that replaces it (`own`). The row itself is returned, for whoever looked again might find it gone.
     pub(crate) fn conflict(
         &self,
         view: &View<'_>,
         key: &[u8],
         draft: &Draft,
         own: Option<&[u8]>,
-        only: Option<Constraint>,
-    ) -> Result<Option<(Constraint, Vec<u8>)>, SqlError> {
-        let asked = |constraint| only.is_none_or(|only| only == constraint);
-        if asked(Constraint::Primary) && own != Some(key) && self.current(view, key)?.is_some() {
-            return Ok(Some((Constraint::Primary, key.to_vec())));
+        asked: impl Fn(Constraint) -> bool,
+    ) -> Result<Option<(Constraint, Current)>, SqlError> {
+        if asked(Constraint::Primary)
+            && own != Some(key)
+            && let Some(other) = self.current(view, key)?
+        {
+            return Ok(Some((Constraint::Primary, other)));
         }
         for (index, taken) in self.taken.iter().filter(|(index, _)| asked(Constraint::Index(*index))) {
             let Some(values) = self.table.indexes()[*index].unique_key(&draft.values) else { continue };
-            if let Some(&at) = taken.get(&values)
-                && own != Some(self.pending[at].key.as_slice())
-            {
-                return Ok(Some((Constraint::Index(*index), self.pending[at].key.clone())));
-            }
-            if let Some(other) = self.stored_conflict(view, *index, draft, own)? {
+            let of_list = taken.get(&values).map(|&at| &self.pending[at]);
+            let other = match of_list.filter(|pending| own != Some(pending.key.as_slice())) {
+                Some(pending) => pending.current(view),
+                None => self.stored_conflict(view, *index, draft, own)?,
+            };
+            if let Some(other) = other {
                 return Ok(Some((Constraint::Index(*index), other)));
             }
         }
         Ok(None)
+    }
+
+    /// Whether a row still is what the statement read.
+    pub(crate) fn is_current(&self, view: &View<'_>, read: &Current) -> Result<bool, SqlError> {
+        let now = self.current(view, &read.identity.key)?;
+        Ok(now.is_some_and(|now| now.identity.cas == read.identity.cas))
+    }
+
+    /// Whether a row stands in the way of one under this key by a constraint that is asked for.
+    pub(crate) fn stands_in_way(
+        &self,
+        other: &Current,
+        key: &[u8],
+        draft: &Draft,
+        asked: impl Fn(Constraint) -> bool,
+    ) -> bool {
+        let same = |index: usize| {
+            let index = &self.table.indexes()[index];
+            let values = index.unique_key(&draft.values);
+            values.is_some() && values == index.unique_key(&other.values)
+        };
+        (asked(Constraint::Primary) && other.identity.key == key)
+            || self.taken.iter().any(|(index, _)| asked(Constraint::Index(*index)) && same(*index))
     }
 
     /// A unique index whose values two rows would share after this list, and which change of the list is one of them.
@@ -424,14 +467,14 @@ impl Batch {
         index: usize,
         draft: &Draft,
         own: Option<&[u8]>,
-    ) -> Result<Option<Vec<u8>>, SqlError> {
+    ) -> Result<Option<Current>, SqlError> {
         let index = &self.table.indexes()[index];
         let values = index.def().columns.iter().map(|&column| draft.values[column].clone()).collect();
         let mut rows = view.range(&self.table, index, &KeyBounds::equal(values), false);
         let mut row = RowBuf::new();
         while rows.next(view, &mut row)? {
             if own != Some(row.key()) && !self.has(row.key()) {
-                return Ok(Some(row.key().to_vec()));
+                return Ok(Some(current_of(&self.table, &row)));
             }
         }
         Ok(None)

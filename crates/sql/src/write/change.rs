@@ -347,7 +347,7 @@ fn update_one(
     }
     let mut key = identity.key.clone();
     let payload = batch.encode_payload(&draft, &mut key)?;
-    while let Some((constraint, other)) = batch.conflict(view, &key, &draft, Some(&identity.key), None)? {
+    while let Some((constraint, other)) = batch.conflict(view, &key, &draft, Some(&identity.key), |_| true)? {
         match conflict {
             UpdateConflict::Ignore => return Ok(()),
             UpdateConflict::Replace => {}
@@ -355,8 +355,8 @@ fn update_one(
                 return Err(SqlError::unique(&constraint_name(run, constraint)));
             }
         }
-        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before(None));
-        batch.remove(other, before)?;
+        let before = other.before(None);
+        batch.remove(other.identity.key, before)?;
     }
     if key != identity.key {
         draft.settle();

@@ -80,6 +80,12 @@ pub(crate) struct UpsertClause {
     pub(crate) update: Option<UpsertUpdate>,
 }
 
+impl UpsertClause {
+    fn names(&self, constraint: Constraint) -> bool {
+        self.target.is_none_or(|target| target == constraint)
+    }
+}
+
 /// `DO UPDATE SET ... WHERE ...`: one row with the condition and then the values.
 #[derive(Debug)]
 pub(crate) struct UpsertUpdate {
@@ -230,28 +236,51 @@ fn insert(
             }
             put(batch, view, key, Before::Absent, draft, payload)
         }
-        OnConflict::Fail => match batch.conflict(view, &key, &draft, None, None)? {
+        OnConflict::Fail => match batch.conflict(view, &key, &draft, None, |_| true)? {
             Some((constraint, _)) => Err(SqlError::unique(&constraint_name(run, constraint))),
             None => put(batch, view, key, Before::Absent, draft, payload),
         },
-        OnConflict::Ignore => match batch.conflict(view, &key, &draft, None, None)? {
+        OnConflict::Ignore => match batch.conflict(view, &key, &draft, None, |_| true)? {
             Some(_) => Ok(()),
             None => put(batch, view, key, Before::Absent, draft, payload),
         },
         OnConflict::Replace => replace(view, batch, key, draft, payload),
         OnConflict::Upsert(clauses) => {
             // What a clause names is looked at first, in the order of the clauses; what none names is an error.
-            for clause in clauses {
-                if let Some((_, other)) = batch.conflict(view, &key, &draft, None, clause.target)? {
+            for clause in &mut *clauses {
+                let names = |constraint| clause.names(constraint);
+                if let Some((_, other)) = batch.conflict(view, &key, &draft, None, names)? {
                     return upsert(run, view, batch, clause, &draft, &other);
                 }
             }
-            match batch.conflict(view, &key, &draft, None, None)? {
+            match unnamed_conflict(view, batch, clauses, &key, &draft)? {
+                _ if batch.is_outrun() => Ok(()),
+                // A row that came since then is not looked for: the store refuses the list, and it is computed again.
                 None => put(batch, view, key, Before::Absent, draft, payload),
-                Some((constraint, _)) => Err(SqlError::unique(&constraint_name(run, constraint))),
+                Some(constraint) => Err(SqlError::unique(&constraint_name(run, constraint))),
             }
         }
     }
+}
+
+/// A constraint that the row breaks and no clause names. A row that came after the clauses were looked at, and that one
+/// of them names, is a race that was lost.
+fn unnamed_conflict(
+    view: &View<'_>,
+    batch: &mut Batch,
+    clauses: &[UpsertClause],
+    key: &[u8],
+    draft: &Draft,
+) -> Result<Option<Constraint>, SqlError> {
+    let named = |constraint| clauses.iter().any(|clause| clause.names(constraint));
+    let found = batch.conflict(view, key, draft, None, |constraint| !named(constraint))?;
+    let Some((constraint, other)) = found else { return Ok(None) };
+    if batch.stands_in_way(&other, key, draft, named)
+        || batch.conflict(view, key, draft, None, named)?.is_some()
+    {
+        batch.note_outrun();
+    }
+    Ok(Some(constraint))
 }
 
 /// `OR REPLACE` puts the default where NULL must not be.
@@ -299,9 +328,9 @@ fn replace(
     payload: Vec<u8>,
 ) -> Result<(), SqlError> {
     // Its own key's row is replaced in place, whatever it is.
-    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&key), None)? {
-        let before = batch.current(view, &other)?.map_or(Before::Absent, |current| current.before(None));
-        batch.remove(other, before)?;
+    while let Some((_, other)) = batch.conflict(view, &key, &draft, Some(&key), |_| true)? {
+        let before = other.before(None);
+        batch.remove(other.identity.key, before)?;
     }
     put(batch, view, key, Before::Anything, draft, payload)
 }
@@ -313,14 +342,11 @@ fn upsert(
     batch: &mut Batch,
     clause: &mut UpsertClause,
     draft: &Draft,
-    other: &[u8],
+    other: &Current,
 ) -> Result<(), SqlError> {
     let Some(update) = &mut clause.update else { return Ok(()) };
-    let Some(current) = batch.current(view, other)? else {
-        return Err(SqlError::new(state::INTERNAL, "a conflicting row is not there"));
-    };
-    let Some(new) = update.evaluate(run, view, &current, draft)? else { return Ok(()) };
-    store_updated(run, view, batch, &current, new)
+    let Some(new) = update.evaluate(run, view, other, draft)? else { return Ok(()) };
+    store_updated(run, view, batch, other, new)
 }
 
 /// Replaces a row by its updated form, which may have another key.
@@ -334,8 +360,13 @@ fn store_updated(
     let mut key = current.identity.key.clone();
     batch.complete(&run.core.store, &mut new, false).map_err(|error| run.refused(error))?;
     let payload = batch.encode_payload(&new, &mut key)?;
-    if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key), None)? {
-        return Err(SqlError::unique(&constraint_name(run, constraint)));
+    if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key), |_| true)? {
+        // The row that is updated may have made room for the one in the way.
+        if batch.is_current(view, current)? {
+            return Err(SqlError::unique(&constraint_name(run, constraint)));
+        }
+        batch.note_outrun();
+        return Ok(());
     }
     if key != current.identity.key {
         new.settle();

@@ -231,41 +231,29 @@ impl Run<'_> {
         returning: bool,
         mut returned: Option<&mut Returning>,
     ) -> Result<(Batch, Returned), SqlError> {
-        // Within a transaction there is no commit yet that would find what a row breaks.
-        let early = self.core.in_transaction();
         let new = |again: &Again<'_>| {
-            Batch::new(&self.core.catalog, self.table, returning, again.overlaid() || early)
+            let overlaid = again.overlaid() || self.core.in_transaction();
+            Batch::new(&self.core.catalog, self.table, returning, overlaid)
         };
         let mut batch = new(again);
         let mut lost: Option<Vec<Vec<u8>>> = None;
         for _ in 0..RETRIES_MAX {
             self.core.sight.check_watch()?;
-            let rows = {
-                // The view ends before the commit, which would otherwise keep old versions for it.
-                let view = self.core.view();
-                match again {
-                    Again::Insert(plan) => plan.compute(self, &view, &mut batch, early || lost.is_some())?,
-                    // No keys: all rows are to be found again, as for those that are returned.
-                    Again::Change(plan) => {
-                        let keys = lost.as_deref().filter(|keys| !keys.is_empty());
-                        plan.compute(self, &view, &mut batch, keys)?;
-                    }
-                }
-                if early && let Some((constraint, row)) = batch.broken(&view)? {
-                    return Err(SqlError::unique(&constraint_name(self, constraint)).of_row(row));
-                }
-                match &mut returned {
-                    Some(returning) => {
-                        self.core.sight.lend(&view, || returning.evaluate(self, &mut batch))?
-                    }
-                    None => Vec::new(),
-                }
+            let rows = self.compute(again, &mut batch, lost.as_deref(), returned.as_deref_mut())?;
+            let applied = if batch.is_outrun() {
+                Err(WriteError::Lost(Vec::new()))
+            } else {
+                self.core.apply(&mut batch.writes())
             };
-            match self.core.apply(&mut batch.writes()) {
+            match applied {
                 Ok(()) => return Ok((batch, rows)),
                 Err(WriteError::Lost(writes)) => {
                     lost = Some(match again {
-                        Again::Change(plan) if plan.can_pick() && returned.is_none() => batch.forget(&writes),
+                        Again::Change(plan)
+                            if plan.can_pick() && returned.is_none() && !batch.is_outrun() =>
+                        {
+                            batch.forget(&writes)
+                        }
                         _ => {
                             batch = new(again);
                             Vec::new()
@@ -288,6 +276,40 @@ impl Run<'_> {
         let message =
             format!("the rows changed each of {RETRIES_MAX} times that they were computed; try again");
         Err(SqlError::new(state::LOST, message))
+    }
+
+    /// Computes the list, or the lost rows of it, and what the statement returns. The view ends with it: a commit would
+    /// keep old versions for it.
+    fn compute(
+        &self,
+        again: &mut Again<'_>,
+        batch: &mut Batch,
+        lost: Option<&[Vec<u8>]>,
+        returned: Option<&mut Returning>,
+    ) -> Result<Returned, SqlError> {
+        // Within a transaction there is no commit yet that would find what a row breaks.
+        let early = self.core.in_transaction();
+        let view = self.core.view();
+        match again {
+            Again::Insert(plan) => plan.compute(self, &view, batch, early || lost.is_some())?,
+            // No keys: all rows are to be found again, as for those that are returned.
+            Again::Change(plan) => {
+                plan.compute(self, &view, batch, lost.filter(|keys| !keys.is_empty()))?;
+            }
+        }
+        if early && let Some((constraint, row)) = batch.broken(&view)? {
+            if !again.overlaid() {
+                return Err(SqlError::unique(&constraint_name(self, constraint)).of_row(row));
+            }
+            // The statement looked for rows in its way and met none: this one came since.
+            batch.note_outrun();
+        }
+        match returned {
+            Some(returning) if !batch.is_outrun() => {
+                self.core.sight.lend(&view, || returning.evaluate(self, batch))
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// A refusal of the store, with what it cannot know.
