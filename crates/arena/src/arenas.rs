@@ -352,6 +352,11 @@ impl Arenas {
         arena.set_lease(location, lease);
     }
 
+    pub fn set_times(&self, location: Location, expiry: u32, lease: u32) {
+        let (arena, location) = self.at(location);
+        arena.set_times(location, expiry, lease);
+    }
+
     /// As [`Arena::allocate`], for rows of about so many bytes. Memory that one arena keeps for its next rows is the other's to
     /// have.
     pub fn allocate(&self, units: u32, tag: &SegmentTag, row_bytes: usize) -> Option<SegmentId> {

@@ -355,6 +355,11 @@ impl Arena {
         self.change_expiry_word(location, |word| expiry_word((word >> 32) as u32, lease));
     }
 
+    /// Changes both at once.
+    pub fn set_times(&self, location: Location, expiry: u32, lease: u32) {
+        self.change_expiry_word(location, |_| expiry_word(expiry, lease));
+    }
+
     /// One load and one store: whoever holds the shard's lock is the only one to change the word.
     fn change_expiry_word(&self, location: Location, change: impl FnOnce(u64) -> u64) {
         let at = self.layout.at(location);

@@ -1,14 +1,15 @@
 //! What the memcached commands mean.
 
 use store::{
-    Absence, ComingItem, Edit, Edited, Expect, Expiry, Item, ItemSink, Landing, Mark, Outcome, Store,
-    WriteError,
+    Absence, ComingItem, Edit, Edited, Expect, Expiry, Item, ItemMeta, ItemSink, Landing, Mark, Outcome,
+    Store, Touch, WriteError,
 };
 
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::exptime::expiry;
 use crate::lane::{Lane, Route};
+use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
 use crate::observe::status;
 use crate::privilege::Command;
@@ -81,15 +82,7 @@ impl Session {
         let route = lane.route(key);
         let hit = match &route.key {
             Ok(key) if route.table.renews() && route.answers_missing(key) => false,
-            Ok(key) => {
-                let store = &route.engine.store;
-                // The value first: a deadline in the past takes the row away.
-                let hit = store.get_item(route.table, key, route.now, sink);
-                if hit {
-                    store.touch(route.table, key, expiry(store, exptime), route.now)?;
-                }
-                hit
-            }
+            Ok(key) => get_and_touch(&route, key, exptime, sink)?,
             Err(_) => false,
         };
         route.count(Counter::CmdGet);
@@ -330,6 +323,53 @@ impl Session {
 /// Client libraries decide by this number what they may send, so it names memcached's version that we follow, and nothing
 /// else: some read the first three numbers of the line, some the last three, some want one word. Our own is in `stats`.
 pub(crate) const VERSION: &str = "1.6.45";
+
+/// Gives the value of a row to `sink`, and the row a new deadline, in one step: a version that was replaced in between is read
+/// again. Says whether there is a row.
+fn get_and_touch(
+    route: &Route<'_>,
+    key: &[u8],
+    exptime: i64,
+    sink: &mut impl ItemSink,
+) -> Result<bool, Answer> {
+    let store = &route.engine.store;
+    for _ in 0..CONTENDED_ROUNDS {
+        let mut value = Open { stamp: 0, sink: &mut *sink };
+        if !store.get_item(route.table, key, route.now, &mut value) {
+            return Ok(false);
+        }
+        let expect = Expect::Stamp(value.stamp);
+        let touch = Touch { expect, expiry: expiry(store, exptime), lease: None };
+        let touched = store.touch_if(route.table, key, &touch, route.now);
+        if let Ok(Outcome::Done(_)) = touched {
+            sink.close();
+            return Ok(true);
+        }
+        sink.discard();
+        touched?;
+    }
+    Err(Answer::server_error("the key is changed too often; try again"))
+}
+
+/// Passes on a value, and leaves the reply open. It is copied: what is held in its place cannot be taken back.
+struct Open<'s, S> {
+    /// The version that was passed on.
+    stamp: u64,
+    sink: &'s mut S,
+}
+
+impl<S: ItemSink> ItemSink for Open<'_, S> {
+    fn open(&mut self, meta: &ItemMeta) -> &mut Vec<u8> {
+        self.stamp = meta.stamp;
+        self.sink.open(meta)
+    }
+
+    fn close(&mut self) {}
+
+    fn discard(&mut self) {
+        self.sink.discard();
+    }
+}
 
 /// What a storage command expects to find.
 #[inline]

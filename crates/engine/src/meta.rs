@@ -6,7 +6,7 @@
 
 use store::{
     ComingItem, Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Landing, Mark,
-    Outcome, Store, Tick, WriteError, ticks_between,
+    Outcome, Store, Tick, Touch, WriteError, ticks_between,
 };
 
 use crate::answer::Answer;
@@ -224,10 +224,13 @@ pub struct MetaDebug {
 /// What is to happen to a key that `mg` looked up.
 enum Seen {
     Nothing,
+    /// What is answered, and the version that it describes.
     Item {
         item: MetaItem,
-        stamp: u64,
+        meta: ItemMeta,
     },
+    /// The place of a value that is to come was taken.
+    Made(MetaItem),
     /// Another client was faster: look again.
     Again,
 }
@@ -392,35 +395,57 @@ impl Route<'_> {
     fn meta_get(&self, asked: &MetaGet, sink: &mut impl MetaSink) -> Result<MetaGot, Answer> {
         let Ok(key) = self.key else { return Ok(MetaGot::Miss) };
         for _ in 0..CONTENDED_ROUNDS {
-            let (item, stamp) = match self.see(key, asked)? {
+            let (item, meta) = match self.see(key, asked)? {
                 Seen::Nothing => return Ok(MetaGot::Miss),
                 Seen::Again => continue,
-                Seen::Item { item, stamp } => (item, stamp),
-            };
-            let got = if asked.value && asked.known != Some(item.cas) {
-                let mut values =
-                    Values { item, stamp, count: !asked.unnoticed, lost: false, sink: &mut *sink };
-                let found = self.engine.store.get_item(self.table, key, self.now, &mut values);
-                let lost = values.lost && !item.won;
-                if !found && item.made {
-                    // The place was taken for no time at all, or somebody removed it: its maker is told all the same.
+                Seen::Made(item) if asked.value => {
+                    // The empty value is read as any other.
+                    let _read = self.engine.store.look(self.table, key, self.now, !asked.unnoticed);
                     sink.open(&item);
                     sink.close();
-                } else if !found || lost {
-                    // A value that was replaced since is not the one that was described; a won one must be answered.
-                    continue;
+                    return Ok(MetaGot::Value);
                 }
-                MetaGot::Value
-            } else {
-                MetaGot::Head(item)
+                Seen::Made(item) => return Ok(MetaGot::Head(item)),
+                Seen::Item { item, meta } => (item, meta),
             };
-            if let Some(exptime) = asked.exptime.filter(|_| !item.made) {
-                let store = &self.engine.store;
-                store.touch(self.table, key, expiry(store, exptime), self.now)?;
+            if !asked.value || asked.known == Some(item.cas) {
+                if self.take(key, asked, &item, &meta)? {
+                    return Ok(MetaGot::Head(item));
+                }
+                continue;
             }
-            return Ok(got);
+            let count = !asked.unnoticed;
+            let mut values = Values { item, stamp: meta.stamp, count, lost: false, sink: &mut *sink };
+            if !self.engine.store.get_item(self.table, key, self.now, &mut values) {
+                continue;
+            }
+            // A value that was replaced since is not the one that was described.
+            let taken = if values.lost { Ok(false) } else { self.take(key, asked, &item, &meta) };
+            if let Ok(true) = taken {
+                sink.close();
+                return Ok(MetaGot::Value);
+            }
+            sink.discard();
+            taken?;
         }
         Err(Answer::server_error("the key is changed too often; try again"))
+    }
+
+    /// Gives the version that was described its new deadline and its lease. False: it is not there any more, or somebody else
+    /// took the lease, so what was seen of it may not be answered.
+    fn take(&self, key: &[u8], asked: &MetaGet, item: &MetaItem, meta: &ItemMeta) -> Result<bool, Answer> {
+        let store = &self.engine.store;
+        let until = item.won.then(|| store.lease_end(self.table, self.now));
+        match (asked.exptime, until) {
+            (None, None) => Ok(true),
+            (None, Some(until)) => Ok(store.take_lease(self.table, key, meta, until, self.now)),
+            (Some(exptime), lease) => {
+                let expect = Expect::Unclaimed { stamp: meta.stamp, lease: meta.lease };
+                let touch = Touch { expect, expiry: expiry(store, exptime), lease };
+                let outcome = store.touch_if(self.table, key, &touch, self.now)?;
+                Ok(matches!(outcome, Outcome::Done(_)))
+            }
+        }
     }
 
     /// Looks a key up, and decides who is to make it anew.
@@ -435,14 +460,8 @@ impl Route<'_> {
         };
         let mut item = self.describe(&meta, hits);
         item.new_ttl = asked.exptime.map(|exptime| seconds_of(store.as_ref(), exptime, self.now));
-        if !item.claimed && self.is_to_be_made_anew(&meta, &item, asked) {
-            let until = store.lease_end(self.table, self.now);
-            if !store.take_lease(self.table, key, meta.stamp, until, self.now) {
-                return Ok(Seen::Again);
-            }
-            item.won = true;
-        }
-        Ok(Seen::Item { item, stamp: meta.stamp })
+        item.won = !item.claimed && self.is_to_be_made_anew(&meta, &item, asked);
+        Ok(Seen::Item { item, meta })
     }
 
     fn is_to_be_made_anew(&self, meta: &ItemMeta, item: &MetaItem, asked: &MetaGet) -> bool {
@@ -480,7 +499,7 @@ impl Route<'_> {
                 let ttl = seconds_of(store.as_ref(), exptime, self.now);
                 let cas = cas.unwrap_or(stamp);
                 let item = MetaItem { cas, new_ttl: Some(ttl), won: true, made: true, ..MetaItem::default() };
-                Ok(Seen::Item { item, stamp })
+                Ok(Seen::Made(item))
             }
             _ => Ok(Seen::Again),
         }
@@ -707,11 +726,12 @@ impl Route<'_> {
     }
 }
 
-/// Passes on the value of the version that was described; another one is a reason to look again.
+/// Passes on the value of the version that was described. The reply stays open: the version may still be lost.
 struct Values<'s, S> {
     item: MetaItem,
     stamp: u64,
     count: bool,
+    /// It is the value of another version.
     lost: bool,
     sink: &'s mut S,
 }
@@ -720,19 +740,11 @@ impl<S: MetaSink> ItemSink for Values<'_, S> {
     #[inline]
     fn open(&mut self, meta: &ItemMeta) -> &mut Vec<u8> {
         self.lost = meta.stamp != self.stamp;
-        // What was won stays won; what it is that was won is what is sent.
-        let item = MetaItem { client_flags: meta.client_flags, cas: meta.cas, bytes: meta.len, ..self.item };
-        self.sink.open(&item)
+        self.sink.open(&MetaItem { bytes: meta.len, ..self.item })
     }
 
     #[inline]
-    fn close(&mut self) {
-        if self.lost && !self.item.won {
-            self.sink.discard();
-        } else {
-            self.sink.close();
-        }
-    }
+    fn close(&mut self) {}
 
     fn discard(&mut self) {
         self.sink.discard();

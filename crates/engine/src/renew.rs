@@ -17,7 +17,7 @@ impl Route<'_> {
                 return false;
             }
             let until = store.lease_end(self.table, self.now);
-            if store.take_lease(self.table, key, meta.stamp, until, self.now) {
+            if store.take_lease(self.table, key, &meta, until, self.now) {
                 return true;
             }
         }

@@ -16,7 +16,7 @@ use crate::scalar::has_form;
 use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Value, ValueRef, text_or_blob};
-use crate::write::{Expect, Expiry, NewParts, Outcome, check};
+use crate::write::{Expect, Expiry, NewParts, Outcome, Touch, check};
 
 /// Rounds of reading, editing and publishing before a contended edit is refused; each lost round means that another
 /// client's write of the same row went through.
@@ -232,21 +232,37 @@ impl Store {
 
     /// Gives a live row another deadline.
     pub fn touch(&self, table: &Table, key: &[u8], expiry: Expiry, now: Tick) -> Result<Outcome, WriteError> {
-        if expiry.has_come(now) {
-            return self.delete(table, key, Expect::Anything, now);
-        }
-        self.by_newest(table, |table| self.touch_by(table, key, expiry, now))
+        self.touch_if(table, key, &Touch { expect: Expect::Anything, expiry, lease: None }, now)
     }
 
-    fn touch_by(&self, table: &Table, key: &[u8], expiry: Expiry, now: Tick) -> Result<Outcome, WriteError> {
+    /// The same for a row that must be what the caller saw of it, and may claim it in the same step.
+    pub fn touch_if(
+        &self,
+        table: &Table,
+        key: &[u8],
+        touch: &Touch,
+        now: Tick,
+    ) -> Result<Outcome, WriteError> {
+        if touch.expiry.has_come(now) {
+            return self.delete(table, key, touch.expect, now);
+        }
+        self.by_newest(table, |table| self.touch_by(table, key, touch, now))
+    }
+
+    fn touch_by(&self, table: &Table, key: &[u8], touch: &Touch, now: Tick) -> Result<Outcome, WriteError> {
+        let Touch { expect, expiry, lease } = *touch;
         let mut row = RowBuf::new();
         for _ in 0..EDIT_ROUNDS {
             if !self.read(table, key, now, &mut row) {
                 return Ok(Outcome::Missing);
             }
-            if let Some(outcome) = self.touch_in_place(table, &row, expiry, now) {
+            if let Err(outcome) = check(expect, Some(row.head())) {
                 return Ok(outcome);
             }
+            if let Some(outcome) = self.touch_in_place(table, &row, touch, now) {
+                return Ok(outcome);
+            }
+            let kept = Renewal::kept(row.head());
             let completed = self.completed_payload(table, &row)?;
             let parts = NewParts {
                 key,
@@ -255,9 +271,13 @@ impl Store {
                 expiry,
                 // The value is the same, so a client that read it before may still write it with `cas`.
                 cas: Some(row.cas()),
-                renewal: Renewal::kept(row.head()),
+                renewal: lease.map_or(kept, |_| Renewal { lease, same_lease: false, ..kept }),
             };
-            match self.put(table, &parts, Expect::Stamp(row.stamp()), now)? {
+            let same = match expect {
+                Expect::Unclaimed { .. } => expect,
+                _ => Expect::Stamp(row.stamp()),
+            };
+            match self.put(table, &parts, same, now)? {
                 Outcome::Exists | Outcome::Missing => {}
                 done => {
                     // The same value in another place: that it was used is still so.
@@ -341,10 +361,10 @@ impl Store {
         &self,
         table: &Table,
         row: &RowBuf,
-        expiry: Expiry,
+        touch: &Touch,
         now: Tick,
     ) -> Option<Outcome> {
-        let word = expiry.word();
+        let word = touch.expiry.word();
         if row.head().expiry == 0 || word == 0 {
             return None;
         }
@@ -353,13 +373,16 @@ impl Store {
         let _mutation = Mutation;
         self.settle_mark(&mut shard, table, hash, row.key());
         self.find_copied(&shard, hash, row)?;
+        // The lease may have been taken since the row was copied.
+        let head = *self.arena.row(row.location())?.head();
+        check(touch.expect, Some(&head)).ok()?;
         let segment = self.arena.head_of(row.location());
         if self.arena.tag(segment).ttl_class != crate::queue::ttl_class(word, now) {
             return None;
         }
         self.note_deadline(segment, word);
         table.state.census.note_deadline(word);
-        self.arena.set_expiry(row.location(), word);
+        self.arena.set_times(row.location(), word, touch.lease.unwrap_or(head.lease));
         Some(Outcome::Done(row.stamp()))
     }
 }

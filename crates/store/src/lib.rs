@@ -96,5 +96,5 @@ pub use sharing::{hits_path, shared_path_beside};
 pub use store::{Opened, Start, Store, StoreError, StoreOptions, StoreUsage};
 pub use table::{Table, TableStats};
 pub use view::View;
-pub use write::{Expect, Expiry, Outcome};
+pub use write::{Expect, Expiry, Outcome, Touch};
 pub use write_set::{Moved, WriteSet};

@@ -25,7 +25,7 @@ use crate::table::Table;
 
 mod request;
 
-pub use request::{Expect, Expiry, Outcome};
+pub use request::{Expect, Expiry, Outcome, Touch};
 
 /// Rows that a single write evicts at most to bring a table back to `max_rows`; the rest is the cleaner's.
 pub(crate) const EVICTIONS_PER_WRITE: usize = 4;
@@ -813,6 +813,9 @@ pub(crate) fn check(expect: Expect, live: Option<&RowHead>) -> Result<(), Outcom
             Err(Outcome::Exists)
         }
         (Expect::Stamp(wanted), Some(head)) if wanted != head.stamp => Err(Outcome::Exists),
+        (Expect::Unclaimed { stamp, lease }, Some(head)) if (stamp, lease) != (head.stamp, head.lease) => {
+            Err(Outcome::Exists)
+        }
         _ => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use crate::row::RowBuf;
 use crate::store::{Store, StoreOptions};
 use crate::table::Table;
 use crate::value::ValueRef;
-use crate::write::{Expect, Expiry, Outcome};
+use crate::write::{Expect, Expiry, Outcome, Touch};
 use crate::{BUILT_IN, TICKS_PER_SECOND};
 
 /// Rows of this size have a run of their own, which is soon taken again for the next version.
@@ -105,7 +105,8 @@ fn a_touch_changes_no_later_version() {
     let second = u32::try_from(TICKS_PER_SECOND).unwrap();
     let (first, newest) = small.again(Expiry::At(20 * second));
     let now = small.store.now();
-    assert_eq!(small.store.touch_in_place(&small.table, &first, Expiry::At(30 * second), now), None);
+    let touch = Touch { expect: Expect::Anything, expiry: Expiry::At(30 * second), lease: None };
+    assert_eq!(small.store.touch_in_place(&small.table, &first, &touch, now), None);
     small.assert_newest(&newest);
 }
 

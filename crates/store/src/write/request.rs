@@ -34,6 +34,13 @@ pub enum Expect {
     Version(u64),
     /// The live row with this stamp. A client may give two versions the same CAS value; a stamp never comes twice.
     Stamp(u64),
+    /// The live row with this stamp, which nobody claimed since it was read.
+    Unclaimed {
+        /// The stamp.
+        stamp: u64,
+        /// Until when somebody made it anew when it was read, 0 for nobody.
+        lease: Tick,
+    },
     /// The live row with this CAS value, which nobody claimed since it was read.
     Lease {
         /// The CAS value.
@@ -58,6 +65,18 @@ pub enum Expect {
         /// Its expiry word as it was read.
         expiry: Tick,
     },
+}
+
+/// Another deadline for a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch {
+    /// What the row must be.
+    pub expect: Expect,
+    /// When it ends.
+    pub expiry: Expiry,
+    /// Until when the caller makes the row anew from here on; without it the lease stays as it is. It goes with
+    /// [`Expect::Unclaimed`].
+    pub lease: Option<Tick>,
 }
 
 /// What became of a write.

@@ -137,7 +137,8 @@ fn updates_keep_a_touch_and_a_claim_that_came_between() {
             for key in keys {
                 touch(store, &t, key, at(TOUCHED));
                 let row = read(store, &t, key);
-                assert!(store.take_lease(&t, row.key(), row.stamp(), 99, store.now()));
+                let (seen, _) = store.look(&t, row.key(), store.now(), false).unwrap();
+                assert!(store.take_lease(&t, row.key(), &seen, 99, store.now()));
             }
             store.commit(&writes).unwrap();
             for key in keys {
