@@ -324,8 +324,8 @@ impl Session {
 /// else: some read the first three numbers of the line, some the last three, some want one word. Our own is in `stats`.
 pub(crate) const VERSION: &str = "1.6.45";
 
-/// Gives the value of a row to `sink`, and the row a new deadline, in one step: a version that was replaced in between is read
-/// again. Says whether there is a row.
+/// Gives the value of a row to `sink`, and the row a new deadline, in one step: a version that was replaced in between
+/// is read again. Says whether there is a row.
 fn get_and_touch(
     route: &Route<'_>,
     key: &[u8],

@@ -431,8 +431,8 @@ impl Route<'_> {
         Err(Answer::server_error("the key is changed too often; try again"))
     }
 
-    /// Gives the version that was described its new deadline and its lease. False: it is not there any more, or somebody else
-    /// took the lease, so what was seen of it may not be answered.
+    /// Gives the version that was described its new deadline and its lease. False: it is not there any more, or
+    /// somebody else took the lease, so what was seen of it may not be answered.
     fn take(&self, key: &[u8], asked: &MetaGet, item: &MetaItem, meta: &ItemMeta) -> Result<bool, Answer> {
         let store = &self.engine.store;
         let until = item.won.then(|| store.lease_end(self.table, self.now));

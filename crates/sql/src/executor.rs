@@ -654,12 +654,12 @@ impl Core {
         }
         // A row that was read and is gone by `COMMIT` is no conflict unless somebody removed it: the write is whole.
         for write in &mut *writes {
-            let (cas, expiry) = match write.expect {
-                Expect::Version(cas) => (cas, None),
-                Expect::Untouched { cas, expiry } => (cas, Some(expiry)),
+            let (cas, expiry, lease) = match write.expect {
+                Expect::Version(cas) => (cas, None, None),
+                Expect::Untouched { cas, expiry, lease } => (cas, Some(expiry), lease),
                 _ => continue,
             };
-            write.expect = Expect::Unremoved { cas, since: self.since, expiry };
+            write.expect = Expect::Unremoved { cas, since: self.since, expiry, lease };
         }
         self.written.borrow_mut().append(writes);
         Ok(())

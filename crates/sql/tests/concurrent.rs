@@ -9,8 +9,8 @@ use std::thread;
 
 use common::{Rows, open_store};
 use sql::{Cancel, Executor, Limits, Session};
-use store::value::Value;
-use store::{Clock, Store};
+use store::value::{Value, ValueRef};
+use store::{Clock, Expiry, Outcome, Store};
 
 const THREADS: i64 = 3;
 const ROUNDS: i64 = 400;
@@ -28,9 +28,13 @@ fn run(executor: &mut Executor, sql: &str, parameters: &[Value]) -> Rows {
 }
 
 fn integer(rows: &Rows) -> i64 {
-    match rows.rows[0][0] {
-        Value::Integer(integer) => integer,
-        ref other => panic!("{other:?}"),
+    integer_of(&rows.rows[0][0])
+}
+
+fn integer_of(value: &Value) -> i64 {
+    match value {
+        Value::Integer(integer) => *integer,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -115,8 +119,9 @@ fn beside_removals(mut work: impl FnMut(&Arc<Store>)) {
     });
 }
 
-/// An upsert looked twice: whether a row is in its way, and then for that row. Where the row was removed in between, the
-/// statement failed with XX000; where it came in between, with 23505, although the statement said what to do about it.
+/// An upsert looked twice: whether a row is in its way, and then for that row. Where the row was removed in between,
+/// the statement failed with XX000; where it came in between, with 23505, although the statement said what to do about
+/// it.
 #[test]
 fn an_upsert_beside_removals_inserts_or_updates() {
     let by_key = [
@@ -241,4 +246,41 @@ fn definitions_change_under_running_statements() {
         }
     });
     assert_eq!(integer(&run(&mut main, "SELECT count(*) FROM t WHERE b <> a", &[])), 0);
+}
+
+/// A row was chosen by its deadline, touched by somebody who was told so, and removed: `touch` leaves the CAS value as
+/// it is.
+#[test]
+fn a_row_that_was_touched_after_it_was_chosen_by_its_deadline_stays() {
+    const ROWS: i64 = 50;
+    let store = open_store(Clock::System);
+    let mut main = executor(&store);
+    run(&mut main, "CREATE TABLE c (id INT PRIMARY KEY, n INT)", &[]);
+    let table = Arc::clone(store.catalog().table("c").expect("the table"));
+    let key = |id: i64| {
+        let mut key = Vec::new();
+        table.keys().encode(&[ValueRef::Integer(id)], &mut key).expect("a key");
+        key
+    };
+    for round in 0..ROUNDS {
+        run(
+            &mut main,
+            "INSERT OR REPLACE INTO c (id, n, _ttl) SELECT s.i, 0, 50 FROM generate_series(1, ?) AS s(i)",
+            &[Value::Integer(ROWS)],
+        );
+        let touched: Vec<i64> = thread::scope(|scope| {
+            let toucher = scope.spawn(|| {
+                let touch = |id: &i64| {
+                    let touched = store.touch(&table, &key(*id), Expiry::Never, store.now());
+                    matches!(touched, Ok(Outcome::Done(_)))
+                };
+                (1..=ROWS).filter(touch).collect()
+            });
+            run(&mut main, "DELETE FROM c WHERE _ttl < 100", &[]);
+            toucher.join().expect("touches")
+        });
+        let left = run(&mut main, "SELECT id FROM c ORDER BY id", &[]).rows;
+        let left: Vec<i64> = left.iter().map(|row| integer_of(&row[0])).collect();
+        assert_eq!(left, touched, "round {round}");
+    }
 }

@@ -129,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Takes the lease of a version, if it is still the current one, with the deadline that was seen, and nobody holds it.
-    /// One of all who try gets it.
+    /// Takes the lease of a version, if it is still the current one, with the deadline that was seen, and nobody holds
+    /// it. One of all who try gets it.
     pub fn take_lease(&self, table: &Table, key: &[u8], seen: &ItemMeta, until: Tick, now: Tick) -> bool {
         let hash = self.arena.hash(table.id(), key);
         {

@@ -806,10 +806,16 @@ pub(crate) fn check(expect: Expect, live: Option<&RowHead>) -> Result<(), Outcom
         {
             Err(Outcome::Exists)
         }
-        (Expect::Untouched { cas, expiry }, Some(head)) if (cas, expiry) != (head.cas(), head.expiry) => {
+        (Expect::Untouched { cas, expiry, lease }, Some(head))
+            if (cas, expiry) != (head.cas(), head.expiry)
+                || lease.is_some_and(|lease| lease != head.lease) =>
+        {
             Err(Outcome::Exists)
         }
-        (Expect::Unremoved { expiry: Some(expiry), .. }, Some(head)) if expiry != head.expiry => {
+        (Expect::Unremoved { expiry, lease, .. }, Some(head))
+            if expiry.is_some_and(|expiry| expiry != head.expiry)
+                || lease.is_some_and(|lease| lease != head.lease) =>
+        {
             Err(Outcome::Exists)
         }
         (Expect::Stamp(wanted), Some(head)) if wanted != head.stamp => Err(Outcome::Exists),

@@ -252,6 +252,9 @@ impl TableCursor {
         let store = module.sight.store();
         let uncommitted = row.is_uncommitted();
         let age = || if uncommitted { 0 } else { store.age_ticks(row.stamp()) };
+        if matches!(head, Head::Ttl | Head::ExpiresAt | Head::Stale | Head::Due | Head::Leased) {
+            module.sight.note_times_read();
+        }
         output.set(match head {
             // Nobody but the check of a forced index asks for it.
             Head::List => ValueRef::Integer(self.forced),

@@ -105,6 +105,8 @@ pub(crate) struct Sight {
     facts: Cell<Facts>,
     /// Tables that statements may read, in lower case.
     known: RefCell<HashSet<String>>,
+    /// Whether a row's deadline or lease was looked at.
+    reads_times: Cell<bool>,
     /// On while this crate defines a view.
     defining: Cell<bool>,
     /// Off while this crate compiles its own statements on the connection.
@@ -136,6 +138,7 @@ impl Sight {
             now_ms: Cell::new(None),
             facts: Cell::default(),
             known: RefCell::default(),
+            reads_times: Cell::new(false),
             defining: Cell::new(false),
             watch: Watch::default(),
             foresight: Foresight::default(),
@@ -144,6 +147,16 @@ impl Sight {
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Notes that a row's deadline or lease was looked at.
+    pub(crate) fn note_times_read(&self) {
+        self.reads_times.set(true);
+    }
+
+    /// Whether one was, since this was asked last.
+    pub(crate) fn take_times_read(&self) -> bool {
+        self.reads_times.take()
     }
 
     /// Lets the connection's tables see the store through this view for the length of `body`.

@@ -41,12 +41,15 @@ pub(crate) enum Before {
         /// Until when somebody made it anew, as it was read; 0 for nobody.
         lease: u32,
     },
-    /// The row with this CAS value, which nobody gave another deadline since: the statement gives it one itself.
+    /// The row with this CAS value, which nobody gave another deadline since: the statement gives it one itself, or
+    /// chose the row by its deadline.
     Untouched {
         /// The CAS value.
         cas: u64,
         /// Its expiry word as it was read.
         expiry: u32,
+        /// Its lease, where the row was chosen by it.
+        lease: Option<u32>,
     },
 }
 
@@ -55,9 +58,18 @@ impl Before {
     pub(crate) fn of(identity: &Identity, new: Option<&Draft>) -> Self {
         let Identity { cas, stamp, expiry, .. } = *identity;
         match new {
-            Some(draft) if stamp != 0 && !draft.expiry.is_kept() => Self::Untouched { cas, expiry },
+            Some(draft) if stamp != 0 && !draft.expiry.is_kept() => {
+                Self::Untouched { cas, expiry, lease: None }
+            }
             _ => Self::Version(cas),
         }
+    }
+
+    /// What a write expects of a row that was chosen by its deadline or its lease: `touch` and claims change these, and
+    /// leave the CAS value as it is.
+    pub(crate) fn as_chosen(identity: &Identity) -> Self {
+        let Identity { cas, expiry, renewal, .. } = *identity;
+        Self::Untouched { cas, expiry, lease: Some(renewal.lease.unwrap_or(0)) }
     }
 
     /// Whether there was a row.
@@ -387,8 +399,9 @@ impl Batch {
         Ok(Some(current_of(&self.table, &row)))
     }
 
-    /// The first constraint that a row under this key would break, and the row in its way. A row does not stand in the way
-    /// of the one that replaces it (`own`). The row itself is returned, for whoever looked again might find it gone.
+    /// The first constraint that a row under this key would break, and the row in its way. A row does not stand in the
+    /// way of the one that replaces it (`own`). The row itself is returned, for whoever looked again might find it
+    /// gone.
     pub(crate) fn conflict(
         &self,
         view: &View<'_>,
@@ -539,7 +552,7 @@ impl Batch {
                 Before::Absent => Expect::Absent,
                 Before::Version(cas) => Expect::Version(cas),
                 Before::Lease { cas, lease } => Expect::Lease { cas, lease },
-                Before::Untouched { cas, expiry } => Expect::Untouched { cas, expiry },
+                Before::Untouched { cas, expiry, lease } => Expect::Untouched { cas, expiry, lease },
             };
             Write { table: Arc::clone(&table), key: pending.key.clone(), change, expect }
         };

@@ -85,6 +85,8 @@ struct Found {
     identity: Identity,
     /// The new row, or for a delete that returns rows the old one.
     draft: Option<Draft>,
+    /// Whether the statement looked at deadlines or leases.
+    by_times: bool,
 }
 
 impl ChangePlan {
@@ -182,6 +184,8 @@ fn update_in_turn(
 fn found(run: &Run<'_>, statement: &mut Statement, kind: &ChangeKind) -> Result<Vec<Found>, SqlError> {
     let mut found = Vec::new();
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
+    // What an earlier statement looked at.
+    run.core.sight.take_times_read();
     run.query(statement, &mut |row| {
         let ValueRef::Blob(blob) = row.value(0) else { return Ok(()) };
         let identity =
@@ -203,9 +207,13 @@ fn found(run: &Run<'_>, statement: &mut Statement, kind: &ChangeKind) -> Result<
                 Some(draft)
             }
         };
-        found.push(Found { identity, draft });
+        found.push(Found { identity, draft, by_times: false });
         Ok(())
     })?;
+    let by_times = run.core.sight.take_times_read();
+    for found in &mut found {
+        found.by_times = by_times;
+    }
     Ok(found)
 }
 
@@ -257,17 +265,21 @@ fn claims(heads: &[Target]) -> bool {
         && heads.iter().all(|head| matches!(head, Target::Leased | Target::Ttl | Target::ExpiresAt))
 }
 
-/// What an update expects of the row that it read.
-fn before(heads: &[Target], identity: &Identity, new: &Draft) -> Before {
+/// What a change expects of the row that it read: what it was chosen by, and what the `new` one was computed of.
+fn before(heads: &[Target], identity: &Identity, by_times: bool, new: Option<&Draft>) -> Before {
+    if by_times && identity.stamp != 0 {
+        return Before::as_chosen(identity);
+    }
     if heads.contains(&Target::Leased) {
         return Before::Lease { cas: identity.cas, lease: identity.renewal.lease.unwrap_or(0) };
     }
-    Before::of(identity, Some(new))
+    Before::of(identity, new)
 }
 
 fn delete(batch: &mut Batch, found: Vec<Found>) -> Result<(), SqlError> {
-    for Found { identity, draft } in found {
-        let change = batch.remove(identity.key.clone(), Before::Version(identity.cas))?;
+    for Found { identity, draft, by_times } in found {
+        let before = before(&[], &identity, by_times, None);
+        let change = batch.remove(identity.key.clone(), before)?;
         batch.count(change, || old_row(&identity, draft));
     }
     Ok(())
@@ -292,23 +304,24 @@ fn update(
     found: Vec<Found>,
 ) -> Result<(), SqlError> {
     let mut new = Vec::with_capacity(found.len());
-    for Found { identity, draft } in found {
+    for Found { identity, draft, by_times } in found {
         let Some(mut draft) = draft else { continue };
         batch.complete(&run.core.store, &mut draft, false).map_err(|error| run.refused(error))?;
         let mut key = identity.key.clone();
         let payload = batch.encode_payload(&draft, &mut key)?;
         if key != identity.key {
             draft.settle();
-            batch.remove(identity.key.clone(), Before::of(&identity, Some(&draft)))?;
+            batch.remove(identity.key.clone(), before(&[], &identity, by_times, Some(&draft)))?;
         }
-        new.push((identity, key, draft, payload));
+        let before = before(heads, &identity, by_times, Some(&draft));
+        new.push((identity, before, key, draft, payload));
     }
-    for (identity, key, draft, payload) in new {
+    for (identity, before, key, draft, payload) in new {
         if batch.holds(&key) {
             return Err(taken(run));
         }
         let before = if key == identity.key {
-            before(heads, &identity, &draft)
+            before
         } else if !batch.has(&key) && batch.current(view, &key)?.is_some() {
             return Err(taken(run));
         } else {
@@ -333,7 +346,7 @@ fn update_one(
     found: Found,
     (heads, conflict): (&[Target], UpdateConflict),
 ) -> Result<(), SqlError> {
-    let Found { identity, draft: Some(mut draft) } = found else { return Ok(()) };
+    let Found { identity, draft: Some(mut draft), by_times } = found else { return Ok(()) };
     // An earlier row of this statement may have replaced it.
     if batch.has(&identity.key) && !batch.holds(&identity.key) {
         return Ok(());
@@ -358,11 +371,12 @@ fn update_one(
         let before = other.before(None);
         batch.remove(other.identity.key, before)?;
     }
-    if key != identity.key {
+    let moves = key != identity.key;
+    if moves {
         draft.settle();
-        batch.remove(identity.key.clone(), Before::of(&identity, Some(&draft)))?;
+        batch.remove(identity.key.clone(), before(&[], &identity, by_times, Some(&draft)))?;
     }
-    let before = if key == identity.key { before(heads, &identity, &draft) } else { Before::Absent };
+    let before = if moves { Before::Absent } else { before(heads, &identity, by_times, Some(&draft)) };
     let row = batch.returns().then(|| listed(&draft, view.now()));
     let change = batch.put(key, before, draft, payload)?;
     batch.count(change, || row.unwrap_or_default());

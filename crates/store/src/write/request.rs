@@ -57,6 +57,8 @@ pub enum Expect {
         since: u64,
         /// Its expiry word as it was read, if it must be that still.
         expiry: Option<Tick>,
+        /// Its lease as it was read, if it must be that still.
+        lease: Option<Tick>,
     },
     /// The live row with this CAS value, which nobody gave another deadline since it was read.
     Untouched {
@@ -64,6 +66,8 @@ pub enum Expect {
         cas: u64,
         /// Its expiry word as it was read.
         expiry: Tick,
+        /// Until when somebody made it anew when it was read, if it must be that still.
+        lease: Option<Tick>,
     },
 }
 

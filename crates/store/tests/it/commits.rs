@@ -239,7 +239,7 @@ fn a_forgotten_row_is_no_conflict_and_a_removed_one_is() {
     let row = |id: i64| [Value::Integer(id), Value::Integer(0)];
     // A list of one row and one of two are checked alike.
     let commit = |cas, since, alone: bool| {
-        let mut list = vec![put(&t, &row(1), Expect::Unremoved { cas, since, expiry: None })];
+        let mut list = vec![put(&t, &row(1), Expect::Unremoved { cas, since, expiry: None, lease: None })];
         list.extend((!alone).then(|| put(&other, &row(1), Expect::Anything)));
         store.commit(&list)
     };

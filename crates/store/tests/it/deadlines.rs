@@ -170,7 +170,7 @@ fn a_deadline_of_a_statements_own_is_lost_to_a_touch() {
     set(store, &t, b"k", b"1", at(STORED));
     let row = read(store, &t, "k");
     touch(store, &t, "k", at(TOUCHED));
-    let expect = Expect::Untouched { cas: row.cas(), expiry: row.expiry() };
+    let expect = Expect::Untouched { cas: row.cas(), expiry: row.expiry(), lease: None };
     let new = NewRow { expiry: at(row.expiry() + 16), ..changed(&row) };
     let write =
         store::Write { table: Arc::clone(&t), key: row.key().to_vec(), change: Change::Put(new), expect };
