@@ -43,9 +43,14 @@ pub(crate) enum Reply {
 
 impl Client {
     pub(crate) fn unix(path: &Path) -> Self {
-        let socket = UnixStream::connect(path).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { socket: BufReader::new(Box::new(socket)) }
+        Self::try_unix(path).unwrap()
+    }
+
+    /// A connection over a Unix socket, if somebody listens there.
+    pub(crate) fn try_unix(path: &Path) -> std::io::Result<Self> {
+        let socket = UnixStream::connect(path)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { socket: BufReader::new(Box::new(socket)) })
     }
 
     pub(crate) fn tcp(port: u16) -> Self {

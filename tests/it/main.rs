@@ -17,6 +17,7 @@ mod documents;
 mod drivers;
 mod languages;
 mod limits;
+mod linearizability;
 mod memcached;
 mod memory;
 mod operators;
