@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import mmap
 import os
 import socket
 import sys
@@ -444,6 +445,55 @@ def memcached_sees():
         same(connection.execute("SELECT body FROM psy_frag WHERE key = %s", ("b",)).fetchone(), (b"hi",))
         same(connection.execute("DELETE FROM psy_frag WHERE page = 17").rowcount, 1)
         same(memcached(b"get psy:a\r\n"), b"END\r\n")
+
+
+@ours
+def invalidations_beside_fills():
+    """Django's QuerySet.delete() of a page that two processes fill: no error, and no row from before COMMIT"""
+    # What Django 5.2 sends inside of atomic(): BEGIN; DELETE FROM "page" WHERE "page"."page_id" = 17; COMMIT.
+    rows = 20
+    with connect(autocommit=True) as one:
+        fresh(one, "page", "key INTEGER PRIMARY KEY, page_id INTEGER, body BIGINT")
+        one.execute("CREATE INDEX page_page_id ON page (page_id)")
+    # Shared by all: the number that the newest acknowledged row of each key bears, and at last the word to stop.
+    shared = memoryview(mmap.mmap(-1, 8 * (rows + 1))).cast("Q")
+    fillers = [fill_in_a_process(shared, rows, number) for number in range(2)]
+    try:
+        with connect() as one:
+            for _ in range(int(os.environ.get("INVALIDATIONS", "300"))):
+                one.execute('DELETE FROM "page" WHERE "page"."page_id" = 17')
+                before = list(shared)
+                one.commit()
+                stale = [row for row in one.execute("SELECT key, body FROM page") if row[1] <= before[row[0]]]
+                one.commit()
+                same(stale, [])
+    finally:
+        shared[rows] = 1
+        ended = [os.waitpid(pid, 0)[1] for pid in fillers]
+    same(ended, [0, 0])
+    assert min(list(shared)[:rows]) > 0, "nothing was filled"
+
+
+def fill_in_a_process(shared, rows, own):
+    """Fills every other row of the page, again and again."""
+    pid = os.fork()
+    if pid:
+        return pid
+    ended = 1
+    try:
+        with connect(autocommit=True) as one:
+            number = 0
+            while not shared[rows]:
+                number += 1
+                for key in range(own, rows, 2):
+                    one.execute(
+                        "INSERT INTO page VALUES (%s, 17, %s) ON CONFLICT (key) DO UPDATE SET body = excluded.body",
+                        (key, number),
+                    )
+                    shared[key] = number
+        ended = 0
+    finally:
+        os._exit(ended)
 
 
 run()

@@ -2,6 +2,7 @@
 //! expect is what PostgreSQL does. `tests/drivers/README.md` says what a suite is.
 
 mod examples;
+mod foreign;
 pub(crate) mod place;
 mod postgresql;
 mod programs;
