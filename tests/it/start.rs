@@ -330,7 +330,9 @@ fn a_start_without_addresses_says_what_to_do_and_keeps_the_rows() {
 #[test]
 fn a_flush_to_come_outlives_a_stop_and_a_kill() {
     let ended: Vec<_> = ["TERM", "KILL"].map(|stop| std::thread::spawn(|| flush_across(stop))).into();
-    ended.into_iter().for_each(|thread| thread.join().unwrap());
+    for thread in ended {
+        thread.join().unwrap();
+    }
 }
 
 fn flush_across(stop: &str) {
