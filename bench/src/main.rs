@@ -9,8 +9,8 @@
 //!
 //!     sqlcached-bench experiments                # the experiments of the papers, drawn, below twenty minutes
 //!     sqlcached-bench entry                      # the entry figures, below five minutes
-//!     sqlcached-bench lead                       # every line of the lead at the memcached door
-//!     sqlcached-bench sql                        # the PostgreSQL door beside PostgreSQL and memcached
+//!     sqlcached-bench lead                       # every line of the lead in memcached's protocol
+//!     sqlcached-bench sql                        # PostgreSQL's protocol beside PostgreSQL and memcached
 //!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
 //!     sqlcached-bench expiry                     # memory under sizes that move, expiry of many rows, times to live
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
@@ -82,7 +82,7 @@ enum Command {
     Experiments(experiments::Options),
     /// Memory under sizes that move, rows that end together, mixes of times to live, expiry by an index.
     Expiry(expiry::Options),
-    /// Statements through the PostgreSQL door beside PostgreSQL and memcached.
+    /// Statements through PostgreSQL's protocol beside PostgreSQL and memcached.
     Sql(door::Options),
     /// Reads in shared memory beside LMDB and memcached.
     Shared(shared::Options),

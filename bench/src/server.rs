@@ -102,7 +102,7 @@ pub(crate) struct Setup {
     pub(crate) extra: Vec<String>,
     /// Where it runs.
     pub(crate) cores: Cores,
-    /// Whether a server of ours opens its PostgreSQL door.
+    /// Whether a server of ours opens its PostgreSQL listener.
     pub(crate) sql_door: bool,
     /// Threads that answer memcached's requests.
     pub(crate) threads: usize,

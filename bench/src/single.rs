@@ -15,8 +15,8 @@ pub(crate) struct Options {
     /// HOST:PORT, or the path of a Unix socket.
     #[arg(long)]
     server: Address,
-    /// Where that server speaks PostgreSQL's protocol: the load goes there, as statements on a table named points, which is
-    /// made anew.
+    /// Where that server speaks PostgreSQL's protocol: the load goes there, as statements on a table named points,
+    /// which is made again.
     #[arg(long, conflicts_with = "protocol")]
     sql_server: Option<Address>,
     /// What the server speaks.

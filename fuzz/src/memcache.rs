@@ -1,4 +1,4 @@
-//! What must hold for every stream of bytes sent to the memcached door.
+//! What must hold for every stream of bytes sent to the memcached listener.
 //!
 //! The functions here are run by libFuzzer through `fuzz_targets/memcache.rs`, and on the stable toolchain by the
 //! tests of the `memcache` crate, which include this file.

@@ -1,4 +1,4 @@
-//! What must hold for every stream of bytes sent to the PostgreSQL door.
+//! What must hold for every stream of bytes sent to the PostgreSQL listener.
 //!
 //! The functions here are run by libFuzzer through `fuzz_targets/postgres.rs`, and on the stable toolchain by the
 //! tests of the `postgres` crate, which include this file.

@@ -210,7 +210,7 @@ pub(crate) fn program() -> Command {
             command.env_remove(name);
         }
     }
-    // Tests run side by side, and the PostgreSQL door's port is one.
+    // Tests run side by side, and the PostgreSQL listener's port is one.
     command.env("SQLCACHED_SQL_PORT", "0");
     command
 }

@@ -372,7 +372,8 @@ fn exptime(random: &mut fastrand::Rng) -> &'static str {
         .unwrap_or("0")
 }
 
-/// One of them, or one that only storage commands take: of more than 32 bits, or a negative number as clients in C send it.
+/// One of them, or one that only storage commands take: of more than 32 bits, or a negative number as clients in C send
+/// it.
 fn exptime_of_value(random: &mut fastrand::Rng) -> &'static str {
     let longer = ["2147483648", "4294967295", "4294967296", "4294968296", "9223372036854775807"];
     if random.u8(..4) > 0 { exptime(random) } else { random.choice(longer).unwrap_or("0") }

@@ -1,4 +1,4 @@
-//! One client at a limit is told so; everybody else is served.
+//! A client at a limit gets an error; everybody else is served.
 
 use std::time::{Duration, Instant};
 

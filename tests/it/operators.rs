@@ -426,8 +426,8 @@ fn what_is_switched_off_says_so() {
 #[test]
 fn verbosity_changes_the_log() {
     let mut daemon = Daemon::start(&["-o", "hashpower=20", "-R", "20"]);
-    daemon.wait_until_it_says("memcached's flag has no meaning here: -o hashpower: the index grows");
-    daemon.wait_until_it_says("no meaning here: -R:");
+    daemon.wait_until_it_says("this memcached flag has no effect: -o hashpower: the index grows");
+    daemon.wait_until_it_says("has no effect: -R:");
     let mut client = daemon.connect();
     assert_eq!(client.ask("verbosity 1"), "OK");
     assert!(lines(&mut client, "stats settings", "END").contains(&"STAT verbosity 1".to_owned()));
@@ -532,7 +532,7 @@ fn the_clock_of_a_build_for_tests_is_moved() {
     assert_eq!(client.ask("debugtime r"), "OK");
     assert_eq!(client.ask("debugtime 400"), "OK");
     assert!(client.get("day").is_none());
-    assert_eq!(client.ask("debugtime -1"), "CLIENT_ERROR debugtime takes p, r, or seconds to go forward");
+    assert_eq!(client.ask("debugtime -1"), "CLIENT_ERROR debugtime takes p, r, or seconds to move forward");
     for wrong in ["debugtime", "debugtime soon"] {
         assert_eq!(client.ask(wrong), "ERROR");
     }

@@ -278,7 +278,7 @@ fn what_others_put_in_the_way_is_refused() {
         crate::client::Reply::Error(_, message) => message,
         other => panic!("{other:?}"),
     };
-    assert!(refusal().contains("is in the way: it is a symbolic link"), "{}", refusal());
+    assert!(refusal().contains("cannot be used: it is a symbolic link"), "{}", refusal());
     let trusting = Options { arena: Some(place.clone()), ..Options::new(daemon.socket()) };
     assert!(Client::connect(&trusting).unwrap_err().to_string().contains("symbolic link"));
     fs::remove_file(&place).unwrap();
@@ -296,14 +296,17 @@ fn what_others_put_in_the_way_is_refused() {
     fs::remove_dir(&place).unwrap();
     // What an earlier version of ours may have left is replaced; a client says what is wrong with it.
     fs::write(&place, "of another layout").unwrap();
-    assert!(Client::connect(&trusting).unwrap_err().to_string().contains("not to be read from"));
+    assert!(Client::connect(&trusting).unwrap_err().to_string().contains("cannot be read: "));
     daemon.connect().change(alter);
     let client = Client::connect(&trusting).unwrap();
     assert!(client.table("memcached").unwrap().is_shared());
     // A file that others could have written is not believed.
     fs::set_permissions(&place, fs::Permissions::from_mode(0o660)).unwrap();
     assert!(
-        Client::connect(&trusting).unwrap_err().to_string().contains("others than its owner may write it")
+        Client::connect(&trusting)
+            .unwrap_err()
+            .to_string()
+            .contains("other users than its owner can write it")
     );
     assert_eq!(fs::read(&other).unwrap(), b"somebody's");
 }

@@ -1,5 +1,5 @@
-//! Sixty-four clients come in by every door and want one row that is invalidated again and again: one of them is told to
-//! make it anew each time, whichever door it came in by, and no other is.
+//! Sixty-four clients of every protocol want one row that is invalidated again and again. Each time exactly one of them
+//! is asked to refresh it.
 
 use std::sync::Barrier;
 
@@ -22,7 +22,7 @@ const CLAIM: &str =
 /// What a client was given.
 #[derive(Debug)]
 struct Given {
-    /// It is to make the row anew, which had this CAS. An unmodified client learns of it as a miss, and of no CAS.
+    /// It is to refresh the row, which had this CAS. An unmodified client learns of it as a miss, and of no CAS.
     told: Option<String>,
     /// What it may use meanwhile.
     body: Option<String>,
@@ -34,7 +34,7 @@ impl Given {
     }
 }
 
-/// A client, by its door.
+/// A client, by its protocol.
 enum Door {
     /// memcached's text commands, from a client that knows nothing of all this.
     Text(Client),
@@ -99,7 +99,7 @@ impl Door {
         }
     }
 
-    /// The rows of a statement as text; none for another door.
+    /// The rows of a statement as text; none for another protocol.
     fn rows(&mut self, statement: &str) -> Vec<Vec<String>> {
         match self {
             Self::Sql(client) => {
@@ -143,7 +143,7 @@ impl Door {
         }
     }
 
-    /// Softly; an unmodified client has no word for it, so that another door does it.
+    /// Softly; an unmodified client has no word for it, so that another protocol does it.
     fn invalidate(&mut self) -> bool {
         match self {
             Self::Meta(client) => client.ask("md page:17 I") == "HD",
@@ -191,7 +191,7 @@ fn one_client_of_all_doors_makes_the_row_anew() {
     for period in 0..PERIODS {
         let (body, next) = (format!("version {period}"), format!("version {}", period + 1));
         assert_eq!(rush(&mut doors, &body), [], "a fresh row is nobody's to make");
-        // Another door each time.
+        // Another protocol each time.
         assert!(doors[1 + period % 3].invalidate());
         let told = rush(&mut doors, &body);
         assert_eq!(told.len(), 1, "period {period}: {told:?}");

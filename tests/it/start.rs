@@ -42,8 +42,8 @@ fn sigterm_stops_and_the_next_start_is_warm() {
     assert_eq!(daemon.wait().code(), Some(0));
 }
 
-/// After each warm start such tables refused memcached's writes, with "nothing computes the expressions of table", until
-/// somebody ran a statement: only a SQL thread's first one said how expressions are computed.
+/// After each warm start such tables refused memcached's writes, with "nothing computes the expressions of table",
+/// until somebody ran a statement: only a SQL thread's first one said how expressions are computed.
 #[test]
 fn a_warm_start_computes_what_memcached_writes_before_any_statement() {
     let mut daemon = Daemon::start(&[]);
@@ -97,8 +97,8 @@ fn cold_starts_empty() {
     daemon.wait_until_it_says("cold start");
 }
 
-/// Two starts at once at a file that neither can take over: one of them serves, from the file that the next start finds.
-/// It could be that both replaced it, and that the one which served did so from a file without a name.
+/// Two starts at once at a file that neither can take over: one of them serves, from the file that the next start
+/// finds. It could be that both replaced it, and that the one which served did so from a file without a name.
 #[test]
 fn of_two_starts_at_once_one_serves_and_the_next_start_finds_its_arena() {
     for round in 0..20 {
@@ -307,7 +307,8 @@ fn a_second_daemon_on_the_same_arena_is_refused() {
 /// Kilobytes of addresses that a process here may have: enough for the program, and too few for an arena.
 pub(crate) const FEW_ADDRESSES: &str = "ulimit -v 900000; exec \"$0\" \"$@\"";
 
-/// An arena whose mapping was refused for want of addresses passed for an unusable file: it was removed, and its rows with it.
+/// An arena whose mapping was refused for want of addresses passed for an unusable file: it was removed, and its rows
+/// with it.
 #[test]
 fn a_start_without_addresses_says_what_to_do_and_keeps_the_rows() {
     let mut daemon = Daemon::start(&[]);
@@ -360,8 +361,8 @@ fn flush_across(stop: &str) {
     assert_eq!(client.get("after").as_deref(), Some(&b"v"[..]), "{stop}");
 }
 
-/// SQLite compares the pattern with the text at each of its places, in one step of its machine: for some ten seconds here,
-/// and nothing stops it.
+/// SQLite compares the pattern with the text at each of its places, in one step of its machine: for some ten seconds
+/// here, and nothing stops it.
 #[test]
 fn a_function_that_hears_no_cancel_does_not_hold_up_a_stop() {
     let mut daemon = Daemon::start(&[]);
@@ -388,7 +389,7 @@ fn a_file_that_never_was_an_arena_is_left_alone() {
         command.arg("--arena").arg(folder.0.join("arena")).arg(flag).arg(&path);
         let (code, _, error) = run(&mut command);
         assert_eq!(code, Some(1));
-        assert!(error.contains("is no arena, and would be overwritten"), "{error}");
+        assert!(error.contains("is not an arena and would be overwritten"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"what somebody wrote");
     }
 }

@@ -1,4 +1,4 @@
-//! Statements through the PostgreSQL door, beside PostgreSQL 15 with tables that nothing makes durable, and beside
+//! Statements through PostgreSQL's protocol, beside PostgreSQL 15 with tables that nothing makes durable, and beside
 //! memcached where it can do the same.
 
 mod engine;
@@ -84,7 +84,7 @@ struct Goal {
 }
 
 impl Bench {
-    /// Our builds with their PostgreSQL door; a server that cannot be had is skipped with a line.
+    /// Our builds with their PostgreSQL listener; a server that is not installed is skipped with a line.
     fn start(&self, kinds: &[Kind], report: &mut Report) -> Vec<Server> {
         let setup = Setup { sql_door: true, ..Setup::new(MEMORY_MIB, self.cores) };
         let mut servers = Vec::new();

@@ -101,8 +101,8 @@ fn share(servers: &[Server]) -> Vec<(String, Client)> {
     ours.filter_map(open).collect()
 }
 
-/// Reads keys at random for a while. Nobody serves these reads, so the reader's processor time is all there is. One read of
-/// a batch is timed: a look at the clock takes as long as a read.
+/// Reads keys at random for a while. Nobody serves these reads, so the reader's processor time is all there is. One
+/// read of a batch is timed: a look at the clock takes as long as a read.
 fn read_shared(client: &Client, workload: &Workload, slice_ns: u64) -> Result<Figures> {
     let table = client.table("memcached")?;
     let (mut random, mut out, mut reads) = (fastrand::Rng::new(), Vec::new(), 0_u64);

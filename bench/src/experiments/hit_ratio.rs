@@ -1,5 +1,5 @@
-//! Who has more of what is asked for, in equal memory: traces of real applications are replayed, each access a read, and
-//! a write where it missed.
+//! Who has more of what is asked for, in equal memory: traces of real applications are replayed, each access a read,
+//! and a write where it missed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

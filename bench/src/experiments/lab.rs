@@ -87,7 +87,7 @@ impl Lab {
         self.running.as_ref().map(|(address, _)| address)
     }
 
-    /// A setup with our PostgreSQL door open.
+    /// A setup with our PostgreSQL listener open.
     pub(super) fn setup(&self, memory_mib: u64) -> Setup {
         Setup { sql_door: true, ..Setup::new(memory_mib, self.cores) }
     }

@@ -34,8 +34,8 @@ const KEYS: u64 = 10_000;
 const BYTES_MAX: u64 = 64 << 20;
 /// Clients while keys and values grow.
 const CONNECTIONS: usize = 10;
-/// Memory limit of each cache: an insert finds its key absent in each repetition, so those of a sweep lie there together,
-/// up to 3.4 GB in memcached, which has no other way to begin empty.
+/// Memory limit of each cache: an insert finds its key absent in each repetition, so those of a sweep lie there
+/// together, up to 3.4 GB in memcached, which has no other way to begin empty.
 const MEMORY_MIB: u64 = 4_096;
 /// Longest row that our server is told to take.
 const ITEM_MAX: &str = "16m";

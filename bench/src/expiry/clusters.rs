@@ -25,8 +25,8 @@ pub(super) struct Cluster {
 const HOUR: f64 = 3_600.0;
 const DAY: f64 = 24.0 * HOUR;
 
-/// Four with different mixes: half a day to two weeks; mostly a day, and much that is new; five days and twenty seconds;
-/// half a day for all, and little of it alive at a time.
+/// Four with different mixes: half a day to two weeks; mostly a day, and much that is new; five days and twenty
+/// seconds; half a day for all, and little of it alive at a time.
 pub(super) const CLUSTERS: [Cluster; 4] = [
     Cluster {
         name: "cluster 52",
@@ -87,8 +87,8 @@ impl Cluster {
         self.lives.last().map_or(DAY, |last| last.0)
     }
 
-    /// How many objects back the next one asked for is, of so many; `even` lies between 0 and 1. The newest are asked for
-    /// most: the share falls with the rank to the power of `alpha`.
+    /// How many objects back the next one asked for is, of so many; `even` lies between 0 and 1. The newest are asked
+    /// for most: the share falls with the rank to the power of `alpha`.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and `objects`")]
     pub(super) fn rank(&self, objects: u64, even: f64) -> u64 {
         let exponent = 1.0 - self.alpha;

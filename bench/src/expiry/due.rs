@@ -47,7 +47,7 @@ struct Seen {
     back_ms: Option<f64>,
 }
 
-/// Both servers in turn, each started anew for each repetition.
+/// Both servers in turn, each started again for each repetition.
 pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut seen: Vec<(String, Vec<Seen>)> = Vec::new();
     for repetition in 0..bench.repetitions {

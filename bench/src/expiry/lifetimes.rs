@@ -1,9 +1,9 @@
 //! Mixes of times to live: hits, and how much of the memory holds rows that are still alive.
 //!
-//! The seven days that the statistics cover pass in a quarter of the run's length, times to live with them. Each request
-//! goes to both servers: a read, and a write where it missed. New objects come at the cluster's rate, but never fewer
-//! than one in [`NEW_LEAST`]: what would be asked for more often is a hit in any cache. The memory lies between what
-//! all objects take and what those alive take, so that a cache that gives back what ended holds the rest.
+//! The seven days that the statistics cover pass in a quarter of the run's length, times to live with them. Each
+//! request goes to both servers: a read, and a write where it missed. New objects come at the cluster's rate, but never
+//! fewer than one in [`NEW_LEAST`]: what would be asked for more often is a hit in any cache. The memory lies between
+//! what all objects take and what those alive take, so that a cache that gives back what ended holds the rest.
 
 use std::io::Write as _;
 use std::thread;

@@ -1,4 +1,4 @@
-//! The lead at the memcached door: every line that is to be ahead of memcached and Redis, with the ratio to reach.
+//! The lead in memcached's protocol: every line that is to be ahead of memcached and Redis, with the ratio to reach.
 
 mod everything;
 mod fill;

@@ -2,8 +2,8 @@
 //! system, memcached over a Unix socket, and what no such read can be faster than.
 //!
 //! In-process figures are processor time of the reading thread, so that other users of the machine count as little as
-//! they can; those of requests over a socket are wall time, since the time of a request is spent in two processes. Peers
-//! are measured in turn, slice by slice.
+//! they can; those of requests over a socket are wall time, since the time of a request is spent in two processes.
+//! Peers are measured in turn, slice by slice.
 
 mod lines;
 mod processes;
@@ -50,7 +50,7 @@ pub(crate) struct Options {
 /// A daemon of ours whose rows are read.
 #[derive(Clone, Debug)]
 pub(crate) enum Candidate {
-    /// Started here, anew for each line.
+    /// Started here, again for each line.
     Build(Kind),
     /// One that runs already, on a Unix socket. It loses its rows.
     Running(Address),

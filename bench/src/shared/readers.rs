@@ -207,8 +207,8 @@ impl Drop for Lmdb {
     }
 }
 
-/// Reads of LMDB, each in a transaction of its own, renewed as LMDB recommends it, and copied out of it, since its bytes
-/// end with it.
+/// Reads of LMDB, each in a transaction of its own, renewed as LMDB recommends it, and copied out of it, since its
+/// bytes end with it.
 pub(super) struct LmdbReader<'l> {
     lmdb: &'l Lmdb,
     inactive: Option<lmdb::InactiveTransaction<'l>>,

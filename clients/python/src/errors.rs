@@ -8,7 +8,7 @@ use sqlcached_client::Error as Failure;
 
 create_exception!(sqlcached, Error, PyException, "What this package raises, but for wrong arguments.");
 create_exception!(sqlcached, UnavailableError, Error, "No daemon answers, or not in time.");
-create_exception!(sqlcached, RefusedError, Error, "The file of shared memory is not to be read.");
+create_exception!(sqlcached, RefusedError, Error, "The file of shared memory cannot be read.");
 create_exception!(sqlcached, NoTableError, Error, "There is no such table, or no such column.");
 create_exception!(sqlcached, StatementError, Error, "A statement failed: `sqlstate` says how.");
 create_exception!(sqlcached, ServerError, Error, "The daemon refused the request.");

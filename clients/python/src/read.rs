@@ -19,7 +19,7 @@ const BUFFER_KEPT: usize = 1 << 20;
 /// How often a wait looks whether the user pressed Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 
-/// State, value, flags, CAS, and who makes it anew.
+/// State, value, flags, CAS, and who refreshes it.
 pub(crate) type Found<'py> = (&'static str, Option<Bound<'py, PyBytes>>, u32, u64, &'static str);
 
 thread_local! {

@@ -1,7 +1,7 @@
 //! Memory made ready ahead of writers: who fills an arena seldom waits for the kernel to find and clear pages.
 //!
-//! A thread of the caller's sleeps until a writer took a segment and little memory is ready behind it. Then it has the next
-//! extents committed, without the pool's lock. The faster writers are, the more is kept ready.
+//! A thread of the caller's sleeps until a writer took a segment and little memory is ready behind it. Then it has the
+//! next extents committed, without the pool's lock. The faster writers are, the more is kept ready.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -126,8 +126,8 @@ impl Arenas {
 }
 
 impl Arena {
-    /// Commits extents until as many units are ready as are to be, unless the limit leaves no room: a bounded number, for
-    /// writers ask again. False: the file system has none.
+    /// Commits extents until as many units are ready as are to be, unless the limit leaves no room: a bounded number,
+    /// for writers ask again. False: the file system has none.
     pub(crate) fn commit_ahead(&self) -> bool {
         let budget = self.budget();
         for _ in 0..MOST_EXTENTS {

@@ -1,15 +1,15 @@
 //! Two arenas under one owner: a private one, and a second one whose file other users may be allowed to read.
 //!
-//! A file is a security domain: whoever may map it reads every table in it. So the tables that may be read live in a
-//! file of their own, with an index, segments and words for tables of its own, made when the first of them is. One bit
-//! says where a thing lies: of a table's number, so that every operation on a row knows its file, and of the places that
-//! are handed out (locations, segments, slots), so that they find their way back. In the files themselves the bit of a
-//! place is never set.
+//! A file is a security domain: a process that may map it can read every table in it. So the tables that may be read
+//! live in a file of their own, with an index, segments and words for tables of its own, made when the first of them
+//! is. One bit says where a thing lies: of a table's number, so that every operation on a row knows its file, and of
+//! the places that are handed out (locations, segments, slots), so that they find their way back. In the files
+//! themselves the bit of a place is never set.
 //!
 //! What is one for both: the stamps, which the private file reserves; the memory limit ([`Budget`]); the locks of the
 //! shards; and commits, whose words and redo records are in the private file and name rows in either, so that one store
-//! commits both and recovery finishes both. The shared file belongs to one private file, by its instance; with any other
-//! it is not taken over.
+//! commits both and recovery finishes both. The shared file belongs to one private file, by its instance; with any
+//! other it is not taken over.
 
 use std::ops::Range;
 use std::path::Path;
@@ -75,7 +75,7 @@ impl Arenas {
         if self.shared.get().is_none() {
             let made = Arena::create_shared(path, &self.private, now_ns)?;
             made.checkpoints().record(tick, first);
-            // Whoever else made one meanwhile would have found the file in his way.
+            // Another caller that made one meanwhile would have failed on the existing file.
             let _first = self.shared.set(made);
         }
         Ok(())
@@ -125,34 +125,39 @@ impl Arenas {
 }
 
 /// Finding and changing rows: see [`Arena`] and [`crate::Mapped`] for each.
-#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
 impl Arenas {
+    /// Hashes a key of a table with the seed of the table's file.
     #[inline]
     pub fn hash(&self, table: TableId, key: &[u8]) -> Hash {
         self.of_table(table).hash(table, key)
     }
 
+    /// Finds a row without a lock. A hit writes nothing. A chain of an earlier process is `Busy` until it is validated.
     #[inline]
     pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
         self.of_table(table).lookup(hash, table, key)
     }
 
+    /// As [`Arenas::lookup`], for callers that want the row's place and not its bytes.
     #[inline]
     pub fn lookup_place(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
         self.of_table(table).lookup_place(hash, table, key)
     }
 
+    /// The row at a location. The caller holds a lock that keeps the row published, or validates the row afterwards.
     #[inline]
     pub fn row(&self, location: Location) -> Option<RowRead<'_>> {
         let (arena, location) = self.at(location);
         arena.row(location)
     }
 
+    /// Finds the entry of a key under its shard's lock.
     #[inline]
     pub fn find(&self, token: &ShardToken, hash: Hash, table: TableId, key: &[u8]) -> Option<Entry> {
         self.find_row(token, hash, table, key).map(|(entry, _)| entry)
     }
 
+    /// As [`Arenas::find`], with the head of the row.
     #[inline]
     pub fn find_row(
         &self,
@@ -166,6 +171,7 @@ impl Arenas {
         Some((Entry { slot: arena.outer_slot(slot), location: arena.outer_location(location) }, head))
     }
 
+    /// The row that a lookup saw, if its slot still names it.
     #[inline]
     pub fn find_seen(&self, token: &ShardToken, seen: &Seen) -> Option<(Entry, RowHead)> {
         let (arena, location) = self.at(seen.location);
@@ -174,12 +180,14 @@ impl Arenas {
         Some((Entry { slot: seen.slot, location: seen.location }, head))
     }
 
+    /// The slot that points to a location.
     #[inline]
     pub fn find_location(&self, token: &ShardToken, hash: Hash, location: Location) -> Option<SlotId> {
         let (arena, location) = self.at(location);
         arena.find_location(token, hash, location).map(|slot| arena.outer_slot(slot))
     }
 
+    /// Publishes a row whose key is not in the index. Fails if a chain of the index is full.
     pub fn insert(
         &self,
         token: &mut ShardToken,
@@ -191,6 +199,8 @@ impl Arenas {
         arena.insert(token, hash, table, location).map(|slot| arena.outer_slot(slot))
     }
 
+    /// Publishes another version in a slot by one store. The key keeps its count of hits; the new version was not
+    /// fetched.
     #[inline]
     pub fn replace(
         &self,
@@ -204,6 +214,7 @@ impl Arenas {
         arena.replace(token, self.in_slot(slot).1, hash, table, location);
     }
 
+    /// Publishes a copy of the same version in a slot by one store.
     #[inline]
     pub fn relocate(
         &self,
@@ -217,34 +228,40 @@ impl Arenas {
         arena.relocate(token, self.in_slot(slot).1, hash, table, location);
     }
 
+    /// Clears a slot.
     #[inline]
     pub fn remove(&self, token: &mut ShardToken, slot: SlotId) {
         let (arena, slot) = self.in_slot(slot);
         arena.remove(token, slot);
     }
 
+    /// Hits counted for a slot: 0 to 3.
     #[inline]
     pub fn frequency(&self, slot: SlotId) -> u8 {
         let (arena, slot) = self.in_slot(slot);
         arena.frequency(slot)
     }
 
+    /// Sets the count of hits of a slot: 0 to 3.
     #[inline]
     pub fn set_frequency(&self, slot: SlotId, frequency: u8) {
         let (arena, slot) = self.in_slot(slot);
         arena.set_frequency(slot, frequency);
     }
 
+    /// The hits on a slot's row, as known at tick `now`.
     #[inline]
     pub fn hits(&self, slot: SlotId, now: u32) -> Hits {
         let (arena, slot) = self.in_slot(slot);
         arena.hits(slot, now)
     }
 
+    /// Begins a scan of the whole index of a table's file.
     pub fn scan_shape(&self, table: TableId) -> ScanShape {
         self.of_table(table).scan_shape()
     }
 
+    /// Appends the locations of a table's rows in one group of buckets; the token is that of the group's shard.
     pub fn scan_group(
         &self,
         token: &ShardToken,
@@ -261,11 +278,14 @@ impl Arenas {
         }
     }
 
+    /// Prefetches the bucket of a hash and its hints.
     #[inline]
     pub fn prefetch_bucket(&self, hash: Hash, table: TableId) {
         self.of_table(table).prefetch_bucket(hash);
     }
 
+    /// The probable place of the row with this hash, by its first bucket, which was prefetched; or prefetches the next
+    /// bucket.
     #[inline]
     pub fn foresee(&self, hash: Hash, table: TableId) -> Foreseen {
         let arena = self.of_table(table);
@@ -275,30 +295,36 @@ impl Arenas {
         }
     }
 
+    /// As [`Arenas::foresee`], by the second bucket of the chain.
     #[inline]
     pub fn foresee_further(&self, hash: Hash, table: TableId) -> Option<Location> {
         let arena = self.of_table(table);
         arena.foresee_further(hash, table).map(|location| arena.outer_location(location))
     }
 
+    /// Prefetches what replacing a row reads: its head and key, its generation, the counters of its segment.
     #[inline]
     pub fn prefetch_replaced(&self, location: Location) {
         let (arena, location) = self.at(location);
         arena.prefetch_replaced(location);
     }
 
+    /// Prefetches the rest of a row whose head was prefetched.
     #[inline]
     pub fn prefetch_value(&self, location: Location) {
         let (arena, location) = self.at(location);
         arena.prefetch_value(location);
     }
 
+    /// Prefetches a row: head, key and a short value.
     #[inline]
     pub fn prefetch_location(&self, location: Location) {
         let (arena, location) = self.at(location);
         arena.prefetch_location(location);
     }
 
+    /// Appends the index entries of a table's rows in one group, which gets the number `number`. Rows of other tables
+    /// may be among them: a slot has nine bits of the table.
     pub fn gather_group(
         &self,
         token: &ShardToken,
@@ -311,11 +337,13 @@ impl Arenas {
         self.of_table(table).gather_group(token, shape, group, table, number, out);
     }
 
+    /// The row of a gathered entry. `None`: its memory was recycled meanwhile.
     #[inline]
     pub fn gathered_row(&self, table: TableId, gathered: &Gathered) -> Option<RowRead<'_>> {
         self.of_table(table).gathered_row(gathered)
     }
 
+    /// Prefetches the first `bytes` bytes of a gathered row.
     #[inline]
     pub fn prefetch_gathered(&self, table: TableId, gathered: &Gathered, bytes: usize) {
         self.of_table(table).prefetch_gathered(gathered, bytes);
@@ -323,42 +351,48 @@ impl Arenas {
 }
 
 /// Rows and segments: see [`Arena`] for each.
-#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
 impl Arenas {
+    /// Writes a row with stamp 0 into bytes that the caller reserved.
     #[inline]
     pub fn write_row(&self, location: Location, parts: &RowParts<'_>) {
         let (arena, location) = self.at(location);
         arena.write_row(location, parts);
     }
 
+    /// Marks `bytes` reserved bytes as no row, by one store.
     pub fn write_filler(&self, location: Location, bytes: usize) {
         let (arena, location) = self.at(location);
         arena.write_filler(location, bytes);
     }
 
+    /// Writes the stamp of a row before it is published.
     #[inline]
     pub fn stamp_row(&self, location: Location, stamp: u64) {
         let (arena, location) = self.at(location);
         arena.stamp_row(location, stamp);
     }
 
+    /// Changes the expiry (a moment) of a published row with an expiry word. The caller holds the shard's lock.
     pub fn set_expiry(&self, location: Location, expiry: u32) {
         let (arena, location) = self.at(location);
         arena.set_expiry(location, expiry);
     }
 
+    /// Changes the lease (a moment) of a published row with an expiry word. The caller holds the shard's lock.
     pub fn set_lease(&self, location: Location, lease: u32) {
         let (arena, location) = self.at(location);
         arena.set_lease(location, lease);
     }
 
+    /// Changes expiry and lease (moments) of a published row with an expiry word by one store. The caller holds the
+    /// shard's lock.
     pub fn set_times(&self, location: Location, expiry: u32, lease: u32) {
         let (arena, location) = self.at(location);
         arena.set_times(location, expiry, lease);
     }
 
-    /// As [`Arena::allocate`], for rows of about so many bytes. Memory that one arena keeps for its next rows is the other's to
-    /// have.
+    /// As [`Arena::allocate`], for rows of about so many bytes. Memory that one arena keeps for its next rows is the
+    /// other's to have.
     pub fn allocate(&self, units: u32, tag: &SegmentTag, row_bytes: usize) -> Option<SegmentId> {
         let arena = self.of_table(tag.table);
         if self.shared.get().is_some() {
@@ -370,59 +404,71 @@ impl Arenas {
         arena.allocate_for(units, tag, row_bytes).map(|segment| arena.outer_segment(segment))
     }
 
+    /// Reserves bytes for a row. The segment has one more writer until [`Arenas::release`]. `None`: it is full or
+    /// sealed.
     #[inline]
     pub fn reserve(&self, segment: SegmentId, bytes: usize) -> Option<Location> {
         let (arena, segment) = self.in_segment(segment);
         arena.reserve(segment, bytes).map(|location| arena.outer_location(location))
     }
 
+    /// Ends a writer's reservation: its row is published, or a filler is written.
     #[inline]
     pub fn release(&self, segment: SegmentId) {
         let (arena, segment) = self.in_segment(segment);
         arena.release(segment);
     }
 
+    /// Refuses further reservations in a segment.
     pub fn seal(&self, segment: SegmentId) {
         let (arena, segment) = self.in_segment(segment);
         arena.seal(segment);
     }
 
+    /// Whether a segment is sealed.
     pub fn is_sealed(&self, segment: SegmentId) -> bool {
         let (arena, segment) = self.in_segment(segment);
         arena.is_sealed(segment)
     }
 
+    /// Users of a segment: writers that have not released, and senders of its rows.
     pub fn writers(&self, segment: SegmentId) -> u32 {
         let (arena, segment) = self.in_segment(segment);
         arena.writers(segment)
     }
 
+    /// Bytes reserved in a segment.
     pub fn used(&self, segment: SegmentId) -> usize {
         let (arena, segment) = self.in_segment(segment);
         arena.used(segment)
     }
 
+    /// The purpose of a segment: table, queue, class, schema.
     pub fn tag(&self, segment: SegmentId) -> SegmentTag {
         let (arena, segment) = self.in_segment(segment);
         arena.tag(segment)
     }
 
+    /// The length of a segment in units of 64 KiB.
     pub fn units(&self, segment: SegmentId) -> u32 {
         let (arena, segment) = self.in_segment(segment);
         arena.units(segment)
     }
 
+    /// The place of a segment in the order of allocations.
     pub fn order(&self, segment: SegmentId) -> u64 {
         let (arena, segment) = self.in_segment(segment);
         arena.order(segment)
     }
 
+    /// The segment of a location.
     #[inline]
     pub fn head_of(&self, location: Location) -> SegmentId {
         let (arena, location) = self.at(location);
         arena.outer_segment(arena.head_of(location))
     }
 
+    /// The segment of a location and its queue.
     #[inline]
     pub fn home_of(&self, location: Location) -> (SegmentId, Queue) {
         let (arena, location) = self.at(location);
@@ -430,51 +476,62 @@ impl Arenas {
         (arena.outer_segment(segment), queue)
     }
 
+    /// Counts bytes of a segment as live. Returns its live bytes.
     #[inline]
     pub fn add_live(&self, segment: SegmentId, bytes: usize) -> usize {
         let (arena, segment) = self.in_segment(segment);
         arena.add_live(segment, bytes)
     }
 
+    /// Counts bytes of a segment as dead. Returns its remaining live bytes.
     #[inline]
     pub fn sub_live(&self, segment: SegmentId, bytes: usize) -> usize {
         let (arena, segment) = self.in_segment(segment);
         arena.sub_live(segment, bytes)
     }
 
+    /// Notes that nothing leads to a row any more. The caller holds the shard's lock and counts the bytes as dead
+    /// afterwards.
     #[inline]
     pub fn note_gone(&self, location: Location) {
         let (arena, location) = self.at(location);
         arena.note_gone(location);
     }
 
+    /// Whether [`Arenas::note_gone`] was called for the row.
     #[inline]
     pub fn is_gone(&self, location: Location) -> bool {
         let (arena, location) = self.at(location);
         arena.is_gone(location)
     }
 
+    /// The live bytes of a segment.
     pub fn live(&self, segment: SegmentId) -> usize {
         let (arena, segment) = self.in_segment(segment);
         arena.live(segment)
     }
 
+    /// Notes the expiry of a row in its segment; 0 (never) outranks every moment.
     #[inline]
     pub fn note_expiry(&self, segment: SegmentId, expiry: u32) {
         let (arena, segment) = self.in_segment(segment);
         arena.note_expiry(segment, expiry);
     }
 
+    /// The latest expiry noted for a segment. `None`: none was noted, or a row never expires.
     pub fn max_expiry(&self, segment: SegmentId) -> Option<u32> {
         let (arena, segment) = self.in_segment(segment);
         arena.max_expiry(segment)
     }
 
+    /// The rows of a segment from a word on. The segment is sealed and has no writer, or the caller knows that its rows
+    /// are written.
     pub fn rows(&self, segment: SegmentId, from_word: u32) -> Rows<'_> {
         let (arena, segment) = self.in_segment(segment);
         arena.rows(segment, from_word)
     }
 
+    /// Frees a segment. No slot points into it, and it has no writer.
     pub fn recycle(&self, segment: SegmentId) {
         let (arena, segment) = self.in_segment(segment);
         arena.recycle(segment);
@@ -489,6 +546,7 @@ impl Arenas {
         self.each().flat_map(outer).collect()
     }
 
+    /// Sets the largest number of bytes of all segments. Segments above it stay until they are recycled.
     pub fn set_limit(&self, segment_bytes: u64) {
         self.private.set_limit(segment_bytes);
     }
@@ -498,16 +556,18 @@ impl Arenas {
         self.private.reserved_bytes()
     }
 
+    /// The largest number of bytes of all segments.
     pub fn limit_bytes(&self) -> u64 {
         self.private.limit_bytes()
     }
 
+    /// Bytes that can still be allocated.
     pub fn free_bytes(&self) -> u64 {
         self.private.free_bytes()
     }
 
-    /// Gives the memory of free units back to the system, so many bytes of it at least if there are so many that were free
-    /// for a tick. What is above the limit goes at once.
+    /// Gives the memory of free units back to the system: at least `bytes` bytes, if so many were free for a tick.
+    /// Memory above the limit is given back at once.
     pub fn trim(&self, bytes: u64) {
         let units = bytes.div_ceil(UNIT_BYTES as u64);
         let left = self.each().fold(units, |left, arena| left.saturating_sub(arena.release_calm_units(left)));
@@ -525,6 +585,7 @@ impl Arenas {
         self.private.set_huge_pages(on);
     }
 
+    /// Turns a bounded number of small pages into pages of 2 MiB. One thread calls it regularly.
     pub fn enlarge_pages(&self) {
         self.each().for_each(Arena::enlarge_pages);
     }
@@ -544,16 +605,18 @@ impl Arenas {
 }
 
 /// Proving what an earlier process left: see [`Arena`] for each. A chain of the shared arena has a bit that says so.
-#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
 impl Arenas {
+    /// Sets the witness of rows that are validated. Called once, before the arena is used.
     pub fn watch(&self, witness: &Arc<dyn Witness>) {
         self.each().for_each(|arena| arena.watch(Arc::clone(witness)));
     }
 
+    /// Whether every row of an earlier process is validated.
     pub fn is_proved(&self) -> bool {
         self.each().all(Arena::is_proved)
     }
 
+    /// Hands out chains to validate, by the numbers of their buckets. `None`: all were handed out.
     pub fn unproved(&self) -> Option<Range<u64>> {
         let tagged = |arena: &Arena| {
             let chains = arena.unproved()?;
@@ -563,10 +626,12 @@ impl Arenas {
         self.each().find_map(tagged)
     }
 
+    /// Validates a chain, unless that was done already.
     pub fn prove(&self, token: &ShardToken, chain: u64) {
         self.of(chain & SHARED_CHAINS != 0).prove(token, chain & !SHARED_CHAINS);
     }
 
+    /// The results of recovery so far, of both arenas.
     pub fn recovery(&self) -> Recovery {
         self.each().map(Arena::recovery).fold(Recovery::default(), |sum, one| Recovery {
             rows: sum.rows + one.rows,
@@ -575,6 +640,7 @@ impl Arenas {
         })
     }
 
+    /// Puts the segments of an earlier process in order and frees those without rows. Every row is validated before.
     pub fn settle(&self) -> Settled {
         let mut settled = Settled::default();
         for arena in self.each() {
@@ -588,9 +654,8 @@ impl Arenas {
 }
 
 /// What is one for both arenas, or done to both: see [`Arena`] for each.
-#[allow(missing_docs, reason = "each is what the arena's function of its name is")]
 impl Arenas {
-    /// The tokens of both arenas' shards: whoever holds one may change the shard of its number in either.
+    /// The tokens of both arenas' shards: a token allows changes of its shard in both.
     pub fn take_tokens(&mut self) -> Vec<ShardToken> {
         if let Some(shared) = self.shared.get_mut() {
             drop(shared.take_tokens());
@@ -598,54 +663,65 @@ impl Arenas {
         self.private.take_tokens()
     }
 
+    /// Issues the next stamp. It never repeats, not even across a crash.
     #[inline]
     pub fn next_stamp(&self) -> u64 {
         self.private.next_stamp()
     }
 
+    /// The last stamp issued; 0 before the first.
     pub fn last_stamp(&self) -> u64 {
         self.private.last_stamp()
     }
 
+    /// The monotonic time of the arena's creation in nanoseconds; ticks count from it.
     #[inline]
     pub fn epoch_ns(&self) -> u64 {
         self.private.epoch_ns()
     }
 
+    /// Rows of the table with a smaller stamp are dead.
     pub fn dead_below(&self, table: TableId) -> u64 {
         self.of_table(table).dead_below(table)
     }
 
+    /// Raises `dead_below`; a smaller value is ignored.
     pub fn set_dead_below(&self, table: TableId, stamp: u64) {
         self.of_table(table).set_dead_below(table, stamp);
     }
 
+    /// The tick of a future flush, 0 for none. From then on rows written before it are dead.
     pub fn flush_at(&self, table: TableId) -> u32 {
         self.of_table(table).flush_at(table)
     }
 
+    /// Sets the tick of the future flush, 0 for none. It replaces an earlier one.
     pub fn set_flush_at(&self, table: TableId, tick: u32) {
         self.of_table(table).set_flush_at(table, tick);
     }
 
+    /// Notes that the flush of this tick was carried out and `dead_below` raised.
     pub fn end_flush_at(&self, table: TableId, tick: u32) {
         self.of_table(table).end_flush_at(table, tick);
     }
 
+    /// Rows of the table with a smaller stamp and without a deadline of their own are dead by a time to live.
     pub fn aged_below(&self, table: TableId) -> u64 {
         self.of_table(table).aged_below(table)
     }
 
+    /// Raises `aged_below`; a smaller value is ignored.
     pub fn set_aged_below(&self, table: TableId, stamp: u64) {
         self.of_table(table).set_aged_below(table, stamp);
     }
 
+    /// The current definitions as bytes. `None`: there are none, or they kept changing during the read.
     pub fn catalogue(&self) -> Option<Vec<u8>> {
         self.private.catalogue()
     }
 
-    /// Replaces the definitions: `all` in the private arena, and what readers are told in the shared one. Where one of them
-    /// has no room for its own, both keep what they have.
+    /// Replaces the definitions: `all` in the private arena, and what readers are told in the shared one. Where one of
+    /// them has no room for its own, both keep what they have.
     pub fn set_catalogue(&self, all: &[u8], shown: &[u8]) -> Result<(), CatalogueError> {
         let room = self.private.ready_catalogue(all.len())?;
         let shared = self.shared.get();
@@ -657,6 +733,7 @@ impl Arenas {
         Ok(())
     }
 
+    /// Shows readers that the owner is alive. Called once a tick.
     pub fn heartbeat(&self, now_ns: u64) {
         self.each().for_each(|arena| arena.heartbeat(now_ns));
     }
@@ -666,27 +743,33 @@ impl Arenas {
         self.each().for_each(|arena| arena.checkpoints().record(tick, stamp));
     }
 
+    /// The log of checkpoints.
     pub fn checkpoints(&self) -> crate::Checkpoints<'_> {
         self.private.checkpoints()
     }
 
+    /// The shard to lock for the next split, if the index is full enough for one.
     #[inline]
     pub fn split_due(&self) -> Option<usize> {
         self.each().find_map(Arena::split_due)
     }
 
+    /// As [`Arenas::split_due`], for `more` rows than there are.
     pub fn split_due_for(&self, more: u64) -> Option<usize> {
         self.each().find_map(|arena| arena.split_due_for(more))
     }
 
+    /// Splits the next bucket if it belongs to this shard and a split is due. Returns whether it did.
     pub fn split(&self, token: &mut ShardToken) -> bool {
         self.split_for(token, 0)
     }
 
+    /// As [`Arenas::split`], for `more` rows than there are.
     pub fn split_for(&self, token: &mut ShardToken, more: u64) -> bool {
         self.each().any(|arena| arena.split_for(token, more))
     }
 
+    /// The place in the order of allocations that the next segment gets.
     pub fn next_order(&self) -> u64 {
         self.private.next_order()
     }
@@ -717,39 +800,48 @@ impl Arenas {
         }
     }
 
+    /// Claims a free commit word and sets it to staging. `None`: all are in use.
     pub fn claim_commit(&self) -> Option<CommitSlot> {
         self.private.claim_commit()
     }
 
+    /// The state of a commit.
     #[inline]
     pub fn commit_state(&self, slot: CommitSlot) -> CommitState {
         self.private.commit_state(slot)
     }
 
+    /// Dooms a staging commit. Returns false if it is not staging.
     pub fn doom(&self, slot: CommitSlot) -> bool {
         self.private.doom(slot)
     }
 
+    /// Commits: one store from staging to committed. Returns false if the commit was doomed.
     pub fn seal_commit(&self, slot: CommitSlot, redo: &Redo) -> bool {
         self.private.seal_commit(slot, redo)
     }
 
+    /// Sets a doomed commit to staging again.
     pub fn reset_commit(&self, slot: CommitSlot) {
         self.private.reset_commit(slot);
     }
 
+    /// Frees the commit word of a commit that was applied or given up.
     pub fn finish_commit(&self, slot: CommitSlot) {
         self.private.finish_commit(slot);
     }
 
+    /// Writes the redo record of a commit. `None`: there is no memory.
     pub fn write_redo(&self, entries: &[RedoEntry]) -> Option<Redo> {
         self.private.write_redo(entries)
     }
 
+    /// Marks entry `index` as put in place. Called under the shard's lock, after that.
     pub fn redo_done(&self, redo: &Redo, index: usize) {
         self.private.redo_done(redo, index);
     }
 
+    /// Frees a redo record. Its commit word is free, or was never sealed with it.
     pub fn free_redo(&self, redo: Redo) {
         self.private.free_redo(redo);
     }

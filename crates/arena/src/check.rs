@@ -4,8 +4,8 @@
 //! steps is divided in three parts, whose checks are put together by a multiplication. The bytes begin anywhere in a
 //! buffer, and are taken from where they begin.
 //!
-//! Of long rows, vectors of 64 bytes are folded into one another where the processor can (`folded.rs`): warm bytes take less
-//! than half of the time.
+//! Of long rows, vectors of 64 bytes are folded into one another where the processor can (`folded.rs`): warm bytes take
+//! less than half of the time.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod folded;
@@ -66,8 +66,8 @@ mod wide {
     /// For each number of words what a check is multiplied by to stand so many words further on.
     static SHIFTS: [u32; PART_WORDS_MAX + 1] = shifts();
 
-    /// x to the power of 64 n - 33: a product of two such numbers lies one bit off, and the step that reduces it multiplies
-    /// by x to the power of 32.
+    /// x to the power of 64 n - 33: a product of two such numbers lies one bit off, and the step that reduces it
+    /// multiplies by x to the power of 32.
     const fn shifts() -> [u32; PART_WORDS_MAX + 1] {
         let mut shifts = [0; PART_WORDS_MAX + 1];
         let (mut power, mut value) = (0, 1_u32 << 31);

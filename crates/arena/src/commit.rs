@@ -211,7 +211,7 @@ impl Arena {
                 (COMMITTED, head) if head < u64::from(units_used) => {
                     self.read_redo(SegmentId(head as u32), units_used, &mut entries)?;
                 }
-                _ => return Err("a commit word is none"),
+                _ => return Err("a commit word is not valid"),
             }
         }
         Ok(entries)
@@ -237,7 +237,7 @@ impl Arena {
         for _ in 0..units_used {
             let Some(segment) = next else { return Ok(()) };
             if segment.0 >= units_used || self.units(segment) != 1 || self.tag(segment).queue != Queue::Redo {
-                return Err("a redo record lies in no redo segment");
+                return Err("a redo record is not in a redo segment");
             }
             let at = self.layout.at(Location::in_run(segment.0, 0));
             let [magic, link, count, check] = [0, 1, 2, 3].map(|i| self.map.load(at + i, Ordering::Relaxed));
@@ -254,7 +254,7 @@ impl Arena {
                 }
             }
             if u64::from(crc) != check {
-                return Err("a redo record does not bear its check");
+                return Err("the check field of a redo record is wrong");
             }
             next = link.checked_sub(1).map(|unit| SegmentId(unit as u32));
         }

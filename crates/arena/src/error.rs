@@ -76,11 +76,11 @@ impl fmt::Display for ArenaError {
                 path.display()
             ),
             Self::Refused { path, reason } => {
-                write!(f, "{} is not to be read from: {reason}", path.display())
+                write!(f, "{} cannot be read: {reason}", path.display())
             }
             Self::InTheWay { path, reason } => write!(
                 f,
-                "{} is in the way: {reason}; remove it or choose another place (--shared-memory-file)",
+                "{} cannot be used: {reason}; remove it or choose another path (--shared-memory-file)",
                 path.display()
             ),
             Self::Geometry(bytes) => write!(f, "an arena cannot have {bytes} bytes of memory"),

@@ -2,15 +2,16 @@
 //!
 //! Everything that decides about a segment is in this one word, and every change of it is one read-modify-write that
 //! says what the word becomes of what it was. So nobody's count is overwritten, and no decision rests on another word
-//! that may have changed meanwhile. `tests/protocol.rs` compiles this file and runs its steps through every interleaving.
+//! that may have changed meanwhile. `tests/protocol.rs` compiles this file and runs its steps through every
+//! interleaving.
 //!
 //! ```text
 //! 63      62    61..32    31..0
 //! sealed  open  holders   room in bytes
 //! ```
 //!
-//! A word of zero is that of a unit in which no segment begins: not open, and without room. So whoever comes with an old
-//! idea of a segment is refused without another look: tails, free units and what was never used are all alike.
+//! A word of zero is that of a unit in which no segment begins: not open, and without room. So whoever comes with an
+//! old idea of a segment is refused without another look: tails, free units and what was never used are all alike.
 
 /// No more reservations.
 pub(crate) const SEALED: u64 = 1 << 63;

@@ -1,7 +1,7 @@
 //! Rows that are known to be dead, so that whoever empties a segment passes them by.
 //!
-//! A row that is replaced or removed keeps its bytes, and whether it still counts is what the index says: a cache miss, a
-//! lock and a hash for each. So the owner notes its death beside the segment. The note is private, lost with the
+//! A row that is replaced or removed keeps its bytes, and whether it still counts is what the index says: a cache miss,
+//! a lock and a hash for each. So the owner notes its death beside the segment. The note is private, lost with the
 //! process, and only ever an answer of one kind: a row that bears it is dead; one that does not is asked for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,8 @@ impl Gone {
     pub(crate) fn forget(&self, unit: u32) {
         let first = (u64::from(unit) * NOTES_PER_UNIT) as usize;
         for word in &self.0[first..first + NOTES_PER_UNIT as usize] {
-            // A page that was never noted in is left without memory. Relaxed: the segment is handed out behind its kind.
+            // A page that was never noted in is left without memory. Relaxed: the segment is handed out behind its
+            // kind.
             if word.load(Ordering::Relaxed) != 0 {
                 word.store(0, Ordering::Relaxed);
             }
@@ -56,8 +57,8 @@ impl Gone {
 }
 
 impl Arena {
-    /// Asks memory for the rows of which it is noted, in the words from a location up to the end of a word of notes. Returns
-    /// how many words these are.
+    /// Asks memory for the rows of which it is noted, in the words from a location up to the end of a word of notes.
+    /// Returns how many words these are.
     #[inline]
     pub(crate) fn prefetch_gone(&self, from: Location) -> u64 {
         let (word, first) = Gone::place(from);

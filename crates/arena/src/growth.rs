@@ -13,8 +13,8 @@ use crate::{Arena, ShardToken, order};
 /// A split is due above this share of used slots: the last point at which most chains are one bucket long.
 const LOAD_PERCENT: u64 = 78;
 
-/// Overflow buckets that have pages before they are needed. Where the file system is full and no unit is free, an insert
-/// takes one of these, and segments are told to make room, which they do before so many more are taken.
+/// Overflow buckets that have pages before they are needed. Where the file system is full and no unit is free, an
+/// insert takes one of these, and segments are told to make room, which they do before so many more are taken.
 const OVERFLOW_SPARE: u64 = 64;
 
 /// The buckets behind the first ones, and how much of both regions has pages. Guarded by `Arena::buckets`.

@@ -5,7 +5,7 @@
 //!  | period of the last hit   | fetched | count of hits |
 //! ```
 //!
-//! A hit on a hot row finds the word as it would leave it, and writes nothing. The words begin anew with the process.
+//! A hit on a hot row finds the word as it would leave it, and writes nothing. The words start again with the process.
 
 /// A count of hits saturates here: eviction asks for no more.
 const FREQUENCY_MAX: u16 = 3;

@@ -1,8 +1,8 @@
 //! Rows held in their place, so that their bytes can be sent from where they lie.
 //!
-//! A segment is recycled only when nobody holds it. A writer holds it from its reservation on; whoever sends a row counts
-//! as one, too, between finding it and letting it go. Whoever wants to recycle closes the segment first, which is
-//! refused while somebody holds it, and from then on nobody can: a reader copies in place of holding.
+//! A segment is recycled only when nobody holds it. A writer holds it from its reservation on; whoever sends a row
+//! counts as one, too, between finding it and letting it go. Whoever wants to recycle closes the segment first, which
+//! is refused while somebody holds it, and from then on nobody can: a reader copies in place of holding.
 //!
 //! A panic may drop a row that is held without letting it go. Such a row is put on a list, and whoever finds a segment
 //! held looks there: so no segment stays for ever, and letting go in the common way costs nothing of this.
@@ -31,8 +31,8 @@ pub(crate) fn new_number() -> u64 {
     NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. One that is dropped without that
-/// is let go by whoever wants its segment next.
+/// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. One that is dropped without
+/// that is let go by whoever wants its segment next.
 #[derive(Debug)]
 #[must_use = "the segment stays until the row is let go"]
 pub struct HeldRow {
@@ -130,17 +130,17 @@ impl Mapped {
         assert_eq!(row.mapping, self.number, "a row of this arena");
         let first = row.first_word as usize;
         let words = &self.map.words()[first..first + (row.from + row.len).div_ceil(8)];
-        // SAFETY: as many bytes as the words have, in the mapping. They are the payload of a row that was published, which
-        // nobody writes to until its segment is recycled; that is not before the row is let go, which takes the value
-        // that is borrowed here. No other process writes to the file.
+        // SAFETY: as many bytes as the words have, in the mapping. They are the payload of a row that was published,
+        // which nobody writes to until its segment is recycled; that is not before the row is let go, which takes the
+        // value that is borrowed here. No other process writes to the file.
         let payload = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 8) };
         &payload[row.from..row.from + row.len]
     }
 }
 
 impl Arenas {
-    /// Holds bytes `from..from + len` of the payload of a row just found; `None` where the row was recycled, or is about
-    /// to be: then it is copied, or looked for again.
+    /// Holds bytes `from..from + len` of the payload of a row just found; `None` where the row was recycled, or is
+    /// about to be: then it is copied, or looked for again.
     pub fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
         self.of(read.is_shared()).hold(read, from, len)
     }

@@ -1,15 +1,15 @@
-//! Pages of 2 MiB: when they are asked for, and what makes them of small ones behind everybody's back.
+//! Pages of 2 MiB: when they are asked for, and what replaces small pages by them in the background.
 //!
-//! A row at random costs a walk of the page tables beside the wait for the row itself, unless its page is large. A tmpfs
-//! that is mounted as usual gives small pages, but makes a large one of an extent of them when it is asked to. Fresh
-//! extents of segments are asked for as such (`pool.rs`). The rest is done by the owner's housekeeping, an extent or two
-//! at a time: the index, which takes its memory in small pieces, segments that lost and regained some units, and what an
-//! earlier process left. Where the kernel refuses, small pages do.
+//! A row at random costs a walk of the page tables beside the wait for the row itself, unless its page is large. A
+//! tmpfs that is mounted as usual gives small pages, but makes a large one of an extent of them when it is asked to.
+//! Fresh extents of segments are asked for as such (`pool.rs`). The rest is done by the owner's housekeeping, an extent
+//! or two at a time: the index, which takes its memory in small pieces, segments that lost and regained some units, and
+//! what an earlier process left. Where the kernel refuses, small pages do.
 //!
 //! What a large page takes depends on the machine: a sixth of what as many small ones take where memory is at hand, but
 //! several times as much in a virtual machine whose free memory went back to its host, for blocks of 2 MiB go first. So
-//! each is timed. Where they are dear, rows above 2 KiB, of which few lie in an extent, get small pages, and housekeeping
-//! takes its time.
+//! each is timed. Where they are slow to allocate, rows above 2 KiB, of which few lie in an extent, get small pages,
+//! and housekeeping takes its time.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,16 +30,16 @@ const SEARCH_EXTENTS: u32 = 16_384;
 const FIRST_PAUSE: u32 = 16;
 /// But no more than these: about a minute.
 const LONGEST_PAUSE: u32 = 960;
-/// A large page that takes more processor time is dear: the small ones for as much memory take 1.1 to 1.4 ms.
+/// A large page that takes more processor time is too slow: the small ones for as much memory take 1.1 to 1.4 ms.
 const DEAR_NS: u64 = 2_000_000;
 /// Fresh extents that large rows get in small pages after a dear one, 128 MiB, before the next is tried; twice as many
 /// each time...
 const FIRST_SPARED: u32 = 64;
 /// ...but no more than these, 2 GiB.
 const LONGEST_SPARED: u32 = 1_024;
-/// Processor time that making large pages of segments may take from look to look: a sixtieth. After one that took longer
-/// looks are left out, and after dear ones more and more, as after a refusal: who reads in an extent waits until it is
-/// done, and who shares the processor too. The index does not wait: each lookup begins there, and it is small.
+/// Processor time that making large pages of segments may take from look to look: a sixtieth. After one that took
+/// longer looks are left out, and after dear ones more and more, as after a refusal: who reads in an extent waits until
+/// it is done, and who shares the processor too. The index does not wait: each lookup begins there, and it is small.
 const LOOK_NS: u64 = 1_000_000;
 
 /// Whether to ask for large pages now. Relaxed: what is seen late is done later.
@@ -88,7 +88,7 @@ impl HugePages {
         }
     }
 
-    /// Whether to ask for one for a fresh extent of large rows, which do without while they are dear: a row that fills
+    /// Whether to ask for one for a fresh extent of large rows, which do without while they are slow: a row that fills
     /// many small pages wants few of their addresses for each of its bytes.
     fn wanted_for_large_rows(&self) -> bool {
         let spare = |left: u32| left.checked_sub(1);
@@ -107,8 +107,8 @@ impl HugePages {
         }
     }
 
-    /// Commits an extent, or the rest of one at the end of the file, that has no pages and is about to be written; whether
-    /// it is one large page.
+    /// Commits an extent, or the rest of one at the end of the file, that has no pages and is about to be written;
+    /// whether it is one large page.
     pub(crate) fn commit_fresh(
         &self,
         map: &Map,

@@ -221,8 +221,9 @@ impl Arena {
     /// Writes a whole bucket that no reader can reach.
     pub(crate) fn fill_bucket(&self, bucket: u64, header: u64, values: &[u64]) {
         let at = self.bucket_word(bucket);
-        // It may have been another chain's a moment ago. Pairs with the Acquire of a slot: a reader who still walks that
-        // chain, and sees a word from here, sees its version changed, and does not take the key that moved for missing.
+        // It may have been another chain's a moment ago. Pairs with the Acquire of a slot: a reader who still walks
+        // that chain, and sees a word from here, sees its version changed, and does not take the key that moved for
+        // missing.
         fence(order::BUCKET_FENCE);
         self.map.store(at, header, Ordering::Relaxed);
         for slot in 0..BUCKET_SLOTS {

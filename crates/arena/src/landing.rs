@@ -1,10 +1,10 @@
 //! Rows whose value is still on its way: a large one is received where it is going to lie.
 //!
 //! The head and the beginning of the payload are written at once, into bytes that the caller reserved; the value comes
-//! piece by piece, from memory or straight from a file descriptor, and the check grows with it while the bytes are warm.
-//! Nothing leads to the row before the caller publishes it, and its header bears no check before it is whole: if the
-//! process dies meanwhile, it is bytes that no slot points at. The caller's reservation keeps the segment in its place,
-//! as it does for every writer.
+//! piece by piece, from memory or straight from a file descriptor, and the check grows with it while the bytes are
+//! warm. Nothing leads to the row before the caller publishes it, and its header bears no check before it is whole: if
+//! the process dies meanwhile, it is bytes that no slot points at. The caller's reservation keeps the segment in its
+//! place, as it does for every writer.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,15 +1,18 @@
 //! The shared-memory file: layout, segments, hash index, the read protocol, recovery.
 //!
-//! An arena is one sparse file, mapped once, that outlives the process which writes it. Rows are appended to
-//! 64 KiB segments and never change; a hash index of one-word slots says where the current version of each
-//! lies. So a write is: reserve bytes in a segment, write the row where nobody can reach it, publish it by
-//! one store of its slot. Whoever reads copies words out and then asks the segment's generation whether they
-//! were still the row's: readers take no lock and write nothing, and a process that dies at any instruction
-//! leaves nothing to undo. The next one maps the file again, drops what was torn, and serves.
+//! An arena is one sparse file, mapped once, that outlives the process which writes it. Rows are appended to segments
+//! of 64 KiB and never change. A hash index of one-word slots says where the current version of each row is.
 //!
-//! The index is split in 256 shards. Whoever changes one holds its [`ShardToken`], which the caller keeps in a
-//! lock of its own; [`Arena::lookup`] needs none. What rows mean (when they die, which to evict, what a
-//! commit is) is the caller's: the arena keeps bytes.
+//! - **A write** reserves bytes in a segment, writes the row where nobody can reach it, and publishes it by one store
+//!   of its slot.
+//! - **A read** copies words and then checks the segment's generation: it says whether the words still were the row's.
+//!   Readers take no lock and write nothing.
+//! - **A process that dies** at any instruction leaves nothing to undo. The next one maps the file again, drops torn
+//!   rows, and serves.
+//!
+//! The index is split into 256 shards. A change of a shard needs its [`ShardToken`], which the caller keeps in a lock
+//! of its own; [`Arena::lookup`] needs none. The arena keeps bytes. The caller decides what rows mean: when they die,
+//! which to evict, what a commit is.
 //!
 //! ```
 //! use arena::*;

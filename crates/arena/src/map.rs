@@ -17,8 +17,8 @@ use crate::failpoint::{self, Point};
 use crate::layout::{EXTENT_BYTES, PAGE_BYTES};
 use crate::order;
 
-/// Bytes of its file system that an arena leaves to readers who make pages: 256 of them in one tick, after which they are
-/// given back.
+/// Bytes of its file system that an arena leaves to readers who make pages: 256 of them in one tick, after which they
+/// are given back.
 const SPARE_BYTES_MAX: u64 = 1 << 20;
 /// And no more than this part of a small one.
 const SPARE_SHARE: u64 = 64;
@@ -143,8 +143,8 @@ impl Map {
         self.store(word, others | (crate::copy::padded(bytes) << (8 * skip)), Ordering::Relaxed);
     }
 
-    /// Reads once from a descriptor into `len` bytes of the file from `byte` on, and what follows into `spill`; how many
-    /// bytes came. The range is its writer's own: nothing leads a reader there, and nobody else stores to it.
+    /// Reads once from a descriptor into `len` bytes of the file from `byte` on, and what follows into `spill`; how
+    /// many bytes came. The range is its writer's own: nothing leads a reader there, and nobody else stores to it.
     pub(crate) fn receive(
         &self,
         from: BorrowedFd<'_>,
@@ -159,11 +159,11 @@ impl Map {
             libc::iovec { iov_base: target.cast::<c_void>(), iov_len: len },
             libc::iovec { iov_base: spill.as_mut_ptr().cast::<c_void>(), iov_len: spill.len() },
         ];
-        // SAFETY: both pieces are valid for their lengths while the call lasts: the first lies in `words`, which are atomics
-        // and may be written through a shared reference, the second is borrowed for writing. No Rust reference to
-        // the first exists, and the bytes are an unpublished row's, so no reader interprets them; one who comes with
-        // the place of an earlier row may load words that the kernel is just storing, as he may load those of any
-        // other process, and finds the generation changed.
+        // SAFETY: both pieces are valid for their lengths while the call lasts: the first lies in `words`, which are
+        // atomics and may be written through a shared reference, the second is borrowed for writing. No Rust reference
+        // to the first exists, and the bytes are an unpublished row's, so no reader interprets them; one who comes with
+        // the place of an earlier row may load words that the kernel is just storing, as he may load those of any other
+        // process, and finds the generation changed.
         let count = unsafe { libc::readv(from.as_raw_fd(), pieces.as_ptr(), 2) };
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         #[cfg(any(test, feature = "record"))]
@@ -180,8 +180,9 @@ impl Map {
         self.fallocate(FallocateFlags::empty(), from_byte, bytes)
     }
 
-    /// Whether the file system has so many bytes, and some to spare: a reader of a page that was given back a moment ago
-    /// makes one in its place, and where the file system has none is killed by SIGBUS. So what grows leaves it some.
+    /// Whether the file system has so many bytes, and some to spare: a reader of a page that was given back a moment
+    /// ago makes one in its place, and where the file system has none is killed by SIGBUS. So what grows leaves it
+    /// some.
     pub(crate) fn leaves_spare(&self, bytes: u64) -> bool {
         // A file system without a size has no number of blocks.
         let Some(stat) = rustix::fs::fstatfs(&self.file).ok().filter(|stat| stat.f_blocks > 0) else {
@@ -211,8 +212,8 @@ impl Map {
     }
 
     fn commit_extents(&self, from_byte: u64, bytes: u64) -> io::Result<bool> {
-        // The kernel makes a large page of small ones, of which there must be one. Where the file system is full already
-        // the last call says so.
+        // The kernel makes a large page of small ones, of which there must be one. Where the file system is full
+        // already the last call says so.
         let first_pages = (from_byte..from_byte + bytes).step_by(EXTENT_BYTES as usize);
         let is_huge = first_pages.map(|at| self.commit(at, PAGE_BYTES)).all(|done| done.is_ok())
             && self.collapse(from_byte, bytes);
@@ -224,8 +225,8 @@ impl Map {
         done.map(|()| is_huge)
     }
 
-    /// Has the kernel make each of these extents one page of 2 MiB, with what is missing of it; whether all of them are.
-    /// Their bytes stay as they are, and who touches them meanwhile waits for the copy of an extent.
+    /// Has the kernel make each of these extents one page of 2 MiB, with what is missing of it; whether all of them
+    /// are. Their bytes stay as they are, and who touches them meanwhile waits for the copy of an extent.
     pub(crate) fn collapse(&self, from_byte: u64, bytes: u64) -> bool {
         let words = &self.words()[(from_byte / 8) as usize..((from_byte + bytes) / 8) as usize];
         let start = words.as_ptr().cast_mut().cast::<c_void>();
@@ -237,8 +238,8 @@ impl Map {
         done == 0
     }
 
-    /// Has the kernel clear and map the pages of a range that is going to be written, all at once: half of what it takes
-    /// page by page, when each is met. Where the kernel cannot, they are met one by one.
+    /// Has the kernel clear and map the pages of a range that is going to be written, all at once: half of what it
+    /// takes page by page, when each is met. Where the kernel cannot, they are met one by one.
     pub(crate) fn populate(&self, from_byte: u64, bytes: u64) {
         let words = &self.words()[(from_byte / 8) as usize..((from_byte + bytes) / 8) as usize];
         let start = words.as_ptr().cast_mut().cast::<c_void>();

@@ -177,8 +177,8 @@ impl Mapped {
         self.flush_words(table).0
     }
 
-    /// The tick of a flush to come, and the stamp below which rows are dead by the flushes so far. They are neighbours, so
-    /// a reader pays one check of their place.
+    /// The tick of a flush to come, and the stamp below which rows are dead by the flushes so far. They are neighbours,
+    /// so a reader pays one check of their place.
     #[inline]
     pub fn flush_words(&self, table: TableId) -> (u32, u64) {
         let at = self.table_word(table) as usize;
@@ -204,13 +204,13 @@ impl Mapped {
         let half = self.catalogue_half(root);
         let len = usize::try_from(self.map.load(half, Ordering::Relaxed)).unwrap_or(usize::MAX);
         if len > MAX_CATALOGUE_BYTES {
-            return Err("the table definitions are longer than their place");
+            return Err("the table definitions are longer than their space");
         }
         let mut bytes = Vec::new();
         let first = half as usize + 2;
         crate::copy::append(&self.map.words()[first..first + len.div_ceil(8)], 0, len, &mut bytes);
         if u64::from(crc32c::crc32c(&bytes)) != self.map.load(half + 1, Ordering::Relaxed) {
-            return Err("the table definitions do not bear their check");
+            return Err("the check field of the table definitions is wrong");
         }
         Ok(Some(bytes))
     }

@@ -1,9 +1,9 @@
 //! Mending the chains that an earlier process left, each before it is walked for the first time.
 //!
-//! A process that died in a split leaves a version odd, and a damaged file may hold any link. A chain that is mended has
-//! an even version, and links that lead to buckets with pages that are in no other chain. To mend all of them at the
-//! start would be to touch the whole index; who comes first mends one, under its shard's lock, just before its rows are
-//! proved.
+//! A process that died in a split leaves a version odd, and a damaged file may hold any link. A chain that is mended
+//! has an even version, and links that lead to buckets with pages that are in no other chain. To mend all of them at
+//! the start would be to touch the whole index; who comes first mends one, under its shard's lock, just before its rows
+//! are proved.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,8 +59,8 @@ impl Arena {
         }
     }
 
-    /// Makes a chain's version even, cuts it at a link that is out of bounds, leads into another chain or back into this
-    /// one, or makes it too long, and counts its rows.
+    /// Makes a chain's version even, cuts it at a link that is out of bounds, leads into another chain or back into
+    /// this one, or makes it too long, and counts its rows.
     fn mend_chain(&self, bucket: u64) {
         let mut at = self.bucket_word(bucket);
         let first = self.map.load(at, Ordering::Relaxed);

@@ -47,8 +47,8 @@ pub(crate) const LEFT: Ordering = Ordering::AcqRel;
 pub(crate) const PENDING_STORE: Ordering = Ordering::Release;
 /// Whether they are.
 pub(crate) const PENDING_LOAD: Ordering = Ordering::Acquire;
-/// Before a bucket is filled that another chain may have had: who sees a word of it sees what the chain's owner did before
-/// the bucket was free.
+/// Before a bucket is filled that another chain may have had: who sees a word of it sees what the chain's owner did
+/// before the bucket was free.
 pub(crate) const BUCKET_FENCE: Ordering = Ordering::Release;
 /// A segment begins: who is let in sees its kind, and the generations raised since the last one ended there.
 pub(crate) const FILL_OPEN: Ordering = Ordering::Release;

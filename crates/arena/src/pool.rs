@@ -19,8 +19,8 @@ const EXTENT_BLOCKS: u32 = EXTENT_UNITS / BLOCK_UNITS;
 /// Units whose headers are committed by one call: 36 KiB of them.
 const HEADER_STEP_UNITS: u32 = 512;
 
-/// A unit keeps its pages for so many ticks after it was freed, unless memory is short: whoever found a row there, and was
-/// stopped before he read it, finds bytes that are no row's, and not a hole, in which reading would make a page.
+/// A unit keeps its pages for so many ticks after it was freed, unless memory is short: whoever found a row there, and
+/// was stopped before he read it, finds bytes that are no row's, and not a hole, in which reading would make a page.
 const CALM_TICKS: u32 = 2;
 
 /// The room in a block that is free as a whole.
@@ -93,8 +93,8 @@ pub(crate) struct Pool {
     collapsing: Option<u32>,
     /// Where the search for one begins.
     next_extent: u32,
-    /// Blocks by the longest run of free units in them, so that a run takes the least room that it fits into: what gaps two
-    /// long runs leave is for short ones, and no long one looks at them.
+    /// Blocks by the longest run of free units in them, so that a run takes the least room that it fits into: what gaps
+    /// two long runs leave is for short ones, and no long one looks at them.
     by_room: [BTreeSet<u32>; WHOLE + 1],
     /// Blocks among the free ones that have all their pages.
     ready: BTreeSet<u32>,
@@ -207,8 +207,8 @@ impl Pool {
         };
     }
 
-    /// Takes a free run and makes sure that it has pages, of the kind that is for large rows or for small ones. The caller has
-    /// counted it as used.
+    /// Takes a free run and makes sure that it has pages, of the kind that is for large rows or for small ones. The
+    /// caller has counted it as used.
     pub(crate) fn take(&mut self, map: &Map, layout: &Layout, units: u32, large_rows: bool) -> Option<u32> {
         let unit = self.find_cheap(units)?;
         if self.commit_headers(map, layout, unit + units) {
@@ -233,8 +233,8 @@ impl Pool {
         self.freed[block] + CALM_TICKS <= self.ticks
     }
 
-    /// Finds a free run: at the limit one that has pages, where there is one, for others would have to give theirs for it
-    /// and the kernel clear them.
+    /// Finds a free run: at the limit one that has pages, where there is one, for others would have to give theirs for
+    /// it and the kernel clear them.
     fn find_cheap(&mut self, units: u32) -> Option<u32> {
         let unit = self.find(units)?;
         let missing = u64::from(self.missing(unit, units));
@@ -242,9 +242,9 @@ impl Pool {
         dear.then(|| self.find_with_pages(units)).flatten().or(Some(unit))
     }
 
-    /// Takes a run although the file system gives no more pages: one that has its own, if there is such a run; else this
-    /// one, with those of pieces that are too short, if they are enough. What is given up may be taken by others first, also
-    /// by who makes memory ready.
+    /// Takes a run although the file system gives no more pages: one that has its own, if there is such a run; else
+    /// this one, with those of pieces that are too short, if they are enough. What is given up may be taken by others
+    /// first, also by who makes memory ready.
     fn take_where_full(&mut self, map: &Map, layout: &Layout, unit: u32, units: u32) -> Option<u32> {
         self.note_full();
         if let Some(unit) = self.find_with_pages(units) {
@@ -354,8 +354,8 @@ impl Pool {
         self.ready.len() as u32 * BLOCK_UNITS
     }
 
-    /// Asks for memory to be made ready, after some was taken for large rows or for small ones, if there is little left and
-    /// the limit has room.
+    /// Asks for memory to be made ready, after some was taken for large rows or for small ones, if there is little left
+    /// and the limit has room.
     fn ask_ahead(&self, large_rows: bool) {
         let units = self.budget.ahead.units(self.budget.limit());
         if self.ready_units() < units && self.has_room_ahead() {
@@ -455,8 +455,8 @@ impl Pool {
         }
     }
 
-    /// Gives back the pages of at least `units` free units, as far as there are so many; of how many. Those that were freed
-    /// a moment ago come last.
+    /// Gives back the pages of at least `units` free units, as far as there are so many; of how many. Those that were
+    /// freed a moment ago come last.
     pub(crate) fn release_free(&mut self, map: &Map, layout: &Layout, units: u64) -> u64 {
         let released = self.release_calm(map, layout, units);
         released + self.release_where(map, layout, units.saturating_sub(released), false)
@@ -483,8 +483,8 @@ impl Pool {
         released
     }
 
-    /// Runs of units from one on that are free and have no pages, as far as is known, and at last what was never used; at
-    /// most so many.
+    /// Runs of units from one on that are free and have no pages, as far as is known, and at last what was never used;
+    /// at most so many.
     pub(crate) fn gaps_without_pages(&self, from: u32, most: usize) -> Vec<(u32, u32)> {
         let mut gaps: Vec<(u32, u32)> = Vec::new();
         let first = from / BLOCK_UNITS;
@@ -571,7 +571,7 @@ impl Pool {
         self.budget.committed.fetch_sub(u64::from(units), Ordering::Relaxed);
     }
 
-    /// What lies beside the segments is about to take the pages of a unit, until the owner divides the memory anew.
+    /// What lies beside the segments is about to take the pages of a unit, until the owner divides the memory again.
     pub(crate) fn cede(&mut self, map: &Map, layout: &Layout) {
         let less = |limit: u64| Some(limit.saturating_sub(1));
         // Never refused: the closure always gives a number.
@@ -580,8 +580,8 @@ impl Pool {
         self.release_free(map, layout, over);
     }
 
-    /// What has pages is all there is, until the owner divides the memory anew: it makes room as at its limit, and keeps the
-    /// units free that it keeps free there.
+    /// What has pages is all there is, until the owner divides the memory again: it makes room as at its limit, and
+    /// keeps the units free that it keeps free there.
     fn note_full(&self) {
         self.budget.limit.fetch_min(self.budget.committed(), Ordering::Relaxed);
     }

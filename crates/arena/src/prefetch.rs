@@ -14,13 +14,14 @@ use crate::{Arena, Mapped};
 const LINE_WORDS: usize = 8;
 /// Lines of a value that are asked for: 1 KiB. The processor foresees the further ones of a long copy itself.
 const VALUE_LINES: usize = 16;
-/// Lines asked for of one row: the rest of a longer one comes in their wake, for it is read from its beginning to its end.
+/// Lines asked for of one row: the rest of a longer one comes in their wake, for it is read from its beginning to its
+/// end.
 const LINES_MAX: usize = 8;
-/// Bytes between a row and the places behind it that are asked for: a few rows of the smallest size, so that the lines have
-/// come when they are written.
+/// Bytes between a row and the places behind it that are asked for: a few rows of the smallest size, so that the lines
+/// have come when they are written.
 const PLACES_AHEAD: usize = 512;
-/// Lines of a place that are asked for: whoever fills it goes on with an atomic operation, which waits for all of them. The
-/// processor foresees the rest of a longer row.
+/// Lines of a place that are asked for: whoever fills it goes on with an atomic operation, which waits for all of them.
+/// The processor foresees the rest of a longer row.
 const PLACE_LINES: usize = 24;
 /// Words of a row that finding it looks at: head and a key of usual length.
 const HEAD_WORDS: usize = 5;
@@ -68,8 +69,8 @@ impl Mapped {
         }
     }
 
-    /// Where the row seems to lie that a lookup of this hash will look at first, by its first bucket, which should have come
-    /// by now. Where that does not name it, the next one is asked for.
+    /// Where the row seems to lie that a lookup of this hash will look at first, by its first bucket, which should have
+    /// come by now. Where that does not name it, the next one is asked for.
     #[inline]
     pub fn foresee(&self, hash: Hash, table: TableId) -> Foreseen {
         let bucket = crate::index::bucket_of(self.index_word(), hash);
@@ -109,8 +110,8 @@ impl Mapped {
         (link != 0 && link <= self.overflow_bound()).then(|| self.layout.max_buckets + link - 1)
     }
 
-    /// Asks for what follows the first lines of a row, whose head should have come by now, as far as copying it would not
-    /// ask for it by itself in time.
+    /// Asks for what follows the first lines of a row, whose head should have come by now, as far as copying it would
+    /// not ask for it by itself in time.
     #[inline]
     pub fn prefetch_value(&self, location: Location) {
         let words = self.map.words();
@@ -157,7 +158,8 @@ impl Mapped {
         }
     }
 
-    /// Asks for the rows of a bucket that is going to be proved; it has pages. Its overflow buckets are left to themselves.
+    /// Asks for the rows of a bucket that is going to be proved; it has pages. Its overflow buckets are left to
+    /// themselves.
     pub(crate) fn prefetch_chain(&self, bucket: u64) {
         let words = self.map.words();
         let at = self.bucket_word(bucket) as usize;
@@ -185,8 +187,8 @@ impl Arena {
         }
     }
 
-    /// Asks for what replacing a row will look at: of the row itself head and key, its generation, and the accounts of its
-    /// segment.
+    /// Asks for what replacing a row will look at: of the row itself head and key, its generation, and the accounts of
+    /// its segment.
     #[inline]
     pub fn prefetch_replaced(&self, location: Location) {
         let row = self.layout.at(location) as usize;

@@ -4,8 +4,8 @@
 //! buckets is proved by whoever needs it first, under its shard's lock, and the rest by whoever has the time. A chain
 //! that is not proved yet hides all its rows from lookups without a lock, which say [`crate::Lookup::Busy`].
 //!
-//! A row counts if its slot, its segment's header, its own header, its check and its key's hash agree. The proof goes by
-//! the index, not by the segments: what no slot points at is not a row.
+//! A row counts if its slot, its segment's header, its own header, its check and its key's hash agree. The proof goes
+//! by the index, not by the segments: what no slot points at is not a row.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -53,7 +53,8 @@ pub struct Seen {
 }
 
 impl Arena {
-    /// Finds a row without a lock. A hit writes nothing. A chain that an earlier process left is busy until it is proved.
+    /// Finds a row without a lock. A hit writes nothing. A chain that an earlier process left is busy until it is
+    /// proved.
     #[inline]
     pub fn lookup(&self, hash: Hash, table: TableId, key: &[u8]) -> Lookup<'_> {
         // A bucket that is split is proved before, so what is asked here holds in every round.
@@ -78,9 +79,9 @@ impl Arena {
     #[inline]
     pub fn find_seen(&self, _token: &ShardToken, seen: &Seen) -> Option<(Entry, RowHead)> {
         let &Seen { slot, location, generation } = seen;
-        // Nobody else changes the slots of the shard, and a segment is not recycled while a slot names a row in it. So the
-        // bytes are those that were compared with the key if they are of the same generation. Relaxed: the lock of the
-        // shard is behind whoever published the row.
+        // Nobody else changes the slots of the shard, and a segment is not recycled while a slot names a row in it. So
+        // the bytes are those that were compared with the key if they are of the same generation. Relaxed: the lock of
+        // the shard is behind whoever published the row.
         let word = self.slot_word(slot);
         // An empty slot is no row at the very beginning.
         let is_there = word != 0
@@ -296,8 +297,8 @@ impl Mapped {
     pub(crate) fn row_of_slot(&self, location: Location, generation: u32) -> Option<RowRead<'_>> {
         // Acquire: pairs with the Release in `recycle`.
         let now = self.generation(location).load(order::GENERATION_LOAD);
-        // Asked first: it may be long ago that the slot was seen, and where the unit has no pages any more, reading would
-        // make one.
+        // Asked first: it may be long ago that the slot was seen, and where the unit has no pages any more, reading
+        // would make one.
         let head = (now as u32 == generation).then(|| self.parse(location))??;
         let row = RowRead { arena: self, head, location, slot: None, generation: now };
         row.is_valid().then_some(row)
@@ -335,8 +336,8 @@ impl RowRead<'_> {
         self.location
     }
 
-    /// The generation of the unit in which it lies. A place and its generation name one row for good; the place alone may
-    /// hold a later one after its segment was recycled.
+    /// The generation of the unit in which it lies. A place and its generation name one row for good; the place alone
+    /// may hold a later one after its segment was recycled.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation

@@ -58,7 +58,7 @@ impl Reader {
             return Err(refuse(format!("it belongs to user {}, not to {owners:?}", stat.st_uid)));
         }
         if stat.st_mode & WRITABLE_BY_OTHERS != 0 {
-            return Err(refuse("others than its owner may write it".into()));
+            return Err(refuse("other users than its owner can write it".into()));
         }
         let mapped = Self::map(file, path).map_err(|reason| match reason {
             Reason::Content(reason) => refuse(reason),
@@ -121,7 +121,7 @@ impl Reader {
         for _ in 0..CATALOGUE_ROUNDS {
             match self.mapped.read_catalogue() {
                 Ok(found) => return found,
-                // The half was written anew while it was copied.
+                // The half was written again while it was copied.
                 Err(_) => std::hint::spin_loop(),
             }
         }

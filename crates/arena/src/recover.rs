@@ -31,15 +31,15 @@ use crate::{Arena, ArenaError, Geometry, RedoEntry};
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one, for a moment, at start-up")]
 pub enum Attach {
-    /// A usable arena, whose rows are still to be proved: a chain of buckets is when it is first used, and all of them by
-    /// [`Arena::prove`] and [`Arena::settle`], or [`Arena::recover`].
+    /// A usable arena, whose rows are still to be proved: a chain of buckets is when it is first used, and all of them
+    /// by [`Arena::prove`] and [`Arena::settle`], or [`Arena::recover`].
     Warm(Arena),
     /// The file cannot be used. Where it is for what it holds, the caller logs why, removes it and creates another.
     Unusable(Unusable),
 }
 
-/// A file that cannot be taken over. Nobody else takes it while this lives: two starts at once may find the same file, and
-/// who removes it by its path alone may remove what the other one has put there since.
+/// A file that cannot be taken over. Nobody else takes it while this lives: two starts at once may find the same file,
+/// and who removes it by its path alone may remove what the other one has put there since.
 #[derive(Debug)]
 pub struct Unusable {
     /// Why.
@@ -78,8 +78,8 @@ pub struct Recovery {
     pub redone: u64,
 }
 
-/// How often a start looks again where the file at a path was replaced while it took the lock. Each time another start has
-/// come further, and the one that made the file keeps its lock.
+/// How often a start looks again where the file at a path was replaced while it took the lock. Each time another start
+/// has come further, and the one that made the file keeps its lock.
 const LOCK_ATTEMPTS: usize = 64;
 
 /// Free units of an extent that are cleared at a start, ten microseconds each, for the sake of its page of 2 MiB.
@@ -158,7 +158,7 @@ impl Arena {
         let (layout, seed) = prove_constants(&file, path)?;
         if geometry.memory_bytes == 0 || geometry.memory_bytes > layout.reserve_bytes {
             return Err(format!(
-                "it can grow to {} bytes, and {} are asked for",
+                "it can grow to {} bytes, but {} are requested",
                 layout.reserve_bytes, geometry.memory_bytes
             )
             .into());
@@ -179,7 +179,7 @@ impl Arena {
             Role::Shared { ceiling, .. } => *ceiling,
         };
         if ceiling == 0 || ceiling >= STAMP_LIMIT {
-            return Err("its stamps are used up".into());
+            return Err("its numbers for versions are used up".into());
         }
         let mut arena =
             Self::with_map(map, layout, geometry, seed, ceiling, role.owner()).map_err(unmapped)?;
@@ -255,16 +255,16 @@ pub(crate) fn prove_constants(file: &OwnedFd, path: &Path) -> Result<(Layout, u6
         return Err(format!("its layout is version {}, this is {LAYOUT_VERSION}", load(word::VERSION)).into());
     }
     if load(word::CHECK) != constants_check(load) {
-        return Err("its superblock does not bear its check".into());
+        return Err("the check field of its superblock is wrong".into());
     }
-    let boot = boot_id().ok_or("this boot of the machine has no identity")?;
+    let boot = boot_id().ok_or("the machine has no boot id")?;
     if [load(word::BOOT), load(word::BOOT + 1)] != boot {
         return Err("it is from before the machine was restarted".into());
     }
-    let layout = Layout::new(load(word::RESERVE)).ok_or("its size is none")?;
+    let layout = Layout::new(load(word::RESERVE)).ok_or("its size is not valid")?;
     let stat = rustix::fs::fstat(file).map_err(|errno| system("fstat", path, errno))?;
     if load(word::TOTAL) != layout.total_bytes || u64::try_from(stat.st_size) != Ok(layout.total_bytes) {
-        return Err("its length is not that of its layout".into());
+        return Err("its length does not fit its layout".into());
     }
     Ok((layout, load(word::SEED)))
 }
@@ -302,7 +302,7 @@ impl Work<'_, '_> {
         let arena = &*self.arena;
         let used = arena.map.load(word::UNITS_USED, Ordering::Acquire);
         if used > u64::from(arena.layout.max_units) {
-            return Err("it claims more segments than fit".into());
+            return Err("it has more segments than fit".into());
         }
         self.units_used = used as u32;
         let mut pool = arena.segments.pool.lock();
@@ -335,9 +335,9 @@ impl Work<'_, '_> {
         self.settle_pages(&adopted)
     }
 
-    /// Segments have pages, whatever the file says; free units may have some that nobody counts: these are given back. But
-    /// where little of an extent is free and the limit has room, the free units are cleared instead, for a page of 2 MiB
-    /// that loses a piece is one no more.
+    /// Segments have pages, whatever the file says; free units may have some that nobody counts: these are given back.
+    /// But where little of an extent is free and the limit has room, the free units are cleared instead, for a page of
+    /// 2 MiB that loses a piece is one no more.
     fn settle_pages(&self, adopted: &[SegmentId]) -> Result<(), Reason> {
         let arena = &*self.arena;
         let used = joined(adopted.iter().map(|segment| (segment.0, segment.0 + arena.units(*segment))));
@@ -416,8 +416,9 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Bounds the index, and gives it pages where it has none; how many buckets there are. Its chains are mended one by one,
-    /// each before it is walked, so until the last one is, new overflow buckets are taken from behind those that were there.
+    /// Bounds the index, and gives it pages where it has none; how many buckets there are. Its chains are mended one by
+    /// one, each before it is walked, so until the last one is, new overflow buckets are taken from behind those that
+    /// were there.
     fn adopt_index(&mut self) -> Result<u64, Reason> {
         let (buckets, overflow) = self.bound_index()?;
         let arena = &mut *self.arena;
@@ -445,14 +446,14 @@ impl Work<'_, '_> {
         let rows_at_most = u64::from(self.units_used) * (UNIT_BYTES as u64 / MIN_ROW_BYTES);
         let buckets_at_most = ((2 << FIRST_LEVEL) + rows_at_most / 5).min(arena.layout.max_buckets);
         if index_word >> 62 != 0 || !(FIRST_LEVEL..40).contains(&level) || split >= 1 << level {
-            return Err("its index has no shape".into());
+            return Err("its index is not valid".into());
         }
         let buckets = (1u64 << level) + split;
         let overflow = arena.map.load(word::OVERFLOW_COMMITTED, Ordering::Acquire);
         let overflow_at_most =
             (buckets_at_most + INDEX_STEP_BYTES / BUCKET_BYTES).min(arena.layout.max_overflow);
         if buckets > buckets_at_most || overflow > overflow_at_most {
-            return Err("its index is larger than its rows can be".into());
+            return Err("its index is larger than its rows allow".into());
         }
         Ok((buckets, overflow))
     }

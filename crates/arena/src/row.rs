@@ -15,7 +15,7 @@ pub(crate) const FLAG_CAS: u8 = 4;
 pub(crate) const FLAG_LONG: u8 = 8;
 /// The row is part of a commit of many rows.
 pub(crate) const FLAG_MULTI: u8 = 16;
-/// The row was invalidated softly: it may be served, marked as stale, until somebody has made it anew.
+/// The row was invalidated softly: it may be served, marked as stale, until somebody has refreshed it.
 pub(crate) const FLAG_STALE: u8 = 32;
 /// The flags that exist; a row with others is not one.
 pub(crate) const FLAGS_KNOWN: u8 = 63;
@@ -40,7 +40,7 @@ pub struct RowParts<'a> {
     pub stale: bool,
     /// Tick at which it expires; 0: never by itself.
     pub expiry: u32,
-    /// Tick until which somebody makes the row anew, 0 for nobody; with `None` the row has a word for it only if it
+    /// Tick until which somebody refreshes the row, 0 for nobody; with `None` the row has a word for it only if it
     /// has one for its expiry.
     pub lease: Option<u32>,
     /// The client's flags; 0: it has no word for them.
@@ -124,7 +124,7 @@ pub struct RowHead {
     pub payload_len: usize,
     /// Tick of expiry; 0: never, or no expiry word.
     pub expiry: u32,
-    /// Tick until which somebody makes the row anew; 0: nobody does.
+    /// Tick until which somebody refreshes the row; 0: nobody does.
     pub lease: u32,
     /// The client's flags; 0 if the row has no word for them.
     pub client_flags: u32,
@@ -349,7 +349,7 @@ impl Arena {
         self.change_expiry_word(location, |word| expiry_word(expiry, word as u32));
     }
 
-    /// Changes until when somebody makes a published row anew; the row has an expiry word. The caller holds the shard's
+    /// Changes the lease of a published row, which has an expiry word. The caller holds the shard's
     /// lock.
     pub fn set_lease(&self, location: Location, lease: u32) {
         self.change_expiry_word(location, |word| expiry_word((word >> 32) as u32, lease));

@@ -426,8 +426,8 @@ impl Arena {
         self.segments.pool.lock().budget.limit.store(units, Ordering::Relaxed);
     }
 
-    /// Commits pages of the index, which takes a unit's worth of memory from segments for them. False: there are none, not
-    /// even of free units.
+    /// Commits pages of the index, which takes a unit's worth of memory from segments for them. False: there are none,
+    /// not even of free units.
     pub(crate) fn commit_index(&self, byte: u64, bytes: u64) -> bool {
         let mut pool = self.segments.pool.lock();
         pool.cede(&self.map, &self.layout);

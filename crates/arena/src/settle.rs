@@ -1,8 +1,8 @@
 //! The last step of recovery: when every row is proved, the segments they lie in are put in order.
 //!
 //! A segment is walked from row to row. Where the walk of an earlier process's segment would lose its way, in bytes
-//! that a dying writer left half written, the places of its rows are kept in private memory instead, and the walk goes by
-//! these. Nothing in the file is changed: readers may be at it.
+//! that a dying writer left half written, the places of its rows are kept in private memory instead, and the walk goes
+//! by these. Nothing in the file is changed: readers may be at it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub struct Settled {
     pub segments: Vec<SegmentId>,
     /// Those that held none and are free now: what they were for, and how many units they had.
     pub freed: Vec<(SegmentTag, u32)>,
-    /// Rows that share bytes with another: one is an image of a row inside the other's payload. They are to be taken out
-    /// of the index.
+    /// Rows that share bytes with another: one is an image of a row inside the other's payload. They are to be taken
+    /// out of the index.
     pub overlapping: Vec<Location>,
 }
 

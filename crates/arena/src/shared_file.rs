@@ -139,7 +139,7 @@ impl Arenas {
         Ok(AttachBoth::Warm(Self::new(arena, file.found)))
     }
 
-    /// Puts a shared file of an earlier owner out of use, where there is one: the arenas begin anew.
+    /// Puts a shared file of an earlier owner out of use, where there is one: the arenas start again.
     pub fn discard_shared(path: &Path) -> Result<(), ArenaError> {
         discard(path)
     }

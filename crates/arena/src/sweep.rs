@@ -5,8 +5,8 @@
 //! between finding a row and reading it makes one where the row's unit was given back meanwhile. The file system counts
 //! them and the owner did not: they lay there until the next start, beside the limit.
 //!
-//! So once a tick the owner compares what the file takes with what it asked for. If there is more, it looks for data where
-//! it has no pages, and gives them back.
+//! So once a tick the owner compares what the file takes with what it asked for. If there is more, it looks for data
+//! where it has no pages, and gives them back.
 
 use rustix::fs::SeekFrom;
 
@@ -33,7 +33,8 @@ pub(crate) struct Sweep {
 }
 
 impl Arena {
-    /// Finds pages that readers made, and gives them back: a bounded piece of the file. Called once a tick by one thread.
+    /// Finds pages that readers made, and gives them back: a bounded piece of the file. Called once a tick by one
+    /// thread.
     pub fn sweep_pages(&self) {
         let Some(taken) = self.file_bytes() else { return };
         let excess = taken.saturating_sub(self.asked_bytes());

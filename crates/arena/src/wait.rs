@@ -1,9 +1,9 @@
-//! Waiting for a row that somebody makes anew, without asking again and again.
+//! Waiting for a row that another client refreshes, without a request.
 //!
 //! The superblock has a word for each shard. Whoever ends a lease (by a write, a removal, a flush) changes the word of
-//! the row's shard after the row, and asks the kernel to wake who sleeps on it: `FUTEX_WAIT` needs no more than a mapping
-//! that can be read. So a reader looks at the word, then at the row, and sleeps only while the word is as it was: what
-//! happens in between keeps it awake. Rows that nobody had a lease for cost their writers nothing of this.
+//! the row's shard after the row, and asks the kernel to wake who sleeps on it: `FUTEX_WAIT` needs no more than a
+//! mapping that can be read. So a reader looks at the word, then at the row, and sleeps only while the word is as it
+//! was: what happens in between keeps it awake. Rows that nobody had a lease for cost their writers nothing of this.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Readers in other processes, beside a writer that is stopped, killed and begun again.
 //!
 //! A writer process replaces, deletes, expires and evicts rows of a small arena whose index splits, and notes in a file
-//! what it acknowledged. Reader processes map the arena read-only, look keys up, and check that what they get is a whole
-//! row of that key, and none older than what was acknowledged before they asked. The test stops and kills all of them at
-//! random. `READS=1000000000 cargo test --release -p arena --test processes` is the long run; `SEED` replays a choice of
-//! victims.
+//! what it acknowledged. Reader processes map the arena read-only, look keys up, and check that what they get is a
+//! whole row of that key, and none older than what was acknowledged before they asked. The test stops and kills all of
+//! them at random. `READS=1000000000 cargo test --release -p arena --test processes` is the long run; `SEED` replays a
+//! choice of victims.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that fails says where")]
 

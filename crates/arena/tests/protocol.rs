@@ -1,11 +1,12 @@
 //! The protocol between writers and readers without a lock, model-checked.
 //!
-//! Each model is one encounter of the protocol, with the orderings of the shipping code (`src/order.rs` is compiled into
-//! this test, and so are the steps of a segment's fill word, `src/fill.rs`): read x replace x recycle x reuse, read x
-//! split, read x overflow, read x a bucket that another thread uses again, read x restart, hold x close x recycle x open,
-//! reserve x the same, reserve x seal x look, doom x seal of a commit. loom runs it through every interleaving and every
-//! value that a weakly ordered processor could show, at most three preemptions apart. Then each ordering is weakened in
-//! turn: some model must fail, or [`NOT_ALONE`] says why not. And each mistake that was made once is made again.
+//! Each model is one encounter of the protocol, with the orderings of the shipping code (`src/order.rs` is compiled
+//! into this test, and so are the steps of a segment's fill word, `src/fill.rs`): read x replace x recycle x reuse,
+//! read x split, read x overflow, read x a bucket that another thread uses again, read x restart, hold x close x
+//! recycle x open, reserve x the same, reserve x seal x look, doom x seal of a commit. loom runs it through every
+//! interleaving and every value that a weakly ordered processor could show, at most three preemptions apart. Then each
+//! ordering is weakened in turn: some model must fail, or [`NOT_ALONE`] says why not. And each mistake that was made
+//! once is made again.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails says where")]
 
@@ -200,7 +201,7 @@ impl Units {
     }
 }
 
-/// A row is replaced, its unit recycled, and the bytes written anew by another thread while it is read.
+/// A row is replaced, its unit recycled, and the bytes written again by another thread while it is read.
 fn replace_and_recycle(weak: Weak) {
     let cell = AtomicU64::new;
     let units = Arc::new(Units {
@@ -309,8 +310,8 @@ fn overflow(weak: Weak) {
 /// What a bucket holds of another chain.
 const OTHER: u64 = 3;
 
-/// A chain's entry moves to its first bucket, and the further one, freed, is filled for another chain by another thread,
-/// while the entry is looked for.
+/// A chain's entry moves to its first bucket, and the further one, freed, is filled for another chain by another
+/// thread, while the entry is looked for.
 fn bucket_used_again(weak: Weak) {
     struct Chain {
         /// Version, of which the entry moves under the odd one; and whether there is a further bucket.
@@ -463,8 +464,8 @@ impl Segment {
     }
 }
 
-/// Somebody holds a row while its segment is closed, recycled and begun again, with a writer in it. With the mistake, the
-/// unit was a tail: nothing closed it.
+/// Somebody holds a row while its segment is closed, recycled and begun again, with a writer in it. With the mistake,
+/// the unit was a tail: nothing closed it.
 fn hold(weak: Weak, mistake: Option<Mistake>) {
     let segment = Segment::new(fill::OPEN | fill::SEALED, 1);
     let owner = Arc::clone(&segment);

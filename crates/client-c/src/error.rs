@@ -7,10 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sqlcached_client::Error;
 
+use crate::limits::MESSAGE_BYTES_MAX;
 use crate::status::Status;
-
-/// Bytes of a message that are kept. One that quotes a whole statement is cut.
-const MESSAGE_MAX: usize = 4096;
 
 /// A call that failed.
 #[derive(Debug)]
@@ -77,13 +75,13 @@ pub(crate) fn release(body: impl FnOnce()) {
 fn defect(panic: &(dyn Any + Send)) -> Failure {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it panicked");
-    let message = format!("a defect of libsqlcached: {words}");
+    let message = format!("a bug in libsqlcached: {words}");
     Failure { status: Status::ErrorInternal, message, sqlstate: String::new() }
 }
 
 fn remember(failure: Failure) {
     let text = |mut text: String| {
-        let mut end = text.len().min(MESSAGE_MAX);
+        let mut end = text.len().min(MESSAGE_BYTES_MAX);
         while !text.is_char_boundary(end) {
             end -= 1;
         }

@@ -1,7 +1,8 @@
 //! libsqlcached: `sqlcached-client` for C, and for languages that call C.
 //!
-//! `include/sqlcached.h` is the interface and says what holds of each function; a test compares it with what is exported
-//! here. Each function checks its pointers, calls the client, and turns errors and panics into a status ([`error`]).
+//! `include/sqlcached.h` is the interface and says what holds of each function; a test compares it with what is
+//! exported here. Each function checks its pointers, calls the client, and turns errors and panics into a status
+//! ([`error`]).
 //!
 //! # Safety
 //!
@@ -11,6 +12,7 @@
 
 pub mod client;
 pub mod error;
+mod limits;
 pub mod pointer;
 pub mod row;
 pub mod statement;

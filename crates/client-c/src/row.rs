@@ -60,7 +60,7 @@ impl Parameter {
                     return Err(Failure::argument("a parameter's text is not UTF-8; pass it as a blob"));
                 }
             },
-            kind => return Err(Failure::argument(format!("{kind} is no type of a parameter"))),
+            kind => return Err(Failure::argument(format!("{kind} is not a type of a parameter"))),
         })
     }
 }

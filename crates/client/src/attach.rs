@@ -58,7 +58,8 @@ impl Attachment {
         self.look(connections).ok().flatten()
     }
 
-    /// Opens the file. None: there is none, or none that this process has addresses for. An error: there is one, and it is not to be believed.
+    /// Opens the file. None: there is none, or none that this process has addresses for. An error: there is one, and it
+    /// is not to be believed.
     pub(crate) fn look(&self, connections: &Connections) -> Result<Option<Arc<Reader>>, Error> {
         let (asked, daemon) = match Self::ask(connections) {
             Ok((path, user)) => (path, Some(user)),

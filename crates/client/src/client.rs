@@ -85,8 +85,8 @@ impl Client {
         Ok(table)
     }
 
-    /// The value under a key of a table. The key is written as memcached's clients write it, without the table's prefix:
-    /// the bytes of a text or blob, the digits of a number, the parts of a composite key joined with `:`.
+    /// The value under a key of a table. The key is written as memcached's clients write it, without the table's
+    /// prefix: the bytes of a text or blob, the digits of a number, the parts of a composite key joined with `:`.
     pub fn get(&self, table: &str, key: &[u8]) -> Result<Lookup, Error> {
         self.get_from(&Table::new(table), key)
     }
@@ -202,8 +202,8 @@ impl Client {
         }
     }
 
-    /// As [`Client::get_from`], from shared memory or not at all; the value is appended to `out`. None: it is the daemon's
-    /// to answer.
+    /// As [`Client::get_from`], from shared memory or not at all; the value is appended to `out`. None: it is the
+    /// daemon's to answer.
     #[inline]
     pub fn peek(&self, table: &Table, key: &[u8], out: &mut Vec<u8>) -> Result<Option<Lookup<Meta>>, Error> {
         let begin = out.len();
@@ -220,8 +220,8 @@ impl Client {
         })
     }
 
-    /// What a memcached `get` of this key would answer, whichever table it belongs to. A value that somebody should make
-    /// anew is asked of the daemon, which tells one of all who ask.
+    /// The answer of a memcached `get` of this key, whichever table it belongs to. If a client should refresh the
+    /// value, the daemon is asked, which chooses one client for that.
     pub fn get_key(&self, key: &[u8]) -> Result<Lookup, Error> {
         let mut bytes = Vec::new();
         match self.peek_key(key, &mut bytes) {
@@ -243,8 +243,8 @@ impl Client {
         }))
     }
 
-    /// As [`Client::get_key`] for several keys, in their order; those that shared memory does not answer are asked of the
-    /// daemon together.
+    /// As [`Client::get_key`] for several keys, in their order; those that shared memory does not answer are asked of
+    /// the daemon together.
     pub fn multi_get_key(&self, keys: &[&[u8]]) -> Result<Vec<Lookup>, Error> {
         let mut found = self.peek_keys(keys);
         let mut pipeline = Pipeline::new();
@@ -276,8 +276,8 @@ impl Client {
         keys.iter().map(&mut read).collect()
     }
 
-    /// As [`Client::get_key`], from shared memory or not at all; the value is appended to `out`. None: it is the daemon's
-    /// to answer.
+    /// As [`Client::get_key`], from shared memory or not at all; the value is appended to `out`. None: it is the
+    /// daemon's to answer.
     pub fn peek_key(&self, key: &[u8], out: &mut Vec<u8>) -> Option<Lookup<Meta>> {
         let reader = self.attachment.as_ref()?.reader(&self.connections)?;
         let definitions = reader.definitions();
@@ -295,9 +295,9 @@ impl Client {
         }
     }
 
-    /// The value under a key of a table once nobody makes it anew any more, or after `at_most`, as it is then. In shared
+    /// The value under a key of a table once nobody refreshes it any more, or after `at_most`, as it is then. In shared
     /// memory nobody is asked meanwhile: this thread sleeps until the row is written, removed or flushed, or its lease
-    /// lapses. Returns at once where nobody makes the row anew.
+    /// lapses. Returns at once where nobody refreshes the row.
     pub fn wait(&self, table: &Table, key: &[u8], at_most: Duration) -> Result<Lookup, Error> {
         let clock = Clock::System;
         let end = u128::from(clock.now_ns()) + at_most.as_nanos();
@@ -317,8 +317,8 @@ impl Client {
         }
     }
 
-    /// The value under a memcached key; the place of a missing one is taken for so many seconds. Of many who ask, one is
-    /// told that the value is theirs to make ([`Renewal::Yours`]); the others may [`Client::wait`].
+    /// The value under a memcached key; the place of a missing one is taken for so many seconds. Of many who ask, one
+    /// is told that the value is theirs to make ([`Renewal::Yours`]); the others may [`Client::wait`].
     pub fn get_or_claim(&self, key: &[u8], seconds: u32) -> Result<Lookup, Error> {
         let mut pipeline = Pipeline::new();
         pipeline.get_or_claim(key, seconds)?;
@@ -444,7 +444,7 @@ fn row_of(shared: &Shared, row: &RowBuf) -> Row {
 }
 
 fn unexpected(reply: &Reply) -> Error {
-    Error::Protocol(format!("another answer than asked for: {reply:?}"))
+    Error::Protocol(format!("the answer belongs to another request: {reply:?}"))
 }
 
 impl Meta {

@@ -38,7 +38,7 @@ impl fmt::Display for Error {
             Self::Socket(error) => write!(f, "the daemon's socket: {error}"),
             Self::Refused(text) => write!(f, "the daemon refused: {text}"),
             Self::Sql { state, message } => write!(f, "{state}: {message}"),
-            Self::Protocol(text) => write!(f, "the daemon's answer is none: {text}"),
+            Self::Protocol(text) => write!(f, "the daemon's answer is not valid: {text}"),
             Self::Key(text) => write!(f, "key: {text}"),
             Self::NoTable(name) => write!(f, "table \"{name}\" does not exist"),
             Self::NoColumn(name) => write!(f, "column \"{name}\" does not exist"),

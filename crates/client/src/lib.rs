@@ -1,9 +1,9 @@
 //! Reads sqlcached's tables in shared memory, and speaks to the daemon for everything else.
 //!
-//! A table that was declared `WITH (shared_memory = on)` lives in a file that this process maps read-only: a row is
-//! found, copied and validated without a lock, a system call, or a word to the daemon. Whatever the file cannot answer
-//! (a private table, a row too large to copy, a bucket that is being reorganised, no file at all) is asked of the daemon
-//! over its Unix socket, by the same call. Writes, deletes and SQL always go there.
+//! A table `WITH (shared_memory = on)` is in a file that this process maps read-only. A row is found, copied and
+//! validated without a lock, a system call or a request. The same call asks the daemon over its Unix socket if the file
+//! cannot answer: a private table, a row too large to copy, a bucket that is being reorganised, no file at all. Writes,
+//! deletes and SQL always go there.
 //!
 //! ```no_run
 //! use sqlcached_client::{Client, Lookup, Options};
@@ -22,9 +22,9 @@
 //! # Ok::<(), sqlcached_client::Error>(())
 //! ```
 //!
-//! A read that starts after the daemon acknowledged a write, through any door, sees that write or a later one. A row is
-//! seen whole or not at all. A row whose time has come is not served, by the machine's monotonic clock (its coarse form,
-//! which the kernel moves every few milliseconds and which costs no system call).
+//! A read that starts after the daemon acknowledged a write, in any protocol, sees that write or a later one. A row is
+//! seen whole or not at all. An expired row is not returned, by the machine's monotonic clock (its coarse form, which
+//! the kernel moves every few milliseconds and which costs no system call).
 //!
 //! A [`Client`] is shared between threads, and safe to use in a child after `fork`: the mapping stays valid, and the
 //! child opens connections of its own.
@@ -54,10 +54,9 @@ pub use table::Table;
 pub enum Lookup<T = Value> {
     /// There is a row, within its time.
     Hit(T),
-    /// There is a row that was invalidated softly, or is past its deadline and still served: somebody should make it
-    /// anew.
+    /// The row was invalidated softly, or is past its deadline and still served: a client should refresh it.
     Stale(T),
-    /// There is a row so near its deadline that its table wants it made anew.
+    /// The row is as close to its deadline as the table's `refresh_before`: a client should refresh it.
     Due(T),
     /// There is none.
     Miss,
@@ -84,7 +83,7 @@ impl<T> Lookup<T> {
 }
 
 impl Lookup {
-    /// Whether another client was told to make the row anew.
+    /// Whether another client was asked to refresh the row.
     pub fn is_made_by_another(&self) -> bool {
         match self {
             Self::Hit(value) | Self::Stale(value) | Self::Due(value) => {
@@ -111,11 +110,11 @@ pub struct Meta {
     pub flags: u32,
     /// The CAS value.
     pub cas: u64,
-    /// Who makes the row anew.
+    /// Who refreshes the row.
     pub renewal: Renewal,
 }
 
-/// Who makes a row anew.
+/// Who refreshes a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Renewal {
     /// Nobody was told to.

@@ -1,4 +1,4 @@
-//! Tables as the daemon tells of them: how to ask for a row over the socket.
+//! Tables as the daemon describes them: how to ask for a row over the socket.
 
 use store::Clock;
 use store::value::Value as SqlValue;

@@ -98,8 +98,8 @@ impl Pipeline {
         self.meta(b"md", key, |_| {}, b"", Expected::Stored)
     }
 
-    /// Marks the row under a memcached key as stale: it may be served for so many seconds, and one is told to make it
-    /// anew.
+    /// Marks the row under a memcached key as stale: it may be served for so many seconds, and one client is asked to
+    /// refresh it.
     pub fn invalidate(&mut self, key: &[u8], seconds: u32) -> Result<(), Error> {
         let flags = format!(" I T{seconds}");
         self.meta(b"md", key, |_| {}, flags.as_bytes(), Expected::Stored)

@@ -26,7 +26,7 @@ pub(crate) struct Connection {
 pub(crate) struct Connections {
     socket: PathBuf,
     timeout: Duration,
-    /// A child after `fork` finds its parent's process id here and begins anew.
+    /// A child after `fork` finds its parent's process id here and starts again.
     idle: ArcSwap<Idle>,
 }
 
@@ -149,7 +149,7 @@ impl Connection {
         }
         let end = self.at + bytes;
         if self.received[end..end + 2] != *b"\r\n" {
-            return Err(Error::Protocol("a value is longer than it says".into()));
+            return Err(Error::Protocol("a value is longer than its declared length".into()));
         }
         out.extend_from_slice(&self.received[self.at..end]);
         self.at = end + 2;

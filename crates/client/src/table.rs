@@ -71,9 +71,9 @@ impl Shared {
         Ok(ticket)
     }
 
-    /// As [`Shared::value`] for some keys: their buckets are asked of memory, then their rows, then they are read. Where
-    /// each value ends in `out` is told with what was found; nothing of what is unanswered stays there. False: the keys
-    /// of this table are to be read one by one.
+    /// As [`Shared::value`] for some keys: their buckets are asked of memory, then their rows, then they are read.
+    /// Where each value ends in `out` is told with what was found; nothing of what is unanswered stays there. False:
+    /// the keys of this table are to be read one by one.
     pub(crate) fn values(
         &self,
         keys: &[&[u8]],

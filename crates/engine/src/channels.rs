@@ -84,7 +84,7 @@ impl Inbox {
             waiting.bytes += payload + NOTIFICATION_BYTES;
             let held = waiting.held.try_add(payload / listeners + NOTIFICATION_BYTES);
             if waiting.bytes > INBOX_BYTES_MAX || held.is_err() {
-                // What is lost here would leave a stale copy there: the session ends, and its client starts anew.
+                // What is lost here would leave a stale copy there: the session ends, and its client starts again.
                 self.overflown.store(true, Ordering::Relaxed);
                 waiting.notifications = VecDeque::new();
                 waiting.held.set(0);

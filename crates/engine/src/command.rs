@@ -116,8 +116,8 @@ impl Session {
         })
     }
 
-    /// Reserves room for the value of a storage command where it is going to lie. `None`: it is to be received elsewhere,
-    /// and stored with [`Session::store`].
+    /// Reserves room for the value of a storage command where it is going to lie. `None`: it is to be received
+    /// elsewhere, and stored with [`Session::store`].
     pub fn reserve(
         &self,
         lane: &mut Lane,
@@ -249,7 +249,7 @@ impl Session {
             return Answer::NotFound;
         };
         let mut result = None;
-        // A number is changed where it is, and stays what it was: stale, or somebody's to make anew.
+        // A number is changed in place. It stays stale, and a client that refreshes it keeps its lease.
         let how = Edit { mark: Mark::Same, ..Edit::default() };
         let outcome = route.engine.store.edit_item(route.table, key, &how, route.now, &mut |old, new| {
             result = number::step(old, !incr, delta, new);
@@ -320,8 +320,9 @@ impl Session {
     }
 }
 
-/// Client libraries decide by this number what they may send, so it names memcached's version that we follow, and nothing
-/// else: some read the first three numbers of the line, some the last three, some want one word. Our own is in `stats`.
+/// Client libraries decide by this number what they may send, so it names memcached's version that we follow, and
+/// nothing else: some read the first three numbers of the line, some the last three, some want one word. Our own is in
+/// `stats`.
 pub(crate) const VERSION: &str = "1.6.45";
 
 /// Gives the value of a row to `sink`, and the row a new deadline, in one step: a version that was replaced in between

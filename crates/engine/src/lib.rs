@@ -1,9 +1,9 @@
-//! The waist of the daemon: every door enters here, so no door can forget a check.
+//! The meaning of every command: every protocol calls this crate, so no protocol can forget a check.
 //!
 //! An [`Engine`] is shared by all. Each thread that serves holds a [`Lane`]: its own counters, its copy of the
-//! catalogue, the time of its batch. Each connection is a [`Session`]: who speaks, and what they may do. A door turns
-//! bytes into calls of `Session`, and the [`Answer`] back into bytes; what a command *means* is decided here, once,
-//! whichever door it came through.
+//! catalogue, the time of its batch. Each connection is a [`Session`]: who speaks, and what they may do. A protocol
+//! turns bytes into calls of `Session`, and the [`Answer`] back into bytes; what a command *means* is decided here,
+//! once, whichever protocol it came through.
 //!
 //! ```
 //! use engine::{Answer, Engine, EngineOptions, Session, Verb};
@@ -74,7 +74,7 @@ pub use statement::Finished;
 pub use stats::Subject;
 pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
-// What a door needs of the crates below, so that it depends on this one only.
+// What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
     Cancel, Column, Executor, Identity, Notice, Piece, RowSink, RuleRunner, SettingFacts, SqlError, SqlType,
     TransactionStatus, give_memory_back, note_freed, split_statements,

@@ -29,8 +29,9 @@ pub(crate) const STATEMENTS_MAX: usize = 1_000;
 
 /// Texts whose statement one thread knows without asking the others: as many as it has compiled, twice.
 pub(crate) const KNOWN_STATEMENTS_MAX: usize = 512;
-/// Longest text that a thread knows: one of an `INSERT` of many rows comes once, and hundreds of these took megabytes. A
-/// longer one is counted all the same; what it is counted under is made anew each time, which is little beside its rows.
+/// Longest text that a thread knows: one of an `INSERT` of many rows comes once, and hundreds of these took megabytes.
+/// A longer one is counted all the same; what it is counted under is made again each time, which is little beside its
+/// rows.
 pub(crate) const KNOWN_STATEMENT_BYTES_MAX: usize = 4 << 10;
 
 /// So many first calls of a statement are timed, each of them.
@@ -85,3 +86,6 @@ pub(crate) const PENDING_MAX: usize = 10_000;
 
 /// Bytes of a name: of a prepared statement, cursor, channel or setting. PostgreSQL cuts names off at 63 bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
+
+/// Bytes of a setting's value.
+pub(crate) const SETTING_BYTES_MAX: usize = 4 << 10;

@@ -1,6 +1,6 @@
 //! What the meta commands mean.
 //!
-//! `mg` is `get` with duties: of many who find a value missing, stale or near its end, one is told to make it anew (it
+//! `mg` is `get` with duties: of many who find a value missing, stale or near its end, one is asked to refresh it (it
 //! *wins*), the others that somebody does. What a table's `refresh_before` and `stale_for` ask for comes on top of what
 //! the request asks for.
 
@@ -58,11 +58,11 @@ pub struct MetaItem {
     pub fetched: bool,
     /// Seconds since it was used last: written or fetched.
     pub unused_seconds: u64,
-    /// Somebody else was told to make it anew.
+    /// Somebody else was asked to refresh it.
     pub claimed: bool,
     /// It is stale.
     pub stale: bool,
-    /// Whoever asked is to make it anew.
+    /// Whoever asked is to refresh it.
     pub won: bool,
     /// It was not there: this is the place that was taken, first without a deadline.
     pub made: bool,
@@ -448,7 +448,7 @@ impl Route<'_> {
         }
     }
 
-    /// Looks a key up, and decides who is to make it anew.
+    /// Looks a key up, and decides who is to refresh it.
     fn see(&self, key: &[u8], asked: &MetaGet) -> Result<Seen, Answer> {
         let store = &self.engine.store;
         let count = !asked.unnoticed && !asked.value;

@@ -19,7 +19,7 @@ impl Lane {
         self.connection = connection;
     }
 
-    /// Tells of a command on a key.
+    /// Reports a command on a key.
     #[cold]
     pub(crate) fn observe(&self, key: &[u8], seen: Seen<'_>) {
         let engine = &self.engine;
@@ -29,7 +29,7 @@ impl Lane {
         let what = match seen {
             Seen::Fetched(_) => Watched::FETCHERS,
             Seen::Stored { .. } => Watched::MUTATIONS,
-            // memcached tells of what was removed, not of what was not there.
+            // memcached reports removed keys, not missing ones.
             Seen::Deleted { bytes: None, .. } => return,
             Seen::Deleted { .. } => Watched::DELETIONS,
         };
@@ -87,7 +87,7 @@ impl Engine {
         for eviction in self.store.take_evictions() {
             self.watchers.tell(Watched::EVICTIONS, self.store.clock(), Happening::Evicted(&eviction));
         }
-        // Anew each tick, so that whoever begins or ends to watch just now is known with the next at the latest.
+        // Again each tick, so that a client that begins or ends to watch is noticed with the next tick at the latest.
         self.store.watch_evictions(self.watchers.wanted().has(Watched::EVICTIONS));
     }
 

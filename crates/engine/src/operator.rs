@@ -104,10 +104,10 @@ impl Session {
     pub fn move_clock(&self, lane: &Lane, runs: Option<bool>, seconds: i64) -> Result<(), Answer> {
         self.allow(Command::Configure)?;
         let store::Clock::Debug(clock) = lane.engine.store.clock() else {
-            return Err(Answer::server_error("this server's clock is not to be moved"));
+            return Err(Answer::server_error("this server's clock cannot be moved"));
         };
         let Ok(seconds) = u64::try_from(seconds) else {
-            return Err(Answer::client_error("debugtime takes p, r, or seconds to go forward"));
+            return Err(Answer::client_error("debugtime takes p, r, or seconds to move forward"));
         };
         match runs {
             Some(true) => clock.go_on(),

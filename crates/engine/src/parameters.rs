@@ -29,7 +29,7 @@ fn parameter(position: usize, element: Json) -> Result<Value, SqlError> {
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => Ok(Value::Integer(integer)),
             (None, Some(real)) if !number.is_u64() => Ok(Value::Real(real)),
-            _ => Err(refused("22003", format!("parameter {position}: {number} is no 64-bit integer"))),
+            _ => Err(refused("22003", format!("parameter {position}: {number} is not a 64-bit integer"))),
         },
         Json::Object(object) => {
             let text = object.get(BASE64).and_then(Json::as_str).filter(|_| object.len() == 1);
@@ -42,7 +42,7 @@ fn parameter(position: usize, element: Json) -> Result<Value, SqlError> {
 
 fn not_scalar(position: usize) -> SqlError {
     let message = format!(
-        "parameter {position} is no value; give null, a number, a string, true, false or {{\"base64\":\"...\"}}"
+        "parameter {position} is not a value; use null, a number, a string, true, false or {{\"base64\":\"...\"}}"
     );
     refused("22P02", message)
 }

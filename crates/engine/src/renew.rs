@@ -1,4 +1,5 @@
-//! `get` where a table makes rows anew: `refresh_before`, `stale_for` and `lease`, for clients that know nothing of them.
+//! `get` where a table refreshes rows: `refresh_before`, `stale_for` and `lease`, for clients that know nothing of
+//! them.
 
 use store::Freshness;
 
@@ -6,8 +7,8 @@ use crate::lane::Route;
 use crate::limits::CONTENDED_ROUNDS;
 
 impl Route<'_> {
-    /// Whether a plain `get` is told that a row is missing although it is there: it is due or stale, nobody makes it
-    /// anew, and now this client does. The others get what there is.
+    /// Whether a plain `get` gets a miss although the row exists: the row is due or stale, no client refreshes it, and
+    /// now this client does. The other clients get the row.
     #[cold]
     pub(crate) fn answers_missing(&self, key: &[u8]) -> bool {
         let store = &self.engine.store;

@@ -1,4 +1,4 @@
-//! SQL statements over a door that wants rows as JSON.
+//! SQL statements over a protocol that wants rows as JSON.
 
 use sql::{Cancel, Column, Done, DoneKind, Executor, RowSink, SqlError, SqlType};
 use store::value::ValueRef;

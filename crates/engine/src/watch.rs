@@ -99,7 +99,7 @@ pub enum Seen<'a> {
     },
 }
 
-/// How a door takes events in.
+/// How a protocol takes events in.
 pub struct WatcherEnd {
     /// Appends the line of an event.
     pub write: fn(&Event<'_>, &mut Vec<u8>),

@@ -1,5 +1,5 @@
 //! The meta commands against a simple model, with a clock that the test moves: what is there, how long, stale or not,
-//! and who was told to make it anew. `SEED=...` replays a run.
+//! and who was asked to refresh it. `SEED=...` replays a run.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that fails says where")]
 

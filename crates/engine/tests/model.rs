@@ -264,7 +264,7 @@ impl Pair {
         }
     }
 
-    /// Every key through both doors.
+    /// Every key through both protocols.
     fn check(&mut self) {
         for number in 0..KEYS {
             for key in [format!("k{number}"), format!("t:{number}")] {

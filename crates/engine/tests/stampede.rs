@@ -1,5 +1,5 @@
-//! Sixty-four clients want one row that ends again and again, through whichever door they come: one of them is told to
-//! make it anew, once a period.
+//! Sixty-four clients want one row that ends again and again, whichever protocol they use: one of them is asked to
+//! refresh it, once a period.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -21,7 +21,7 @@ const KEY: &[u8] = b"page:17";
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Given {
     value: Option<String>,
-    /// It is to make the row anew.
+    /// It is to refresh the row.
     told: bool,
     /// It was told that the value is stale.
     marked: bool,
@@ -190,7 +190,7 @@ impl Town {
         })
     }
 
-    /// A rush in which so many are told to make the row anew, and all others are given this version.
+    /// A rush in which so many are asked to refresh the row, and all others are given this version.
     fn rush_for(&mut self, told: usize, version: usize, marked: bool) {
         let given = self.rush();
         assert_eq!(given.iter().filter(|given| given.told).count(), told, "{given:?}");
@@ -234,7 +234,7 @@ fn one_client_a_period_makes_the_row_anew() {
                 town.rush_for(1, period, true);
                 town.rush_for(0, period, true);
             }
-            // Invalidated softly, by either door: whoever asks after that is told so.
+            // Invalidated softly, by either protocol: later readers learn that it is stale.
             _ => {
                 town.invalidate(period % 8 == 3);
                 town.rush_for(1, period, true);
@@ -364,7 +364,7 @@ fn a_claim_by_sql_and_a_win_by_memcached_exclude_each_other() {
     }
 }
 
-/// A mark makes a row no younger: it ends when its table's `ttl` said before, whichever door marks it.
+/// A mark makes a row no younger: it ends when its table's `ttl` said before, whichever protocol marks it.
 #[test]
 fn soft_invalidation_and_claims_leave_the_age_of_a_row() {
     for by_sql in [true, false] {

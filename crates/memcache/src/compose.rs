@@ -1,14 +1,9 @@
 //! From answers to bytes. Each function appends to the buffer it is given and cannot fail, and no text that is
 //! passed to it can end a line early and so be taken for an answer of its own.
 
+use crate::limits::{DIGITS_MAX, ERROR_TEXT_MAX};
 use crate::malformed::Malformed;
 use crate::request::Dump;
-
-/// Bytes of the text of an error. Clients keep the line in a buffer of their own, and libmemcached's has 2,048.
-const MESSAGE_MAX: usize = 1024;
-
-/// Digits of the largest 64-bit number.
-const DIGITS_MAX: usize = 20;
 
 /// An answer that is a single line without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +237,7 @@ fn text_line(before: &[u8], message: &str, out: &mut Vec<u8>) {
 
 /// Appends text of bounded length without anything that could end the line.
 pub(crate) fn text(message: &str, out: &mut Vec<u8>) {
-    let mut end = message.len().min(MESSAGE_MAX);
+    let mut end = message.len().min(ERROR_TEXT_MAX);
     while !message.is_char_boundary(end) {
         end = end.saturating_sub(1);
     }
@@ -354,10 +349,10 @@ mod tests {
 
     #[test]
     fn long_messages_are_cut_between_characters() {
-        let message = "\u{e9}".repeat(MESSAGE_MAX);
+        let message = "\u{e9}".repeat(ERROR_TEXT_MAX);
         let mut out = Vec::new();
         sql_error("XX000", &format!("x{message}"), &mut out);
         let line = String::from_utf8(out).unwrap();
-        assert_eq!(line.len(), "ERROR XX000 \r\n".len() + MESSAGE_MAX - 1);
+        assert_eq!(line.len(), "ERROR XX000 \r\n".len() + ERROR_TEXT_MAX - 1);
     }
 }

@@ -21,7 +21,8 @@ pub enum Parsed<'a> {
         /// what the peer claims, not what it has sent: grow the buffer as bytes arrive.
         needed: usize,
         /// How many bytes at the beginning have been searched for the end of the line in vain.
-        /// [`Parser::parse_from`](crate::Parser::parse_from) takes it, so that a long line arriving slowly is not searched again and again.
+        /// [`Parser::parse_from`](crate::Parser::parse_from) takes it, so that a long line arriving slowly is not
+        /// searched again and again.
         searched: usize,
     },
     /// Not a request.

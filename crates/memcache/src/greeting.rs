@@ -1,4 +1,4 @@
-//! Clients of other protocols on this door.
+//! Clients of other protocols on memcached's port.
 
 /// A protocol that is not spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,34 @@ pub const SQL_PARAMETERS_MAX: usize = 4 << 20;
 /// (a signed 32-bit length), and keeps each sum of lengths far from overflow.
 pub const DATA_MAX: u64 = 0x7fff_fffd;
 
+/// Bytes of the text of an error. Clients keep the line in a buffer of their own, and libmemcached's has 2,048.
+pub(crate) const ERROR_TEXT_MAX: usize = 1024;
+
+/// Digits of the largest 64-bit number.
+pub(crate) const DIGITS_MAX: usize = 20;
+
+/// The least memory limit in MiB that memcached takes.
+pub(crate) const MEMLIMIT_MIN: u64 = 8;
+
+/// A memory limit in MiB above this can only have been meant as bytes; memcached's number.
+pub(crate) const MEMLIMIT_MAX: u64 = 1_000_000_000;
+
+/// The highest level of memcached's mover of pages.
+pub(crate) const AUTOMOVE_MAX: u32 = 2;
+
+/// The longest sleep of memcached's crawler, in microseconds.
+pub(crate) const CRAWLER_SLEEP_MAX: u32 = 1_000_000;
+
+/// Spaces before a command that is longer than [`Limits::line_max`]; memcached's number. It keeps the question
+/// "is this a retrieval?" about such a line short.
+pub(crate) const LEADING_SPACES_MAX: usize = 100;
+
+/// Flags in one command; memcached's bound of 20 words with the command and its key.
+pub(crate) const META_FLAGS_MAX: usize = 18;
+
+/// Bytes of an opaque, with its letter.
+pub(crate) const META_OPAQUE_MAX: usize = 32;
+
 /// The limits a [`Parser`](crate::Parser) holds its peer to. Reaching one is an error to that peer alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -45,11 +45,11 @@ pub enum Malformed {
     SlabsNoSpare,
     /// `lru_crawler sleep` with more than a second.
     CrawlerSleep,
-    /// A meta command's flag that there is not.
+    /// An unknown flag of a meta command.
     MetaLetter,
     /// A meta command's flag that comes twice.
     MetaDuplicate,
-    /// `md` or `ma` with a flag that there is not, comes twice, or has a token that cannot be read.
+    /// `md` or `ma` with a flag that is unknown, comes twice, or has a malformed token.
     MetaFlag,
     /// More flags than a meta command can have.
     MetaFlags,

@@ -1,18 +1,12 @@
 //! What a meta command says: `mg`, `ms`, `md`, `ma` and `me`.
 //!
 //! A meta command is a key and flags: letters, each perhaps with a token glued to it. The parser looks at all of them
-//! and keeps the text; [`Meta::options`] reads it for whoever executes the command, [`Meta::flags`] gives the letters in
-//! the order of the request, in which answers repeat them.
+//! and keeps the text; [`Meta::options`] reads it for whoever executes the command, [`Meta::flags`] gives the letters
+//! in the order of the request, in which answers repeat them.
 
-use crate::limits::KEY_MAX;
+use crate::limits::{KEY_MAX, META_FLAGS_MAX, META_OPAQUE_MAX};
 use crate::token::{self, Words};
 use crate::{Malformed, base64};
-
-/// Flags in one command; memcached's bound of 20 words with the command and its key.
-const FLAGS_MAX: usize = 18;
-
-/// Bytes of an opaque, with its letter.
-const OPAQUE_MAX: usize = 32;
 
 /// Every letter that a meta command may have, whichever command it is: memcached ignores those that mean nothing to
 /// the command at hand.
@@ -93,7 +87,7 @@ pub struct MetaOptions {
     pub exptime: Option<i64>,
     /// `N`: a missing key is made, with this expiry time.
     pub vivify: Option<i64>,
-    /// `R`: who sees fewer seconds left may make the value anew.
+    /// `R`: who sees fewer seconds left may refresh the value.
     pub recache: Option<i64>,
     /// `C`: the CAS that is compared.
     pub compare: Option<u64>,
@@ -137,7 +131,7 @@ impl<'a> Meta<'a> {
 
     /// Looks at every flag: first whether there are such letters and each comes once, then at the tokens.
     pub(crate) fn check(&self, verb: Verb) -> Result<MetaOptions, Malformed> {
-        if self.flags().count() > FLAGS_MAX {
+        if self.flags().count() > META_FLAGS_MAX {
             return Err(Malformed::MetaFlags);
         }
         let mut seen = 0_u128;
@@ -196,7 +190,7 @@ impl MetaOptions {
                 self.client_flags = Some(flags);
             }
             b'M' => self.mode = any_mode(token).unwrap_or_default(),
-            b'O' if token.len() >= OPAQUE_MAX => return Err(Malformed::MetaOpaque),
+            b'O' if token.len() >= META_OPAQUE_MAX => return Err(Malformed::MetaOpaque),
             // It is sent back, and must not look like the end of a line to anybody.
             b'O' if token::has_space_or_control(token) => return Err(Malformed::MetaToken),
             _ => {}

@@ -37,11 +37,11 @@ pub struct MetaFacts {
     pub fetched: Option<bool>,
     /// `l`: seconds since it was used last.
     pub unused_seconds: Option<u64>,
-    /// `Z`: somebody was told to make it anew.
+    /// `Z`: somebody was asked to refresh it.
     pub claimed: bool,
     /// `X`: it is stale.
     pub stale: bool,
-    /// `W`: the peer is to make it anew.
+    /// `W`: the peer is to refresh it.
     pub won: bool,
     /// `N` has made it, so that `t` behind `N` shows the new time.
     pub made: bool,
@@ -111,7 +111,7 @@ fn key(key: &Key<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What `me` tells of an item.
+/// The fields of `me` for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemFacts {
     /// `exp`: seconds left; none is -1.

@@ -2,24 +2,13 @@
 
 use crate::Malformed;
 use crate::frame::{Frame, Parsed};
+use crate::limits::{AUTOMOVE_MAX, CRAWLER_SLEEP_MAX, MEMLIMIT_MAX, MEMLIMIT_MIN};
 use crate::request::{Classes, Dump, Operator, Request, Stats, Watch};
 use crate::token::{self, Words};
 
 /// Slab classes that memcached can have. Client libraries that list keys ask class after class and stop at the
 /// first that is refused.
 const SLAB_CLASSES: u32 = 64;
-
-/// The least memory limit in MiB that memcached takes.
-const MEMLIMIT_MIN: u64 = 8;
-
-/// A memory limit in MiB above this can only have been meant as bytes; memcached's number.
-const MEMLIMIT_MAX: u64 = 1_000_000_000;
-
-/// The highest level of memcached's mover of pages.
-const AUTOMOVE_MAX: u32 = 2;
-
-/// The longest sleep of memcached's crawler, in microseconds.
-const CRAWLER_SLEEP_MAX: u32 = 1_000_000;
 
 /// `None` if the command is none of these.
 pub(crate) fn parse<'a>(frame: &Frame<'a>, verb: &[u8], rest: &'a [u8]) -> Option<Parsed<'a>> {

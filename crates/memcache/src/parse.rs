@@ -1,6 +1,7 @@
 //! From bytes to requests: finding the line, and choosing the command.
 
 use crate::frame::{Frame, Parsed};
+use crate::limits::LEADING_SPACES_MAX;
 use crate::token::Words;
 use crate::{Limits, Malformed, Request, Then, command, meta_command};
 
@@ -20,10 +21,6 @@ pub struct Upload<'a> {
     /// Bytes that the value is to have; a line end follows it.
     pub bytes: usize,
 }
-
-/// Spaces before a command that is longer than [`Limits::line_max`]; memcached's number. It keeps the question
-/// "is this a retrieval?" about such a line short.
-const LEADING_SPACES_MAX: usize = 100;
 
 impl Parser {
     /// A parser that holds its peer to these limits.

@@ -1,7 +1,6 @@
 //! Whole numbers as digits.
 
-/// The most digits of a 64-bit number, with its sign.
-const DIGITS_MAX: usize = 20;
+use crate::limits::DIGITS_MAX;
 
 /// Appends a number in decimal.
 #[inline]

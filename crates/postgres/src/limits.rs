@@ -15,3 +15,9 @@ pub(crate) const ARRAY_DIMENSIONS_MAX: i32 = 1;
 
 /// Bytes of one row of `COPY`: as the longest message.
 pub(crate) const COPY_ROW_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+
+/// Groups that one number may have: far more digits than a 64-bit number or a double holds.
+pub(crate) const NUMERIC_GROUPS_MAX: usize = 256;
+
+/// The most digits of a 64-bit number, with its sign.
+pub(crate) const DIGITS_MAX: usize = 20;

@@ -2,15 +2,14 @@
 
 use std::fmt::Write as _;
 
+use crate::limits::NUMERIC_GROUPS_MAX;
+
 /// The sign words.
 const POSITIVE: u16 = 0x0000;
 const NEGATIVE: u16 = 0x4000;
 const NAN: u16 = 0xC000;
 const INFINITY: u16 = 0xD000;
 const NEGATIVE_INFINITY: u16 = 0xF000;
-
-/// Groups that one number may have: far more digits than a 64-bit number or a double holds.
-const GROUPS_MAX: usize = 256;
 
 /// Digits of a double that a decimal number has, as PostgreSQL converts one.
 const REAL_DIGITS: usize = 15;
@@ -73,7 +72,7 @@ fn plain(text: &str) -> Option<(String, String)> {
         return None;
     }
     let (mut whole, mut fraction) = (whole.to_owned(), fraction.to_owned());
-    if exponent.unsigned_abs() as usize > GROUPS_MAX * 2 {
+    if exponent.unsigned_abs() as usize > NUMERIC_GROUPS_MAX * 2 {
         return None;
     }
     for _ in 0..exponent {
@@ -97,7 +96,7 @@ fn write_groups(sign: u16, whole: &str, fraction: &str, out: &mut Vec<u8>) -> bo
     let leading = groups.iter().take_while(|group| **group == 0).count();
     let end = groups.iter().rposition(|group| *group != 0).map_or(leading, |at| at + 1);
     let shown = &groups[leading..end];
-    if shown.len() > GROUPS_MAX || scale > GROUPS_MAX * 4 {
+    if shown.len() > NUMERIC_GROUPS_MAX || scale > NUMERIC_GROUPS_MAX * 4 {
         return false;
     }
     // Both are below the bounds just checked, or the texts would be longer.
@@ -124,14 +123,14 @@ pub(crate) fn read_binary(bytes: &[u8]) -> Option<String> {
         bytes.chunks(2).map(|pair| pair.try_into().map(u16::from_be_bytes)).collect::<Result<_, _>>().ok()?;
     let [count, weight, sign, scale, groups @ ..] = &words[..] else { return None };
     if groups.len() != usize::from(*count)
-        || groups.len() > GROUPS_MAX
+        || groups.len() > NUMERIC_GROUPS_MAX
         || groups.iter().any(|group| *group > 9_999)
     {
         return None;
     }
     let weight = i32::from(weight.cast_signed());
     let scale = usize::from(*scale);
-    if weight.unsigned_abs() as usize > GROUPS_MAX || scale > GROUPS_MAX * 4 {
+    if weight.unsigned_abs() as usize > NUMERIC_GROUPS_MAX || scale > NUMERIC_GROUPS_MAX * 4 {
         return None;
     }
     let sign = match *sign {

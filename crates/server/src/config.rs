@@ -17,9 +17,9 @@ pub struct Config {
     pub unix_socket: Option<PathBuf>,
     /// The permissions of the Unix socket; it is never wider, not for an instant.
     pub unix_socket_mode: u32,
-    /// TCP addresses of the PostgreSQL door; loopback only, as long as there is no authentication.
+    /// TCP addresses of the PostgreSQL listener; loopback only, as long as there is no authentication.
     pub sql_addresses: Vec<SocketAddr>,
-    /// The path of the PostgreSQL door's Unix socket. Its permissions are those of `unix_socket`.
+    /// The path of the PostgreSQL listener's Unix socket. Its permissions are those of `unix_socket`.
     pub sql_socket: Option<PathBuf>,
     /// Whether it starts without an address or socket for SQL that is in use.
     pub sql_optional: bool,

@@ -1,5 +1,5 @@
-//! `stats conns`: what each connection is and does. Workers own their connections for good, so each is asked for its own
-//! by letter, and tells of some at a time; whoever comes last answers.
+//! `stats conns`: what each connection is and does. Workers own their connections for good, so each is asked for its
+//! own by letter, and reports some at a time; the last one answers.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ impl Gathering {
         }
     }
 
-    /// Takes in what a worker tells of some connections.
+    /// Takes in a worker's report of some connections.
     pub(crate) fn add(&self, connections: &mut dyn Iterator<Item = &Connection>, now: Tick) {
         let mut lines = String::new();
         for connection in connections {

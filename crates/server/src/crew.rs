@@ -1,9 +1,9 @@
 //! The threads that run statements, and their end.
 //!
 //! A statement hears that it is cancelled between two steps of SQLite's machine. A single call of a function of
-//! SQLite's, `LIKE` in a text of many megabytes, say, is one step, however long it takes. So a server that ends waits for
-//! these threads for a while only: the arena is whole at every moment, and a stop that never comes would keep
-//! the next start from it.
+//! SQLite's, `LIKE` in a text of many megabytes, say, is one step, however long it takes. So a server that ends waits
+//! for these threads for a while only: the arena is whole at every moment, and a stop that never comes would keep the
+//! next start from it.
 
 use std::io;
 use std::thread::JoinHandle;

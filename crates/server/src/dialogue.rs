@@ -32,8 +32,8 @@ pub(crate) struct Desk {
     pub(crate) read: Vec<u8>,
     /// Buffers for large requests that come in pieces.
     pub(crate) spare: SpareBuffers,
-    /// Where connections are read to ahead of their turns, a buffer for each of a group: a panic in the turn of one costs
-    /// nobody else their bytes.
+    /// Where connections are read to ahead of their turns, a buffer for each of a group: a panic in the turn of one
+    /// costs nobody else their bytes.
     first: [Vec<u8>; GROUP],
     /// The replies of this turn.
     pub(crate) out: Vec<u8>,
@@ -411,8 +411,8 @@ impl Desk {
         run
     }
 
-    /// Whether a connection begins with another protocol. Only its first bytes are asked: later the same may be the rest of
-    /// a value whose length was wrong.
+    /// Whether a connection begins with another protocol. Only its first bytes are asked: later the same may be the
+    /// rest of a value whose length was wrong.
     #[cold]
     fn is_stranger(&self, connection: &mut Connection, first: &[u8]) -> bool {
         if connection.is_known {

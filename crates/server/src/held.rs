@@ -1,8 +1,8 @@
 //! Large values that are sent from where they lie in the store.
 //!
-//! A turn's replies are bytes in the worker's buffer, and between them such values. They are held while the turn lasts and no
-//! longer: what the socket does not take at once is copied behind the other replies that wait, so a peer that reads
-//! slowly keeps no row from being evicted.
+//! A turn's replies are bytes in the worker's buffer, and between them such values. They are held while the turn lasts
+//! and no longer: what the socket does not take at once is copied behind the other replies that wait, so a peer that
+//! reads slowly keeps no row from being evicted.
 
 use std::io::IoSlice;
 

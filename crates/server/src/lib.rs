@@ -7,10 +7,10 @@
 //!                           SQL threads
 //! ```
 //!
-//! One *acceptor* takes connections in and hands them to the *workers* in turn. A worker owns its connections for
-//! good: it reads what has arrived, executes all whole requests, and writes all replies at once. It never waits for
-//! anything but its epoll: all it does is memory. SQL statements go to threads of their own through a bounded queue,
-//! and the connection goes on when the reply comes back. A *cleaner* lets the store do its housekeeping each tick.
+//! One *acceptor* accepts connections and distributes them to the *workers* in turn. A connection stays with its
+//! worker. The worker reads the bytes that have arrived, executes all complete requests, and writes all replies at
+//! once. It only ever waits for its epoll. SQL statements go to separate threads through a bounded queue, and the
+//! connection continues when the reply comes back. A *cleaner* thread calls the store's housekeeping every tick.
 //!
 //! An unpipelined `get` costs one `epoll_wait` (shared by all connections that are ready), one `recv` and one `send`.
 #![forbid(unsafe_code)]

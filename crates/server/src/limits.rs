@@ -10,12 +10,12 @@ pub const READ_BUFFER_BYTES: usize = 64 << 10;
 /// where they were read to.
 pub(crate) const BULK_READ_BYTES: usize = 256 << 10;
 
-/// Bytes of input buffers that a worker keeps for the next large values that come in pieces: making and unmapping one for
-/// each costs more than receiving it.
+/// Bytes of input buffers that a worker keeps for the next large values that come in pieces: making and unmapping one
+/// for each costs more than receiving it.
 pub(crate) const SPARE_BUFFERS_BYTES: usize = 8 << 20;
 
-/// A peer that has not taken so many bytes of its replies is given no more until it has: what the socket does not take is
-/// copied, and large values should be sent from where they lie.
+/// A peer that has not taken so many bytes of its replies is given no more until it has: what the socket does not take
+/// is copied, and large values should be sent from where they lie.
 pub(crate) const REPLIES_WAITING_MAX: usize = 512 << 10;
 
 /// Values of so many bytes and more that have not come whole are received where they are going to lie; of a shorter one
@@ -30,8 +30,8 @@ pub(crate) const UPLOAD_READS_PER_TURN: usize = 4;
 /// requests look up side by side; see `ahead`.
 pub(crate) const GROUP: usize = 16;
 
-/// Bytes that are read of each at first. Most turns are one request of a few kilobytes at most; more than this is read on
-/// in the shared buffer.
+/// Bytes that are read of each at first. Most turns are one request of a few kilobytes at most; more than this is read
+/// on in the shared buffer.
 pub(crate) const FIRST_READ_BYTES: usize = 8 << 10;
 
 /// Bytes that are read at once where the line of a large value is expected, and behind the end of one: the value itself
@@ -59,8 +59,8 @@ pub(crate) const HELD_VALUES_MAX: usize = SEND_AT_BYTES / HELD_FROM_BYTES;
 /// Capacity of the shared reply buffer that a worker keeps from turn to turn; one large value more is given back.
 pub(crate) const REPLY_BUFFER_KEPT_BYTES: usize = 1 << 20;
 
-/// Bytes of a statement's reply that wait for one peer to read them. Beyond, nothing more is made for it, and its requests
-/// are not even read; one row may exceed it, for it is written whole.
+/// Bytes of a statement's reply that wait for one peer to read them. Beyond, nothing more is made for it, and its
+/// requests are not even read; one row may exceed it, for it is written whole.
 pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of requests and replies that wait on all connections together. A peer that makes it overflow is closed: a
@@ -131,8 +131,8 @@ pub(crate) const CLEANER_WORK_NS: u64 = 100_000;
 /// [`CLEANER_NICENESS`] leaves it of a busy one.
 pub(crate) const CLEANER_SHARE: u64 = 3;
 
-/// How often memory that statements have freed is given back to the system at most: the allocator looks through all that
-/// it has, some milliseconds, in which a thread that allocates may wait.
+/// How often memory that statements have freed is given back to the system at most: the allocator looks through all
+/// that it has, some milliseconds, in which a thread that allocates may wait.
 pub(crate) const GIVE_BACK_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// How far the cleaner gives way to threads that serve: it gets about a quarter of a processor that it shares with
@@ -148,7 +148,7 @@ pub(crate) const DUMP_STEPS_PER_TURN: usize = 1_024;
 /// Bytes of an answer to `stats cachedump`; memcached's limit.
 pub(crate) const CACHE_DUMP_BYTES_MAX: usize = 2 << 20;
 
-/// Connections that a worker tells of at once for `stats conns`: two system calls each, some hundred microseconds.
+/// Connections that a worker reports at once for `stats conns`: two system calls each, some hundred microseconds.
 pub(crate) const CONNS_PER_LETTER: usize = 256;
 
 /// Bytes of an answer to `stats conns`: some fifty thousand connections; beyond, it is cut.

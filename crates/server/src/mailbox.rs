@@ -45,8 +45,8 @@ pub(crate) struct Address {
     pub(crate) serial: u64,
 }
 
-/// A worker's mailbox. It holds at most two letters for each connection of that worker (a reply, and word of events), and
-/// one for each connection anywhere that asks about all of them, so the limit of connections bounds it.
+/// A worker's mailbox. It holds at most two letters for each connection of that worker (a reply, and word of events),
+/// and one for each connection anywhere that asks about all of them, so the limit of connections bounds it.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     /// The letters. Held for a push or a swap; no other lock is taken meanwhile.

@@ -1,8 +1,8 @@
 //! The commands of operators: statistics, lists of keys, limits, the end.
 //!
 //! A list of all keys is as long as the store is large. It goes out in slices, one a turn, and only while its reader
-//! keeps up, so it holds up no other connection and takes no memory; the request stands at the front of the connection's
-//! input until the last slice.
+//! keeps up, so it holds up no other connection and takes no memory; the request stands at the front of the
+//! connection's input until the last slice.
 
 use std::sync::Arc;
 
@@ -217,7 +217,7 @@ impl Desk {
         self.settle(given.map(|()| Reply::End))
     }
 
-    /// `stats conns`: every worker tells of its own, and the last of them answers.
+    /// `stats conns`: every worker reports its own, and the last of them answers.
     fn list_connections(&mut self, connection: &mut Connection) -> Executed {
         let mut none = |_: &str, _: &str| {};
         if let Err(refusal) = connection.session.stats(&mut self.lane, Subject::Connections, &mut none) {

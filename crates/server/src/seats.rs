@@ -1,9 +1,9 @@
 //! Seats for SQL threads: as many of them work at once as there are seats, and who waits for a slow client has none.
 //!
-//! A `COPY TO STDOUT` makes its rows as its client reads them, and its thread waits meanwhile. Two slow readers once kept
-//! both threads, and nobody else's statement ran. So there are more threads than seats: the one that waits gives its seat
-//! to one that stands by, and takes one again when its client has read. For that moment there may be one more at work
-//! than there are seats; the next that has done its turn stands by.
+//! A `COPY TO STDOUT` makes its rows as its client reads them, and its thread waits meanwhile. Two slow readers once
+//! kept both threads, and nobody else's statement ran. So there are more threads than seats: the one that waits gives
+//! its seat to one that stands by, and takes one again when its client has read. For that moment there may be one more
+//! at work than there are seats; the next that has done its turn stands by.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,8 +13,8 @@ use parking_lot::{Condvar, Mutex};
 #[derive(Debug)]
 pub(crate) struct Seats {
     count: usize,
-    /// Threads at work. Changed under the lock; read without it by those who ask whether they are one too many, who then
-    /// ask again under it.
+    /// Threads at work. Changed under the lock; read without it by those who ask whether they are one too many, who
+    /// then ask again under it.
     working: AtomicUsize,
     standing_by: Mutex<StandingBy>,
     /// A seat is free, or the server ends.

@@ -87,7 +87,7 @@ pub struct Server {
     workers_end: Receiver<()>,
     /// Kept until the end: the cleaner runs as long as it is there.
     cleaner: Option<Sender<()>>,
-    /// Likewise for the expiry rules, and what stops the one that runs.
+    /// The same for the expiry rules, and what stops the one that runs.
     rules: Option<(Sender<()>, Cancel)>,
 }
 
@@ -139,7 +139,7 @@ impl Server {
         &self.addresses
     }
 
-    /// The TCP addresses of the PostgreSQL door, in the order of the configuration.
+    /// The TCP addresses of the PostgreSQL listener, in the order of the configuration.
     pub fn sql_addresses(&self) -> &[SocketAddr] {
         &self.sql_addresses
     }
@@ -214,7 +214,7 @@ impl Server {
         Ok(())
     }
 
-    /// Starts the PostgreSQL door's acceptor, where there is something to listen on.
+    /// Starts the PostgreSQL listener's acceptor, where there is something to listen on.
     fn open_sql_door(&mut self, listeners: Vec<Listener>, alive: Sender<()>) -> io::Result<()> {
         if listeners.is_empty() {
             return Ok(());

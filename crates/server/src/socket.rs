@@ -88,8 +88,8 @@ impl Socket {
                 }
                 Ok(count) => {
                     self.receiving.bytes += count as u64;
-                    // Fewer bytes than asked for: the socket is empty, and what comes next is announced anew. The end of
-                    // the stream is no byte, and was announced already if it came together with the last ones.
+                    // Fewer bytes than asked for: the socket is empty, and what comes next is announced again. The end
+                    // of the stream is no byte, and was announced already if it came together with the last ones.
                     return (count, count == space || self.half_closed);
                 }
                 Err(Errno::INTR) => {}
@@ -148,7 +148,8 @@ impl Socket {
         sent
     }
 
-    /// Sends these pieces one after the other, and copies what the socket does not take. Returns how many bytes it took.
+    /// Sends these pieces one after the other, and copies what the socket does not take. Returns how many bytes it
+    /// took.
     pub(crate) fn deliver_slices(&mut self, slices: &[IoSlice<'_>], now: Tick) -> usize {
         if self.broken {
             return 0;

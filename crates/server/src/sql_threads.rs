@@ -1,5 +1,5 @@
-//! Threads that run SQL: the PostgreSQL door's connections, and the statements of memcached clients, so that no worker
-//! waits for one.
+//! Threads that run SQL: the PostgreSQL listener's connections, and the statements of memcached clients, so that no
+//! worker waits for one.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,7 +53,7 @@ impl Statement {
 }
 
 impl Statements {
-    /// The two ends of a queue that holds `length` statements. The door's threads take them out.
+    /// The two ends of a queue that holds `length` statements. The listener's threads take them out.
     pub(crate) fn queue(length: usize, door: Arc<SqlDoor>) -> (Self, Receiver<Statement>) {
         let (sender, receiver) = bounded(length);
         (Self { queue: sender, door }, receiver)

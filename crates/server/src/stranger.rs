@@ -75,8 +75,10 @@ impl Stranger {
             Self::Postgres => {
                 "a client speaks PostgreSQL's protocol on the port for memcached; use the other port (sql_port)"
             }
-            Self::Redis => "a client speaks Redis's protocol; memcached's and PostgreSQL's are spoken here",
-            Self::Http => "a client speaks HTTP; this is no web server",
+            Self::Redis => {
+                "a client speaks Redis's protocol; this server speaks memcached's and PostgreSQL's"
+            }
+            Self::Http => "a client speaks HTTP; this is not a web server",
             Self::Text => {
                 "a client speaks memcached's protocol on the port for SQL (sql_port); use the other port (-p)"
             }

@@ -1,8 +1,8 @@
 //! Large values that are received where they are going to lie.
 //!
-//! When the line of a storage command is there and its value is long and has not come, the session reserves its row, what
-//! has come is put there, and the rest is read from the socket straight into it. The command is executed when the line end
-//! behind the value has come, as if all of it had been waiting in a buffer until then.
+//! When the line of a storage command is there and its value is long and has not come, the session reserves its row,
+//! what has come is put there, and the rest is read from the socket straight into it. The command is executed when the
+//! line end behind the value has come, as if all of it had been waiting in a buffer until then.
 
 use engine::{Counter, Landing};
 use memcache::{KEY_MAX, Malformed, Request};
@@ -42,8 +42,8 @@ impl Connection {
 }
 
 impl Desk {
-    /// Begins to receive the value of the command that `rest` is the beginning of where it is going to lie; how long the
-    /// command's line is, which is all that is to be kept of `rest`. `None`: it is received in a buffer.
+    /// Begins to receive the value of the command that `rest` is the beginning of where it is going to lie; how long
+    /// the command's line is, which is all that is to be kept of `rest`. `None`: it is received in a buffer.
     #[cold]
     pub(crate) fn begin_upload(&mut self, connection: &mut Connection, rest: &[u8]) -> Option<usize> {
         let upload = self.parser.upload(rest).filter(|upload| upload.bytes >= UPLOAD_FROM_BYTES)?;

@@ -258,7 +258,7 @@ impl Worker {
         }
     }
 
-    /// Tells of some connections, and of the next with another letter, so that nobody waits for all of them.
+    /// Reports some connections, and the next ones with another message, so that nobody waits for all of them.
     fn describe(&self, gathering: &Arc<Gathering>, from: usize) {
         let until = (from + CONNS_PER_LETTER).min(self.connections.len());
         let some = &self.connections[from.min(until)..until];

@@ -255,7 +255,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("at most", state::TOO_COMPLEX),
     ("pattern too complex", state::TOO_LARGE),
     ("integer overflow", state::OUT_OF_RANGE),
-    ("needs more memory than one may have", state::OUT_OF_MEMORY),
+    ("needs more memory than allowed", state::OUT_OF_MEMORY),
     ("malformed JSON", "22032"),
     ("JSON path error", "22033"),
     ("bad JSON path", "22033"),
@@ -305,7 +305,7 @@ fn of_message(message: String) -> SqlError {
 fn hint_for_function(name: &str) -> Option<&'static str> {
     const SEQUENCES: &[&str] = &["nextval", "currval", "setval", "pg_get_serial_sequence"];
     SEQUENCES.iter().any(|known| known.eq_ignore_ascii_case(name)).then_some(
-        "there are no sequences: INSERT ... RETURNING tells the number of a row, lastval() the one made last for this session",
+        "there are no sequences; INSERT ... RETURNING returns the number of a row, lastval() the last number of this session",
     )
 }
 

@@ -378,7 +378,7 @@ impl Executor {
                 .prepare(StatementKind::Read, &query, &[])
                 .map_err(|error| SqlError { position: None, ..error })?;
             if prepared.plan().head().0 > 0 {
-                return Err(SqlError::new(state::SYNTAX, "an expiry rule takes no parameters"));
+                return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
             }
         }
         let reach = Reach::Reads(None);
@@ -432,12 +432,12 @@ impl Executor {
             if lasts {
                 session.warn(
                     state::WARNING,
-                    format!("{tag} took effect at once, for everybody; ROLLBACK does not take it back"),
+                    format!("{tag} took effect at once for all clients; ROLLBACK does not undo it"),
                 );
             } else {
                 session.note(
-                    format!("{tag} took effect at once, for everybody"),
-                    "ROLLBACK takes it back; so does a connection that ends before COMMIT",
+                    format!("{tag} took effect at once for all clients"),
+                    "ROLLBACK undoes it; so does a connection that ends before COMMIT",
                 );
             }
         }

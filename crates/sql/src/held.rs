@@ -79,9 +79,8 @@ impl Allowance {
                 self.all.bytes(),
                 self.all.max
             );
-            return Err(SqlError::new(state::OUT_OF_MEMORY, message).with_hint(
-                "close cursors and end transactions that are not used any more, or try again later",
-            ));
+            return Err(SqlError::new(state::OUT_OF_MEMORY, message)
+                .with_hint("close unused cursors and transactions, or try again later"));
         }
         Ok(())
     }

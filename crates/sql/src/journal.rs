@@ -254,7 +254,7 @@ impl Executor {
             }
         }
         let message = format!(
-            "could not serialize access: rows changed each of {} times that they were computed",
+            "could not serialize access: the rows changed each of the {} times that they were computed",
             OVERTAKEN_MAX + FIRM_COMMITS_MAX
         );
         Err(SqlError::new(state::LOST, message).with_hint("run the transaction again, in smaller parts"))

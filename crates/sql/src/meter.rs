@@ -48,8 +48,8 @@ impl From<Refusal> for SqlError {
 /// The error of a statement that needs more than it may have.
 #[cold]
 pub(crate) fn out_of_memory() -> SqlError {
-    SqlError::new(state::OUT_OF_MEMORY, "the statement needs more memory than one may have")
-        .with_hint("sort or group fewer rows, or make shorter texts")
+    SqlError::new(state::OUT_OF_MEMORY, "the statement needs more memory than allowed")
+        .with_hint("sort or group fewer rows, or build shorter texts")
 }
 
 /// Runs a statement's `body` with so many bytes of memory, until `policy` says that it must stop.

@@ -97,7 +97,7 @@ fn condition_and_span(reader: &mut Reader<'_, '_>) -> Result<(String, u64), SqlE
             SqlError::new(state::BAD_PARAMETER, format!("EVERY '{text}': {reason}")).at(sql, span.start)
         })?;
         every_ms = parsed.ok_or_else(|| {
-            SqlError::new(state::BAD_PARAMETER, "EVERY takes a time above zero").at(sql, span.start)
+            SqlError::new(state::BAD_PARAMETER, "EVERY needs a time above zero").at(sql, span.start)
         })?;
         tokens = rest;
     }
@@ -123,7 +123,7 @@ fn check_condition(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
             Kind::Word if token.is("SELECT") => {
                 return Err(SqlError::not_supported("a subquery in an expiry rule")
                     .with_hint(
-                        "a rule judges each row by its own columns, those like _age and _hits among them",
+                        "a rule can use the columns of the row itself, also hidden ones such as _age and _hits",
                     )
                     .at(sql, token.start));
             }

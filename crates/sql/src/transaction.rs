@@ -138,7 +138,7 @@ pub(crate) fn refused(error: WriteError) -> SqlError {
     match error {
         WriteError::Lost(rows) => {
             let message = format!(
-                "could not serialize access: of the rows that the transaction wrote, others changed {} meanwhile",
+                "could not serialize access: other clients changed {} of the rows that the transaction wrote",
                 rows.len()
             );
             SqlError::new(state::LOST, message).with_hint("run the transaction again")
@@ -150,10 +150,9 @@ pub(crate) fn refused(error: WriteError) -> SqlError {
 /// Carries out a statement about the transaction itself.
 pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Result<Done, SqlError> {
     if session.is_single() {
-        let message =
-            "each statement is a transaction of its own here: this connection keeps nothing for the next";
+        let message = "each statement is a transaction of its own in memcached's protocol";
         return Err(SqlError::new(state::NOT_SUPPORTED, message)
-            .with_hint("transactions of several statements are for SQL clients (PostgreSQL's protocol)"));
+            .with_hint("use a PostgreSQL client for transactions of several statements"));
     }
     let tag = match control {
         Control::Begin { modes, start } => {
@@ -233,8 +232,8 @@ fn say_isolation(session: &mut Session, modes: Modes) {
     let asked = modes.isolation.filter(|asked| *asked != session.isolation() && *asked != "read uncommitted");
     if let Some(asked) = asked {
         session.note(
-            format!("isolation level {asked} was asked for; statements run at {}", session.isolation()),
-            "COMMIT is refused (40001) when a row that the transaction wrote was changed by others meanwhile",
+            format!("isolation level {asked} is not available; statements run at {}", session.isolation()),
+            "COMMIT fails (40001) if another client changed a row that the transaction wrote",
         );
     }
 }

@@ -1,6 +1,5 @@
-//! Every row that came is there, or is counted by why it left: through all rules, doors and causes at once, on a clock
-//! that is moved.
-//! `SEED=... cargo test -p sql --test accounts` replays a run.
+//! Every row that came is there, or is counted by why it left: through all rules, protocols and causes at once, on a
+//! clock that is moved. `SEED=... cargo test -p sql --test accounts` replays a run.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,

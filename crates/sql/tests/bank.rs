@@ -41,7 +41,7 @@ struct World {
     /// Statements and single-key writes that were answered, and how many there shall be.
     operations: AtomicU64,
     wanted: u64,
-    /// Increments of `touched` that were acknowledged, through whichever door.
+    /// Increments of `touched` that were acknowledged, through whichever protocol.
     touched: AtomicI64,
     committed: AtomicU64,
     refused: AtomicU64,
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// A memcached client that deletes, looks whether the row stays away, and stores it anew.
+    /// A memcached client that deletes, looks whether the row stays away, and stores it again.
     fn haunt(&self, seed: u64) {
         let mut random = Rng::with_seed(seed);
         let catalog = self.store.catalog();

@@ -1,7 +1,7 @@
 //! Deletions and soft invalidations in transactions, while others fill the rows that they are about.
 //!
-//! A page cache lost one deletion in five: `BEGIN; DELETE ...; COMMIT` failed with 40001 whenever a fill came in between,
-//! though nobody had asked what the rows held. And a row that was filled between `DELETE` and `COMMIT` stayed.
+//! A page cache lost one deletion in five: `BEGIN; DELETE ...; COMMIT` failed with 40001 whenever a fill came in
+//! between, though nobody had asked what the rows held. And a row that was filled between `DELETE` and `COMMIT` stayed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that fails says where")]
 #![allow(clippy::disallowed_methods, reason = "a longer run is asked for by the environment")]
@@ -270,8 +270,9 @@ fn stored(db: &mut Db) -> Vec<(i64, i64, bool)> {
     rows.rows.iter().map(|row| (integer(&row[0]), integer(&row[1]), integer(&row[2]) == 1)).collect()
 }
 
-/// Transactions of blind statements, new rows, savepoints and looks at the table, with others' writes in between, against a
-/// model. While nobody looked, `COMMIT` does to the rows of that moment what the statements say, one after the other.
+/// Transactions of blind statements, new rows, savepoints and looks at the table, with others' writes in between,
+/// against a model. While nobody looked, `COMMIT` does to the rows of that moment what the statements say, one after
+/// the other.
 #[test]
 fn random_transactions_agree_with_a_model() {
     const KEYS: i64 = 8;
@@ -393,8 +394,9 @@ impl Fill {
     }
 }
 
-/// `COMMIT` comes to its end whatever the others do, and no row outlives it that was acknowledged before it was sent. With 3
-/// threads and 600 rows no list is ever marked before one of its rows is written again, so that the writers must wait once.
+/// `COMMIT` comes to its end whatever the others do, and no row outlives it that was acknowledged before it was sent.
+/// With 3 threads and 600 rows no list is ever marked before one of its rows is written again, so that the writers must
+/// wait once.
 fn delete_beside_fills(keys: usize, deletions: u64) {
     const THREADS: u64 = 3;
     let store = open_store(Clock::System);

@@ -1,6 +1,7 @@
 //! Rows of literals that are taken out of an `INSERT`, and rows written in one go, mean what SQLite makes of them.
 //!
-//! Each random statement runs on three stores: as people write it, with parameters, and by SQLite alone. `SEED=... cargo test -p sql --test bulk` replays one run.
+//! Each random statement runs on three stores: as people write it, with parameters, and by SQLite alone. `SEED=...
+//! cargo test -p sql --test bulk` replays one run.
 
 mod common;
 

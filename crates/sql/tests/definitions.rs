@@ -499,7 +499,7 @@ fn definitions_outlive_the_process() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Writers by both doors and readers go on while the table changes under them; afterwards every row obeys the last
+/// Writers by both protocols and readers go on while the table changes under them; afterwards every row obeys the last
 /// definition.
 #[test]
 fn tables_change_under_readers_and_writers() {

@@ -1,4 +1,5 @@
-//! Statements on rows by their keys and indexes mean to the native executor what they mean to SQLite: each runs by both.
+//! Statements on rows by their keys and indexes mean to the native executor what they mean to SQLite: each runs by
+//! both.
 
 mod common;
 
@@ -135,7 +136,8 @@ fn deletes_leave_what_sqlite_would_leave() {
     }
 }
 
-/// Conditions joined by `OR`, of which several may be true of a row: the same rows go as by SQLite, and each counts once.
+/// Conditions joined by `OR`, of which several may be true of a row: the same rows go as by SQLite, and each counts
+/// once.
 #[test]
 fn deletions_of_either_leave_what_sqlite_would_leave() {
     let seed = seed();

@@ -1,4 +1,4 @@
-//! What a session knows of its writes, and what a row tells of itself.
+//! The session's functions about its writes, and the hidden columns.
 
 mod common;
 

@@ -410,8 +410,8 @@ fn mistakes_behind_rewritten_words_have_places_of_the_users_text() {
     assert_eq!((error.state, error.position), ("42601", Some(sql.len() + 1)), "{error}");
 }
 
-/// The columns of `CREATE TABLE ... AS` were called by the whole text of an expression, which a name has no room for, and
-/// had the type of the first of several queries, which the rows of the others are not of.
+/// The columns of `CREATE TABLE ... AS` were called by the whole text of an expression, which a name has no room for,
+/// and had the type of the first of several queries, which the rows of the others are not of.
 #[test]
 fn tables_made_of_any_query() {
     let mut db = Db::new();

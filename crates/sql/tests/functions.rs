@@ -1,6 +1,6 @@
 //! Each function of the user's page answers its example as the page says, and the page has them all.
 //!
-//! `WRITE=1 cargo test -p sql --test functions` writes the page anew.
+//! `WRITE=1 cargo test -p sql --test functions` writes the page again.
 
 mod common;
 

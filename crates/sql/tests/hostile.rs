@@ -309,7 +309,7 @@ fn expressions_of_a_row_have_a_budget_of_time() {
         let took = worked().saturating_sub(began);
         assert!(took < Duration::from_secs(2), "{column}: {took:?}");
         if let Err(error) = result {
-            let told = error.message.contains("more work than the expressions of one row may")
+            let told = error.message.contains("the expressions of one row are too expensive")
                 && (error.message.contains("\"n\"") || error.message.contains("\"bomb\""));
             assert!(told || error.message.contains("more memory"), "{column}: {error:?}");
         }

@@ -88,8 +88,8 @@ fn answer(db: &mut Db, sql: &str) -> Result<(Done, Rows), SqlError> {
     Ok((done, rows))
 }
 
-/// A statement answers the same whether it is compiled for itself or for all texts of its shape, errors and their places
-/// too.
+/// A statement answers the same whether it is compiled for itself or for all texts of its shape, errors and their
+/// places too.
 #[test]
 fn each_text_means_what_it_says() {
     let mut shared = Db::new();

@@ -191,7 +191,8 @@ fn runs_are_no_operations_and_listeners_hear_of_expiry() {
     assert_eq!(db.query("SELECT k FROM t"), "a");
 }
 
-/// Several rules over a table that others write: nothing goes early, and everything that was due at a run is gone after it.
+/// Several rules over a table that others write: nothing goes early, and everything that was due at a run is gone after
+/// it.
 #[test]
 fn nothing_goes_early_and_nothing_late() {
     let mut db = Db::new();

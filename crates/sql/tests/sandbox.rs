@@ -291,7 +291,7 @@ fn a_panic_in_a_callback_ends_the_statement_only() {
         FaultPoint::Rowid,
         FaultPoint::Authorize,
     ] {
-        // Another definition makes the statement compile anew, so that every callback runs.
+        // Another definition makes the statement compile again, so that every callback runs.
         db.run("CREATE INDEX again ON t (b);\nDROP INDEX again");
         let before = panics_caught();
         arm_fault(point);

@@ -1,5 +1,5 @@
-//! The corners of statements, each answered as plain SQLite answers it, or as PostgreSQL does where SQLite has nothing to
-//! say.
+//! The corners of statements, each answered as plain SQLite answers it, or as PostgreSQL does where SQLite has nothing
+//! to say.
 
 mod common;
 

@@ -395,8 +395,8 @@ fn a_definition_that_lasts_warns() {
     assert_eq!(db.state("SELECT * FROM u"), "42P01");
 }
 
-/// A migration fills a column and then forbids NULL in it. The `ALTER` did not see the rows (23502), and where it needed not
-/// to, `COMMIT` failed always.
+/// A migration fills a column and then forbids NULL in it. The `ALTER` did not see the rows (23502), and where it
+/// needed not to, `COMMIT` failed always.
 #[test]
 fn what_was_written_is_there_when_its_table_is_altered() {
     let (mut db, mut other) = table();

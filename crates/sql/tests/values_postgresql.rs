@@ -1,8 +1,9 @@
 //! Random expressions of decimal numbers, JSON and arrays, with the answers that PostgreSQL 15 gave.
 //!
-//! The file was made by a generator from one seed, and each answer by `psql` of a real server: `+` is a statement before
-//! the questions, `?` a question, `=` a row of its answer with tabs between the columns, `= !` its SQLSTATE. Left out are
-//! `min` and `max` of computed decimals, which lose zeros at their end, and `->> 0` of JSON that is no array.
+//! The file was made by a generator from one seed, and each answer by `psql` of a real server: `+` is a statement
+//! before the questions, `?` a question, `=` a row of its answer with tabs between the columns, `= !` its SQLSTATE.
+//! Left out are `min` and `max` of computed decimals, which lose zeros at their end, and `->> 0` of JSON that is no
+//! array.
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! `-d`: the daemon in the background, as memcached goes there.
 //!
-//! The process that somebody started starts the program once more, passes on what it says, and ends when that one serves
-//! or has given up: so whoever started it is told which, and may connect at once.
+//! The process that somebody started starts the program once more, passes on what it says, and ends when that one
+//! serves or has given up: so whoever started it is told which, and may connect at once.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};

@@ -38,7 +38,7 @@ const DESCRIPTORS_BESIDE: u64 = 64;
 /// Bytes of a row beyond its value: key, header, and other columns that fit beside the largest value.
 const ROW_BYTES_BESIDE: usize = 64 << 10;
 
-/// Starts with the first settings, serves until SIGTERM or SIGINT. `read_again` reads all settings anew for SIGHUP.
+/// Starts with the first settings, serves until SIGTERM or SIGINT. `read_again` reads all settings again for SIGHUP.
 /// `ignored`: flags of memcached's that mean nothing here. `background`: somebody waits to hear that it serves.
 pub(crate) fn run(
     chosen: &Chosen,
@@ -51,10 +51,10 @@ pub(crate) fn run(
     become_user(chosen.path(&USER))?;
     let log = Arc::new(Log::start(chosen.number(&VERBOSITY)));
     if chosen.number(&MEMORY_MB) < MEMORY_MB_MIN {
-        warn!("memory_mb: less than {MEMORY_MB_MIN} MiB is not enough; {MEMORY_MB_MIN} MiB are used");
+        warn!("memory_mb: less than {MEMORY_MB_MIN} MiB is not enough; using {MEMORY_MB_MIN} MiB");
     }
     for flag in ignored {
-        warn!("memcached's flag has no meaning here: {flag}");
+        warn!("this memcached flag has no effect: {flag}");
     }
     // Registered first: a SIGTERM during a long start is kept and obeyed at its end.
     let signals =
@@ -90,7 +90,7 @@ pub(crate) fn run(
     match server.drain(DRAIN_PATIENCE) {
         Drained::Whole => info!("stopped; every reply was sent"),
         Drained::Cut(connections) => {
-            warn!("stopped; {connections} connections were cut in the middle of a reply");
+            warn!("stopped; {connections} connections were closed in the middle of a reply");
         }
     }
     drop(engine);
@@ -98,8 +98,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Says in a file which ports it has, as memcached does where the environment names one: so a test that lets it take any
-/// finds it.
+/// Says in a file which ports it has, as memcached does where the environment names one: so a test that lets it take
+/// any finds it.
 #[allow(clippy::disallowed_methods, reason = "memcached's variable, which is no setting")]
 fn write_ports(addresses: &[SocketAddr]) {
     let Some(path) = std::env::var_os(PORTS_VARIABLE) else { return };
@@ -134,7 +134,7 @@ fn serve(
                 engine.describe_settings(new.facts());
                 chosen = new;
             }
-            Err(why) => error!("settings stay as they are: {why}"),
+            Err(why) => error!("the settings were not changed: {why}"),
         }
     }
 }
@@ -274,7 +274,7 @@ fn explained(message: &str) -> String {
         );
     }
     if message.contains("Address already in use") {
-        return format!("{message}; choose another port (-p, --sql-port), or 0 to do without");
+        return format!("{message}; choose another port (-p, --sql-port), or 0 to switch it off");
     }
     message.to_owned()
 }

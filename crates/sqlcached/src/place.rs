@@ -21,7 +21,7 @@ pub(crate) struct Places {
     pub(crate) shared: Option<PathBuf>,
     /// The Unix socket; none when it is switched off.
     pub(crate) socket: Option<PathBuf>,
-    /// The Unix socket of the PostgreSQL door.
+    /// The Unix socket of the PostgreSQL listener.
     pub(crate) sql_socket: Option<PathBuf>,
 }
 
@@ -59,8 +59,8 @@ impl Places {
     }
 }
 
-/// Whether only a path for the Unix socket was given: then TCP is off, as in memcached. Nobody asked for a port that the
-/// machine's other users can reach.
+/// Whether only a path for the Unix socket was given: then TCP is off, as in memcached. Nobody asked for a port that
+/// the machine's other users can reach.
 fn is_socket_alone(chosen: &Chosen) -> bool {
     let path = chosen.path(&UNIX_SOCKET_PATH);
     let own = ![Path::new("auto"), Path::new("none")].contains(&path);
@@ -72,7 +72,7 @@ pub(crate) fn port(chosen: &Chosen) -> u64 {
     if is_socket_alone(chosen) { 0 } else { chosen.number(&PORT) }
 }
 
-/// The TCP port for SQL clients, likewise.
+/// The TCP port for SQL clients, in the same way.
 pub(crate) fn sql_port(chosen: &Chosen) -> u64 {
     let unasked = is_socket_alone(chosen) && !chosen.is_given(&SQL_PORT);
     if unasked { 0 } else { chosen.number(&SQL_PORT) }
@@ -92,15 +92,15 @@ fn file_name(port: u64, socket: &Path) -> Option<String> {
     }
 }
 
-/// Refuses a path that somebody gave by mistake: a file that never was an arena would be overwritten. What begins as one
-/// and is damaged, or has another layout, is ours to replace.
+/// Refuses a path that somebody gave by mistake: a file that never was an arena would be overwritten. What begins as
+/// one and is damaged, or has another layout, is ours to replace.
 fn spare_others(setting: &str, path: &Path) -> Result<(), String> {
     if [Path::new("auto"), Path::new("none")].contains(&path) {
         return Ok(());
     }
     match store::begins_as_arena(path) {
         Ok(false) => Err(format!(
-            "{setting}: {} is no arena, and would be overwritten; remove it, or choose another path",
+            "{setting}: {} is not an arena and would be overwritten; remove it or choose another path",
             path.display()
         )),
         // That there is none, or that it cannot be read, is for those to tell who open it.
@@ -108,7 +108,7 @@ fn spare_others(setting: &str, path: &Path) -> Result<(), String> {
     }
 }
 
-/// The PostgreSQL door's socket, by the name that libpq looks for.
+/// The PostgreSQL listener's socket, by the name that libpq looks for.
 fn sql_socket(chosen: &Chosen) -> Result<Option<PathBuf>, String> {
     let port = chosen.number(&SQL_PORT);
     let path = chosen.path(&SQL_SOCKET_DIR);
@@ -132,7 +132,7 @@ fn private_directory(parent: &Path) -> Result<PathBuf, String> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => {
             return Err(format!(
-                "cannot make {}: {error}; choose other places with --arena and -s",
+                "cannot create {}: {error}; choose other paths with --arena and -s",
                 path.display()
             ));
         }

@@ -28,7 +28,7 @@ pub(crate) fn become_user(name: &Path) -> Result<(), String> {
     set_thread_groups(&[gid])
         .and_then(|()| set_thread_gid(gid))
         .and_then(|()| set_thread_uid(uid))
-        .map_err(|error| format!("user: cannot become '{name}': {error}"))
+        .map_err(|error| format!("user: cannot switch to '{name}': {error}"))
 }
 
 /// The numbers of a user and its group.

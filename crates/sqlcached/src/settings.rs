@@ -19,9 +19,9 @@ pub(crate) use value::{ANY_PORT, Address, Kind, SettingError, Value};
 /// One setting: how it is named, what it accepts, what it does.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// PostgreSQL's name where it has the same thing; the long flag has hyphens for underscores.
+    /// PostgreSQL's name if it has the same setting; the long flag has hyphens for underscores.
     pub(crate) name: &'static str,
-    /// memcached's letter, where memcached has the same thing.
+    /// memcached's letter, if memcached has the same setting.
     pub(crate) letter: Option<char>,
     /// memcached's long names that differ from ours; understood, not shown.
     pub(crate) aliases: &'static [&'static str],
@@ -29,13 +29,13 @@ pub(crate) struct Setting {
     pub(crate) opposite: Option<(char, &'static str)>,
     /// What values look like.
     pub(crate) kind: Kind,
-    /// The value when nobody gives one, written as in the file.
+    /// The default value, written as in the file.
     pub(crate) default: &'static str,
-    /// SIGHUP makes a new value count.
+    /// SIGHUP applies a new value.
     pub(crate) reloadable: bool,
-    /// Under which heading it stands.
+    /// Its heading.
     pub(crate) section: Section,
-    /// What it is for, in one sentence.
+    /// What it does, in a sentence or two.
     pub(crate) help: &'static str,
 }
 
@@ -95,8 +95,8 @@ pub(crate) static PORT: Setting = Setting {
     default: "11211",
     reloadable: false,
     section: Section::Network,
-    help: "TCP port on which memcached clients and the sql command are served; 0 switches TCP off, -1 takes any free \
-           port. Where only a path for the Unix socket is given (-s), TCP is off, that of sql_port too.",
+    help: "TCP port for memcached clients and the sql command; 0 switches TCP off, -1 takes any free port. If you give \
+           only a path for the Unix socket (-s), TCP is off, for sql_port, too.",
 };
 
 pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
@@ -108,8 +108,8 @@ pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
     default: "127.0.0.1",
     reloadable: false,
     section: Section::Network,
-    help: "Addresses to listen on, comma-separated, each with a port of its own where it names one (127.0.0.1:11212); \
-           only loopback addresses until there is authentication.",
+    help: "Addresses to listen on, separated by commas, with or without a port (127.0.0.1:11212). Only loopback addresses \
+           are allowed until there is authentication.",
 };
 
 pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
@@ -122,7 +122,7 @@ pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
     reloadable: false,
     section: Section::Network,
     help: "Unix socket to listen on; auto is <port>.sock in a private directory under /dev/shm, none switches it off. A \
-           path switches TCP off where neither port nor listen_addresses are given.",
+           path switches TCP off if neither port nor listen_addresses are given.",
 };
 
 pub(crate) static SQL_PORT: Setting = Setting {
@@ -134,8 +134,8 @@ pub(crate) static SQL_PORT: Setting = Setting {
     default: "5433",
     reloadable: false,
     section: Section::Network,
-    help: "TCP port on which PostgreSQL clients are served; 0 switches this listener off, its Unix socket too, and -1 \
-           takes any free port. Where it is not given and in use, the daemon starts without it, and logs that.",
+    help: "TCP port for PostgreSQL clients; 0 switches it and its Unix socket off, -1 takes any free port. If you do not \
+           give it and the port is in use, the daemon starts without it and logs a warning.",
 };
 
 pub(crate) static SQL_SOCKET_DIR: Setting = Setting {
@@ -160,7 +160,7 @@ pub(crate) static UNIX_SOCKET_PERMISSIONS: Setting = Setting {
     default: "0700",
     reloadable: false,
     section: Section::Network,
-    help: "Who may use the Unix sockets, as chmod writes it in octal.",
+    help: "Access to the Unix sockets, as an octal mode like that of chmod.",
 };
 
 pub(crate) static MAX_CONNECTIONS: Setting = Setting {
@@ -172,7 +172,7 @@ pub(crate) static MAX_CONNECTIONS: Setting = Setting {
     default: "1024",
     reloadable: true,
     section: Section::Network,
-    help: "Connections served at once; one more is told so and closed.",
+    help: "Largest number of open connections; one more gets an error and is closed.",
 };
 
 pub(crate) static THREADS: Setting = Setting {
@@ -196,7 +196,7 @@ pub(crate) static IDLE_TIMEOUT: Setting = Setting {
     default: "0",
     reloadable: true,
     section: Section::Network,
-    help: "Closes a connection that has sent nothing for this long; 0 lets it sleep.",
+    help: "Closes a connection that has sent nothing for this long; 0 never closes it.",
 };
 
 pub(crate) static FLUSH_ENABLED: Setting = Setting {
@@ -232,7 +232,7 @@ pub(crate) static WATCH_ENABLED: Setting = Setting {
     default: "on",
     reloadable: false,
     section: Section::Network,
-    help: "Whether memcached clients may watch what others do.",
+    help: "Whether memcached clients may use watch, which reports other clients' commands.",
 };
 
 pub(crate) static SHUTDOWN_ENABLED: Setting = Setting {
@@ -244,7 +244,7 @@ pub(crate) static SHUTDOWN_ENABLED: Setting = Setting {
     default: "off",
     reloadable: false,
     section: Section::Network,
-    help: "Whether memcached clients may stop the daemon with shutdown.",
+    help: "Whether memcached clients may stop the daemon with the command shutdown.",
 };
 
 pub(crate) static LISTEN_BACKLOG: Setting = Setting {
@@ -256,7 +256,7 @@ pub(crate) static LISTEN_BACKLOG: Setting = Setting {
     default: "1024",
     reloadable: false,
     section: Section::Network,
-    help: "Connections that the kernel holds until they are accepted.",
+    help: "Connections that wait in the kernel until they are accepted.",
 };
 
 pub(crate) static STAT_DELIMITER: Setting = Setting {
@@ -268,8 +268,8 @@ pub(crate) static STAT_DELIMITER: Setting = Setting {
     default: "none",
     reloadable: false,
     section: Section::Network,
-    help: "Counts commands by the part of their keys before this character (stats detail); none counts when a client \
-           switches it on, by the colon.",
+    help: "Counts commands by the part of the key before this character (stats detail). With none a client can switch the \
+           counting on; the character is then the colon.",
 };
 
 pub(crate) static USER: Setting = Setting {
@@ -281,7 +281,7 @@ pub(crate) static USER: Setting = Setting {
     default: "none",
     reloadable: false,
     section: Section::Network,
-    help: "User to become when started by root; started by somebody else the daemon stays who it is.",
+    help: "User to switch to if root starts the daemon; otherwise the user does not change.",
 };
 
 pub(crate) static PID_FILE: Setting = Setting {
@@ -293,7 +293,7 @@ pub(crate) static PID_FILE: Setting = Setting {
     default: "none",
     reloadable: false,
     section: Section::Network,
-    help: "File that holds the number of the process while it serves.",
+    help: "File with the process id while the daemon serves.",
 };
 
 pub(crate) static EVICTIONS: Setting = Setting {
@@ -305,7 +305,7 @@ pub(crate) static EVICTIONS: Setting = Setting {
     default: "on",
     reloadable: false,
     section: Section::Memory,
-    help: "Whether rows make room for new ones when memory is short; off, a write without room is refused.",
+    help: "Whether old rows are evicted for new ones when memory is full; off: a write without room is refused.",
 };
 
 pub(crate) static MEMORY_MB: Setting = Setting {
@@ -317,7 +317,7 @@ pub(crate) static MEMORY_MB: Setting = Setting {
     default: "64",
     reloadable: false,
     section: Section::Memory,
-    help: "Memory for rows and their indexes, in MiB; what does not fit is evicted. Less than 8 is taken for 8.",
+    help: "Memory for rows and their indexes, in MiB; rows that do not fit are evicted. A smaller number than 8 means 8.",
 };
 
 pub(crate) static MAX_ITEM_SIZE: Setting = Setting {
@@ -329,7 +329,7 @@ pub(crate) static MAX_ITEM_SIZE: Setting = Setting {
     default: "1m",
     reloadable: false,
     section: Section::Memory,
-    help: "Largest value or row that is stored.",
+    help: "Largest value or row that can be stored.",
 };
 
 pub(crate) static ARENA: Setting = Setting {
@@ -341,9 +341,9 @@ pub(crate) static ARENA: Setting = Setting {
     default: "auto",
     reloadable: false,
     section: Section::Memory,
-    help: "File that holds the rows and outlives the daemon; auto is <port>.arena in a private directory under \
-           /dev/shm, named after the Unix socket's path where there is no port. none keeps the rows in the daemon's own \
-           memory, and so does auto with port -1.",
+    help: "File that holds the rows and survives a stop of the daemon; auto is <port>.arena in a private directory under \
+           /dev/shm, or is named after the Unix socket if there is no port. none keeps the rows in the daemon's own \
+           memory; so does auto with port -1.",
 };
 
 pub(crate) static SHARED_MEMORY_FILE: Setting = Setting {
@@ -355,8 +355,8 @@ pub(crate) static SHARED_MEMORY_FILE: Setting = Setting {
     default: "auto",
     reloadable: false,
     section: Section::Memory,
-    help: "File that holds the tables WITH (shared_memory = on), made when the first of them is, for its owner to write \
-           and its group to read; auto is the arena's name and .shared, none allows no such tables.",
+    help: "File that holds the tables WITH (shared_memory = on). It is created with the first of them; its owner can write \
+           and its group can read it. auto is the arena's name with .shared, none forbids such tables.",
 };
 
 pub(crate) static HUGE_PAGES: Setting = Setting {
@@ -368,7 +368,7 @@ pub(crate) static HUGE_PAGES: Setting = Setting {
     default: "try",
     reloadable: false,
     section: Section::Memory,
-    help: "Whether rows and the hash index are kept on pages of 2 MiB; try takes small ones where the system has no others.",
+    help: "Whether rows and the hash index are kept on pages of 2 MiB; try uses small pages if the system has no large ones.",
 };
 
 pub(crate) static COLD: Setting = Setting {
@@ -380,7 +380,7 @@ pub(crate) static COLD: Setting = Setting {
     default: "off",
     reloadable: false,
     section: Section::Memory,
-    help: "Starts empty even where the arena could be used again.",
+    help: "Starts empty even if the arena could be used again.",
 };
 
 pub(crate) static INIT_FILE: Setting = Setting {
@@ -392,7 +392,7 @@ pub(crate) static INIT_FILE: Setting = Setting {
     default: "none",
     reloadable: false,
     section: Section::Memory,
-    help: "SQL statements, separated by semicolons, that are run when the daemon starts with an empty arena.",
+    help: "File with SQL statements, separated by semicolons. They run when the daemon starts with an empty arena.",
 };
 
 pub(crate) static SQL_THREADS: Setting = Setting {
@@ -416,7 +416,7 @@ pub(crate) static STATEMENT_TIMEOUT: Setting = Setting {
     default: "30s",
     reloadable: true,
     section: Section::Sql,
-    help: "Stops a SQL statement that has run for this long; 0 lets it run.",
+    help: "Stops a SQL statement that has run for this long; 0 never stops it.",
 };
 
 pub(crate) static NATIVE_EXECUTION: Setting = Setting {
@@ -440,7 +440,7 @@ pub(crate) static MAX_RESULT_SIZE: Setting = Setting {
     default: "64m",
     reloadable: false,
     section: Section::Sql,
-    help: "Largest result of a SQL statement, as sent.",
+    help: "Largest result of a SQL statement, in bytes sent.",
 };
 
 pub(crate) static VERBOSITY: Setting = Setting {
@@ -452,8 +452,8 @@ pub(crate) static VERBOSITY: Setting = Setting {
     default: "0",
     reloadable: true,
     section: Section::Log,
-    help: "What is logged to standard error: 0 the start and warnings, 1 also reloads and refusals, 2 debugging, 3 all; \
-           as a flag, -v once for each step.",
+    help: "Amount of logging to standard error: 0 the start and warnings, 1 also reloads and refusals, 2 debugging, 3 \
+           everything. As a flag, repeat -v for each step.",
 };
 
 /// The table.

@@ -339,7 +339,7 @@ fn named(parser: &mut Parser<'_>, keyword: Keyword) -> Parsed<Expr> {
     Some(if calls { parser.parse_function(ObjectName::from(vec![name])) } else { Ok(Expr::Identifier(name)) })
 }
 
-/// `left GLOB pattern` and its relatives, whose operator is so many words long.
+/// `left GLOB pattern` and similar forms, whose operator is so many words long.
 fn matched(
     parser: &mut Parser<'_>,
     left: &Expr,

@@ -1,9 +1,9 @@
 //! Literals as parameters: texts that differ in these only are one statement.
 //!
 //! Clients that write values into the text send another text each time. [`Literals`] takes the values out: what is left
-//! is the [`Literals::key`] of all such texts. Which of them a statement can take as parameters goes by where they stand
-//! ([`Literals::free`]): what is compared, or assigned, is free; what gives a column its name or type, or says how to
-//! sort or to compute, is part of the statement.
+//! is the [`Literals::key`] of all such texts. Which of them a statement can take as parameters depends on where they
+//! stand ([`Literals::free`]): what is compared, or assigned, is free; what gives a column its name or type, or says
+//! how to sort or to compute, is part of the statement.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -152,7 +152,8 @@ pub fn constants(sql: &str) -> Vec<Constant<'static>> {
     literals.map(|literals| literals.all.into_iter().map(owned).collect()).unwrap_or_default()
 }
 
-/// Whether a minus stands right before a number that is no operator: behind an operator, or a word that needs an operand.
+/// Whether a minus stands right before a number that is no operator: behind an operator, or a word that needs an
+/// operand.
 fn signed(tokens: &[Token<'_>], at: usize) -> bool {
     let (Some(sign), Some(before)) =
         (at.checked_sub(1).and_then(|at| tokens.get(at)), at.checked_sub(2).and_then(|at| tokens.get(at)))

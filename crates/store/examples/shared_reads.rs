@@ -1,5 +1,5 @@
-//! A fixed number of reads in shared memory as a client's are, for counting their instructions: `cargo xtask ci callgrind`
-//! runs it under valgrind. Arguments: `shared`, and how many.
+//! A fixed number of reads in shared memory as a client's are, for counting their instructions: `cargo xtask ci
+//! callgrind` runs it under valgrind. Arguments: `shared`, and how many.
 
 #![allow(clippy::unwrap_used, reason = "a count of something that failed would be worse than none")]
 

@@ -201,8 +201,8 @@ impl Store {
                 }
             }
         })?;
-        // A commit that is under way may have replaced rows before they were computed, and it keeps them as they were for
-        // statements that do not see it. Whoever meets the new columns is to begin after it.
+        // A commit that is under way may have replaced rows before they were computed, and it keeps them as they were
+        // for statements that do not see it. Whoever meets the new columns is to begin after it.
         drop(self.committing.write());
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! How many rows a table has, without a look at them: an account of its keys, and what is known of their ends.
 //!
 //! The account counts keys in the hash index, also those whose rows have ended and wait to be cleared away, but for
-//! those that went with all rows of the table. It is the number of live rows exactly where no row can have ended: none is
-//! older than what the table's `ttl` and `max_ops` have ended, and no deadline of a row's own has come. Both bounds are
-//! kept on the safe side by every write and made exact by every scan of the whole table.
+//! those that went with all rows of the table. It is the number of live rows exactly where no row can have ended: none
+//! is older than what the table's `ttl` and `max_ops` have ended, and no deadline of a row's own has come. Both bounds
+//! are kept on the safe side by every write and made exact by every scan of the whole table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +17,8 @@ use crate::view::View;
 #[derive(Debug)]
 pub(crate) struct Census {
     keys: AtomicU64,
-    /// Rows of a smaller stamp are not counted: they went with all rows of the table, and their slots wait to be cleared
-    /// away. Changed under the locks of all shards, so that it stands still for who has one.
+    /// Rows of a smaller stamp are not counted: they went with all rows of the table, and their slots wait to be
+    /// cleared away. Changed under the locks of all shards, so that it stands still for who has one.
     since: AtomicU64,
     /// No row that is counted has a smaller stamp. Only ever raised, by scans.
     oldest: AtomicU64,

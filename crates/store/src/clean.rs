@@ -29,8 +29,8 @@ impl Store {
         self.tick_with_pauses(&mut || ControlFlow::Continue(()));
     }
 
-    /// The same, in pieces of some segments where there is much to do: `pause` is called between them, while no lock is held.
-    /// Only what has expired is put off.
+    /// The same, in pieces of some segments where there is much to do: `pause` is called between them, while no lock is
+    /// held. Only what has expired is put off.
     pub fn tick_with_pauses(&self, pause: &mut Pause<'_>) {
         let _mutation = Mutation;
         let now = self.now();
@@ -61,8 +61,8 @@ impl Store {
     /// Notes which stamp is the first of this tick, once a tick: so the age of every row is known.
     #[inline]
     pub fn checkpoint(&self, now: Tick) {
-        // Acquire, and noted before it says so: who passes here draws a stamp that the note does not take for an earlier
-        // tick's. A race only notes the tick twice, and the log ignores the second.
+        // Acquire, and noted before it says so: who passes here draws a stamp that the note does not take for an
+        // earlier tick's. A race only notes the tick twice, and the log ignores the second.
         if self.checkpointed.load(Ordering::Acquire) < now {
             self.arena.note_checkpoint(now, self.arena.last_stamp() + 1);
             self.checkpointed.fetch_max(now, Ordering::Release);
@@ -87,8 +87,8 @@ impl Store {
             // Writers need the room now.
             let _go_on = pause();
         }
-        // Free pages are kept for the next rows, for a fresh page costs a fault and a clearing. Only what lies above the
-        // limit goes back to the system, when index or heap took from it.
+        // Free pages are kept for the next rows, for a fresh page costs a fault and a clearing. Only what lies above
+        // the limit goes back to the system, when index or heap took from it.
         let usage = self.arena.usage();
         let taken = usage.committed_bytes
             + usage.index_bytes

@@ -1,4 +1,4 @@
-//! Time comes in through one door, so that a test can hold it.
+//! Time comes from one place, so that a test can hold it.
 
 #[cfg(debug_assertions)]
 mod debug;

@@ -3,7 +3,7 @@
 //! A commit stages its new rows where nothing reaches them, marks its keys shard by shard while checking that each row
 //! is still what was read, draws its stamp, writes a redo record, and turns committed by one store. From then on it
 //! cannot fail: the rows are swapped in slices, and a single-key write that meets a mark applies the marked version
-//! first. A single-key write that meets a mark earlier dooms the commit, which then evaluates the lost rows anew.
+//! first. A single-key write that meets a mark earlier dooms the commit, which then evaluates the lost rows again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -73,7 +73,7 @@ pub struct NewRow {
     pub client_flags: u32,
     /// A CAS value set by a client.
     pub cas: Option<u64>,
-    /// Whether it is stale, and whether somebody makes it anew.
+    /// Whether it is stale, and whether somebody refreshes it.
     pub renewal: Renewal,
 }
 
@@ -191,7 +191,7 @@ impl Store {
     fn attempts(&self, commit: &Arc<Commit>, now: Tick) -> Result<u64, WriteError> {
         let order = commit.rows.order();
         if commit.rows.has_twins(&order) {
-            return Err(WriteError::Key("a key stands more than once in the list".to_owned()));
+            return Err(WriteError::Key("a key is more than once in the list".to_owned()));
         }
         loop {
             match self.attempt(commit, &order, now)? {

@@ -24,8 +24,8 @@ use crate::write::EQUAL_MAX;
 /// Edits the options of a table; gets its columns, for an option may name one.
 pub type OptionsChange<'a> = dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Result<(), DefinitionError> + 'a;
 
-/// The share of the memory that tables may have for themselves, in per cent: the rest is for hash index, ordered indexes
-/// and tables that reserve nothing.
+/// The share of the memory that tables may have for themselves, in per cent: the rest is for hash index, ordered
+/// indexes and tables that reserve nothing.
 const RESERVED_PER_CENT: u64 = 75;
 /// Number of the built-in table.
 pub(crate) const BUILT_IN_ID: TableId = TableId(1);
@@ -40,13 +40,14 @@ enum Entered {
 }
 
 impl Store {
-    /// Opens the arena of an earlier process, or a new one. Rows are served at once; [`Store::recover`] is to be called by
-    /// a thread that has the time.
+    /// Opens the arena of an earlier process, or a new one. Rows are served at once; [`Store::recover`] is to be called
+    /// by a thread that has the time.
     pub fn open(options: &StoreOptions) -> Result<Opened, StoreError> {
         Self::open_with(options, options.path.as_deref().map(shared_path_beside))
     }
 
-    /// As [`Store::open`], with the file of the tables that other processes may read; none where there shall be no such.
+    /// As [`Store::open`], with the file of the tables that other processes may read; none where there shall be no
+    /// such.
     pub fn open_with(options: &StoreOptions, shared: Option<PathBuf>) -> Result<Opened, StoreError> {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
         let (tables, views) = read_catalogue(&arena).unwrap_or_else(|| (vec![built_in()], Vec::new()));
@@ -112,13 +113,13 @@ impl Store {
         {
             return Err(ddl(
                 "0A000",
-                "value and ordered are fixed when the table is created; make a new table".into(),
+                "value and ordered cannot change after the table was created; create a new table".into(),
             ));
         }
         if table.name() == BUILT_IN && def.options.prefix != table.def().options.prefix {
             return Err(ddl(
                 "42501",
-                format!("table \"{BUILT_IN}\" answers to every key that no other table claims"),
+                format!("table \"{BUILT_IN}\" holds all keys without the prefix of another table"),
             ));
         }
         check_prefix(&catalog, &def, Some(table.id()))?;
@@ -246,7 +247,7 @@ impl Store {
             return Err(ddl(
                 "23505",
                 format!(
-                    "could not create unique index \"{}\": a value stands in more than one row",
+                    "could not create unique index \"{}\": more than one row has the same value",
                     index.name()
                 ),
             ));

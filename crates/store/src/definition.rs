@@ -35,8 +35,8 @@ pub const TABLES_MAX: u16 = 4_096;
 const SCHEMA_MAX: u32 = i32::MAX as u32;
 /// Most columns of a table that was defined before: an arena with wider tables is none of ours.
 pub const COLUMNS_MAX: usize = 2000;
-/// Most columns of a table that is defined now. SQLite's limit is 2,000, the hidden columns of each row are among them, and
-/// some room is left for more of these.
+/// Most columns of a table that is defined now. SQLite's limit is 2,000, the hidden columns of each row are among them,
+/// and some room is left for more of these.
 pub const COLUMNS_DEFINED_MAX: usize = 1_980;
 /// Most columns of a primary key or index, as in PostgreSQL.
 pub const KEY_COLUMNS_MAX: usize = 32;
@@ -297,11 +297,14 @@ impl TableDef {
             return self.validate_value();
         };
         if self.has_row_id() {
-            let message = format!("prefix '{prefix}' needs a PRIMARY KEY: it is what follows the prefix");
+            let message =
+                format!("prefix '{prefix}' needs a PRIMARY KEY: the key is the text after the prefix");
             return Err(DefinitionError::invalid(message));
         }
         if self.options.value.is_none() {
-            let message = format!("prefix '{prefix}' needs value = '<column>': what a memcached get answers");
+            let message = format!(
+                "prefix '{prefix}' needs value = '<column>', the column that a memcached get returns"
+            );
             return Err(DefinitionError::invalid(message));
         }
         self.validate_value()
@@ -314,7 +317,7 @@ impl TableDef {
         let Some(column) = self.columns.get(value) else {
             return Err(DefinitionError::new(
                 "42703",
-                format!("value names column {value}, which is not there"),
+                format!("value names column {value}, which does not exist"),
             ));
         };
         if self.is_key(value) {
@@ -357,7 +360,7 @@ fn validate_column_list(columns: &[ColumnDef], list: &[usize], what: &str) -> Re
         let Some(def) = columns.get(column) else {
             return Err(DefinitionError::new(
                 "42703",
-                format!("{what} names column {column}, which is not there"),
+                format!("{what} names column {column}, which does not exist"),
             ));
         };
         if list[..at].contains(&column) {

@@ -3,14 +3,15 @@
 //! Rows are found by the number of their table, and numbers are few, so each is given out again. Whoever still has a
 //! handle of the table that had the number before must not meet rows of the next one:
 //!
-//! - A dropped table has no live row, whatever stamp a row bears. A lookup by its handle finds nothing, a statement that
-//!   reads it fails, and under the lock of a shard nobody writes it.
-//! - A number rests while anybody in this process has its table: a scan, a plan, a commit, a catalogue that a thread keeps.
+//! - A dropped table has no live row, whatever stamp a row bears. A lookup by its handle finds nothing, a statement
+//!   that reads it fails, and under the lock of a shard nobody writes it.
+//! - A number rests while anybody in this process has its table: a scan, a plan, a commit, a catalogue that a thread
+//!   keeps.
 //! - Numbers are given out in turn, so that even a number that nobody has rests for long.
 //!
-//! Idle threads keep a catalogue until their next command, so all numbers may rest. Then the one that has rested longest
-//! is given out: the first rule still protects it. Other processes compare the number of the definitions before and after
-//! each read (`reader.rs`).
+//! Idle threads keep a catalogue until their next command, so all numbers may rest. Then the one that has rested
+//! longest is given out: the first rule still protects it. Other processes compare the number of the definitions before
+//! and after each read (`reader.rs`).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -65,8 +66,8 @@ impl Store {
         self.dropped.0.lock().tables.push_back(Arc::clone(table));
     }
 
-    /// Empties what came to a dropped table late: a commit that had turned swaps its rows in, and a writer takes a segment
-    /// before it is refused.
+    /// Empties what came to a dropped table late: a commit that had turned swaps its rows in, and a writer takes a
+    /// segment before it is refused.
     pub(crate) fn clear_dropped(&self) {
         let full: Vec<Arc<Table>> =
             self.dropped.0.lock().tables.iter().filter(|table| has_segments(table)).cloned().collect();
@@ -94,7 +95,10 @@ impl Store {
         let oldest = || dropped.tables.iter().find(|table| is_fit(table)).map(|table| table.id());
         let Some(id) = free.or_else(oldest) else {
             let limit = numbers.len();
-            return Err(ddl("54000", format!("no room for another table of its kind; the limit is {limit}")));
+            return Err(ddl(
+                "54000",
+                format!("there are too many tables of this kind; the limit is {limit}"),
+            ));
         };
         dropped.last[usize::from(shared)] = id.0;
         dropped.tables.retain(|table| table.id() != id);

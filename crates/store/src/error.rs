@@ -72,7 +72,7 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SnapshotTooOld => {
-                f.write_str("snapshot too old: the rows it needs were given up; run the statement again")
+                f.write_str("snapshot too old: rows that it needs were discarded; run the statement again")
             }
             Self::Corrupt(table) => write!(f, "a row of table \"{table}\" is damaged"),
         }
@@ -100,7 +100,7 @@ impl fmt::Display for WriteError {
                 write!(f, "the identity column of table \"{table}\" has reached its last number")
             }
             Self::Generated(column) => {
-                write!(f, "column \"{column}\" takes no value: the server makes it")
+                write!(f, "column \"{column}\" cannot be written: the server computes it")
             }
             Self::NotNull(column) => {
                 write!(f, "null value in column \"{column}\" violates not-null constraint")

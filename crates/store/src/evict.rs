@@ -193,8 +193,8 @@ impl Store {
         Ok(self.relocate(&mut shard, table, hash, row, &placed).is_some())
     }
 
-    /// Points slot and index entries of a row at a copy of it, and keeps the hits; none if the slot does not name the version
-    /// that was copied any more.
+    /// Points slot and index entries of a row at a copy of it, and keeps the hits; none if the slot does not name the
+    /// version that was copied any more.
     pub(crate) fn relocate(
         &self,
         shard: &mut Shard,

@@ -134,8 +134,8 @@ impl Store {
         }
     }
 
-    /// Whether every row of an open segment is older than a stamp. The segment is walked only where its first row is, and
-    /// once a second.
+    /// Whether every row of an open segment is older than a stamp. The segment is walked only where its first row is,
+    /// and once a second.
     fn is_older(&self, segment: SegmentId, below: u64, now: Tick) -> bool {
         if below == 0 || u64::from(now) % TICKS_PER_SECOND != u64::from(segment.0) % TICKS_PER_SECOND {
             return false;

@@ -1,10 +1,12 @@
 //! All rows of a table gone in one step, whatever their number.
 //!
-//! Rows of a smaller stamp than the last flush are dead. The stamp of a flush is drawn while no shard is in another hand,
-//! so that every write of one row came before it or comes after it, and the table's account of its rows begins anew.
+//! Rows of a smaller stamp than the last flush are dead. The stamp of a flush is drawn while no shard is in another
+//! hand, so that every write of one row came before it or comes after it, and the table's account of its rows starts
+//! again.
 //!
-//! The tick of a flush to come stands in the table's line in the arena, so that it outlives the process and every reader of
-//! the file can judge by it. Nobody has to be there at the moment: the log of ticks says what was written before it.
+//! The tick of a flush to come stands in the table's line in the arena, so that it outlives the process and every
+//! reader of the file can judge by it. Nobody has to be there at the moment: the log of ticks says what was written
+//! before it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -76,8 +78,8 @@ impl Store {
         self.after_flush(table);
     }
 
-    /// Ends every row of a table that was dropped, those too that are written under its number later: to who still has the
-    /// table they are not there. A statement that reads the table fails.
+    /// Ends every row of a table that was dropped, those too that are written under its number later: to who still has
+    /// the table they are not there. A statement that reads the table fails.
     pub(crate) fn end_rows(&self, table: &Table) {
         let all = self.lock_shards();
         self.statements.change(|| {
@@ -85,8 +87,8 @@ impl Store {
             // Relaxed: see `TableState::removed_below`.
             state.removed_below.store(u64::MAX, Ordering::Relaxed);
             self.raise_flushed(&all, table, self.arena.next_stamp());
-            // Release: pairs with the Acquire in `is_live`. Rows of a table that takes the number come later, so who meets
-            // one sees this.
+            // Release: pairs with the Acquire in `is_live`. Rows of a table that takes the number come later, so who
+            // meets one sees this.
             state.limits.flushed_below.store(u64::MAX, Ordering::Release);
         });
         drop(all);
@@ -94,8 +96,8 @@ impl Store {
     }
 
     /// Removes every row of a table in one step, as a commit of all of them would, and says how many there were. A
-    /// statement that is reading the table fails. `None`, and nothing is done: only a look at each row can tell how many
-    /// there are, or somebody wrote since they were `counted`.
+    /// statement that is reading the table fails. `None`, and nothing is done: only a look at each row can tell how
+    /// many there are, or somebody wrote since they were `counted`.
     pub fn remove_whole(&self, table: &Table, counted: Option<Counted>) -> Result<Option<u64>, WriteError> {
         if self.is_unsettled() {
             return Ok(None);

@@ -87,7 +87,7 @@ impl Ghost {
         self.buckets.fill(Bucket::default());
     }
 
-    /// Remembers from now on so many insertions. The buckets are made anew where their number changes;
+    /// Remembers from now on so many insertions. The buckets are made again where their number changes;
     /// entries that are young enough stay members.
     pub fn set_capacity(&mut self, capacity: usize) {
         let capacity = bounded(capacity);

@@ -17,15 +17,15 @@ use crate::recover::Readiness;
 use crate::row::RowBuf;
 use crate::value::{Value, ValueRef};
 
-/// Bits of a key's hash that an entry bears above its row's location: a leaf keeps them beside 32 bits of the location, as the
-/// others are mostly the same for a whole table.
+/// Bits of a key's hash that an entry bears above its row's location: a leaf keeps them beside 32 bits of the location,
+/// as the others are mostly the same for a whole table.
 const TAG_BITS: u32 = 16;
 /// Those of them that say the index shard.
 const SHARD_BITS: u32 = arena::SHARDS.trailing_zeros();
 
-/// What an index keeps of a row beside its sort key: the location, and bits of its key's hash above it. So rows of equal
-/// sort keys stand in an order that a new version of a row does not change. It is that in which a commit applies its
-/// rows, reversed, so that rows of one value which are removed together leave from the end.
+/// What an index keeps of a row beside its sort key: the location, and bits of its key's hash above it. So rows of
+/// equal sort keys stand in an order that a new version of a row does not change. It is that in which a commit applies
+/// its rows, reversed, so that rows of one value which are removed together leave from the end.
 #[inline]
 pub(crate) fn entry_of(hash: Hash, location: Location) -> u64 {
     let shard = (arena::Arena::shard_of(hash) as u64) << (TAG_BITS - SHARD_BITS);
@@ -43,7 +43,8 @@ pub struct Index {
     form: Vec<KeyColumn>,
     /// Taken after a shard lock, never before one. Shared with the same index under other definitions of its table.
     pub(crate) tree: Arc<RwLock<OrderedIndex>>,
-    /// Unique values that commits in staging are about to take, with the commit's slot in the arena. Taken after `tree`.
+    /// Unique values that commits in staging are about to take, with the commit's slot in the arena. Taken after
+    /// `tree`.
     pub(crate) reserved: Arc<Mutex<HashMap<Box<[u8]>, CommitSlot>>>,
     /// Set under `tree`'s lock when the index is dropped: a scan that is under way must not take it for complete.
     retired: Arc<AtomicBool>,
@@ -141,7 +142,8 @@ impl Index {
         &self.readiness
     }
 
-    /// Whether a plan should use it: after a start that is not so until it is filled. The first who asks waits a little.
+    /// Whether a plan should use it: after a start that is not so until it is filled. The first who asks waits a
+    /// little.
     pub fn is_usable(&self) -> bool {
         self.readiness.is_soon()
     }
@@ -221,8 +223,8 @@ impl Index {
         unique
     }
 
-    /// Whether two rows have the same values in its columns, so that their sort keys are equal. False says nothing: other
-    /// values may be equal by its collations.
+    /// Whether two rows have the same values in its columns, so that their sort keys are equal. False says nothing:
+    /// other values may be equal by its collations.
     pub(crate) fn knows_alike(&self, a: &RowBuf, b: &RowBuf) -> bool {
         let value = |row, form: &KeyColumn| self.layout.column(row, form.column);
         self.form.iter().all(|form| value(a, form) == value(b, form))

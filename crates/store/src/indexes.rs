@@ -39,7 +39,7 @@ impl Store {
             return Err(ddl(
                 "0A000",
                 format!(
-                    "an index of expressions on the built-in table; make a table with a prefix (\"{BUILT_IN}\" keeps other keys)"
+                    "an index of expressions on the built-in table; create a table with a prefix (\"{BUILT_IN}\" holds all other keys)"
                 ),
             ));
         }

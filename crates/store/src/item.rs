@@ -33,7 +33,7 @@ pub struct Item<'a> {
     pub expiry: Expiry,
     /// A CAS value of the client's own.
     pub cas: Option<u64>,
-    /// Until when somebody makes it anew: it holds the place of a value that is still to come.
+    /// Until when somebody refreshes it: it holds the place of a value that is still to come.
     pub lease: Option<Tick>,
 }
 
@@ -59,9 +59,9 @@ pub enum Mark {
     Fresh,
     /// It is as the old one.
     Same,
-    /// It is stale, and nobody makes it anew yet.
+    /// It is stale, and nobody refreshes it yet.
     Stale,
-    /// It is stale, and whoever made the old one anew still does.
+    /// It is stale, and whoever refreshed the old one still does.
     StaleSameLease,
 }
 
@@ -356,7 +356,7 @@ impl Store {
     }
 
     /// Rewrites the one mutable word of a row, when it has one and stays in its time-to-live class. None: it must be
-    /// written anew.
+    /// written again.
     pub(crate) fn touch_in_place(
         &self,
         table: &Table,

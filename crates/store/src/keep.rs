@@ -1,8 +1,9 @@
 //! What a new version takes over from the one that it replaces.
 //!
-//! `touch` gives a row another deadline where it stands, and a claim a lease: the version and its CAS value stay. A write
-//! that leaves deadline or lease as they are must not put back what it read, for somebody may have changed them since and
-//! had that acknowledged. So it says that it keeps them, and they are taken from the row under the lock of its shard.
+//! `touch` gives a row another deadline where it stands, and a claim a lease: the version and its CAS value stay. A
+//! write that leaves deadline or lease as they are must not put back what it read, for somebody may have changed them
+//! since and had that acknowledged. So it says that it keeps them, and they are taken from the row under the lock of
+//! its shard.
 
 use arena::RowHead;
 

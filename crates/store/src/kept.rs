@@ -49,9 +49,9 @@ impl KeptAccount {
 
     /// A commit stops keeping old versions. Called before the first row is swapped whose version is not kept.
     ///
-    /// The stamp is drawn here: the commit's own would say nothing to a statement that began after a younger commit, and
-    /// sees that one, but not this. Every statement that is running began before the new stamp and fails if it reads on;
-    /// one that begins from here on waits for the commit's end.
+    /// The stamp is drawn here: the commit's own would say nothing to a statement that began after a younger commit,
+    /// and sees that one, but not this. Every statement that is running began before the new stamp and fails if it
+    /// reads on; one that begins from here on waits for the commit's end.
     pub(crate) fn give_up(
         &self,
         statements: &Statements,
@@ -60,8 +60,8 @@ impl KeptAccount {
         draw: impl FnOnce() -> u64,
     ) {
         statements.stop_keeping(slot, commit);
-        // Release: pairs with the Acquire of `last_stamp`; a statement that begins at this stamp or later sees the commit
-        // keep nothing.
+        // Release: pairs with the Acquire of `last_stamp`; a statement that begins at this stamp or later sees the
+        // commit keep nothing.
         fence(order::GIVE_UP_FENCE);
         // Release: pairs with the Acquire below, and with the store of the slot of a row that is swapped after it.
         self.given_up.fetch_max(draw(), order::GIVEN_UP_STORE);

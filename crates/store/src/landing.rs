@@ -1,10 +1,10 @@
 //! Items that are received where they are going to lie: room is reserved when their length is known, and they are
 //! published as any other when their last byte has come.
 //!
-//! The reservation is a writer's, as every write makes one for a moment; this one lasts as long as the peer takes, so all
-//! of them together are bounded. What decides whether and how the item is stored is asked at its publication: the
-//! condition, the definition, the deadline, the stamp. Where anything has changed that the row was begun by, the value is
-//! stored in the ordinary way from where it lies.
+//! The reservation is a writer's, as every write makes one for a moment; this one lasts as long as the peer takes, so
+//! all of them together are bounded. What decides whether and how the item is stored is asked at its publication: the
+//! condition, the definition, the deadline, the stamp. Where anything has changed that the row was begun by, the value
+//! is stored in the ordinary way from where it lies.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,8 +21,8 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::write::{Expect, Expiry, Glance, Outcome, Target, Version};
 
-/// The segments that landings hold are at most this part of the memory: a peer that stalls in the middle of a value keeps
-/// its segment from being evicted, and all of them together must leave eviction enough to choose from.
+/// The segments that landings hold are at most this part of the memory: a peer that stalls in the middle of a value
+/// keeps its segment from being evicted, and all of them together must leave eviction enough to choose from.
 const LANDINGS_PART: u64 = 8;
 
 /// An item whose value is still to come.
@@ -105,8 +105,9 @@ impl Drop for Landing {
 }
 
 impl Store {
-    /// Reserves room for an item whose value is to come. `None`: it is to be received elsewhere and stored whole, be it that
-    /// there is no room for it here, that its table computes something of it, or that it would be refused as things are.
+    /// Reserves room for an item whose value is to come. `None`: it is to be received elsewhere and stored whole, be it
+    /// that there is no room for it here, that its table computes something of it, or that it would be refused as
+    /// things are.
     pub fn reserve_item(
         self: &Arc<Self>,
         table: &Arc<Table>,
@@ -164,7 +165,8 @@ impl Store {
         Some(Landing { store, table, hash, item: *item, version, row, published: false })
     }
 
-    /// Stores an item whose value has come, as [`Store::put_item`] does. `table` is the one that answers to the key now.
+    /// Stores an item whose value has come, as [`Store::put_item`] does. `table` is the one that answers to the key
+    /// now.
     pub fn put_landed(
         &self,
         table: &Arc<Table>,

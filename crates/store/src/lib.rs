@@ -1,4 +1,39 @@
-//! Tables: schema, rows as immutable versions, ordered secondary indexes, expiry, eviction, commits.
+//! Tables: definitions, rows as immutable versions, ordered indexes, expiry, eviction, commits.
+//!
+//! A [`Store`] keeps the rows of its tables in an arena (the crate `arena`), and everything else about them in the
+//! process's own memory. All threads share one store.
+//!
+//! - **A read of one row** takes no lock: it hashes the key, copies the row, and asks whether the copy is whole
+//!   ([`Store::get_item`]).
+//! - **A write of one row** puts a new version into the arena and publishes it under the lock of the key's shard, with
+//!   its entries in the ordered indexes ([`Store::put_item`]).
+//! - **A commit** is a list of writes that is applied whole or not at all ([`Store::commit`]).
+//! - **A statement** reads through a [`View`]: commits that came after its beginning are invisible to it.
+//! - **Housekeeping** runs once in a tick of 1/16 s ([`Store::tick`]): it frees expired rows, evicts ahead of need, and
+//!   lets indexes grow.
+//!
+//! ```
+//! use store::definition::{ColumnDef, TableDef};
+//! use store::value::{Value, ValueRef};
+//! use store::{Change, Clock, Expect, Expiry, NewRow, Renewal, RowBuf, Store, StoreOptions, Write};
+//!
+//! let options =
+//!     StoreOptions { path: None, memory_bytes: 64 << 20, cold: true, clock: Clock::System, row_bytes_max: 1 << 20 };
+//! let store = Store::open(&options)?.store;
+//! let columns = vec![ColumnDef::new("id", "INT")?, ColumnDef::new("body", "TEXT")?];
+//! let table = store.create_table(TableDef::new("page", columns, vec![0]))?;
+//!
+//! let (mut key, mut payload) = (Vec::new(), Vec::new());
+//! table.encode_row(&[ValueRef::Integer(17), ValueRef::Text("<p>")], &mut key, &mut payload)?;
+//! let row = NewRow { payload, expiry: Expiry::Table, client_flags: 0, cas: None, renewal: Renewal::default() };
+//! store.commit(&[Write { table: table.clone(), key, change: Change::Put(row), expect: Expect::Absent }])?;
+//!
+//! let (view, mut row) = (store.view(), RowBuf::new());
+//! let mut scan = view.scan(&table);
+//! assert!(scan.next(&view, &mut row)?);
+//! assert_eq!(table.column(&row, 1).to_owned(), Value::from("<p>"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! `max_ops`: a second clock for a table, which goes by the operations on it.
+//! `max_ops`: a second clock for a table, which counts the operations on it.
 //!
 //! Operations are counted where the option is set, and nowhere else. Each thread counts in a lane of its own, so that
 //! no two processors share a cache line for it. Now and then the sum of the lanes is noted beside the next stamp: rows

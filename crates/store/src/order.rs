@@ -1,7 +1,7 @@
 //! The memory orderings between statements and commits of many rows.
 //!
-//! `tests/protocol.rs` runs their encounters with them through every interleaving, weakens each in turn, and says of each
-//! what breaks.
+//! `tests/protocol.rs` runs their encounters with them through every interleaving, weakens each in turn, and says of
+//! each what breaks.
 
 use std::sync::atomic::Ordering;
 

@@ -1,11 +1,11 @@
 //! The ordered secondary index: a B+tree from sort keys to row locations.
 //!
-//! An entry is some bytes of the row's sort key, and the row's location. Where keys are short, as numbers are, a leaf keeps
-//! all of them in a byte or two beside what they share; of long ones it keeps eight bytes from behind what its keys share,
-//! for the row has the rest, and asks for the full key through [`SortKeys`] where entries tie in these: that is seldom.
-//! Rows with equal keys are ordered by location, so every entry has one
-//! place. What is a location here may bear more than that in its highest sixteen bits: the store puts bits of the row's key
-//! there, so that a row that is written anew keeps its place among its equals, and only the word of its entry changes.
+//! An entry is some bytes of the row's sort key, and the row's location. Where keys are short, as numbers are, a leaf
+//! keeps all of them in a byte or two beside what they share; of long ones it keeps eight bytes from behind what its
+//! keys share, for the row has the rest, and asks for the full key through [`SortKeys`] where entries tie in these:
+//! that is seldom. Rows with equal keys are ordered by location, so every entry has one place. What is a location here
+//! may bear more than that in its highest sixteen bits: the store puts bits of the row's key there, so that a row that
+//! is written again keeps its place among its equals, and only the word of its entry changes.
 //!
 //! The tree knows nothing of columns beyond this: keys are what [`crate::codec::sort_key`] makes, and no key
 //! of one index is the beginning of another. Bounds of a range are a key, the encoding of a key's first

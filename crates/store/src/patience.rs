@@ -10,7 +10,8 @@ thread_local! {
     static ASKED: RefCell<Option<MustStop>> = const { RefCell::new(None) };
 }
 
-/// Runs a definition that `must_stop` may end with SQLSTATE 57014: each time that some hundred rows are done it is asked.
+/// Runs a definition that `must_stop` may end with SQLSTATE 57014: each time that some hundred rows are done it is
+/// asked.
 pub fn stoppable<T>(must_stop: MustStop, body: impl FnOnce() -> T) -> T {
     struct Restore(Option<MustStop>);
     impl Drop for Restore {

@@ -17,10 +17,11 @@ use crate::sealed::SealedLists;
 const SMALL_ROW_BYTES: usize = arena::UNIT_BYTES / 8;
 /// Rows up to this size share runs of a block, unless they fill units of their own; larger ones get a run of their own.
 const LARGE_ROW_BYTES: usize = 256 << 10;
-/// A shared run has room for so many of the rows it is made for, where a block does: so its end loses an eighth at most.
+/// A shared run has room for so many of the rows it is made for, where a block does: so its end loses an eighth at
+/// most.
 const ROWS_IN_A_RUN: u32 = 8;
-/// The memory of a table has room for so many shared runs, if runs of [`ROWS_IN_A_RUN`] allow it: rows leave run by run,
-/// and the coarser the runs, the worse the choice of what leaves.
+/// The memory of a table has room for so many shared runs, if runs of [`ROWS_IN_A_RUN`] allow it: rows leave run by
+/// run, and the coarser the runs, the worse the choice of what leaves.
 const RUNS_IN_MEMORY: u64 = 128;
 /// Of a row, the part that may be lost at the end of a run of its own, for the row to have one where it could share: as
 /// much as rows between 128 and 256 KiB lose at the end of a shared run.

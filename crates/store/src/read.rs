@@ -1,4 +1,4 @@
-//! Reads of one row by its key, without a lock: the way of the memcached door and of point queries.
+//! Reads of one row by its key, without a lock: the path of memcached's commands and of point queries.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ pub struct ItemMeta {
     pub stamp: u64,
     /// It was invalidated softly.
     pub stale: bool,
-    /// Until when somebody makes it anew; 0: nobody does.
+    /// Until when somebody refreshes it; 0: nobody does.
     pub lease: Tick,
     /// Bytes that the row takes.
     pub size: usize,
@@ -156,8 +156,8 @@ impl Store {
         found.is_some_and(|entry| self.load_stable(entry.location, row))
     }
 
-    /// How often the row under a key was read, as eviction counts: up to 3, where 3 is three or more. A row that eviction
-    /// passed over begins anew. 0 where there is no row.
+    /// How often the row under a key was read, as eviction counts: up to 3, where 3 is three or more. A row that
+    /// eviction passed over starts again. 0 where there is no row.
     pub fn hits(&self, table: &Table, key: &[u8]) -> u8 {
         let hash = self.arena.hash(table.id(), key);
         match self.arena.lookup(hash, table.id(), key) {
@@ -175,8 +175,8 @@ impl Store {
         Prefetched { hash, table: table.id() }
     }
 
-    /// Asks memory for the row whose bucket has come, as far as its use needs it. Where it stands in a further bucket, that
-    /// is on its way then, and [`Store::prefetch_further`] is to follow.
+    /// Asks memory for the row whose bucket has come, as far as its use needs it. Where it stands in a further bucket,
+    /// that is on its way then, and [`Store::prefetch_further`] is to follow.
     #[inline]
     pub fn prefetch_row(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
         if purpose == Use::Replace {

@@ -30,7 +30,8 @@ use crate::value::ValueRef;
 
 /// Lookups before a reader leaves a row to its owner: each lost one means that the row was replaced meanwhile.
 const LOOKUP_ATTEMPTS: usize = 16;
-/// Bytes of the largest row that is read: to copy it takes a tenth of a millisecond, in which its memory is hardly ever recycled.
+/// Bytes of the largest row that is read: to copy it takes a tenth of a millisecond, in which its memory is hardly ever
+/// recycled.
 const COPY_BYTES_MAX: usize = 1 << 20;
 /// The owner gives a sign of life sixteen times a second. After this silence a reader asks whether the file that it
 /// has is still the one in use.
@@ -72,8 +73,8 @@ pub struct SharedTable {
     flushed: Flushed,
 }
 
-/// The stamp below which rows are dead since the moment of a flush that the owner has not carried out: it is a moment late,
-/// or not there.
+/// The stamp below which rows are dead since the moment of a flush that the owner has not carried out: it is a moment
+/// late, or not there.
 #[derive(Debug, Default)]
 struct Flushed {
     /// The moment.
@@ -109,7 +110,7 @@ struct Age {
 pub struct Seen {
     /// Where it stands between its write and its end.
     pub freshness: Freshness,
-    /// Somebody makes it anew, until this tick; 0: nobody does.
+    /// Somebody refreshes it, until this tick; 0: nobody does.
     pub lease: Tick,
     /// The client's 32 bits.
     pub client_flags: u32,
@@ -126,8 +127,8 @@ pub enum Found {
     Hit(Seen),
     /// There is none.
     Miss,
-    /// The arena does not say: the row is too large to copy, was replaced again and again, or definitions changed while it
-    /// was read. Its owner knows.
+    /// The arena does not say: the row is too large to copy, was replaced again and again, or definitions changed while
+    /// it was read. Its owner knows.
     Unanswered,
 }
 
@@ -368,8 +369,8 @@ impl Flushed {
         if self.at.load(Ordering::Acquire) == at {
             return self.below.load(Ordering::Relaxed);
         }
-        // Every write is preceded by a note of its tick. Without one since the moment every row that could be found before
-        // was written earlier; but one may be written now, so that answer is not kept.
+        // Every write is preceded by a note of its tick. Without one since the moment every row that could be found
+        // before was written earlier; but one may be written now, so that answer is not kept.
         let Some(below) = arena.first_stamp_after(at - 1) else { return u64::MAX };
         // Moments do not come back, and what was dead stays so.
         self.below.fetch_max(below, Ordering::Relaxed);
@@ -516,8 +517,8 @@ impl SharedTable {
         self.layout.column(row, column)
     }
 
-    /// Appends a value that is not stored as bytes at the payload's beginning. The row comes by value: one whose address
-    /// is nobody's stays in registers.
+    /// Appends a value that is not stored as bytes at the payload's beginning. The row comes by value: one whose
+    /// address is nobody's stays in registers.
     #[cold]
     fn print_value(&self, read: RowRead<'_>, out: &mut Vec<u8>) {
         ROW.with_borrow_mut(|row| {

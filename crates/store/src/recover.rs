@@ -2,9 +2,9 @@
 //! everybody reads and writes.
 //!
 //! A row is proved with its chain of the hash index, by whoever comes first: who asks for it, or the thread that calls
-//! [`Store::recover`]. Every proved row is counted once, under its shard's lock. When all are proved, their segments join
-//! the queues, from which memory is freed; then the ordered indexes are filled, a few buckets at a time. Who must know
-//! more than one row waits for what it needs, and does its share: it never gets a wrong answer.
+//! [`Store::recover`]. Every proved row is counted once, under its shard's lock. When all are proved, their segments
+//! join the queues, from which memory is freed; then the ordered indexes are filled, a few buckets at a time. Who must
+//! know more than one row waits for what it needs, and does its share: it never gets a wrong answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -274,7 +274,7 @@ impl Store {
         self.arena.recycle(segment);
     }
 
-    /// Fills the indexes that do not know every row, those of small tables first, and has every plan made anew.
+    /// Fills the indexes that do not know every row, those of small tables first, and has every plan made again.
     fn fill_indexes(&self) {
         let catalog = self.catalog();
         let mut tables: Vec<&Arc<Table>> = catalog.tables().collect();

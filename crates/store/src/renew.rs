@@ -1,6 +1,6 @@
-//! Making rows anew, by one client for all: stale rows, leases, and the times before and after a deadline.
+//! Refreshing rows, by one client for all: stale rows, leases, and the times before and after a deadline.
 //!
-//! A lease is the duty of one client to make a row anew. It stands in the row's one mutable word, as the tick at which
+//! A lease is the duty of one client to refresh a row. It stands in the row's one mutable word, as the tick at which
 //! it lapses, and is taken under the shard's lock: of many who ask, one gets it. Whoever writes the row ends it, and
 //! the CAS value that its holder was shown tells whether the row was invalidated since.
 
@@ -17,19 +17,19 @@ use crate::store::Store;
 use crate::table::{Table, ticks};
 use crate::write::{Expiry, NewParts};
 
-/// How long the holder of a lease has in a table that makes rows anew and does not say: long enough for a page that is
+/// How long the holder of a lease has in a table that refreshes rows and does not say: long enough for a page that is
 /// slow to make, short enough for its readers if the holder is gone.
 const LEASE_DEFAULT_MS: u64 = 10_000;
 
 /// The lease that ends with the version only.
 const UNTIL_REPLACED: Tick = Tick::MAX;
 
-/// What a row bears for those who make it anew.
+/// What a row bears for those who refresh it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Renewal {
     /// It was invalidated softly.
     pub stale: bool,
-    /// Until when somebody makes it anew, 0 for nobody; none where the table decides whether there is room to say.
+    /// Until when somebody refreshes it, 0 for nobody; none where the table decides whether there is room to say.
     pub lease: Option<Tick>,
     /// The lease is that of the row which is replaced, as it stands in the moment of the write.
     pub same_lease: bool,
@@ -40,7 +40,7 @@ pub struct Renewal {
 pub enum Freshness {
     /// Within its time.
     Fresh,
-    /// So near its deadline that the table wants it made anew.
+    /// So near its deadline that the table wants it refreshed.
     Due,
     /// Invalidated softly, or past its deadline and still served.
     Stale,
@@ -59,7 +59,7 @@ impl Renewal {
 }
 
 impl ItemMeta {
-    /// Whether somebody makes this version anew.
+    /// Whether somebody refreshes this version.
     #[inline]
     pub fn is_leased(&self, now: Tick) -> bool {
         now < self.lease
@@ -79,7 +79,7 @@ impl Store {
         }
     }
 
-    /// Where a row that was copied stands, and whether somebody makes it anew.
+    /// Where a row that was copied stands, and whether somebody refreshes it.
     pub fn renewal_of(&self, table: &Table, row: &RowBuf, now: Tick) -> (Freshness, bool) {
         let meta = ItemMeta::of(row.head(), 0);
         (self.freshness(table, &meta, now), meta.is_leased(now))
@@ -98,8 +98,8 @@ impl Store {
         }
     }
 
-    /// The deadline of a version that marks the one with this stamp, which had none of its own: what a touch has given it
-    /// since, or the end that its table gives it.
+    /// The deadline of a version that marks the one with this stamp, which had none of its own: what a touch has given
+    /// it since, or the end that its table gives it.
     pub fn kept_or_own(&self, table: &Table, stamp: u64) -> Expiry {
         match self.own_deadline(table, stamp) {
             Expiry::At(own) => Expiry::KeptOr(own),

@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::write::{Expect, Glance, Outcome, Target};
 
-/// Where a row was read that is going to be written anew.
+/// Where a row was read that is going to be written again.
 #[derive(Clone, Copy, Debug)]
 pub struct Met {
     hash: Hash,
@@ -22,7 +22,7 @@ pub struct Met {
 }
 
 impl Store {
-    /// As [`Store::read`], for who is going to write the row anew with [`Store::rewrite`].
+    /// As [`Store::read`], for who is going to write the row again with [`Store::rewrite`].
     pub fn meet(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> Option<Met> {
         let hash = self.arena.hash(table.id(), key);
         for _ in 0..LOOKUP_ATTEMPTS {
@@ -46,8 +46,8 @@ impl Store {
         Some(Met { hash, glance: Glance { seen: None, ..glance }, now })
     }
 
-    /// Puts another version in the place of a row, under its key; the stamp. `Lost`: the row has changed since it was read.
-    /// It is what [`Store::commit`] makes of this one write.
+    /// Puts another version in the place of a row, under its key; the stamp. `Lost`: the row has changed since it was
+    /// read. It is what [`Store::commit`] makes of this one write.
     pub fn rewrite(&self, table: &Table, met: &Met, row: &RowBuf, new: &NewRow) -> Result<u64, WriteError> {
         let _mutation = Mutation;
         let Met { hash, glance: Glance { queue, seen }, now } = *met;

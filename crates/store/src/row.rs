@@ -149,7 +149,7 @@ impl RowBuf {
         self.head.client_flags
     }
 
-    /// Whether it is stale, and who makes it anew, for a version after it that leaves both as they are.
+    /// Whether it is stale, and who refreshes it, for a version after it that leaves both as they are.
     pub fn renewal(&self) -> Renewal {
         let same_lease = self.listed.is_none_or(|listed| listed.same_lease);
         Renewal { same_lease, ..Renewal::of(&self.head) }

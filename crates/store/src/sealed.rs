@@ -14,15 +14,15 @@ const PARTS: usize = 8;
 /// A sealed segment is sparse if so many of its parts are dead. To empty it moves three bytes at most for each that it
 /// frees; and memory of which a quarter is dead always has a sparse segment.
 const SPARSE_PARTS: usize = 2;
-/// A segment of the kind that is wanted is emptied before a sparser one of the other kind if so many of its parts are dead:
-/// it moves no more than it frees. Units of the other kind would do worse: single ones seldom lie side by side, so that a run
-/// takes fresh memory all the same, and a run is lost to single ones.
+/// A segment of the kind that is wanted is emptied before a sparser one of the other kind if so many of its parts are
+/// dead: it moves no more than it frees. Units of the other kind would do worse: single ones seldom lie side by side,
+/// so that a run takes fresh memory all the same, and a run is lost to single ones.
 const SPARSE_OWN: usize = PARTS / 2;
 /// Kinds of segments.
 const KINDS: usize = 2;
 
-/// How many parts of a segment of so many units are dead, rounded down. What nobody wrote to is not: moving the rest does
-/// not win it; but a segment without a live row is dead as a whole.
+/// How many parts of a segment of so many units are dead, rounded down. What nobody wrote to is not: moving the rest
+/// does not win it; but a segment without a live row is dead as a whole.
 #[inline]
 pub(crate) fn parts_dead(used: usize, live: usize, units: u32) -> usize {
     if live == 0 && used > 0 {
@@ -91,8 +91,8 @@ impl Default for List {
 }
 
 impl List {
-    /// The first segments for which the predicate holds, up to `limit`. The others are looked at only until so many were
-    /// found, for the oldest end first.
+    /// The first segments for which the predicate holds, up to `limit`. The others are looked at only until so many
+    /// were found, for the oldest end first.
     fn find_if(&mut self, limit: usize, mut dead: impl FnMut(&Sealed) -> bool) -> Vec<Age> {
         let (mut found, mut least) = (Vec::new(), u64::MAX);
         for (&age, &newest) in &self.sealed {

@@ -10,8 +10,8 @@ use crate::commit::Commit;
 use crate::row::RowBuf;
 use crate::statement::Sight;
 
-/// A shard and its lock, from the beginning of a cache line on: a write asks for that line before it needs it, and threads
-/// that write to different shards share none.
+/// A shard and its lock, from the beginning of a cache line on: a write asks for that line before it needs it, and
+/// threads that write to different shards share none.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Guarded(Mutex<Shard>);

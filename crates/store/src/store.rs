@@ -1,8 +1,8 @@
 //! The store: every table over one arena, and the locks between them.
 //!
-//! Order of locks, outermost first: `recovering`'s, `firm`, `definitions`, `committing`, `cleaning`, a table's `evicting`, a table's queue lists, one index
-//! shard, one ordered index, its reserved values. No thread holds two ordered indexes, and none two shards but who empties
-//! a table, who takes all of them in their order.
+//! Order of locks, outermost first: `recovering`'s, `firm`, `definitions`, `committing`, `cleaning`, a table's
+//! `evicting`, a table's queue lists, one index shard, one ordered index, its reserved values. No thread holds two
+//! ordered indexes, and none two shards but who empties a table, who takes all of them in their order.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

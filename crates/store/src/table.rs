@@ -69,9 +69,9 @@ pub(crate) struct TableState {
     /// The last flush: rows of smaller stamp were flushed, while others below `flushed_below` had their operations.
     /// Relaxed: it tells causes apart, not the dead from the living.
     pub(crate) emptied_below: AtomicU64,
-    /// The last removal of all rows in one step: a statement that began before fails when it reads the table. `u64::MAX`
-    /// when the table was dropped: then every statement fails. Relaxed:
-    /// stored before `flushed_below`, which is looked at first.
+    /// The last removal of all rows in one step: a statement that began before fails when it reads the table.
+    /// `u64::MAX` when the table was dropped: then every statement fails. Relaxed: stored before `flushed_below`, which
+    /// is looked at first.
     pub(crate) removed_below: AtomicU64,
     /// What expiry rules did. Taken for a moment, by who runs them and who asks.
     pub(crate) rules: Mutex<Vec<crate::rules::Kept>>,
@@ -124,13 +124,13 @@ pub(crate) struct Cursor {
     pub(crate) word: u32,
 }
 
-/// The rules of the table, as numbers that a hot path compares: one cache line. Relaxed: a rule that changes takes effect
-/// soon.
+/// The rules of the table, as numbers that a hot path compares: one cache line. Relaxed: a rule that changes takes
+/// effect soon.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Limits {
-    /// Rows of smaller stamp are flushed, or had all the operations that `max_ops` gives them; in a dropped table that is
-    /// every row. Release/Acquire: who saw the flush acknowledged sees the number.
+    /// Rows of smaller stamp are flushed, or had all the operations that `max_ops` gives them; in a dropped table that
+    /// is every row. Release/Acquire: who saw the flush acknowledged sees the number.
     pub(crate) flushed_below: AtomicU64,
     /// Rows of smaller stamp without a deadline of their own are older than `ttl`.
     pub(crate) aged_below: AtomicU64,
@@ -345,7 +345,7 @@ impl Table {
         &self.indexes
     }
 
-    /// Whether its rows are made anew before or after their time by one client for all, by `refresh_before` or
+    /// Whether its rows are refreshed before or after their time by one client for all, by `refresh_before` or
     /// `stale_for`.
     #[inline]
     pub fn renews(&self) -> bool {
@@ -379,7 +379,8 @@ impl Table {
         self.layout.column(row, column)
     }
 
-    /// Encodes what is outside the key of a row, values in the order of the columns, none of them NULL that must not be.
+    /// Encodes what is outside the key of a row, values in the order of the columns, none of them NULL that must not
+    /// be.
     pub fn encode_payload(&self, values: &[ValueRef<'_>], payload: &mut Vec<u8>) -> Result<(), WriteError> {
         self.layout.encode_payload(values, payload)
     }

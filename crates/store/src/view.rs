@@ -78,7 +78,7 @@ impl View<'_> {
         self.now
     }
 
-    /// The statement begins anew, and what it searches from now on was counted before.
+    /// The statement starts again, and what it searches from now on was counted before.
     pub fn begin_anew(&mut self) {
         self.counted = false;
     }
@@ -108,8 +108,8 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// Fails where all rows of a table were removed in one step since the statement began. Asked after each look at what
-    /// is live, so that no row is missing which the statement has to see.
+    /// Fails where all rows of a table were removed in one step since the statement began. Asked after each look at
+    /// what is live, so that no row is missing which the statement has to see.
     #[inline]
     pub(crate) fn check_whole(&self, table: &Table) -> Result<(), ReadError> {
         let state = &table.state;
@@ -151,8 +151,8 @@ impl View<'_> {
         index.estimate_in(&self.store.arena, bounds)
     }
 
-    /// The live rows within bounds of an index, in its order or the reverse. After a start it waits for an index that is
-    /// still being filled.
+    /// The live rows within bounds of an index, in its order or the reverse. After a start it waits for an index that
+    /// is still being filled.
     pub fn range(
         &self,
         table: &Arc<Table>,

@@ -1,4 +1,4 @@
-//! Writes of one row by its key: the way of the memcached door and of single-row SQL statements.
+//! Writes of one row by its key: the path of memcached's commands and of single-row SQL statements.
 //!
 //! A row is copied into its segment first, where nothing reaches it, and published under the lock of its index shard
 //! by one store of one slot word. Space once reserved is held against recycling until the `Placed` guard is dropped.
@@ -171,7 +171,8 @@ impl Store {
         }
     }
 
-    /// Writes one row if what is there meets the expectation. A glance said where it goes, and it is not to end at once.
+    /// Writes one row if what is there meets the expectation. A glance said where it goes, and it is not to end at
+    /// once.
     pub(crate) fn put_at(
         &self,
         table: &Table,
@@ -431,8 +432,8 @@ impl Store {
         Some(Found { entry, head })
     }
 
-    /// The slot of a row that was copied before the lock was taken, if it still names that very version. The place alone
-    /// proves nothing: a later version of the key may have been written there since.
+    /// The slot of a row that was copied before the lock was taken, if it still names that very version. The place
+    /// alone proves nothing: a later version of the key may have been written there since.
     pub(crate) fn find_copied(&self, shard: &Shard, hash: Hash, row: &RowBuf) -> Option<SlotId> {
         let slot = self.arena.find_location(&shard.token, hash, row.location())?;
         self.arena.row(row.location()).is_some_and(|there| row.is_copy_of(&there)).then_some(slot)
@@ -495,7 +496,7 @@ impl Store {
     fn part_with(&self, table: &Table, change: &SlotChange<'_>, came: Option<Weight>, unique: Unique) {
         let mut went = None;
         if let Some(Found { entry, head }) = change.found {
-            // Somebody was making it anew, and others may wait for that.
+            // Somebody was refreshing it, and others may wait for that.
             if table.id().is_shared() && head.lease != 0 {
                 self.arena.wake(change.hash);
             }
@@ -768,7 +769,8 @@ thread_local! {
     static SWAP: RefCell<SwapScratch> = RefCell::default();
 }
 
-/// Brings a table's account up to date: a version came, or went, or one took another's place, which mostly changes little.
+/// Brings a table's account up to date: a version came, or went, or one took another's place, which mostly changes
+/// little.
 fn balance(table: &Table, came: Option<Weight>, went: Option<Weight>) {
     let counters = &table.state.counters;
     let queues = [came, went].map(|weight| weight.map(|weight| weight.queue));

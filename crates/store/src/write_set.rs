@@ -92,7 +92,8 @@ struct Slot {
     after: Option<Box<RowBuf>>,
     /// Whether only statements that can be computed again have found it so.
     blind: bool,
-    /// Whether such a statement removed it: that others have no row here is to be asked even where the transaction leaves none.
+    /// Whether such a statement removed it: that others have no row here is to be asked even where the transaction
+    /// leaves none.
     asked: bool,
 }
 
@@ -149,7 +150,8 @@ impl WriteSet {
         }
     }
 
-    /// Sets the one place to [go back to](WriteSet::back_to_base). Savepoints before it take it away when they are gone back to.
+    /// Sets the one place to [go back to](WriteSet::back_to_base). Savepoints before it take it away when they are gone
+    /// back to.
     pub fn mark_base(&mut self) {
         self.based = true;
         self.log.push(Step::Base);
@@ -333,7 +335,8 @@ impl WriteSet {
         Ok(())
     }
 
-    /// A copy of the list for [`Store::commit`](crate::Store::commit), and of each write whether it may be computed again.
+    /// A copy of the list for [`Store::commit`](crate::Store::commit), and of each write whether it may be computed
+    /// again.
     pub fn writes_again(&self) -> (Vec<Write>, Vec<bool>) {
         let mut found = (Vec::with_capacity(self.changes), Vec::with_capacity(self.changes));
         for TableWrites { table, slots, .. } in &self.tables {
@@ -348,7 +351,8 @@ impl WriteSet {
         found
     }
 
-    /// The list for [`Store::commit`](crate::Store::commit). Rows that came and went within the transaction leave nothing.
+    /// The list for [`Store::commit`](crate::Store::commit). Rows that came and went within the transaction leave
+    /// nothing.
     pub fn into_writes(self) -> Vec<Write> {
         let mut writes = Vec::with_capacity(self.changes);
         for TableWrites { table, slots, .. } in self.tables {

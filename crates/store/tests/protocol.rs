@@ -3,8 +3,8 @@
 //! Each model is one encounter, with the orderings of the shipping code (`src/order.rs` is compiled into this test):
 //! statement x commit, statement x purge of old versions, statement x commit that stops keeping, and a commit's word
 //! between who seals it and who meets its mark. loom runs each through every interleaving and every value that a weakly
-//! ordered processor could show, at most three preemptions apart. Then each ordering is weakened in turn: some model must
-//! fail, or [`NOT_ALONE`] says why not.
+//! ordered processor could show, at most three preemptions apart. Then each ordering is weakened in turn: some model
+//! must fail, or [`NOT_ALONE`] says why not.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that fails says where")]
 

@@ -1,4 +1,4 @@
-//! PostgreSQL's drivers, unchanged, at the PostgreSQL door; and the same suites at a PostgreSQL, so that what they
+//! PostgreSQL's drivers, unchanged, at the PostgreSQL listener; and the same suites at a PostgreSQL, so that what they
 //! expect is what PostgreSQL does. `tests/drivers/README.md` says what a suite is.
 
 mod examples;

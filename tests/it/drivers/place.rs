@@ -13,7 +13,7 @@ pub(crate) struct Place {
     pub(crate) sockets: PathBuf,
     pub(crate) user: &'static str,
     pub(crate) database: &'static str,
-    /// Memcached's door to the same rows, where there is one.
+    /// memcached's port for the same rows, if there is one.
     pub(crate) memcached: Option<u16>,
 }
 
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// A daemon with a PostgreSQL door on a port of its own.
+/// A daemon with a PostgreSQL listener on a port of its own.
 #[derive(Debug)]
 pub(crate) struct SqlDaemon {
     pub(crate) daemon: Daemon,

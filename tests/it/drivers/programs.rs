@@ -1,4 +1,5 @@
-//! PostgreSQL's own programs at the door: psql, pgbench, PgBouncer in front, and a PostgreSQL with postgres_fdw.
+//! PostgreSQL's own programs at the PostgreSQL listener: psql, pgbench, PgBouncer in front, and a PostgreSQL with
+//! postgres_fdw.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -82,7 +83,7 @@ fn psql_session(place: &Place) {
     contains(&said, &["more than one row returned for \\gset", "/a", "/b", "(2 rows)"]);
 }
 
-/// `\d` and its relatives.
+/// `\d` and similar commands.
 fn psql_describes(place: &Place) {
     tables(place);
     let said = psql(place, "\\d psql_page\n");

@@ -63,7 +63,7 @@ fn config(place: &Place) -> Config {
 
 async fn connect_with(config: &Config) -> Client {
     let (client, connection) = config.connect(NoTls).await.unwrap();
-    // It ends when the client is dropped, or with the error that the client's next request tells of.
+    // It ends when the client is dropped, or with the error that the client's next request reports.
     tokio::spawn(connection);
     client
 }

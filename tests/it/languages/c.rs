@@ -67,7 +67,7 @@ fn the_header_is_cpp() {
 }
 
 /// Each function that the library exports is declared in the header and explained in the manual page, and none of
-/// these names a function that there is not.
+/// these names a function that does not exist.
 #[test]
 fn header_library_and_manual_agree() {
     let mut nm = Command::new("nm");

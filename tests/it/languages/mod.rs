@@ -72,8 +72,8 @@ fn installed() -> &'static Path {
     })
 }
 
-/// A program that finds the installed library while it is built; what is linked with it finds it by itself while it runs.
-/// Where the library lay elsewhere than in /usr/local, every program once needed `LD_LIBRARY_PATH`.
+/// A program that finds the installed library while it is built; what is linked with it finds it by itself while it
+/// runs. Where the library lay elsewhere than in /usr/local, every program once needed `LD_LIBRARY_PATH`.
 fn with_library(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env("PKG_CONFIG_PATH", installed().join("lib/pkgconfig"));

@@ -52,8 +52,8 @@ fn node_example() {
     assert_eq!(succeed(&example).0, HELLO);
 }
 
-/// The line of the README: npm 11 links a folder, and runs its script before it has what the folder depends on. That ended
-/// with `Cannot find module 'node-api-headers'`.
+/// The line of the README: npm 11 links a folder, and runs its script before it has what the folder depends on. That
+/// ended with `Cannot find module 'node-api-headers'`.
 #[test]
 fn npm_installs_the_folder() {
     let place = built("npm");

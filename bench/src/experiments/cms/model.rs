@@ -1,5 +1,5 @@
-//! A site made of pages, its readers and its editors. Time is counted, not waited for: a second holds so many page views
-//! and so many edits, and the same seed gives the same site each time.
+//! A site made of pages, its readers and its editors. Time is counted, not waited for: a second holds so many page
+//! views and so many edits, and the same seed gives the same site each time.
 
 /// Page views in a second.
 pub(super) const VIEWS_PER_SECOND: u64 = 200;

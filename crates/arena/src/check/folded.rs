@@ -1,8 +1,9 @@
 //! Folding by vectors of 64 bytes.
 //!
-//! A block of bytes is a polynomial over one bit, the first bit its highest power; its CRC is the remainder by another one.
-//! A lane of 16 bytes that stands `D` bits before another may be added to it after its halves were multiplied by the
-//! remainders of `x^(D+32)` and `x^(D-32)`: the sum has the same remainder. All bits are mirrored, as the checksum's are.
+//! A block of bytes is a polynomial over one bit, the first bit its highest power; its CRC is the remainder by another
+//! one. A lane of 16 bytes that stands `D` bits before another may be added to it after its halves were multiplied by
+//! the remainders of `x^(D+32)` and `x^(D-32)`: the sum has the same remainder. All bits are mirrored, as the
+//! checksum's are.
 
 use std::arch::x86_64::{
     __m512i, _mm512_clmulepi64_epi128, _mm512_loadu_si512, _mm512_set_epi64, _mm512_storeu_si512,

@@ -11,17 +11,19 @@ use std::sync::atomic::AtomicU64;
 
 /// Fewer bytes are copied by words. At least 16: the last block may overlap the one before it.
 pub(super) const BYTES_MIN: usize = 16;
-/// From here on 32 bytes at a time are faster, where the processor can: below, beginning and ending with them costs more.
+/// From here on 32 bytes at a time are faster, where the processor can: below, beginning and ending with them costs
+/// more.
 const LONG_BYTES: usize = 256;
 
-/// Fills all of `out`, at least [`BYTES_MIN`] bytes, from byte `skip` (0 to 7) of the first word on. Panics if the words
-/// hold fewer.
+/// Fills all of `out`, at least [`BYTES_MIN`] bytes, from byte `skip` (0 to 7) of the first word on. Panics if the
+/// words hold fewer.
 #[inline]
 pub(super) fn fill(words: &[AtomicU64], skip: usize, out: &mut [MaybeUninit<u8>]) {
     assert!(skip < 8 && skip + out.len() <= size_of_val(words) && out.len() >= BYTES_MIN);
     // SAFETY: the words hold `skip` bytes and those of `out` behind them, as asserted.
     let from = unsafe { words.as_ptr().cast::<u8>().add(skip) };
-    // SAFETY: both are valid for the length of `out`, which is long enough; `out` is private memory, so they do not overlap.
+    // SAFETY: both are valid for the length of `out`, which is long enough; `out` is private memory, so they do not
+    // overlap.
     unsafe { copy(from, out.as_mut_ptr().cast::<u8>(), out.len()) };
 }
 
@@ -29,8 +31,8 @@ pub(super) fn fill(words: &[AtomicU64], skip: usize, out: &mut [MaybeUninit<u8>]
 #[inline]
 pub(super) fn store(words: &[AtomicU64], bytes: &[u8]) {
     assert!(bytes.len() == size_of_val(words) && bytes.len() >= BYTES_MIN);
-    // SAFETY: both are valid for the length, which is long enough, and do not overlap, as `bytes` is private memory. The
-    // words are atomics, so they may be written through a shared reference.
+    // SAFETY: both are valid for the length, which is long enough, and do not overlap, as `bytes` is private memory.
+    // The words are atomics, so they may be written through a shared reference.
     unsafe { copy(bytes.as_ptr(), words.as_ptr().cast_mut().cast::<u8>(), bytes.len()) };
 }
 

@@ -130,8 +130,8 @@ fn fill_up(rig: &Rig, geometry: &Geometry) {
     rig.arena.set_limit(geometry.memory_bytes);
 }
 
-/// Refused once, and with it the write of whoever was there: a chain of buckets takes its pages from free units, and where
-/// there are none, one that was kept.
+/// Refused once, and with it the write of whoever was there: a chain of buckets takes its pages from free units, and
+/// where there are none, one that was kept.
 fn index_grows_where_the_file_system_is_full(rig: &mut Rig, geometry: &Geometry) {
     rig.arena.trim();
     fill_up(rig, geometry);
@@ -150,8 +150,8 @@ fn index_grows_where_the_file_system_is_full(rig: &mut Rig, geometry: &Geometry)
     fill_up(rig, geometry);
 }
 
-/// Runs in a process of its own, in which a file system of 6 MiB is mounted at `/mnt`. An arena begins where its headers find
-/// pages only with its units.
+/// Runs in a process of its own, in which a file system of 6 MiB is mounted at `/mnt`. An arena begins where its
+/// headers find pages only with its units.
 #[test]
 #[ignore = "run by `a_full_file_system_is_a_refusal_not_a_fault`"]
 fn headers_inside_a_small_file_system() {

@@ -1,5 +1,5 @@
-//! Pages of 2 MiB: where mappings begin, what the arena says of its pages and what the kernel says, and memory that goes
-//! and comes back.
+//! Pages of 2 MiB: where mappings begin, what the arena says of its pages and what the kernel says, and memory that
+//! goes and comes back.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -111,8 +111,8 @@ fn small_pages_do_where_there_are_no_others() {
     assert_eq!(rigs[1].arena.usage().huge_bytes, 0);
 }
 
-/// Segments come and go at random, so that extents lose units and regain them, under a limit that moves. No row changes,
-/// and the file never takes more than it says.
+/// Segments come and go at random, so that extents lose units and regain them, under a limit that moves. No row
+/// changes, and the file never takes more than it says.
 #[test]
 fn memory_goes_back_and_comes_again() {
     let mut rng = seeded("memory_goes_back_and_comes_again");
@@ -199,8 +199,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// A thread makes memory ready while another takes and frees it, under a limit that moves: together they stay within it, no
-/// two get the same memory, and the thread ends when it is told to, in the midst of work or asleep.
+/// A thread makes memory ready while another takes and frees it, under a limit that moves: together they stay within
+/// it, no two get the same memory, and the thread ends when it is told to, in the midst of work or asleep.
 #[test]
 fn memory_is_made_ready_beside_writers() {
     let mut rng = seeded("memory_is_made_ready_beside_writers");
@@ -252,8 +252,8 @@ fn memory_is_made_ready_beside_writers() {
     }
 }
 
-/// Runs that leave gaps behind them, which longer runs do not fit into, are no reason to make nothing ready: whoever takes
-/// the next run finds its memory there.
+/// Runs that leave gaps behind them, which longer runs do not fit into, are no reason to make nothing ready: whoever
+/// takes the next run finds its memory there.
 #[test]
 fn gaps_are_not_taken_for_ready_memory() {
     let mut rng = seeded("gaps_are_not_taken_for_ready_memory");
@@ -275,8 +275,8 @@ fn gaps_are_not_taken_for_ready_memory() {
     }
 }
 
-/// At the limit a run is taken where it has pages, though there is a better place for it that has none: others would have to
-/// give theirs.
+/// At the limit a run is taken where it has pages, though there is a better place for it that has none: others would
+/// have to give theirs.
 #[test]
 fn what_has_pages_is_taken_first_at_the_limit() {
     let arena = super::tiny(64 * UNIT_BYTES as u64);
@@ -295,7 +295,8 @@ fn what_has_pages_is_taken_first_at_the_limit() {
     assert!(arena.allocate(1, &Rig::tag()).is_none());
 }
 
-/// While large pages are dear, rows above 2 KiB do without, also those that share a unit; smaller rows go on.
+/// While large pages are slow to allocate, rows above 2 KiB do without, also those that share a unit; smaller rows go
+/// on.
 #[test]
 fn rows_of_some_size_do_without_dear_pages() {
     let plenty = kernel_has_plenty();
@@ -332,8 +333,8 @@ fn no_more_goes_back_than_is_asked_for() {
     assert_eq!(arenas.usage().committed_bytes, 0);
 }
 
-/// Where two runs fit into a block two are put there, however many blocks there are with gaps too short for them, and what
-/// they leave is for short ones.
+/// Where two runs fit into a block two are put there, however many blocks there are with gaps too short for them, and
+/// what they leave is for short ones.
 #[test]
 fn a_run_takes_the_least_room_that_it_fits_into() {
     let arena = super::tiny(512 << 20);
@@ -350,8 +351,8 @@ fn a_run_takes_the_least_room_that_it_fits_into() {
     assert_eq!(arena.usage().segments_bytes, blocks << 20);
 }
 
-/// While runs are taken and given back at random, what counts as ready is what a writer finds: a run of a whole block takes no
-/// new memory, as often as there are ready blocks.
+/// While runs are taken and given back at random, what counts as ready is what a writer finds: a run of a whole block
+/// takes no new memory, as often as there are ready blocks.
 #[test]
 fn as_much_is_ready_as_is_counted() {
     let mut rng = seeded("as_much_is_ready_as_is_counted");

@@ -95,9 +95,8 @@ fn random_operations_agree_with_a_map() {
     }
 }
 
-/// Replaced, removed, evicted, moved by a split, and its memory used again by others: what was seen is found where it is
-/// what the key has now, and nowhere else.
-/// An empty slot and the place of the first row of all are the same number.
+/// Replaced, removed, evicted, moved by a split, and its memory used again by others: what was seen is found where it
+/// is what the key has now, and nowhere else. An empty slot and the place of the first row of all are the same number.
 #[test]
 fn the_first_row_of_all_is_not_found_again_when_it_is_gone() {
     let mut rig = Rig::new(8 * UNIT_BYTES as u64);

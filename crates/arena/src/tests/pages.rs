@@ -64,8 +64,8 @@ fn pages_that_a_reader_makes_are_given_back() {
     assert_eq!(rig.get(TABLE, &7u32.to_le_bytes()), Some(Value::plain(&[7; 3000])));
 }
 
-/// A scan that had gathered its rows a while ago looked at each before it asked whether its unit was recycled: where the
-/// pages were given back, it made one.
+/// A scan that had gathered its rows a while ago looked at each before it asked whether its unit was recycled: where
+/// the pages were given back, it made one.
 #[test]
 fn a_row_that_was_gathered_and_recycled_is_not_looked_at() {
     let path = Scratch::in_memory("gathered");
@@ -110,9 +110,9 @@ fn what_was_freed_a_moment_ago_keeps_its_pages_for_a_while() {
     assert!(rig.arena.release_units(6) >= 6);
 }
 
-/// Runs in a process of its own, in which a file system of 6 MiB is mounted at `/mnt`: the owner takes what there is, while
-/// readers of another mapping come late to rows that are gone. The page that each of them makes was one too many, and
-/// the kernel killed the process that read.
+/// Runs in a process of its own, in which a file system of 6 MiB is mounted at `/mnt`: the owner takes what there is,
+/// while readers of another mapping come late to rows that are gone. The page that each of them makes was one too many,
+/// and the kernel killed the process that read.
 #[test]
 #[ignore = "run by `a_full_file_system_is_a_refusal_not_a_fault`"]
 fn a_reader_inside_a_small_file_system() {

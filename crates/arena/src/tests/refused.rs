@@ -1,5 +1,5 @@
-//! What the kernel refuses: pages, addresses, and to take pages back. Nothing that was there is lost, what is counted is
-//! what there is, and the next try succeeds.
+//! What the kernel refuses: pages, addresses, and to take pages back. Nothing that was there is lost, what is counted
+//! is what there is, and the next try succeeds.
 
 use std::collections::HashMap;
 
@@ -191,8 +191,8 @@ fn explains(error: &ArenaError, point: Point, path: &Scratch) -> bool {
     names && text.contains(advice)
 }
 
-/// An arena whose mapping was refused for want of addresses passed for an unusable file: the start removed it, and all rows
-/// with it.
+/// An arena whose mapping was refused for want of addresses passed for an unusable file: the start removed it, and all
+/// rows with it.
 #[test]
 fn a_start_that_is_refused_keeps_the_file_for_the_next_one() {
     let path = Scratch::new("refused-attach");

@@ -94,7 +94,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<CopyStatement, SqlError> {
         return Err(SqlError::new("42501", message).with_hint("psql's \\copy command works for anyone"));
     }
     if direction == CopyDirection::In && matches!(what, What::Query(_)) {
-        return Err(SqlError::new("42601", "COPY from STDIN goes into a table, not into a query"));
+        return Err(SqlError::new("42601", "COPY FROM STDIN needs a table, not a query"));
     }
     reader.keyword("WITH");
     let mut given = Given::default();
@@ -213,7 +213,7 @@ impl Given {
         if csv && delimiter == quote
             || !csv && (delimiter.is_ascii_alphanumeric() || b"\\.".contains(&delimiter))
         {
-            return wrong("COPY delimiter is a character that the data needs otherwise");
+            return wrong("COPY delimiter cannot be a character that the data format needs");
         }
         if null.contains(['\n', '\r']) || null.as_bytes().contains(&delimiter) {
             return wrong("COPY null representation contains a delimiter or a line end");

@@ -1,4 +1,4 @@
-//! A SQL session: what a client of a door with sessions of its own has between two statements.
+//! A SQL session: what a client of a protocol with sessions of its own has between two statements.
 //!
 //! Prepared statements, portals and cursors, settings, the open transaction. Any SQL thread can serve any session,
 //! one at a time: what belongs to the thread is its [`SqlSeat`], what belongs to the client is here.
@@ -279,8 +279,8 @@ impl SqlSession {
         result
     }
 
-    /// A request failed: a transaction that is open can only be rolled back, unless the statement said that what it wrote
-    /// before stands. Statements that were sent together are one, whatever they say.
+    /// A request failed: a transaction that is open can only be rolled back, unless the statement said that what it
+    /// wrote before stands. Statements that were sent together are one, whatever they say.
     pub fn fail(&mut self, error: &SqlError) {
         if !error.partial || self.implicit {
             self.sql.fail();

@@ -246,7 +246,7 @@ impl Portals {
         check_name(name)?;
         if self.named.len() >= PORTALS_MAX {
             let message = format!("this session has {PORTALS_MAX} open portals and cursors");
-            return Err(SqlError::new("53400", message).with_hint("close those that are not used any more"));
+            return Err(SqlError::new("53400", message).with_hint("close unused ones"));
         }
         portal.hold(allowance, 0)?;
         self.named.insert(name.into(), portal);

@@ -182,9 +182,7 @@ impl Statements {
                 "prepared statements of this session take more than {PREPARED_BYTES_MAX} bytes; it has {}",
                 self.named.len()
             );
-            return Err(
-                SqlError::new("53400", message).with_hint("DEALLOCATE those that are not used any more")
-            );
+            return Err(SqlError::new("53400", message).with_hint("DEALLOCATE unused ones"));
         }
         self.held.try_set(bytes)?;
         self.named.insert(name.into(), Arc::new(prepared));

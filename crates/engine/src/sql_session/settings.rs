@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use sql::{OwnSettings, SqlError};
 
+use crate::limits::SETTING_BYTES_MAX;
+
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accepts {
@@ -103,9 +105,6 @@ const KNOWN: &[Known] = &[
 /// What clients are told that they speak with: drivers decide by its number what to ask for.
 const SERVER_VERSION: &str = "15.0 (sqlcached)";
 
-/// Bytes of a setting's value.
-const VALUE_BYTES_MAX: usize = 4 << 10;
-
 /// A session's settings.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
@@ -118,7 +117,7 @@ pub(crate) struct Settings {
     undo: Vec<(&'static str, Option<String>, bool)>,
     /// Settings whose change the client is to be told.
     changed: Vec<&'static str>,
-    /// What differs from the defaults, as the SQL layer reads it; made anew after a change.
+    /// What differs from the defaults, as the SQL layer reads it; made again after a change.
     shown: Option<Arc<OwnSettings>>,
 }
 
@@ -314,8 +313,8 @@ fn checked(known: &Known, value: &str) -> Result<String, SqlError> {
         let message = format!("invalid value for parameter \"{}\": \"{value}\"", known.name);
         SqlError { hint, ..SqlError::new("22023", message) }
     };
-    if value.len() > VALUE_BYTES_MAX {
-        return Err(wrong(Some(format!("values have up to {VALUE_BYTES_MAX} bytes"))));
+    if value.len() > SETTING_BYTES_MAX {
+        return Err(wrong(Some(format!("values have up to {SETTING_BYTES_MAX} bytes"))));
     }
     let lower = value.trim().to_lowercase();
     match known.accepts {

@@ -1,4 +1,4 @@
-//! The door's acceptor: takes connections in, hears cancel requests, and looks at the clock.
+//! The listener's acceptor: takes connections in, hears cancel requests, and looks at the clock.
 //!
 //! It runs no statement and waits for no connection, so that all this works while every SQL thread is busy.
 
@@ -117,7 +117,7 @@ impl DoorAcceptor {
         match epoll::wait(&self.epoll, space, Some(&patience)) {
             Ok(_) | Err(Errno::INTR) => true,
             Err(error) => {
-                tracing::error!(%error, "the SQL door cannot wait for connections");
+                tracing::error!(%error, "the PostgreSQL listener cannot wait for connections");
                 false
             }
         }

@@ -1,4 +1,4 @@
-//! One connection of the door: its socket, its session, and what waits to be executed.
+//! One connection of the PostgreSQL listener: its socket, its session, and what waits to be executed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

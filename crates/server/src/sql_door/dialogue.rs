@@ -133,7 +133,7 @@ fn rare(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) {
             ready(connection, out);
         }
         Request::Password => {
-            fail(&SqlError::new("08P01", "a password was sent, but none was asked for"), out);
+            fail(&SqlError::new("08P01", "the client sent a password that was not requested"), out);
             ready(connection, out);
         }
         // Everything is sent at the end of the turn. Pieces of a COPY that has failed or ended are ignored, as the

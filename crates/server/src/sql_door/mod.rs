@@ -1,7 +1,7 @@
-//! The PostgreSQL door: sessions of SQL, served by the SQL threads themselves.
+//! The PostgreSQL listener: sessions of SQL, served by the SQL threads themselves.
 //!
 //! ```text
-//!   door acceptor: listeners, opening packets, cancel requests, timeouts
+//!   PostgreSQL acceptor: listeners, opening packets, cancel requests, timeouts
 //!        | a connection whose session has begun
 //!        v
 //!   one epoll, all SQL threads wait on it --> whoever is told takes the connection, reads, executes, writes
@@ -12,7 +12,8 @@
 //!
 //! An event says "there is something"; who holds the connection's lock acts on it. A thread that is told of a
 //! connection in another's hands leaves a mark and goes on, and the other looks once more before it leaves
-//! ([`places`]). So an event costs one `recv`, one `send` and a part of an `epoll_wait`, and nothing is registered anew.
+//! ([`places`]). So an event costs one `recv`, one `send` and a part of an `epoll_wait`, and nothing is registered
+//! again.
 
 mod accept;
 mod connection;
@@ -47,7 +48,7 @@ const CALL: u64 = u64::MAX;
 /// x86-64 and aarch64.
 const ONE: &[u8; 8] = &1_u64.to_le_bytes();
 
-/// What the SQL threads and the door's acceptor share.
+/// What the SQL threads and the listener's acceptor share.
 #[derive(Debug)]
 pub(crate) struct SqlDoor {
     epoll: OwnedFd,
@@ -64,8 +65,8 @@ pub(crate) struct SqlDoor {
     shared: Arc<Shared>,
 }
 
-/// What the kernel has told, and nobody has acted on yet. A thread takes some events at once and works on the first; the
-/// others wait here for whoever is free next, so that nobody waits behind a long statement while a thread is free.
+/// What the kernel has told, and nobody has acted on yet. A thread takes some events at once and works on the first;
+/// the others wait here for whoever is free next, so that nobody waits behind a long statement while a thread is free.
 #[derive(Debug, Default)]
 struct Told {
     wakes: VecDeque<Wake>,
@@ -122,7 +123,7 @@ impl Wake {
 }
 
 impl SqlDoor {
-    /// A door whose connections so many threads serve at once.
+    /// A listener whose connections so many threads serve at once.
     pub(crate) fn new(shared: Arc<Shared>, threads: usize) -> io::Result<Arc<Self>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let call = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;

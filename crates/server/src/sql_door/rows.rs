@@ -161,8 +161,8 @@ impl ClientSink for ClientRows<'_> {
 }
 
 /// Waits until the peer has read so much that there is room again: only `COPY TO STDOUT` does, whose data has no limit.
-/// A peer that reads nothing for long, and a cancelled statement, end it, and one for which others wait: `is_short` says
-/// that so many threads wait for slow peers that none is left to take this one's place.
+/// A peer that reads nothing for long, and a cancelled statement, end it, and one for which others wait: `is_short`
+/// says that so many threads wait for slow peers that none is left to take this one's place.
 fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bool) -> Result<(), SqlError> {
     let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(ROOM_LOOK_INTERVAL.subsec_nanos()) };
     let mut idle_looks = 0;

@@ -303,8 +303,8 @@ fn large_values_in_pieces_of_any_size() {
     }
 }
 
-/// Clients that read the data of a `COPY` slowly keep no thread from others: two of them once held up all SQL for half a
-/// minute. More than there are threads to stand in for are told so.
+/// Clients that read the data of a `COPY` slowly keep no thread from others: two of them once held up all SQL for half
+/// a minute. If there are more than threads to stand in, they get an error.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how long a client of the real server waits")]
 fn slow_readers_of_copy_hold_up_nobody() {

@@ -1,4 +1,4 @@
-//! A client of the PostgreSQL door that speaks bytes and tells what it heard in a line for each message.
+//! A client of the PostgreSQL listener that speaks bytes and tells what it heard in a line for each message.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The PostgreSQL door: dialogues, and what bad input costs: an answer to its sender, and nothing to anybody else.
+//! The PostgreSQL listener: dialogues, and what bad input costs: an answer to its sender, and nothing to anybody else.
 
 use std::io::Read;
 use std::net::Shutdown;
@@ -223,8 +223,8 @@ fn request_cancel(daemon: &Daemon, process: i32, secret: &[u8]) {
     assert!(canceller.rest().is_empty());
 }
 
-/// Cancels the statement that a client has sent. A request that comes before it begins is for nobody, so it is made until
-/// the client hears something.
+/// Cancels the statement that a client has sent. A request that comes before it begins is for nobody, so it is made
+/// until the client hears something.
 fn cancel(daemon: &Daemon, of: &mut Pg) {
     of.stream.set_read_timeout(Some(TICK)).unwrap();
     let ended = (0..1_000).any(|_| {
@@ -262,8 +262,8 @@ fn a_long_statement_is_cancelled_and_others_are_served() {
     }
 }
 
-/// While both threads are busy several clients ask, one of them for something endless. The kernel tells the first thread
-/// that is free of all, and the other one serves those behind.
+/// While both threads are busy several clients ask, one of them for something endless. The kernel tells the first
+/// thread that is free of all, and the other one serves those behind.
 #[test]
 fn nobody_waits_behind_a_long_statement_while_a_thread_is_free() {
     let daemon = daemon_with(&Config { sql_threads: 2, statement_timeout: None, ..sql_config() });

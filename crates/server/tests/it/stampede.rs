@@ -1,5 +1,5 @@
 //! Sixty-four clients over sockets want one row that ends again and again: half speak memcached's meta commands, half
-//! SQL through PostgreSQL's protocol. One makes it anew a period, and nobody waits.
+//! SQL through PostgreSQL's protocol. One refreshes it a period, and nobody waits.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const PERIODS: usize = 12;
 /// What a client was given.
 #[derive(Debug)]
 struct Given {
-    /// It is to make the row anew, which had this CAS.
+    /// It is to refresh the row, which had this CAS.
     told: Option<String>,
     body: String,
     stale: bool,
@@ -145,7 +145,7 @@ fn one_recompute_a_period_through_both_doors() {
             (winner, cas) = rush_for(&mut doors, 1, &body, stale).unwrap();
         }
         if period % 3 == 0 {
-            // Invalidated while it was made: what was made is refused, and somebody makes it anew.
+            // Invalidated while it was made: what was made is refused, and somebody refreshes it.
             doors[(winner + 1) % CLIENTS].invalidate();
             assert!(!doors[winner].fill(&cas, "of before the invalidation"), "period {period}");
             (winner, cas) = rush_for(&mut doors, 1, &body, true).unwrap();

@@ -1,4 +1,4 @@
-//! SQL through the memcached door, and one row seen from both sides.
+//! SQL through memcached's protocol, and one row seen from both sides.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;

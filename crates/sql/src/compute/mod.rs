@@ -36,7 +36,7 @@ use crate::sqlite::{Action, Connection, Policy};
 const PLANS_MAX: usize = 256;
 
 /// Why an expression was stopped.
-const TOO_MUCH_WORK: &str = "it takes more work than the expressions of one row may";
+const TOO_MUCH_WORK: &str = "the expressions of one row are too expensive";
 
 /// One thread's way to compute expressions.
 pub(crate) struct Computer {

@@ -123,7 +123,7 @@ fn column_name(expression: &Expr<'_>) -> Option<String> {
 fn no_column(def: &TableDef, name: &str) -> SqlError {
     if HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(name)) {
         return SqlError::not_supported(format!("an index of \"{name}\""))
-            .with_hint("it is no value of the row, but told of it, and changes by itself");
+            .with_hint("it is not stored in the row, and changes by itself");
     }
     SqlError::unknown_column(&def.name, name)
 }

@@ -38,7 +38,7 @@ pub(crate) struct Method(String);
 impl Method {
     /// What is said of it: the message and the hint.
     pub(crate) fn notice(&self) -> (String, &'static str) {
-        (format!("there are no {} indexes: this is an ordered index of the whole value", self.0), HINT)
+        (format!("there are no {} indexes; this is an ordered index of the whole value", self.0), HINT)
     }
 }
 

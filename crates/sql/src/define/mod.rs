@@ -105,7 +105,7 @@ fn run_tree(core: &Core, tree: &Stmt<'_>, settings: &[Setting], replace: bool) -
         return Err(SqlError::not_supported("WITH (...) on anything but a table"));
     }
     if replace && !matches!(tree, Stmt::CreateView { .. }) {
-        return Err(SqlError::not_supported("OR REPLACE for anything but a view"));
+        return Err(SqlError::not_supported("OR REPLACE of other objects than views"));
     }
     match tree {
         Stmt::CreateTable { temporary: true, .. } | Stmt::CreateView { temporary: true, .. } => {
@@ -161,7 +161,7 @@ fn check_table_name(name: &str) -> Result<(), SqlError> {
 fn check_column_name(name: &str) -> Result<(), SqlError> {
     if HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(name)) {
         let message =
-            format!("the column name \"{name}\" is reserved: every table has such a column, hidden");
+            format!("the column name \"{name}\" is reserved: every table has a hidden column of this name");
         return Err(SqlError::new(state::RESERVED_NAME, message));
     }
     Ok(())
@@ -204,7 +204,7 @@ fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<
     let name = unquoted(name.name.0);
     let owner = core.catalog.index_owner(&name);
     if owner.is_some_and(|table| is_of_key(table.def(), &name)) {
-        let message = format!("index \"{name}\" says which keys of the table are the same");
+        let message = format!("index \"{name}\" defines which keys of the table are equal");
         return Err(SqlError::new(state::DEPENDED_ON, message));
     }
     match core.store.drop_index(&name) {

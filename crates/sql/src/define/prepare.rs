@@ -268,7 +268,7 @@ fn identity(sql: &str, tokens: &[Token<'_>]) -> Result<Option<(usize, usize, Str
     };
     if let Some(open) = tokens.get(last + 1).filter(|token| token.is_sign(b'(')) {
         return Err(SqlError::not_supported("an option of IDENTITY")
-            .with_hint("numbers begin at 1, or behind the greatest that a row brought along")
+            .with_hint("numbers start at 1 and continue after the largest number inserted explicitly")
             .at(sql, open.start));
     }
     Ok(Some((tokens[0].start, tokens[last].end(), format!("AS (\"{name}\")"))))

@@ -6,24 +6,24 @@ use crate::text::token::{Token, Tokens};
 
 /// What `CREATE` and `DROP` may name, how it is called, and what does its work here.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("TRIGGER", "a trigger", "derive values by generated columns and refuse rows by CHECK"),
+    ("TRIGGER", "a trigger", "use generated columns for derived values and CHECK to refuse rows"),
     (
         "SEQUENCE",
         "a sequence",
-        "an INTEGER PRIMARY KEY or GENERATED AS IDENTITY numbers its rows, and INSERT ... RETURNING tells the number",
+        "use INTEGER PRIMARY KEY or GENERATED AS IDENTITY to number rows; INSERT ... RETURNING returns the number",
     ),
-    ("SCHEMA", "a schema of one's own", "all tables are in \"public\""),
-    ("DATABASE", "a database of one's own", "there is one, which answers to any name"),
-    ("EXTENSION", "an extension", "docs/functions.md lists the functions that are there"),
-    ("FUNCTION", "a function of one's own", "docs/functions.md lists those that are there"),
-    ("PROCEDURE", "a procedure", "send its statements, within BEGIN and COMMIT where they belong together"),
-    ("AGGREGATE", "an aggregate of one's own", "docs/functions.md lists those that are there"),
-    ("TYPE", "a type of one's own", "a CHECK says which values a column takes"),
-    ("DOMAIN", "a domain", "a CHECK says which values a column takes"),
+    ("SCHEMA", "a schema of your own", "all tables are in \"public\""),
+    ("DATABASE", "a database of your own", "there is one database; any name connects to it"),
+    ("EXTENSION", "an extension", "docs/functions.md lists the available functions"),
+    ("FUNCTION", "a function of your own", "docs/functions.md lists the available functions"),
+    ("PROCEDURE", "a procedure", "send its statements, between BEGIN and COMMIT if they belong together"),
+    ("AGGREGATE", "an aggregate of your own", "docs/functions.md lists the available functions"),
+    ("TYPE", "a type of your own", "use a CHECK to limit the values of a column"),
+    ("DOMAIN", "a domain", "use a CHECK to limit the values of a column"),
     ("MATERIALIZED", "a materialized view", "CREATE TABLE ... WITH (ttl = '5 min') AS keeps a query's rows"),
     ("RULE", "a rule for writes", "CREATE EXPIRY RULE lets rows expire by a condition"),
-    ("ROLE", "a role", "there is no authentication yet: who reaches the socket may do everything"),
-    ("USER", "a user", "there is no authentication yet: who reaches the socket may do everything"),
+    ("ROLE", "a role", "there is no authentication yet: every client may do everything"),
+    ("USER", "a user", "there is no authentication yet: every client may do everything"),
 ];
 
 /// Words that may stand before.

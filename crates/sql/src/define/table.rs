@@ -313,13 +313,16 @@ fn check_made_columns(def: &TableDef) -> Result<(), SqlError> {
     for (at, column) in def.columns.iter().enumerate() {
         let made = column.generated.is_some();
         if made && (column.default.is_some() || column.default_sql.is_some() || column.identity.is_some()) {
-            return bad(format!("generated column \"{}\" takes no DEFAULT and no IDENTITY", column.name));
+            return bad(format!("generated column \"{}\" cannot have a DEFAULT or an IDENTITY", column.name));
         }
         if made && def.is_key(at) {
             return bad(format!("generated column \"{}\" cannot be part of the primary key", column.name));
         }
         if made && def.options.value == Some(at) {
-            return bad(format!("generated column \"{}\" cannot be what memcached clients set", column.name));
+            return bad(format!(
+                "generated column \"{}\" cannot be the value column of memcached clients",
+                column.name
+            ));
         }
     }
     if def.columns.iter().filter(|column| column.identity.is_some()).count() > 1 {
@@ -338,7 +341,7 @@ pub(super) fn collation(name: &str) -> Result<Collation, SqlError> {
 
 fn no_foreign_keys(what: &str) -> SqlError {
     SqlError::not_supported(what)
-        .with_hint("rows of a cache come and go by themselves; leave the constraint to the database")
+        .with_hint("rows of a cache expire and are evicted; keep the constraint in the database")
 }
 
 fn two_keys(table: &str) -> SqlError {

@@ -43,7 +43,7 @@ pub(super) fn create(
     check_table_name(&name)?;
     let sql = Sql(select).to_string();
     if Tokens::new(&sql).any(|token| token.kind == Kind::Parameter) {
-        return Err(SqlError::new(state::SYNTAX, "a view takes no parameters"));
+        return Err(SqlError::new(state::SYNTAX, "a view cannot have parameters"));
     }
     let columns: Vec<String> =
         columns.unwrap_or_default().iter().map(|column| unquoted(column.col_name.0)).collect();

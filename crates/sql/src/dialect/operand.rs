@@ -128,11 +128,7 @@ impl<'a> Translator<'a, '_> {
             if token.kind == Kind::Text {
                 return Ok(self.copied(token));
             }
-            return Err(self.error_at(
-                Some(token),
-                "22025",
-                "the text has an escape that stands for no character",
-            ));
+            return Err(self.error_at(Some(token), "22025", "the text has an escape without a character"));
         };
         let out = if token.kind == Kind::Text {
             self.copied(token)

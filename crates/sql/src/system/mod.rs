@@ -141,7 +141,7 @@ impl System {
     /// that had to begin again asks for it once.
     pub(crate) fn ask(&self, effect: Effect) -> Result<(), SqlError> {
         if !self.lasting.get() {
-            let message = "this function needs a session, which only the PostgreSQL door has";
+            let message = "this function needs a session, which only PostgreSQL clients have";
             return Err(SqlError::new(state::NOT_SUPPORTED, message));
         }
         let mut effects = self.effects.borrow_mut();
@@ -149,7 +149,8 @@ impl System {
             return Ok(());
         }
         if effects.len() >= EFFECTS_MAX {
-            let message = format!("one statement announces and sets up to {EFFECTS_MAX} things");
+            let message =
+                format!("one statement can send or set at most {EFFECTS_MAX} notifications and settings");
             return Err(SqlError::new(state::TOO_LARGE, message));
         }
         effects.push(effect);
@@ -219,7 +220,7 @@ pub(crate) fn refuse_change(name: &str) -> Result<(), SqlError> {
     if !is_table(name) {
         return Ok(());
     }
-    let message = format!("\"{name}\" is a table of the system, which can only be read");
+    let message = format!("\"{name}\" is a system table and can only be read");
     Err(SqlError::new(state::FORBIDDEN, message))
 }
 

@@ -131,7 +131,7 @@ impl Server for NoServer {
     }
 
     fn check_notification(&self, _: &str, _: &str) -> Result<(), SqlError> {
-        Err(SqlError::new(state::NOT_SUPPORTED, "nobody can listen here"))
+        Err(SqlError::new(state::NOT_SUPPORTED, "no client can listen here"))
     }
 
     fn cancel(&self, _: i32) -> bool {

@@ -143,8 +143,9 @@ fn explained<'a>(mut tokens: impl Iterator<Item = Token<'a>> + Clone) -> Result<
         return Ok(StatementKind::ExplainRead);
     }
     if verb.is("ANALYZE") || verb.is_sign(b'(') {
-        return Err(SqlError::not_supported("an option of EXPLAIN")
-            .with_hint("EXPLAIN alone shows how rows are found, sqlcached_statements what statements took"));
+        return Err(SqlError::not_supported("an option of EXPLAIN").with_hint(
+            "EXPLAIN without options shows the plan; sqlcached_statements shows the times of statements",
+        ));
     }
     Err(SqlError::not_supported(format!("EXPLAIN of {}", verb.text.to_ascii_uppercase())))
 }
@@ -156,7 +157,7 @@ pub(crate) fn refuse_tail(sql: &str, end: usize) -> Result<(), SqlError> {
         None => Ok(()),
         Some(token) => Err(SqlError::new(
             state::SYNTAX,
-            "only one statement may be sent at a time; send the next one by itself",
+            "only one statement can be sent at a time; send the next one separately",
         )
         .at(sql, end + token.start)),
     }

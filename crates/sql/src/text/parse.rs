@@ -27,7 +27,7 @@ pub(crate) fn with_tree<T>(
         let mut parser = Parser::new(&bump, sql.as_bytes());
         let tree = parser.next().map_err(|error| parse_error(sql, &error))?;
         if parser.next().map_err(|error| parse_error(sql, &error))?.is_some() {
-            let message = "only one statement may be sent at a time; send the next one by itself";
+            let message = "only one statement can be sent at a time; send the next one separately";
             return Err(SqlError::new(state::SYNTAX, message));
         }
         match &tree {
@@ -37,7 +37,7 @@ pub(crate) fn with_tree<T>(
     }));
     result.unwrap_or_else(|_| {
         count_panic();
-        Err(SqlError::new(state::SYNTAX, "the statement could not be understood"))
+        Err(SqlError::new(state::SYNTAX, "the statement could not be parsed"))
     })
 }
 

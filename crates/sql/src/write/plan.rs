@@ -274,7 +274,7 @@ impl Run<'_> {
             std::thread::yield_now();
         }
         let message =
-            format!("the rows changed each of {RETRIES_MAX} times that they were computed; try again");
+            format!("the rows changed each of the {RETRIES_MAX} times that they were computed; try again");
         Err(SqlError::new(state::LOST, message))
     }
 

@@ -155,7 +155,7 @@ fn flags(value: Value) -> Result<u32, SqlError> {
         Value::Integer(flags) => u32::try_from(flags).map_err(|_| {
             SqlError::new(state::OUT_OF_RANGE, format!("flags {flags} are out of range: they are 32 bits"))
         }),
-        _ => Err(SqlError::new(state::BAD_VALUE, "flags are a whole number of 32 bits")),
+        _ => Err(SqlError::new(state::BAD_VALUE, "flags must be an integer of 32 bits")),
     }
 }
 
@@ -176,14 +176,14 @@ fn seconds(
 }
 
 fn ttl(store: &Store, value: Value) -> Result<Expiry, SqlError> {
-    let expected = "_ttl is a number of seconds, a span of time ('10 min') or NULL for never";
+    let expected = "_ttl is a number of seconds, an interval ('10 min') or NULL for never";
     let span = |text: &str| Interval::parse(text).ok().map(Interval::seconds);
     let Some(seconds) = seconds(value, span, expected)? else { return Ok(Expiry::Never) };
     Ok(after(store, seconds))
 }
 
 fn expires_at(store: &Store, value: Value) -> Result<Expiry, SqlError> {
-    let expected = "_expires_at is a Unix second, a moment ('2026-11-21 20:00+01') or NULL for never";
+    let expected = "_expires_at is a Unix time in seconds, a time ('2026-11-21 20:00+01') or NULL for never";
     let moment = |text: &str| Some(micros_of(text).ok()?? as f64 / 1e6);
     let Some(moment) = seconds(value, moment, expected)? else { return Ok(Expiry::Never) };
     Ok(after(store, moment - store.clock().unix_ms() as f64 / 1e3))

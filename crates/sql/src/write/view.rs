@@ -46,7 +46,7 @@ impl TableView {
         };
         with_tree(&view.sql, |tree| match tree {
             Stmt::Select(select) => Self::of_select(core, view, names, select),
-            _ => Err(refused(view, "its query is none")),
+            _ => Err(refused(view, "its query is not a plain SELECT")),
         })
     }
 
@@ -77,7 +77,7 @@ impl TableView {
         let table = core
             .catalog
             .table(&unquoted(name.name.0))
-            .ok_or_else(|| refused(view, "what it reads is no table"))?;
+            .ok_or_else(|| refused(view, "it does not read a table"))?;
         let called = match alias {
             Some(As::As(name) | As::Elided(name)) => unquoted(name.0),
             None => table.name().to_owned(),
@@ -113,7 +113,7 @@ impl TableView {
         let column = column.ok_or_else(|| SqlError::unknown_column(&self.name, name))?;
         column.column.as_deref().ok_or_else(|| {
             SqlError::not_supported(format!("writing column \"{name}\" of view \"{}\"", self.name))
-                .with_hint("it is computed; write the columns of the table that it is computed from")
+                .with_hint("it is computed; write the columns of the table instead")
         })
     }
 

@@ -96,8 +96,8 @@ impl World {
             ),
             2 => {
                 let (x, y) = (self.column(other), self.column(other));
-                // SQLite's own tables lose sight of NULLs in an index that they look at for this (docs/dialect.md), which
-                // they do not where the query has a condition.
+                // SQLite's own tables lose sight of NULLs in an index that they look at for this (docs/dialect.md),
+                // which they do not where the query has a condition.
                 format!("({a}, {b}) IN (SELECT {x}, {y} FROM {name} WHERE 1)")
             }
             3 => {

@@ -1,4 +1,5 @@
-//! Definitions in the midst of statements: columns that are renamed and dropped, views of any query, tables made of one.
+//! Definitions in the midst of statements: columns that are renamed and dropped, views of any query, tables made of
+//! one.
 
 use super::World;
 use super::compare::compare;

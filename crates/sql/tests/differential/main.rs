@@ -61,7 +61,8 @@ fn run(transactional: bool) {
     let given = common::given_seed();
     #[expect(clippy::disallowed_methods, reason = "a test may be told how much to do")]
     let asked = std::env::var("STATEMENTS").ok().map(|count| count.parse::<u64>().expect("a number"));
-    // A long run begins anywhere. The short one always repeats itself: one difference in some 100,000 statements is left.
+    // A long run begins anywhere. The short one always repeats itself: one difference in some 100,000 statements is
+    // left.
     let first: u64 = given.unwrap_or_else(|| if asked.is_some() { fastrand::u64(..) } else { SHORT_RUN });
     let rounds = asked.map_or(ROUNDS, |count| count.div_ceil(STATEMENTS as u64));
     for round in 0..if given.is_some() { 1 } else { rounds } {

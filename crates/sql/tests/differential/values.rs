@@ -83,8 +83,8 @@ impl World {
         }
     }
 
-    /// A column for a pattern. Of two patterns joined by `OR`, SQLite's own index loses sight of bytes (docs/dialect.md), so
-    /// it is not to be used there.
+    /// A column for a pattern. Of two patterns joined by `OR`, SQLite's own index loses sight of bytes
+    /// (docs/dialect.md), so it is not to be used there.
     fn seen(&self, column: &str) -> String {
         if self.alternatives > 0 { format!("+{column}") } else { column.to_owned() }
     }

@@ -12,8 +12,8 @@ pub(crate) fn configuration_file() -> String {
     let mut text = String::from(
         "# sqlcached's configuration. Use it with: sqlcached --config FILE\n\
          #\n\
-         # Every setting is shown with its default; take the # away to change one. A flag or an environment\n\
-         # variable goes before this file. SIGHUP reads the file again; settings marked [reload] then change.\n",
+         # Every setting is shown with its default; remove the # to change it. A flag or an environment variable\n\
+         # overrides this file. SIGHUP reads the file again and applies the settings marked [reload].\n",
     );
     for section in Section::ALL {
         let _ = write!(text, "\n# --- {} ---\n", section.title());
@@ -28,21 +28,21 @@ pub(crate) fn configuration_file() -> String {
     text
 }
 
-/// `docs/settings.md`, which is made by the test that compares it.
+/// `docs/settings.md`. The test that compares the page can also write it.
 #[cfg(test)]
 pub(crate) fn reference() -> String {
     let mut text = String::from(
         "# Settings\n\n\
-         Made from the table in `crates/sqlcached/src/settings.rs`; a test holds the two together.\n\n\
-         A setting is given as a flag, as an environment variable, or in the configuration file (`--config FILE`; \
-         `sqlcached --print-config` prints one, [sqlcached.toml](sqlcached.toml)). Given several times, a flag goes \
-         before the environment, the environment before the file. Sizes take `k`, `m`, `g`; times take `ms`, `s`, \
-         `min`, `h`, and a plain number is milliseconds. A setting marked *reload* changes on SIGHUP; the others at \
-         the next start.\n",
+         You can give a setting as a flag, as an environment variable, or in a configuration file (`--config FILE`). \
+         `sqlcached --print-config` prints such a file: [sqlcached.toml](sqlcached.toml). A flag overrides the \
+         environment, and the environment overrides the file.\n\n\
+         Sizes take `k`, `m`, `g`. Times take `ms`, `s`, `min`, `h`; a plain number is in milliseconds. SIGHUP applies \
+         new values of the settings marked *reload*. The others change at the next start.\n\n\
+         This page is generated from the table in `crates/sqlcached/src/settings.rs`, and a test compares them.\n",
     );
     for section in Section::ALL {
         let _ = write!(text, "\n## {}\n\n", section.title());
-        text.push_str("| setting | flag | environment | default | |\n|---|---|---|---|---|\n");
+        text.push_str("| Setting | Flag | Environment | Default | Meaning |\n|---|---|---|---|---|\n");
         for setting in of_section(section) {
             let letter = setting.letter.map_or_else(String::new, |letter| format!("`-{letter}`, "));
             let opposite = setting
@@ -104,7 +104,7 @@ mod tests {
     use super::super::{ALL, Chosen, file};
     use super::{configuration_file, reference};
 
-    /// `UPDATE=1 cargo test -p sqlcached documents` writes them anew.
+    /// `UPDATE=1 cargo test -p sqlcached documents` writes them again.
     fn agrees(path: &str, text: &str) {
         let path = format!("{}/../../docs/{path}", env!("CARGO_MANIFEST_DIR"));
         #[allow(clippy::disallowed_methods, reason = "a test's own switch, no setting")]

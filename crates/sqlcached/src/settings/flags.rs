@@ -62,7 +62,7 @@ fn given_by(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static
 fn command() -> Command {
     let mut command = Command::new("sqlcached")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("A cache that memcached clients and SQL use at once.")
+        .about("A cache server for memcached clients and SQL.")
         .after_help(
             "Each setting may also stand in the configuration file under its name with underscores, or in the \
              environment as SQLCACHED_<NAME>. A flag goes before the environment, the environment before the file.",
@@ -81,11 +81,7 @@ fn command() -> Command {
                 .help("Prints a configuration file with every setting, explained, and its default."),
         );
     command = command.arg(
-        Arg::new("license")
-            .short('i')
-            .long("license")
-            .action(ArgAction::SetTrue)
-            .help("Prints under which terms it may be used."),
+        Arg::new("license").short('i').long("license").action(ArgAction::SetTrue).help("Prints the licence."),
     );
     for section in Section::ALL {
         for setting in of_section(section) {
@@ -237,7 +233,7 @@ mod tests {
             (&["-B", "binary"], "set clients to the text protocol"),
             (&["-B", "other"], "-B: 'other' is not allowed; allowed is auto or ascii"),
             (&["-o", "slab_automove=x"], "-o slab_automove: 'x' is not allowed"),
-            (&["-o", "proxy_config=x.lua"], "there is no proxy here"),
+            (&["-o", "proxy_config=x.lua"], "there is no proxy, so keys"),
             (&["-o", "hashpower=many"], "-o hashpower: 'many' is not allowed"),
             (&["-o", "modern,frobnicate"], "-o frobnicate: memcached has no such option"),
             (&["-o", "no_hashpower"], "-o no_hashpower: memcached has no such option"),
@@ -259,7 +255,7 @@ mod tests {
             "--enable-ssl",
             "-ossl_key=x",
         ] {
-            assert!(refusal(&[flag]).is_some_and(|why| why.contains("would serve without")), "{flag}");
+            assert!(refusal(&[flag]).is_some_and(|why| why.contains("would start without")), "{flag}");
         }
     }
 

@@ -1,16 +1,15 @@
-//! memcached's flags beside those of our own settings, so that its units, containers and scripts start this daemon
+//! memcached's flags that are not settings of ours, so that memcached's units, containers and scripts start this daemon
 //! unchanged. This is the table; the parser, `--help` and `docs/settings.md` come from it.
 //!
-//! A flag is known with the values that memcached takes, and what it does there either has a meaning here, or is said
-//! in the log to have none. What would protect (`-S`, `-Y`, `-Z`) is refused: who asks for it must not get a daemon
-//! without.
+//! A flag takes the same values as in memcached. If it has no meaning here, the log says so. Flags that would protect
+//! (`-S`, `-Y`, `-Z`) are refused: a daemon must not start without a protection that its operator asked for.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::chosen::Given;
 use super::{ALL, Kind, Setting};
 
-/// What a flag of memcached's comes to here.
+/// The effect of a memcached flag here.
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
     /// None, and why.
@@ -38,7 +37,7 @@ enum Form {
     Words(&'static [&'static str]),
 }
 
-/// A flag of memcached's that is no setting here.
+/// A memcached flag that is not a setting here.
 #[derive(Debug)]
 pub(super) struct Flag {
     letter: char,
@@ -68,33 +67,28 @@ const fn number(min: u64, max: u64) -> Form {
 }
 
 const ANY_PATH: Form = Form::Value(Kind::Path { words: &[] });
-const CLASSES: &str = "memory is not divided in slab classes";
-const AUTHENTICATION: &str = "there is no authentication yet, and the daemon would serve without";
-const ENCRYPTION: &str = "there is no encryption yet, and the daemon would serve without";
+const CLASSES: &str = "memory is not divided into slab classes";
+const AUTHENTICATION: &str = "there is no authentication yet; the daemon would start without it";
+const ENCRYPTION: &str = "there is no encryption yet; the daemon would start without it";
 
 /// The table of flags.
 static FLAGS: &[Flag] = &[
     Flag { letter: 'd', long: DAEMON, form: Form::Switch, meaning: Meaning::Background },
-    flag(
-        'k',
-        "lock-memory",
-        Form::Switch,
-        "rows lie in shared memory, which the mount keeps from swap or does not",
-    ),
-    flag('L', "enable-largepages", Form::Switch, "pages are large where the system has such (huge_pages)"),
-    flag('r', "enable-coredumps", Form::Switch, "the limit of the system holds (ulimit -c)"),
-    flag('C', "disable-cas", Form::Switch, "every row has its CAS value, which takes no room of its own"),
+    flag('k', "lock-memory", Form::Switch, "rows are in shared memory; the mount decides about swap"),
+    flag('L', "enable-largepages", Form::Switch, "large pages are used if the system has them (huge_pages)"),
+    flag('r', "enable-coredumps", Form::Switch, "the system's limit applies (ulimit -c)"),
+    flag('C', "disable-cas", Form::Switch, "every row has a CAS value, which takes no extra memory"),
     flag('f', "slab-growth-factor", Form::Factor, CLASSES),
     flag('n', "slab-min-size", number(1, 1 << 30), CLASSES),
-    flag('R', "max-reqs-per-event", number(1, 1 << 31), "connections take turns by a limit of our own"),
+    flag('R', "max-reqs-per-event", number(1, 1 << 31), "connections take turns by a fixed limit"),
     flag(
         'B',
         "protocol",
         Form::Words(&["auto", "ascii", "auto-negotiate"]),
-        "memcached's text protocol is spoken",
+        "only memcached's text protocol is available",
     ),
     flag('U', "udp-port", number(0, 65_535), "there is no UDP"),
-    flag('N', NAPI_IDS.0, number(0, 1 << 20), "connections are dealt to the threads in turn"),
+    flag('N', NAPI_IDS.0, number(0, 1 << 20), "connections are distributed to the threads in turn"),
     refused('S', "enable-sasl", Form::Switch, AUTHENTICATION),
     refused('Y', "auth-file", ANY_PATH, AUTHENTICATION),
     refused('Z', "enable-ssl", Form::Switch, ENCRYPTION),
@@ -104,13 +98,13 @@ const fn word(name: &'static str, form: Form, why: &'static str) -> Extended {
     Extended { name, form, meaning: Meaning::None(why) }
 }
 
-const CRAWLER: &str = "expired memory comes back whole, without a crawler";
+const CRAWLER: &str = "expired memory is freed in whole segments, without a crawler";
 const LRU: &str = "eviction is S3-FIFO";
 const INDEX: &str = "the index grows step by step";
-const DEFAULT: &str = "it is so anyway";
+const DEFAULT: &str = "this is always on";
 const STORAGE: &str = "rows stay in memory";
-const PROXY: &str = "there is no proxy here, and keys would not go where its configuration sends them";
-const BUFFERS: &str = "buffers have bounds of their own";
+const PROXY: &str = "there is no proxy, so keys would not go where its configuration sends them";
+const BUFFERS: &str = "buffers have fixed limits";
 /// Numbers with decimals, and what else memcached's tuning takes: the machinery is not there.
 const TUNING: Form = Form::Value(Kind::Path { words: &[] });
 const COUNT: Form = number(0, u64::MAX);
@@ -180,13 +174,12 @@ const BINARY: &str = "-B binary: the binary protocol, which memcached deprecates
 const NAPI_IDS: (&str, &str) = ("napi_ids", "napi-ids");
 
 /// The heading in `--help`.
-const HEADING: &str = "memcached's flags that are no settings here";
+const HEADING: &str = "memcached's flags that are not settings here";
 
 /// The flag that asks for the background.
 const DAEMON: &str = "daemon";
 /// What it does.
-const IN_BACKGROUND: &str =
-    "Goes to the background once it serves, and returns then; a service manager does not want it";
+const IN_BACKGROUND: &str = "Runs in the background; the command returns when the daemon serves. Do not use it with a service manager";
 
 impl Form {
     /// What is allowed, where a value is something else.
@@ -245,14 +238,14 @@ pub(super) fn arguments(mut command: Command) -> Command {
     }
     let extended = Arg::new("extended").short('o').long("extended").action(ArgAction::Append);
     command.arg(extended.value_name("OPTIONS").help_heading(HEADING).help(
-        "memcached's extended options, separated by commas; idle_timeout=SECONDS counts, the others are for its machinery.",
+        "memcached's extended options, separated by commas. Only idle_timeout=SECONDS has an effect; the others tune memcached's internals.",
     ))
 }
 
 fn sentence(flag: &Flag) -> String {
     let before = match flag.meaning {
         Meaning::Refused(_) => "Refused: ",
-        Meaning::None(_) => "Nothing: ",
+        Meaning::None(_) => "No effect: ",
         Meaning::Background | Meaning::Sets(..) => "",
     };
     format!("{before}{}.", flag.why())
@@ -263,7 +256,7 @@ pub(super) fn wants_background(matches: &ArgMatches) -> bool {
     matches.get_count(DAEMON) > 0
 }
 
-/// Takes memcached's flags over as settings. Says which have no meaning, and why; or which cannot be.
+/// Turns memcached's flags into settings. Returns a sentence for each flag without a meaning, or why a flag is refused.
 pub(super) fn take(matches: &ArgMatches, given: &mut Given) -> Result<Vec<String>, String> {
     let mut ignored = Vec::new();
     for flag in FLAGS {
@@ -306,7 +299,7 @@ fn extended(option: &str, given: &mut Given) -> Result<Option<String>, String> {
     settle(&format!("-o {name}"), (word.form, word.meaning), value, given)
 }
 
-/// What a flag with its value comes to: a setting, a sentence for the log, or a refusal.
+/// The effect of a flag with its value: a setting, a sentence for the log, or a refusal.
 fn settle(
     name: &str,
     (form, meaning): (Form, Meaning),
@@ -338,16 +331,16 @@ pub(super) fn reference() -> String {
     use std::fmt::Write;
     let mut text = String::from(
         "\n## memcached's other flags\n\n\
-         Every flag of memcached 1.6 is understood, so that its units, containers and scripts start this daemon \
-         unchanged: `memcached` may be a link to `sqlcached`. A flag that has no meaning here is said so in the log; a \
-         wrong value is an error as it is there; what would protect is refused.\n\n\
-         | flag | |\n|---|---|\n",
+         sqlcached accepts every flag of memcached 1.6. So memcached's units, containers and scripts can start it \
+         unchanged: `memcached` may be a link to `sqlcached`. The log reports a flag without a meaning here. A wrong \
+         value is an error, as in memcached. Flags that would protect the server are refused until they work.\n\n\
+         | Flag | Effect |\n|---|---|\n",
     );
     for flag in FLAGS {
         let value = if flag.form.is_switch() { "" } else { " VALUE" };
         let _ = writeln!(text, "| `-{}`, `--{}`{value} | {} |", flag.letter, flag.long, sentence(flag));
     }
-    text.push_str("\n| word behind `-o` | |\n|---|---|\n");
+    text.push_str("\n| Word after `-o` | Effect |\n|---|---|\n");
     for word in EXTENDED {
         let value = match word.form {
             Form::Switch => "",
@@ -357,7 +350,7 @@ pub(super) fn reference() -> String {
         let does = match word.meaning {
             Meaning::Sets(setting, _) => format!("Sets `{}`, in seconds.", setting.name),
             Meaning::Background => format!("{IN_BACKGROUND}."),
-            Meaning::None(why) => format!("Nothing: {why}."),
+            Meaning::None(why) => format!("No effect: {why}."),
             Meaning::Refused(why) => format!("Refused: {why}."),
         };
         let _ = writeln!(text, "| `{}{value}` | {does} |", word.name);

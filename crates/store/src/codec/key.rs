@@ -16,7 +16,7 @@ enum Form {
     Raw,
     /// Everything else: the payload's encoding, over the key columns.
     Coded(PayloadShape),
-    /// A hidden row number, coded likewise, which no client can name.
+    /// A hidden row number, coded in the same way, which no client can name.
     RowId,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for KeyError {
             Self::NotCanonical { column } => {
                 write!(f, "part {} of the key is not a number in its shortest form", column + 1)
             }
-            Self::Unreachable => f.write_str("row has no key that memcached could name"),
+            Self::Unreachable => f.write_str("memcached cannot name the key of this row"),
             Self::TooLong => f.write_str("key is too long"),
         }
     }

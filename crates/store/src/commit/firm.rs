@@ -1,7 +1,7 @@
 //! Commits that go first: for a list that other writers overtook again and again.
 //!
-//! Such a commit marks the keys before its list is made. A single-key write that meets one of these marks waits, where it
-//! would doom any other commit. So what the list was made from is still there when the list is applied.
+//! Such a commit marks the keys before its list is made. A single-key write that meets one of these marks waits, where
+//! it would doom any other commit. So what the list was made from is still there when the list is applied.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::write::Expect;
 
-/// How long a single-key write waits for a commit that goes first; then it dooms that one too, so that no list holds up a
-/// worker for longer. To find and mark 10,000 rows takes a tenth of it.
+/// How long a single-key write waits for a commit that goes first; then it dooms that one too, so that no list holds up
+/// a worker for longer. To find and mark 10,000 rows takes a tenth of it.
 const FIRM_WAIT_NS: u64 = 50_000_000;
 
 /// Keys that are marked. Dropped, it gives back what the commit has not taken over.
@@ -39,8 +39,8 @@ impl Drop for Held<'_> {
 
 impl Store {
     /// Commits a list that is made while nobody else changes the rows of `keys`, of which only the keys count. The
-    /// commit is refused (`Lost`) where the list has other keys, where a write expects what is not there, or where a writer
-    /// waited for too long. `make` must not commit.
+    /// commit is refused (`Lost`) where the list has other keys, where a write expects what is not there, or where a
+    /// writer waited for too long. `make` must not commit.
     pub fn commit_firmly<E>(
         &self,
         keys: &[Write],
@@ -75,7 +75,7 @@ impl Store {
         let order = commit.rows.order();
         let held = Held { store: self, commit, order };
         if held.commit.rows.has_twins(&held.order) {
-            return Err(WriteError::Key("a key stands more than once in the list".to_owned()));
+            return Err(WriteError::Key("a key is more than once in the list".to_owned()));
         }
         let mut before = vec![Before::default(); keys.len()];
         self.mark_all(&held.commit, &held.order, &mut before, now)?;

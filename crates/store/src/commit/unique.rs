@@ -16,8 +16,8 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::write::EQUAL_MAX;
 
-/// Rounds a commit waits for another that has spoken for a value, before it gives way. Nobody waits in a circle: the other
-/// waits for values behind this one only.
+/// Rounds a commit waits for another that has spoken for a value, before it gives way. Nobody waits in a circle: the
+/// other waits for values behind this one only.
 const WAIT_ROUNDS: usize = 1_000_000;
 
 /// The rows that a commit writes: what they hold is the commit's to give.
@@ -55,8 +55,8 @@ impl Values {
     }
 
     fn compare(&self, one: &Value, other: &Value) -> Ordering {
-        // By name first, so that of several broken ones the same is reported each time. An index is the same under every
-        // definition of its table by the values that are spoken for in it.
+        // By name first, so that of several broken ones the same is reported each time. An index is the same under
+        // every definition of its table by the values that are spoken for in it.
         let place = |value: &Value| {
             let index = &self.indexes[value.index];
             (index.name(), Arc::as_ptr(&index.reserved).addr())

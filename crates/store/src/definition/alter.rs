@@ -16,7 +16,7 @@ impl TableDef {
         let slots = self.pin_slots();
         if slots.now >= SLOTS_MAX {
             let message = format!(
-                "table \"{}\" has had {SLOTS_MAX} columns, dropped ones included; make a new table",
+                "table \"{}\" has had {SLOTS_MAX} columns, dropped ones included; create a new table",
                 self.name
             );
             return Err(DefinitionError::new("54011", message));

@@ -11,7 +11,8 @@ const TTL_MS_MAX: u64 = 100 * 365 * DAY_MS;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Least `max_memory`: a table takes segments, and rows above 8 KiB share segments of this size.
 const TABLE_MEMORY_MIN: u64 = 1 << 20;
-/// Least and greatest `weight`, in hundredths: beyond them a table would be as good as reserved, or as good as without memory.
+/// Least and greatest `weight`, in hundredths: beyond them a table would be as good as reserved, or as good as without
+/// memory.
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
 /// The weight of a table that does not say, in hundredths.
 const WEIGHT_DEFAULT: u32 = 100;
@@ -22,13 +23,13 @@ const WEIGHT_DEFAULT: u32 = 100;
 pub struct TableOptions {
     /// Rows expire this long after they were written; `None` is never.
     pub ttl_ms: Option<u64>,
-    /// One client makes a row anew so long before its deadline.
+    /// One client refreshes a row so long before its deadline.
     pub refresh_before_ms: Option<u64>,
-    /// A row may be served so long after its deadline, while one client makes it anew.
+    /// A row may be served so long after its deadline, while one client refreshes it.
     pub stale_for_ms: Option<u64>,
     /// Rows whose own deadline is this tick or an earlier one were gone before `stale_for` came, and stay gone.
     pub stale_from: u32,
-    /// How long a client that makes a row anew has for it.
+    /// How long a client that refreshes a row has for it.
     pub lease_ms: Option<u64>,
     /// More rows than this evict older ones.
     pub max_rows: Option<u64>,
@@ -62,7 +63,7 @@ impl TableOptions {
     pub(super) fn validate(&self) -> Result<(), DefinitionError> {
         let spans = [self.ttl_ms, self.refresh_before_ms, self.stale_for_ms, self.lease_ms];
         if spans.into_iter().flatten().any(|ms| ms > TTL_MS_MAX) {
-            return Err(DefinitionError::invalid("the longest span of time is 100 years"));
+            return Err(DefinitionError::invalid("the longest time is 100 years"));
         }
         if self.weight.is_some_and(|weight| !WEIGHTS.contains(&weight)) {
             return Err(DefinitionError::invalid("a weight is a number from 0.01 to 100"));
@@ -224,7 +225,7 @@ fn option_named(name: &str) -> Result<&'static OptionDef, DefinitionError> {
         return Err(DefinitionError::new("0A000", format!("table option \"{name}\" is not supported yet")));
     }
     let known: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
-    let message = format!("table option \"{name}\" is not known; there are {}", known.join(", "));
+    let message = format!("table option \"{name}\" is not known; the options are {}", known.join(", "));
     Err(DefinitionError::invalid(message))
 }
 
@@ -321,7 +322,7 @@ fn parse_max_memory(text: &str) -> Result<Option<u64>, String> {
     let bytes = parse_size(text)?;
     match bytes {
         Some(bytes) if bytes < TABLE_MEMORY_MIN => Err(format!(
-            "the least is {}: memory is given to tables in segments",
+            "the smallest value is {}, because tables get memory in segments",
             print_size(TABLE_MEMORY_MIN)
         )),
         bytes => Ok(bytes),
@@ -354,7 +355,7 @@ fn is_off(text: &str) -> bool {
 /// A prefix is the beginning of a memcached key, so it obeys the rules of one.
 fn parse_prefix(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err("an empty prefix would take every key".into());
+        return Err("an empty prefix would match every key".into());
     }
     if text.len() > PREFIX_BYTES_MAX {
         return Err(format!("it is {} bytes long; the limit is {PREFIX_BYTES_MAX}", text.len()));

@@ -96,9 +96,9 @@ impl Store {
         self.arena.writers(segment) == 0 && self.arena.live(segment) as u64 <= self.arena.free_bytes()
     }
 
-    /// The sparsest segment of a table that can be emptied, for somebody who wants one of a kind, and how many of its parts
-    /// are dead. Where the sparsest is a run that has no room to move to, a smaller segment has; if none has, S3-FIFO
-    /// chooses what goes.
+    /// The sparsest segment of a table that can be emptied, for somebody who wants one of a kind, and how many of its
+    /// parts are dead. Where the sparsest is a run that has no room to move to, a smaller segment has; if none has,
+    /// S3-FIFO chooses what goes.
     fn sparsest(&self, table: &Table, wanted: Option<SegmentKind>) -> Option<(usize, SegmentId)> {
         let mut lists = table.state.queues.lock();
         for _ in 0..SPARSE_LOOKS {

@@ -31,8 +31,8 @@ pub(super) enum Settled {
 }
 
 impl Store {
-    /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, or a live row of it
-    /// found no room elsewhere and has to stay; it is back in its list.
+    /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, or a live row
+    /// of it found no room elsewhere and has to stay; it is back in its list.
     pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let state = &work.table.state;
         if !self.arena.close(segment) {
@@ -155,8 +155,8 @@ impl Store {
         Settled::Left
     }
 
-    /// Whether a live row for which there is no room elsewhere goes: somebody has asked for that, by the rules of eviction
-    /// or by a limit of the table. Compaction and expiry only tidy up.
+    /// Whether a live row for which there is no room elsewhere goes: somebody has asked for that, by the rules of
+    /// eviction or by a limit of the table. Compaction and expiry only tidy up.
     fn may_evict(&self, work: &Emptying<'_>) -> bool {
         work.purpose == Purpose::Evict && (self.evicts() || work.leaving != Leaving::Memory)
     }

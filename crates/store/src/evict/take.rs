@@ -54,8 +54,8 @@ impl Store {
         Err(WriteError::Full)
     }
 
-    /// Takes a run for a table, so that `spare` units stay free. Where so many side by side are not to be had, a part of
-    /// them that has room for a row of this size will do.
+    /// Takes a run for a table, so that `spare` units stay free. Where so many side by side are not available, a part
+    /// of them that has room for a row of this size will do.
     fn take_run(
         &self,
         table: &Table,

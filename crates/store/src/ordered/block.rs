@@ -1,9 +1,9 @@
 //! Blocks: the sorted entries of an inner node, which are the first ones of its children.
 //!
-//! They are few beside those of the leaves, and not packed as these are, so that one entry can take the place of another
-//! whatever its key is. An entry is eight bytes of sort key, its *head*, and a location. A block skips bytes that all its
-//! keys share, keeps these once, and takes its heads from behind them. Where heads tie and are not the whole rest of
-//! their keys, the rows are asked.
+//! They are few beside those of the leaves, and not packed as these are, so that one entry can take the place of
+//! another whatever its key is. An entry is eight bytes of sort key, its *head*, and a location. A block skips bytes
+//! that all its keys share, keeps these once, and takes its heads from behind them. Where heads tie and are not the
+//! whole rest of their keys, the rows are asked.
 
 use std::ops::Range;
 
@@ -73,8 +73,8 @@ impl Block {
         self.rename(at, key, location);
     }
 
-    /// Gives an entry another key and location. Those of several may be changed one by one, and be out of order meanwhile:
-    /// no row is read here, and nothing is concluded from the order.
+    /// Gives an entry another key and location. Those of several may be changed one by one, and be out of order
+    /// meanwhile: no row is read here, and nothing is concluded from the order.
     pub(super) fn rename(&mut self, at: usize, key: &[u8], location: u64) {
         self.share_with(key);
         self.heads[at] = self.head(key);
@@ -151,7 +151,7 @@ impl Block {
         self.shared[skip..].fill(0);
     }
 
-    /// Takes all heads anew from the rows.
+    /// Takes all heads again from the rows.
     fn read_heads<K: SortKeys + ?Sized>(&mut self, rows: &mut RowReader<'_, K>) {
         for at in 0..self.len {
             let key = rows.take(self.locations[at]);

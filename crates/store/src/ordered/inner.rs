@@ -9,8 +9,8 @@ use super::node::{Edges, Inserted, Node, Replaced, Tally};
 use super::run::{FREE_PART, KEPT_BYTES, New, Run, tighten};
 use super::target::{RowReader, Target, common_len};
 
-/// Most leaves over which the entries of a full one are spread. Where all of them are full one more takes a part of each,
-/// so leaves of random insertions are nine tenths full in the mean, and four fifths at least.
+/// Most leaves over which the entries of a full one are spread. Where all of them are full one more takes a part of
+/// each, so leaves of random insertions are nine tenths full in the mean, and four fifths at least.
 const WINDOW: usize = 4;
 /// Most leaves that come to these with one entry: it may make all of them as wide as can be.
 const NEW_LEAVES_MAX: usize = 2 * WINDOW;
@@ -315,8 +315,8 @@ impl Inner {
         })
     }
 
-    /// The leaf at a place and neighbours with which it can exchange entries without a look at rows, as many as it takes
-    /// for some room.
+    /// The leaf at a place and neighbours with which it can exchange entries without a look at rows, as many as it
+    /// takes for some room.
     fn window(&self, at: usize, key: &[u8]) -> Range<usize> {
         let mut window = at..at + 1;
         let Some(Node::Leaf(full)) = self.children.get(at) else { return window };

@@ -1,10 +1,10 @@
 //! Leaves: the sorted entries at the bottom of the tree, packed.
 //!
 //! An entry is a head, which is some bytes of its row's sort key, and a location. A leaf keeps once what all of its
-//! entries have in common: the bytes that all keys begin with (`https://...`, one page's number before many users'), and
-//! mostly the middle of their locations. Of the rest it keeps heads of one, two, four or eight bytes, as few as tell its
-//! keys apart. Where these are the whole rest of every key the leaf is *exact*: it answers by itself, and a row is never
-//! read. Otherwise heads are eight bytes, and where they tie the rows are asked.
+//! entries have in common: the bytes that all keys begin with (`https://...`, one page's number before many users'),
+//! and mostly the middle of their locations. Of the rest it keeps heads of one, two, four or eight bytes, as few as
+//! tell its keys apart. Where these are the whole rest of every key the leaf is *exact*: it answers by itself, and a
+//! row is never read. Otherwise heads are eight bytes, and where they tie the rows are asked.
 //!
 //! All leaves are equally long, so that memory of one serves another; how many entries one holds follows from its form:
 //!
@@ -12,8 +12,8 @@
 //! form | shared bytes | heads, `width` bytes each | near: tags, two bytes each, then places, four each; else locations
 //! ```
 //!
-//! Heads, tags and places stand apart, so that a search reads heads only, and tags where keys are equal. What it reads in
-//! any case stands at the beginning, where heads are: that is one line of memory less to wait for.
+//! Heads, tags and places stand apart, so that a search reads heads only, and tags where keys are equal. What it reads
+//! in any case stands at the beginning, where heads are: that is one line of memory less to wait for.
 //!
 //! An exact leaf does not know how long its keys are: it sees them with zeros behind. That is no loss. No key is the
 //! beginning of another, nor of a bound of a range, so whatever differs does so with zeros behind, too.
@@ -301,8 +301,8 @@ impl Leaf {
         }
     }
 
-    /// Adds the entry that the target names; false where it is here already. An error, the place where it belongs, where
-    /// there is no room for it.
+    /// Adds the entry that the target names; false where it is here already. An error, the place where it belongs,
+    /// where there is no room for it.
     pub(super) fn insert<K: SortKeys + ?Sized>(
         &mut self,
         location: u64,

@@ -1,6 +1,6 @@
 //! Runs: entries on their way from some leaves into others.
 //!
-//! A leaf that an entry does not fit into is written anew, alone or together with its neighbours: their entries become
+//! A leaf that an entry does not fit into is written again, alone or together with its neighbours: their entries become
 //! one run, which is dealt out again, each part in the form that takes least. What exact leaves know of their keys is
 //! all that is needed, so no row is read.
 
@@ -12,7 +12,8 @@ use super::target::{RowReader, Sorted, common_len};
 
 /// Inexact leaves skip multiples of this, so that neighbours mostly skip the same and can exchange heads as they are.
 const SKIP_STEP: usize = 4;
-/// Bytes of a key that a run keeps behind what all its keys share: the heads of several leaves, and what only some share.
+/// Bytes of a key that a run keeps behind what all its keys share: the heads of several leaves, and what only some
+/// share.
 pub(super) const KEPT_BYTES: usize = size_of::<u128>();
 /// Where as many leaves as before hold a run, each keeps such a part of its room free, or it would soon be full again.
 pub(super) const FREE_PART: usize = 16;

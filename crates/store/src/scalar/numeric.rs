@@ -1,7 +1,8 @@
 //! Decimal numbers: what a `NUMERIC` column stores of them, and their texts.
 //!
-//! A column stores an integer of 64 bits or a float, so that it sorts, compares and lies in indexes as numbers do. A float
-//! gives back every decimal of [`EXACT_DIGITS`] significant digits, so what has more is refused rather than rounded.
+//! A column stores an integer of 64 bits or a float, so that it sorts, compares and lies in indexes as numbers do. A
+//! float gives back every decimal of [`EXACT_DIGITS`] significant digits, so what has more is refused rather than
+//! rounded.
 
 use std::str::FromStr;
 
@@ -163,7 +164,7 @@ pub fn accept(modifier: Option<Modifier>, value: Value) -> Result<Value, Refusal
     exact(&number).ok_or_else(|| {
         let shown = text(&number);
         let message = format!(
-            "numeric value {} has more than {EXACT_DIGITS} significant digits, which a column does not keep; round it",
+            "numeric value {} has more than {EXACT_DIGITS} significant digits, which a column cannot store; round it",
             super::shortened(&shown)
         );
         Refusal::new("22003", message)

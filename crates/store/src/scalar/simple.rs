@@ -156,7 +156,7 @@ pub(super) fn json(ty: SqlType, value: Value, compact: bool) -> Result<Value, Re
     let Value::Text(text) = value.with_affinity(Affinity::Text) else {
         return Err(Refusal::new(
             "22P02",
-            format!("type {} takes text; json() makes it of bytes", ty.sql_name()),
+            format!("type {} takes text; json() converts bytes to it", ty.sql_name()),
         ));
     };
     check_json_depth(&text)?;

@@ -7,10 +7,11 @@ use arena::Gathered;
 pub(super) const BATCH_ROWS: usize = 64 << 10;
 /// Fewer are read in the order in which they came.
 const ORDERED_MIN: usize = 256;
-/// Into so many parts memory is divided to bring rows in its order: within a part the order does not matter, for its rows
-/// lie a few pages apart.
+/// Into so many parts memory is divided to bring rows in its order: within a part the order does not matter, for its
+/// rows lie a few pages apart.
 const PARTS: usize = 2_048;
-/// Rows asked for ahead of the one that is read: with 12 a row of 150 bytes took 98 ns, with 32 it takes 81, and 235 without.
+/// Rows asked for ahead of the one that is read: with 12 a row of 150 bytes took 98 ns, with 32 it takes 81, and 235
+/// without.
 const AHEAD: usize = 32;
 
 /// One batch.
@@ -34,8 +35,8 @@ impl Batch {
         self.rows.len()
     }
 
-    /// Lets `add` append the rows of one group. False: two of them may have one key, as far as their slots tell, so that
-    /// the one could not be found again without the other; then none is taken.
+    /// Lets `add` append the rows of one group. False: two of them may have one key, as far as their slots tell, so
+    /// that the one could not be found again without the other; then none is taken.
     pub(super) fn take(&mut self, add: impl FnOnce(&mut Vec<Gathered>)) -> bool {
         let before = self.rows.len();
         add(&mut self.rows);

@@ -1,8 +1,8 @@
 //! Walks through a whole table.
 //!
-//! Every key lies in one group of buckets, so a walk through the groups meets it once. What the buckets name is gathered
-//! for many groups and read in the order of memory: rows that lie at random cost a cache miss each, and more than all
-//! that is done with them. Each row is read as it was when it was gathered.
+//! Every key lies in one group of buckets, so a walk through the groups meets it once. What the buckets name is
+//! gathered for many groups and read in the order of memory: rows that lie at random cost a cache miss each, and more
+//! than all that is done with them. Each row is read as it was when it was gathered.
 
 use std::sync::Arc;
 
@@ -141,8 +141,8 @@ impl TableScan {
         view.check_sight()
     }
 
-    /// Copies what stands in the place of a row whose memory was recycled since it was gathered: it moved, was replaced,
-    /// or went. No other row of its group that was gathered is like it, so what is like it now was not met.
+    /// Copies what stands in the place of a row whose memory was recycled since it was gathered: it moved, was
+    /// replaced, or went. No other row of its group that was gathered is like it, so what is like it now was not met.
     #[cold]
     fn look_up(&mut self, view: &View<'_>, gathered: &Gathered) -> Result<(), ReadError> {
         self.rows.clear();
@@ -156,8 +156,8 @@ impl TableScan {
         }
     }
 
-    /// Copies a group's rows under its shard lock, so that rows and kept versions belong together; `only`: those that may
-    /// be of the same key.
+    /// Copies a group's rows under its shard lock, so that rows and kept versions belong together; `only`: those that
+    /// may be of the same key.
     fn copy_group(&mut self, view: &View<'_>, group: u64, only: Option<&Gathered>) {
         let store = view.store;
         let id = self.table.id();

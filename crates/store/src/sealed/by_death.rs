@@ -1,15 +1,16 @@
 //! The sealed segments of one table by how much of them is dead.
 //!
-//! Rows of 1 KiB bring a segment one part further with every eighth death, larger ones with each, so it is many a write that
-//! moves a segment here: it takes a look-up and some links, where three searches in trees were an eighth of a write.
+//! Rows of 1 KiB bring a segment one part further with every eighth death, larger ones with each, so it is many a write
+//! that moves a segment here: it takes a look-up and some links, where three searches in trees were an eighth of a
+//! write.
 
 use arena::SegmentId;
 use hashbrown::HashTable;
 
 use super::{KINDS, PARTS, SegmentKind};
 
-/// Segments of which as much is dead that are looked at: a writer holds one at most, and what has no room to move to is a
-/// large run, beside which stand smaller ones.
+/// Segments of which as much is dead that are looked at: a writer holds one at most, and what has no room to move to is
+/// a large run, beside which stand smaller ones.
 const LOOKS: usize = 16;
 
 /// In place of a node's number: there is none.
@@ -95,9 +96,9 @@ impl ByDeath {
         }
     }
 
-    /// Of the segments of some kinds that will do, the one of which the most was dead when somebody looked, at least so many
-    /// parts, and of these the one that was so first; with its dead parts. Of those of which as much is dead the first few
-    /// are looked at.
+    /// Of the segments of some kinds that will do, the one of which the most was dead when somebody looked, at least so
+    /// many parts, and of these the one that was so first; with its dead parts. Of those of which as much is dead the
+    /// first few are looked at.
     pub(super) fn first(
         &self,
         kinds: &[SegmentKind],

@@ -14,8 +14,8 @@ pub enum Expiry {
     Table,
     /// At once: the row is not stored, and an older one goes.
     Now,
-    /// When the row ends that it replaces, as that stands in the moment of the write; this was its expiry word when it was
-    /// read.
+    /// When the row ends that it replaces, as that stands in the moment of the write; this was its expiry word when it
+    /// was read.
     Kept(Tick),
     /// The same, where the row has a deadline of its own by then; else at this tick.
     KeptOr(Tick),
@@ -38,18 +38,18 @@ pub enum Expect {
     Unclaimed {
         /// The stamp.
         stamp: u64,
-        /// Until when somebody made it anew when it was read, 0 for nobody.
+        /// Until when somebody refreshed it when it was read, 0 for nobody.
         lease: Tick,
     },
     /// The live row with this CAS value, which nobody claimed since it was read.
     Lease {
         /// The CAS value.
         cas: u64,
-        /// Until when somebody made it anew when it was read, 0 for nobody.
+        /// Until when somebody refreshed it when it was read, 0 for nobody.
         lease: Tick,
     },
-    /// The live row with this CAS value, which was read when `since` was the newest stamp; or no row, if it was evicted or
-    /// expired meanwhile. One that was removed or flushed since is missed.
+    /// The live row with this CAS value, which was read when `since` was the newest stamp; or no row, if it was evicted
+    /// or expired meanwhile. One that was removed or flushed since is missed.
     Unremoved {
         /// The CAS value.
         cas: u64,
@@ -66,7 +66,7 @@ pub enum Expect {
         cas: u64,
         /// Its expiry word as it was read.
         expiry: Tick,
-        /// Until when somebody made it anew when it was read, if it must be that still.
+        /// Until when somebody refreshed it when it was read, if it must be that still.
         lease: Option<Tick>,
     },
 }
@@ -78,7 +78,7 @@ pub struct Touch {
     pub expect: Expect,
     /// When it ends.
     pub expiry: Expiry,
-    /// Until when the caller makes the row anew from here on; without it the lease stays as it is. It goes with
+    /// Until when the caller refreshes the row from here on; without it the lease stays as it is. It goes with
     /// [`Expect::Unclaimed`].
     pub lease: Option<Tick>,
 }

@@ -203,8 +203,8 @@ fn random_work_during_the_recovery_agrees_with_a_model() {
     }
 }
 
-/// A full arena can free nothing before its rows are proved. A writer that finds no room does a bounded share of that and
-/// is refused politely; when all are proved, eviction makes room as ever.
+/// A full arena can free nothing before its rows are proved. A writer that finds no room does a bounded share of that
+/// and is refused politely; when all are proved, eviction makes room as ever.
 #[test]
 fn a_full_arena_takes_writes_again_when_its_rows_are_proved() {
     let (_file, mut options) = temporary("full");

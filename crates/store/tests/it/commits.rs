@@ -440,8 +440,8 @@ fn amount(store: &Store, t: &Arc<Table>, id: i64) -> (i64, u64) {
     }
 }
 
-/// What goes first is never overtaken: a list that is made of many rows, each of which is written all the time, was else
-/// doomed each time. The writers wait, and no write of either side is lost.
+/// What goes first is never overtaken: a list that is made of many rows, each of which is written all the time, was
+/// else doomed each time. The writers wait, and no write of either side is lost.
 #[test]
 fn a_commit_that_goes_first_lets_writers_wait() {
     const ACCOUNTS: i64 = 200;

@@ -55,8 +55,8 @@ fn open(path: &TempArena, hands: &Arc<ManualClock>, definitions: &Json) -> (Read
     (reader, Store::open(&options(Some(path.0.clone()), MEMORY_MIB, hands)).unwrap().store)
 }
 
-/// The place of a column in payloads comes from the file, and was followed as it stood: a client that read the file, and
-/// the next start, panicked.
+/// The place of a column in payloads comes from the file, and was followed as it stood: a client that read the file,
+/// and the next start, panicked.
 #[test]
 fn crafted_definitions_are_refused_by_readers_and_by_the_next_start() {
     let faults: &[Fault<Json>] = &[

@@ -93,7 +93,8 @@ fn an_edit_with_a_deadline_of_its_own_sets_it() {
     assert_eq!(read(store, &t, "k").expiry(), 77);
 }
 
-/// A SQL `UPDATE` of one row, of several, and one in a transaction wrote the deadline that they had read, and the lease.
+/// A SQL `UPDATE` of one row, of several, and one in a transaction wrote the deadline that they had read, and the
+/// lease.
 #[test]
 fn updates_keep_a_touch_and_a_claim_that_came_between() {
     for rows in [1, 2] {

@@ -169,8 +169,8 @@ fn a_flush_in_the_future_takes_what_is_there_then() {
     assert!(get(&bench.store, table, b"c").is_some());
 }
 
-/// The cleaner carried out a flush whose moment had come: until it ran the rows were served, and then it took what had been
-/// stored and acknowledged since the moment.
+/// The cleaner carried out a flush whose moment had come: until it ran the rows were served, and then it took what had
+/// been stored and acknowledged since the moment.
 #[test]
 fn a_flush_takes_what_was_stored_before_its_moment_whoever_notices_it() {
     let bench = Bench::new(16);

@@ -1,4 +1,5 @@
-//! The rules of one table together: operations, rows, memory, and what it has for itself; and every row is accounted for.
+//! The rules of one table together: operations, rows, memory, and what it has for itself; and every row is accounted
+//! for.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ fn alter(store: &Store, name: &str, option: &str, text: &str) {
     store.set_options(name, change).unwrap();
 }
 
-/// What the memcached door does for each key.
+/// A memcached command does this for each key.
 fn counted_get(store: &Store, table: &Table, key: &[u8]) -> Option<Vec<u8>> {
     store.count_operation(table);
     get(store, table, key)
@@ -42,7 +43,7 @@ fn a_row_goes_after_max_ops_operations() {
             assert!(counted_get(&bench.store, &t, b"a").is_some(), "{operation} of {max}");
         }
         assert!(counted_get(&bench.store, &t, b"a").is_none(), "after {max}");
-        // Another write begins anew.
+        // Another write starts again.
         counted_set(&bench.store, &t, b"a");
         assert!(counted_get(&bench.store, &t, b"a").is_some());
     }
@@ -231,7 +232,8 @@ fn a_heavier_table_keeps_more() {
     assert!(heavy > 3 * light && heavy < 5 * light, "{heavy} beside {light}");
 }
 
-/// Whatever rules are at work: what went in is there, was replaced by the test, or is counted by the reason it left for.
+/// Whatever rules are at work: what went in is there, was replaced by the test, or is counted by the reason it left
+/// for.
 #[test]
 fn every_row_is_accounted_for() {
     let mut random = fastrand::Rng::with_seed(seed());

@@ -1,4 +1,5 @@
-//! What a table bounded by `max_rows` misses, beside S3-FIFO as its inventors describe it, on accesses of one object each.
+//! What a table bounded by `max_rows` misses, beside S3-FIFO as its inventors describe it, on accesses of one object
+//! each.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,8 +12,8 @@ const ACCESSES: usize = 120_000;
 /// Objects that they are drawn from.
 const OBJECTS: f64 = 12_000.0;
 
-/// S3-FIFO over keys alone: a tenth is the small queue, counters have two bits, two hits earn a place in the main queue, and
-/// as many keys are remembered as the main queue holds.
+/// S3-FIFO over keys alone: a tenth is the small queue, counters have two bits, two hits earn a place in the main
+/// queue, and as many keys are remembered as the main queue holds.
 struct Reference {
     small_max: usize,
     main_max: usize,

@@ -17,8 +17,8 @@ fn between(bench: &Bench, point: Point, deed: Deed) {
     step_in(point, move || deed(&store, store.catalog().table(BUILT_IN).unwrap()));
 }
 
-/// A deadline that all rows have, so that they lie in segments of one kind: an eviction that is stopped in the middle lets
-/// nobody have another segment.
+/// A deadline that all rows have, so that they lie in segments of one kind: an eviction that is stopped in the middle
+/// lets nobody have another segment.
 fn later(store: &Store) -> Expiry {
     Expiry::At(store.tick_after(Duration::from_hours(2)))
 }
@@ -60,8 +60,8 @@ fn a_row_that_goes_between_finding_and_reading_is_whole_or_gone() {
     }
 }
 
-/// Fills the memory with rows that nobody reads, until the row that is read often moves, and does something to it when it is
-/// copied and the copy is not published.
+/// Fills the memory with rows that nobody reads, until the row that is read often moves, and does something to it when
+/// it is copied and the copy is not published.
 fn do_while_it_moves(bench: &Bench, deed: Deed) {
     let catalog = bench.store.catalog();
     let table = catalog.table(BUILT_IN).unwrap();

@@ -1,5 +1,5 @@
-//! What the kernel refuses: pages to a write or a definition, addresses to a start. What was acknowledged stays, and who is
-//! refused learns what to do.
+//! What the kernel refuses: pages to a write or a definition, addresses to a start. What was acknowledged stays, and
+//! who is refused learns what to do.
 
 use std::collections::HashMap;
 
@@ -27,8 +27,8 @@ fn each_refusal(point: Point, why: Errno, mut attempt: impl FnMut(usize)) {
     }
 }
 
-/// Writes at random where the file system sometimes has no pages; what each key holds by the acknowledgements, and how many
-/// writes were refused.
+/// Writes at random where the file system sometimes has no pages; what each key holds by the acknowledgements, and how
+/// many writes were refused.
 fn write_where_pages_are_refused(bench: &Bench, table: &Table) -> (HashMap<String, Vec<u8>>, usize) {
     let mut random = fastrand::Rng::with_seed(seed());
     let (mut rows, mut refused) = (HashMap::new(), 0);
@@ -98,7 +98,7 @@ fn a_commit_that_is_refused_pages_is_whole_or_nothing() {
             Ok(_) => committed += 200,
             Err(error) => assert!(matches!(error, WriteError::Full), "{error:?}"),
         }
-        // The memory is divided anew, as once a tick.
+        // The memory is divided again, as once a tick.
         bench.store.tick();
         assert_eq!(all_rows(&bench.store, &t).len(), committed);
     });
@@ -119,8 +119,8 @@ fn filled(file: &TempArena, hands: &std::sync::Arc<ManualClock>) {
     }
 }
 
-/// A start that was refused addresses or pages took the file for an unusable one, removed it and began anew: a limit on the
-/// process, or a full file system, cost all rows.
+/// A start that was refused addresses or pages took the file for an unusable one, removed it and started empty: a limit
+/// on the process, or a full file system, cost all rows.
 #[test]
 fn a_start_that_is_refused_leaves_the_rows_to_the_next() {
     let file = TempArena::new("refused");
@@ -161,8 +161,8 @@ fn a_start_that_is_refused_leaves_the_rows_to_the_next() {
     assert_eq!(disarm(), 0);
 }
 
-/// A definition whose own file had room, and the one that readers see had none, was refused, and in force after a restart: so
-/// a table that nobody could drop was gone then, with its rows.
+/// A definition whose own file had room, and the one that readers see had none, was refused, and in force after a
+/// restart: so a table that nobody could drop was gone then, with its rows.
 #[test]
 fn a_definition_that_is_refused_is_none_after_a_restart() {
     let file = TempArena::new("refused-definition");

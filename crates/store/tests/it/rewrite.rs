@@ -1,4 +1,5 @@
-//! Rows that are read and then written anew: what was found out by reading them is used, and never believed when it has changed.
+//! Rows that are read and then written again: what was found out by reading them is used, and never believed when it
+//! has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use store::{Expect, Expiry, KeyBounds, NewRow, Renewal, RowBuf, Table, WriteErro
 
 use crate::common::{Bench, all_rows, delete, key_of, put, seed, table, values};
 
-/// Keys that are met and written anew.
+/// Keys that are met and written again.
 const KEYS: i64 = 40;
 /// Keys beside them, whose rows make segments full and sparse.
 const OTHERS: i64 = 2_000;

@@ -1,8 +1,8 @@
 //! Rows that are overwritten at random stay while the memory has room for all of them: dead versions make room first.
 //!
 //! Lost once: segments more than half alive were evicted where they could have been compacted; of large rows those that
-//! found no run of units to move to; and rows of many lengths, in one fill of twelve, because the sparsest segment was a run
-//! without room to move to, or because rows in runs of their own passed for dead until somebody had looked.
+//! found no run of units to move to; and rows of many lengths, in one fill of twelve, because the sparsest segment was
+//! a run without room to move to, or because rows in runs of their own passed for dead until somebody had looked.
 
 use std::collections::HashMap;
 
@@ -130,7 +130,8 @@ fn overwritten_rows_of_many_lengths_stay() {
     }
 }
 
-/// Rows that fill a unit each, which were sealed before they were alive: who looks for dead ones is not to give up at them.
+/// Rows that fill a unit each, which were sealed before they were alive: who looks for dead ones is not to give up at
+/// them.
 #[test]
 fn short_rows_are_overwritten_beside_rows_in_runs_of_their_own() {
     let mut filled = Filled::new(32);
@@ -156,8 +157,8 @@ fn rows_of_many_sizes_written_one_kind_after_the_other_stay() {
     }
 }
 
-/// Lost once: where long runs were taken while single units were sparse, two of these were freed for sixteen taken, and the
-/// table grew on and on into fresh memory.
+/// Lost once: where long runs were taken while single units were sparse, two of these were freed for sixteen taken, and
+/// the table grew on and on into fresh memory.
 #[test]
 fn dead_memory_of_one_size_makes_room_for_another() {
     let mut filled = Filled::new(256);

@@ -191,8 +191,8 @@ fn only_shared_tables_are_seen_and_prefixes_lead_where_they_lead_the_daemon() {
     agree(&mut rng);
 }
 
-/// Another process compared definitions before it read, and not after: where the table was dropped in between and another
-/// one had got its number, the reader returned that one's bytes.
+/// Another process compared definitions before it read, and not after: where the table was dropped in between and
+/// another one had got its number, the reader returned that one's bytes.
 #[test]
 fn a_reader_does_not_answer_from_the_table_that_has_a_dropped_ones_number() {
     let files = Shared::new("numbers");
@@ -337,7 +337,7 @@ fn without_a_file_there_are_no_shared_tables() {
         |store: &Store| store.create_table(table("t", &[("k", "TEXT")], 1, &[("shared_memory", "on")]));
     let error = make(&store).unwrap_err();
     assert_eq!(error.state, "58030");
-    assert!(error.message.contains("is in the way: it is a symbolic link"), "{}", error.message);
+    assert!(error.message.contains("cannot be used: it is a symbolic link"), "{}", error.message);
     std::fs::remove_file(&place).unwrap();
     make(&store).unwrap();
 }

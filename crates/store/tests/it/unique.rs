@@ -171,8 +171,8 @@ fn an_index_made_among_commits_holds() {
     println!("{} indexes were made", made.load(Ordering::Relaxed));
 }
 
-/// Two commits that wanted the same values in opposite order waited for each other until one gave way, with all of their
-/// keys marked: most of a second each time, and at times both were refused.
+/// Two commits that wanted the same values in opposite order waited for each other until one gave way, with all of
+/// their keys marked: most of a second each time, and at times both were refused.
 #[test]
 fn of_two_commits_that_want_the_same_values_one_succeeds_at_once() {
     const VALUES: i64 = 400;

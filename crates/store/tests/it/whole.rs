@@ -223,7 +223,7 @@ fn every_row_is_removed_once() {
     assert_eq!(removed.into_inner() + left, written);
 }
 
-/// How many rows a walk meets; `None`: the statement has to begin anew.
+/// How many rows a walk meets; `None`: the statement has to start again.
 fn counted(store: &Store, t: &Arc<Table>, by_index: bool) -> Option<usize> {
     let view = store.view();
     let (mut row, mut rows) = (RowBuf::new(), 0);

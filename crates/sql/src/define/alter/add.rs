@@ -108,8 +108,9 @@ impl Change<'_> {
         })
         .map_err(|error| SqlError { position: None, ..error })?;
         if maker.def.primary_key != key {
-            return Err(SqlError::not_supported("ADD PRIMARY KEY")
-                .with_hint("rows lie under their key: make a new table and INSERT INTO it ... SELECT"));
+            return Err(SqlError::not_supported("ADD PRIMARY KEY").with_hint(
+                "rows are stored under their key; create a new table and INSERT INTO it ... SELECT",
+            ));
         }
         let whole = maker.finish(&[])?;
         for check in &whole.checks[checks..] {
@@ -147,7 +148,7 @@ fn check_addable(made: &TableDef, column: &ColumnDef) -> Result<(), SqlError> {
     } else {
         return Ok(());
     };
-    Err(SqlError::not_supported(what).with_hint("make a new table and INSERT INTO it ... SELECT"))
+    Err(SqlError::not_supported(what).with_hint("create a new table and INSERT INTO it ... SELECT"))
 }
 
 fn refuse_known_name(known: &[CheckDef], check: &CheckDef) -> Result<(), SqlError> {

@@ -124,9 +124,9 @@ fn refuse_type_change(def: &TableDef, at: usize) -> Result<(), SqlError> {
     let column = &def.columns[at];
     let index = || def.indexes.iter().find(|index| index.reads().any(|read| read == at));
     let why = if def.is_key(at) || def.options.value == Some(at) {
-        "which is the key, or what memcached clients set".to_owned()
+        "which is the key or the value column of memcached clients".to_owned()
     } else if column.generated.is_some() || column.identity.is_some() {
-        "which the server makes".to_owned()
+        "which the server computes".to_owned()
     } else if let Some(index) = index() {
         format!("which index \"{}\" has; drop that first", index.name)
     } else if let Some(what) = reader_of(def, at) {
@@ -134,6 +134,6 @@ fn refuse_type_change(def: &TableDef, at: usize) -> Result<(), SqlError> {
     } else {
         return Ok(());
     };
-    let what = format!("another type for column \"{}\", {why},", column.name);
-    Err(SqlError::not_supported(what).with_hint("make a new column, or a new table"))
+    let what = format!("a new type for column \"{}\", {why},", column.name);
+    Err(SqlError::not_supported(what).with_hint("create a new column or a new table"))
 }

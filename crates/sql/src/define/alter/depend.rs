@@ -12,7 +12,7 @@ pub(super) fn check_droppable(def: &TableDef, at: usize) -> Result<(), SqlError>
     let why = if def.is_key(at) {
         "it is part of the primary key".to_owned()
     } else if def.options.value == Some(at) {
-        "it is what memcached clients set".to_owned()
+        "it is the value column of memcached clients".to_owned()
     } else if let Some(index) = index() {
         format!("index \"{}\" has it", index.name)
     } else if def.visible_columns().count() == 1 {
@@ -23,7 +23,7 @@ pub(super) fn check_droppable(def: &TableDef, at: usize) -> Result<(), SqlError>
         return Ok(());
     };
     Err(SqlError::new(state::DEPENDED_ON, format!("cannot drop column \"{name}\": {why}"))
-        .with_hint("drop what depends on it first"))
+        .with_hint("drop the objects that depend on it first"))
 }
 
 /// An expression of the definition that reads a column.

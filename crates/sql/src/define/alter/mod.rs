@@ -48,7 +48,7 @@ fn run_text(core: &Core, sql: &str) -> Result<Defined, SqlError> {
         return rename::index(core, &mut reader);
     }
     if reader.keyword("TABLE").is_err() {
-        return Err(SqlError::not_supported("ALTER of anything but a table or an index"));
+        return Err(SqlError::not_supported("ALTER of other objects than tables and indexes"));
     }
     let if_exists = if_exists(&mut reader)?;
     let _ = reader.keyword("ONLY");
@@ -179,7 +179,7 @@ impl Change<'_> {
         let unique = |index: &IndexDef| index.constraint && index.name.eq_ignore_ascii_case(name);
         if def.indexes.iter().any(unique) {
             if is_of_key(&def, name) {
-                let message = format!("constraint \"{name}\" says which keys of the table are the same");
+                let message = format!("constraint \"{name}\" defines which keys of the table are equal");
                 return Err(SqlError::new(state::DEPENDED_ON, message));
             }
             return Ok(self.core.store.drop_index(name)?);

@@ -36,7 +36,7 @@ pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<Defined,
         }
         None => Err(DefinitionError::new(
             state::DEPENDED_ON,
-            format!("index \"{name}\" belongs to the primary key, and is called after its table"),
+            format!("index \"{name}\" belongs to the primary key and is named after its table"),
         )),
     })?;
     Ok(TAG.into())
