@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::{Outcome, arrows, cargo_steps, instructions, licences, links, rooms, tidy};
+use crate::{Outcome, arrows, cargo_steps, instructions, licences, links, prose, rooms, tidy};
 
 /// A named step and the function that takes it.
 type Step = (&'static str, fn() -> Outcome);
@@ -11,6 +11,7 @@ type Step = (&'static str, fn() -> Outcome);
 const STEPS: &[Step] = &[
     ("fmt", cargo_steps::fmt),
     ("tidy", tidy::check),
+    ("prose", prose::check),
     ("arrows", arrows::check),
     ("rooms", rooms::check),
     ("licences", licences::check),

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Outcome;
-use crate::metadata::root;
-use crate::tidy::tracked_files;
+use crate::metadata::{root, tracked_files};
 
 /// Follows every relative link of every Markdown file.
 pub(crate) fn check() -> Outcome {

@@ -16,6 +16,7 @@ mod instructions;
 mod licences;
 mod links;
 mod metadata;
+mod prose;
 mod rooms;
 mod tidy;
 mod tools;
@@ -53,15 +54,15 @@ impl Outcome {
     }
 }
 
-const USAGE: &str =
-    "usage: cargo xtask ci [step...] | tidy | tools [--bench] | install-client [--debug] PREFIX [DESTDIR]";
+const USAGE: &str = "usage: cargo xtask ci [step...] | tidy | prose | tools [--bench] | install-client [--debug] PREFIX [DESTDIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let good = match names.as_slice() {
         ["ci", only @ ..] => ci::run(only),
-        ["tidy"] => ci::run(&["fmt", "tidy", "arrows", "rooms", "licences", "links"]),
+        ["tidy"] => ci::run(&["fmt", "tidy", "prose", "arrows", "rooms", "licences", "links"]),
+        ["prose"] => said("prose", prose::report()),
         ["tools"] => said("tools", tools::install()),
         ["install-client", places @ ..] => said("install-client", install::run(places)),
         ["tools", "--bench"] => {

@@ -1,4 +1,4 @@
-//! What `cargo metadata` knows about the workspace, as JSON.
+//! The files of the workspace, and what `cargo metadata` knows about it, as JSON.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,6 +8,25 @@ use serde_json::Value;
 /// The root of the workspace. The crate lies two folders below it.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Files under version control and new ones that are not ignored, relative to the root.
+pub(crate) fn tracked_files() -> Result<Vec<PathBuf>, String> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .current_dir(root())
+        .output()
+        .map_err(|error| format!("git ls-files: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let listing = String::from_utf8_lossy(&output.stdout);
+    Ok(listing
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from)
+        .filter(|path| root().join(path).is_file())
+        .collect())
 }
 
 /// The cargo that runs us, so that one toolchain is used throughout.

@@ -1,14 +1,22 @@
-//! What a compiler does not check: file sizes, characters, leftovers, words that belong to one machine.
+//! Checks beyond the compiler's: file sizes, widths, characters, leftovers, the place of limits, words that belong to
+//! one machine.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
-use crate::Outcome;
-use crate::metadata::root;
+use crate::metadata::{root, tracked_files};
+use crate::{Outcome, prose};
 
 /// A longer file has more than one job.
 const LINES_MAX: usize = 900;
+
+/// Columns of a comment; `rustfmt` holds the code.
+const COMMENT_COLUMNS_MAX: usize = 120;
+
+/// Where comments are wider still, and idioms stay: the list may only shrink.
+const UNCLEAN: &[&str] = &["crates/sql/src/"];
+
+/// The crates whose limits all stand in `limits.rs`, each with its reason. A crate is added when it is clean.
+const LIMITED: &[&str] = &["client", "client-c", "engine", "memcache", "postgres", "server", "sqlcached"];
 
 /// Reads every source file that git knows.
 pub(crate) fn check() -> Outcome {
@@ -28,25 +36,6 @@ pub(crate) fn check() -> Outcome {
         failures.extend(complaints.into_iter().map(|(line, why)| format!("{name}:{line}: {why}")));
     }
     Outcome::new(passed, failures)
-}
-
-/// Files under version control and new ones that are not ignored, relative to the root.
-pub(crate) fn tracked_files() -> Result<Vec<PathBuf>, String> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
-        .current_dir(root())
-        .output()
-        .map_err(|error| format!("git ls-files: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let listing = String::from_utf8_lossy(&output.stdout);
-    Ok(listing
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .map(PathBuf::from)
-        .filter(|path| root().join(path).is_file())
-        .collect())
 }
 
 fn complaints(name: &str, text: &str) -> Vec<(usize, String)> {
@@ -70,11 +59,41 @@ fn complaints(name: &str, text: &str) -> Vec<(usize, String)> {
         if let Some(word) = machine_words().into_iter().find(|word| line.contains(word)) {
             complain(format!("'{word}' is true on one machine only"));
         }
-        if extension == "rs" && line.contains(concat!("allow(clippy::", "undocumented_unsafe")) {
-            complain("every unsafe block has its proof".to_owned());
+        if extension == "rs" {
+            rust_complaints(name, line).for_each(complain);
         }
     }
     found
+}
+
+fn rust_complaints<'a>(name: &'a str, line: &'a str) -> impl Iterator<Item = String> + 'a {
+    let is_comment =
+        line.trim_start().starts_with("//") && !UNCLEAN.iter().any(|place| name.starts_with(place));
+    let wide = is_comment && line.len() > COMMENT_COLUMNS_MAX;
+    let idioms = prose::idioms(if is_comment { line } else { "" });
+    let unproved = line.contains(concat!("allow(clippy::", "undocumented_unsafe"));
+    let astray = limit(line).filter(|_| is_limited(name));
+    [
+        wide.then(|| format!("a comment of more than {COMMENT_COLUMNS_MAX} columns")),
+        unproved.then(|| "every unsafe block has its proof".to_owned()),
+        astray.map(|limit| format!("{limit} belongs in the crate's limits.rs")),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(idioms.map(|(idiom, plain)| format!("'{idiom}': write {plain}")))
+}
+
+/// The name of a limit that a line of a module declares.
+fn limit(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) ")).unwrap_or(line);
+    let name = rest.strip_prefix("const ")?.split(':').next()?;
+    (name.ends_with("_MAX") || name.ends_with("_LIMIT") || name.starts_with("MAX_")).then_some(name)
+}
+
+/// Whether a file is a source of a crate whose limits stand in one place, and not that place.
+fn is_limited(name: &str) -> bool {
+    let inside = name.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"));
+    inside.is_some_and(|(krate, file)| LIMITED.contains(&krate) && file != "limits.rs")
 }
 
 /// Marks of unfinished work, put together here so that this file does not trip over itself.
@@ -101,6 +120,12 @@ mod tests {
             ("a.rs", "let x = 1; \n".to_owned(), 1),
             ("a.rs", "//\n".repeat(901), 1),
             ("a.md", format!("cd /wo{}here\n", "rk/"), 1),
+            ("a.rs", format!("    /// {}\n", "x".repeat(112)), 0),
+            ("a.rs", format!("    /// {}\n", "x".repeat(113)), 1),
+            ("crates/engine/src/a.rs", "pub(crate) const KEYS_MAX: usize = 1;\n".to_owned(), 1),
+            ("crates/engine/src/limits.rs", "pub(crate) const KEYS_MAX: usize = 1;\n".to_owned(), 0),
+            ("crates/engine/tests/a.rs", "const KEYS_MAX: usize = 1;\n".to_owned(), 0),
+            ("crates/engine/src/a.rs", "const KEYS: usize = 1;\n".to_owned(), 0),
         ] {
             assert_eq!(complaints(name, &text).len(), count, "{text:?}");
         }

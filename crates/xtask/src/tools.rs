@@ -30,7 +30,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("groff", "groff-base"),
 ];
 
-/// A file that no program of the search path tells of, and the Debian package that has it.
+/// A file that no program of the search path shows, and the Debian package that has it.
 const FILES: &[(&str, &str)] = &[
     ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
     ("/usr/include/postgresql/libpq-fe.h", "libpq-dev"),

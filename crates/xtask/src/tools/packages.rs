@@ -1,5 +1,6 @@
 //! The clients that come from a language's own registry: pinned by a lock file under `tests/drivers` or
-//! `clients`, put under `target/drivers`, and fetched again only when the lock file changed. The tests themselves need no network.
+//! `clients`, put under `target/drivers`, and fetched again only when the lock file changed. The tests themselves need
+//! no network.
 
 use std::fs;
 use std::path::Path;
