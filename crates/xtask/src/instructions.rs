@@ -15,7 +15,7 @@ use crate::metadata::{cargo, root};
 const FILE: &str = "crates/server/instructions.txt";
 /// The examples that run requests, by their packages, and the requests.
 const PROGRAMS: [(&str, &str, &[&str]); 2] =
-    [("server", "instructions", &["get", "set"]), ("store", "shared_reads", &["shared"])];
+    [("server", "instructions", &["get", "set"]), ("sqlcached-client", "shared_reads", &["shared"])];
 /// Requests of the short run, and of the long one.
 const RUNS: [u64; 2] = [2_000, 8_000];
 /// So many per cent above its number fails.
@@ -34,7 +34,7 @@ pub(crate) fn check() -> Outcome {
         let built =
             cargo().args(["build", "--quiet", "--locked", "-p", package, "--example", example]).status();
         if !built.is_ok_and(|status| status.success()) {
-            return Outcome::broken(format!("crates/{package}/examples/{example}.rs does not build"));
+            return Outcome::broken(format!("the example {example} of {package} does not build"));
         }
     }
     let numbers = fs::read_to_string(root().join(FILE)).unwrap_or_default();
