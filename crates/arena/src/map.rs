@@ -7,7 +7,6 @@ use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
-use std::slice;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, SeekFrom};
@@ -29,8 +28,7 @@ const MADV_COLLAPSE: libc::c_int = 25;
 ///
 /// Nobody ever sees a reference to the bytes: other processes may change them, so they are atomic words.
 pub(crate) struct Map {
-    base: NonNull<AtomicU64>,
-    words: usize,
+    words: NonNull<[AtomicU64]>,
     file: OwnedFd,
     #[cfg(any(test, feature = "record"))]
     recorder: crate::record::Recorder,
@@ -43,7 +41,7 @@ unsafe impl Sync for Map {}
 
 impl std::fmt::Debug for Map {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Map").field("words", &self.words).finish_non_exhaustive()
+        f.debug_struct("Map").field("words", &self.words.len()).finish_non_exhaustive()
     }
 }
 
@@ -62,8 +60,7 @@ impl Map {
         let len = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let base = map_aligned(&file, len, prot)?;
         Ok(Self {
-            base: base.cast(),
-            words: len / 8,
+            words: NonNull::slice_from_raw_parts(base.cast(), len / 8),
             file,
             #[cfg(any(test, feature = "record"))]
             recorder: crate::record::Recorder::default(),
@@ -73,9 +70,9 @@ impl Map {
     /// All words. A page that was never committed is committed by reading it; callers check bounds first.
     #[inline]
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping holds `words` aligned words, lives as long as `self`, and atomics have interior
+        // SAFETY: the mapping holds these words, which are aligned, lives as long as `self`, and atomics have interior
         // mutability, so nothing is claimed about what other threads and processes store.
-        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.words) }
+        unsafe { self.words.as_ref() }
     }
 
     /// Loads one word.
@@ -299,7 +296,7 @@ impl Map {
 impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.words * 8) };
+        let unmapped = unsafe { munmap(self.words.as_ptr().cast::<c_void>(), self.words.len() * 8) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
     }
 }
@@ -330,10 +327,7 @@ fn map_aligned(file: &OwnedFd, len: usize, prot: ProtFlags) -> io::Result<NonNul
 }
 
 /// A file of bytes that several processes count in.
-pub(crate) struct Bytes {
-    base: NonNull<AtomicU8>,
-    len: usize,
-}
+pub(crate) struct Bytes(NonNull<[AtomicU8]>);
 
 // SAFETY: the mapping belongs to this value and is only accessed as atomic bytes.
 unsafe impl Send for Bytes {}
@@ -342,7 +336,7 @@ unsafe impl Sync for Bytes {}
 
 impl std::fmt::Debug for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bytes").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("Bytes").field("len", &self.0.len()).finish_non_exhaustive()
     }
 }
 
@@ -355,7 +349,7 @@ impl Bytes {
         // SAFETY: no address is asked for, so no mapping of ours is replaced.
         let base = unsafe { mmap(ptr::null_mut(), len, prot, MapFlags::SHARED, file.as_fd(), 0) }?;
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self { base, len })
+        Ok(Self(NonNull::slice_from_raw_parts(base, len)))
     }
 }
 
@@ -364,16 +358,16 @@ impl std::ops::Deref for Bytes {
 
     #[inline]
     fn deref(&self) -> &[AtomicU8] {
-        // SAFETY: the mapping holds `len` bytes, lives as long as `self`, and atomics have interior mutability, so
+        // SAFETY: the mapping holds these bytes, lives as long as `self`, and atomics have interior mutability, so
         // nothing is claimed about what other threads and processes store.
-        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
+        unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for Bytes {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.len) };
+        let unmapped = unsafe { munmap(self.0.as_ptr().cast::<c_void>(), self.0.len()) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
     }
 }
@@ -389,10 +383,7 @@ unsafe impl Zeroable for AtomicU16 {}
 unsafe impl Zeroable for AtomicU64 {}
 
 /// A large private array of zeros of which only the touched pages take memory.
-pub(crate) struct Lazy<T: Zeroable> {
-    base: NonNull<T>,
-    len: usize,
-}
+pub(crate) struct Lazy<T: Zeroable>(NonNull<[T]>);
 
 // SAFETY: the array belongs to this value alone.
 unsafe impl<T: Zeroable + Send> Send for Lazy<T> {}
@@ -401,7 +392,7 @@ unsafe impl<T: Zeroable + Sync> Sync for Lazy<T> {}
 
 impl<T: Zeroable> std::fmt::Debug for Lazy<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lazy").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("Lazy").field("len", &self.0.len()).finish_non_exhaustive()
     }
 }
 
@@ -415,7 +406,7 @@ impl<T: Zeroable> Lazy<T> {
         // SAFETY: no address is asked for, so no mapping of ours is replaced.
         let base = unsafe { mmap_anonymous(ptr::null_mut(), bytes, prot, flags) }?;
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self { base, len })
+        Ok(Self(NonNull::slice_from_raw_parts(base, len)))
     }
 }
 
@@ -424,16 +415,16 @@ impl<T: Zeroable> std::ops::Deref for Lazy<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping is page-aligned, holds `len` zeroed values and lives as long as `self`.
-        unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
+        // SAFETY: the mapping is page-aligned, holds these values, zeroed at first, and lives as long as `self`.
+        unsafe { self.0.as_ref() }
     }
 }
 
 impl<T: Zeroable> Drop for Lazy<T> {
     fn drop(&mut self) {
-        let bytes = (self.len * size_of::<T>()).max(1);
+        let bytes = (self.0.len() * size_of::<T>()).max(1);
         // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), bytes) };
+        let unmapped = unsafe { munmap(self.0.as_ptr().cast::<c_void>(), bytes) };
         debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
     }
 }
