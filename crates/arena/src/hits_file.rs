@@ -39,7 +39,11 @@ pub(crate) struct HitsFile {
 
 /// A reader's side.
 #[derive(Debug)]
-pub(crate) struct Counts(pub(crate) Bytes);
+pub(crate) struct Counts {
+    pub(crate) bytes: Bytes,
+    /// So many of them are known to have pages, which they keep.
+    known: AtomicU64,
+}
 
 /// Opens a plain file of this user's.
 fn open(path: &Path, owners: &[u32], flags: OFlags) -> Result<OwnedFd, ArenaError> {
@@ -135,24 +139,33 @@ impl Reader {
             return Err(ArenaError::InTheWay { path: path.to_owned(), reason });
         }
         let mapped = Bytes::new(&file, bytes).map_err(|source| unmapped(path, bytes, source))?;
-        self.mapped.counts = Some(Counts(mapped));
+        self.mapped.counts = Some(Counts { bytes: mapped, known: AtomicU64::new(0) });
         Ok(())
     }
 
     /// Counts a hit on a row. A hot row costs one load.
     #[inline]
     pub fn note_hit(&self, row: &RowRead<'_>) {
-        let (Some(Counts(counts)), Some(slot)) = (&self.counts, row.inner_slot()) else { return };
-        // Acquire: pairs with the Release in `grow_hits`.
-        if slot.0 >= self.map.load(word::HITS_BYTES, Ordering::Acquire) {
+        let (Some(counts), Some(slot)) = (&self.counts, row.inner_slot()) else { return };
+        // Relaxed: what has pages keeps them, so an older number does.
+        if slot.0 >= counts.known.load(Ordering::Relaxed) && slot.0 >= self.learn_hits(counts) {
             return;
         }
-        if let Some(count) = counts.get(slot.0 as usize) {
+        if let Some(count) = counts.bytes.get(slot.0 as usize) {
             let before = count.load(Ordering::Relaxed);
             // Relaxed, and a lost update is harmless: it is advice.
             if before < COUNT_MAX {
                 count.store(before + 1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Asks how many bytes of the file have pages now.
+    #[cold]
+    fn learn_hits(&self, counts: &Counts) -> u64 {
+        // Acquire: pairs with the Release in `grow_hits`.
+        let known = self.map.load(word::HITS_BYTES, Ordering::Acquire);
+        counts.known.fetch_max(known, Ordering::Relaxed);
+        known
     }
 }

@@ -126,7 +126,7 @@ pub use layout::{
     MAX_KEY_BYTES, MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SegmentTag, SlotId, TableId,
     UNIT_BYTES,
 };
-pub use mapped::Mapped;
+pub use mapped::{Ends, Mapped};
 pub use prefetch::{Foreseen, line as prefetch_line};
 pub use proof::Witness;
 pub use read::{Lookup, RowRead, Seen};

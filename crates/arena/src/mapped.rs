@@ -36,7 +36,18 @@ pub struct Mapped {
 }
 
 /// The words of a table's line up to that of a flush to come.
-const FLUSH_WORDS: usize = 3;
+const END_WORDS: usize = 3;
+
+/// Which rows of a table are dead, whatever they say themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// The tick of a flush to come: from then on rows that were written before it are dead. 0: there is none.
+    pub flush_at: u32,
+    /// Rows with a smaller stamp are dead by the flushes so far.
+    pub dead_below: u64,
+    /// So are these, if they have no deadline of their own: they reached a time to live that the table had once.
+    pub aged_below: u64,
+}
 
 impl Mapped {
     /// A file of this layout and seed; `slots` hints of the owner's.
@@ -174,21 +185,24 @@ impl Mapped {
     /// The tick of a flush to come: from then on rows that were written before it are dead. 0: there is none.
     #[inline]
     pub fn flush_at(&self, table: TableId) -> u32 {
-        self.flush_words(table).0
+        self.ends(table).flush_at
     }
 
-    /// The tick of a flush to come, and the stamp below which rows are dead by the flushes so far. They are neighbours,
-    /// so a reader pays one check of their place.
+    /// Which rows are dead. The words are neighbours, so a reader pays one check of their place.
     #[inline]
-    pub fn flush_words(&self, table: TableId) -> (u32, u64) {
+    pub fn ends(&self, table: TableId) -> Ends {
         let at = self.table_word(table) as usize;
-        let words = &self.map.words()[at..at + FLUSH_WORDS];
+        let words = &self.map.words()[at..at + END_WORDS];
         // The tick first. Acquire: pairs with the Release of who takes it back: `dead_below` was raised before.
         let tick = words[2].load(Ordering::Acquire);
-        // Acquire: pairs with the Release exchange of who raises it.
-        let below = words[0].load(Ordering::Acquire);
-        // A tick that is none never comes.
-        (u32::try_from(tick).unwrap_or(0), below)
+        Ends {
+            // A tick that is none never comes.
+            flush_at: u32::try_from(tick).unwrap_or(0),
+            // Acquire: pairs with the Release exchange of who raises it.
+            dead_below: words[0].load(Ordering::Acquire),
+            // Acquire: as above.
+            aged_below: words[1].load(Ordering::Acquire),
+        }
     }
 
     pub(crate) fn catalogue_half(&self, root: u64) -> u64 {

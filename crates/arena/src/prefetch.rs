@@ -5,7 +5,6 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::hits_file::Counts;
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
 use crate::row::short_lengths;
 use crate::{Arena, Mapped};
@@ -56,7 +55,7 @@ impl Mapped {
     pub(crate) fn prefetch_hits(&self, at: usize) {
         let slot = at - self.layout.index as usize;
         match &self.counts {
-            Some(Counts(counts)) => counts.get(slot).into_iter().for_each(line),
+            Some(counts) => counts.bytes.get(slot).into_iter().for_each(line),
             None => self.hints.get(slot).into_iter().for_each(line),
         }
     }

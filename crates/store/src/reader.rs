@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use arena::{ArenaError, Hash, Lookup, RowHead, RowRead, TableId, Ticket};
+use arena::{ArenaError, Ends, Hash, Lookup, RowHead, RowRead, TableId, Ticket};
 use parking_lot::Mutex;
 
 use crate::catalog::BUILT_IN;
@@ -318,7 +318,7 @@ impl Reader {
     /// `Store::freshness` say.
     #[inline]
     fn see(&self, table: &SharedTable, head: &RowHead, now: Tick) -> Option<Seen> {
-        let (flush_at, dead_below) = self.arena.flush_words(table.id);
+        let Ends { flush_at, dead_below, aged_below } = self.arena.ends(table.id);
         if head.stamp < dead_below
             || (flush_at.wrapping_sub(1) < now && table.flushed.below(&self.arena, flush_at) > head.stamp)
         {
@@ -326,6 +326,7 @@ impl Reader {
         }
         let freshness = match head.expiry {
             NEVER => Freshness::Fresh,
+            0 if head.stamp < aged_below => return None,
             0 => self.by_age(table, head.stamp, now)?,
             deadline => table.rules.by_deadline(deadline, now)?,
         };
@@ -341,9 +342,6 @@ impl Reader {
     /// Where a row without a deadline of its own stands; `None`: it has ended.
     #[inline]
     fn by_age(&self, table: &SharedTable, stamp: u64, now: Tick) -> Option<Freshness> {
-        if stamp < self.arena.aged_below(table.id) {
-            return None;
-        }
         let Rules { due, stale, gone, .. } = &table.rules;
         if gone.span == 0 {
             return Some(Freshness::Fresh);
