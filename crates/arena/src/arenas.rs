@@ -443,6 +443,13 @@ impl Arenas {
         arena.used(segment)
     }
 
+    /// Bytes reserved so far in a segment, and its units.
+    #[inline]
+    pub fn extent(&self, segment: SegmentId) -> (usize, u32) {
+        let (arena, segment) = self.in_segment(segment);
+        arena.extent(segment)
+    }
+
     /// The purpose of a segment: table, queue, class, schema.
     pub fn tag(&self, segment: SegmentId) -> SegmentTag {
         let (arena, segment) = self.in_segment(segment);
@@ -474,6 +481,12 @@ impl Arenas {
         let (arena, location) = self.at(location);
         let (segment, queue) = arena.home_of(location);
         (arena.outer_segment(segment), queue)
+    }
+
+    /// The queue of the segment in which a row was found.
+    #[inline]
+    pub fn queue_of(&self, read: &RowRead<'_>) -> Queue {
+        self.of(read.is_shared()).home_of(read.inner_location()).1
     }
 
     /// Counts bytes of a segment as live. Returns its live bytes.

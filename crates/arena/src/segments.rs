@@ -293,6 +293,17 @@ impl Arena {
         Kind::of(state.kind.load(Ordering::Relaxed)).bytes().saturating_sub(room) as usize
     }
 
+    /// Bytes reserved so far, and units: [`Arena::used`] and [`Arena::units`] by one look.
+    #[inline]
+    pub fn extent(&self, segment: SegmentId) -> (usize, u32) {
+        let state = self.state(segment);
+        let room = fill::room(state.fill.load(order::FILL_LOOK));
+        let kind = Kind::of(state.kind.load(Ordering::Acquire));
+        // What is recycled meanwhile has nothing of which the caller could be sure.
+        let units = if kind.state == UNIT_HEAD { kind.units } else { 0 };
+        ((u64::from(units) * UNIT_BYTES as u64).saturating_sub(room) as usize, units)
+    }
+
     /// What the segment was allocated for.
     pub fn tag(&self, segment: SegmentId) -> SegmentTag {
         let kind = self.kind(segment.0);

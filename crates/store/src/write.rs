@@ -229,11 +229,10 @@ impl Store {
         now: Tick,
     ) -> Result<Glance, Outcome> {
         if let Lookup::Hit(row) = self.arena.lookup_place(hash, table.id(), key) {
-            let head = *row.head();
-            let queue = self.queue_of(row.location());
+            let queue = self.arena.queue_of(&row);
             if row.is_valid() {
-                if self.is_live(table, &head, now) {
-                    check(expect, Some(&head))?;
+                if self.is_live(table, row.head(), now) {
+                    check(expect, Some(row.head()))?;
                 }
                 return Ok(Glance { queue, seen: row.seen() });
             }
@@ -386,17 +385,18 @@ impl Store {
             Some(found) => (Some(found), copy),
             None => (self.find_row(&shard, table, hash, key), None),
         };
-        let live = found.filter(|found| self.is_live(table, &found.head, now));
-        if let Err(outcome) = check(expect, live.as_ref().map(|found| &found.head)) {
+        let live = found.as_ref().map(|found| &found.head).filter(|head| self.is_live(table, head, now));
+        if let Err(outcome) = check(expect, live) {
             return Ok(outcome);
         }
-        if let (Some(new), Some(found)) = (&mut new, &live)
+        if let (Some(new), Some(head)) = (&mut new, live)
             && new.keep.is_some()
-            && !self.take_over(new, &found.head)
+            && !self.take_over(new, head)
         {
             return Ok(Outcome::Exists);
         }
-        if new.is_none() && live.is_none() {
+        let was_live = live.is_some();
+        if new.is_none() && !was_live {
             // It may have been evicted, and whoever removes a row that is not there wants it away all the same.
             shard.removals.note(hash, self.arena.last_stamp());
             if let Some(Found { entry, head }) = found
@@ -406,13 +406,13 @@ impl Store {
             }
             return Ok(Outcome::Missing);
         }
-        let leaving = match (live.is_some(), found) {
+        let leaving = match (was_live, &found) {
             (true, _) => new.is_none().then_some(Leaving::Invalidated),
             (false, Some(found)) => self.dead(table, &found.head, now),
             (false, None) => None,
         };
         let stamp = self.arena.next_stamp();
-        let change = SlotChange { hash, found, copy, was_live: live.is_some(), new, stamp };
+        let change = SlotChange { hash, found, copy, was_live, new, stamp };
         self.swap(&mut shard, table, &change, Unique::Check(now))?;
         if let Some(leaving) = leaving {
             table.state.counters.count(leaving);
@@ -495,7 +495,7 @@ impl Store {
     /// The version that was there is dead from here on, and the table's account holds what `came` in its place.
     fn part_with(&self, table: &Table, change: &SlotChange<'_>, came: Option<Weight>, unique: Unique) {
         let mut went = None;
-        if let Some(Found { entry, head }) = change.found {
+        if let Some(Found { entry, head }) = &change.found {
             // Somebody was refreshing it, and others may wait for that.
             if table.id().is_shared() && head.lease != 0 {
                 self.arena.wake(change.hash);
@@ -526,12 +526,12 @@ impl Store {
         table: &Table,
         change: &SlotChange<'_>,
     ) -> Result<Option<Weight>, WriteError> {
-        let SlotChange { hash, found, new, stamp, .. } = *change;
+        let SlotChange { hash, ref found, ref new, stamp, .. } = *change;
         let census = &table.state.census;
         if new.is_none() {
             shard.removals.note(hash, stamp);
         }
-        if let Some(Version { location, segment, queue, bytes, expiry, .. }) = new {
+        if let Some(Version { location, segment, queue, bytes, expiry, .. }) = *new {
             self.arena.stamp_row(location, stamp);
             census.note_deadline(expiry);
             if let Some(found) = found {
@@ -540,7 +540,7 @@ impl Store {
                 let inserted = self.arena.insert(&mut shard.token, hash, table.id(), location);
                 inserted.map_err(|_| WriteError::Full)?;
             }
-            census.change(found.map(|found| found.head.stamp), Some(stamp));
+            census.change(found.as_ref().map(|found| found.head.stamp), Some(stamp));
             count(&table.state.counters.written);
             self.account_in(table, segment, bytes);
             return Ok(Some(Weight { queue, bytes }));
@@ -751,7 +751,9 @@ impl Store {
 
     /// Evicts up to `rows` rows of a table that is above its `max_rows`.
     pub(crate) fn keep_to_rows(&self, table: &Table, rows: usize, now: Tick) {
-        if table.rows() > table.state.limits.rows_max.load(Ordering::Relaxed) && !self.is_unsettled() {
+        let most = table.state.limits.rows_max.load(Ordering::Relaxed);
+        // Mostly there is no limit, and nothing to add up.
+        if most < u64::MAX && table.rows() > most && !self.is_unsettled() {
             self.evict_rows(table, rows, now);
         }
     }

@@ -49,7 +49,7 @@ impl Store {
 
     /// Notes deaths in a segment of a table, where another part of it died.
     pub(crate) fn note_death(&self, table: &Table, segment: SegmentId, before: usize, live: usize) {
-        let (used, units) = (self.arena.used(segment), self.arena.units(segment));
+        let (used, units) = self.arena.extent(segment);
         if parts_dead(used, live, units) != parts_dead(used, before, units) && self.arena.is_sealed(segment) {
             self.note_dead(table, segment);
         }
@@ -63,8 +63,8 @@ impl Store {
 
     /// How many parts of a segment are dead.
     pub(super) fn dead_parts(&self, segment: SegmentId) -> usize {
-        let used = self.arena.used(segment);
-        parts_dead(used, self.arena.live(segment), self.arena.units(segment))
+        let (used, units) = self.arena.extent(segment);
+        parts_dead(used, self.arena.live(segment), units)
     }
 
     /// Moves the live rows of the sparsest segment together with others; `only`: of this table.
