@@ -43,12 +43,12 @@ bench-entry: tools
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench entry $(ARGS)
 
-# Every line of the lead at the memcached door, beside memcached and Redis, in one run.
+# Every line of the lead in memcached's protocol, beside memcached and Redis, in one run.
 bench-lead: tools
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench lead $(ARGS)
 
-# Statements through the PostgreSQL door beside PostgreSQL 15 and memcached.
+# Statements through PostgreSQL's protocol beside PostgreSQL 15 and memcached.
 bench-sql: tools
 	cargo build --release --package sqlcached --package sqlcached-bench
 	./target/release/sqlcached-bench sql $(ARGS)

@@ -26,17 +26,17 @@ export interface WriteOptions {
 }
 
 export interface Lookup {
-  /** `stale`: invalidated, and nobody has made it anew; `due`: it ends soon. */
+  /** `stale`: invalidated, and not refreshed yet; `due`: it expires soon. */
   state: 'hit' | 'stale' | 'due' | 'miss'
   value: Buffer | null
   flags: number
   /** The number that changes whenever the value does. */
   cas: bigint
-  /** Who was told to make it anew. */
+  /** Which client is asked to refresh it. */
   renewal: 'you' | 'another' | 'nobody'
 }
 
-/** What every rejected promise and every exception of this package bears, besides its message. */
+/** The fields of every rejected promise and every exception of this package, besides the message. */
 export interface SqlcachedError extends Error {
   /** A number of sqlcached.h. */
   status: number
@@ -47,25 +47,25 @@ export interface SqlcachedError extends Error {
 /** By memcached's keys: the table with the longest prefix answers. */
 export class Client {
   constructor(options?: Options)
-  /** From shared memory alone, at once: null for a miss, undefined where only the daemon can tell. */
+  /** From shared memory only, at once: null for a miss, undefined if only the daemon knows. */
   peek(key: Bytes): Buffer | null | undefined
-  /** From shared memory, or else from the daemon; null for a miss. */
+  /** From shared memory, or from the daemon; null for a miss. */
   get(key: Bytes): Promise<Buffer | null>
   lookup(key: Bytes): Promise<Lookup>
-  /** As lookup, and takes a missing value's place for so many seconds: of all who ask, one makes it. */
+  /** As lookup. It also reserves a missing value for so many seconds, so that one client is asked to compute it. */
   claim(key: Bytes, seconds: number): Promise<Lookup>
-  /** Those that are there. */
+  /** The values of the existing keys. */
   getMany<K extends Bytes>(keys: Iterable<K>): Promise<Map<K, Buffer>>
   set(key: Bytes, value: Bytes, options?: WriteOptions): Promise<true>
-  /** Whether there was none, so that it was written. */
+  /** Whether the key was missing, so that the value was stored. */
   add(key: Bytes, value: Bytes, options?: WriteOptions): Promise<boolean>
-  /** Whether the CAS was still this one, so that it was written. */
+  /** Whether the CAS was still this one, so that the value was stored. */
   cas(key: Bytes, value: Bytes, cas: bigint, options?: WriteOptions): Promise<boolean>
-  /** The new number; null where there is none. */
+  /** The new number; null if the key is missing. */
   increment(key: Bytes, delta?: number): Promise<bigint | null>
-  /** Whether there was something. */
+  /** Whether the key existed. */
   delete(key: Bytes): Promise<boolean>
-  /** Rows, or how many were changed. */
+  /** Rows, or the number of changed rows. */
   sql(statement: string, ...parameters: Parameter[]): Promise<Row[] | number>
   table(name: string): Table
 }
@@ -77,6 +77,6 @@ export interface Table {
   lookup(key: Bytes): Promise<Lookup>
   getMany<K extends Bytes>(keys: Iterable<K>): Promise<Map<K, Buffer>>
   row(key: Bytes): Promise<Row | null>
-  /** As get, and while another client was told to make the row it waits until it has, at most so many seconds. */
+  /** As get. If another client is asked to compute the row, it waits for the row, at most so many seconds. */
   wait(key: Bytes, seconds: number): Promise<Buffer | null>
 }

@@ -16,7 +16,7 @@ const REACH: f64 = 20.0;
 pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut rows = Vec::new();
     for server in bench.start(&bench.ours, report) {
-        let address = server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL door"))?;
+        let address = server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL listener"))?;
         // The first connections make what all of them share.
         for _ in 0..10 {
             Wire::connect(address)?.run("SELECT 1")?;

@@ -134,7 +134,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn introduce(bench: &Bench, report: &mut Report) {
-    report.say("# SQL through the PostgreSQL door\n");
+    report.say("# SQL through PostgreSQL's protocol\n");
     report.say(&format!("Machine: {}; {}.", machine::describe(), bench.cores.describe()));
     for kind in bench.everyone() {
         let version = kind.version().unwrap_or_else(|| "not found".into());

@@ -56,7 +56,7 @@ fn faces(server: &Server) -> Vec<(Protocol, String)> {
 
 fn connect(server: &Server, protocol: Protocol, clients: usize) -> Result<Load> {
     let address = match protocol {
-        Protocol::Postgres => server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL door"))?,
+        Protocol::Postgres => server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL listener"))?,
         _ => &server.address,
     };
     Load::connect(address, protocol, clients)

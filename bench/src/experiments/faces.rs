@@ -67,7 +67,9 @@ pub(super) fn faces<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Vec<Fa
 impl Face<'_> {
     fn address(&self) -> Result<&Address> {
         match self.protocol {
-            Protocol::Postgres => self.server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL door")),
+            Protocol::Postgres => {
+                self.server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL listener"))
+            }
             _ => Ok(&self.server.address),
         }
     }

@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     bench.cores.pin_load()?;
     let mut report = Report::new("lead");
     let noise = Noise::sample();
-    bench.introduce("The lead at the memcached door", &mut report);
+    bench.introduce("The lead in memcached's protocol", &mut report);
     let wanted = |part| options.only.is_empty() || options.only.contains(&part);
     for group in requests::GROUPS.iter().filter(|group| wanted(group.part)) {
         requests::run(&bench, group, &options.lines, &mut report)?;

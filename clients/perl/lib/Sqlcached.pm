@@ -106,17 +106,18 @@ The value under one of memcached's keys, or C<undef>.
 
 =item lookup(KEY)
 
-A list: C<hit>, C<stale> (invalidated, and nobody has made it anew), C<due> (it ends soon) or C<miss>; then but for a
-miss the value, its flags, its CAS, and who was told to make it anew: C<you>, C<another> client, or C<nobody>.
+A list. The first element is C<hit>, C<stale> (invalidated, and not refreshed yet), C<due> (it expires soon) or C<miss>.
+Except for a miss, the value, its flags, its CAS, and the client that is asked to refresh it follow: C<you>, C<another>
+client, or C<nobody>.
 
 =item claim(KEY, SECONDS)
 
-As C<lookup>, and takes the place of a missing value for so many seconds: of all who ask, one is told to make it. The others
-may C<wait>.
+As C<lookup>. It also reserves a missing value for so many seconds: one client is asked to compute it. The others can
+C<wait>.
 
 =item get_many(KEY, ...)
 
-A reference to a hash of the keys that are there.
+A reference to a hash of the existing keys.
 
 =item set(KEY, VALUE, expire => SECONDS, flags => NUMBER)
 
@@ -124,19 +125,20 @@ A reference to a hash of the keys that are there.
 
 =item cas(KEY, VALUE, CAS, ...)
 
-Write: always, where there is nothing, where nothing has changed since a C<lookup>. True when it was written.
+Store a value: C<set> always, C<add> if the key is missing, C<cas> if the value has not changed since a C<lookup>. True
+if it was stored.
 
 =item increment(KEY, DELTA)
 
-Adds to a number, or takes away; the new one, or C<undef> where there is none.
+Adds to a number, or subtracts. Returns the new number, or C<undef> if the key is missing.
 
 =item delete(KEY)
 
-True when there was something.
+True if the key existed.
 
 =item sql(STATEMENT, PARAMETER, ...)
 
-Rows, as a reference to a list of references to hashes; or how many rows were changed. A reference to a string among the
+Rows, as a reference to a list of references to hashes; or the number of changed rows. A reference to a string among the
 parameters is a BLOB.
 
 =item table(NAME)
@@ -159,7 +161,7 @@ All columns, as a reference to a hash, or C<undef>.
 
 =item wait(KEY, SECONDS)
 
-As C<get>, and while another client was told to make the row it waits until it has, at most so long.
+As C<get>. If another client is asked to compute the row, it waits for the row, at most so many seconds.
 
 =back
 

@@ -1,22 +1,22 @@
 /*
  * sqlcached.h - a client of sqlcached for C and C++.
  *
- * Reads come from shared memory, without a system call, where a table is WITH (shared_memory = on); everything else
- * goes to the daemon's Unix socket, and the caller need not care which. The manual page sqlcached(3) has an example.
+ * Reads of a table WITH (shared_memory = on) use shared memory, without a system call. Everything else uses the
+ * daemon's Unix socket, by the same functions. The manual page sqlcached(3) has an example.
  *
  * Rules that hold for every function:
  *
  * - It returns a status: 0 or more when the daemon's answer is known, below 0 when it is not. After a status below 0
- *   sqlcached_message() says why, in words that tell what to do.
+ *   sqlcached_message() has the reason, and says what to do.
  * - Keys, values and statements are bytes with a length, not strings that end in 0; a length of 0 goes with any
  *   pointer. Names and paths are strings that end in 0, in UTF-8.
  * - What is passed in is read during the call and not kept. What is returned by pointer belongs to the object that it
  *   was asked of, and lives until that object is changed or freed.
  * - A client and its tables may be used by any number of threads at once. A value, a row and a result belong to one
  *   thread at a time.
- * - After fork() the child may go on with the parent's objects: it opens a socket of its own when it needs one.
+ * - After fork() the child can use the parent's objects: it opens its own sockets.
  * - Freeing NULL does nothing. A NULL where an object is needed is SQLCACHED_ERROR_ARGUMENT.
- * - Nothing here ends the process: a defect of the library itself is SQLCACHED_ERROR_INTERNAL.
+ * - Nothing here ends the process: a bug in the library itself is SQLCACHED_ERROR_INTERNAL.
  */
 #ifndef SQLCACHED_H
 #define SQLCACHED_H
@@ -30,13 +30,13 @@ extern "C" {
 
 /* Statuses. Each function says which it returns besides errors. */
 enum sqlcached_status {
-    SQLCACHED_OK = 0,         /* done; of a read: here it is */
+    SQLCACHED_OK = 0,         /* done; of a read: the row exists */
     SQLCACHED_MISS = 1,       /* there is no such row */
-    SQLCACHED_STALE = 2,      /* here it is, but it was invalidated and nobody has made it anew yet */
-    SQLCACHED_DUE = 3,        /* here it is, but it ends soon: now is the time to make it anew */
+    SQLCACHED_STALE = 2,      /* the row exists, but it was invalidated and is not refreshed yet */
+    SQLCACHED_DUE = 3,        /* the row exists, but it expires soon: refresh it now */
     SQLCACHED_NOT_STORED = 4, /* the condition of the write did not hold */
-    SQLCACHED_TIMEOUT = 5,    /* what was waited for did not come */
-    SQLCACHED_ELSEWHERE = 6,  /* shared memory alone cannot tell: the daemon can */
+    SQLCACHED_TIMEOUT = 5,    /* the awaited row did not come in time */
+    SQLCACHED_ELSEWHERE = 6,  /* only the daemon knows, not shared memory */
 
     SQLCACHED_ERROR_ARGUMENT = -1,    /* a NULL, a key that is too long, a name that is not UTF-8 */
     SQLCACHED_ERROR_UNAVAILABLE = -2, /* no daemon answers there, or not in time */
@@ -44,7 +44,7 @@ enum sqlcached_status {
     SQLCACHED_ERROR_NO_TABLE = -4,    /* no such table, or no such column */
     SQLCACHED_ERROR_STATEMENT = -5,   /* the statement failed: sqlcached_sqlstate() */
     SQLCACHED_ERROR_SERVER = -6,      /* the daemon refused the request */
-    SQLCACHED_ERROR_INTERNAL = -7     /* a defect of this library */
+    SQLCACHED_ERROR_INTERNAL = -7     /* a bug in this library */
 };
 
 /* The types of a column's value. */
@@ -104,7 +104,7 @@ const void *sqlcached_value_data(const sqlcached_value *value, size_t *length);
 uint32_t sqlcached_value_flags(const sqlcached_value *value);
 uint64_t sqlcached_value_cas(const sqlcached_value *value);
 
-/* Who makes it anew when it is stale or due: 2 when this caller was told to, 1 when another was, 0 when nobody was. */
+/* The client that is asked to refresh a stale or due value: 2 this caller, 1 another client, 0 none. */
 int sqlcached_value_renewal(const sqlcached_value *value);
 
 /*
@@ -118,8 +118,8 @@ int sqlcached_get(sqlcached *client, const void *key, size_t key_length, sqlcach
    ELSEWHERE, after which sqlcached_get() finds out. */
 int sqlcached_peek(sqlcached *client, const void *key, size_t key_length, sqlcached_value *value);
 
-/* Reads a value, and where there is none takes its place for so many seconds: of all who ask, one is told to make it.
-   OK; STALE or DUE when it is to be made: sqlcached_value_renewal() says by whom. */
+/* Reads a value. It reserves a missing value for so many seconds, so that one client is asked to compute it. OK; STALE
+   or DUE if it must be computed: sqlcached_value_renewal() says by which client. */
 int sqlcached_claim(sqlcached *client, const void *key, size_t key_length, uint32_t seconds, sqlcached_value *value);
 
 /* Reads `count` values at once: `statuses[i]` is as of sqlcached_get() for `keys[i]` and `values[i]`. */
@@ -166,8 +166,8 @@ int sqlcached_table_get_many(sqlcached_table *table, const sqlcached_bytes *keys
 /* Reads all columns: OK, STALE, DUE, MISS. */
 int sqlcached_table_row(sqlcached_table *table, const void *key, size_t key_length, sqlcached_row *row);
 
-/* Reads as sqlcached_table_get(), and while another client was told to make the row waits until it has: OK, STALE, DUE,
-   MISS, and TIMEOUT when it has not. It waits without asking the daemon. */
+/* Reads as sqlcached_table_get(). If another client is asked to compute the row, it waits for the row, without a
+   request: OK, STALE, DUE, MISS, and TIMEOUT if the row did not come. */
 int sqlcached_table_wait(sqlcached_table *table, const void *key, size_t key_length, uint32_t timeout_ms,
                          sqlcached_value *value);
 

@@ -78,7 +78,7 @@ impl Fragments {
         let mut client = Client::connect(&server.address)?;
         let mut sql = None;
         if invalidation == Invalidation::Statement {
-            let address = server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL door"))?;
+            let address = server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL listener"))?;
             let mut wire = Wire::connect(address)?;
             wire.run("DROP TABLE IF EXISTS parts")?;
             for definition in [TABLE].iter().chain(&INDEXES) {
@@ -136,7 +136,7 @@ impl Fragments {
                 Ok(())
             }
             (Invalidation::Statement, Some(wire)) => delete(wire, edit),
-            (Invalidation::Statement, None) => Err(Failure::new("no PostgreSQL door")),
+            (Invalidation::Statement, None) => Err(Failure::new("no PostgreSQL listener")),
         }
     }
 

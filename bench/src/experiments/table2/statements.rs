@@ -129,7 +129,7 @@ pub(super) struct PostgreSql {
 
 impl PostgreSql {
     pub(super) fn connect(server: &Server) -> Result<Self> {
-        let address = server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL door"))?;
+        let address = server.sql.as_ref().ok_or_else(|| Failure::new("no PostgreSQL listener"))?;
         let original = server.protocol == Protocol::Postgres;
         Ok(Self { wire: postgres::Wire::connect(address)?, original })
     }

@@ -55,14 +55,14 @@ Parameter = typing.Union[None, bool, int, float, str, bytes, bytearray]
 class Lookup(typing.NamedTuple):
     """All that there is to say of a read."""
 
-    #: ``hit``; ``stale``: invalidated, and nobody has made it anew; ``due``: it ends soon; ``miss``.
+    #: ``hit``; ``stale``: invalidated, and not refreshed yet; ``due``: it expires soon; ``miss``.
     state: str
     value: bytes | None
     #: What the memcached client stored with it.
     flags: int
     #: The number that changes whenever the value does.
     cas: int
-    #: Who was told to make it anew: ``you``, ``another`` client, or ``nobody``.
+    #: The client that is asked to refresh it: ``you``, ``another`` client, or ``nobody``.
     renewal: str
 
 

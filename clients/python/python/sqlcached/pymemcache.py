@@ -4,14 +4,14 @@ An application that uses pymemcache changes one import::
 
     from sqlcached.pymemcache import Client
 
-A hit is copied out of shared memory, without a system call. A miss, a value that is stale or due to be made anew, a
-table that is not in shared memory, and every other command go to the socket as ever, so that the daemon decides who
-makes a value anew. Where there is no shared memory to read (another machine, a memcached, no permission) all of it
-goes to the socket; ``Client.near_error`` says why.
+A hit is copied from shared memory, without a system call. These use the socket: a miss, a value that a client should
+refresh, a table that is not in shared memory, and every other command. So the daemon decides which client refreshes a
+value. If there is no readable shared memory (another machine, a memcached, no permission), everything uses the socket;
+``Client.near_error`` has the reason.
 
-What a connection was told and has not acknowledged (``noreply``, pymemcache's default for writes) shared memory may
-not show yet. So the next read of that connection goes to the socket, behind the write, and the ones after it are near
-again: a client reads its own writes, as with pymemcache.
+Shared memory may not show a write yet that was sent with ``noreply``, pymemcache's default. So the next read of that
+connection uses the socket, after the write, and later reads use shared memory again: a client reads its own writes, as
+with pymemcache.
 """
 
 from __future__ import annotations
