@@ -21,6 +21,7 @@ use linear::row::State;
 use linear::run::{Plan, Worker, check};
 use linear::search::ends;
 use linear::{Answer, Event, Op, Seen, Ttl, number};
+use store::failpoint::{self, Point};
 use store::{Clock, ManualClock, Store, StoreOptions};
 
 /// One more than the processors of a small machine, so that clients are also interrupted.
@@ -195,6 +196,21 @@ impl Client {
 
 impl Worker for Client {
     fn run(&mut self, key: usize, op: &Op) -> Answer {
+        // Where the scheduler keeps all clients on one processor, they meet between the steps of a command all the
+        // same.
+        for point in [Point::Found, Point::Reserve] {
+            if self.random.u8(..4) == 0 {
+                failpoint::step_in(point, std::thread::yield_now);
+            }
+        }
+        let answer = self.answer(key, op);
+        failpoint::disarm();
+        answer
+    }
+}
+
+impl Client {
+    fn answer(&mut self, key: usize, op: &Op) -> Answer {
         self.lane.begin_batch();
         let text = |value: u64| value.to_string().into_bytes();
         match *op {

@@ -99,6 +99,8 @@ mod write_set;
 pub use alter::TableChange;
 pub use arena::Foreseen;
 pub use arena::begins_as_arena;
+#[cfg(feature = "failpoints")]
+pub use arena::failpoint;
 pub use arena::{ArenaError, HeldRow, Hits, Received, TableId, Ticket};
 pub use catalog::{BUILT_IN, Catalog};
 pub use clean::Pause;
