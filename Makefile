@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: install-client run test demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy
+.PHONY: install-client run test demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -71,6 +71,26 @@ install-client:
 
 fmt:
 	cargo fmt --all
+
+# Installs nightly Rust where there is none, and these components of it.
+NIGHTLY = rustup run nightly true || rustup toolchain install nightly --profile minimal; rustup component add --toolchain nightly
+
+# Runs the arena's tests of segments and threads under Miri: about eight minutes. It installs what nightly Rust lacks.
+# Aliasing is not checked: a mapping is one slice of atomic words, and Miri visits all of them at each access. Under
+# -Zmiri-tree-borrows a test of three seconds does not end in a minute. Others: make miri MIRI_TESTS='tests::landing'
+MIRI_TESTS ?= fill:: segments:: pool:: hint:: tests::threads::readers
+miri:
+	$(NIGHTLY) miri rust-src
+	MIRIFLAGS='-Zmiri-disable-isolation -Zmiri-disable-stacked-borrows' \
+		timeout 1800 cargo +nightly miri test --target-dir target/miri --package arena --lib --locked -- $(MIRI_TESTS)
+
+# Runs the tests with threads under ThreadSanitizer: some ten minutes, most of it for building the standard library.
+TSAN = RUSTFLAGS='-Zsanitizer=thread' timeout 1800 cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu \
+	--target-dir target/tsan --locked
+tsan:
+	$(NIGHTLY) rust-src
+	$(TSAN) --package arena --lib -- tests::threads tests::fill
+	$(TSAN) --package store --test it -- torture::
 
 # The quick checks alone: seconds, no tests.
 tidy:

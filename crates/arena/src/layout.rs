@@ -30,7 +30,7 @@ const _: () = assert!(MAX_SEGMENT_UNITS as usize * UNIT_BYTES >= MAX_ROW_BYTES, 
 /// The largest key, encoded: keys are copied under a lock, so they stay small.
 pub const MAX_KEY_BYTES: usize = 64 * 1024;
 /// The smallest virtual range: below it the saving is nothing, sparse pages cost nothing.
-pub(crate) const MIN_RESERVE_BYTES: u64 = 1 << 30;
+pub(crate) const MIN_RESERVE_BYTES: u64 = if cfg!(miri) { 4 << 20 } else { 1 << 30 };
 
 /// Bytes of a page: memory comes and goes in these.
 pub(crate) const PAGE_BYTES: u64 = 4096;

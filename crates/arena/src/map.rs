@@ -58,7 +58,7 @@ impl Map {
 
     fn with(file: OwnedFd, bytes: u64, prot: ProtFlags) -> io::Result<Self> {
         let len = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let base = map_aligned(&file, len, prot)?;
+        let base = if cfg!(miri) { zeroed(len)? } else { map_aligned(&file, len, prot)? };
         Ok(Self {
             words: NonNull::slice_from_raw_parts(base.cast(), len / 8),
             file,
@@ -181,6 +181,9 @@ impl Map {
     /// ago makes one in its place, and where the file system has none is killed by SIGBUS. So what grows leaves it
     /// some.
     pub(crate) fn leaves_spare(&self, bytes: u64) -> bool {
+        if cfg!(miri) {
+            return true;
+        }
         // A file system without a size has no number of blocks.
         let Some(stat) = rustix::fs::fstatfs(&self.file).ok().filter(|stat| stat.f_blocks > 0) else {
             return true;
@@ -227,7 +230,7 @@ impl Map {
     pub(crate) fn collapse(&self, from_byte: u64, bytes: u64) -> bool {
         let words = &self.words()[(from_byte / 8) as usize..((from_byte + bytes) / 8) as usize];
         let start = words.as_ptr().cast_mut().cast::<c_void>();
-        if failpoint::ask(Point::Madvise).is_err() {
+        if cfg!(miri) || failpoint::ask(Point::Madvise).is_err() {
             return false;
         }
         // SAFETY: the range lies in the mapping, and the call changes which pages hold its bytes, not the bytes.
@@ -240,7 +243,7 @@ impl Map {
     pub(crate) fn populate(&self, from_byte: u64, bytes: u64) {
         let words = &self.words()[(from_byte / 8) as usize..((from_byte + bytes) / 8) as usize];
         let start = words.as_ptr().cast_mut().cast::<c_void>();
-        if failpoint::ask(Point::Madvise).is_err() {
+        if cfg!(miri) || failpoint::ask(Point::Madvise).is_err() {
             return;
         }
         // SAFETY: the range lies in the mapping, and populating changes no byte of it.
@@ -274,6 +277,9 @@ impl Map {
     fn fallocate(&self, flags: FallocateFlags, from_byte: u64, bytes: u64) -> io::Result<()> {
         let punches = flags.contains(FallocateFlags::PUNCH_HOLE);
         failpoint::ask(if punches { Point::Punch } else { Point::Fallocate })?;
+        if cfg!(miri) {
+            return Ok(());
+        }
         loop {
             match rustix::fs::fallocate(&self.file, flags, from_byte, bytes) {
                 // A signal interrupts tmpfs between pages; the call is idempotent.
@@ -296,9 +302,49 @@ impl Map {
 impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
-        let unmapped = unsafe { munmap(self.words.as_ptr().cast::<c_void>(), self.words.len() * 8) };
-        debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+        unsafe { unmap(self.words.as_ptr().cast::<c_void>(), self.words.len() * 8) };
     }
+}
+
+/// A file that has no name.
+pub(crate) fn anonymous_file() -> rustix::io::Result<OwnedFd> {
+    // Miri has no such files: it keeps the bytes beside.
+    #[cfg(miri)]
+    return Ok(std::fs::File::open("/dev/null").map_err(|_| rustix::io::Errno::NOENT)?.into());
+    #[cfg(not(miri))]
+    rustix::fs::memfd_create("arena", rustix::fs::MemfdFlags::CLOEXEC)
+}
+
+/// Gives back what was mapped.
+///
+/// # Safety
+/// The range was mapped as a whole, and nothing refers to it any more.
+unsafe fn unmap(base: *mut c_void, bytes: usize) {
+    // SAFETY: as the caller says.
+    #[cfg(not(miri))]
+    let unmapped = unsafe { munmap(base, bytes) };
+    // SAFETY: as the caller says; `zeroed` was asked for as many bytes.
+    #[cfg(miri)]
+    let unmapped = unsafe { libc::munmap(base, bytes) == 0 }.then_some(()).ok_or(());
+    debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+}
+
+/// Zeros of which only the touched pages take memory.
+fn zeroed(bytes: usize) -> io::Result<NonNull<c_void>> {
+    #[cfg(not(miri))]
+    let base = {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: no address is asked for, so no mapping of ours is replaced.
+        unsafe { mmap_anonymous(ptr::null_mut(), bytes, prot, flags) }?
+    };
+    #[cfg(miri)]
+    let base = {
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: as above.
+        unsafe { libc::mmap(ptr::null_mut(), bytes, prot, flags, -1, 0) }
+    };
+    NonNull::new(base).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
 }
 
 /// Maps a file from its beginning at an address that is a multiple of an extent, so that whoever maps the file finds
@@ -400,12 +446,7 @@ impl<T: Zeroable> Lazy<T> {
     /// An array of `len` zeros.
     pub(crate) fn new(len: usize) -> io::Result<Self> {
         failpoint::ask(Point::Mmap)?;
-        let bytes = (len * size_of::<T>()).max(1);
-        let prot = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: no address is asked for, so no mapping of ours is replaced.
-        let base = unsafe { mmap_anonymous(ptr::null_mut(), bytes, prot, flags) }?;
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let base = zeroed((len * size_of::<T>()).max(1))?.cast();
         Ok(Self(NonNull::slice_from_raw_parts(base, len)))
     }
 }
@@ -424,7 +465,6 @@ impl<T: Zeroable> Drop for Lazy<T> {
     fn drop(&mut self) {
         let bytes = (self.0.len() * size_of::<T>()).max(1);
         // SAFETY: the range was mapped by `new` and nothing borrowed from `self` is left.
-        let unmapped = unsafe { munmap(self.0.as_ptr().cast::<c_void>(), bytes) };
-        debug_assert!(unmapped.is_ok(), "a mapping of ours can be unmapped");
+        unsafe { unmap(self.0.as_ptr().cast::<c_void>(), bytes) };
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
-use rustix::fs::{FlockOperation, MemfdFlags, Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::index::index_word;
@@ -77,11 +77,10 @@ impl Arena {
         let shown = path.unwrap_or_else(|| Path::new("anonymous memory"));
         let file = match path {
             Some(path) => create_file(path, if owner.is_some() { SHARED_MODE } else { PRIVATE_MODE })?,
-            None => rustix::fs::memfd_create("arena", MemfdFlags::CLOEXEC)
-                .map_err(|errno| system("memfd_create", shown, errno))?,
+            None => crate::map::anonymous_file().map_err(|errno| system("memfd_create", shown, errno))?,
         };
         // A second descriptor of the same lock: who removes the file must have it, and the first goes with the mapping.
-        let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0);
+        let lock = file.try_clone();
         let made = Self::fill_file(file, layout, geometry, now_ns, shown, owner);
         if let (Err(_), Some(path), Ok(_lock)) = (&made, path, lock) {
             // A file without a complete superblock is of no use to anybody; that it stays is no further error.
@@ -98,8 +97,10 @@ impl Arena {
         shown: &Path,
         owner: Option<&Self>,
     ) -> Result<Self, ArenaError> {
-        rustix::fs::ftruncate(&file, layout.total_bytes)
-            .map_err(|errno| system("ftruncate", shown, errno))?;
+        if !cfg!(miri) {
+            rustix::fs::ftruncate(&file, layout.total_bytes)
+                .map_err(|errno| system("ftruncate", shown, errno))?;
+        }
         let unmapped = |source| unmapped(shown, layout.total_bytes, source);
         let map = Map::new(file, layout.total_bytes).map_err(unmapped)?;
         let units = FIRST_UNITS.min(geometry.memory_bytes.div_ceil(UNIT_BYTES as u64));

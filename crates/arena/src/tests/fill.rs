@@ -156,9 +156,11 @@ fn units_where_no_segment_begins_are_closed() {
     assert!(rig.put(super::TABLE, b"small", &Value::plain(b"1")));
     let heads = |rig: &Rig| -> Vec<u32> { rig.arena.segments().iter().map(|segment| segment.0).collect() };
     assert_eq!(can_hold(&rig), heads(&rig));
-    let (again, _) = warm(&rig.arena.image());
-    let again = Rig::over(again);
-    assert_eq!(can_hold(&again), heads(&rig));
+    // Miri has no file to read again.
+    if !cfg!(miri) {
+        let (again, _) = warm(&rig.arena.image());
+        assert_eq!(can_hold(&Rig::over(again)), heads(&rig));
+    }
     while !rig.arena.segments().is_empty() {
         rig.evict();
     }
