@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use sqlparser::ast::{
-    Assignment, BinaryOperator, Expr, FromTable, Insert, JoinConstraint, JoinOperator, OnConflictAction,
-    OnInsert, Query, SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator, UpdateTableFromKind,
-    Value, ValueWithSpan,
+    Assignment, BinaryOperator, Expr, FromTable, Insert, JoinConstraint, JoinOperator, LimitClause,
+    OnConflictAction, OnInsert, Query, SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator,
+    UpdateTableFromKind, Value, ValueWithSpan,
 };
 
 use crate::parse::{Tree, token_at};
@@ -21,7 +21,7 @@ use crate::token::{Kind, Token, text_of};
 const FLOAT_DIGITS: usize = 15;
 
 /// Words behind which a literal may be free.
-const CLAUSES: &[&str] = &["WHERE", "SET", "VALUES", "HAVING", "ON"];
+const CLAUSES: &[&str] = &["WHERE", "SET", "VALUES", "HAVING", "ON", "LIMIT", "OFFSET", "FETCH"];
 
 /// A value that is written in a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -244,6 +244,25 @@ impl Walk<'_, '_> {
             self.query(&named.query);
         }
         self.body(&query.body);
+        match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                self.count(limit.as_ref());
+                self.count(offset.as_ref().map(|offset| &offset.value));
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+                self.count(Some(offset));
+                self.count(Some(limit));
+            }
+            None => {}
+        }
+        self.count(query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref()));
+    }
+
+    /// How many rows are left out or shown.
+    fn count(&mut self, count: Option<&Expr>) {
+        if let Some(at) = count.and_then(|count| self.literal(count)) {
+            self.free[at] = self.is_integer(at);
+        }
     }
 
     fn body(&mut self, body: &SetExpr) {
@@ -311,6 +330,11 @@ impl Walk<'_, '_> {
             }
             Expr::BinaryOp { left, op, right } if compares(op) => self.beside(left, &[&**right]),
             Expr::UnaryOp { op: UnaryOperator::Not, expr } | Expr::Nested(expr) => self.condition(expr),
+            Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } => {
+                if let Expr::Array(array) = bare(right) {
+                    self.beside(left, &array.elem.iter().collect::<Vec<_>>());
+                }
+            }
             Expr::InList { expr, list, .. } => self.beside(expr, &list.iter().collect::<Vec<_>>()),
             Expr::Between { expr, low, high, .. } => self.beside(expr, &[&**low, &**high]),
             Expr::InSubquery { subquery, .. } | Expr::Exists { subquery, .. } => self.query(subquery),
@@ -382,6 +406,14 @@ impl Walk<'_, '_> {
     }
 }
 
+/// An expression without the parentheses around it.
+fn bare(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Nested(inner) => bare(inner),
+        other => other,
+    }
+}
+
 fn compares(operator: &BinaryOperator) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     matches!(operator, Eq | NotEq | Lt | Gt | LtEq | GtEq)
@@ -424,8 +456,12 @@ mod tests {
             ("INSERT INTO t VALUES (1, now(), 'x')", "INSERT INTO t VALUES (?1, now(), ?2)"),
             (
                 "SELECT a FROM t JOIN (SELECT b FROM u WHERE c = 1) s ON t.a = 2 HAVING count(*) > 3 LIMIT 4",
-                "SELECT a FROM t JOIN (SELECT b FROM u WHERE c = ?1) s ON t.a = ?2 HAVING count(*) > ?3 LIMIT 4",
+                "SELECT a FROM t JOIN (SELECT b FROM u WHERE c = ?1) s ON t.a = ?2 HAVING count(*) > ?3 LIMIT ?4",
             ),
+            ("SELECT a FROM t LIMIT 10 OFFSET 20", "SELECT a FROM t LIMIT ?1 OFFSET ?2"),
+            ("SELECT a FROM t FETCH FIRST 5 ROWS ONLY", "SELECT a FROM t FETCH FIRST ?1 ROWS ONLY"),
+            ("SELECT a FROM t WHERE b = ANY (ARRAY[1, 2])", "SELECT a FROM t WHERE b = ANY (ARRAY[?1, ?2])"),
+            ("SELECT a FROM t WHERE b LIKE 'x%'", "SELECT a FROM t WHERE b LIKE 'x%'"),
             ("SELECT a FROM t WHERE 1 = 1 AND a = 2", "SELECT a FROM t WHERE 1 = 1 AND a = ?1"),
             ("SELECT a FROM t WHERE d ->> 'x' = 'y'", "SELECT a FROM t WHERE d ->> 'x' = ?1"),
             (
