@@ -21,9 +21,6 @@ pub(crate) use expression::{predicate_column, predicate_of};
 pub(crate) use indexed::Forced;
 pub(crate) use piece::same_expression;
 
-/// What SQLite says when a table has no way to answer: here, when it was asked for by an index that lacks rows.
-pub(crate) const UNSOLVED: &str = "no query solution";
-
 /// A change of the text.
 #[derive(Debug)]
 struct Edit {

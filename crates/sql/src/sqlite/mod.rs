@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod connection;
+mod failure;
 mod function;
 mod guard;
 pub(crate) mod heap;
@@ -16,6 +17,7 @@ mod vtab;
 
 pub(crate) use aggregate::Aggregate;
 pub(crate) use connection::{Action, Connection, Failure, Policy, random_bytes};
+pub(crate) use failure::UNSOLVED;
 pub(crate) use function::Volatility;
 pub(crate) use guard::count_panic;
 pub use guard::panics_caught;
