@@ -36,7 +36,7 @@ use crate::plan::Plan;
 use crate::rewrite::{self, Rewritten};
 use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
-use crate::sqlite::{Connection, Failure, Policy, Row, Statement};
+use crate::sqlite::{Connection, Failure, Policy, Row, Statement, UNSOLVED};
 use crate::system::{self, Server, System};
 use crate::table::{Cancel, HIDDEN, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
@@ -722,7 +722,7 @@ impl Core {
             }
             Err(failure) => {
                 // Names were found to be clear: what is missing is that a partial index has all rows.
-                let unsolved = failure.message == rewrite::UNSOLVED;
+                let unsolved = failure.message == UNSOLVED;
                 let solved = better.filter(|_| unsolved).and_then(prepared);
                 solved.map(Some).ok_or_else(|| match &needed {
                     None => error(failure),

@@ -78,9 +78,9 @@ pub use session::{Identity, Notice, OwnSettings, Session, TransactionStatus};
 #[cfg(feature = "failpoints")]
 pub use sqlite::{FaultPoint, arm_fault};
 pub use sqlite::{give_memory_back, note_freed, panics_caught};
+pub use sqltext::token;
 pub use store::definition::SqlType;
 pub use system::{FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table};
 pub use table::Cancel;
 pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};
-pub use text::token;

@@ -41,7 +41,7 @@ const SHOWN: &str = "SELECT rule_name, table_name, condition, every, runs, rows,
 
 /// The query that `SHOW EXPIRY RULES` stands for, if that is what a text is.
 pub(crate) fn shown(sql: &str) -> Option<&'static str> {
-    let mut tokens = Tokens::new(sql).filter(|token| !token.is_sign(b';'));
+    let mut tokens = Tokens::new(sql).filter(|token| !token.is_sign(";"));
     let words = ["SHOW", "EXPIRY", "RULES"];
     let all = words.iter().all(|word| tokens.next().is_some_and(|token| token.is(word)));
     (all && tokens.next().is_none()).then_some(SHOWN)
@@ -83,7 +83,7 @@ fn condition_and_span(reader: &mut Reader<'_, '_>) -> Result<(String, u64), SqlE
     let sql = reader.sql;
     let mut tokens = reader.tokens.get(reader.at..).unwrap_or_default();
     while let [rest @ .., last] = tokens
-        && last.is_sign(b';')
+        && last.is_sign(";")
     {
         tokens = rest;
     }
@@ -114,12 +114,12 @@ fn check_condition(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
     let mut depth = 0_usize;
     for token in tokens {
         match token.kind {
-            Kind::Sign(b'(') => depth += 1,
-            Kind::Sign(b')') if depth == 0 => {
+            Kind::Sign if token.is_sign("(") => depth += 1,
+            Kind::Sign if token.is_sign(")") && depth == 0 => {
                 return Err(crate::text::kind::syntax_error(sql, token));
             }
-            Kind::Sign(b')') => depth -= 1,
-            Kind::Sign(b';') => return Err(crate::text::kind::syntax_error(sql, token)),
+            Kind::Sign if token.is_sign(")") => depth -= 1,
+            Kind::Sign if token.is_sign(";") => return Err(crate::text::kind::syntax_error(sql, token)),
             Kind::Word if token.is("SELECT") => {
                 return Err(SqlError::not_supported("a subquery in an expiry rule")
                     .with_hint(

@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 /// A token with the blanks and comments before it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
     /// What it is.
     pub kind: Kind,
@@ -62,21 +62,45 @@ const OPERATORS: &[&str] = &[
     "<>", "!=", "<=", ">=", "==", "<<", ">>", "&&", "@@",
 ];
 
+/// The tokens of a text; blanks and comments are skipped. An unfinished literal reaches to the end: the parser will
+/// refuse it.
+#[derive(Clone, Debug)]
+pub struct Tokens<'a> {
+    sql: &'a str,
+    at: usize,
+    before: Option<Token<'a>>,
+}
+
+impl<'a> Tokens<'a> {
+    /// The tokens of this text.
+    pub fn new(sql: &'a str) -> Self {
+        Self { sql, at: 0, before: None }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let start = skip_blanks(self.sql, self.at);
+        if start >= self.sql.len() {
+            self.at = start;
+            return None;
+        }
+        let apart = start > self.at;
+        let (kind, length) = one(self.sql, start, self.before.as_ref(), apart || self.before.is_none());
+        // Every token ends before an ASCII byte, or with the text.
+        let text = self.sql.get(start..start + length).unwrap_or_else(|| &self.sql[start..]);
+        self.at = start + text.len();
+        self.before = Some(Token { kind, text, start, apart });
+        self.before
+    }
+}
+
 /// All tokens of a text.
 pub fn tokens(sql: &str) -> Vec<Token<'_>> {
-    let mut found: Vec<Token<'_>> = Vec::with_capacity(sql.len() / 4);
-    let mut at = 0;
-    while at < sql.len() {
-        let start = skip_blanks(sql, at);
-        if start >= sql.len() {
-            break;
-        }
-        let (kind, length) = one(sql, start, found.last(), start > at || found.is_empty());
-        // Every token ends before an ASCII byte, or with the text.
-        let text = sql.get(start..start + length).unwrap_or_else(|| &sql[start..]);
-        found.push(Token { kind, text, start, apart: start > at });
-        at = start + text.len();
-    }
+    let mut found = Vec::with_capacity(sql.len() / 4);
+    found.extend(Tokens::new(sql));
     found
 }
 
@@ -115,6 +139,8 @@ fn one(sql: &str, start: usize, before: Option<&Token<'_>>, apart: bool) -> (Kin
         b'0'..=b'9' => (Kind::Number, number(rest)),
         b'.' if next.is_ascii_digit() => (Kind::Number, number(rest)),
         byte if in_word(byte) => (Kind::Word, word(rest)),
+        // Nothing longer begins with these.
+        b'(' | b')' | b',' | b';' | b'.' | b'[' | b']' | b'+' | b'*' | b'/' | b'%' => (Kind::Sign, 1),
         _ => {
             (Kind::Sign, OPERATORS.iter().find(|op| rest.starts_with(op.as_bytes())).map_or(1, |op| op.len()))
         }
@@ -371,5 +397,32 @@ mod tests {
             assert_eq!(unquoted(written), name);
         }
         assert_eq!(quoted_name("a\"b"), "\"a\"\"b\"");
+    }
+
+    #[test]
+    fn tokens_of_sqlite() {
+        use Kind::{Blob, Number, Parameter, Quoted, Sign, Text, Word};
+        assert_eq!(
+            texts("a1 \"b\"\"c\" 'it''s' x'00' 1.5e-3 .5 0xAF ?2 $1 :n [a b] `c` -- c\n/* d */<"),
+            [
+                (Word, "a1"),
+                (Quoted, "\"b\"\"c\""),
+                (Text, "'it''s'"),
+                (Blob, "x'00'"),
+                (Number, "1.5e-3"),
+                (Number, ".5"),
+                (Number, "0xAF"),
+                (Parameter, "?2"),
+                (Parameter, "$1"),
+                (Parameter, ":n"),
+                (Quoted, "[a b]"),
+                (Quoted, "`c`"),
+                (Sign, "<"),
+            ]
+        );
+        assert_eq!(texts("0xe-1").len(), 3);
+        assert_eq!(texts("'open"), [(Text, "'open")]);
+        assert_eq!(texts("/* open"), []);
+        assert_eq!(texts("\u{e9}t\u{e9}=?"), [(Word, "\u{e9}t\u{e9}"), (Sign, "="), (Parameter, "?")]);
     }
 }

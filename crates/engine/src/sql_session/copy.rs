@@ -75,11 +75,11 @@ struct Given {
 
 /// Reads what follows the word `COPY`.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Result<CopyStatement, SqlError> {
-    let what = if reader.at_sign(b'(') {
+    let what = if reader.at_sign("(") {
         What::Query(reader.parenthesised()?.to_owned())
     } else {
         let table = reader.written_name()?.to_owned();
-        let columns = if reader.at_sign(b'(') { Some(reader.parenthesised()?.to_owned()) } else { None };
+        let columns = if reader.at_sign("(") { Some(reader.parenthesised()?.to_owned()) } else { None };
         What::Table(table, columns)
     };
     let direction = if reader.keyword("FROM") {
@@ -98,7 +98,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<CopyStatement, SqlError> {
     }
     reader.keyword("WITH");
     let mut given = Given::default();
-    if reader.at_sign(b'(') {
+    if reader.at_sign("(") {
         let inner = reader.parenthesised()?;
         new_options(&mut Reader::new(inner), &mut given)?;
     } else {
@@ -122,7 +122,7 @@ fn new_options(reader: &mut Reader<'_>, given: &mut Given) -> Result<(), SqlErro
             "encoding" => utf8(&reader.literal()?)?,
             name => one(name, reader, given)?,
         }
-        if !reader.sign(b',') {
+        if !reader.sign(",") {
             return reader.end();
         }
     }

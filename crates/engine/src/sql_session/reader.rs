@@ -1,7 +1,7 @@
 //! Reads the statements that a session answers itself, word by word.
 
 use sql::SqlError;
-use sql::token::{Kind, Token, Tokens, unquoted};
+use sql::token::{Kind, Token, Tokens, text_of, unquoted};
 
 /// The tokens of a statement, with one looked at ahead.
 pub(crate) struct Reader<'t> {
@@ -30,12 +30,12 @@ impl<'t> Reader<'t> {
     }
 
     /// Takes a sign, if it is there.
-    pub(crate) fn sign(&mut self, sign: u8) -> bool {
+    pub(crate) fn sign(&mut self, sign: &str) -> bool {
         self.tokens.next_if(|token| token.is_sign(sign)).is_some()
     }
 
     /// Whether the next token is this sign.
-    pub(crate) fn at_sign(&mut self, sign: u8) -> bool {
+    pub(crate) fn at_sign(&mut self, sign: &str) -> bool {
         self.tokens.peek().is_some_and(|token| token.is_sign(sign))
     }
 
@@ -50,7 +50,7 @@ impl<'t> Reader<'t> {
     pub(crate) fn written_name(&mut self) -> Result<&'t str, SqlError> {
         let start = self.start();
         self.name()?;
-        while self.sign(b'.') {
+        while self.sign(".") {
             self.name()?;
         }
         let end = self.start();
@@ -64,17 +64,16 @@ impl<'t> Reader<'t> {
 
     /// A text literal.
     pub(crate) fn literal(&mut self) -> Result<String, SqlError> {
-        // `E'\t'` is one way to write a tab.
-        let escaped = self.tokens.next_if(|token| token.is("E")).is_some();
-        let token = self.tokens.next_if(|token| token.kind == Kind::Text);
-        let text = unquoted(token.ok_or_else(|| self.unexpected())?.text);
-        Ok(if escaped { unescaped(&text) } else { text })
+        let text = self.tokens.peek().and_then(text_of);
+        let text = text.ok_or_else(|| self.unexpected())?;
+        self.tokens.next();
+        Ok(text)
     }
 
     /// A whole number, perhaps with a sign.
     pub(crate) fn number(&mut self) -> Option<i64> {
-        let negative = self.sign(b'-');
-        let _plus = !negative && self.sign(b'+');
+        let negative = self.sign("-");
+        let _plus = !negative && self.sign("+");
         let token = self.tokens.next_if(|token| token.kind == Kind::Number)?;
         let number: i64 = token.text.parse().ok()?;
         Some(if negative { -number } else { number })
@@ -93,14 +92,14 @@ impl<'t> Reader<'t> {
 
     /// The text within the parentheses that begin here.
     pub(crate) fn parenthesised(&mut self) -> Result<&'t str, SqlError> {
-        if !self.sign(b'(') {
+        if !self.sign("(") {
             return Err(self.unexpected());
         }
         let start = self.start();
         let mut depth = 1;
         for token in self.tokens.by_ref() {
-            depth += usize::from(token.is_sign(b'('));
-            depth -= usize::from(token.is_sign(b')'));
+            depth += usize::from(token.is_sign("("));
+            depth -= usize::from(token.is_sign(")"));
             if depth == 0 {
                 return Ok(self.text.get(start..token.start).unwrap_or("").trim_end());
             }
@@ -129,25 +128,4 @@ impl<'t> Reader<'t> {
 /// A name as it counts.
 pub(crate) fn folded(token: &Token<'_>) -> String {
     if token.kind == Kind::Word { token.text.to_lowercase() } else { unquoted(token.text) }
-}
-
-/// The escapes of `E''` that a delimiter or a NULL may be written with.
-fn unescaped(text: &str) -> String {
-    let mut plain = String::new();
-    let mut chars = text.chars();
-    while let Some(next) = chars.next() {
-        plain.push(match (next, next == '\\') {
-            (_, true) => match chars.next() {
-                Some('t') => '\t',
-                Some('n') => '\n',
-                Some('r') => '\r',
-                Some('b') => '\u{8}',
-                Some('f') => '\u{c}',
-                Some(other) => other,
-                None => '\\',
-            },
-            (other, false) => other,
-        });
-    }
-    plain
 }

@@ -148,7 +148,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "FETCH" | "MOVE" => fetch(&mut reader, word == "MOVE")?,
         "CLOSE" => Utility::Close(name_or_all(&mut reader)?),
         "LISTEN" => Utility::Listen(reader.name()?),
-        "UNLISTEN" => Utility::Unlisten(if reader.sign(b'*') { None } else { Some(reader.name()?) }),
+        "UNLISTEN" => Utility::Unlisten(if reader.sign("*") { None } else { Some(reader.name()?) }),
         "NOTIFY" => notify(&mut reader)?,
         _ => return copy::read(&mut reader).map(|copy| Some(Utility::Copy(Box::new(copy)))),
     };
@@ -172,7 +172,7 @@ fn set(reader: &mut Reader<'_>) -> Result<Option<Utility>, SqlError> {
         return Ok(Some(Utility::Set { name: "client_encoding".into(), value: value(reader)?, local }));
     }
     let name = setting(reader)?;
-    if !reader.sign(b'=') {
+    if !reader.sign("=") {
         reader.expect("TO")?;
     }
     Ok(Some(Utility::Set { name, value: value(reader)?, local }))
@@ -181,7 +181,7 @@ fn set(reader: &mut Reader<'_>) -> Result<Option<Utility>, SqlError> {
 /// A setting's name, which may have parts.
 fn setting(reader: &mut Reader<'_>) -> Result<String, SqlError> {
     let mut name = reader.name()?.to_lowercase();
-    while reader.sign(b'.') {
+    while reader.sign(".") {
         name = format!("{name}.{}", reader.name()?.to_lowercase());
     }
     Ok(name)
@@ -200,14 +200,14 @@ fn value(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
             Err(_) if reader.start() != start => return Err(reader.unexpected()),
             Err(_) => word_or_number(reader)?,
         });
-        if !reader.sign(b',') {
+        if !reader.sign(",") {
             return Ok(Some(values.join(", ")));
         }
     }
 }
 
 fn word_or_number(reader: &mut Reader<'_>) -> Result<String, SqlError> {
-    let sign = if reader.sign(b'-') { "-" } else { "" };
+    let sign = if reader.sign("-") { "-" } else { "" };
     let unexpected = reader.unexpected();
     match reader.any() {
         Some(token) if token.kind == Kind::Number => Ok(format!("{sign}{}", token.text)),
@@ -251,7 +251,7 @@ fn discard(reader: &mut Reader<'_>) -> Result<Discard, SqlError> {
 fn prepare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
     let name = reader.name()?;
     let mut types = Vec::new();
-    if reader.at_sign(b'(') {
+    if reader.at_sign("(") {
         for ty in reader.parenthesised()?.split(',') {
             let ty = ty.trim();
             let known = SqlType::of_declared(ty);
@@ -265,7 +265,7 @@ fn prepare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
 
 fn execute(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
     let name = reader.name()?;
-    let values = if reader.at_sign(b'(') { reader.parenthesised()?.to_owned() } else { String::new() };
+    let values = if reader.at_sign("(") { reader.parenthesised()?.to_owned() } else { String::new() };
     Ok(Utility::Execute { name, values })
 }
 
@@ -325,7 +325,7 @@ fn direction(reader: &mut Reader<'_>) -> Result<Direction, SqlError> {
 
 fn notify(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
     let channel = reader.name()?;
-    let payload = if reader.sign(b',') { reader.literal()? } else { String::new() };
+    let payload = if reader.sign(",") { reader.literal()? } else { String::new() };
     Ok(Utility::Notify { channel, payload })
 }
 

@@ -27,10 +27,10 @@ impl Direct {
         match tokens.as_slice() {
             [function, open, name, c1, delimiter, c2, part, close]
                 if function.is("split_part")
-                    && open.is_sign(b'(')
-                    && c1.is_sign(b',')
-                    && c2.is_sign(b',')
-                    && close.is_sign(b')')
+                    && open.is_sign("(")
+                    && c1.is_sign(",")
+                    && c2.is_sign(",")
+                    && close.is_sign(")")
                     && delimiter.kind == Kind::Text =>
             {
                 let (delimiter, part) = (unquoted(delimiter.text), part.text.parse().ok()?);

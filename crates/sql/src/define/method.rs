@@ -14,7 +14,7 @@ const HINT: &str = "operators such as @> read every row: EXPLAIN shows it. Keep 
 
 /// The method that a `CREATE INDEX` names and that is not there; an error for one that PostgreSQL has not.
 pub(crate) fn of_index(sql: &str) -> Result<Option<Method>, SqlError> {
-    let tokens: Vec<_> = Tokens::new(sql).take_while(|token| !token.is_sign(b'(')).collect();
+    let tokens: Vec<_> = Tokens::new(sql).take_while(|token| !token.is_sign("(")).collect();
     let is_index = tokens.iter().take(3).any(|token| token.is("INDEX"));
     let [.., using, method] = &tokens[..] else { return Ok(None) };
     if !is_index || !tokens[0].is("CREATE") || !using.is("USING") {

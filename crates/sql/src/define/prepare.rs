@@ -92,8 +92,8 @@ fn rewritten<'a>(
     let of_table = alters || tokens.iter().take(4).any(|token| token.is("TABLE"));
     for at in (0..tokens.len()).filter(|_| of_table) {
         let rest = &tokens[at..];
-        depth += usize::from(tokens[at].is_sign(b'('));
-        depth = depth.saturating_sub(usize::from(tokens[at].is_sign(b')')));
+        depth += usize::from(tokens[at].is_sign("("));
+        depth = depth.saturating_sub(usize::from(tokens[at].is_sign(")")));
         let from = edits.last().map_or(0, |edit| edit.1);
         if tokens[at].start < from {
             continue;
@@ -104,7 +104,7 @@ fn rewritten<'a>(
                 edits.extend(default_of(&rest[1..], translate)?);
             }
             [word, open, ..]
-                if (word.is("CHECK") || word.is("AS")) && open.is_sign(b'(') && (alters || depth > 0) =>
+                if (word.is("CHECK") || word.is("AS")) && open.is_sign("(") && (alters || depth > 0) =>
             {
                 edits.extend(within(&rest[1..], translate)?);
             }
@@ -172,13 +172,13 @@ fn queries(sql: &str, tokens: &[Token<'_>], translate: &Translate<'_>) -> Result
     let outside = |word: &str| {
         let mut depth = 0_usize;
         tokens.iter().position(|token| {
-            depth += usize::from(token.is_sign(b'('));
-            depth = depth.saturating_sub(usize::from(token.is_sign(b')')));
+            depth += usize::from(token.is_sign("("));
+            depth = depth.saturating_sub(usize::from(token.is_sign(")")));
             depth == 0 && token.is(word)
         })
     };
     let tail = |at: usize| {
-        let end = tokens.iter().rev().find(|token| !token.is_sign(b';')).map_or(sql.len(), Token::end);
+        let end = tokens.iter().rev().find(|token| !token.is_sign(";")).map_or(sql.len(), Token::end);
         let start = tokens[at].end();
         if start >= end { Ok(None) } else { translate(start..end).map(|text| Some((start, end, text))) }
     };
@@ -186,7 +186,7 @@ fn queries(sql: &str, tokens: &[Token<'_>], translate: &Translate<'_>) -> Result
     let kind = |word: &str| tokens.iter().take(4).any(|token| token.is(word));
     if first.is("CREATE") && kind("INDEX") {
         if let Some(on) = outside("ON")
-            && let Some(open) = tokens[on..].iter().position(|token| token.is_sign(b'('))
+            && let Some(open) = tokens[on..].iter().position(|token| token.is_sign("("))
         {
             if let [.., using, _] = &tokens[on..on + open]
                 && using.is("USING")
@@ -228,8 +228,8 @@ fn default_of(tokens: &[Token<'_>], translate: &Translate<'_>) -> Result<Option<
     let tokens = &tokens[..extent(tokens, AFTER_DEFAULT)];
     match tokens {
         [] | [_] => Ok(None),
-        [sign, _] if sign.is_sign(b'-') || sign.is_sign(b'+') => Ok(None),
-        [open, ..] if open.is_sign(b'(') && closing(tokens) == Some(tokens.len() - 1) => {
+        [sign, _] if sign.is_sign("-") || sign.is_sign("+") => Ok(None),
+        [open, ..] if open.is_sign("(") && closing(tokens) == Some(tokens.len() - 1) => {
             within(tokens, translate)
         }
         _ => Ok(part(tokens, translate)?.map(|(from, to, text)| (from, to, format!("({text})")))),
@@ -240,17 +240,17 @@ fn default_of(tokens: &[Token<'_>], translate: &Translate<'_>) -> Result<Option<
 fn extent(tokens: &[Token<'_>], after: &[&str]) -> usize {
     let mut depth = 0_usize;
     let ends = |(at, token): (usize, &Token<'_>)| {
-        if token.is_sign(b'(') {
+        if token.is_sign("(") {
             depth += 1;
-        } else if token.is_sign(b')') {
+        } else if token.is_sign(")") {
             if depth == 0 {
                 return true;
             }
             depth -= 1;
         }
         depth == 0
-            && (token.is_sign(b',')
-                || token.is_sign(b';')
+            && (token.is_sign(",")
+                || token.is_sign(";")
                 || (at > 0 && after.iter().any(|word| token.is(word))))
     };
     tokens.iter().enumerate().position(ends).unwrap_or(tokens.len())
@@ -266,7 +266,7 @@ fn identity(sql: &str, tokens: &[Token<'_>]) -> Result<Option<(usize, usize, Str
     } else {
         return Ok(None);
     };
-    if let Some(open) = tokens.get(last + 1).filter(|token| token.is_sign(b'(')) {
+    if let Some(open) = tokens.get(last + 1).filter(|token| token.is_sign("(")) {
         return Err(SqlError::not_supported("an option of IDENTITY")
             .with_hint("numbers start at 1 and continue after the largest number inserted explicitly")
             .at(sql, open.start));
@@ -282,8 +282,8 @@ fn is_name(token: &Token<'_>) -> bool {
 fn closing(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 0_usize;
     tokens.iter().position(|token| {
-        depth += usize::from(token.is_sign(b'('));
-        depth -= usize::from(token.is_sign(b')') && depth > 0);
+        depth += usize::from(token.is_sign("("));
+        depth -= usize::from(token.is_sign(")") && depth > 0);
         depth == 0
     })
 }

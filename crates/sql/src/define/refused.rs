@@ -31,7 +31,7 @@ const BEFORE: &[&str] = &["OR", "REPLACE", "TEMP", "TEMPORARY", "CONSTRAINT", "T
 
 /// Refuses a definition of something that there is not.
 pub(super) fn check(sql: &str) -> Result<(), SqlError> {
-    let mut tokens = Tokens::new(sql).skip_while(|token| token.is_sign(b';')).skip(1);
+    let mut tokens = Tokens::new(sql).skip_while(|token| token.is_sign(";")).skip(1);
     let is_before = |token: &Token<'_>| BEFORE.iter().any(|word| token.is(word));
     let Some(kind) = tokens.find(|token| !is_before(token)) else { return Ok(()) };
     match REFUSED.iter().find(|(word, ..)| kind.is(word)) {

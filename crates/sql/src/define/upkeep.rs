@@ -29,11 +29,11 @@ pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
     reader.skip_semicolons();
     let tag = ["ANALYZE", "REINDEX", "VACUUM"].into_iter().find(|word| reader.keyword(word).is_ok());
     let Some(tag) = tag else { return Err(reader.unexpected()) };
-    if reader.sign(b'(').is_ok() {
-        while reader.peek().is_some_and(|token| !token.is_sign(b')')) {
+    if reader.sign("(").is_ok() {
+        while reader.peek().is_some_and(|token| !token.is_sign(")")) {
             reader.at += 1;
         }
-        reader.sign(b')')?;
+        reader.sign(")")?;
     }
     while NOISE.iter().any(|word| reader.keyword(word).is_ok()) {}
     while reader.peek().is_some_and(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) {
@@ -48,7 +48,7 @@ pub(super) fn run(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
         if !known {
             return Err(SqlError::unknown_table(&name));
         }
-        if reader.sign(b',').is_err() && !reader.peek().is_some_and(|token| token.is("INTO")) {
+        if reader.sign(",").is_err() && !reader.peek().is_some_and(|token| token.is("INTO")) {
             break;
         }
     }

@@ -5,8 +5,7 @@ use std::ops::Range;
 use super::scope::{Text, is_name};
 use crate::text::token::{Kind, Token, unquoted};
 
-/// A token, or an operator of two signs, with the part of the text that it stands for: the parentheses around an operand
-/// are part of it.
+/// A token with the part of the text that it stands for: the parentheses around an operand are part of it.
 #[derive(Clone, Debug)]
 pub(super) struct Piece<'a> {
     kind: Kind,
@@ -18,19 +17,8 @@ pub(super) struct Piece<'a> {
     foreign: bool,
 }
 
-/// Operators of two signs, and how they are spelled here.
-const OPERATORS: &[(&str, &str)] = &[
-    ("==", "="),
-    ("!=", "<>"),
-    ("<>", "<>"),
-    ("<=", "<="),
-    (">=", ">="),
-    ("||", "||"),
-    ("<<", "<<"),
-    (">>", ">>"),
-    ("->>", "->>"),
-    ("->", "->"),
-];
+/// Operators of two spellings, and the one that stands for both.
+const OPERATORS: &[(&str, &str)] = &[("==", "="), ("!=", "<>")];
 /// Words that stand before an operand in parentheses.
 const BEFORE_OPERAND: &[&str] = &[
     "AND", "OR", "NOT", "ON", "WHERE", "BY", "THEN", "ELSE", "WHEN", "CASE", "BETWEEN", "LIKE", "GLOB", "IS",
@@ -53,7 +41,7 @@ impl Piece<'_> {
     }
 
     pub(super) fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.kind, Kind::Sign(_)) && self.text == sign
+        self.kind == Kind::Sign && self.text == sign
     }
 
     pub(super) fn is_any_sign(&self, signs: &[&str]) -> bool {
@@ -77,9 +65,7 @@ impl Piece<'_> {
         if self.is_name() && other.is_name() {
             return self.name().eq_ignore_ascii_case(&other.name());
         }
-        // An operator may have been spelled with another first sign.
-        let both_signs = matches!((self.kind, other.kind), (Kind::Sign(_), Kind::Sign(_)));
-        (both_signs || self.kind == other.kind) && self.text == other.text
+        self.kind == other.kind && self.text == other.text
     }
 
     /// Whether it compares its sides.
@@ -92,11 +78,9 @@ impl Piece<'_> {
 pub(super) fn pieces<'a>(text: &Text<'a>, tokens: Range<usize>, query: Option<usize>) -> Vec<Piece<'a>> {
     let mut found: Vec<Piece<'a>> = Vec::with_capacity(tokens.len());
     let mut open: Vec<usize> = Vec::new();
-    let mut at = tokens.start;
-    while at < tokens.end {
-        let (mut piece, count) = one(text, at);
+    for at in tokens {
+        let mut piece = one(&text.tokens[at]);
         piece.foreign = query.is_some_and(|query| !text.is_of(at, query));
-        at += count;
         if piece.is_sign("(") {
             open.push(found.len());
         }
@@ -116,19 +100,11 @@ pub(super) fn pieces<'a>(text: &Text<'a>, tokens: Range<usize>, query: Option<us
     found
 }
 
-/// The piece that begins with this token, and how many tokens it takes.
-fn one<'a>(text: &Text<'a>, at: usize) -> (Piece<'a>, usize) {
-    let token: Token<'a> = text.tokens[at];
-    let rest = text.sql.get(token.start..).unwrap_or_default();
-    let operator = OPERATORS.iter().filter(|_| matches!(token.kind, Kind::Sign(_)));
-    let operator =
-        operator.filter(|(written, _)| rest.starts_with(written)).max_by_key(|(written, _)| written.len());
-    let (text, length) =
-        operator.map_or((token.text, token.text.len()), |(written, text)| (text, written.len()));
-    let piece = Piece { kind: token.kind, text, from: token.start, to: token.start + length, foreign: false };
-    // A sign is one byte.
-    let count = if operator.is_some() { length } else { 1 };
-    (piece, count)
+/// The piece that a token is.
+fn one<'a>(token: &Token<'a>) -> Piece<'a> {
+    let spelled = OPERATORS.iter().find(|(written, _)| token.kind == Kind::Sign && *written == token.text);
+    let text = spelled.map_or(token.text, |(_, text)| text);
+    Piece { kind: token.kind, text, from: token.start, to: token.end(), foreign: false }
 }
 
 /// Whether what stands behind this open parenthesis is one operand, so that the parentheses change nothing.
@@ -142,7 +118,7 @@ fn is_operand(pieces: &[Piece<'_>], open: usize) -> bool {
         return false;
     }
     match inner {
-        [only] => !matches!(only.kind, Kind::Sign(_)),
+        [only] => only.kind != Kind::Sign,
         [table, point, column] if point.is_sign(".") => table.is_name() && column.is_name(),
         [name, open, .., _] if open.is_sign("(") && name.is_name() => closes_last(&inner[1..]),
         [open, ..] if open.is_sign("(") => closes_last(inner),
@@ -255,8 +231,8 @@ pub(crate) fn same_expression(a: &str, b: &str) -> bool {
 
 /// Whether a token may be a column's name.
 pub(super) fn may_be_column(text: &Text<'_>, at: usize) -> bool {
-    let next = |sign: u8| text.tokens.get(at + 1).is_some_and(|token| token.is_sign(sign));
-    is_name(&text.tokens[at]) && !next(b'(') && !next(b'.')
+    let next = |sign: &str| text.tokens.get(at + 1).is_some_and(|token| token.is_sign(sign));
+    is_name(&text.tokens[at]) && !next("(") && !next(".")
 }
 
 #[cfg(test)]

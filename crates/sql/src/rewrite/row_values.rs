@@ -55,25 +55,25 @@ fn membership(text: &Text<'_>, at: usize) -> Option<(usize, usize)> {
         let token = &text.tokens[before];
         is_name(token) && !BEFORE.iter().any(|word| token.is(word))
     });
-    let row = text.tokens[open..close].iter().any(|token| token.is_sign(b','));
+    let row = text.tokens[open..close].iter().any(|token| token.is_sign(","));
     let end = right_side(text, at + 1)?;
     (row && !calls).then_some((open, end))
 }
 
 /// The last token of what stands behind `IN`: a list or subquery, a table, a function of rows.
 fn right_side(text: &Text<'_>, at: usize) -> Option<usize> {
-    let sign = |at: usize, sign: u8| text.tokens.get(at).is_some_and(|token| token.is_sign(sign));
+    let sign = |at: usize, sign: &str| text.tokens.get(at).is_some_and(|token| token.is_sign(sign));
     let mut last = at;
     if is_name(text.tokens.get(at)?) {
-        if sign(at + 1, b'.') {
+        if sign(at + 1, ".") {
             last = at + 2;
         }
-        if !sign(last + 1, b'(') {
+        if !sign(last + 1, "(") {
             return text.tokens.get(last).map(|_| last);
         }
         last += 1;
     }
-    let close = if sign(last, b'(') { text.closing(last) } else { return None };
+    let close = if sign(last, "(") { text.closing(last) } else { return None };
     (close < text.tokens.len()).then_some(close)
 }
 
@@ -94,11 +94,11 @@ fn may_miss(catalog: &Catalog, text: &Text<'_>, row: usize, query: usize) -> boo
 fn parts(text: &Text<'_>, tokens: Range<usize>) -> Vec<Range<usize>> {
     let (mut parts, mut begin, mut at) = (Vec::new(), tokens.start, tokens.start);
     while at < tokens.end {
-        if text.tokens[at].is_sign(b',') {
+        if text.tokens[at].is_sign(",") {
             parts.push(begin..at);
             begin = at + 1;
         }
-        at = if text.tokens[at].is_sign(b'(') { text.closing(at) } else { at } + 1;
+        at = if text.tokens[at].is_sign("(") { text.closing(at) } else { at } + 1;
     }
     parts.push(begin..tokens.end);
     parts
@@ -115,7 +115,7 @@ fn columns(text: &Text<'_>, open: usize) -> Option<Vec<Range<usize>>> {
     }
     let mut at = inner.start + 1;
     while at < inner.end && !text.tokens[at].is("FROM") {
-        at = if text.tokens[at].is_sign(b'(') { text.closing(at) } else { at } + 1;
+        at = if text.tokens[at].is_sign("(") { text.closing(at) } else { at } + 1;
     }
     Some(parts(text, inner.start + 1..at))
 }
@@ -123,9 +123,9 @@ fn columns(text: &Text<'_>, open: usize) -> Option<Vec<Range<usize>>> {
 /// Whether a part of the row is a column that is neither text nor anything: numbers and bytes stay what they are.
 fn is_textless(catalog: &Catalog, text: &Text<'_>, tokens: Range<usize>) -> bool {
     tokens.into_iter().all(|at| match text.tokens[at].kind {
-        Kind::Sign(sign) => matches!(sign, b'(' | b'.'),
+        Kind::Sign => matches!(text.tokens[at].text, "(" | "."),
         Kind::Word | Kind::Quoted => {
-            let qualifier = text.tokens.get(at + 1).is_some_and(|next| next.is_sign(b'.'));
+            let qualifier = text.tokens.get(at + 1).is_some_and(|next| next.is_sign("."));
             let textless = |kinds: Vec<ColumnKind>| kinds.iter().all(|kind| !holds_text(*kind));
             qualifier || kinds(catalog, text, at).is_some_and(textless)
         }
@@ -139,7 +139,7 @@ fn is_numberless(catalog: &Catalog, text: &Text<'_>, open: usize, tokens: Range<
     let plain = |at: usize| {
         let token = &text.tokens[at];
         match token.kind {
-            Kind::Sign(sign) => sign != b'*',
+            Kind::Sign => token.text != "*",
             Kind::Word if PLAIN.iter().any(|word| token.is(word)) => true,
             Kind::Word | Kind::Quoted if !may_be_column(text, at) => !token.is("CAST"),
             Kind::Word | Kind::Quoted => {

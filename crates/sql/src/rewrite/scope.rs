@@ -13,7 +13,6 @@ use crate::text::token::{Kind, Token, Tokens, unquoted};
 /// A statement's tokens and what lies within what.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
-    pub(super) sql: &'a str,
     pub(super) tokens: Vec<Token<'a>>,
     /// How many parentheses each token stands in.
     depth: Vec<usize>,
@@ -83,7 +82,6 @@ impl<'a> Text<'a> {
         let tokens: Vec<Token<'a>> = Tokens::new(sql).collect();
         let count = tokens.len();
         let mut text = Self {
-            sql,
             tokens,
             depth: vec![0; count],
             owner: vec![None; count],
@@ -96,7 +94,7 @@ impl<'a> Text<'a> {
         let mut owners: Vec<Option<usize>> = vec![None];
         for at in 0..count {
             let token = text.tokens[at];
-            if token.is_sign(b')')
+            if token.is_sign(")")
                 && let Some(begin) = open.pop()
             {
                 owners.pop();
@@ -111,7 +109,7 @@ impl<'a> Text<'a> {
                 text.selects += 1;
             }
             (text.depth[at], text.owner[at]) = (open.len(), owner);
-            if token.is_sign(b'(') {
+            if token.is_sign("(") {
                 open.push(at);
                 owners.push(owner);
                 text.deepest = text.deepest.max(open.len());
@@ -127,7 +125,7 @@ impl<'a> Text<'a> {
 
     /// Where the parenthesis is opened that this token closes.
     pub(super) fn opening(&self, at: usize) -> Option<usize> {
-        self.tokens[at].is_sign(b')').then_some(self.other_half[at]).filter(|open| *open < at)
+        self.tokens[at].is_sign(")").then_some(self.other_half[at]).filter(|open| *open < at)
     }
 
     /// Whether a token belongs to this query and to none within it.
@@ -154,7 +152,7 @@ impl<'a> Text<'a> {
         }
         let defined = |at: &usize| {
             let mut next = at + 1;
-            if self.tokens.get(next).is_some_and(|token| token.is_sign(b'(')) {
+            if self.tokens.get(next).is_some_and(|token| token.is_sign("(")) {
                 next = self.closing(next) + 1;
             }
             is_name(&self.tokens[*at]) && self.tokens.get(next).is_some_and(|token| token.is("AS"))
@@ -202,7 +200,7 @@ impl<'a> Text<'a> {
                 continue;
             }
             let ends = is_any(token, COMPOUND)
-                || token.is_sign(b';')
+                || token.is_sign(";")
                 || (of_compound && is_any(token, &["ORDER", "LIMIT"]));
             if ends {
                 return Some((from?, at));
@@ -260,7 +258,7 @@ impl<'a> Text<'a> {
                 at += 1;
             }
             if at == first {
-                if !self.tokens[at].is_sign(b',') {
+                if !self.tokens[at].is_sign(",") {
                     return None;
                 }
                 at += 1;
@@ -273,8 +271,8 @@ impl<'a> Text<'a> {
         let depth = self.depth[from - 1];
         let ends = |&at: &usize| {
             let token = &self.tokens[at];
-            let calls = self.tokens.get(at + 1).is_some_and(|next| next.is_sign(b'('));
-            self.depth[at] == depth && (token.is_sign(b',') || (is_any(token, JOINS) && !calls))
+            let calls = self.tokens.get(at + 1).is_some_and(|next| next.is_sign("("));
+            self.depth[at] == depth && (token.is_sign(",") || (is_any(token, JOINS) && !calls))
         };
         (from..end).find(ends).unwrap_or(end)
     }
@@ -286,24 +284,24 @@ impl<'a> Text<'a> {
         begin: usize,
         end: usize,
     ) -> Option<(Source<'c>, usize)> {
-        let sign = |at: usize, sign: u8| at < end && self.tokens[at].is_sign(sign);
+        let sign = |at: usize, sign: &str| at < end && self.tokens[at].is_sign(sign);
         let mut at = begin;
         let mut source = Source { table: None, name: String::new(), end: 0, optional: false, indexed: None };
         if at < end && is_name(&self.tokens[at]) {
-            if sign(at + 1, b'.') {
+            if sign(at + 1, ".") {
                 at += 2;
             }
             let token = self.tokens.get(at).filter(|token| at < end && is_name(token))?;
             source.name = unquoted(token.text);
             source.end = token.end();
             at += 1;
-            if !sign(at, b'(') && !named.contains(&source.name.to_lowercase()) {
+            if !sign(at, "(") && !named.contains(&source.name.to_lowercase()) {
                 source.table = catalog.table(&source.name).map(AsRef::as_ref);
             }
-        } else if !sign(at, b'(') {
+        } else if !sign(at, "(") {
             return None;
         }
-        if sign(at, b'(') {
+        if sign(at, "(") {
             at = self.closing(at) + 1;
         }
         let has_as = at < end && self.tokens[at].is("AS");

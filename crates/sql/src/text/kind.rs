@@ -52,7 +52,7 @@ const REFUSED: &[(&[&str], &str, &str)] = &[
 
 /// Tells the kind of a statement.
 pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
-    let mut tokens = Tokens::new(sql).skip_while(|token| token.is_sign(b';'));
+    let mut tokens = Tokens::new(sql).skip_while(|token| token.is_sign(";"));
     let Some(first) = tokens.next() else { return Ok(StatementKind::Empty) };
     if first.kind != Kind::Word {
         // `(SELECT ...)`, which SQLite does not take, and garbage: its words for it are better than ours.
@@ -99,8 +99,8 @@ fn writes<'a>(tokens: &mut impl Iterator<Item = Token<'a>>) -> bool {
     let mut replace = false;
     for token in tokens {
         match token.kind {
-            Kind::Sign(b'(') => depth += 1,
-            Kind::Sign(b')') => depth = depth.saturating_sub(1),
+            Kind::Sign if token.is_sign("(") => depth += 1,
+            Kind::Sign if token.is_sign(")") => depth = depth.saturating_sub(1),
             Kind::Word if depth == 0 => {
                 if token.is("SELECT") || token.is("VALUES") {
                     return false;
@@ -142,7 +142,7 @@ fn explained<'a>(mut tokens: impl Iterator<Item = Token<'a>> + Clone) -> Result<
     if read {
         return Ok(StatementKind::ExplainRead);
     }
-    if verb.is("ANALYZE") || verb.is_sign(b'(') {
+    if verb.is("ANALYZE") || verb.is_sign("(") {
         return Err(SqlError::not_supported("an option of EXPLAIN").with_hint(
             "EXPLAIN without options shows the plan; sqlcached_statements shows the times of statements",
         ));
@@ -153,7 +153,7 @@ fn explained<'a>(mut tokens: impl Iterator<Item = Token<'a>> + Clone) -> Result<
 /// Refuses a second statement behind the one that ends at `end`.
 pub(crate) fn refuse_tail(sql: &str, end: usize) -> Result<(), SqlError> {
     let Some(tail) = sql.get(end..) else { return Ok(()) };
-    match Tokens::new(tail).find(|token| !token.is_sign(b';')) {
+    match Tokens::new(tail).find(|token| !token.is_sign(";")) {
         None => Ok(()),
         Some(token) => Err(SqlError::new(
             state::SYNTAX,

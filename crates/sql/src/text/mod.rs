@@ -11,5 +11,6 @@ pub(crate) mod schema;
 pub(crate) mod set_returning;
 pub(crate) mod split;
 pub(crate) mod storage;
-pub mod token;
 pub(crate) mod transaction;
+
+pub(crate) use sqltext::token;

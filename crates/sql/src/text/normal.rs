@@ -18,11 +18,11 @@ pub fn normalized(sql: &str) -> String {
             out.push(' ');
         }
         match token.kind {
-            Kind::Text | Kind::Blob | Kind::Number | Kind::Parameter => value(&mut out),
+            Kind::Text | Kind::Foreign | Kind::Blob | Kind::Number | Kind::Parameter => value(&mut out),
             Kind::Word => out.push_str(&token.text.to_ascii_lowercase()),
             _ => out.push_str(token.text),
         }
-        if token.is_sign(b')') {
+        if token.is_sign(")") {
             shorten(&mut out);
         }
         before = Some(token);
@@ -75,6 +75,7 @@ mod tests {
             ("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "insert into t values (?, ...), ..."),
             ("INSERT INTO t VALUES (1),(2),(3)", "insert into t values (?), ..."),
             ("SELECT \"A\", x'00' FROM t", "select \"A\", ? from t"),
+            ("SELECT $$it's$$, E'\\'', a::int[], b[1] FROM t", "select ?, ..., a::int[], b[?] from t"),
             ("", ""),
         ] {
             assert_eq!(normalized(sql), expected);

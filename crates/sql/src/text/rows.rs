@@ -77,7 +77,8 @@ fn end_of_head(sql: &str) -> Option<usize> {
         match token.kind {
             Kind::Word if token.is("VALUES") => return Some(token.end()),
             Kind::Word if token.is("SELECT") || token.is("WITH") => return None,
-            Kind::Word | Kind::Quoted | Kind::Sign(b'(' | b')' | b',' | b'.') => {}
+            Kind::Word | Kind::Quoted => {}
+            Kind::Sign if matches!(token.text, "(" | ")" | "," | ".") => {}
             _ => return None,
         }
     }

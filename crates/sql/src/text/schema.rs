@@ -22,11 +22,11 @@ pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
     if let Some(query) = rule::shown(sql) {
         return Ok(Cow::Borrowed(query));
     }
-    let tokens: Vec<Token<'_>> = Tokens::new(sql).map(type_name).collect();
+    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
     let mut text = Blanked { sql, out: None };
     // A table may be called like the schema; then what stands before a point is that table.
     let table_public = tokens.iter().enumerate().any(|(at, token)| {
-        is_name(token, "public") && !tokens.get(at + 1).is_some_and(|next| next.is_sign(b'.'))
+        is_name(token, "public") && !tokens.get(at + 1).is_some_and(|next| next.is_sign("."))
     });
     let mut calls = Calls::default();
     for at in 0..tokens.len() {
@@ -40,12 +40,12 @@ pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
         }
         if let [word, open, inner @ ..] = rest
             && word.is("OPERATOR")
-            && open.is_sign(b'(')
+            && open.is_sign("(")
         {
             text.blank_operator(word, open, inner);
         }
         let [schema, point, name, ..] = rest else { continue };
-        if !point.is_sign(b'.') || before.is_some_and(|before| before.is_sign(b'.')) {
+        if !point.is_sign(".") || before.is_some_and(|before| before.is_sign(".")) {
             continue;
         }
         if is_name(schema, "pg_catalog") || (is_name(schema, "public") && !table_public) {
@@ -62,16 +62,6 @@ pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
     Ok(text.out.map_or(Cow::Borrowed(sql), Cow::Owned))
 }
 
-/// Behind `::` a type's name with a schema looks like a parameter, `:pg_catalog`.
-fn type_name(token: Token<'_>) -> Token<'_> {
-    match token.text.strip_prefix(':') {
-        Some(name) if token.kind == Kind::Parameter && name.eq_ignore_ascii_case("pg_catalog") => {
-            Token { kind: Kind::Word, text: name, start: token.start + 1 }
-        }
-        _ => token,
-    }
-}
-
 /// Calls in which `FROM` stands between arguments.
 const FROM_ARGUMENT: &[&str] = &["EXTRACT", "TRIM", "SUBSTRING", "OVERLAY"];
 
@@ -85,10 +75,10 @@ impl Calls {
     /// Goes past the token at this place.
     fn pass(&mut self, tokens: &[Token<'_>], at: usize) {
         let token = &tokens[at];
-        if token.is_sign(b'(') {
+        if token.is_sign("(") {
             let word = at.checked_sub(1).and_then(|before| tokens.get(before));
             self.open.push(word.is_some_and(|word| FROM_ARGUMENT.iter().any(|known| word.is(known))));
-        } else if token.is_sign(b')') {
+        } else if token.is_sign(")") {
             self.open.pop();
         }
     }
@@ -150,8 +140,8 @@ impl Blanked<'_> {
         if system::is_table(&registered) {
             self.replace(schema.start, name.end(), &registered);
             Ok(())
-        } else if after.is_some_and(|after| after.is_sign(b'('))
-            || after.is_some_and(|after| after.is_sign(b':'))
+        } else if after.is_some_and(|after| after.is_sign("("))
+            || after.is_some_and(|after| after.is_sign("::"))
         {
             self.blank(schema.start, name.start);
             Ok(())
@@ -163,7 +153,7 @@ impl Blanked<'_> {
 
     /// `OPERATOR(pg_catalog.~)` is `~`.
     fn blank_operator(&mut self, word: &Token<'_>, open: &Token<'_>, inner: &[Token<'_>]) {
-        if let Some(close) = inner.iter().find(|token| token.is_sign(b')')) {
+        if let Some(close) = inner.iter().find(|token| token.is_sign(")")) {
             self.blank(word.start, open.end());
             self.blank(close.start, close.end());
         }
@@ -171,7 +161,7 @@ impl Blanked<'_> {
 
     fn blank_collation(&mut self, collate: &Token<'_>, name: &[Token<'_>]) {
         let name = match name {
-            [schema, point, name, ..] if is_name(schema, "pg_catalog") && point.is_sign(b'.') => name,
+            [schema, point, name, ..] if is_name(schema, "pg_catalog") && point.is_sign(".") => name,
             [name, ..] => name,
             [] => return,
         };

@@ -56,11 +56,11 @@ fn value_of(function: &str, table: &str, array: usize) -> String {
 pub(crate) fn rewritten(sql: &str) -> Option<String> {
     let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
     let mentions = tokens.iter().zip(tokens.iter().skip(1)).any(|(name, open)| {
-        open.is_sign(b'(') && is_plain(name) && row_function(&unquoted(name.text)).is_some()
+        open.is_sign("(") && is_plain(name) && row_function(&unquoted(name.text)).is_some()
     });
     let fields = tokens
         .windows(3)
-        .any(|three| three[0].is_sign(b')') && three[1].is_sign(b'.') && three[2].kind == Kind::Word);
+        .any(|three| three[0].is_sign(")") && three[1].is_sign(".") && three[2].kind == Kind::Word);
     if !mentions && !fields {
         return None;
     }
@@ -113,7 +113,7 @@ impl Pass<'_, '_> {
         out
     }
 
-    fn is_sign(&self, at: usize, sign: u8) -> bool {
+    fn is_sign(&self, at: usize, sign: &str) -> bool {
         self.tokens.get(at).is_some_and(|token| token.is_sign(sign))
     }
 
@@ -126,8 +126,8 @@ impl Pass<'_, '_> {
         let mut depth = 0_usize;
         for (at, token) in self.tokens.iter().enumerate().skip(open) {
             match token.kind {
-                Kind::Sign(b'(') => depth += 1,
-                Kind::Sign(b')') => {
+                Kind::Sign if token.is_sign("(") => depth += 1,
+                Kind::Sign if token.is_sign(")") => {
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
                         return Some(at);
@@ -143,9 +143,10 @@ impl Pass<'_, '_> {
     fn open(&self, close: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for at in (0..=close).rev() {
-            match self.tokens[at].kind {
-                Kind::Sign(b')') => depth += 1,
-                Kind::Sign(b'(') => {
+            let token = &self.tokens[at];
+            match token.kind {
+                Kind::Sign if token.is_sign(")") => depth += 1,
+                Kind::Sign if token.is_sign("(") => {
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
                         return Some(at);
@@ -161,7 +162,7 @@ impl Pass<'_, '_> {
     fn fields(&mut self) {
         for close in 0..self.tokens.len().saturating_sub(2) {
             let field = &self.tokens[close + 2];
-            if !self.is_sign(close, b')') || !self.is_sign(close + 1, b'.') || field.kind != Kind::Word {
+            if !self.is_sign(close, ")") || !self.is_sign(close + 1, ".") || field.kind != Kind::Word {
                 continue;
             }
             let Some(open) = self.open(close) else { continue };
@@ -183,7 +184,7 @@ impl Pass<'_, '_> {
         }
         let mut at = begin;
         while at < end {
-            if self.is_sign(at, b'(') {
+            if self.is_sign(at, "(") {
                 let close = self.close(at).unwrap_or(end).min(end);
                 self.scope(at + 1, close, depth + 1);
                 at = close;
@@ -198,9 +199,9 @@ impl Pass<'_, '_> {
     fn clause_end(&self, begin: usize, end: usize) -> usize {
         let mut at = begin;
         while at < end {
-            if self.is_sign(at, b'(') {
+            if self.is_sign(at, "(") {
                 at = self.close(at).unwrap_or(end);
-            } else if self.is_word(at, CLAUSES) || self.is_sign(at, b';') {
+            } else if self.is_word(at, CLAUSES) || self.is_sign(at, ";") {
                 // `IS DISTINCT FROM`, `trim(.. FROM ..)` have the word in another sense.
                 let distinct =
                     self.is_word(at, &["FROM"]) && at > begin && self.is_word(at - 1, &["DISTINCT"]);
@@ -217,9 +218,9 @@ impl Pass<'_, '_> {
     fn query_end(&self, begin: usize, end: usize) -> usize {
         let mut at = begin;
         while at < end {
-            if self.is_sign(at, b'(') {
+            if self.is_sign(at, "(") {
                 at = self.close(at).unwrap_or(end);
-            } else if self.is_word(at, &["UNION", "EXCEPT", "INTERSECT"]) || self.is_sign(at, b';') {
+            } else if self.is_word(at, &["UNION", "EXCEPT", "INTERSECT"]) || self.is_sign(at, ";") {
                 return at;
             }
             at += 1;
@@ -244,8 +245,8 @@ impl Pass<'_, '_> {
         while at < from_end {
             let open = at + 1;
             let name = self.tokens[at];
-            let item = self.is_sign(open, b'(') && is_plain(&name) && !self.is_sign(at - 1, b'.');
-            let starts = self.is_word(at - 1, &["FROM", "JOIN", "LATERAL"]) || self.is_sign(at - 1, b',');
+            let item = self.is_sign(open, "(") && is_plain(&name) && !self.is_sign(at - 1, ".");
+            let starts = self.is_word(at - 1, &["FROM", "JOIN", "LATERAL"]) || self.is_sign(at - 1, ",");
             let function = row_function(&unquoted(name.text)).filter(|_| item && starts);
             if let (Some(function), Some(close)) = (function, self.close(open))
                 && self.named < TABLES_MAX
@@ -256,7 +257,7 @@ impl Pass<'_, '_> {
                     self.edit(lateral.start, lateral.end(), "");
                 }
                 at = self.table(function.name, function.columns, close, (select, query_end));
-            } else if self.is_sign(at, b'(') {
+            } else if self.is_sign(at, "(") {
                 at = self.close(at).unwrap_or(from_end);
             }
             at += 1;
@@ -284,7 +285,7 @@ impl Pass<'_, '_> {
         let mut last = if alias.is_some() { alias_at } else { at - 1 };
         let mut names = HashMap::new();
         let real = columns.iter().copied().chain(ordinality.then_some("ordinality"));
-        let list = (alias.is_some() && self.is_sign(last + 1, b'(')).then(|| self.close(last + 1)).flatten();
+        let list = (alias.is_some() && self.is_sign(last + 1, "(")).then(|| self.close(last + 1)).flatten();
         if let Some(list_end) = list {
             let given = self.tokens[last + 2..list_end].iter().filter(|token| is_plain(token));
             names.extend(given.zip(real).map(|(given, real)| (unquoted(given.text).to_lowercase(), real)));
@@ -310,22 +311,16 @@ impl Pass<'_, '_> {
         let items = self.items(begin, self.clause_end(begin + 1, end));
         for at in (begin..end).filter(|at| !(own_begin..own_end).contains(at)) {
             let token = self.tokens[at];
-            if let Some(inner) = token.text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
-                if let Some(column) = names.get(&inner.to_lowercase()) {
-                    self.edit(token.start, token.end(), format!("[\"{table}\".\"{column}\"]"));
-                }
-                continue;
-            }
             let Some(column) = Some(token)
                 .filter(is_plain)
                 .and_then(|token| names.get(&unquoted(token.text).to_lowercase()))
             else {
                 continue;
             };
-            let qualified = self.is_sign(at.wrapping_sub(1), b'.');
+            let qualified = self.is_sign(at.wrapping_sub(1), ".");
             let owner =
                 qualified && at >= 2 && unquoted(self.tokens[at - 2].text).eq_ignore_ascii_case(table);
-            if self.is_sign(at + 1, b'.') || self.is_sign(at + 1, b'(') || (qualified && !owner) {
+            if self.is_sign(at + 1, ".") || self.is_sign(at + 1, "(") || (qualified && !owner) {
                 continue;
             }
             if self.is_word(at.wrapping_sub(1), &["AS"]) {
@@ -334,7 +329,7 @@ impl Pass<'_, '_> {
             // A name that is a whole item of the list names the result's column.
             let first = if qualified { at - 2 } else { at };
             let is_item =
-                items.contains(&first) && (self.is_sign(at + 1, b',') || self.is_word(at + 1, &["FROM"]));
+                items.contains(&first) && (self.is_sign(at + 1, ",") || self.is_word(at + 1, &["FROM"]));
             let label = if is_item { format!(" AS {}", token.text) } else { String::new() };
             let text = if owner { format!("\"{column}\"") } else { format!("\"{table}\".\"{column}\"") };
             self.edit(token.start, token.end(), text + &label);
@@ -346,9 +341,9 @@ impl Pass<'_, '_> {
         let mut found = vec![select + 1];
         let mut at = select + 1;
         while at < list_end {
-            if self.is_sign(at, b'(') {
+            if self.is_sign(at, "(") {
                 at = self.close(at).unwrap_or(list_end);
-            } else if self.is_sign(at, b',') {
+            } else if self.is_sign(at, ",") {
                 found.push(at + 1);
             }
             at += 1;
@@ -362,7 +357,7 @@ impl Pass<'_, '_> {
         let mut arrays: Vec<String> = Vec::new();
         let mut at = begin;
         while at < end {
-            let is_query = self.is_sign(at, b'(') && self.is_word(at + 1, &["SELECT", "WITH"]);
+            let is_query = self.is_sign(at, "(") && self.is_word(at + 1, &["SELECT", "WITH"]);
             if is_query {
                 at = self.close(at).unwrap_or(end);
             } else if let Some(close) = self.list_call(at, &table, &mut arrays) {
@@ -385,7 +380,7 @@ impl Pass<'_, '_> {
         let name = self.tokens[at];
         let function =
             IN_LIST.iter().find(|known| is_plain(&name) && **known == unquoted(name.text).to_lowercase())?;
-        if !self.is_sign(at + 1, b'(') {
+        if !self.is_sign(at + 1, "(") {
             return None;
         }
         let close = self.close(at + 1)?;
@@ -412,9 +407,9 @@ impl Pass<'_, '_> {
     fn argument_end(&self, begin: usize, close: usize) -> usize {
         let mut at = begin;
         while at < close {
-            if self.is_sign(at, b'(') {
+            if self.is_sign(at, "(") {
                 at = self.close(at).unwrap_or(close);
-            } else if self.is_sign(at, b',') {
+            } else if self.is_sign(at, ",") {
                 return at;
             }
             at += 1;

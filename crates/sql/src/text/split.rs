@@ -18,11 +18,11 @@ pub struct Piece<'a> {
 pub fn split_statements(sql: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut tokens = Tokens::new(sql);
     std::iter::from_fn(move || {
-        let first = tokens.find(|token| !token.is_sign(b';'))?;
+        let first = tokens.find(|token| !token.is_sign(";"))?;
         let end = if is_trigger(&first, &tokens) {
             end_of_trigger(&mut tokens)
         } else {
-            tokens.find(|token| token.is_sign(b';')).map(|token| token.start)
+            tokens.find(|token| token.is_sign(";")).map(|token| token.start)
         };
         let end = end.unwrap_or(sql.len());
         Some(Piece { start: first.start, sql: sql.get(first.start..end)?.trim_end() })
@@ -38,7 +38,7 @@ fn is_trigger(first: &Token<'_>, rest: &Tokens<'_>) -> bool {
 fn end_of_trigger(tokens: &mut Tokens<'_>) -> Option<usize> {
     let (mut behind_semicolon, mut behind_end) = (false, false);
     tokens.find_map(|token| {
-        let semicolon = token.is_sign(b';');
+        let semicolon = token.is_sign(";");
         let ends = semicolon && behind_end;
         behind_end = behind_semicolon && token.is("END");
         behind_semicolon = semicolon;
@@ -68,6 +68,10 @@ mod tests {
             (
                 "select ';', \";\", [;], `;` -- ;\n, 1; select 2",
                 vec!["select ';', \";\", [;], `;` -- ;\n, 1", "select 2"],
+            ),
+            (
+                "select $$;$$, $t$ $$; $t$, E'\\';', a[1]; select 2",
+                vec!["select $$;$$, $t$ $$; $t$, E'\\';', a[1]", "select 2"],
             ),
             ("select 'never closed; select 2", vec!["select 'never closed; select 2"]),
             ("begin; select 1; end; select 2", vec!["begin", "select 1", "end", "select 2"]),

@@ -26,8 +26,8 @@ fn find_with(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
         match token.kind {
-            Kind::Sign(b'(') => depth += 1,
-            Kind::Sign(b')') => depth = depth.saturating_sub(1),
+            Kind::Sign if token.is_sign("(") => depth += 1,
+            Kind::Sign if token.is_sign(")") => depth = depth.saturating_sub(1),
             Kind::Word if depth == 0 && token.is("WITH") && opens(tokens.get(at + 1)) => return Some(at),
             _ => {}
         }
@@ -36,7 +36,7 @@ fn find_with(tokens: &[Token<'_>]) -> Option<usize> {
 }
 
 fn opens(token: Option<&Token<'_>>) -> bool {
-    token.is_some_and(|token| token.is_sign(b'('))
+    token.is_some_and(|token| token.is_sign("("))
 }
 
 /// `TRUNCATE [TABLE] name [, name]*`
@@ -48,7 +48,7 @@ pub(crate) fn truncate(sql: &str) -> Result<Vec<String>, SqlError> {
     // A table may be called "table" in quotes only, so the word is the noise word.
     let _ = reader.keyword("TABLE");
     let mut names = vec![reader.table_name()?];
-    while reader.sign(b',').is_ok() {
+    while reader.sign(",").is_ok() {
         names.push(reader.table_name()?);
     }
     reader.end()?;
@@ -77,7 +77,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     pub(crate) fn skip_semicolons(&mut self) {
-        while self.sign(b';').is_ok() {}
+        while self.sign(";").is_ok() {}
     }
 
     pub(crate) fn unexpected(&self) -> SqlError {
@@ -101,7 +101,7 @@ impl<'t, 'a> Reader<'t, 'a> {
         self.take_if(|token| token.is(word)).map(|_| ())
     }
 
-    pub(crate) fn sign(&mut self, sign: u8) -> Result<(), SqlError> {
+    pub(crate) fn sign(&mut self, sign: &str) -> Result<(), SqlError> {
         self.take_if(|token| token.is_sign(sign)).map(|_| ())
     }
 
@@ -113,7 +113,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     /// A table's name; the only schema is `main`.
     pub(crate) fn table_name(&mut self) -> Result<String, SqlError> {
         let name = self.name()?;
-        if self.sign(b'.').is_err() {
+        if self.sign(".").is_err() {
             return Ok(name);
         }
         if !name.eq_ignore_ascii_case("main") {
@@ -129,22 +129,22 @@ impl<'t, 'a> Reader<'t, 'a> {
 
     /// `(name = value, name, ...)`
     pub(crate) fn settings(&mut self) -> Result<Vec<Setting>, SqlError> {
-        self.sign(b'(')?;
+        self.sign("(")?;
         let mut settings = Vec::new();
         loop {
             let name = self.name()?;
-            let value = if self.sign(b'=').is_ok() { self.setting_value()? } else { String::new() };
+            let value = if self.sign("=").is_ok() { self.setting_value()? } else { String::new() };
             settings.push((name, value));
-            if self.sign(b',').is_err() {
+            if self.sign(",").is_err() {
                 break;
             }
         }
-        self.sign(b')')?;
+        self.sign(")")?;
         Ok(settings)
     }
 
     fn setting_value(&mut self) -> Result<String, SqlError> {
-        let sign = if self.sign(b'-').is_ok() { "-" } else { "" };
+        let sign = if self.sign("-").is_ok() { "-" } else { "" };
         let token = self
             .take_if(|token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Text | Kind::Number))?;
         Ok(format!("{sign}{}", unquoted(token.text)))

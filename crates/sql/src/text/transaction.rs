@@ -37,7 +37,7 @@ pub(crate) struct Modes {
 /// Whether a text that begins with `SET` is about transactions: everything else that can be set is no business of
 /// this crate.
 pub(crate) fn is_set_transaction(sql: &str) -> bool {
-    let mut words = Tokens::new(sql).skip_while(|token| token.is_sign(b';')).skip(1);
+    let mut words = Tokens::new(sql).skip_while(|token| token.is_sign(";")).skip(1);
     match words.next() {
         Some(word) if word.is("SESSION") => words.next().is_some_and(|word| word.is("CHARACTERISTICS")),
         Some(word) if word.is("LOCAL") => words.next().is_some_and(|word| word.is("TRANSACTION")),
@@ -156,7 +156,7 @@ fn modes(reader: &mut Reader<'_, '_>, needed: bool) -> Result<Modes, SqlError> {
             let _not = reader.keyword("NOT");
             reader.keyword("DEFERRABLE")?;
         }
-        comma = reader.sign(b',').is_ok();
+        comma = reader.sign(",").is_ok();
     }
     Ok(modes)
 }

@@ -74,7 +74,7 @@ fn run_text(core: &Core, sql: &str) -> Result<Defined, SqlError> {
 
 /// Where the statement ends that begins with these tokens.
 fn end_of_statement(sql: &str, tokens: &[Token<'_>]) -> usize {
-    tokens.iter().find(|token| token.is_sign(b';')).map_or(sql.len(), |token| token.start)
+    tokens.iter().find(|token| token.is_sign(";")).map_or(sql.len(), |token| token.start)
 }
 
 fn if_exists(reader: &mut Reader<'_, '_>) -> Result<bool, SqlError> {
@@ -97,7 +97,7 @@ impl Change<'_> {
     fn all(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
         loop {
             self.one(reader)?;
-            if reader.sign(b',').is_err() {
+            if reader.sign(",").is_err() {
                 return reader.end();
             }
         }
@@ -235,9 +235,9 @@ fn rest_of_change<'a>(reader: &mut Reader<'_, 'a>) -> &'a str {
     let mut end = start;
     while let Some(token) = reader.peek() {
         match token.kind {
-            Kind::Sign(b'(') => depth += 1,
-            Kind::Sign(b')') => depth = depth.saturating_sub(1),
-            Kind::Sign(b',' | b';') if depth == 0 => break,
+            Kind::Sign if token.is_sign("(") => depth += 1,
+            Kind::Sign if token.is_sign(")") => depth = depth.saturating_sub(1),
+            Kind::Sign if depth == 0 && matches!(token.text, "," | ";") => break,
             _ => {}
         }
         end = token.end();

@@ -139,8 +139,8 @@ fn renamed(sql: &str, from: &str, to: &str, meant: Meant) -> String {
     for (at, token) in tokens.iter().enumerate() {
         let is_name = matches!(token.kind, Kind::Word | Kind::Quoted);
         let next = tokens.get(at + 1);
-        let before_point = next.is_some_and(|next| next.is_sign(b'.'));
-        let calls = next.is_some_and(|next| next.is_sign(b'('));
+        let before_point = next.is_some_and(|next| next.is_sign("."));
+        let calls = next.is_some_and(|next| next.is_sign("("));
         let fits = if meant == Meant::Table { before_point } else { !before_point && !calls };
         if is_name && fits && unquoted(token.text).eq_ignore_ascii_case(from) {
             out.push_str(&sql[copied..token.start]);
