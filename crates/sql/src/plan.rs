@@ -3,12 +3,13 @@
 use store::value::Value;
 
 use crate::describe::OwnedColumn;
-use crate::direct::DirectPlan;
 use crate::error::{SqlError, state};
 use crate::executor::{ComputedBy, Core, Done, RowSink, check_count};
 use crate::journal::Reach;
+use crate::native::{Known, NativePlan, Ran};
 use crate::query::ReadPlan;
-use crate::write::{Given, WritePlan};
+use crate::text::rows::Rows;
+use crate::write::{self, Given, WritePlan};
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -17,8 +18,50 @@ pub(crate) enum Plan {
     Read(ReadPlan),
     /// Its rows are computed, then applied.
     Write(Box<WritePlan>),
-    /// It needs no SQLite.
-    Direct(Box<DirectPlan>),
+    /// It needs no SQLite, or only for values that turn up while it runs.
+    Native { native: Box<NativePlan>, general: General },
+}
+
+/// The same statement by SQLite.
+#[derive(Debug)]
+pub(crate) enum General {
+    /// Compiled when it is needed.
+    Text(String),
+    Ready(Box<Plan>),
+}
+
+impl General {
+    fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::Text(_) => None,
+            Self::Ready(plan) => Some(plan),
+        }
+    }
+
+    /// What it knows of the statement.
+    fn known(&self) -> Known<'_> {
+        match self.plan() {
+            Some(Plan::Read(plan)) => Known { columns: Some(&plan.columns), values: &[] },
+            Some(Plan::Write(plan)) => Known { columns: None, values: plan.values() },
+            _ => Known::default(),
+        }
+    }
+
+    /// The plan, compiled. `writes`: the statement does.
+    fn ready(&mut self, core: &Core, writes: bool) -> Result<&mut Plan, SqlError> {
+        if let Self::Text(sql) = self {
+            let plan = if writes {
+                Plan::Write(Box::new(write::build(core, sql)?))
+            } else {
+                Plan::Read(ReadPlan::new(core, sql, "SELECT")?)
+            };
+            *self = Self::Ready(Box::new(plan));
+        }
+        match self {
+            Self::Ready(plan) => Ok(plan),
+            Self::Text(_) => Err(SqlError::new(state::INTERNAL, "a statement was not compiled")),
+        }
+    }
 }
 
 impl Plan {
@@ -27,7 +70,7 @@ impl Plan {
         match self {
             Self::Read(plan) => (plan.parameters, plan.tag),
             Self::Write(plan) => (plan.parameters, plan.tag()),
-            Self::Direct(plan) => (plan.parameters, plan.tag()),
+            Self::Native { native, .. } => (native.parameters, native.tag()),
         }
     }
 
@@ -36,7 +79,7 @@ impl Plan {
         match self {
             Self::Read(plan) => Some(&plan.columns),
             Self::Write(plan) => plan.columns(),
-            Self::Direct(plan) => plan.columns(),
+            Self::Native { native, general } => native.columns().or_else(|| general.plan()?.columns()),
         }
     }
 
@@ -45,14 +88,19 @@ impl Plan {
         match self {
             Self::Read(plan) => Some(&mut plan.columns),
             Self::Write(plan) => plan.returning.as_mut().map(|returning| returning.columns.as_mut_slice()),
+            Self::Native { general: General::Ready(plan), .. } => plan.columns_mut(),
             // These are all columns of tables.
-            Self::Direct(_) => None,
+            Self::Native { .. } => None,
         }
     }
 
     /// Whether a broken constraint ends the transaction.
     pub(crate) fn rolls_back(&self) -> bool {
-        matches!(self, Self::Write(plan) if plan.rolls_back)
+        match self {
+            Self::Read(_) => false,
+            Self::Write(plan) => plan.rolls_back,
+            Self::Native { general, .. } => general.plan().is_some_and(Self::rolls_back),
+        }
     }
 
     /// What it shows of tables.
@@ -60,7 +108,7 @@ impl Plan {
         match self {
             Self::Read(_) => Reach::Reads(None),
             Self::Write(plan) => plan.reach(),
-            Self::Direct(plan) => plan.reach(),
+            Self::Native { native, general } => general.plan().map_or_else(|| native.reach(), Self::reach),
         }
     }
 
@@ -69,16 +117,24 @@ impl Plan {
         match self {
             Self::Read(_) => None,
             Self::Write(plan) => Some(plan.tag()),
-            Self::Direct(plan) => plan.writes().then(|| plan.tag()),
+            Self::Native { native, .. } => native.writes().then(|| native.tag()),
+        }
+    }
+
+    /// Whether it is an `INSERT` in which these rows may stand in the place of its one row of parameters.
+    pub(crate) fn takes(&self, rows: &Rows<'_>) -> bool {
+        match self {
+            Self::Read(_) => false,
+            Self::Write(plan) => plan.takes(rows),
+            Self::Native { general, .. } => general.plan().is_some_and(|plan| plan.takes(rows)),
         }
     }
 
     /// Who runs it with these parameters, as far as that is known before a row was looked at.
     pub(crate) fn computed_by(&self, core: &Core, parameters: &[Value]) -> ComputedBy {
         match self {
-            Self::Read(plan) => plan.computed_by(core, parameters),
-            Self::Write(plan) => plan.computed_by(core),
-            Self::Direct(plan) => plan.computed_by(parameters),
+            Self::Native { native, .. } if native.runs_with(core, parameters) => ComputedBy::Native,
+            _ => ComputedBy::Sqlite,
         }
     }
 
@@ -88,19 +144,60 @@ impl Plan {
         given: Given<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let parameters = match (&mut *self, given) {
-            // It was asked whether it takes them.
-            (Self::Write(plan), Given::Rows(_)) => return plan.run(core, given, out),
-            (_, Given::Rows(_)) => {
-                return Err(SqlError::new(state::INTERNAL, "a statement that takes no rows was given some"));
-            }
-            (_, Given::Parameters(parameters)) => parameters,
-        };
-        check_count(parameters.len(), self.head().0)?;
+        if let Given::Parameters(parameters) = given {
+            check_count(parameters.len(), self.head().0)?;
+        }
         match self {
-            Self::Read(plan) => plan.run(core, parameters, out),
-            Self::Write(plan) => plan.run(core, given, out),
-            Self::Direct(plan) => plan.run(core, parameters, out),
+            Self::Native { native, general } => run_native(native, general, core, given, out),
+            general => general.run_from(core, None, given, out),
+        }
+    }
+
+    /// Runs it by SQLite, through a view that was begun or a new one.
+    fn run_from<'c>(
+        &mut self,
+        core: &'c Core,
+        view: Option<store::View<'c>>,
+        given: Given<'_>,
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        match (self, given) {
+            (Self::Read(plan), Given::Parameters(parameters)) => plan.run_from(core, view, parameters, out),
+            (Self::Write(plan), _) => {
+                // Its own views end before its commit, which would otherwise keep old versions for this one.
+                drop(view);
+                plan.run(core, given, out)
+            }
+            // It was asked whether it takes rows, and no general plan is a native one.
+            _ => Err(SqlError::new(state::INTERNAL, "a statement was given what it does not take")),
+        }
+    }
+}
+
+/// Runs a statement without SQLite, and by its general plan where that has to say what it means.
+fn run_native(
+    native: &mut NativePlan,
+    general: &mut General,
+    core: &Core,
+    given: Given<'_>,
+    out: &mut dyn RowSink,
+) -> Result<Done, SqlError> {
+    let row: Vec<Value>;
+    let given = match given {
+        Given::Rows(rows) if rows.len() == 1 => {
+            row = (0..rows.width).map(|at| rows.value(0, at).to_owned()).collect();
+            Given::Parameters(&row)
+        }
+        given => given,
+    };
+    match native.run(core, given, general.known(), out) {
+        Ok(Ran::Done(done)) => Ok(done),
+        Ok(Ran::Left(view)) => general.ready(core, native.writes())?.run_from(core, view, given, out),
+        Err(error) => {
+            if native.writes() {
+                core.sight.note_failed(0);
+            }
+            Err(error)
         }
     }
 }

@@ -62,7 +62,7 @@ impl Prepared {
 
     /// Whether it is an `INSERT` in which these rows may stand in the place of its one row of parameters.
     pub(crate) fn takes(&self, rows: &Rows<'_>) -> bool {
-        matches!(&self.plan, Plan::Write(plan) if plan.takes(rows))
+        self.plan.takes(rows)
     }
 
     /// The plan itself, to run it apart.

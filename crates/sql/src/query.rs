@@ -1,13 +1,13 @@
-//! Queries as SQLite runs them, or a fold in its stead.
+//! Queries as SQLite runs them.
 
 use std::collections::HashMap;
 
+use store::View;
 use store::value::{Value, ValueRef};
 
 use crate::describe::{Column, OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
-use crate::fold::{self, Fold};
 use crate::limits::PARAMETERS_MAX;
 use crate::plan::Plan;
 use crate::sqlite::Statement;
@@ -20,8 +20,6 @@ pub(crate) struct ReadPlan {
     pub(crate) columns: Vec<OwnedColumn>,
     pub(crate) parameters: usize,
     pub(crate) tag: &'static str,
-    /// The way without SQLite, where there is one.
-    fold: Option<Box<Fold>>,
     /// The plan of another statement is what is read: its steps leave as lines of text.
     explained: Option<Box<Plan>>,
 }
@@ -41,14 +39,7 @@ impl ReadPlan {
         if parameters > PARAMETERS_MAX {
             return Err(SqlError::new(state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}")));
         }
-        Ok(Self { statement, columns, parameters, tag, fold: None, explained: None })
-    }
-
-    /// The same plan with the way without SQLite, where there is one.
-    pub(crate) fn with_fold(self, core: &Core, sql: &str) -> Self {
-        let fold = if core.native { fold::plan(core, sql) } else { None };
-        let fold = fold.filter(|fold| fold.width() == self.columns.len());
-        Self { fold: fold.map(Box::new), ..self }
+        Ok(Self { statement, columns, parameters, tag, explained: None })
     }
 
     /// The same plan of a plan, whose steps are lines of one column, as PostgreSQL's `EXPLAIN` has them.
@@ -58,12 +49,21 @@ impl ReadPlan {
         Self { columns, explained: Some(Box::new(explained)), ..self }
     }
 
-    /// Who runs it with these parameters.
-    pub(crate) fn computed_by(&self, core: &Core, parameters: &[Value]) -> ComputedBy {
-        match &self.fold {
-            Some(fold) if !fold.is_long_way(&core.view(), parameters) => ComputedBy::Native,
-            _ => ComputedBy::Sqlite,
-        }
+    /// Runs it through a view that was begun, or a new one.
+    pub(crate) fn run_from<'c>(
+        &mut self,
+        core: &'c Core,
+        view: Option<View<'c>>,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
+        let view = view.unwrap_or_else(|| core.view());
+        let Some(explained) = &self.explained else { return self.query(core, &view, parameters, out) };
+        let first = format!("Executor: {}", explained.computed_by(core, parameters).name());
+        let mut lines = Lines { out, first: Some(first), depths: HashMap::new() };
+        let done = self.query(core, &view, parameters, &mut lines)?;
+        lines.begin()?;
+        Ok(Done { affected: done.affected + 1, ..done })
     }
 
     pub(crate) fn run(
@@ -72,27 +72,20 @@ impl ReadPlan {
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let Some(explained) = &self.explained else { return self.query(core, parameters, out) };
-        let first = format!("Executor: {}", explained.computed_by(core, parameters).name());
-        let mut lines = Lines { out, first: Some(first), depths: HashMap::new() };
-        let done = self.query(core, parameters, &mut lines)?;
-        lines.begin()?;
-        Ok(Done { affected: done.affected + 1, ..done })
+        self.run_from(core, None, parameters, out)
     }
 
-    fn query(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
+    fn query(
+        &mut self,
+        core: &Core,
+        view: &View<'_>,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
         let columns = &self.columns;
         let mut rows = 0;
         let mut values: Vec<ValueRef<'static>> = Vec::new();
-        let mut view = core.view();
-        if let Some(fold) = &mut self.fold {
-            if let Some(rows) = fold.run(core, &view, parameters, columns, out)? {
-                let by = ComputedBy::Native;
-                return Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag, by });
-            }
-            view.begin_anew();
-        }
-        core.sight.lend(&view, || {
+        core.sight.lend(view, || {
             core.run(&mut self.statement, parameters, &mut |row| {
                 // Not before: a statement that told nothing can begin anew.
                 if rows == 0 {

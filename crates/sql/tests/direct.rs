@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Db, seed};
+use sql::ComputedBy;
 use store::value::Value;
 
 fn filled() -> Db {
@@ -272,4 +273,75 @@ fn a_deletion_of_all_rows_counts_no_row_that_has_ended() {
     db.clock.advance(std::time::Duration::from_secs(11));
     assert_eq!(db.affected("DELETE FROM t"), 3);
     assert_eq!(db.affected("DELETE FROM t"), 0);
+}
+
+/// Ways to write one condition, literals of any length among them.
+fn spellings() -> (Vec<String>, Vec<String>) {
+    let by_key = [
+        "k = 'a'",
+        "'a' = k",
+        "(k = 'a')",
+        "((k) = ('a'))",
+        "t.k = 'a'",
+        "T.\"k\" = 'a'",
+        "k = 'a' AND 1",
+        "TRUE AND ('a' = t.k)",
+        "/* a comment */ k = 'a' -- another",
+    ];
+    let by_index = [
+        "page = 1 AND tag = 'x'",
+        "tag = 'x' AND page = 1",
+        "(page = 1) AND ('x' = t.tag)",
+        "(t.page = 1 AND (tag = 'x'))",
+    ];
+    let long = |column: &str| format!("{column} = '{}'", "a".repeat(100_000));
+    let by_key = by_key.iter().map(|&text| text.to_owned()).chain([long("k")]).collect();
+    let by_index = by_index
+        .iter()
+        .map(|&text| text.to_owned())
+        .chain([format!("page = 1 AND {}", long("tag"))])
+        .collect();
+    (by_key, by_index)
+}
+
+/// `UPDATE ... WHERE (k = 'a')` went the long way, where the same `DELETE` did not.
+#[test]
+fn statements_of_one_meaning_take_one_way() {
+    let mut db = filled();
+    let (by_key, by_index) = spellings();
+    for condition in by_key.iter().chain(&by_index) {
+        for statement in
+            ["SELECT k, page FROM t WHERE", "SELECT * FROM t WHERE", "SELECT count(*) FROM t WHERE"]
+        {
+            assert!(db.is_native(&format!("{statement} {condition}")), "{statement} {condition:.100}");
+        }
+    }
+    for condition in &by_key {
+        for set in ["page = 7", "page = page + 1", "page = (t.page * 2), tag = 'x'"] {
+            let sql = format!("UPDATE t SET {set} WHERE {condition}");
+            assert!(db.is_native(&sql), "{sql:.100}");
+        }
+    }
+    for condition in by_key.iter().chain(&by_index) {
+        db.run("INSERT OR REPLACE INTO t VALUES ('a', 1, 'x', 1)");
+        let sql = format!("DELETE FROM t WHERE {condition}");
+        assert!(db.is_native(&sql), "{sql:.100}");
+    }
+    db.session.set_native(Some(true));
+    for statement in [
+        "SELECT x.k FROM t AS x WHERE x.k = 'a'",
+        "SELECT k FROM t WHERE (page = 1) AND tag = ('x') ORDER BY t.tag LIMIT (3)",
+        "SELECT k FROM t WHERE k IN ('a', ('b'))",
+        "UPDATE t AS x SET page = x.page + 1 WHERE x.k = 'a'",
+        "DELETE FROM t AS x WHERE x.k = 'none'",
+        "DELETE FROM t WHERE k IN ('none', 'nobody')",
+        "DELETE FROM t WHERE (k = 'none') OR ((page = 99) OR 98 = t.page)",
+        "INSERT INTO t VALUES ('n1', 2, 'x', NULL)",
+        "insert into main.T (page, \"k\") values ((2), ('n2'))",
+        "REPLACE INTO t (k, page) VALUES ('n2', -3)",
+        "INSERT INTO t (k, page) VALUES ('n2', 1) ON CONFLICT (k) DO UPDATE SET page = (excluded.page) + t.page",
+        "INSERT INTO t (k, page) VALUES ('n3', 1), ('n4', 2)",
+    ] {
+        assert_eq!(db.computed_by(statement), ComputedBy::Native, "{statement}");
+    }
 }

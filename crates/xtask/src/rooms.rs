@@ -20,7 +20,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("engine", 6),
     ("postgres", 2),
     ("server", 8),
-    ("sql", 24),
+    ("sql", 23),
     ("sqlcached-bench", 3),
     ("sqlcached-client", 3),
     ("store", 34),

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use super::{EXPLAIN, Executor};
 use crate::dialect::{self, Chosen};
-use crate::direct;
 use crate::error::SqlError;
-use crate::plan::Plan;
+use crate::native;
+use crate::plan::{General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::set_returning;
+use crate::text::token::Tokens;
 use crate::write;
 
 impl Executor {
@@ -42,22 +43,50 @@ impl Executor {
 
     fn compile_text(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
         let core = &self.core;
-        if core.native
-            && matches!(kind, StatementKind::Read | StatementKind::Write)
-            && let Some(plan) = direct::plan(core, sql)
-        {
-            return Ok(Plan::Direct(Box::new(plan)));
-        }
         Ok(match kind {
-            StatementKind::Write => Plan::Write(Box::new(write::build(core, sql)?)),
+            StatementKind::Write => return self.compile_write(sql),
             StatementKind::ExplainWrite(start) => {
                 let plan = write::build(core, &sql[start..])?;
                 let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
                 Plan::Read(ReadPlan::new(core, &explained, EXPLAIN)?)
             }
             StatementKind::Explain(start) => return self.compile_explained(&sql[start..]),
-            StatementKind::Read => Plan::Read(ReadPlan::new(core, sql, "SELECT")?.with_fold(core, sql)),
+            StatementKind::Read => return self.compile_read(sql),
             _ => Plan::Read(ReadPlan::new(core, sql, EXPLAIN)?),
+        })
+    }
+
+    fn compile_read(&self, sql: &str) -> Result<Plan, SqlError> {
+        let core = &self.core;
+        let native = if core.native { native::of_text(core, sql) } else { None };
+        let native = match native.map(Box::new) {
+            Some(native) if !native.needs_general() => {
+                return Ok(Plan::Native { native, general: General::Text(sql.to_owned()) });
+            }
+            native => native,
+        };
+        let plan = ReadPlan::new(core, sql, "SELECT")?;
+        Ok(match native.filter(|native| native.width() == Some(plan.columns.len())) {
+            Some(native) => Plan::Native { native, general: General::Ready(Box::new(Plan::Read(plan))) },
+            None => Plan::Read(plan),
+        })
+    }
+
+    fn compile_write(&self, sql: &str) -> Result<Plan, SqlError> {
+        let core = &self.core;
+        let deletes = Tokens::new(sql).next().is_some_and(|verb| verb.is("DELETE"));
+        if core.native
+            && deletes
+            && let Some(native) = native::of_text(core, sql)
+        {
+            let (native, general) = (Box::new(native), General::Text(sql.to_owned()));
+            return Ok(Plan::Native { native, general });
+        }
+        let (plan, native) = write::build_for_both(core, sql)?;
+        let plan = Plan::Write(Box::new(plan));
+        Ok(match native.map(Box::new) {
+            Some(native) => Plan::Native { native, general: General::Ready(Box::new(plan)) },
+            None => plan,
         })
     }
 

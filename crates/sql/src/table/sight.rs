@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::value::Value;
-use store::{Clock, Renewal, Store, Table, Tick, View};
+use store::{Clock, Renewal, Store, Table, View};
 
 use super::foresight::Foresight;
 use crate::error::{SqlError, state};
@@ -281,11 +281,6 @@ impl Sight {
         if !watched.as_ref().is_some_and(|watched| Arc::ptr_eq(&watched.0, &cancel.0)) {
             *watched = Some(cancel.clone());
         }
-    }
-
-    /// The tick in which the statement began.
-    pub(crate) fn tick(&self) -> Tick {
-        self.store.tick_at(self.began_ns.get())
     }
 
     /// Whether the statement's time is over; a loop of this crate asks before each round.

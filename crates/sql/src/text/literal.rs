@@ -21,8 +21,11 @@ pub(crate) fn value_of(expression: &Expr<'_>) -> Option<Value> {
 
 /// The number of a parameter, from 0. All parameters were numbered before the text was parsed.
 pub(crate) fn parameter_of(expression: &Expr<'_>) -> Option<usize> {
-    let Expr::Variable(number) = expression else { return None };
-    number.parse::<usize>().ok()?.checked_sub(1)
+    match expression {
+        Expr::Variable(number) => number.parse::<usize>().ok()?.checked_sub(1),
+        Expr::Parenthesized(inner) if inner.len() == 1 => parameter_of(inner.first()?),
+        _ => None,
+    }
 }
 
 fn value_of_literal(literal: &Literal<'_>) -> Option<Value> {

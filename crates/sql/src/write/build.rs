@@ -13,11 +13,11 @@ use super::batch::Constraint;
 use super::change::{ChangeKind, ChangePlan, Picked, UpdateConflict};
 use super::insert::{InsertPlan, OnConflict, Operand, Source, UpsertClause, UpsertUpdate};
 use super::plan::{Returning, Verb, WritePlan};
-use super::single;
 use super::target::Target;
 use super::view::TableView;
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
+use crate::native::{self, NativePlan};
 use crate::rewrite::{Forced, predicate_of, same_expression};
 use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
 use crate::text::literal::{parameter_of, value_of};
@@ -27,27 +27,19 @@ use crate::text::token::{Tokens, quoted_name, unquoted};
 
 /// Compiles a statement that writes.
 pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
+    Ok(build_for_both(core, sql)?.0)
+}
+
+/// The same, with what it needs no SQLite for.
+pub(crate) fn build_for_both(core: &Core, sql: &str) -> Result<(WritePlan, Option<NativePlan>), SqlError> {
     let numbered = numbered(sql)?;
     let plan = |tree: &Stmt<'_>| {
         let mut plan = build_tree(core, tree, numbered.count)?;
         plan.rolls_back = rolls_back(tree);
-        if core.native && is_written_itself(&plan.table, tree) {
-            plan.single = single::of_tree(&plan.table, tree);
-            plan.bulk = plan.bulk_of();
-        }
-        Ok(plan)
+        let native = if core.native { native::of_change(core, tree, &plan) } else { None };
+        Ok((plan, native))
     };
     with_tree(&numbered.sql, plan).map_err(|error| relocated(error, sql))
-}
-
-/// Whether the statement names the table, not a view of it.
-fn is_written_itself(table: &Table, tree: &Stmt<'_>) -> bool {
-    match tree {
-        Stmt::Insert { tbl_name, .. } | Stmt::Update { tbl_name, .. } => {
-            unquoted(tbl_name.name.0).eq_ignore_ascii_case(table.name())
-        }
-        _ => false,
-    }
 }
 
 fn rolls_back(tree: &Stmt<'_>) -> bool {
@@ -189,8 +181,6 @@ impl<'t> Writer<'t> {
             verb,
             returning,
             rolls_back: false,
-            single: None,
-            bulk: None,
             source_sql,
         })
     }
@@ -565,7 +555,7 @@ fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
 }
 
 /// The same where it is one row.
-pub(super) fn plain_row(select: &Select<'_>) -> Option<Vec<Operand>> {
+pub(crate) fn plain_row(select: &Select<'_>) -> Option<Vec<Operand>> {
     let mut rows = bare_values(select)?;
     let row = rows.next().filter(|_| rows.next().is_none())?;
     row.iter().map(operand).collect()

@@ -6,15 +6,13 @@
 
 mod batch;
 mod build;
-mod bulk;
 mod change;
 mod insert;
 mod plan;
-mod single;
 mod target;
 mod view;
 
-pub(crate) use build::{build, operand};
-pub(crate) use insert::Operand;
-pub(crate) use plan::{Given, WritePlan};
-pub(crate) use target::is_stored_as_it_is;
+pub(crate) use build::{build, build_for_both, operand, plain_row};
+pub(crate) use insert::{InsertPlan, OnConflict, Operand, Source};
+pub(crate) use plan::{Given, Verb, WritePlan, refused};
+pub(crate) use target::{Draft, Target, accept, is_stored_as_it_is};

@@ -7,10 +7,8 @@ use store::value::{Value, ValueRef};
 use store::{Table, WriteError};
 
 use super::batch::Batch;
-use super::bulk::BulkPlan;
 use super::change::ChangePlan;
 use super::insert::{InsertPlan, Operand, Source, constraint_name};
-use super::single::SinglePlan;
 use super::target::Target;
 use crate::describe::{OwnedColumn, lent};
 use crate::error::{SqlError, state};
@@ -31,10 +29,6 @@ pub(crate) struct WritePlan {
     pub(crate) returning: Option<Returning>,
     /// `OR ROLLBACK`: a broken constraint ends the transaction.
     pub(crate) rolls_back: bool,
-    /// The short way, for a statement on one row.
-    pub(crate) single: Option<SinglePlan>,
-    /// The way in one go, for many rows.
-    pub(super) bulk: Option<BulkPlan>,
     /// What its rows are computed by, for `EXPLAIN QUERY PLAN`.
     pub(crate) source_sql: String,
 }
@@ -88,11 +82,11 @@ pub(crate) enum Given<'a> {
 }
 
 impl WritePlan {
-    /// The way in one go of a plan that writes the table itself and returns nothing.
-    pub(super) fn bulk_of(&self) -> Option<BulkPlan> {
+    /// The rows of its `VALUES`, if these are literals and parameters.
+    pub(crate) fn values(&self) -> &[Vec<Operand>] {
         match &self.verb {
-            Verb::Insert(plan) if self.returning.is_none() => BulkPlan::of(&self.table, plan),
-            _ => None,
+            Verb::Insert(InsertPlan { source: Source::Values(rows), .. }) => rows,
+            _ => &[],
         }
     }
 
@@ -130,25 +124,9 @@ impl WritePlan {
 
     fn written(&mut self, core: &Core, given: Given<'_>, out: &mut dyn RowSink) -> Result<Done, Failed> {
         let run = match given {
-            Given::Rows(rows) if rows.len() == 1 => {
-                let row: Vec<Value> = (0..rows.width).map(|at| rows.value(0, at).to_owned()).collect();
-                return self.written(core, Given::Parameters(&row), out);
-            }
             Given::Rows(rows) => Run { core, table: &self.table, parameters: &[], rows: Some(rows) },
             Given::Parameters(parameters) => Run { core, table: &self.table, parameters, rows: None },
         };
-        if run.rows.is_none()
-            && let Some(single) = &mut self.single
-            && let Some(done) = single.run(core, run.parameters)?
-        {
-            return Ok(done);
-        }
-        if let (Some(bulk), Verb::Insert(plan)) = (&mut self.bulk, &self.verb)
-            && let Some(affected) = bulk.run(&run, &plan.source)?
-        {
-            let by = ComputedBy::Native;
-            return Ok(Done { kind: DoneKind::Write, affected, tag: self.tag(), by });
-        }
         let returning = self.returning.is_some();
         let (mut batch, rows) = match &mut self.verb {
             Verb::Insert(plan) => run.commit(&mut Again::Insert(plan), returning, self.returning.as_mut())?,
@@ -172,12 +150,6 @@ impl WritePlan {
         }
         let kind = if returning { DoneKind::Rows } else { DoneKind::Write };
         Ok(Done { kind, affected: batch.affected(), tag: self.tag(), by: ComputedBy::Sqlite })
-    }
-
-    /// Who is about to run it: within a transaction, what a row breaks is found by the general way alone.
-    pub(crate) fn computed_by(&self, core: &Core) -> ComputedBy {
-        let short = self.single.is_some() || self.bulk.is_some();
-        if short && !core.in_transaction() { ComputedBy::Native } else { ComputedBy::Sqlite }
     }
 
     /// The columns of its rows; `None` when it returns none.
@@ -328,7 +300,7 @@ impl Run<'_> {
 }
 
 /// A refusal of the store, with what it cannot know.
-pub(super) fn refused(table: &Table, error: WriteError) -> SqlError {
+pub(crate) fn refused(table: &Table, error: WriteError) -> SqlError {
     match error {
         WriteError::NotNull(column) => SqlError::null_value(table.name(), &column),
         WriteError::TableGone => SqlError::unknown_table(table.name()),

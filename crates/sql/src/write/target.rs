@@ -138,7 +138,7 @@ pub(crate) fn is_stored_as_it_is(table: &Table, at: usize, value: ValueRef<'_>) 
 }
 
 /// A value as the column stores it.
-pub(super) fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
+pub(crate) fn accept(table: &Table, at: usize, value: Value) -> Result<Value, SqlError> {
     if is_stored_as_it_is(table, at, value.as_ref()) { Ok(value) } else { Ok(table.accept(at, value)?) }
 }
 

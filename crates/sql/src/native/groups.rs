@@ -5,7 +5,7 @@ use store::definition::{Collation, ColumnKind};
 use store::value::{Value, ValueRef};
 
 use super::aggregate::Running;
-use super::number::{Beyond, Number};
+use super::expr::{Beyond, Term};
 use super::scope::{Given, Place, Scope};
 
 /// What a group takes in the table beside its words: an entry and its share of empty places.
@@ -14,7 +14,7 @@ const ENTRY_BYTES: usize = 64;
 /// A term of `GROUP BY`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Key {
-    Number(Number),
+    Number(Term),
     /// A column of texts that compare by their bytes.
     Text(Place),
 }
@@ -46,7 +46,7 @@ impl Key {
 
     fn value<'g>(&self, given: Given<'g>) -> Result<ValueRef<'g>, Beyond> {
         match self {
-            Self::Number(number) => Ok(number.value(given)?.map_or(ValueRef::Null, ValueRef::Integer)),
+            Self::Number(number) => Ok(number.whole(given)?.map_or(ValueRef::Null, ValueRef::Integer)),
             Self::Text(place) => match given.column(*place) {
                 ValueRef::Integer(_) | ValueRef::Real(_) => Err(Beyond),
                 value => Ok(value),

@@ -8,24 +8,23 @@ use crate::table::{Sought, is_plain, sought};
 use crate::write::Operand;
 
 /// Conditions of a statement at most: their values are gathered on the stack.
-pub(crate) const CONDITIONS_MAX: usize = 8;
+pub(super) const CONDITIONS_MAX: usize = 8;
 
 /// Gives `body` what the columns hold where the conditions are true; `None` where no row can match.
-pub(crate) fn with_values<T>(
+pub(super) fn with_values<T>(
     table: &Table,
-    conditions: &[(usize, Operand)],
+    equals: &[(usize, Operand)],
     parameters: &[Value],
     body: impl FnOnce(Option<&[ValueRef<'_>]>) -> T,
 ) -> T {
     let kind = |column: usize| table.def().columns[column].kind;
-    let given =
-        conditions.iter().map(|(column, operand)| (kind(*column), operand.value(parameters).as_ref()));
+    let given = equals.iter().map(|(column, operand)| (kind(*column), operand.value(parameters).as_ref()));
     with_stored(given, body)
 }
 
 /// The same of values and the kinds of the columns that they are looked for in.
 #[inline]
-pub(crate) fn with_stored<'v, T>(
+pub(super) fn with_stored<'v, T>(
     given: impl ExactSizeIterator<Item = (ColumnKind, ValueRef<'v>)> + Clone,
     body: impl FnOnce(Option<&[ValueRef<'_>]>) -> T,
 ) -> T {

@@ -1,24 +1,24 @@
 //! Many rows inserted by their keys, without a draft for each: `INSERT` and `REPLACE` of literals and parameters.
 //!
-//! A statement that fits has this beside its general plan, and tries it first. It bets that all goes well: that every
-//! value fits its column and no key is taken. The store applies all rows or none, so a bet that is lost has changed
-//! nothing, and the general plan finds out what is wrong and says so in its words.
+//! It bets that all goes well: that every value fits its column and no key is taken. The store applies all rows or none, so
+//! a bet that is lost has changed nothing, and the general way finds out what is wrong and says so in its words.
 
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
 use store::{Change, Expect, Expiry, NewRow, Renewal, Table, Write};
 
-use super::insert::{InsertPlan, OnConflict, Operand, Source};
-use super::plan::Run;
 use super::single::{is_plain, is_routed, stands_for_key};
-use super::target::{Draft, Target, accept, is_stored_as_it_is};
 use crate::error::SqlError;
+use crate::executor::{ComputedBy, Core, Done, DoneKind};
 use crate::limits::{BULK_WRITES_KEPT, BYTES_PER_STATEMENT_MAX};
+use crate::text::rows::Rows;
+use crate::write::{Draft, InsertPlan, OnConflict, Operand, Source, Target, accept, is_stored_as_it_is};
 
 /// How a statement writes its rows in one go.
 #[derive(Debug)]
 pub(super) struct BulkPlan {
+    table: Arc<Table>,
     /// The columns that the values of a row go to.
     columns: Vec<usize>,
     /// What the other columns hold.
@@ -29,16 +29,16 @@ pub(super) struct BulkPlan {
 }
 
 /// The rows that one run writes.
-enum Tuples<'a> {
+pub(super) enum Tuples<'a> {
     /// Those of its `VALUES`.
     Operands(&'a [Vec<Operand>]),
     /// Those that were read from the text.
-    Rows(&'a crate::text::rows::Rows<'a>),
+    Rows(&'a Rows<'a>),
 }
 
 impl BulkPlan {
     /// The way in one go of an `INSERT`, if it has one.
-    pub(super) fn of(table: &Table, plan: &InsertPlan) -> Option<Self> {
+    pub(super) fn of(table: &Arc<Table>, plan: &InsertPlan) -> Option<Self> {
         let def = table.def();
         if is_routed(table) || !is_plain(def) || def.has_row_id() || !matches!(plan.source, Source::Values(_))
         {
@@ -55,34 +55,36 @@ impl BulkPlan {
             _ => None,
         };
         let columns = plan.targets.iter().map(stored).collect::<Option<Vec<usize>>>()?;
-        Some(Self { columns, defaults: Draft::defaults(table).values, expect, writes: Vec::new() })
+        let (table, defaults) = (Arc::clone(table), Draft::defaults(table).values);
+        Some(Self { table, columns, defaults, expect, writes: Vec::new() })
     }
 
-    /// Writes all rows and returns how many; `None` where the general plan must.
-    pub(super) fn run(&mut self, run: &Run<'_>, source: &Source) -> Result<Option<u64>, SqlError> {
-        let tuples = match (run.rows, source) {
-            (Some(rows), _) => Tuples::Rows(rows),
-            (None, Source::Values(rows)) => Tuples::Operands(rows),
-            _ => return Ok(None),
-        };
-        // Within a transaction, what a row breaks must be told before it is written.
-        if run.core.in_transaction() {
+    /// Writes all rows; `None` where the general way must.
+    pub(super) fn run(
+        &mut self,
+        core: &Core,
+        parameters: &[Value],
+        tuples: &Tuples<'_>,
+    ) -> Result<Option<Done>, SqlError> {
+        // Within a transaction, what a row breaks must be reported before it is written.
+        if core.in_transaction() {
             return Ok(None);
         }
-        run.core.sight.check_watch()?;
-        let written = self.encode(run, &tuples).and_then(|count| {
+        core.sight.check_watch()?;
+        let written = self.encode(parameters, tuples).and_then(|count| {
             let writes = &self.writes[..count];
-            run.core.store.commit(writes).ok()?;
-            run.core.sight.note_inserted(run.table, &writes.last()?.key);
+            core.store.commit(writes).ok()?;
+            core.sight.note_inserted(&self.table, &writes.last()?.key);
             Some(count as u64)
         });
         self.writes.truncate(BULK_WRITES_KEPT);
-        Ok(written)
+        let (kind, tag, by) = (DoneKind::Write, "INSERT", ComputedBy::Native);
+        Ok(written.map(|affected| Done { kind, affected, tag, by }))
     }
 
     /// Makes the list of writes and says how long it is; `None` where something does not fit.
-    fn encode(&mut self, run: &Run<'_>, tuples: &Tuples<'_>) -> Option<usize> {
-        let Self { columns, defaults, expect, writes } = self;
+    fn encode(&mut self, parameters: &[Value], tuples: &Tuples<'_>) -> Option<usize> {
+        let Self { table, columns, defaults, expect, writes } = self;
         let count = tuples.len();
         let mut values: Vec<ValueRef<'_>> = Vec::with_capacity(defaults.len());
         let mut bytes = 0;
@@ -90,12 +92,12 @@ impl BulkPlan {
             values.clear();
             values.extend(defaults.iter().map(Value::as_ref));
             for (at, &column) in columns.iter().enumerate() {
-                values[column] = tuples.value(run.parameters, row, at);
+                values[column] = tuples.value(parameters, row, at);
             }
             if row == writes.len() {
-                writes.push(empty_write(run.table, *expect));
+                writes.push(empty_write(table, *expect));
             }
-            bytes += encode_row(run.table, &values, &mut writes[row])?;
+            bytes += encode_row(table, &values, &mut writes[row])?;
         }
         (bytes <= BYTES_PER_STATEMENT_MAX).then_some(count)
     }

@@ -1,11 +1,9 @@
 //! Aggregates over whole numbers.
 
-use sqlite3_parser::ast::Expr;
 use store::value::ValueRef;
 
-use super::number::{Beyond, Number};
-use super::scope::{Given, Place, Scope};
-use crate::text::token::unquoted;
+use super::expr::{Beyond, Term};
+use super::scope::{Given, Place};
 
 /// An aggregate function and what it is of.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +12,7 @@ pub(super) enum Aggregate {
     Rows,
     /// `count(column)`, whatever the column holds.
     Present(Place),
-    Of(Function, Number),
+    Of(Function, Term),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,34 +35,10 @@ pub(super) struct Running {
 }
 
 impl Aggregate {
-    /// `None`: it is none of these.
-    pub(super) fn of(scope: &Scope, expression: &Expr<'_>) -> Option<Self> {
-        match expression {
-            Expr::Parenthesized(one) if one.len() == 1 => Self::of(scope, one.first()?),
-            Expr::FunctionCallStar { name, filter_over: None } => {
-                unquoted(name.0).eq_ignore_ascii_case("count").then_some(Self::Rows)
-            }
-            Expr::FunctionCall {
-                name,
-                distinctness: None,
-                args: Some([of]),
-                order_by: None,
-                filter_over: None,
-            } => {
-                let function = Function::of(&unquoted(name.0))?;
-                match (function, scope.place(of)) {
-                    (Function::Count, Some(place)) => Some(Self::Present(place)),
-                    _ => Some(Self::Of(function, Number::of(scope, of)?)),
-                }
-            }
-            _ => None,
-        }
-    }
-
     /// The column whose least or greatest value is asked for.
     pub(super) fn extreme(&self) -> Option<Place> {
         match self {
-            Self::Of(Function::Min | Function::Max, Number::Column(place)) => Some(*place),
+            Self::Of(Function::Min | Function::Max, Term::Column(place)) => Some(*place),
             _ => None,
         }
     }
@@ -77,8 +51,8 @@ impl Aggregate {
             Self::Present(place) => {
                 running.count += i64::from(given.column(*place) != ValueRef::Null);
             }
-            Self::Of(function, number) => {
-                if let Some(value) = number.value(given)? {
+            Self::Of(function, term) => {
+                if let Some(value) = term.whole(given)? {
                     function.step(running, value)?;
                 }
             }
@@ -96,7 +70,8 @@ impl Aggregate {
 }
 
 impl Function {
-    fn of(name: &str) -> Option<Self> {
+    /// The function of this name.
+    pub(super) fn of(name: &str) -> Option<Self> {
         let all = [
             ("count", Self::Count),
             ("sum", Self::Sum),

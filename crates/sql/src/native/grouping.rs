@@ -1,0 +1,79 @@
+//! Aggregates of rows, grouped or not.
+
+use store::value::{Value, ValueRef};
+
+use super::aggregate::Aggregate;
+use super::expr::Beyond;
+use super::groups::{Group, Groups, Key};
+use super::scope::{Given, Place};
+
+/// What is told of groups of rows.
+#[derive(Debug)]
+pub(super) struct Grouping {
+    keys: Vec<Key>,
+    grouped: bool,
+    aggregates: Vec<Aggregate>,
+    columns: Vec<Shown>,
+}
+
+/// A column of the result.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shown {
+    /// The term of `GROUP BY` at this position.
+    Key(usize),
+    /// The aggregate at this position.
+    Aggregate(usize),
+}
+
+impl Grouping {
+    /// What is returned of groups by these keys; `None`: of all rows there is at least one aggregate.
+    pub(super) fn new(keys: Vec<Key>, aggregates: Vec<Aggregate>, columns: Vec<Shown>) -> Option<Self> {
+        let grouped = !keys.is_empty();
+        (grouped || !aggregates.is_empty()).then_some(Self { keys, grouped, aggregates, columns })
+    }
+
+    /// How many columns are told.
+    pub(super) fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The column whose least or greatest value is all that is asked for.
+    pub(super) fn extreme(&self) -> Option<Place> {
+        match self.aggregates.as_slice() {
+            [only] if !self.grouped => only.extreme(),
+            _ => None,
+        }
+    }
+
+    /// The groups of no rows.
+    pub(super) fn begin(&self) -> Groups {
+        if self.grouped { Groups::default() } else { Groups::one(self.aggregates.len()) }
+    }
+
+    /// Takes a row in.
+    #[inline]
+    pub(super) fn take(
+        &self,
+        groups: &mut Groups,
+        given: Given<'_>,
+        heap_bytes_max: usize,
+    ) -> Result<(), Beyond> {
+        let group = groups.of_row(&self.keys, given, self.aggregates.len(), heap_bytes_max)?;
+        for (aggregate, running) in self.aggregates.iter().zip(&mut group.running) {
+            aggregate.step(running, given)?;
+        }
+        Ok(())
+    }
+
+    /// What is told of a group.
+    pub(super) fn row<'g>(&self, group: &'g Group) -> Vec<ValueRef<'g>> {
+        let shown = |shown: &Shown| match *shown {
+            Shown::Key(at) => group.key.get(at).map_or(ValueRef::Null, Value::as_ref),
+            Shown::Aggregate(at) => match (self.aggregates.get(at), group.running.get(at)) {
+                (Some(aggregate), Some(running)) => aggregate.result(*running),
+                _ => ValueRef::Null,
+            },
+        };
+        self.columns.iter().map(shown).collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! One row written by its whole key: `INSERT`, `REPLACE`, a plain upsert, `SET n = n + 1`.
+//!
+//! Where a value needs a conversion, a sum overflows, a NULL stands where none may, SQLite computes the statement: nothing was
+//! written until then.
+
+use std::sync::Arc;
+
+use store::definition::{ColumnDef, TableDef};
+use store::value::{Value, ValueRef};
+use store::{
+    BUILT_IN, Change, Expect, Expiry, Index, Met, NewRow, Renewal, RowBuf, Table, Write, WriteError,
+};
+
+use super::access::Access;
+use super::expr::Term;
+use super::scope::{Given, Row, Standing};
+use crate::error::{SqlError, state};
+use crate::executor::{ComputedBy, Core, Done, DoneKind};
+use crate::limits::RETRIES_MAX;
+use crate::write::{Operand, is_stored_as_it_is, refused};
+
+/// Tables of more columns take the general way: a row's values are gathered on the stack.
+const COLUMNS_MAX: usize = 16;
+
+/// A statement on one row.
+#[derive(Debug)]
+pub(super) struct SinglePlan {
+    table: Arc<Table>,
+    verb: Verb,
+    /// The row as it is.
+    old: RowBuf,
+    /// The one write, kept so that its buffers are used again.
+    write: Write,
+}
+
+/// What it does.
+#[derive(Debug)]
+pub(super) enum Verb {
+    /// One operand for each column of the table.
+    Insert { cells: Vec<Operand>, conflict: Conflict },
+    /// By the key.
+    Update { access: Box<Access>, sets: Sets },
+}
+
+/// Columns and what they become.
+pub(super) type Sets = Vec<(usize, Term)>;
+
+/// What happens when the key is taken.
+#[derive(Debug)]
+pub(super) enum Conflict {
+    Abort,
+    Replace,
+    Leave,
+    /// The row that was to be inserted is the second side.
+    Update(Sets),
+}
+
+type Cells<'a> = [ValueRef<'a>; COLUMNS_MAX];
+
+/// Whether statements on one row of a table can be run so.
+pub(super) fn is_open_to(table: &Table) -> bool {
+    let def = table.def();
+    !is_routed(table) && is_plain(def) && !def.has_row_id() && def.columns.len() <= COLUMNS_MAX
+}
+
+/// Whether memcached clients look for its rows by a prefix: the longest owns a key, which takes a look at all tables.
+pub(super) fn is_routed(table: &Table) -> bool {
+    table.def().options.prefix.is_some() || table.name() == BUILT_IN
+}
+
+/// Whether a row of the table is what a statement gives: nothing is computed, numbered or checked.
+pub(super) fn is_plain(def: &TableDef) -> bool {
+    let plain = |column: &ColumnDef| {
+        column.default_sql.is_none()
+            && column.generated.is_none()
+            && column.identity.is_none()
+            && !column.hidden
+            && !column.pending
+            && column.collation.is_binary()
+    };
+    def.checks.is_empty() && def.columns.iter().all(plain)
+}
+
+/// Whether an index says nothing that the key does not say.
+pub(super) fn stands_for_key(table: &Table, index: &Index) -> bool {
+    let columns = &index.def().columns;
+    *columns == table.def().primary_key && (0..columns.len()).all(|at| index.collation(at).is_binary())
+}
+
+impl SinglePlan {
+    pub(super) fn new(table: &Arc<Table>, verb: Verb) -> Self {
+        let new = NewRow {
+            payload: Vec::new(),
+            expiry: Expiry::Table,
+            client_flags: 0,
+            cas: None,
+            renewal: Renewal::default(),
+        };
+        let write = Write {
+            table: Arc::clone(table),
+            key: Vec::new(),
+            change: Change::Put(new),
+            expect: Expect::Anything,
+        };
+        Self { table: Arc::clone(table), verb, old: RowBuf::new(), write }
+    }
+
+    pub(super) fn tag(&self) -> &'static str {
+        match self.verb {
+            Verb::Insert { .. } => "INSERT",
+            Verb::Update { .. } => "UPDATE",
+        }
+    }
+
+    /// Runs the statement; `None` where the general plan must.
+    pub(super) fn run(&mut self, core: &Core, parameters: &[Value]) -> Result<Option<Done>, SqlError> {
+        if core.in_transaction() {
+            return Ok(None);
+        }
+        for _ in 0..RETRIES_MAX {
+            let Self { table, verb, old, write } = self;
+            let step = match verb {
+                Verb::Insert { cells, conflict } => {
+                    insert(core, table, cells, conflict, parameters, old, write)
+                }
+                Verb::Update { access, sets } => update(core, access, sets, parameters, old, write),
+            };
+            let step = step?;
+            let is_new = matches!(step, Step::Insert);
+            let (tag, written) = match (step, &write.change) {
+                (Step::Done(done), _) => return Ok(Some(done)),
+                (Step::Insert, _) => ("INSERT", core.store.commit(std::slice::from_ref(&*write))),
+                (Step::Rewrite(tag, met), Change::Put(row)) => {
+                    (tag, core.store.rewrite(table, &met, old, row))
+                }
+                (Step::Rewrite(..) | Step::General, _) => return Ok(None),
+            };
+            match written {
+                Ok(_) => {
+                    if is_new {
+                        core.sight.note_inserted(table, &write.key);
+                    }
+                    return Ok(Some(wrote(tag, 1)));
+                }
+                Err(WriteError::Lost(_)) => {
+                    if let Some(done) = self.after_loss()? {
+                        return Ok(Some(done));
+                    }
+                    core.sight.check_watch()?;
+                }
+                Err(error) => return Err(refused(table, error)),
+            }
+        }
+        Err(SqlError::new(state::LOST, "the row kept changing while it was written; try again"))
+    }
+
+    /// The write did not find what it expected.
+    fn after_loss(&self) -> Result<Option<Done>, SqlError> {
+        match &self.verb {
+            Verb::Insert { conflict: Conflict::Abort, .. } => {
+                Err(SqlError::unique(&format!("{}_pkey", self.table.name())))
+            }
+            Verb::Insert { conflict: Conflict::Leave, .. } => Ok(Some(wrote("INSERT", 0))),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What a look at the row came to.
+enum Step {
+    Done(Done),
+    /// The write is ready, and its row is a new one.
+    Insert,
+    /// The write is ready, and its row is another version of the one that was met.
+    Rewrite(&'static str, Met),
+    General,
+}
+
+fn wrote(tag: &'static str, rows: u64) -> Done {
+    Done { kind: DoneKind::Write, affected: rows, tag, by: ComputedBy::Native }
+}
+
+fn insert(
+    core: &Core,
+    table: &Table,
+    cells: &[Operand],
+    conflict: &Conflict,
+    parameters: &[Value],
+    old: &mut RowBuf,
+    write: &mut Write,
+) -> Result<Step, SqlError> {
+    let mut new: Cells<'_> = [ValueRef::Null; COLUMNS_MAX];
+    for (place, cell) in new.iter_mut().zip(cells) {
+        *place = cell.value(parameters).as_ref();
+    }
+    let values = &new[..cells.len()];
+    if !values.iter().enumerate().all(|(column, value)| fits(table, column, *value)) {
+        return Ok(Step::General);
+    }
+    write.key.clear();
+    table.encode_key(values, &mut write.key)?;
+    write.expect = match conflict {
+        Conflict::Abort | Conflict::Leave => Expect::Absent,
+        Conflict::Replace => Expect::Anything,
+        Conflict::Update(sets) => {
+            if let Some(met) = core.store.meet(table, &write.key, core.store.now(), old) {
+                let fits = rewrite((table, old), Standing::Values(values), parameters, sets, write)?;
+                return Ok(if fits { Step::Rewrite("INSERT", met) } else { Step::General });
+            }
+            Expect::Absent
+        }
+    };
+    let Change::Put(row) = &mut write.change else { return Ok(Step::General) };
+    row.payload.clear();
+    table.encode_payload(values, &mut row.payload)?;
+    head(write, Expiry::Table, 0);
+    Ok(Step::Insert)
+}
+
+fn update(
+    core: &Core,
+    access: &Access,
+    sets: &[(usize, Term)],
+    parameters: &[Value],
+    old: &mut RowBuf,
+    write: &mut Write,
+) -> Result<Step, SqlError> {
+    let nothing = Ok(Step::Done(wrote("UPDATE", 0)));
+    if !access.encode_key(parameters, &mut write.key) {
+        return nothing;
+    }
+    let table = &access.table;
+    let Some(met) = core.store.meet(table, &write.key, core.store.now(), old) else { return nothing };
+    let fits = rewrite((table, old), Standing::Nothing, parameters, sets, write)?;
+    Ok(if fits { Step::Rewrite("UPDATE", met) } else { Step::General })
+}
+
+/// The row as it is, with the assignments. The write has its key already; False: the general plan must.
+fn rewrite(
+    (table, old): Row<'_>,
+    second: Standing<'_>,
+    parameters: &[Value],
+    sets: &[(usize, Term)],
+    write: &mut Write,
+) -> Result<bool, SqlError> {
+    let given = Given { first: Standing::Row((table, old)), second, parameters };
+    let Change::Put(row) = &mut write.change else { return Ok(false) };
+    let mut changes = [(0, ValueRef::Null); COLUMNS_MAX];
+    for (change, (column, term)) in changes.iter_mut().zip(sets) {
+        let value = term.value(given).ok().filter(|value| fits(table, *column, *value));
+        let Some(value) = value else { return Ok(false) };
+        *change = (*column, value);
+    }
+    row.payload.clear();
+    if !table.edit_payload(old, &changes[..sets.len()], &mut row.payload)? {
+        return Ok(false);
+    }
+    head(write, old.deadline(), old.client_flags());
+    Ok(true)
+}
+
+/// Whether a column stores a value as it is.
+fn fits(table: &Table, column: usize, value: ValueRef<'_>) -> bool {
+    let not_null = table.def().columns[column].not_null;
+    !(not_null && matches!(value, ValueRef::Null)) && is_stored_as_it_is(table, column, value)
+}
+
+fn head(write: &mut Write, expiry: Expiry, client_flags: u32) {
+    if let Change::Put(row) = &mut write.change {
+        row.expiry = expiry;
+        row.client_flags = client_flags;
+    }
+}
