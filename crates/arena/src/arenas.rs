@@ -733,7 +733,7 @@ impl Arenas {
         self.private.catalogue()
     }
 
-    /// Replaces the definitions: `all` in the private arena, and what readers are told in the shared one. Where one of
+    /// Replaces the definitions: `all` in the private arena, and what readers may know in the shared one. Where one of
     /// them has no room for its own, both keep what they have.
     pub fn set_catalogue(&self, all: &[u8], shown: &[u8]) -> Result<(), CatalogueError> {
         let room = self.private.ready_catalogue(all.len())?;

@@ -10,8 +10,8 @@
 //! sealed  open  holders   room in bytes
 //! ```
 //!
-//! A word of zero is that of a unit in which no segment begins: not open, and without room. So whoever comes with an
-//! old idea of a segment is refused without another look: tails, free units and what was never used are all alike.
+//! A word of zero is that of a unit in which no segment begins: not open, and without room. So a thread that comes with
+//! an old idea of a segment is refused without another look: tails, free units and what was never used are all alike.
 
 /// No more reservations.
 pub(crate) const SEALED: u64 = 1 << 63;

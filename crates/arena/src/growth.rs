@@ -14,7 +14,7 @@ use crate::{Arena, ShardToken, order};
 const LOAD_PERCENT: u64 = 78;
 
 /// Overflow buckets that have pages before they are needed. Where the file system is full and no unit is free, an
-/// insert takes one of these, and segments are told to make room, which they do before so many more are taken.
+/// insert takes one of these, and segments are asked to make room, which they do before so many more are taken.
 const OVERFLOW_SPARE: u64 = 64;
 
 /// The buckets behind the first ones, and how much of both regions has pages. Guarded by `Arena::buckets`.

@@ -1,9 +1,9 @@
 //! Hits that readers of shared memory tell of: a file beside the shared arena, a byte for each slot of its index.
 //!
 //! Readers cannot write to the arena, so without this file the rows that they read most would look unused, and be
-//! evicted first. It is advice: whoever may write it can spoil what is evicted next, and nothing else. So the owner
-//! never maps it (a writer could cut it short, and touching what is gone is a fault) but reads it piece by piece, and
-//! clears what it has read; a hit that comes in between is lost.
+//! evicted first. It is advice: a process that may write it can spoil what is evicted next, and nothing else. So the
+//! owner never maps it (a writer could cut it short, and touching what is gone is a fault) but reads it piece by piece,
+//! and clears what it has read; a hit that comes in between is lost.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Rows held in their place, so that their bytes can be sent from where they lie.
 //!
-//! A segment is recycled only when nobody holds it. A writer holds it from its reservation on; whoever sends a row
-//! counts as one, too, between finding it and letting it go. Whoever wants to recycle closes the segment first, which
-//! is refused while somebody holds it, and from then on nobody can: a reader copies in place of holding.
+//! A segment is recycled only when nobody holds it. A writer holds it from its reservation on; a thread that sends a
+//! row counts as one, too, between finding it and letting it go. Whoever wants to recycle closes the segment first,
+//! which is refused while somebody holds it, and from then on nobody can: a reader copies in place of holding.
 //!
 //! A panic may drop a row that is held without letting it go. Such a row is put on a list, and whoever finds a segment
 //! held looks there: so no segment stays for ever, and letting go in the common way costs nothing of this.
@@ -32,7 +32,7 @@ pub(crate) fn new_number() -> u64 {
 }
 
 /// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. One that is dropped without
-/// that is let go by whoever wants its segment next.
+/// that is let go by the next thread that wants its segment.
 #[derive(Debug)]
 #[must_use = "the segment stays until the row is let go"]
 pub struct HeldRow {

@@ -7,7 +7,7 @@ use store::definition::SqlType;
 pub struct Column<'a> {
     /// What it is called: by `AS`, by its own name, or by the text of its expression, as SQLite has it.
     pub name: &'a str,
-    /// What PostgreSQL would call it: as above, but an expression goes by its function or is `?column?`.
+    /// What PostgreSQL would call it: as above, but an expression is named after its function or is `?column?`.
     pub label: &'a str,
     /// What its values are. A value that does not fit is text beside this type, never another number.
     pub ty: SqlType,

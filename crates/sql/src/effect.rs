@@ -1,4 +1,4 @@
-//! What a statement's functions ask of the door: a read computes them, the door carries them out.
+//! What a statement's functions ask of the session: a read computes them, the session carries them out.
 
 /// Something to do once the statement has worked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -82,7 +82,7 @@ pub(crate) struct Core {
     written: RefCell<Vec<Write>>,
 }
 
-/// Knows whether anything was told, for then a statement cannot begin anew.
+/// Knows whether anything was told, for then a statement cannot start again.
 struct Telling<'o> {
     out: &'o mut dyn RowSink,
     told: bool,
@@ -447,8 +447,8 @@ impl Executor {
         Ok(Done::of_nobody(tag))
     }
 
-    /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed before
-    /// its table is altered.
+    /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed
+    /// before its table is altered.
     fn write_before(&mut self, session: &mut Session, sql: &str) -> Result<(), SqlError> {
         let Some(block) = &session.block else { return Ok(()) };
         let table = altered_table(sql).and_then(|name| self.core.catalog.table(&name).cloned());
@@ -538,8 +538,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Makes the connection know the catalogue's views, in the words that serve the tables of now best. All are made anew:
-    /// SQLite remembers what `*` stood for.
+    /// Makes the connection know the catalogue's views, in the words that serve the tables of now best. All are made
+    /// again: SQLite remembers what `*` stood for.
     fn register_views(&mut self) -> Result<(), SqlError> {
         let core = &self.core;
         for gone in std::mem::take(&mut self.views) {
@@ -791,7 +791,7 @@ impl Core {
     }
 }
 
-/// The type of what every row tells of itself.
+/// The type of a hidden column that clients may read.
 fn told_type(name: &str) -> Option<SqlType> {
     let told = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
     told.then_some(SqlType::Int8)

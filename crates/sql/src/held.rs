@@ -59,8 +59,8 @@ impl Allowance {
         Held { of: Arc::clone(self), bytes: 0 }
     }
 
-    /// Whether so many bytes more may be held. Two sessions that ask at once may both be told yes, so the account can be
-    /// passed by what each of the SQL threads adds at a time.
+    /// Whether so many bytes more may be held. Two sessions that ask at once may both be told yes, so the account can
+    /// be passed by what each of the SQL threads adds at a time.
     pub(crate) fn check(&self, more: usize) -> Result<(), SqlError> {
         if self.bytes().saturating_add(more) > self.max {
             let message = format!(

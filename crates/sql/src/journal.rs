@@ -1,9 +1,10 @@
 //! Statements of a transaction that `COMMIT` computes again: deletions and soft invalidations that showed their client
 //! nothing.
 //!
-//! A cache is filled all the time, so a deletion that must find its rows at `COMMIT` as it found them before would often be
-//! refused. What such a statement means does not depend on what it found: `COMMIT` deletes the rows that fit then. The
-//! transaction keeps the statement itself, and what it wrote afterwards, and `COMMIT` makes the list of writes from these.
+//! A cache is filled all the time, so a deletion that must find its rows at `COMMIT` as it found them before would
+//! often be refused. What such a statement means does not depend on what it found: `COMMIT` deletes the rows that fit
+//! then. The transaction keeps the statement itself, and what it wrote afterwards, and `COMMIT` makes the list of
+//! writes from these.
 
 use hashbrown::HashSet;
 use store::definition::SqlType;

@@ -21,7 +21,13 @@
 //!     }
 //! }
 //!
-//! let options = StoreOptions { path: None, memory_bytes: 64 << 20, cold: true, clock: Clock::System, row_bytes_max: 1 << 20 };
+//! let options = StoreOptions {
+//!     path: None,
+//!     memory_bytes: 64 << 20,
+//!     cold: true,
+//!     clock: Clock::System,
+//!     row_bytes_max: 1 << 20,
+//! };
 //! let store = Store::open(&options).unwrap().store;
 //! let mut executor = Executor::new(Arc::clone(&store), Limits::default()).unwrap();
 //! let (mut session, cancel, mut out) = (Session::new(), Cancel::new(), Print(Vec::new()));

@@ -42,13 +42,15 @@ pub const NOTICES_MAX: usize = 64;
 /// How often a statement that lost a race is computed again. Each loss means that another writer won, so only
 /// a permanent storm on one row comes near.
 pub const RETRIES_MAX: usize = 10_000;
-/// How often `COMMIT` computes blind statements again while others overtake it, before it lets writers of its rows wait. One
-/// lost race in ten is much for a page that two processes fill, so that the next step is taken once in 10^8 times.
+/// How often `COMMIT` computes blind statements again while others overtake it, before it lets writers of its rows
+/// wait. One lost race in ten is much for a page that two processes fill, so that the next step is taken once in 10^8
+/// times.
 pub const OVERTAKEN_MAX: usize = 8;
-/// How often it does so where writers wait. They go on when they waited for too long, which a slow condition brings about.
+/// How often it does so where writers wait. They go on when they waited for too long, which a slow condition brings
+/// about.
 pub const FIRM_COMMITS_MAX: usize = 16;
-/// How often a statement begins anew because what it read was given up, as when all rows of a table were removed in one
-/// step. One that needs more than there is room to keep fails each time, and should be told soon.
+/// How often a statement starts again because what it read was given up, as when all rows of a table were removed in
+/// one step. One that needs more than there is room to keep fails each time, and should be told soon.
 pub(crate) const GIVEN_UP_MAX: u32 = 3;
 /// Operators and parentheses that may lie within each other in a statement that writes: its tree is printed
 /// by recursion. SQLite's own limit for expressions is 1,000.
@@ -68,11 +70,11 @@ pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 10;
 pub(crate) const PATTERN_PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// Compiled regular expressions that a thread keeps: a statement has one or two, compiling one takes microseconds.
 pub(crate) const PATTERNS_KEPT: usize = 64;
-/// Members or elements of one level that the functions of JSON take apart: each becomes an entry on the heap. Arrays have
-/// the same bound.
+/// Members or elements of one level that the functions of JSON take apart: each becomes an entry on the heap. Arrays
+/// have the same bound.
 pub(crate) const JSON_MEMBERS_MAX: usize = 1_000_000;
-/// Arrays that one `unnest` takes side by side, one for each column of a bulk insert: PostgreSQL's functions take as many
-/// arguments.
+/// Arrays that one `unnest` takes side by side, one for each column of a bulk insert: PostgreSQL's functions take as
+/// many arguments.
 pub(crate) const UNNEST_ARRAYS_MAX: usize = 100;
 /// SQLite operations that the expressions of a table's definition may take for one row: about a millisecond, for which
 /// a memcached worker waits.
@@ -81,15 +83,15 @@ pub(crate) const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
 pub(crate) const EXPRESSION_HEAP_BYTES_MAX: usize = 32 << 20;
 /// SQLite operations between two looks at the deadline: about 10 microseconds of work.
 pub(crate) const PROGRESS_OPERATIONS: c_int = 1_000;
-/// The same for the expressions of a row: a call of one of SQLite's functions is an operation, and may go through all of
-/// a large value.
+/// The same for the expressions of a row: a call of one of SQLite's functions is an operation, and may go through all
+/// of a large value.
 pub(crate) const EXPRESSION_PROGRESS_OPERATIONS: c_int = 32;
 /// Bytes that a function looks at or copies for which it is counted one operation: what takes some ten nanoseconds.
 pub(crate) const UNITS_PER_OPERATION: usize = 256;
 /// Units of work for an element of a JSON value: it is allocated, filled, compared.
 pub(crate) const NODE_UNITS: usize = 32;
-/// How long the expressions of one row may keep their thread: a hundred times what usual ones take, and little enough that
-/// clients of the same worker do not give up.
+/// How long the expressions of one row may keep their thread: a hundred times what usual ones take, and little enough
+/// that clients of the same worker do not give up.
 pub(crate) const EXPRESSION_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Rows that a run of an expiry rule keeps in mind before it lets them go: more are found by another search.
@@ -135,8 +137,8 @@ pub struct Limits {
     pub cached_statements: usize,
     /// Statements that need no SQLite are run without it, unless their session says otherwise.
     pub native: bool,
-    /// These are the server's own statements, for which nobody waits: they rest in between, and are no operations on the
-    /// tables.
+    /// These are the server's own statements, for which nobody waits: they rest in between, and are no operations on
+    /// the tables.
     pub background: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What functions in Rust take of a statement's allowances: of its memory, and of its time.
 //!
-//! SQLite counts its own memory (`sqlite::heap`), and asks every so many of its operations whether to stop. A function is
-//! one operation, however long it takes and whatever it builds. So each call goes through [`call`], what it takes is
+//! SQLite counts its own memory (`sqlite::heap`), and asks every so many of its operations whether to stop. A function
+//! is one operation, however long it takes and whatever it builds. So each call goes through [`call`], what it takes is
 //! asked for with [`take`] before it is taken, and what it does is reported with [`work`], which stops it where the
 //! statement must stop. A function need not hand the refusal on: the call fails all the same.
 

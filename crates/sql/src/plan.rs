@@ -1,4 +1,4 @@
-//! A compiled statement: by whom it is run, and what it tells of itself.
+//! A compiled statement: which executor runs it, and what it reports about itself.
 
 use store::value::Value;
 

@@ -211,7 +211,7 @@ fn type_of_parameter(number: usize, known: &[ParameterType], chosen: Chosen<'_>)
     chosen.get(number).copied().flatten().or_else(|| known.get(number)?.ty)
 }
 
-/// Tells a column what the text tells of it; what it is by its table stands.
+/// Gives a column what the text says of it; what its table says stands.
 fn refine(column: &mut OwnedColumn, item: &Item, parameter: &dyn Fn(usize) -> Option<SqlType>, sql: &str) {
     if item.mixed {
         (column.ty, column.table) = (SqlType::Unknown, None);
@@ -222,7 +222,7 @@ fn refine(column: &mut OwnedColumn, item: &Item, parameter: &dyn Fn(usize) -> Op
     if let Some(label) = &item.label {
         column.label.clone_from(label);
     }
-    // An expression goes by its text, unless that is not the user's any more.
+    // An expression is named by its text, unless that is not the user's any more.
     if !sql.contains(&column.name) {
         column.name.clone_from(&column.label);
     }

@@ -63,7 +63,7 @@ pub struct Session {
     pub(crate) block: Option<Box<Block>>,
     /// Whether transactions to come are `READ ONLY`.
     default_read_only: bool,
-    /// Nothing outlives a statement: the door has no session of its own.
+    /// Nothing outlives a statement: it has no session of its own.
     single: bool,
     /// In the place of the executor's limit.
     statement_timeout: Option<Duration>,
@@ -73,7 +73,7 @@ pub struct Session {
     /// What its statements wrote.
     pub(crate) facts: Facts,
     identity: Identity,
-    /// What the door says that the session set.
+    /// The settings of the session, as its owner reports them.
     settings: Arc<OwnSettings>,
     effects: Vec<Effect>,
     /// What it may hold; made for it when it begins a transaction and nobody gave it one.
@@ -114,7 +114,7 @@ impl Session {
         &self.settings
     }
 
-    /// Takes what the last statement asked of the door, if it worked.
+    /// Takes what the last statement asked of its session, if it worked.
     #[inline]
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
@@ -124,7 +124,7 @@ impl Session {
         self.effects = effects;
     }
 
-    /// A session for a door whose clients share connections and see no status: `BEGIN` is refused there.
+    /// A session for a protocol whose clients share connections and see no status: `BEGIN` is refused there.
     pub fn for_single_statements() -> Self {
         Self { single: true, ..Self::default() }
     }
@@ -201,7 +201,7 @@ impl Session {
         self.native.unwrap_or(choice)
     }
 
-    /// Drops the transaction, if there is one; the door calls it for a client that is gone or slept too long.
+    /// Drops the transaction, if there is one; called for a client that is gone or slept too long.
     pub fn roll_back(&mut self) {
         self.block = None;
     }

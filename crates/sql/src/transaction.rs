@@ -1,7 +1,8 @@
 //! Transactions of several statements: `BEGIN` to `COMMIT`, and what lies between.
 //!
-//! A transaction is a list ([`WriteSet`]). Its statements see the list laid over the store, nobody else sees anything of
-//! it, and it holds no lock: `COMMIT` is one commit of the whole list, which the store checks and applies or refuses.
+//! A transaction is a list ([`WriteSet`]). Its statements see the list laid over the store, nobody else sees anything
+//! of it, and it holds no lock: `COMMIT` is one commit of the whole list, which the store checks and applies or
+//! refuses.
 
 use store::{Catalog, Change, Moved, Store, Table, Write, WriteError, WriteSet};
 
@@ -27,7 +28,7 @@ pub(crate) struct Block {
     pub(crate) read_only: bool,
     /// A statement was run: what the transaction may do is settled.
     used: bool,
-    /// The definitions that the list goes by.
+    /// The definitions that the list was made under.
     generation: u64,
     /// What the list takes of the session's allowance.
     held: Held,

@@ -41,8 +41,8 @@ impl Direct {
         }
     }
 
-    /// The part, or `None` for NULL, of the values that the row has in the columns. A memcached key or value that is no UTF-8 has parts all
-    /// the same, with what is no text replaced.
+    /// The part, or `None` for NULL, of the values that the row has in the columns. A memcached key or value that is no
+    /// UTF-8 has parts all the same, with what is no text replaced.
     pub(super) fn part<'a>(&self, given: &dyn Fn(usize) -> ValueRef<'a>) -> Option<Cow<'a, str>> {
         let Self::SplitPart { column, delimiter, part } = self;
         match given(*column) {

@@ -1,9 +1,9 @@
 //! The expressions of table definitions: defaults, generated columns, checks, what an index is made of.
 //!
-//! A row that any door writes has them computed here, by one mechanism, so that it means the same whichever door it came
-//! through. Each thread that writes has a connection of its own that knows no table but rows under way: a one-row
-//! virtual table with the columns of the real one, so that names, affinities and collations are what they are in a
-//! query. The commonest expression of a cache, a part of the key, is computed without SQLite.
+//! A row that any protocol writes has them computed here, by one mechanism, so that it means the same whichever
+//! protocol it came through. Each thread that writes has a connection of its own that knows no table but rows
+//! under way: a one-row virtual table with the columns of the real one, so that names, affinities and collations are
+//! what they are in a query. The commonest expression of a cache, a part of the key, is computed without SQLite.
 
 mod direct;
 mod plan;
@@ -32,7 +32,7 @@ use crate::limits::{
 use crate::meter;
 use crate::sqlite::{Action, Connection, Policy};
 
-/// Plans kept by one thread; beyond that all are made anew.
+/// Plans kept by one thread; beyond that all are compiled again.
 const PLANS_MAX: usize = 256;
 
 /// Why an expression was stopped.

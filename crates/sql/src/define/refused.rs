@@ -29,7 +29,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 /// Words that may stand before.
 const BEFORE: &[&str] = &["OR", "REPLACE", "TEMP", "TEMPORARY", "CONSTRAINT", "TRUSTED"];
 
-/// Refuses a definition of something that there is not.
+/// Refuses a definition of something that this server does not have.
 pub(super) fn check(sql: &str) -> Result<(), SqlError> {
     let mut tokens = Tokens::new(sql).skip_while(|token| token.is_sign(";")).skip(1);
     let is_before = |token: &Token<'_>| BEFORE.iter().any(|word| token.is(word));

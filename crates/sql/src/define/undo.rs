@@ -67,8 +67,8 @@ impl Undoing {
         }
     }
 
-    /// Takes back what came after the newest mark of this name: all, if that lies before the first definition. What went
-    /// wrong is returned.
+    /// Takes back what came after the newest mark of this name: all, if that lies before the first definition. What
+    /// went wrong is returned.
     pub(crate) fn roll_back_to(&mut self, name: &str) -> Vec<SqlError> {
         let from = self.mark(name).map_or(0, |mark| mark + 1);
         self.take_back(from)
@@ -140,8 +140,8 @@ pub(super) fn redefine(store: &Store, table: &str, before: &TableDef) -> Result<
     }
     if def(table)? != *before {
         store.alter_table(table, &mut |def| {
-            // In the order of now: the store pairs a definition with its entries by their place, and an index that was made
-            // again stands last.
+            // In the order of now: the store pairs a definition with its entries by their place, and an index that was
+            // made again stands last.
             let earlier = |now: &IndexDef| {
                 before.indexes.iter().find(|index| index.name.eq_ignore_ascii_case(&now.name)).cloned()
             };

@@ -1,5 +1,5 @@
-//! `ANALYZE`, `REINDEX` and `VACUUM`: accepted, and nothing is left to do. The planner asks the tables themselves how many
-//! rows they have, an index is kept with each write, and memory comes back while the server runs.
+//! `ANALYZE`, `REINDEX` and `VACUUM`: accepted, and nothing is left to do. The planner asks the tables themselves how
+//! many rows they have, an index is kept with each write, and memory comes back while the server runs.
 
 use store::definition::Collation;
 

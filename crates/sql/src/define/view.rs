@@ -1,5 +1,5 @@
-//! `CREATE VIEW` and `DROP VIEW`: a view's text is kept among the definitions, and each connection knows it as a view of
-//! SQLite's.
+//! `CREATE VIEW` and `DROP VIEW`: a view's text is kept among the definitions, and each connection knows it as a view
+//! of SQLite's.
 
 use sqlite3_parser::ast::{IndexedColumn, QualifiedName, Select};
 use store::definition::ViewDef;

@@ -14,7 +14,7 @@ use sqltext::token::{Kind, Token};
 /// The label of the word `DEFAULT` where a value is expected.
 pub(super) const DEFAULT: &str = "default";
 
-/// A statement that asked for locks is told so.
+/// A statement that asked for locks gets this notice.
 const NOT_LOCKED: &str = "rows are not locked by SELECT ... FOR UPDATE or SHARE: the first to commit wins, and a \
                           transaction that read what has changed answers 40001 when it writes the row";
 
@@ -176,7 +176,7 @@ impl<'a> Translator<'a, '_> {
         Ok(Some(count))
     }
 
-    /// `FOR UPDATE` and its relatives: nothing is locked, and the statement says so.
+    /// `FOR UPDATE`, `FOR SHARE` and their weaker forms: nothing is locked, and the statement says so.
     fn locking(&mut self, first: Token<'a>) -> Step<Out<'a>> {
         while let Some(token) = self.peek().filter(|token| !token.is_sign(")") && !token.is_sign(";")) {
             if token.is("SKIP") {

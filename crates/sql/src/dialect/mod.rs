@@ -185,8 +185,8 @@ fn translate_within(
     Ok(Some(last))
 }
 
-/// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose columns
-/// it may name.
+/// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose
+/// columns it may name.
 pub(crate) fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
     let tokens = token::tokens(sql);
     let mut names = Names::of(catalog, &tokens, 0);

@@ -1,8 +1,8 @@
 //! `NUMERIC`: arithmetic without rounding to floats.
 //!
-//! An expression of such a type is two texts. One is a number, as SQLite compares, sorts and stores it: it stands wherever
-//! nothing more is known. The other is exact, a decimal text: it stands in further arithmetic, in what a statement
-//! returns, and in what a column is assigned.
+//! An expression of such a type is two texts. One is a number, as SQLite compares, sorts and stores it: it stands
+//! wherever nothing more is known. The other is exact, a decimal text: it stands in further arithmetic, in what a
+//! statement returns, and in what a column is assigned.
 //!
 //! Literals with a point, and arithmetic of these and of integers alone, stay SQLite's floats.
 

@@ -351,7 +351,7 @@ impl<'a> Translator<'a, '_> {
         self.take_sign(")").then_some((unquoted(name.text), columns))
     }
 
-    /// `name`, if it is next: what a table goes by.
+    /// `name`, if it is next: another name of a table.
     pub(super) fn table_alias(&mut self) -> Option<String> {
         let begin = self.at;
         let explicit = self.take_word("AS");

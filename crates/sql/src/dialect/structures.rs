@@ -1,4 +1,4 @@
-//! Operators and functions of JSON and of arrays: which of PostgreSQL's they are goes by the types of their sides.
+//! Operators and functions of JSON and of arrays: which of PostgreSQL's they are depends on the types of their sides.
 
 use store::definition::SqlType;
 

@@ -1,7 +1,7 @@
 //! What statements take and give, and statements whose parameters have types that the client chose.
 //!
-//! A statement is compiled once for all clients, and once more for each list of chosen types that changes what it means:
-//! other text, other types of its columns, or other conversions of its values.
+//! A statement is compiled once for all clients, and once more for each list of chosen types that changes what it
+//! means: other text, other types of its columns, or other conversions of its values.
 
 use std::rc::Rc;
 

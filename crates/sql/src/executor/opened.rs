@@ -90,8 +90,8 @@ fn is_of_text(error: &SqlError) -> bool {
 }
 
 impl Executor {
-    /// Runs a statement by the one that all texts have in common which differ from it in their literals; `None` where it
-    /// must be taken as it stands.
+    /// Runs a statement by the one that all texts have in common which differ from it in their literals; `None` where
+    /// it must be taken as it stands.
     pub(super) fn run_opened(
         &mut self,
         session: &mut Session,

@@ -1,8 +1,9 @@
-//! Functions of SQLite's that look for one text in another, anew: `instr`, `replace`, and `trim` of given characters.
+//! Functions in place of SQLite's that look for one text in another: `instr`, `replace`, and `trim` of given
+//! characters.
 //!
 //! SQLite's own compare the second text at every place of the first, within a single step of its machine. Two texts of
-//! a mebibyte, which a client need not even send (`repeat` makes them), keep a thread for minutes then, and nothing stops
-//! it before it is done. These take time in proportion to the texts. Their answers are SQLite's, byte for byte.
+//! a mebibyte, which a client need not even send (`repeat` makes them), keep a thread for minutes then, and nothing
+//! stops it before it is done. These take time in proportion to the texts. Their answers are SQLite's, byte for byte.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! SQLite's own functions: those that a statement may call.
 //!
 //! It is a list, so that a new version of SQLite adds none unseen. Not here: what loads code, reads settings of the
-//! build, reaches into full-text tables, or tells of the last write of a connection that never writes.
+//! build, reaches into full-text tables, or reports the last write of a connection that never writes.
 
 use store::definition::SqlType;
 
@@ -29,7 +29,7 @@ const fn sqlite(
     FunctionDef { name, arguments, returns, types: &[], source: Source::Sqlite, meaning, example, answer }
 }
 
-/// A function of SQLite's that is here anew for calls with this many arguments.
+/// A function in place of SQLite's, for calls with this many arguments.
 const fn anew(run: Run, arguments: i32, known: FunctionDef) -> FunctionDef {
     FunctionDef { source: Source::Own(run, arguments, arguments), ..known }
 }

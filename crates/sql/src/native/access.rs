@@ -243,8 +243,8 @@ impl Access {
         Ok(())
     }
 
-    /// Whether each value of a list of keys is one that its column holds, or none: of others SQLite has to say what they
-    /// equal.
+    /// Whether each value of a list of keys is one that its column holds, or none: of others SQLite has to say what
+    /// they equal.
     pub(super) fn is_plain(&self, parameters: &[Value]) -> bool {
         let plain = |(column, operand): &(usize, Operand)| {
             let value = operand.value(parameters).as_ref();

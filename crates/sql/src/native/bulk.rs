@@ -1,7 +1,8 @@
 //! Many rows inserted by their keys, without a draft for each: `INSERT` and `REPLACE` of literals and parameters.
 //!
-//! It bets that all goes well: that every value fits its column and no key is taken. The store applies all rows or none, so
-//! a bet that is lost has changed nothing, and the general way finds out what is wrong and says so in its words.
+//! It bets that all goes well: that every value fits its column and no key is taken. The store applies all rows or
+//! none, so a bet that is lost has changed nothing, and the general way finds out what is wrong and says so in its
+//! words.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use crate::error::{SqlError, state};
 use crate::executor::{ComputedBy, Core, Done, DoneKind};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
 
-/// How often all rows are counted to be deleted in one step, before they are deleted one by one: to count takes a fortieth
-/// of that.
+/// How often all rows are counted to be deleted in one step, before they are deleted one by one: to count takes a
+/// fortieth of that.
 const COUNTS_MAX: usize = 3;
 
 /// Rows counted between two looks at the deadline.

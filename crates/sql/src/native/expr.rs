@@ -75,8 +75,8 @@ impl Term {
         }
     }
 
-    /// Whether each of its columns is as `is` wants it, and each literal may be a whole number: one that is none would only
-    /// be found out row by row.
+    /// Whether each of its columns is as `is` wants it, and each literal may be a whole number: one that is none would
+    /// only be found out row by row.
     pub(super) fn is_whole(&self, is: &dyn Fn(Place) -> bool) -> bool {
         match self {
             Self::Column(place) => is(*place),

@@ -31,8 +31,8 @@ pub(super) struct Join {
 #[derive(Debug, Default)]
 struct Ahead {
     keys: KeyList,
-    /// The outer rows, by their keys and stamps: together these say which version of which row it is. And whether one leads
-    /// to a key.
+    /// The outer rows, by their keys and stamps: together these say which version of which row it is. And whether one
+    /// leads to a key.
     outer: KeyList,
     rows: Vec<(u64, bool)>,
     next: usize,

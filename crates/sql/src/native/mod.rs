@@ -1,11 +1,11 @@
 //! Statements that need no SQLite.
 //!
 //! [`recognise`] reads a statement and finds out whether it is of a form that is run here; what is not goes to SQLite.
-//! [`access`] leads to its rows, [`expr`] computes their values as SQLite would, and what comes of them is columns, groups or a
-//! count ([`query`]), rows that go ([`delete`]), or rows that are written ([`single`], [`bulk`]).
+//! [`access`] leads to its rows, [`expr`] computes their values as SQLite would, and what comes of them is columns,
+//! groups or a count ([`query`]), rows that go ([`delete`]), or rows that are written ([`single`], [`bulk`]).
 //!
-//! A statement means here exactly what SQLite makes of it. Where a value turns up whose meaning is SQLite's to say, nothing
-//! was given or written yet, and the statement's general plan takes over: [`crate::plan::Plan::Native`].
+//! A statement means here exactly what SQLite makes of it. Where a value turns up whose meaning is SQLite's to say,
+//! nothing was given or written yet, and the statement's general plan takes over: [`crate::plan::Plan::Native`].
 
 mod access;
 mod aggregate;
@@ -88,8 +88,8 @@ impl NativePlan {
         }
     }
 
-    /// Whether SQLite has to compile the statement before it runs here, to say what its columns are or what is wrong with
-    /// it.
+    /// Whether SQLite has to compile the statement before it runs here, to say what its columns are or what is wrong
+    /// with it.
     pub(crate) fn needs_general(&self) -> bool {
         match &self.job {
             Job::Query(query) => query.columns.is_none(),

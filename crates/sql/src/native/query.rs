@@ -1,8 +1,8 @@
 //! `SELECT` of columns, of groups, or of a number of rows.
 //!
-//! Columns are given as the rows come. Aggregates are of whole numbers, where arithmetic has one meaning. What turns out to
-//! be anything else while it runs (a sum that overflows, a parameter that is a text) is left to SQLite, which begins
-//! again: nothing was given until then.
+//! Columns are given as the rows come. Aggregates are of whole numbers, where arithmetic has one meaning. What turns
+//! out to be anything else while it runs (a sum that overflows, a parameter that is a text) is left to SQLite, which
+//! begins again: nothing was given until then.
 
 use store::value::{Value, ValueRef};
 
@@ -167,8 +167,8 @@ fn group(
     Ok(groups)
 }
 
-/// Gives columns of each row. The columns are named before the first row and not sooner: a statement that has given nothing
-/// can begin again.
+/// Gives columns of each row. The columns are named before the first row and not sooner: a statement that has given
+/// nothing can begin again.
 struct Giver<'q, 'o> {
     places: &'q [Place],
     columns: &'q [OwnedColumn],

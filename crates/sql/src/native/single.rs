@@ -1,7 +1,7 @@
 //! One row written by its whole key: `INSERT`, `REPLACE`, a plain upsert, `SET n = n + 1`.
 //!
-//! Where a value needs a conversion, a sum overflows, a NULL stands where none may, SQLite computes the statement: nothing was
-//! written until then.
+//! Where a value needs a conversion, a sum overflows, a NULL stands where none may, SQLite computes the statement:
+//! nothing was written until then.
 
 use std::sync::Arc;
 

@@ -131,7 +131,8 @@ impl Source {
         })
     }
 
-    /// Whether the rows are better found from the other end: the conditions leave more of them than the inner table has.
+    /// Whether the rows are better found from the other end: the conditions leave more of them than the inner table
+    /// has.
     pub(super) fn is_long_way(&self, view: &View<'_>, parameters: &[Value]) -> bool {
         let Access { table, equals, way, .. } = &self.access;
         let (Way::Index(index), Some(join)) = (*way, &self.join) else { return false };

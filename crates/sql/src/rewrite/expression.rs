@@ -1,9 +1,9 @@
 //! Queries of indexed expressions, and of the rows of partial indexes.
 //!
 //! The planner asks a virtual table about columns only. An indexed expression is a hidden column of its table, so it is
-//! put in the place of the expression wherever the query filters, groups or sorts by it. The predicate of a partial index
-//! is a hidden column that is true in the rows of the index: where a condition contains the predicate, that this column is
-//! true is added to it. Both say the same of each row, so the answer does not change.
+//! put in the place of the expression wherever the query filters, groups or sorts by it. The predicate of a partial
+//! index is a hidden column that is true in the rows of the index: where a condition contains the predicate, that this
+//! column is true is added to it. Both say the same of each row, so the answer does not change.
 
 use std::ops::Range;
 
@@ -38,8 +38,8 @@ pub(super) fn concerns(table: &Table) -> bool {
 
 /// Adds what brings a query's indexes into play.
 ///
-/// A hidden column is NULL where an outer join puts NULLs in the place of a row, which the expression need not be. So what
-/// is asked of such a row stays as it is, but for the condition of its own join, which is asked of real rows.
+/// A hidden column is NULL where an outer join puts NULLs in the place of a row, which the expression need not be. So
+/// what is asked of such a row stays as it is, but for the condition of its own join, which is asked of real rows.
 pub(super) fn edit(text: &Text<'_>, query: &Query<'_>, edits: &mut Vec<Edit>) {
     if query.all_optional {
         return;

@@ -1,8 +1,8 @@
 //! What a query says that SQLite cannot ask a virtual table, in words that it can.
 //!
-//! A text of SQLite's dialect is rewritten just before it is compiled. Some of it must be: [`indexed`] and [`row_values`]
-//! change what the text would do. The rest only makes it faster ([`expression`]), and is left out where it does not
-//! compile.
+//! A text of SQLite's dialect is rewritten just before it is compiled. Some of it must be: [`indexed`] and
+//! [`row_values`] change what the text would do. The rest only makes it faster ([`expression`]), and is left out where
+//! it does not compile.
 
 mod expression;
 mod indexed;
@@ -83,8 +83,8 @@ pub(crate) fn rewritten(catalog: &Catalog, sql: &str) -> Result<Rewritten, SqlEr
     Ok(Rewritten { needed: with(&[&needed]), better })
 }
 
-/// The text with its changes: of those that begin at one place the insertions, then the longest of the others; what lies
-/// within another is left out.
+/// The text with its changes: of those that begin at one place the insertions, then the longest of the others; what
+/// lies within another is left out.
 fn edited(sql: &str, mut edits: Vec<&Edit>) -> String {
     edits.sort_by_key(|edit| (edit.from, edit.to != edit.from, std::cmp::Reverse(edit.to)));
     let mut out = String::with_capacity(sql.len() + 16 * edits.len());

@@ -219,8 +219,8 @@ pub(super) fn mirrored<'a>(pieces: &[Piece<'a>]) -> Option<Vec<Piece<'a>>> {
     Some(right.iter().cloned().chain([operator]).chain(left.iter().cloned()).collect())
 }
 
-/// Whether two expressions are the same but for blanks, the case of names, parentheses around operands, and the spelling of
-/// operators.
+/// Whether two expressions are the same but for blanks, the case of names, parentheses around operands, and the
+/// spelling of operators.
 pub(crate) fn same_expression(a: &str, b: &str) -> bool {
     let (a, b) = (Text::new(a), Text::new(b));
     let all = |text: &Text<'_>| 0..text.tokens.len();

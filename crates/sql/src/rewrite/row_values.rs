@@ -1,9 +1,9 @@
 //! `(a, b) IN (SELECT ...)`.
 //!
-//! SQLite offers a virtual table each part of it as an equality, and compares what comes back with a value that has lost
-//! the type of its column: text that reads as a number then misses that number. Where that may be, the condition is kept
-//! from the planner: a unary plus stands before it, and the subquery is looked up row by row. Where no text meets a
-//! number the parts stay, and an index serves them.
+//! SQLite offers a virtual table each part of it as an equality, and compares what comes back with a value that has
+//! lost the type of its column: text that reads as a number then misses that number. Where that may be, the condition
+//! is kept from the planner: a unary plus stands before it, and the subquery is looked up row by row. Where no text
+//! meets a number the parts stay, and an index serves them.
 
 use std::ops::Range;
 

@@ -1,6 +1,7 @@
 //! The queries within a statement: which tables each reads, under which names, and where its conditions stand.
 //!
-//! Told from the tokens alone. Where a clause is not understood, the query has no sources, and nothing is rewritten in it.
+//! Told from the tokens alone. Where a clause is not understood, the query has no sources, and nothing is rewritten in
+//! it.
 
 use std::collections::HashSet;
 use std::ops::Range;

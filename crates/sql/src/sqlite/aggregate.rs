@@ -36,8 +36,8 @@ impl Connection {
         let maker: Maker<A> = Box::new(maker);
         let client = Box::into_raw(Box::new(maker)).cast::<c_void>();
         let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_INNOCUOUS | ffi::SQLITE_DETERMINISTIC;
-        // SAFETY: the name is a C string; SQLite owns the boxed maker from here on and gives it to `release`, also when it
-        // refuses the aggregate; the other shims take it for what it is.
+        // SAFETY: the name is a C string; SQLite owns the boxed maker from here on and gives it to `release`, also when
+        // it refuses the aggregate; the other shims take it for what it is.
         let code = unsafe {
             ffi::sqlite3_create_window_function(
                 self.as_ptr(),
@@ -68,8 +68,8 @@ unsafe extern "C" fn release<A: Aggregate>(client: *mut c_void) {
 /// The context is that of a call of an aggregate of ours.
 unsafe fn place_of<A>(context: *mut ffi::sqlite3_context, make: bool) -> *mut *mut A {
     let bytes = if make { c_int::try_from(size_of::<*mut A>()).unwrap_or(0) } else { 0 };
-    // SAFETY: the caller's promise. SQLite returns zeroed memory of that size, aligned for any type, the same one for all
-    // calls about a group.
+    // SAFETY: the caller's promise. SQLite returns zeroed memory of that size, aligned for any type, the same one for
+    // all calls about a group.
     unsafe { ffi::sqlite3_aggregate_context(context, bytes) }.cast()
 }
 
@@ -95,8 +95,8 @@ unsafe fn group_of<'g, A: Aggregate>(context: *mut ffi::sqlite3_context) -> Opti
     }
     // SAFETY: the place is ours, see above.
     let group = unsafe { *place };
-    // SAFETY: a box that `finish` alone takes back, after which SQLite forgets the place; one thread uses a connection, and
-    // the calls about a group do not nest.
+    // SAFETY: a box that `finish` alone takes back, after which SQLite forgets the place; one thread uses a connection,
+    // and the calls about a group do not nest.
     Some(unsafe { &mut *group })
 }
 

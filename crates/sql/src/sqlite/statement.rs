@@ -79,7 +79,7 @@ impl Statement {
         if name.is_null() {
             return String::new();
         }
-        // SAFETY: a C string that stays until the statement is compiled anew.
+        // SAFETY: a C string that stays until the statement is compiled again.
         unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
     }
 
@@ -94,7 +94,7 @@ impl Statement {
         if table.is_null() || name.is_null() {
             return None;
         }
-        // SAFETY: a C string that stays until the statement is compiled anew (so too below).
+        // SAFETY: a C string that stays until the statement is compiled again (so too below).
         let table = unsafe { CStr::from_ptr(table) }.to_string_lossy().into_owned();
         // SAFETY: see above.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();

@@ -55,7 +55,7 @@ pub(crate) struct System {
     identity: RefCell<Identity>,
     /// What its session set.
     settings: RefCell<Arc<OwnSettings>>,
-    /// The door has sessions, which can do what functions ask.
+    /// The client has a session, which can do what functions ask.
     lasting: Cell<bool>,
     /// What the statement's functions asked for.
     effects: RefCell<Vec<Effect>>,

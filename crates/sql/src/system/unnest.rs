@@ -1,5 +1,5 @@
-//! The elements of several arrays side by side, a row for each place: what `unnest(a, b)` in `FROM` and calls in the list
-//! of a `SELECT` read. Each array is decoded once, when the rows begin.
+//! The elements of several arrays side by side, a row for each place: what `unnest(a, b)` in `FROM` and calls in the
+//! list of a `SELECT` read. Each array is decoded once, when the rows begin.
 
 use std::rc::Rc;
 

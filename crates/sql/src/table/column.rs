@@ -39,9 +39,9 @@ pub(crate) enum Head {
     Flags,
     /// Whether it is stale.
     Stale,
-    /// Whether it is to be made anew.
+    /// Whether it is to be refreshed.
     Due,
-    /// Whether somebody makes it anew.
+    /// Whether a client refreshes it.
     Leased,
 }
 

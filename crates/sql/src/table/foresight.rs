@@ -1,8 +1,9 @@
 //! Rows that a join is about to look up by their keys, asked for ahead.
 //!
 //! SQLite looks up a row of the inner table for each row of the outer one, and each of these look-ups waits for memory
-//! twice. What it looks up it has read from the outer row just before. So once a column was seen to lead to a table, the
-//! keys in the rows that the outer cursor holds ready are asked for together. Nothing here has an effect but on time.
+//! twice. What it looks up it has read from the outer row just before. So once a column was seen to lead to a table,
+//! the keys in the rows that the outer cursor holds ready are asked for together. Nothing here has an effect but on
+//! time.
 
 use std::cell::{Cell, RefCell};
 use std::iter;

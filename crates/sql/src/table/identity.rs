@@ -15,7 +15,7 @@ pub(crate) struct Identity {
     pub(crate) deadline: Expiry,
     /// The memcached client's flags.
     pub(crate) client_flags: u32,
-    /// Whether it is stale, and who makes it anew.
+    /// Whether it is stale, and who refreshes it.
     pub(crate) renewal: Renewal,
     /// The encoded primary key.
     pub(crate) key: Vec<u8>,

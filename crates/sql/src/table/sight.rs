@@ -79,7 +79,7 @@ pub(crate) struct ListRow {
     pub(crate) expiry: u32,
     /// The memcached client's flags.
     pub(crate) client_flags: u32,
-    /// Whether it is stale, and who makes it anew.
+    /// Whether it is stale, and whether a client refreshes it.
     pub(crate) renewal: Renewal,
 }
 

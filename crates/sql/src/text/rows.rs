@@ -1,8 +1,8 @@
 //! Rows of literals in an `INSERT`, read in one pass: a statement that brings many is not parsed for each of them.
 //!
 //! What is left when the rows are taken out, with one row of parameters in their place, is compiled once and serves all
-//! texts that differ in their rows only. Whatever is no plain literal (an expression, `DEFAULT`, a comment, a parameter)
-//! makes the text none of these, and it goes the general way.
+//! texts that differ in their rows only. Whatever is no plain literal (an expression, `DEFAULT`, a comment, a
+//! parameter) makes the text none of these, and it goes the general way.
 
 use memchr::memchr;
 use store::value::ValueRef;

@@ -38,7 +38,7 @@ pub(crate) enum Before {
     Lease {
         /// The CAS value.
         cas: u64,
-        /// Until when somebody made it anew, as it was read; 0 for nobody.
+        /// Until when somebody refreshed it, as it was read; 0 for nobody.
         lease: u32,
     },
     /// The row with this CAS value, which nobody gave another deadline since: the statement gives it one itself, or
@@ -54,7 +54,8 @@ pub(crate) enum Before {
 }
 
 impl Before {
-    /// What a write expects of the row that it read. One that sets the deadline may have computed it of the earlier one.
+    /// What a write expects of the row that it read. One that sets the deadline may have computed it of the earlier
+    /// one.
     pub(crate) fn of(identity: &Identity, new: Option<&Draft>) -> Self {
         let Identity { cas, stamp, expiry, .. } = *identity;
         match new {
@@ -318,7 +319,8 @@ impl Batch {
         Err(SqlError::new(state::CHECK, message))
     }
 
-    /// Writes a row under a key, and says which change that is. `before` counts only where the statement has not met the key yet.
+    /// Writes a row under a key, and says which change that is. `before` counts only where the statement has not met
+    /// the key yet.
     pub(crate) fn put(
         &mut self,
         key: Vec<u8>,

@@ -435,7 +435,7 @@ impl<'t> Writer<'t> {
             is_assigned.push(own.is_some());
             columns.push(match own {
                 Some((_, expression)) => format!("({expression})"),
-                // Computed anew when the row is complete.
+                // Computed again when the row is complete.
                 None if column.generated.is_some() => "NULL".to_owned(),
                 None => self.qualified(at),
             });

@@ -107,8 +107,8 @@ impl ChangePlan {
         )
     }
 
-    /// Whether it only deletes rows or makes them stale, whatever they hold. With a `LIMIT` it means just the rows that it
-    /// found.
+    /// Whether it only deletes rows or makes them stale, whatever they hold. With a `LIMIT` it means just the rows that
+    /// it found.
     pub(crate) fn is_blind(&self) -> bool {
         let marks = match &self.kind {
             ChangeKind::Delete { .. } => true,

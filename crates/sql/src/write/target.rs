@@ -25,7 +25,7 @@ pub(crate) enum Target {
     Ttl,
     /// Whether it is stale: TRUE invalidates softly.
     Stale,
-    /// Whether somebody makes it anew: TRUE says that it is whoever sent the statement.
+    /// Whether a client refreshes it: TRUE says that it is the one that sent the statement.
     Leased,
 }
 

@@ -216,7 +216,8 @@ impl Change<'_> {
     }
 }
 
-/// Whether a change of a column says what is stored from now on (`SET DEFAULT`, `DROP DEFAULT`), or forbids (`SET NOT NULL`).
+/// Whether a change of a column says what is stored from now on (`SET DEFAULT`, `DROP DEFAULT`), or forbids (`SET NOT
+/// NULL`).
 fn narrows(reader: &Reader<'_, '_>) -> bool {
     let word = |ahead: usize| reader.tokens.get(reader.at + ahead);
     let is = |ahead, text| word(ahead).is_some_and(|word| word.is(text));
