@@ -223,6 +223,11 @@ impl Text {
     }
 }
 
+/// Whether JSON writes a byte of a text as it is.
+fn is_plain(byte: u8) -> bool {
+    byte >= b' ' && !matches!(byte, b'"' | b'\\')
+}
+
 /// Writes a JSON array of texts piece by piece.
 #[derive(Debug)]
 pub(crate) struct TextArray(Text);
@@ -238,7 +243,14 @@ impl TextArray {
         if self.0.len() > 1 {
             self.0.push(",")?;
         }
-        self.0.push_json(&item)
+        match item {
+            Some(text) if text.bytes().all(is_plain) => {
+                self.0.push("\"")?;
+                self.0.push(text)?;
+                self.0.push("\"")
+            }
+            _ => self.0.push_json(&item),
+        }
     }
 
     pub(crate) fn finish(mut self) -> Result<String, SqlError> {

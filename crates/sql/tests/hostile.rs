@@ -246,6 +246,17 @@ fn no_function_takes_more_memory_or_time_than_its_statement_may() {
     assert!(wrong.is_empty(), "{} calls:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+#[test]
+fn a_function_that_is_stopped_says_why() {
+    let _alone = ALONE.lock();
+    let mut db = Db::new(Limits { operations_max: Some(10_000), ..Limits::default() });
+    let error = db.run("SELECT length(repeat('a', 30000000))", &[]).expect_err("stopped");
+    assert_eq!(
+        (error.state, error.message.as_str()),
+        ("57014", "canceling statement due to the limit of operations")
+    );
+}
+
 /// Definitions that go through all rows once heard neither a timeout nor a cancel: ten seconds of a SQL thread each.
 #[test]
 fn definitions_over_all_rows_stop_and_leave_nothing_behind() {

@@ -193,6 +193,8 @@ impl Sight {
     /// The error that a cursor or the watch left, if any; it says more than SQLite's own.
     pub(crate) fn take_failure(&self) -> Option<SqlError> {
         if let Some(reason) = self.watch.stopped_by.take() {
+            // A function that was stopped has left its own words.
+            self.failure.take();
             return Some(SqlError::new(state::CANCELED, format!("canceling statement due to {reason}")));
         }
         self.failure.take()
