@@ -15,6 +15,9 @@ pub use debug::DebugClock;
 pub use moment::{TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
 pub(crate) use moment::{moment_after, moment_at, moment_before};
 
+/// What the coarse clock may lag behind: one interrupt of the timer, on the slowest kernels (100 a second).
+const COARSE_LAG_NS: u64 = 10_000_000;
+
 /// Where the time comes from.
 #[derive(Clone, Debug)]
 pub enum Clock {
@@ -81,6 +84,15 @@ impl Clock {
             Self::Manual(clock) => clock.ns.load(Ordering::Relaxed),
             #[cfg(debug_assertions)]
             Self::Debug(clock) => clock.now_ns(ClockId::MonotonicCoarse),
+        }
+    }
+
+    /// How far [`Clock::now_ns`] may lag behind: who promises at least a time from now adds it.
+    #[inline]
+    pub fn lag_ns(&self) -> u64 {
+        match self {
+            Self::Manual(_) => 0,
+            _ => COARSE_LAG_NS,
         }
     }
 

@@ -266,14 +266,15 @@ impl Sight {
         result
     }
 
-    /// Starts to watch a statement: its deadline counts from now.
+    /// Starts to watch a statement: its deadline counts from now, and it has at least its time.
     pub(crate) fn start_watch(&self, limits: &Limits, session: &Session, cancel: &Cancel) {
         let timeout = session.statement_timeout(limits.statement_timeout);
         let timeout = timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
-        let now_ns = self.store.clock().now_ns();
+        let clock = self.store.clock();
+        let now_ns = clock.now_ns();
         self.began_ns.set(now_ns);
         self.now_ms.set(None);
-        self.watch.deadline_ns.set(timeout.map(|timeout| now_ns.saturating_add(timeout)));
+        self.watch.deadline_ns.set(timeout.map(|timeout| now_ns.saturating_add(timeout).saturating_add(clock.lag_ns())));
         self.watch.operations_left.set(limits.operations_max);
         self.watch.rest.set(limits.background.then(|| Rest::new(self.store.clock())));
         self.watch.stopped_by.set(None);
