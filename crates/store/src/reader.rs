@@ -15,17 +15,17 @@ use arc_swap::ArcSwap;
 use arena::{ArenaError, Ends, Hash, Lookup, RowHead, RowRead, TableId, Ticket};
 use parking_lot::Mutex;
 
-use crate::catalog::BUILT_IN;
-use crate::catalogue::{Shown, read_shown};
 use crate::clock::{Clock, Tick, moment_after, moment_at, moment_before, ticks_between};
 use crate::codec::{KeyCodec, KeyError};
+use crate::define::sharing::hits_path;
 use crate::definition::TableDef;
-use crate::layout::RowLayout;
-use crate::read::value_span;
-use crate::renew::Freshness;
+use crate::row::layout::RowLayout;
 use crate::row::{NEVER, RowBuf};
-use crate::sharing::hits_path;
+use crate::rows::read::value_span;
+use crate::schema::catalogue::{Shown, read_shown};
+use crate::table::catalog::BUILT_IN;
 use crate::table::{ticks, ttl_ticks};
+use crate::time::renew::Freshness;
 use crate::value::ValueRef;
 
 /// Lookups before a reader leaves a row to its owner: each lost one means that the row was replaced meanwhile.

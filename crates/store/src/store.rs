@@ -13,18 +13,18 @@ use arc_swap::ArcSwap;
 use arena::{Arena, ArenaError, Arenas, Hash};
 use parking_lot::{Mutex, RwLock};
 
-use crate::catalog::Catalog;
 use crate::clock::{Clock, Tick, moment_at, ticks_between};
-use crate::compute::Maker;
-use crate::departure::{Departure, Departures};
-use crate::dropped::Dropped;
+use crate::define::dropped::Dropped;
 use crate::error::DdlError;
-use crate::eviction::Evictions;
-use crate::kept::KeptAccount;
+use crate::memory::eviction::Evictions;
 use crate::mutation::Mutation;
-use crate::recover::Recovering;
-use crate::shard::{Guarded, Shard};
-use crate::statement::Statements;
+use crate::recovery::Recovering;
+use crate::schema::compute::Maker;
+use crate::table::catalog::Catalog;
+use crate::table::departure::{Departure, Departures};
+use crate::versions::kept::KeptAccount;
+use crate::versions::shard::{Guarded, Shard};
+use crate::versions::statement::Statements;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ pub struct Store {
     /// The tick at which the last look through the sealed segments left none that was due.
     pub(crate) nothing_due: AtomicU32,
     pub(crate) departures: Departures,
-    /// See [`crate::dropped`].
+    /// See [`crate::define::dropped`].
     pub(crate) dropped: Dropped,
     /// What the start has left to do.
     pub(crate) recovering: Recovering,

@@ -1,10 +1,10 @@
 //! The protocol between statements and commits of many rows, model-checked.
 //!
-//! Each model is one encounter, with the orderings of the shipping code (`src/order.rs` is compiled into this test):
-//! statement x commit, statement x purge of old versions, statement x commit that stops keeping, and a commit's word
-//! between who seals it and who meets its mark. loom runs each through every interleaving and every value that a weakly
-//! ordered processor could show, at most three preemptions apart. Then each ordering is weakened in turn: some model
-//! must fail, or [`NOT_ALONE`] says why not.
+//! Each model is one encounter, with the orderings of the shipping code (`src/versions/order.rs` is compiled into this
+//! test): statement x commit, statement x purge of old versions, statement x commit that stops keeping, and a commit's
+//! word between who seals it and who meets its mark. loom runs each through every interleaving and every value that a
+//! weakly ordered processor could show, at most three preemptions apart. Then each ordering is weakened in turn: some
+//! model must fail, or [`NOT_ALONE`] says why not.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that fails says where")]
 
@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence as loom_fence};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-#[path = "../src/order.rs"]
+#[path = "../src/versions/order.rs"]
 mod order;
 
 /// Preemptions in one run: more find nothing in so small models, and take minutes.

@@ -23,7 +23,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("sql", 23),
     ("sqlcached-bench", 3),
     ("sqlcached-client", 3),
-    ("store", 34),
+    ("store", 14),
 ];
 
 /// A module and those that it uses.

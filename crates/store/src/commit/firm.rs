@@ -14,10 +14,10 @@ use super::{Before, COMMIT_ROWS_MAX, Write};
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
-use crate::shard::Shard;
+use crate::row::request::Expect;
 use crate::store::Store;
 use crate::table::Table;
-use crate::write::Expect;
+use crate::versions::shard::Shard;
 
 /// How long a single-key write waits for a commit that goes first; then it dooms that one too, so that no list holds up
 /// a worker for longer. To find and mark 10,000 rows takes a tenth of it.

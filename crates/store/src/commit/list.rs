@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arena::{CommitSlot, Hash, Location, Redo, TableId};
 use parking_lot::Mutex;
 
-use crate::keep::Keep;
 use crate::row::RowBuf;
+use crate::row::keep::Keep;
+use crate::row::request::Expect;
+use crate::rows::write::Version;
 use crate::table::Table;
-use crate::write::{Expect, Version};
 
 /// A commit between staging and publication, shared with whoever meets its marks.
 #[derive(Debug)]

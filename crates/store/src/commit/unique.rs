@@ -12,9 +12,9 @@ use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::index::Index;
 use crate::row::RowBuf;
+use crate::rows::write::EQUAL_MAX;
 use crate::store::Store;
 use crate::table::Table;
-use crate::write::EQUAL_MAX;
 
 /// Rounds a commit waits for another that has spoken for a value, before it gives way. Nobody waits in a circle: the
 /// other waits for values behind this one only.
@@ -164,10 +164,10 @@ mod tests {
     use crate::clock::{Clock, ManualClock};
     use crate::commit::{Change, NewRow, Write};
     use crate::definition::{ColumnDef, IndexDef, TableDef};
-    use crate::renew::Renewal;
+    use crate::row::request::{Expect, Expiry};
     use crate::store::StoreOptions;
+    use crate::time::renew::Renewal;
     use crate::value::ValueRef;
-    use crate::write::{Expect, Expiry};
 
     /// Two commits that want the same values in opposite order speak for them in the same one: neither has what the
     /// other waits for.

@@ -1,7 +1,7 @@
 //! Arrays: JSON text in the store, so that SQLite's JSON functions work on them; PostgreSQL's braces are taken too.
 
 use super::{Refusal, accept as accept_scalar};
-use crate::definition::SqlType;
+use crate::scalar::SqlType;
 use crate::value::Value;
 use serde_json::Value as Json;
 

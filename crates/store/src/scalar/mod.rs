@@ -5,10 +5,11 @@ pub mod interval;
 pub mod moment;
 pub mod numeric;
 pub mod simple;
+mod sql_type;
 
-use crate::definition::SqlType;
 use crate::value::{Affinity, Value};
 use interval::Interval;
+pub use sql_type::{Element, SqlType};
 
 /// Why a value is none of the type.
 #[derive(Clone, Debug, PartialEq, Eq)]

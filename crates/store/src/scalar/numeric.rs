@@ -9,7 +9,7 @@ use std::str::FromStr;
 use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
 
 use super::Refusal;
-use crate::definition::SqlType;
+use crate::scalar::SqlType;
 use crate::value::Value;
 
 /// Significant digits that every float keeps, whatever they are (`DBL_DIG` of C).

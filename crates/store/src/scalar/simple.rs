@@ -1,7 +1,7 @@
 //! Booleans, numbers, bytes, UUIDs and JSON.
 
 use super::Refusal;
-use crate::definition::SqlType;
+use crate::scalar::SqlType;
 use crate::value::{Affinity, Value};
 
 /// 1 and 0; `true`, `yes`, `on` and `t` with their opposites, as far as they are written, in any case.

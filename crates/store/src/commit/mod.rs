@@ -1,0 +1,522 @@
+//! Commits of many rows: all or nothing, seen at once by SQL statements, finished by recovery after a crash.
+//!
+//! A commit stages its new rows where nothing reaches them, marks its keys shard by shard while checking that each row
+//! is still what was read, draws its stamp, writes a redo record, and turns committed by one store. From then on it
+//! cannot fail: the rows are swapped in slices, and a single-key write that meets a mark applies the marked version
+//! first. A single-key write that meets a mark earlier dooms the commit, which then evaluates the lost rows again.
+
+pub(crate) mod write_set;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead};
+use parking_lot::MutexGuard;
+
+mod firm;
+mod list;
+mod unique;
+
+pub(crate) use list::Commit;
+pub use list::Removals;
+use list::{Rows, Staged};
+
+use crate::clock::Tick;
+use crate::error::WriteError;
+use crate::mutation::Mutation;
+use crate::row::RowBuf;
+use crate::row::request::{Expect, Expiry, Outcome};
+use crate::rows::write::{EVICTIONS_PER_WRITE, NewParts, Placed, SlotChange, Unique, Version, check};
+use crate::store::Store;
+use crate::table::Table;
+use crate::table::departure::Cause;
+use crate::table::leaving::Leaving;
+use crate::time::renew::Renewal;
+use crate::versions::order;
+use crate::versions::shard::{Kept, Mark, Shard};
+
+/// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
+pub const COMMIT_ROWS_MAX: usize = 4_000_000;
+/// Rows swapped under one hold of a shard lock, so that a worker waits for a few microseconds only.
+const SWAP_SLICE: usize = 32;
+/// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
+const UNKEPT_ROWS_MAX: usize = 1_024;
+/// One change of one row.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The encoded primary key; a list in which a key stands twice is refused.
+    pub key: Vec<u8>,
+    /// What becomes of the row.
+    pub change: Change,
+    /// What must be there; otherwise the write is reported as lost.
+    pub expect: Expect,
+}
+
+/// What becomes of a row.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// It is written whole.
+    Put(NewRow),
+    /// It is removed.
+    Delete,
+}
+
+/// A whole new row but for its key.
+#[derive(Clone, Debug)]
+pub struct NewRow {
+    /// The encoded columns outside the key.
+    pub payload: Vec<u8>,
+    /// When it ends.
+    pub expiry: Expiry,
+    /// The memcached client's 32 bits.
+    pub client_flags: u32,
+    /// A CAS value set by a client.
+    pub cas: Option<u64>,
+    /// Whether it is stale, and whether somebody refreshes it.
+    pub renewal: Renewal,
+}
+
+/// What was found under a key when it was marked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    location: Option<Location>,
+    stamp: u64,
+}
+
+enum Attempt {
+    Committed,
+    /// Doomed by a write that wanted a unique value, not a row: the same list may be tried again.
+    Again,
+}
+
+impl Store {
+    /// Applies a list of writes, all or nothing, and returns the stamp. `Lost` names the writes whose rows changed
+    /// since they were read; nothing was applied then.
+    pub fn commit(&self, writes: &[Write]) -> Result<u64, WriteError> {
+        let _mutation = Mutation;
+        let now = self.now();
+        self.checkpoint(now);
+        for group in writes.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)) {
+            self.count_operations(&group[0].table, group.len() as u64);
+        }
+        match writes {
+            [] => Ok(self.arena.last_stamp()),
+            [write] => self.commit_one(write, now),
+            _ if writes.len() > COMMIT_ROWS_MAX => Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX }),
+            _ => self.commit_many(writes, now),
+        }
+    }
+
+    fn commit_one(&self, write: &Write, now: Tick) -> Result<u64, WriteError> {
+        let outcome = match &write.change {
+            Change::Put(row) => {
+                self.put(&write.table, &row.parts(&write.key, &[row.payload.as_slice()]), write.expect, now)?
+            }
+            Change::Delete => self.delete(&write.table, &write.key, write.expect, now)?,
+        };
+        match outcome {
+            Outcome::Done(stamp) => Ok(stamp),
+            Outcome::Missing if matches!(write.expect, Expect::Anything | Expect::Absent) => {
+                Ok(self.arena.last_stamp())
+            }
+            // Why it is missing is asked there.
+            Outcome::Missing if matches!(write.expect, Expect::Unremoved { .. }) => {
+                self.commit_many(std::slice::from_ref(write), now)
+            }
+            _ => Err(WriteError::Lost(vec![0])),
+        }
+    }
+
+    /// Removes rows of one table, all or none, and returns the stamp. `Lost` names those that changed since they were
+    /// read.
+    pub fn remove_all(&self, table: &Arc<Table>, removals: &Removals) -> Result<u64, WriteError> {
+        let _mutation = Mutation;
+        let now = self.now();
+        self.checkpoint(now);
+        match removals.len() {
+            0 => return Ok(self.arena.last_stamp()),
+            1 => return self.remove_one(table, removals, now),
+            rows if rows > COMMIT_ROWS_MAX => {
+                return Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX });
+            }
+            _ => {}
+        }
+        let mut rows = Rows::with_capacity(removals.len(), removals.key_bytes());
+        for (key, cas) in removals.iter() {
+            let hash = self.arena.hash(table.id(), key);
+            // The rows were read just now; what they hang on was not.
+            self.arena.prefetch_bucket(hash, table.id());
+            rows.push(table, hash, key, None, Expect::Version(cas));
+        }
+        self.commit_rows(rows, Vec::new(), now)
+    }
+
+    fn remove_one(&self, table: &Table, removals: &Removals, now: Tick) -> Result<u64, WriteError> {
+        let (key, cas) = removals.iter().next().unwrap_or_default();
+        match self.delete(table, key, Expect::Version(cas), now)? {
+            Outcome::Done(stamp) => Ok(stamp),
+            _ => Err(WriteError::Lost(vec![0])),
+        }
+    }
+
+    fn commit_many(&self, writes: &[Write], now: Tick) -> Result<u64, WriteError> {
+        let (rows, placed) = self.stage(writes, now)?;
+        self.commit_rows(rows, placed, now)
+    }
+
+    /// `placed` holds the new rows' places.
+    fn commit_rows(&self, rows: Rows, placed: Vec<Placed<'_>>, now: Tick) -> Result<u64, WriteError> {
+        let committing = self.committing.read();
+        self.grow_index_for(placed.len() as u64);
+        let commit = Arc::new(Commit::new(self.claim_commit(), rows));
+        let result = self.attempts(&commit, now);
+        self.finish(&commit);
+        let grown = !placed.is_empty();
+        drop(placed);
+        drop(committing);
+        if grown {
+            self.after_commit(&commit.rows, now);
+        }
+        result
+    }
+
+    fn finish(&self, commit: &Commit) {
+        self.arena.finish_commit(commit.slot);
+        if let Some(redo) = commit.redo.lock().take() {
+            self.arena.free_redo(redo);
+        }
+    }
+
+    fn attempts(&self, commit: &Arc<Commit>, now: Tick) -> Result<u64, WriteError> {
+        let order = commit.rows.order();
+        if commit.rows.has_twins(&order) {
+            return Err(WriteError::Key("a key is more than once in the list".to_owned()));
+        }
+        loop {
+            match self.attempt(commit, &order, now)? {
+                Attempt::Committed => return Ok(commit.stamp()),
+                Attempt::Again => self.arena.reset_commit(commit.slot),
+            }
+        }
+    }
+
+    /// Brings every table that a commit wrote back to its `max_rows`: its own thread pays, row by row.
+    fn after_commit(&self, rows: &Rows, now: Tick) {
+        for table in rows.tables() {
+            self.keep_to_rows(table, rows.len() + EVICTIONS_PER_WRITE, now);
+        }
+    }
+
+    fn claim_commit(&self) -> CommitSlot {
+        loop {
+            if let Some(slot) = self.arena.claim_commit() {
+                return slot;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Copies the new rows into segments, unreachable so far.
+    fn stage(&self, writes: &[Write], now: Tick) -> Result<(Rows, Vec<Placed<'_>>), WriteError> {
+        let mut rows = Rows::with_capacity(writes.len(), writes.iter().map(|write| write.key.len()).sum());
+        let mut placed = Vec::new();
+        for write in writes {
+            let hash = self.arena.hash(write.table.id(), &write.key);
+            let mut new = None;
+            if let Change::Put(row) = &write.change
+                && !Self::has_ended(&write.table, row.expiry, now)
+            {
+                self.await_unique(&write.table);
+                let queue = self.staging_queue(&write.table, hash, &write.key);
+                let space = self.place(
+                    &write.table,
+                    queue,
+                    &row.parts(&write.key, &[row.payload.as_slice()]),
+                    true,
+                    now,
+                )?;
+                new = Some(space.version);
+                placed.push(space);
+            }
+            rows.push(&write.table, hash, &write.key, new.as_ref(), write.expect);
+        }
+        Ok((rows, placed))
+    }
+
+    fn staging_queue(&self, table: &Table, hash: Hash, key: &[u8]) -> Queue {
+        match self.arena.lookup(hash, table.id(), key) {
+            Lookup::Hit(row) => self.queue_of(row.location()),
+            _ if table.state.ghost_holds(hash) => Queue::Main,
+            _ => Queue::Small,
+        }
+    }
+
+    fn attempt(&self, commit: &Arc<Commit>, order: &[usize], now: Tick) -> Result<Attempt, WriteError> {
+        let mut before = vec![Before::default(); commit.rows.len()];
+        let marked =
+            self.mark_all(commit, order, &mut before, now).and_then(|()| self.reserve_unique(commit, now));
+        if let Err(error) = marked {
+            self.withdraw(commit, order);
+            commit.rows.give_back_reserved(commit.slot);
+            return Err(error);
+        }
+        // What is held and not written may change from here on.
+        if let Some((held, order)) = &commit.held {
+            self.withdraw(held, order);
+        }
+        let always_keep = commit.rows.len() > UNKEPT_ROWS_MAX;
+        let (stamp, keep) =
+            self.statements.begin_commit(usize::from(commit.slot.0), always_keep, || self.arena.next_stamp());
+        commit.stamp.store(stamp, Ordering::Relaxed);
+        commit.keep.store(keep, Ordering::Relaxed);
+        let turned = self.turn(commit, &before, stamp);
+        if turned == Ok(true) {
+            self.swap_all(commit, order);
+        }
+        let number = self.statements.publish(usize::from(commit.slot.0));
+        // Release: pairs with the Acquire in `purge_kept`.
+        commit.published.store(number, Ordering::Release);
+        if turned != Ok(true) {
+            self.withdraw(commit, order);
+        }
+        commit.rows.give_back_reserved(commit.slot);
+        match turned {
+            Ok(true) => {
+                self.announce_replaced(commit, &before);
+                self.purge_kept();
+                Ok(Attempt::Committed)
+            }
+            Ok(false) => {
+                let lost = std::mem::take(&mut *commit.lost.lock());
+                if lost.is_empty() { Ok(Attempt::Again) } else { Err(WriteError::Lost(lost)) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Marks every key in the order of shards, the same for all commits, so that two of them never wait in a circle.
+    fn mark_all(
+        &self,
+        commit: &Arc<Commit>,
+        order: &[usize],
+        before: &mut [Before],
+        now: Tick,
+    ) -> Result<(), WriteError> {
+        let mut lost = Vec::new();
+        for &write in order {
+            let staged = commit.rows.row(write);
+            let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
+            let mut shard = self.lock_unmarked(commit, table, staged.hash, key);
+            table.check_current()?;
+            let found = self.find_row(&shard, table, staged.hash, key);
+            let live = found.as_ref().map(|found| &found.head).filter(|head| self.is_live(table, head, now));
+            if !is_expected(&shard, table, staged, live)
+                || live.is_some_and(|live| !self.takes_over(staged, live))
+            {
+                lost.push(write);
+                continue;
+            }
+            before[write] = Before {
+                location: found.map(|found| found.entry.location),
+                stamp: found.map_or(0, |found| found.head.stamp),
+            };
+            let mark = Mark { hash: staged.hash, commit: Arc::clone(commit), write };
+            shard.marks.insert_unique(staged.hash.0, mark, |mark| mark.hash.0);
+        }
+        if lost.is_empty() { Ok(()) } else { Err(WriteError::Lost(lost)) }
+    }
+
+    /// Gives a staged row what it keeps of the one that it replaces; see [`Store::take_over`].
+    fn takes_over(&self, staged: &Staged, live: &RowHead) -> bool {
+        let Some(location) = staged.new.filter(|_| staged.keep.is_some()) else { return true };
+        let mut version = Version { keep: staged.keep, ..self.version_at(location) };
+        self.take_over(&mut version, live)
+    }
+
+    /// Locks a key's shard when no other commit has marked the key. What this commit held takes the mark over.
+    fn lock_unmarked(&self, own: &Commit, table: &Table, hash: Hash, key: &[u8]) -> MutexGuard<'_, Shard> {
+        loop {
+            let mut shard = self.shard(hash).lock();
+            if shard.marks.is_empty() {
+                return shard;
+            }
+            let Some((other, write)) = shard.mark_of(hash, table.id(), key) else { return shard };
+            if own.has_held(&other) {
+                shard.unmark(hash, &other, write);
+                return shard;
+            }
+            if matches!(self.arena.commit_state(other.slot), CommitState::Committed) {
+                self.apply(&mut shard, &other, write);
+                shard.unmark(hash, &other, write);
+                return shard;
+            }
+            drop(shard);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Stamps the rows, writes the redo record, and turns the commit. False: it was doomed.
+    fn turn(&self, commit: &Commit, before: &[Before], stamp: u64) -> Result<bool, WriteError> {
+        let mut entries = Vec::with_capacity(commit.rows.len());
+        for (staged, before) in commit.rows.iter().zip(before) {
+            if let Some(location) = staged.new {
+                self.arena.stamp_row(location, stamp);
+            }
+            entries.push(RedoEntry {
+                hash: staged.hash,
+                table: commit.rows.table(staged).id(),
+                new: staged.new,
+                old: before.location,
+                old_stamp: before.stamp,
+            });
+        }
+        let redo = self.write_redo(&entries)?;
+        let mut held = commit.redo.lock();
+        if let Some(earlier) = held.take() {
+            self.arena.free_redo(earlier);
+        }
+        Ok(self.arena.seal_commit(commit.slot, held.insert(redo)))
+    }
+
+    fn write_redo(&self, entries: &[RedoEntry]) -> Result<Redo, WriteError> {
+        loop {
+            if let Some(redo) = self.arena.write_redo(entries) {
+                return Ok(redo);
+            }
+            if !self.make_room(None) {
+                return Err(WriteError::Full);
+            }
+        }
+    }
+
+    /// Notes for listeners which rows a published commit replaced or removed.
+    fn announce_replaced(&self, commit: &Commit, before: &[Before]) {
+        let rows = &commit.rows;
+        if rows.tables().iter().all(|table| table.def().options.notify.is_none()) {
+            return;
+        }
+        for (staged, _) in rows.iter().zip(before).filter(|(_, before)| before.location.is_some()) {
+            let key = |out: &mut Vec<u8>| out.extend_from_slice(rows.key(staged));
+            self.departures.note(rows.table(staged), key, Cause::Invalidate);
+        }
+    }
+
+    /// Swaps the rows in, a slice of a shard at a time.
+    fn swap_all(&self, commit: &Arc<Commit>, order: &[usize]) {
+        let shard_of = |&write: &usize| arena::Arena::shard_of(commit.rows.row(write).hash);
+        for group in order.chunk_by(|a, b| shard_of(a) == shard_of(b)) {
+            for slice in group.chunks(SWAP_SLICE) {
+                let mut shard = self.shard(commit.rows.row(slice[0]).hash).lock();
+                for &write in slice {
+                    if shard.unmark(commit.rows.row(write).hash, commit, write) {
+                        self.apply(&mut shard, commit, write);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts one row of a committed commit in its place, and says so in the redo record.
+    fn apply(&self, shard: &mut Shard, commit: &Arc<Commit>, write: usize) {
+        let staged = commit.rows.row(write);
+        let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
+        let found = self.find_row(shard, table, staged.hash, key);
+        if commit.keep.load(order::KEEP_LOAD) {
+            self.keep(shard, commit, staged, found.map(|found| found.entry.location));
+        }
+        let stamp = commit.stamp.load(Ordering::Relaxed);
+        let dead = found.and_then(|found| self.dead(table, &found.head, self.now()));
+        let was_live = found.is_some() && dead.is_none();
+        // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
+        let new = staged.new.map(|location| self.version_at(location));
+        let change = SlotChange { hash: staged.hash, found, copy: None, was_live, new, stamp };
+        let leaving = dead.or_else(|| (was_live && staged.new.is_none()).then_some(Leaving::Invalidated));
+        if self.swap(shard, table, &change, Unique::Reserved).is_ok()
+            && let Some(leaving) = leaving
+        {
+            table.state.counters.count(leaving);
+        }
+        if let Some(redo) = &*commit.redo.lock() {
+            self.arena.redo_done(redo, write);
+        }
+    }
+
+    /// Copies what a key held before the commit for statements that do not see the commit.
+    fn keep(&self, shard: &mut Shard, commit: &Arc<Commit>, staged: &Staged, location: Option<Location>) {
+        let mut row = Box::new(RowBuf::new());
+        let row = location.filter(|&location| self.load_stable(location, &mut row)).map(|_| row);
+        let kept = Kept {
+            hash: staged.hash,
+            table: commit.rows.table(staged).id(),
+            key: commit.rows.key(staged).into(),
+            commit: Arc::clone(commit),
+            row,
+        };
+        if self.kept.add(kept.heap_bytes(), self.memory_bytes()) {
+            shard.kept.push(kept);
+        } else {
+            let slot = usize::from(commit.slot.0);
+            self.kept.give_up(&self.statements, slot, commit.stamp(), || self.arena.next_stamp());
+            // Last: a thread that settles a mark of the commit swaps without keeping when it sees this.
+            commit.keep.store(false, order::KEEP_STORE);
+        }
+    }
+
+    /// Takes the marks of a commit that was given up back, wherever they still are.
+    fn withdraw(&self, commit: &Arc<Commit>, order: &[usize]) {
+        for &write in order {
+            let hash = commit.rows.row(write).hash;
+            self.shard(hash).lock().unmark(hash, commit, write);
+        }
+    }
+
+    /// Meets a mark before a single-key write: dooms a commit in staging, finishes the row of one that has turned. The
+    /// lock is given up meanwhile where the commit goes first.
+    #[inline]
+    pub(crate) fn settle_mark(
+        &self,
+        shard: &mut MutexGuard<'_, Shard>,
+        table: &Table,
+        hash: Hash,
+        key: &[u8],
+    ) {
+        if !shard.marks.is_empty() {
+            self.settle_mark_of(shard, table, hash, key);
+        }
+    }
+
+    #[cold]
+    fn settle_mark_of(&self, shard: &mut MutexGuard<'_, Shard>, table: &Table, hash: Hash, key: &[u8]) {
+        self.wait_for_firm(shard, table, hash, key);
+        let Some((commit, write)) = shard.mark_of(hash, table.id(), key) else { return };
+        let doomed = self.arena.doom(commit.slot)
+            || matches!(self.arena.commit_state(commit.slot), CommitState::Doomed);
+        if doomed {
+            commit.lost.lock().push(write);
+        } else {
+            self.apply(shard, &commit, write);
+        }
+        shard.unmark(hash, &commit, write);
+    }
+}
+
+/// Whether a write finds what it expects under its key: a live row of this CAS value, or none.
+fn is_expected(shard: &Shard, table: &Table, staged: &Staged, live: Option<&RowHead>) -> bool {
+    match (staged.expect, live) {
+        // The shard's lock was taken after the flush that matters: one acknowledged before.
+        (Expect::Unremoved { since, .. }, None) => {
+            !shard.removals.since(staged.hash, since)
+                && table.state.emptied_below.load(Ordering::Relaxed) <= since
+        }
+        (expect, live) => check(expect, live).is_ok(),
+    }
+}
+
+impl NewRow {
+    pub(crate) fn parts<'a>(&self, key: &'a [u8], payload: &'a [&'a [u8]; 1]) -> NewParts<'a> {
+        let Self { client_flags, expiry, cas, renewal, .. } = *self;
+        NewParts { key, payload, client_flags, expiry, cas, renewal }
+    }
+}

@@ -1,0 +1,138 @@
+//! The definitions as bytes in the arena.
+//!
+//! JSON: a list of tables; where there are views, an object of tables and views. Fields that are not there have their
+//! defaults, so older definitions still load.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arena::{Arenas, CatalogueError, TableId};
+use serde::{Deserialize, Serialize};
+
+use crate::define::{BUILT_IN_ID, built_in, ddl};
+use crate::definition::{TableDef, ViewDef};
+use crate::error::DdlError;
+use crate::store::Store;
+use crate::table::catalog::{BUILT_IN, Catalog};
+use crate::table::{Table, TableState};
+
+/// Greater than the number of every view: the next one has one more.
+const VIEW_ID_MAX: u32 = u32::MAX;
+
+/// Tables and views, as they are written.
+#[derive(Serialize, Deserialize)]
+struct Definitions {
+    tables: Vec<TableDef>,
+    views: Vec<ViewDef>,
+}
+
+/// What readers of an arena are shown: the tables in it, and the prefixes of others that take keys from these.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    pub(crate) tables: Vec<TableDef>,
+    #[serde(default)]
+    pub(crate) private: Vec<String>,
+}
+
+impl Store {
+    /// Writes the definitions to the arena.
+    pub(crate) fn save(&self, catalog: &Catalog) -> Result<(), DdlError> {
+        let tables = catalog.tables().map(|table| {
+            // Acquire: pairs with the Release of who raised it.
+            let numbers_below = table.state.numbers_below.load(Ordering::Acquire);
+            TableDef { numbers_below, ..table.def().clone() }
+        });
+        let tables: Vec<TableDef> = tables.collect();
+        let views: Vec<ViewDef> = catalog.views().map(|view| view.as_ref().clone()).collect();
+        let bytes = if views.is_empty() {
+            serde_json::to_vec(&tables)
+        } else {
+            serde_json::to_vec(&Definitions { tables, views })
+        };
+        let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
+        let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
+        self.arena.set_catalogue(&bytes, &shown).map_err(refusal)
+    }
+}
+
+fn refusal(error: CatalogueError) -> DdlError {
+    match error {
+        CatalogueError::TooLarge(_) => ddl("53200", error.to_string()),
+        CatalogueError::NoSpace => {
+            ddl("53100", format!("{error}; enlarge the arena's file system (for Docker: --shm-size)"))
+        }
+    }
+}
+
+/// What readers of the shared arena are to know: its tables, and of the others only the prefixes that take keys from
+/// these.
+fn shown(catalog: &Catalog) -> Shown {
+    let (shared, private): (Vec<_>, Vec<_>) = catalog.tables().partition(|table| table.id().is_shared());
+    let tables: Vec<TableDef> = shared.iter().map(|table| table.def().clone()).collect();
+    let prefix = |def: &TableDef| def.options.prefix.clone();
+    let takes = |own: &String| tables.iter().filter_map(prefix).any(|other| own.starts_with(&other));
+    let private = private.iter().filter_map(|table| prefix(table.def())).filter(takes).collect();
+    Shown { tables, private }
+}
+
+/// The definitions of an earlier process; none where they do not make sense.
+pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Vec<TableDef>, Vec<ViewDef>)> {
+    let bytes = arena.catalogue()?;
+    let Definitions { mut tables, views } = serde_json::from_slice(&bytes)
+        .or_else(|_| serde_json::from_slice(&bytes).map(|tables| Definitions { tables, views: Vec::new() }))
+        .ok()?;
+    // Before a column is taken out of a definition, and after that.
+    if !tables.iter().all(|def| def.validate().is_ok()) {
+        return None;
+    }
+    tables.iter_mut().for_each(forget_pending);
+    are_sound(&tables, &views).then_some((tables, views))
+}
+
+/// Whether definitions go together. A check field guards them against chance, not against who can write the file.
+fn are_sound(tables: &[TableDef], views: &[ViewDef]) -> bool {
+    let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+    let tables_are = tables.iter().all(|def| {
+        let has_own_id = def.id > 0 && ids.insert(def.id);
+        let is_in_its_file = TableId(def.id).is_shared() == def.options.shared_memory;
+        has_own_id && is_in_its_file && names.insert(def.name.to_lowercase()) && def.validate().is_ok()
+    });
+    let views_are = views.iter().all(|view| view.id < VIEW_ID_MAX && names.insert(view.name.to_lowercase()));
+    tables_are && views_are && tables.iter().find(|def| def.name == BUILT_IN).is_some_and(is_built_in)
+}
+
+/// Whether a definition is that of the table which memcached's clients meet: its key and its value are text.
+fn is_built_in(def: &TableDef) -> bool {
+    let expected = built_in();
+    let columns = expected.columns.len();
+    def.columns.get(..columns) == Some(&expected.columns)
+        && def.primary_key == expected.primary_key
+        && def.options.value == expected.options.value
+        && def.options.prefix == expected.options.prefix
+}
+
+/// The definitions that another process wrote for its readers; none where they do not make sense.
+pub(crate) fn read_shown(bytes: &[u8]) -> Option<Shown> {
+    let mut shown: Shown = serde_json::from_slice(bytes)
+        .or_else(|_| serde_json::from_slice(bytes).map(|tables| Shown { tables, private: Vec::new() }))
+        .ok()?;
+    shown.tables.retain(|def| def.validate().is_ok());
+    Some(shown)
+}
+
+/// Drops columns that a process which ended did not live to finish: nobody has seen them.
+fn forget_pending(def: &mut TableDef) {
+    while let Some(at) = def.columns.iter().rposition(|column| column.pending) {
+        def.remove_column(at);
+    }
+    def.checks.retain(|check| check.not_null.is_none());
+}
+
+pub(crate) fn catalog_of(generation: u64, tables: Vec<Arc<Table>>, views: Vec<Arc<ViewDef>>) -> Catalog {
+    let (own, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(|table| table.name() == BUILT_IN);
+    let own = own.into_iter().next().unwrap_or_else(|| {
+        Arc::new(Table::new(built_in(), Vec::new(), Arc::new(TableState::new(BUILT_IN_ID))))
+    });
+    Catalog::new(generation, own, others, views)
+}

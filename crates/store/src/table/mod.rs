@@ -1,0 +1,524 @@
+//! A table as one definition describes it, and the state that lives on when the definition changes.
+
+pub(crate) mod catalog;
+pub(crate) mod census;
+pub(crate) mod departure;
+pub mod ghost;
+pub(crate) mod leaving;
+pub(crate) mod queue;
+pub(crate) mod sealed;
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::{ArcSwap, Guard};
+use arena::{SegmentId, TableId};
+use parking_lot::Mutex;
+
+use crate::clock::{TICKS_PER_SECOND, Tick, moment_after};
+use crate::codec::KeyCodec;
+use crate::definition::{ColumnDef, TableDef, TypeMismatch};
+use crate::error::WriteError;
+use crate::index::Index;
+use crate::row::RowBuf;
+use crate::row::layout::RowLayout;
+use crate::scalar::SqlType;
+use crate::table::census::Census;
+use crate::table::ghost::Ghost;
+use crate::table::leaving::Leaving;
+use crate::table::queue::{QUEUES, Queues};
+use crate::time::operations::Operations;
+use crate::value::{Value, ValueRef};
+
+/// One table under one definition; a handle of a statement or a worker. Immutable but for the shared state.
+#[derive(Debug)]
+pub struct Table {
+    /// See [`Table::number`].
+    number: u64,
+    def: TableDef,
+    layout: RowLayout,
+    /// A NOT NULL column without default, besides key and value, which a memcached `set` cannot fill.
+    missing_default: Option<String>,
+    /// The columns' types, which are read from their declaration once.
+    types: Vec<SqlType>,
+    /// Whether a write has expressions to compute.
+    computes: bool,
+    /// The columns whose default is an expression.
+    computed_defaults: Vec<usize>,
+    /// The column that the server numbers.
+    identity: Option<usize>,
+    indexes: Vec<Arc<Index>>,
+    /// See [`Table::renews`].
+    renews: bool,
+    pub(crate) state: Arc<TableState>,
+}
+
+/// The next table's number.
+static TABLES: AtomicU64 = AtomicU64::new(1);
+
+/// What survives a change of definition: rows, limits, counters.
+#[derive(Debug)]
+pub(crate) struct TableState {
+    pub(crate) id: TableId,
+    /// Set by `DROP` under every shard's eyes: a writer checks it under the shard lock.
+    pub(crate) gone: AtomicBool,
+    /// The schema version that writers must know; who writes by an older one is refused. Release/Acquire: read under
+    /// the shard lock, where the change of a definition passes when it has been raised.
+    pub(crate) schema: AtomicU32,
+    /// Indexes that every write keeps, also those still being built.
+    pub(crate) maintained: Maintained,
+    pub(crate) queues: Queues,
+    /// Serialises eviction within the table; taken before the queue lock.
+    pub(crate) evicting: Mutex<Cursors>,
+    pub(crate) ghost: Mutex<Ghost>,
+    /// Whether the ghost ever took a key in; spares writers its lock before.
+    pub(crate) ghost_used: AtomicBool,
+    pub(crate) limits: Limits,
+    pub(crate) counters: Counters,
+    /// The last flush: rows of smaller stamp were flushed, while others below `flushed_below` had their operations.
+    /// Relaxed: it tells causes apart, not the dead from the living.
+    pub(crate) emptied_below: AtomicU64,
+    /// The last removal of all rows in one step: a statement that began before fails when it reads the table.
+    /// `u64::MAX` when the table was dropped: then every statement fails. Relaxed: stored before `flushed_below`, which
+    /// is looked at first.
+    pub(crate) removed_below: AtomicU64,
+    /// What expiry rules did. Taken for a moment, by who runs them and who asks.
+    pub(crate) rules: Mutex<Vec<crate::time::rules::Kept>>,
+    /// Made when `max_ops` is set for the first time.
+    pub(crate) operations: OnceLock<Box<Operations>>,
+    pub(crate) census: Census,
+    pub(crate) next_row_id: AtomicI64,
+    /// The next number of an identity column.
+    pub(crate) next_number: AtomicI64,
+    /// Numbers of an identity column below this one may have been given out, and the definitions say so.
+    pub(crate) numbers_below: AtomicI64,
+}
+
+/// The indexes that every write keeps. A write to a table without one asks one word, where a look at the list would
+/// take two exchanges.
+#[derive(Debug, Default)]
+pub(crate) struct Maintained {
+    /// There may be some. Release and Acquire, but what counts is the shard lock, under which writers ask and through
+    /// which a change of definitions passes.
+    any: AtomicBool,
+    list: ArcSwap<Vec<Arc<Index>>>,
+}
+
+impl Maintained {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn load(&self) -> Guard<Arc<Vec<Arc<Index>>>> {
+        self.list.load()
+    }
+
+    /// Replaces the list; the caller holds the lock of definitions.
+    pub(crate) fn store(&self, list: Arc<Vec<Arc<Index>>>) {
+        let any = !list.is_empty();
+        self.list.store(list);
+        self.any.store(any, Ordering::Release);
+    }
+}
+
+/// Where row-by-row eviction stands in the segment it took from each queue.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors(pub(crate) [Option<Cursor>; QUEUES]);
+
+/// A place in a sealed segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    pub(crate) segment: SegmentId,
+    pub(crate) word: u32,
+}
+
+/// The rules of the table, as numbers that a hot path compares: one cache line. Relaxed: a rule that changes takes
+/// effect soon.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Limits {
+    /// Rows of smaller stamp are flushed, or had all the operations that `max_ops` gives them; in a dropped table that
+    /// is every row. Release/Acquire: who saw the flush acknowledged sees the number.
+    pub(crate) flushed_below: AtomicU64,
+    /// Rows of smaller stamp without a deadline of their own are older than `ttl`.
+    pub(crate) aged_below: AtomicU64,
+    /// The tick for which `aged_below` was computed.
+    pub(crate) aged_at: AtomicU32,
+    /// 0 = no `ttl`.
+    pub(crate) ttl_ticks: AtomicU32,
+    /// `ttl` and `stale_for` together; 0 = no `ttl`.
+    pub(crate) gone_ticks: AtomicU32,
+    /// How long a row may be served stale after its deadline.
+    pub(crate) stale_ticks: AtomicU32,
+    /// Rows whose deadline was this tick or an earlier one are not served stale: they were gone when the rule came.
+    pub(crate) stale_from: AtomicU32,
+    /// The tick of a flush to come; 0 = none. Release/Acquire: it is taken back when `flushed_below` says what it did.
+    pub(crate) flush_at: AtomicU32,
+    /// `u64::MAX` = no limit.
+    pub(crate) rows_max: AtomicU64,
+    /// 0 = no `max_ops`.
+    pub(crate) ops_max: AtomicU64,
+    /// `u64::MAX` = no `max_memory`.
+    pub(crate) memory_max: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Limits>() == 64, "one cache line");
+
+/// Counted as it happens. Relaxed: figures for people.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Rows by queue, counting those whose end nobody noticed yet.
+    pub(crate) rows: [AtomicU64; QUEUES],
+    /// Units of segments by queue.
+    pub(crate) units: [AtomicU64; QUEUES],
+    pub(crate) bytes: AtomicU64,
+    pub(crate) written: AtomicU64,
+    /// Rows that left, by why.
+    pub(crate) left: [AtomicU64; Leaving::COUNT],
+}
+
+/// A table's counters at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableStats {
+    /// Rows, counting those that expired but were not yet cleared away.
+    pub rows: u64,
+    /// Bytes of these rows in the arena.
+    pub bytes: u64,
+    /// Bytes of the table's segments.
+    pub segment_bytes: u64,
+    /// Writes of rows since the start.
+    pub written: u64,
+    /// Rows evicted because room was needed.
+    pub evicted: u64,
+    /// Rows cleared away after their time came.
+    pub expired: u64,
+    /// Rows that left, by why; [`TableStats::left`] names them.
+    by_cause: [u64; Leaving::COUNT],
+    /// Operations since `max_ops` was set.
+    pub operations: u64,
+}
+
+impl TableStats {
+    /// Rows that left for this reason and were cleared away.
+    pub fn left(&self, leaving: Leaving) -> u64 {
+        self.by_cause[leaving as usize]
+    }
+}
+
+impl Table {
+    pub(crate) fn new(def: TableDef, indexes: Vec<Arc<Index>>, state: Arc<TableState>) -> Self {
+        state.apply(&def);
+        let unfilled = |&column: &usize| {
+            let own = &def.columns[column];
+            own.not_null && !own.has_default() && def.options.value != Some(column)
+        };
+        let missing_default = def
+            .payload_columns()
+            .iter()
+            .find(|column| unfilled(column))
+            .map(|&column| def.columns[column].name.clone());
+        let types = def.columns.iter().map(ColumnDef::sql_type).collect();
+        let identity = def.identity();
+        // A number is given to each row, so none has a payload made beforehand.
+        let computes = def.computes() || identity.is_some_and(|at| !def.is_key(at));
+        let computed = |&at: &usize| def.columns[at].default_sql.is_some() && !def.is_key(at);
+        let computed_defaults = (0..def.columns.len()).filter(computed).collect();
+        let layout = RowLayout::new(&def);
+        let renews = def.options.refresh_before_ms.is_some() || def.options.stale_for_ms.is_some();
+        Self {
+            // Relaxed: only that no two are the same.
+            number: TABLES.fetch_add(1, Ordering::Relaxed),
+            def,
+            layout,
+            missing_default,
+            types,
+            computes,
+            computed_defaults,
+            identity,
+            indexes,
+            renews,
+            state,
+        }
+    }
+
+    /// Tells this table under this definition from all others of the process, for what is kept by it: another table
+    /// may have its id by then.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The column that the server numbers.
+    pub(crate) fn identity(&self) -> Option<usize> {
+        self.identity
+    }
+
+    /// The columns outside the key whose default is an expression.
+    pub(crate) fn computed_defaults(&self) -> &[usize] {
+        &self.computed_defaults
+    }
+
+    /// Whether a row was written with every computed column in it.
+    pub(crate) fn has_computed(&self, row: &RowBuf) -> bool {
+        self.def.slots.is_none() || !self.computes || {
+            let computed = self.def.columns.iter().enumerate().filter(|(_, own)| own.generated.is_some());
+            computed.into_iter().all(|(at, _)| self.layout.has(row, at))
+        }
+    }
+
+    /// One column of an encoded key; damaged bytes read as NULL.
+    pub(crate) fn key_column<'a>(&'a self, key: &'a [u8], column: usize) -> ValueRef<'a> {
+        self.layout.key_column(key, column)
+    }
+
+    /// Whether the table was dropped.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.state.gone.load(Ordering::Acquire)
+    }
+
+    /// Refuses a writer whose table was dropped or redefined.
+    pub(crate) fn check_current(&self) -> Result<(), WriteError> {
+        if self.is_gone() {
+            return Err(WriteError::TableGone);
+        }
+        if self.def.schema < self.state.schema.load(Ordering::Acquire) {
+            return Err(WriteError::TableChanged);
+        }
+        Ok(())
+    }
+
+    /// Whether a write has expressions to compute.
+    #[inline]
+    pub(crate) fn computes(&self) -> bool {
+        self.computes
+    }
+
+    /// The definition.
+    pub fn def(&self) -> &TableDef {
+        &self.def
+    }
+
+    /// The table's number in the arena.
+    pub fn id(&self) -> TableId {
+        self.state.id
+    }
+
+    /// The table's name as it was declared.
+    pub fn name(&self) -> &str {
+        &self.def.name
+    }
+
+    /// What PostgreSQL clients are told of a column.
+    pub fn column_type(&self, column: usize) -> SqlType {
+        self.types.get(column).copied().unwrap_or(SqlType::Unknown)
+    }
+
+    /// Converts a value to what a column stores; see [`TableDef::accept`].
+    pub fn accept(&self, column: usize, value: Value) -> Result<Value, TypeMismatch> {
+        match &value {
+            Value::Text(text) if let Some(integer) = self.plain_integer(column, text) => {
+                Ok(Value::Integer(integer))
+            }
+            _ => self.def.accept(column, value),
+        }
+    }
+
+    /// The number that a column of plain integers makes of a text in the shortest form, as most that become one are.
+    pub fn plain_integer(&self, column: usize, text: &str) -> Option<i64> {
+        let digits = matches!(self.column_type(column), SqlType::Int4 | SqlType::Int8)
+            && matches!(text.as_bytes(), [b'0'] | [b'1'..=b'9', ..])
+            && text.bytes().all(|byte| byte.is_ascii_digit());
+        // One that does not fit is not the shortest form of an integer.
+        if digits { text.parse().ok() } else { None }
+    }
+
+    /// How keys are encoded.
+    pub fn keys(&self) -> &KeyCodec {
+        self.layout.keys()
+    }
+
+    pub(crate) fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    pub(crate) fn missing_default(&self) -> Option<&str> {
+        self.missing_default.as_deref()
+    }
+
+    pub(crate) fn has_unique(&self) -> bool {
+        self.state.maintained.load().iter().any(|index| index.def().unique)
+    }
+
+    /// The ordered indexes a query may use, the ordered primary key among them.
+    pub fn indexes(&self) -> &[Arc<Index>] {
+        &self.indexes
+    }
+
+    /// Whether its rows are refreshed before or after their time by one client for all, by `refresh_before` or
+    /// `stale_for`.
+    #[inline]
+    pub fn renews(&self) -> bool {
+        self.renews
+    }
+
+    /// Rows, counting those that expired but were not yet cleared away.
+    pub fn rows(&self) -> u64 {
+        self.state.counters.rows()
+    }
+
+    /// Counters of this moment.
+    pub fn stats(&self) -> TableStats {
+        let counters = &self.state.counters;
+        let by_cause = std::array::from_fn(|cause| counters.left[cause].load(Ordering::Relaxed));
+        let sum = |causes: &[Leaving]| causes.iter().map(|cause| by_cause[*cause as usize]).sum();
+        TableStats {
+            rows: counters.rows(),
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            segment_bytes: counters.segment_bytes(),
+            written: counters.written.load(Ordering::Relaxed),
+            evicted: sum(Leaving::EVICTED),
+            expired: sum(Leaving::EXPIRED),
+            by_cause,
+            operations: self.state.operations.get().map_or(0, |operations| operations.total()),
+        }
+    }
+
+    /// One column of a copied row; a damaged payload reads as NULL.
+    pub fn column<'a>(&'a self, row: &'a RowBuf, column: usize) -> ValueRef<'a> {
+        self.layout.column(row, column)
+    }
+
+    /// Encodes what is outside the key of a row, values in the order of the columns, none of them NULL that must not
+    /// be.
+    pub fn encode_payload(&self, values: &[ValueRef<'_>], payload: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.layout.encode_payload(values, payload)
+    }
+
+    /// Encodes the key of a row, values in the order of the columns.
+    pub fn encode_key(&self, values: &[ValueRef<'_>], key: &mut Vec<u8>) -> Result<(), WriteError> {
+        self.layout.encode_key(&self.def, values, key)
+    }
+
+    /// Appends the payload of a copied row with other values in columns outside the key, which meet their constraints.
+    /// False: the row must be encoded whole, for it was written under another definition.
+    pub fn edit_payload(
+        &self,
+        row: &RowBuf,
+        changes: &[(usize, ValueRef<'_>)],
+        payload: &mut Vec<u8>,
+    ) -> Result<bool, WriteError> {
+        self.layout.edit_payload(row, changes, payload)
+    }
+
+    /// Encodes a whole row, values in the order of the columns, into an empty key and payload.
+    pub fn encode_row(
+        &self,
+        values: &[ValueRef<'_>],
+        key: &mut Vec<u8>,
+        payload: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        for (column, value) in self.def.columns.iter().zip(values) {
+            if column.not_null && matches!(value, ValueRef::Null) {
+                return Err(WriteError::NotNull(column.name.clone()));
+            }
+        }
+        self.layout.encode(&self.def, values, key, payload)
+    }
+}
+
+impl TableState {
+    pub(crate) fn new(id: TableId) -> Self {
+        Self {
+            id,
+            gone: AtomicBool::new(false),
+            schema: AtomicU32::new(0),
+            maintained: Maintained::default(),
+            queues: Queues::new(),
+            evicting: Mutex::default(),
+            ghost: Mutex::new(Ghost::new(0)),
+            ghost_used: AtomicBool::new(false),
+            limits: Limits::default(),
+            counters: Counters::default(),
+            emptied_below: AtomicU64::new(0),
+            removed_below: AtomicU64::new(0),
+            rules: Mutex::default(),
+            operations: OnceLock::new(),
+            census: Census::new(),
+            next_row_id: AtomicI64::new(1),
+            next_number: AtomicI64::new(1),
+            numbers_below: AtomicI64::new(0),
+        }
+    }
+}
+
+impl TableState {
+    /// Puts the rules of a definition in force.
+    pub(crate) fn apply(&self, def: &TableDef) {
+        if def.options.max_ops.is_some() {
+            self.operations.get_or_init(Box::default);
+        }
+        self.limits.apply(def);
+    }
+}
+
+impl Limits {
+    fn apply(&self, def: &TableDef) {
+        let (ttl, stale) = (ttl_ticks(def.options.ttl_ms), ticks(def.options.stale_for_ms));
+        let gone = if ttl == 0 { 0 } else { ttl.saturating_add(stale) };
+        self.ttl_ticks.store(ttl, Ordering::Relaxed);
+        self.stale_ticks.store(stale, Ordering::Relaxed);
+        self.gone_ticks.store(gone, Ordering::Relaxed);
+        self.stale_from.store(def.options.stale_from, Ordering::Relaxed);
+        // `aged_below` stays: what has expired does not come back when the rule is relaxed.
+        self.aged_at.store(0, Ordering::Relaxed);
+        self.rows_max.store(def.options.max_rows.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.ops_max.store(def.options.max_ops.unwrap_or(0), Ordering::Relaxed);
+        self.memory_max.store(def.options.max_memory.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Limits {
+    /// Whether the moment of a flush has come that was not carried out yet.
+    #[inline]
+    pub(crate) fn is_flush_due(&self, now: Tick) -> bool {
+        // Acquire: pairs with the Release of who carried one out. One comparison: none is later than every tick.
+        self.flush_at.load(Ordering::Acquire).wrapping_sub(1) < now
+    }
+
+    /// Whether a row past its own deadline may still be served. One whose time ended under an earlier rule stays gone.
+    #[cold]
+    pub(crate) fn is_in_grace(&self, deadline: Tick, now: Tick) -> bool {
+        // Relaxed: a rule that changes takes effect soon.
+        let grace = self.stale_ticks.load(Ordering::Relaxed);
+        now < moment_after(deadline, grace.into()) && deadline > self.stale_from.load(Ordering::Relaxed)
+    }
+}
+
+/// A span of an option in ticks, rounded up; 0 where there is none.
+pub(crate) fn ticks(ms: Option<u64>) -> u32 {
+    let ticks = ms.map_or(0, |ms| ms.saturating_mul(TICKS_PER_SECOND).div_ceil(1_000).max(1));
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
+/// A time to live in ticks, rounded down, for no row is to outlive it, but not to nothing; 0 where there is none.
+pub(crate) fn ttl_ticks(ms: Option<u64>) -> u32 {
+    let ticks = ms.map_or(0, |ms| (ms.saturating_mul(TICKS_PER_SECOND) / 1_000).max(1));
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
+impl Counters {
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Bytes of the table's segments.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        let units: u64 = self.units.iter().map(|units| units.load(Ordering::Relaxed)).sum();
+        units * arena::UNIT_BYTES as u64
+    }
+
+    /// Counts a row that left.
+    pub(crate) fn count(&self, leaving: Leaving) {
+        self.left[leaving as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}

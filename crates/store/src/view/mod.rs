@@ -1,0 +1,223 @@
+//! The sight of one statement: rows as they are, but no half of a commit of many rows.
+//!
+//! A write of one row is seen at once. A commit of many rows is seen whole or not at all: where the statement began
+//! before it was published, the versions before it are read from where they were kept.
+//!
+//! Within a transaction the sight is that with the transaction's own list laid over it (`overlay.rs`).
+
+pub(crate) mod overlay;
+pub(crate) mod scan;
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arena::Hash;
+
+use crate::clock::Tick;
+use crate::codec::prefix_end;
+use crate::commit::write_set::WriteSet;
+use crate::error::ReadError;
+use crate::index::{Index, KeyBounds};
+use crate::row::RowBuf;
+use crate::store::Store;
+use crate::table::Table;
+use crate::value::ValueRef;
+use crate::versions::shard::{Kept, Shard};
+use crate::versions::statement::Sight;
+use crate::view::scan::{IndexScan, TableScan};
+
+/// One statement's sight. Ends when dropped; a statement drops it before it commits its own writes.
+#[derive(Debug)]
+pub struct View<'s> {
+    pub(crate) store: &'s Store,
+    pub(crate) sight: Sight,
+    now: Tick,
+    /// Whether its searches are operations on the tables.
+    counted: bool,
+    /// What the statement's transaction wrote.
+    pub(crate) own: Option<&'s WriteSet>,
+}
+
+impl Store {
+    /// Begins a statement.
+    pub fn view(&self) -> View<'_> {
+        let sight = self.statements.begin(|| self.arena.last_stamp());
+        View { store: self, sight, now: self.now(), counted: true, own: None }
+    }
+
+    /// Begins a statement of the server's own, whose searches are no operations on the tables.
+    pub fn own_view(&self) -> View<'_> {
+        let mut view = self.view();
+        view.counted = false;
+        view
+    }
+
+    /// The newest stamp drawn: no version that is read from now on is older than what stands there now.
+    pub fn last_stamp(&self) -> u64 {
+        self.arena.last_stamp()
+    }
+
+    /// Begins a statement of a transaction, which sees that transaction's writes too.
+    pub fn view_over<'s>(&'s self, own: &'s WriteSet) -> View<'s> {
+        let mut view = self.view();
+        view.own = Some(own);
+        view
+    }
+}
+
+impl Drop for View<'_> {
+    fn drop(&mut self) {
+        let last = self.store.statements.end(&self.sight);
+        if last {
+            self.store.purge_kept();
+        }
+    }
+}
+
+impl View<'_> {
+    /// The moment at which the statement judges deadlines.
+    pub fn now(&self) -> Tick {
+        self.now
+    }
+
+    /// The statement starts again, and what it searches from now on was counted before.
+    pub fn begin_anew(&mut self) {
+        self.counted = false;
+    }
+
+    /// The newest stamp when the statement began.
+    pub fn stamp(&self) -> u64 {
+        self.sight.stamp
+    }
+
+    /// Copies the row under a key as this statement sees it. False: there is none.
+    pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool, ReadError> {
+        self.count(table);
+        if let Some(own) = self.own
+            && let Some(laid) = own.laid(table.id(), key)
+        {
+            return Ok(self.copy_own(laid, row));
+        }
+        let hash = self.store.arena.hash(table.id(), key);
+        let found = self.store.read_hashed(table, hash, key, self.now, row);
+        self.check_sight()?;
+        let found = if (found && self.hides(row)) || !self.store.kept.is_empty() {
+            self.get_kept(table, hash, key, row)
+        } else {
+            found && self.store.is_live(table, row.head(), self.now)
+        };
+        self.check_whole(table)?;
+        Ok(found)
+    }
+
+    /// Fails where all rows of a table were removed in one step since the statement began. Asked after each look at
+    /// what is live, so that no row is missing which the statement has to see.
+    #[inline]
+    pub(crate) fn check_whole(&self, table: &Table) -> Result<(), ReadError> {
+        let state = &table.state;
+        // Acquire: pairs with the Release of a flush. Relaxed: see `TableState::removed_below`.
+        let is_whole = state.limits.flushed_below.load(Ordering::Acquire) <= self.sight.stamp
+            || state.removed_below.load(Ordering::Relaxed) <= self.sight.stamp;
+        if is_whole { Ok(()) } else { Err(ReadError::SnapshotTooOld) }
+    }
+
+    fn get_kept(&self, table: &Table, hash: Hash, key: &[u8], row: &mut RowBuf) -> bool {
+        let shard = self.store.shard(hash).lock();
+        let found = if let Some(kept) = shard.kept_for(&self.sight, hash, table.id(), key) {
+            kept.row.as_ref().map(|old| row.clone_from_row(old)).is_some()
+        } else {
+            let entry = self.store.arena.find(&shard.token, hash, table.id(), key);
+            entry.is_some_and(|entry| self.store.load_stable(entry.location, row)) && !self.hides(row)
+        };
+        found && self.store.is_live(table, row.head(), self.now)
+    }
+
+    /// The row that a kept version shows to this statement, if it is this one that stands for the current row.
+    pub(crate) fn stands_for<'k>(&self, shard: &Shard, kept: &'k Kept, table: &Table) -> Option<&'k RowBuf> {
+        if kept.table != table.id() {
+            return None;
+        }
+        let first = shard.kept_for(&self.sight, kept.hash, kept.table, &kept.key)?;
+        let row = kept.row.as_deref().filter(|_| std::ptr::eq(first, kept))?;
+        self.store.is_live(table, row.head(), self.now).then_some(row)
+    }
+
+    /// All live rows of a table, each once, in no order.
+    pub fn scan(&self, table: &Arc<Table>) -> TableScan {
+        self.count(table);
+        TableScan::new(self, table)
+    }
+
+    /// About how many rows lie within bounds of an index.
+    pub fn estimate(&self, index: &Index, bounds: &KeyBounds) -> u64 {
+        index.estimate_in(&self.store.arena, bounds)
+    }
+
+    /// The live rows within bounds of an index, in its order or the reverse. After a start it waits for an index that
+    /// is still being filled.
+    pub fn range(
+        &self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        bounds: &KeyBounds,
+        reverse: bool,
+    ) -> IndexScan {
+        let (lower, upper) = bounds.encoded(index);
+        self.walk(table, index, lower, upper, reverse)
+    }
+
+    /// The live rows whose leading columns of an index have these values, in its order or the reverse.
+    pub fn equal(
+        &self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        values: &[ValueRef<'_>],
+        reverse: bool,
+    ) -> IndexScan {
+        let lower = index.encoded(values.iter().copied());
+        let upper = prefix_end(&lower).map_or(Bound::Unbounded, Bound::Excluded);
+        self.walk(table, index, Bound::Included(lower), upper, reverse)
+    }
+
+    fn walk(
+        &self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        lower: Bound<Vec<u8>>,
+        upper: Bound<Vec<u8>>,
+        reverse: bool,
+    ) -> IndexScan {
+        self.count(table);
+        if !index.is_ready() {
+            self.store.recover();
+        }
+        IndexScan::new(self, table, index, lower, upper, reverse)
+    }
+
+    /// Counts a search.
+    #[inline]
+    fn count(&self, table: &Table) {
+        if self.counted {
+            self.store.count_operation(table);
+        }
+        if let Some(own) = self.own {
+            own.note_read(table.id());
+        }
+    }
+
+    /// Whether a row belongs to a commit that this statement does not see, or is not published at all.
+    #[inline]
+    pub(crate) fn hides(&self, row: &RowBuf) -> bool {
+        row.stamp() == 0 || (row.head().is_multi() && !self.sight.includes(row.stamp()))
+    }
+
+    pub(crate) fn check_sight(&self) -> Result<(), ReadError> {
+        let given_up = self.store.kept.given_up();
+        if given_up == 0 || self.sight.includes(given_up) { Ok(()) } else { Err(ReadError::SnapshotTooOld) }
+    }
+
+    pub(crate) fn is_visible(&self, table: &Table, row: &RowBuf) -> bool {
+        !self.hides(row) && self.store.is_live(table, row.head(), self.now)
+    }
+}
