@@ -30,14 +30,12 @@ use crate::error::{SqlError, state};
 use crate::facts;
 use crate::function;
 use crate::journal::Reach;
-use crate::limits::{GIVEN_UP_MAX, Limits, PROGRESS_OPERATIONS, STATEMENT_BYTES_MAX};
+use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
 use crate::meter;
 use crate::plan::Plan;
 use crate::rewrite::{self, Rewritten};
 use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
-use crate::sqlite::{Connection, Failure, Policy, Row, Statement, UNSOLVED};
-use crate::system::{self, Server, System};
 use crate::table::{Cancel, HIDDEN, Sight, TableModule};
 use crate::text::kind::{StatementKind, kind_of, refuse_tail};
 use crate::text::rows::{Rows, rows_of};
@@ -46,6 +44,10 @@ use crate::text::storage::truncate;
 use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
 use crate::transaction;
+use pgcatalog::shape::type_of;
+use pgcatalog::system::{self, Server, System};
+use sqlite::limits::PROGRESS_OPERATIONS;
+use sqlite::{Connection, Failure, Policy, Row, Statement, UNSOLVED};
 
 /// Runs SQL statements against a store. It stays on the thread that made it.
 pub struct Executor {
@@ -179,7 +181,7 @@ impl Executor {
     ) -> Result<Done, SqlError> {
         self.refresh()?;
         self.choose_executor(session);
-        self.core.system.begin(&self.core.catalog, session);
+        self.core.system.begin(&self.core.catalog, session.asker());
         session.set_effects(Vec::new());
         self.core.sight.start_watch(&self.core.limits, session, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
@@ -795,14 +797,6 @@ impl Core {
 fn told_type(name: &str) -> Option<SqlType> {
     let told = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
     told.then_some(SqlType::Int8)
-}
-
-/// What clients are told of a table's column.
-pub(crate) fn type_of(table: &Table, column: usize) -> SqlType {
-    match table.column_type(column) {
-        SqlType::Unknown => SqlType::Text,
-        known => known,
-    }
 }
 
 /// The only schema is `main`.

@@ -5,13 +5,13 @@
 
 use std::rc::Rc;
 
+use pgcatalog::function::{Caller, OF_SESSION};
+use sqlite::{Connection, Failure, Volatility};
 use store::Table;
 use store::value::{Value, ValueRef};
 
 use crate::error::{SqlError, state};
 use crate::executor::Done;
-use crate::function::Caller;
-use crate::sqlite::{Connection, Failure, Volatility};
 use crate::table::{Sight, is_row_number};
 
 /// The numbers of one session.
@@ -26,9 +26,6 @@ pub(crate) struct Facts {
     /// The number that was made last for a row without one.
     made: Option<i64>,
 }
-
-/// The functions' names.
-pub(crate) const FUNCTIONS: &[&str] = &["changes", "total_changes", "last_insert_rowid", "lastval"];
 
 /// Statements that write rows, by their tag.
 const WRITES: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
@@ -84,7 +81,7 @@ pub(crate) fn register(connection: &Connection, sight: &Rc<Sight>) -> Result<(),
         |facts| Some(facts.last_row),
         |facts| facts.made,
     ];
-    for (name, number) in FUNCTIONS.iter().zip(numbers) {
+    for (name, number) in OF_SESSION.iter().zip(numbers) {
         let sight = Rc::clone(sight);
         connection.create_function(name, 0, Volatility::Volatile, move |_| {
             number(sight.facts()).map(Value::Integer).ok_or_else(|| sight.fail(nothing_made()))

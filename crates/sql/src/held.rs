@@ -7,9 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use sqlite::heap;
+
 use crate::error::{SqlError, state};
 use crate::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
-use crate::sqlite::heap;
 
 /// What all sessions hold. Relaxed throughout: sums that bound, in no order with anything.
 #[derive(Debug)]

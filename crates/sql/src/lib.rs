@@ -43,20 +43,18 @@
 //! assert_eq!(done.affected, 2);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod cache;
 mod compute;
 mod define;
 mod describe;
 mod dialect;
-mod effect;
-mod error;
 mod executor;
 mod facts;
-mod function;
 mod held;
 mod journal;
 pub mod limits;
-mod meter;
 mod native;
 mod plan;
 mod prepared;
@@ -64,28 +62,33 @@ mod query;
 mod rewrite;
 mod rule;
 mod session;
-mod sqlite;
-mod system;
 mod table;
 mod text;
 mod transaction;
 mod write;
 
+use pgcatalog::function;
+use sqlite::meter;
+use sqltext::error;
+
 pub use describe::{Column, Description, OwnedColumn};
-pub use effect::Effect;
-pub use error::SqlError;
 pub use executor::{ComputedBy, Done, DoneKind, Executor, RowSink, compute_definitions};
-pub use function::{examples as function_examples, page as function_page};
 pub use held::{Account, Allowance, Held};
 pub use limits::Limits;
+pub use pgcatalog::Effect;
+pub use pgcatalog::function::{examples as function_examples, page as function_page};
+pub use pgcatalog::session::{Identity, OwnSettings};
+pub use pgcatalog::system::{
+    FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table,
+};
 pub use rule::RuleRunner;
-pub use session::{Identity, Notice, OwnSettings, Session, TransactionStatus};
+pub use session::{Notice, Session, TransactionStatus};
 #[cfg(feature = "failpoints")]
 pub use sqlite::{FaultPoint, arm_fault};
 pub use sqlite::{give_memory_back, note_freed, panics_caught};
+pub use sqltext::error::SqlError;
 pub use sqltext::token;
 pub use store::definition::SqlType;
-pub use system::{FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table};
 pub use table::Cancel;
 pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};

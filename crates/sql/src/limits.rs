@@ -3,8 +3,6 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use libsqlite3_sys as ffi;
-
 /// Longest text of a statement: SQLite's own maximum is a thousand times this, real ones are far smaller.
 pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
 /// Most parameters of a statement: SQLite's own maximum, which `INSERT` of many rows does reach.
@@ -28,15 +26,11 @@ pub const BYTES_PER_TRANSACTION_MAX: usize = 256 << 20;
 /// Most bytes that one session holds between its statements, in open transactions, cursors, portals and prepared
 /// statements together: one transaction of the largest size, or four cursors of the largest default result.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
-/// Bytes freed at once after which memory is given back to the system: far more than common statements use.
-pub(crate) const MUCH_FREED_BYTES: usize = 1 << 20;
 /// Most bytes that all sessions hold so together: a client may sleep in a transaction for hours.
 pub const SESSIONS_BYTES_MAX: usize = 1 << 30;
 /// Buffers for new rows that a cached `INSERT` of many rows keeps for its next run: as many rows as programs that fill
 /// tables commonly send at once.
 pub(crate) const BULK_WRITES_KEPT: usize = 1_024;
-/// Announcements and settings that the functions of one statement ask for: each is compared with those before it.
-pub const EFFECTS_MAX: usize = 1_000;
 /// Notices that a session keeps until somebody takes them; a statement has one or two.
 pub const NOTICES_MAX: usize = 64;
 /// How often a statement that lost a race is computed again. Each loss means that another writer won, so only
@@ -62,34 +56,14 @@ pub(crate) const NESTED_VIEWS_MAX: usize = 4;
 pub(crate) const QUERIES_MAX: usize = 1_000;
 /// A longer statement is not searched for indexed expressions: for each of them each of its words is looked at.
 pub(crate) const REWRITTEN_BYTES_MAX: usize = 64 << 10;
-/// Longest text that a function makes of a short one (`repeat`, `lpad`), as long as SQLite's own values may be here.
-pub(crate) const TEXT_BYTES_MAX: usize = 256 << 20;
-/// Longest regular expression, far beyond what people write.
-pub(crate) const PATTERN_BYTES_MAX: usize = 4 << 10;
-/// What a regular expression may become when it is compiled: `(a{1000}){1000}` is short and would be huge.
-pub(crate) const PATTERN_PROGRAM_BYTES_MAX: usize = 1 << 20;
-/// Compiled regular expressions that a thread keeps: a statement has one or two, compiling one takes microseconds.
-pub(crate) const PATTERNS_KEPT: usize = 64;
-/// Members or elements of one level that the functions of JSON take apart: each becomes an entry on the heap. Arrays
-/// have the same bound.
-pub(crate) const JSON_MEMBERS_MAX: usize = 1_000_000;
-/// Arrays that one `unnest` takes side by side, one for each column of a bulk insert: PostgreSQL's functions take as
-/// many arguments.
-pub(crate) const UNNEST_ARRAYS_MAX: usize = 100;
 /// SQLite operations that the expressions of a table's definition may take for one row: about a millisecond, for which
 /// a memcached worker waits.
 pub(crate) const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
 /// SQLite's heap for the expressions of one row: some copies of the largest value that is usual.
 pub(crate) const EXPRESSION_HEAP_BYTES_MAX: usize = 32 << 20;
-/// SQLite operations between two looks at the deadline: about 10 microseconds of work.
-pub(crate) const PROGRESS_OPERATIONS: c_int = 1_000;
 /// The same for the expressions of a row: a call of one of SQLite's functions is an operation, and may go through all
 /// of a large value.
 pub(crate) const EXPRESSION_PROGRESS_OPERATIONS: c_int = 32;
-/// Bytes that a function looks at or copies for which it is counted one operation: what takes some ten nanoseconds.
-pub(crate) const UNITS_PER_OPERATION: usize = 256;
-/// Units of work for an element of a JSON value: it is allocated, filled, compared.
-pub(crate) const NODE_UNITS: usize = 32;
 /// How long the expressions of one row may keep their thread: a hundred times what usual ones take, and little enough
 /// that clients of the same worker do not give up.
 pub(crate) const EXPRESSION_TIME_MAX: Duration = Duration::from_millis(100);
@@ -104,24 +78,6 @@ pub(crate) const RULE_TIMEOUT: Duration = Duration::from_mins(5);
 pub(crate) const BACKGROUND_WORK: Duration = Duration::from_millis(1);
 /// And then rests for so long, so that it takes a quarter of one processor.
 pub(crate) const BACKGROUND_REST: Duration = Duration::from_millis(3);
-
-/// SQLite's run-time limits, set on every connection.
-pub(crate) const SQLITE: &[(c_int, c_int)] = &[
-    // One value: the largest row plus room for escaping it.
-    (ffi::SQLITE_LIMIT_LENGTH, 256 << 20),
-    (ffi::SQLITE_LIMIT_SQL_LENGTH, 4 << 20),
-    (ffi::SQLITE_LIMIT_COLUMN, 2_000 + 32),
-    (ffi::SQLITE_LIMIT_EXPR_DEPTH, 1_000),
-    (ffi::SQLITE_LIMIT_COMPOUND_SELECT, 500),
-    (ffi::SQLITE_LIMIT_VDBE_OP, 25_000_000),
-    (ffi::SQLITE_LIMIT_FUNCTION_ARG, 127),
-    (ffi::SQLITE_LIMIT_ATTACHED, 0),
-    // The cost of LIKE and GLOB grows with the product of pattern and text.
-    (ffi::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
-    (ffi::SQLITE_LIMIT_VARIABLE_NUMBER, 32_766),
-    (ffi::SQLITE_LIMIT_TRIGGER_DEPTH, 0),
-    (ffi::SQLITE_LIMIT_WORKER_THREADS, 0),
-];
 
 /// Bounds that a setting may change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! A compiled statement with what its text told of its parameters and columns.
 
+use pgcatalog::function::{Caller, Now, bound, is_formed};
 use store::definition::SqlType;
 use store::value::Value;
 
@@ -7,7 +8,6 @@ use crate::describe::{Description, OwnedColumn};
 use crate::dialect::{Chosen, Item, ParameterType, Translated};
 use crate::error::SqlError;
 use crate::executor::{Core, Done, EXPLAIN, RowSink};
-use crate::function::{Caller, Now, bound, is_formed};
 use crate::plan::Plan;
 use crate::session::Session;
 use crate::text::rows::Rows;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use sqlite::Statement;
 use store::View;
 use store::value::{Value, ValueRef};
 
@@ -10,7 +11,6 @@ use crate::error::{SqlError, state};
 use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
 use crate::limits::PARAMETERS_MAX;
 use crate::plan::Plan;
-use crate::sqlite::Statement;
 use crate::text::parameter::dollars_replaced;
 
 /// A query with its columns.
@@ -27,7 +27,7 @@ pub(crate) struct ReadPlan {
 impl ReadPlan {
     pub(crate) fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
         let text = dollars_replaced(sql);
-        let statement = core.rewritten(&text, |failure| core.failed(SqlError::of_sqlite(failure, sql)))?;
+        let statement = core.rewritten(&text, |failure| core.failed(failure.in_text(sql)))?;
         let Some(statement) = statement else {
             return Err(SqlError::new(state::SYNTAX, "a statement was expected"));
         };
@@ -94,7 +94,7 @@ impl ReadPlan {
                 rows += 1;
                 // The buffer is reused; its lifetime is renewed for each row.
                 let mut shown: Vec<ValueRef<'_>> = recycled(std::mem::take(&mut values));
-                shown.extend((0..row.len()).map(|column| row.value(column)));
+                shown.extend((0..row.columns()).map(|column| row.value(column)));
                 let result = out.row(&shown);
                 values = recycled(shown);
                 result

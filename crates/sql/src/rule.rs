@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use pgcatalog::system;
 use store::definition::{ExpiryRule, parse_span};
 use store::value::ValueRef;
 use store::{Judged, RuleRun, Store, Table};
@@ -16,7 +17,6 @@ use crate::error::{SqlError, state};
 use crate::executor::{Core, Executor, RowSink};
 use crate::limits::{Limits, RULE_SLICE_BYTES, RULE_SLICE_ROWS, RULE_TIMEOUT};
 use crate::session::Session;
-use crate::system;
 use crate::table::{Cancel, Identity, Rest};
 use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens, quoted_name};

@@ -1,10 +1,11 @@
 //! What the SQL layer keeps for a client between its statements. No SQLite in it: any executor can serve any session.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::effect::Effect;
+use pgcatalog::Effect;
+use pgcatalog::session::{Asker, Identity, OwnSettings};
+
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
 use crate::held::Allowance;
@@ -35,26 +36,6 @@ pub struct Notice {
     /// What to do about it, where there is something.
     pub hint: Option<String>,
 }
-
-/// Who speaks in a session, as the system tables tell it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The number by which a cancel request names the session.
-    pub pid: i32,
-    /// The user that the client named.
-    pub user: String,
-    /// The database that the client named; there is one, called as everybody likes.
-    pub database: String,
-}
-
-impl Default for Identity {
-    fn default() -> Self {
-        Self { pid: 0, user: "sqlcached".to_owned(), database: "sqlcached".to_owned() }
-    }
-}
-
-/// What a session set, by the names of settings as they are shown.
-pub type OwnSettings = BTreeMap<&'static str, String>;
 
 /// One client's session: its open transaction, and what its statements have to say beside their answers.
 #[derive(Debug, Default)]
@@ -110,8 +91,9 @@ impl Session {
         self.settings = settings;
     }
 
-    pub(crate) fn own_settings(&self) -> &Arc<OwnSettings> {
-        &self.settings
+    /// It, as the catalogue shows it.
+    pub(crate) fn asker(&self) -> Asker<'_> {
+        Asker { identity: &self.identity, settings: &self.settings, lasting: !self.single }
     }
 
     /// Takes what the last statement asked of its session, if it worked.

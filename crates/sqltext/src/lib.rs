@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod dialect;
+pub mod error;
 pub mod limits;
 pub mod literals;
 mod nesting;

@@ -1,5 +1,7 @@
 //! A text as tokens: PostgreSQL's strings, operators and subscripts, and SQLite's where they do not differ.
 
+use store::value::Value;
+
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -220,6 +222,20 @@ pub fn unquoted(name: &str) -> String {
 /// A name in double quotes, as SQL takes any name.
 pub fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A value as SQL spells it.
+pub fn sql_literal(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Real(real) => format!("{real:?}"),
+        Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
+        Value::Blob(bytes) => {
+            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("x'{}'", digits.concat())
+        }
+    }
 }
 
 /// The length of a literal that starts with this quote; a doubled quote stands for itself.

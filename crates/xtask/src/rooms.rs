@@ -20,7 +20,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("engine", 6),
     ("postgres", 2),
     ("server", 8),
-    ("sql", 23),
+    ("sql", 18),
     ("sqlcached-bench", 3),
     ("sqlcached-client", 3),
     ("store", 14),

@@ -20,17 +20,18 @@ use std::time::Duration;
 use store::{Clock, Compute, Made, MakeCompute, Task, WriteError};
 
 use plan::TablePlan;
+
 pub(crate) use plan::mentions;
 use row::CurrentRow;
 pub(crate) use scratch::check_definition;
 
 use crate::error::{SqlError, state};
-use crate::function::{self, Caller, Now};
 use crate::limits::{
     EXPRESSION_HEAP_BYTES_MAX, EXPRESSION_OPERATIONS_MAX, EXPRESSION_PROGRESS_OPERATIONS, EXPRESSION_TIME_MAX,
 };
 use crate::meter;
-use crate::sqlite::{Action, Connection, Policy};
+use pgcatalog::function::{self, Caller, Now};
+use sqlite::{Action, Connection, Policy};
 
 /// Plans kept by one thread; beyond that all are compiled again.
 const PLANS_MAX: usize = 256;
@@ -168,7 +169,7 @@ impl Policy for Bounded {
     fn allows(&self, action: Action<'_>) -> bool {
         match action {
             Action::Select | Action::Read(_) | Action::Rows(_) => true,
-            Action::Function(name) => function::is_allowed(name),
+            Action::Function(name) => pgcatalog::system::is_function(name),
             Action::Recursive | Action::Other => false,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use sqlite::{Connection, Failure, Statement};
 use store::definition::{ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
 use store::{Made, Task, WriteError};
@@ -11,7 +12,6 @@ use super::TOO_MUCH_WORK;
 use super::direct::Direct;
 use super::row::{CurrentRow, RowModule};
 use crate::error::{SqlError, state};
-use crate::sqlite::{Connection, Failure, Statement};
 use crate::text::token::{Kind, Tokens, quoted_name, unquoted};
 use crate::write::is_stored_as_it_is;
 
@@ -195,7 +195,7 @@ fn prepare(connection: &Rc<Connection>, sql: &str) -> Result<Statement, SqlError
 fn values(statement: &mut Statement) -> Result<Vec<Value>, Failure> {
     let mut values = Vec::new();
     let result = statement.run(std::iter::empty(), &mut |row| {
-        values.extend((0..row.len()).map(|at| row.value(at).to_owned()));
+        values.extend((0..row.columns()).map(|at| row.value(at).to_owned()));
         Ok::<(), Failure>(())
     });
     result.map_err(explained)?;
@@ -224,7 +224,7 @@ fn culprit(connection: &Rc<Connection>, def: &TableDef, columns: &[usize], failu
 fn check(statement: &mut Statement, def: &TableDef) -> Result<(), WriteError> {
     let mut broken = None;
     let result = statement.run(std::iter::empty(), &mut |row| {
-        broken = (0..row.len()).find(|&at| row.value(at) == ValueRef::Integer(0));
+        broken = (0..row.columns()).find(|&at| row.value(at) == ValueRef::Integer(0));
         Ok::<(), Failure>(())
     });
     result.map_err(|failure| {

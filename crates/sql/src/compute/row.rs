@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use sqlite::{Arguments, Cursor, Module, Output, Request};
 use store::definition::TableDef;
 use store::value::Value;
 
-use crate::sqlite::{Arguments, Cursor, Module, Output, Request};
 use crate::table::declaration;
 use crate::text::token::quoted_name;
 

@@ -5,14 +5,14 @@
 
 use std::rc::Rc;
 
+use pgcatalog::function::{self, Caller, Now};
+use sqlite::{Action, Connection, Failure, Policy, Statement};
 use store::Clock;
 use store::definition::{ColumnDef, ColumnKind, IndexDef, TableDef};
 
 use super::Computer;
 use super::plan::TablePlan;
 use crate::error::SqlError;
-use crate::function::{self, Caller, Now};
-use crate::sqlite::{Action, Connection, Failure, Policy, Statement};
 use crate::text::token::quoted_name;
 
 /// Proves a table's expressions: SQLite takes them where they stand, and they call nothing that is forbidden.

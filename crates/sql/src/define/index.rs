@@ -1,5 +1,7 @@
 //! `CREATE INDEX`: columns, expressions and conditions.
 
+use pgcatalog::predicate::predicate_column;
+use pgcatalog::system;
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, SortOrder, SortedColumn};
 use store::definition::{Collation, ColumnDef, Generated, IndexDef, TableDef};
 
@@ -8,8 +10,6 @@ use super::{Defined, altered};
 use crate::compute::check_definition;
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
-use crate::rewrite::predicate_column;
-use crate::system;
 use crate::table::HIDDEN;
 use crate::text::parse::Sql;
 use crate::text::token::unquoted;

@@ -14,14 +14,14 @@ mod view;
 
 use std::sync::Arc;
 
+use pgcatalog::function::TABLE_FUNCTIONS;
+use pgcatalog::system;
 use sqlite3_parser::ast::{QualifiedName, Stmt};
 use store::Table;
 use store::definition::{IndexDef, TableDef};
 
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
-use crate::function::TABLE_FUNCTIONS;
-use crate::system;
 use crate::table::HIDDEN;
 use crate::text::kind::StatementKind;
 use crate::text::parse::with_tree;

@@ -8,10 +8,10 @@ use super::structures::{OF_NO_ROWS, argument_for};
 use super::types::{Told, common};
 use super::{Step, Translator, numeric};
 use crate::error::state;
-use crate::function::{self, Returns};
-use crate::limits::UNNEST_ARRAYS_MAX;
-use crate::system::{UNNEST, unnest_column};
 use crate::text::token::quoted_name;
+use pgcatalog::function::{self, Returns};
+use pgcatalog::limits::UNNEST_ARRAYS_MAX;
+use pgcatalog::system::{UNNEST, unnest_column};
 use sqltext::token::{Kind, Token};
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.

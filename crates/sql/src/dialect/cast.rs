@@ -1,5 +1,7 @@
 //! Types by their names, and conversions to them.
 
+use sqltext::token::sql_literal;
+use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 use store::scalar;
 use store::value::Value;
@@ -8,9 +10,7 @@ use super::expression::call;
 use super::out::{Form, Out};
 use super::{Step, Stop, Translator, numeric, types};
 use crate::error::{SqlError, state};
-use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
-use sqltext::token::{Kind, Token};
 
 /// A type as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Clauses that PostgreSQL spells otherwise.
 
+use sqltext::token::sql_literal;
+use sqltext::token::{Kind, Token};
 use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
@@ -7,9 +9,7 @@ use super::expression::{call, power};
 use super::out::{Form, Out};
 use super::{Step, Translator, numeric, types};
 use crate::error::state;
-use crate::text::literal::sql_literal;
 use crate::text::token::{quoted_name, unquoted};
-use sqltext::token::{Kind, Token};
 
 /// The label of the word `DEFAULT` where a value is expected.
 pub(super) const DEFAULT: &str = "default";

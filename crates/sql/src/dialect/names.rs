@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pgcatalog::system;
+use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
 use super::scope::{Relation, Source};
 use super::{Item, Translator, types};
-use crate::system;
 use crate::table::HIDDEN;
 use crate::text::token::unquoted;
-use sqltext::token::{Kind, Token};
 
 /// Views that may lie within each other: the types of deeper ones are not looked for.
 const VIEWS_DEPTH_MAX: usize = 8;

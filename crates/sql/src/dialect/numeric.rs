@@ -6,14 +6,14 @@
 //!
 //! Literals with a point, and arithmetic of these and of integers alone, stay SQLite's floats.
 
+use sqltext::token::sql_literal;
+use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
+use store::value::Value;
 
 use super::expression::call;
 use super::out::{Form, Out};
 use super::{Translator, types};
-use crate::text::literal::sql_literal;
-use sqltext::token::{Kind, Token};
-use store::value::Value;
 
 /// Functions that are others where their first argument is `NUMERIC`.
 const FUNCTIONS: &[(&str, &str)] = &[

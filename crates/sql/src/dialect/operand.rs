@@ -1,5 +1,7 @@
 //! Operands: literals, names, parameters, parentheses, and what may stand behind them.
 
+use sqltext::token::sql_literal;
+use sqltext::token::{self, Kind, Token};
 use store::definition::SqlType;
 use store::scalar;
 use store::value::Value;
@@ -9,9 +11,7 @@ use super::out::{Form, Out};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
 use crate::error::SqlError;
-use crate::text::literal::sql_literal;
 use crate::text::token::unquoted;
-use sqltext::token::{self, Kind, Token};
 
 /// Words that never begin an operand; an expression ends before them.
 const RESERVED: &[&str] = &[

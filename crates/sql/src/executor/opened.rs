@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use pgcatalog::function::Caller;
 use sqltext::literals::{Constant, Literals, constants};
 use store::Catalog;
 use store::definition::SqlType;
@@ -15,7 +16,6 @@ use store::value::Value;
 use super::describe::key_of;
 use super::{Done, Executor, RowSink};
 use crate::error::SqlError;
-use crate::function::Caller;
 use crate::limits::{CACHED_STATEMENT_BYTES_MAX, PARAMETERS_MAX, SHAPES_MAX};
 use crate::session::Session;
 use crate::write::Given;

@@ -7,29 +7,14 @@
 
 use std::ops::Range;
 
+use pgcatalog::predicate::predicate_of;
 use store::Table;
-use store::definition::{ColumnDef, Generated};
+use store::definition::ColumnDef;
 
 use super::Edit;
 use super::piece::{COMPARISONS, Piece, bare, comparison, conjuncts, mirrored, outside, pieces};
 use super::scope::{Query, Source, Text};
-use crate::error::SqlError;
 use crate::text::token::quoted_name;
-
-/// What stands around a predicate, so that its value is 1, 0 or NULL.
-const PREDICATE: (&str, &str) = ("NOT NOT (", ")");
-
-/// The hidden column of a partial index's predicate.
-pub(crate) fn predicate_column(name: &str, sql: &str) -> Result<ColumnDef, SqlError> {
-    let sql = format!("{}{sql}{}", PREDICATE.0, PREDICATE.1);
-    let generated = Some(Generated { sql, stored: true });
-    Ok(ColumnDef { hidden: true, generated, ..ColumnDef::new(name, "BOOLEAN")? })
-}
-
-/// The predicate of a partial index as it was written.
-pub(crate) fn predicate_of(sql: &str) -> Option<&str> {
-    sql.strip_prefix(PREDICATE.0)?.strip_suffix(PREDICATE.1)
-}
 
 /// Whether a table has what this module is for.
 pub(super) fn concerns(table: &Table) -> bool {

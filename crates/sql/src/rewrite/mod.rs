@@ -17,7 +17,6 @@ use crate::limits::REWRITTEN_BYTES_MAX;
 use crate::text::token::Tokens;
 use scope::Text;
 
-pub(crate) use expression::{predicate_column, predicate_of};
 pub(crate) use indexed::Forced;
 pub(crate) use piece::same_expression;
 

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use pgcatalog::shape::{Column, Head};
+use sqlite::{Arguments, Cursor, Output};
 use store::definition::{Collation, ColumnKind};
 use store::value::{Affinity, Value, ValueRef};
 use store::{
@@ -12,13 +14,11 @@ use store::{
 };
 
 use super::coerce::{Sought, sought};
-use super::column::{Column, Head};
 use super::identity::Identity;
 use super::keys::{KeyList, is_plain};
 use super::plan::{Equal, IndexPlan, KeyPlan, Next, Plan, ends};
 use super::{ListRow, TableModule};
 use crate::facts::row_number;
-use crate::sqlite::{Arguments, Cursor, Output};
 
 /// A cursor of one statement.
 #[derive(Debug)]
@@ -302,7 +302,7 @@ impl Cursor for TableCursor {
     fn filter(&mut self, plan: i32, arguments: &Arguments<'_>) -> Result<(), String> {
         let plan = self.module.plan(plan).ok_or("a plan is not known")?;
         if let Some(ValueRef::Integer(last)) =
-            arguments.len().checked_sub(1).map(|last| arguments.value_ref(last))
+            arguments.count().checked_sub(1).map(|last| arguments.value_ref(last))
         {
             self.forced = last;
         }

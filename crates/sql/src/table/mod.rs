@@ -1,7 +1,6 @@
 //! The store's tables as SQLite sees them: read-only, with indexes it can plan by.
 
 mod coerce;
-mod column;
 mod cursor;
 mod foresight;
 mod identity;
@@ -13,16 +12,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use sqlite::{Module, Request};
 use store::Table;
 
-use crate::sqlite::{Module, Request};
 use crate::text::token::quoted_name;
 
 pub(crate) use coerce::{Sought, sought};
-pub(crate) use column::{Column, HIDDEN, Head, Shape, Shown, declaration};
 pub(crate) use cursor::TableCursor;
 pub(crate) use identity::{Identity, word_of_expiry};
 pub(crate) use keys::{KeyList, is_plain};
+pub(crate) use pgcatalog::shape::{Column, HIDDEN, Head, Shape, Shown, declaration};
 pub(crate) use plan::{Plan, is_row_number};
 pub use sight::Cancel;
 pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Rest, Sight};

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use pgcatalog::shape::{Column, Head, Shape};
+use sqlite::{Constraint, Operator, Request};
 use store::definition::{Collation, ColumnKind};
 use store::value::{Value, ValueRef};
 use store::{Index, KeyBounds, Store, Table};
 
 use super::coerce::{Sought, bound, sought};
-use super::column::{Column, Head, Shape};
 use crate::rewrite::Forced;
-use crate::sqlite::{Constraint, Operator, Request};
 
 /// What SQLite's planner counts in: reading one row of a table scan is about 1.
 mod cost {

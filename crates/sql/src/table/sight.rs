@@ -5,17 +5,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pgcatalog::function::{self, Caller, Now};
+use pgcatalog::system;
+use sqlite::limits::PROGRESS_OPERATIONS;
+use sqlite::{Action, LentView, Policy};
 use store::value::Value;
 use store::{Clock, Renewal, Store, Table, View};
 
 use super::foresight::Foresight;
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
-use crate::function::{self, Caller, Now};
-use crate::limits::{BACKGROUND_REST, BACKGROUND_WORK, Limits, PROGRESS_OPERATIONS};
+use crate::limits::{BACKGROUND_REST, BACKGROUND_WORK, Limits};
 use crate::session::Session;
-use crate::sqlite::{Action, LentView, Policy};
-use crate::system;
 
 /// Asks a running statement to stop; may be used from any thread.
 #[derive(Clone, Debug, Default)]
@@ -130,7 +131,7 @@ impl Sight {
     pub(crate) fn new(store: Arc<Store>) -> Self {
         Self {
             store,
-            view: LentView::new(),
+            view: LentView::default(),
             lists: Default::default(),
             picked: RefCell::default(),
             failure: RefCell::default(),
@@ -274,7 +275,9 @@ impl Sight {
         let now_ns = clock.now_ns();
         self.began_ns.set(now_ns);
         self.now_ms.set(None);
-        self.watch.deadline_ns.set(timeout.map(|timeout| now_ns.saturating_add(timeout).saturating_add(clock.lag_ns())));
+        self.watch
+            .deadline_ns
+            .set(timeout.map(|timeout| now_ns.saturating_add(timeout).saturating_add(clock.lag_ns())));
         self.watch.operations_left.set(limits.operations_max);
         self.watch.rest.set(limits.background.then(|| Rest::new(self.store.clock())));
         self.watch.stopped_by.set(None);
@@ -344,7 +347,7 @@ impl Policy for Sight {
                     .iter()
                     .any(|own| name.starts_with(own))
             }
-            Action::Function(name) => function::is_allowed(name),
+            Action::Function(name) => system::is_function(name),
             Action::Other => false,
         }
     }

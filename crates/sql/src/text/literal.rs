@@ -66,20 +66,6 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
-/// A value as SQL spells it.
-pub(crate) fn sql_literal(value: &Value) -> String {
-    match value {
-        Value::Null => "NULL".to_owned(),
-        Value::Integer(integer) => integer.to_string(),
-        Value::Real(real) => format!("{real:?}"),
-        Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
-        Value::Blob(bytes) => {
-            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("x'{}'", digits.concat())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use sqlite::count_panic;
 use sqlite3_parser::ast::fmt::ToTokens;
 use sqlite3_parser::ast::{Cmd, Stmt};
 use sqlite3_parser::lexer::sql::{Error as ParseError, Parser};
 use sqlite3_parser::{Bump, FallibleIterator};
+use sqltext::limits::NESTING_MAX;
 
 use super::kind::syntax_error;
 use super::token::Tokens;
 use crate::error::{SqlError, state};
-use crate::sqlite::count_panic;
-use sqltext::limits::NESTING_MAX;
 
 /// Parses one statement and hands its tree to `plan`. The tree lives no longer than this call.
 ///

@@ -4,10 +4,11 @@
 
 use std::borrow::Cow;
 
+use pgcatalog::system;
+
 use super::token::{Kind, Token, Tokens, unquoted};
 use crate::error::{SqlError, state};
 use crate::rule;
-use crate::system;
 
 /// Collations that compare text by its bytes, as everything here does.
 const BYTEWISE: &[&str] = &["default", "C", "POSIX", "ucs_basic", "C.UTF-8"];

@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 
+use pgcatalog::limits::UNNEST_ARRAYS_MAX;
+use pgcatalog::system::{UNNEST, row_function, unnest_column, unnest_subscript};
+
 use super::token::{Kind, Token, Tokens, unquoted};
-use crate::limits::UNNEST_ARRAYS_MAX;
-use crate::system::{UNNEST, row_function, unnest_column, unnest_subscript};
 
 /// More levels of parentheses than real statements have; deeper ones are left as they are.
 const DEPTH_MAX: usize = 100;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pgcatalog::predicate::predicate_of;
 use sqlite3_parser::ast::{
     Expr, FromClause, Indexed, InsertBody, Limit, Name, OneSelect, QualifiedName, ResolveType, ResultColumn,
     Select, Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex, With,
@@ -18,7 +19,7 @@ use super::view::TableView;
 use crate::error::{SqlError, state};
 use crate::executor::{Core, check_schema};
 use crate::native::{self, NativePlan};
-use crate::rewrite::{Forced, predicate_of, same_expression};
+use crate::rewrite::{Forced, same_expression};
 use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
 use crate::text::literal::{parameter_of, value_of};
 use crate::text::parameter::numbered;

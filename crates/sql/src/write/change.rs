@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use sqlite::{Row, Statement};
 use store::value::ValueRef;
 use store::{Expiry, Renewal, View};
 
@@ -11,7 +12,6 @@ use super::plan::Run;
 use super::target::{Draft, Target};
 use crate::error::{SqlError, state};
 use crate::executor::Core;
-use crate::sqlite::{Row, Statement};
 use crate::table::{Identity, ListRow};
 
 /// A compiled `UPDATE` or `DELETE`.

@@ -1,5 +1,6 @@
 //! `INSERT` and `REPLACE`.
 
+use sqlite::Statement;
 use store::value::Value;
 use store::{View, WriteError};
 
@@ -7,7 +8,6 @@ use super::batch::{Batch, Before, Constraint, Current, listed};
 use super::plan::Run;
 use super::target::{Draft, Target};
 use crate::error::{SqlError, state};
-use crate::sqlite::Statement;
 use crate::table::{ListRow, NEW_ROWS, OLD_ROWS};
 use crate::text::rows::Rows;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sqlite::{Row, Statement};
 use store::scalar::has_form;
 use store::value::{Value, ValueRef};
 use store::{Table, WriteError};
@@ -15,7 +16,6 @@ use crate::error::{SqlError, state};
 use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
 use crate::journal::Reach;
 use crate::limits::RETRIES_MAX;
-use crate::sqlite::{Row, Statement};
 use crate::table::{ListRow, NEW_ROWS};
 use crate::text::rows::Rows;
 
@@ -316,7 +316,7 @@ impl Returning {
         run.core.sight.set_list(NEW_ROWS, rows);
         let mut returned = Vec::new();
         let result = run.query(&mut self.statement, &mut |row| {
-            returned.push((0..row.len()).map(|column| row.value(column).to_owned()).collect());
+            returned.push((0..row.columns()).map(|column| row.value(column).to_owned()).collect());
             Ok(())
         });
         run.core.sight.take_list(NEW_ROWS);

@@ -5,6 +5,7 @@ mod column;
 mod depend;
 mod rename;
 
+use pgcatalog::system;
 use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
 
 use self::depend::check_droppable;
@@ -14,7 +15,6 @@ use super::{Defined, is_of_key};
 use crate::compute::mentions;
 use crate::error::{SqlError, state};
 use crate::executor::Core;
-use crate::system;
 use crate::text::kind::refuse_tail;
 use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens};

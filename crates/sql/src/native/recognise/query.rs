@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pgcatalog::shape::type_of;
+use pgcatalog::system::oid_of_table;
 use sqlite3_parser::ast::{As, Expr, Literal, OneSelect, ResultColumn, Select, SortOrder, SortedColumn};
 use store::Table;
 use store::definition::SqlType;
@@ -17,8 +19,7 @@ use super::condition::Where;
 use super::names::{is_built_in, operand, place, scope_of};
 use super::terms::{aggregate, number};
 use crate::describe::OwnedColumn;
-use crate::executor::{Core, type_of};
-use crate::system::oid_of_table;
+use crate::executor::Core;
 use crate::text::token::unquoted;
 
 /// A query of plain columns, aggregates or groups. `sql` is the statement, whose words name some columns.

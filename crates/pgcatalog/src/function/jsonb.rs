@@ -1,0 +1,398 @@
+//! JSON taken apart at its outermost level only: what lies within stays the text that it is, with its numbers as they
+//! were written.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use sqlite::meter;
+use sqltext::error::{SqlError, state};
+use store::definition::SqlType;
+use store::scalar::array::of_braces;
+use store::scalar::simple::{JSON_DEPTH_MAX, check_json_depth};
+use store::value::Value;
+
+use super::def::{FunctionDef, Now, Returns, Source, text};
+use crate::limits::{JSON_MEMBERS_MAX, NODE_UNITS};
+
+const JSONB: Returns = Returns::Type(SqlType::Jsonb);
+const TEXT: Returns = Returns::Type(SqlType::Text);
+
+const fn own(
+    name: &'static str,
+    arguments: &'static str,
+    returns: Returns,
+    source: Source,
+    meaning: &'static str,
+    example: &'static str,
+    answer: &'static str,
+) -> FunctionDef {
+    FunctionDef { name, arguments, returns, types: &[], source, meaning, example, answer }
+}
+
+/// What PostgreSQL's operators of `jsonb` are.
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[FunctionDef] = &[
+    own("array_cat", "(array, array)", Returns::Argument, Source::Raw(array_cat, 2, 2, false),
+        "what `array || array` is", "array_cat(ARRAY[1], ARRAY[2, 3])", "[1,2,3]"),
+    own("json_number", "(number)", TEXT, Source::Own(|_, v| Ok(number_text(v)), 1, 1),
+        "a number as PostgreSQL writes it into JSON", "json_number(2.0)", "2"),
+    own("json_value_text", "(json)", TEXT, Source::Own(value_text, 1, 1),
+        "what `json ->> key` makes of the value: a text without its quotes, `null` as NULL", "json_value_text('\"a\"')", "a"),
+    own("jsonb_concat", "(json, json)", JSONB, Source::Own(concat, 2, 2),
+        "what `jsonb || jsonb` is: members or elements of both", "jsonb_concat('{\"a\":1}', '{\"b\":2}')", "{\"a\":1,\"b\":2}"),
+    own("jsonb_delete", "(json, key or index)", JSONB, Source::Own(delete, 2, 2),
+        "what `jsonb - key` is: without the member, the texts in an array, or the element", "'{\"a\":1,\"b\":2}'::jsonb - 'a'", "{\"b\":2}"),
+    own("jsonb_delete_keys", "(json, keys)", JSONB, Source::Own(delete_keys, 2, 2),
+        "what `jsonb - keys` is: without any of them", "'{\"a\":1,\"b\":2,\"c\":3}'::jsonb - ARRAY['a', 'c']", "{\"b\":2}"),
+    own("jsonb_delete_path", "(json, path)", JSONB, Source::Own(delete_path, 2, 2),
+        "what `jsonb #- path` is: without the value at its end", "'{\"a\":[1,2]}'::jsonb #- '{a,0}'", "{\"a\":[2]}"),
+];
+
+/// A key without the escapes of its text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key<'j>(Cow<'j, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Keys)
+    }
+}
+
+/// The outermost level of a JSON text.
+enum Level<'j> {
+    Object(Vec<(Key<'j>, &'j str)>),
+    Array(Vec<&'j str>),
+    Scalar(&'j str),
+}
+
+struct Members<'j>(Vec<(Key<'j>, &'j str)>);
+struct Items<'j>(Vec<&'j str>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Found;
+        impl<'de> Visitor<'de> for Found {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut found = Vec::new();
+                while let Some((key, value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                    if found.len() >= JSON_MEMBERS_MAX {
+                        return Err(serde::de::Error::custom(TOO_MANY));
+                    }
+                    meter::take(MEMBER_BYTES + key.0.len()).map_err(serde::de::Error::custom)?;
+                    meter::work(NODE_UNITS).map_err(serde::de::Error::custom)?;
+                    found.push((key, value.get()));
+                }
+                Ok(Members(found))
+            }
+        }
+        deserializer.deserialize_map(Found)
+    }
+}
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Found;
+        impl<'de> Visitor<'de> for Found {
+            type Value = Items<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut found = Vec::new();
+                while let Some(item) = items.next_element::<&'de RawValue>()? {
+                    if found.len() >= JSON_MEMBERS_MAX {
+                        return Err(serde::de::Error::custom(TOO_MANY));
+                    }
+                    meter::take(MEMBER_BYTES).map_err(serde::de::Error::custom)?;
+                    meter::work(NODE_UNITS).map_err(serde::de::Error::custom)?;
+                    found.push(item.get());
+                }
+                Ok(Items(found))
+            }
+        }
+        deserializer.deserialize_seq(Found)
+    }
+}
+
+/// What a member takes in a list that grows, and in what finds it by its key.
+const MEMBER_BYTES: usize = 6 * size_of::<(Key<'_>, &str)>();
+
+const TOO_MANY: &str = "too many members";
+
+fn refused(error: &serde_json::Error) -> SqlError {
+    if error.to_string().starts_with(TOO_MANY) {
+        let message = format!("JSON has more than {JSON_MEMBERS_MAX} members at one level");
+        return SqlError::new(state::TOO_LARGE, message);
+    }
+    SqlError::new(state::BAD_VALUE, format!("invalid input syntax for type json: {error}"))
+}
+
+impl<'j> Level<'j> {
+    fn of(json: &'j str) -> Result<Self, SqlError> {
+        check_json_depth(json)?;
+        let json = json.trim();
+        match json.as_bytes().first() {
+            Some(b'{') => serde_json::from_str(json).map(|Members(members)| Self::Object(members)),
+            Some(b'[') => serde_json::from_str(json).map(|Items(items)| Self::Array(items)),
+            _ => serde_json::from_str::<IgnoredAny>(json).map(|_| Self::Scalar(json)),
+        }
+        .map_err(|error| refused(&error))
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Scalar(text) => (*text).to_owned(),
+            Self::Array(items) => format!("[{}]", items.join(",")),
+            Self::Object(members) => {
+                let mut out = String::from("{");
+                for (at, (key, value)) in members.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(&serde_json::Value::from(key.0.as_ref()).to_string());
+                    out.push(':');
+                    out.push_str(value);
+                }
+                out.push('}');
+                out
+            }
+        }
+    }
+
+    /// Its elements; anything else is the one element of an array.
+    fn into_items(self, whole: &'j str) -> Vec<&'j str> {
+        match self {
+            Self::Array(items) => items,
+            _ => vec![whole.trim()],
+        }
+    }
+}
+
+fn written(level: &Level<'_>) -> Value {
+    Value::Text(level.write())
+}
+
+fn concat(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (left, right) = (text(values, 0)?, text(values, 1)?);
+    match (Level::of(&left)?, Level::of(&right)?) {
+        (Level::Object(mut members), Level::Object(more)) => {
+            let mut places: std::collections::HashMap<Key<'_>, usize> =
+                members.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
+            for (key, value) in more {
+                if let Some(&at) = places.get(&key) {
+                    members[at].1 = value;
+                } else {
+                    places.insert(key.clone(), members.len());
+                    members.push((key, value));
+                }
+            }
+            Ok(written(&Level::Object(members)))
+        }
+        (ours, theirs) => {
+            let mut items = ours.into_items(&left);
+            items.extend(theirs.into_items(&right));
+            Ok(written(&Level::Array(items)))
+        }
+    }
+}
+
+fn bad(message: &str) -> SqlError {
+    SqlError::new(state::BAD_PARAMETER, message)
+}
+
+/// An element's place, counted from the end if it is negative.
+fn place(index: i64, length: usize) -> Option<usize> {
+    let length = i64::try_from(length).ok()?;
+    let at = if index < 0 { index.checked_add(length)? } else { index };
+    usize::try_from(at).ok().filter(|_| at < length)
+}
+
+/// Whether a JSON text is this text.
+fn is_text(json: &str, text: &str) -> bool {
+    json.starts_with('"') && serde_json::from_str::<Key<'_>>(json).is_ok_and(|key| key.0 == text)
+}
+
+fn delete(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let json = text(values, 0)?;
+    let mut level = Level::of(&json)?;
+    if let Some(Value::Integer(index)) = values.get(1) {
+        match &mut level {
+            Level::Object(_) => return Err(bad("cannot delete from object using integer index")),
+            Level::Scalar(_) => return Err(bad("cannot delete from scalar")),
+            Level::Array(items) => {
+                if let Some(at) = place(*index, items.len()) {
+                    items.remove(at);
+                }
+            }
+        }
+        return Ok(written(&level));
+    }
+    let key = text(values, 1)?;
+    retain(&mut level, |name| name != key, |item| !is_text(item, &key))?;
+    Ok(written(&level))
+}
+
+fn delete_keys(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let json = text(values, 0)?;
+    let keys = list(values, 1)?;
+    let mut level = Level::of(&json)?;
+    let gone: std::collections::HashSet<&str> = keys.iter().filter_map(|key| key.as_deref()).collect();
+    retain(
+        &mut level,
+        |name| !gone.contains(name),
+        |item| !serde_json::from_str::<Key<'_>>(item).is_ok_and(|key| gone.contains(key.0.as_ref())),
+    )?;
+    Ok(written(&level))
+}
+
+/// Leaves the members and elements that stay.
+fn retain(
+    level: &mut Level<'_>,
+    member: impl Fn(&str) -> bool,
+    item: impl Fn(&str) -> bool,
+) -> Result<(), SqlError> {
+    match level {
+        Level::Object(members) => members.retain(|(key, _)| member(&key.0)),
+        Level::Array(items) => items.retain(|json| item(json)),
+        Level::Scalar(_) => return Err(bad("cannot delete from scalar")),
+    }
+    Ok(())
+}
+
+/// The texts of an array; `None` for NULL.
+fn list(values: &[Value], at: usize) -> Result<Vec<Option<String>>, SqlError> {
+    let list = text(values, at)?;
+    let not_a_list = || SqlError::new(state::BAD_VALUE, "an array of texts was expected: '{a,b}'");
+    if let Some(elements) = of_braces(list.trim()) {
+        let shown = |at: usize| {
+            if elements[at].is_null() { Ok(None) } else { text(&elements, at).map(Some) }
+        };
+        return (0..elements.len()).map(shown).collect();
+    }
+    serde_json::from_str(&list).map_err(|_| not_a_list())
+}
+
+fn delete_path(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let json = text(values, 0)?;
+    let path: Option<Vec<String>> = list(values, 1)?.into_iter().collect();
+    let Some(path) = path else { return Ok(Value::Null) };
+    if matches!(Level::of(&json)?, Level::Scalar(_)) {
+        return Err(bad("cannot delete path in scalar"));
+    }
+    Ok(Value::Text(without(&json, &path, 1)?.unwrap_or(json)))
+}
+
+/// The JSON without the value at the path's end; `None` where nothing is there.
+fn without(json: &str, path: &[String], position: usize) -> Result<Option<String>, SqlError> {
+    let Some((step, rest)) = path.split_first() else { return Ok(None) };
+    if position > JSON_DEPTH_MAX {
+        return Ok(None);
+    }
+    let mut level = Level::of(json)?;
+    let changed = match &mut level {
+        Level::Scalar(_) => None,
+        Level::Object(members) => {
+            let Some(at) = members.iter().rposition(|(key, _)| key.0 == step.as_str()) else {
+                return Ok(None);
+            };
+            if rest.is_empty() {
+                members.remove(at);
+                return Ok(Some(level.write()));
+            }
+            without(members[at].1, rest, position + 1)?.map(|inner| (at, inner))
+        }
+        Level::Array(items) => {
+            let index: i64 = step.parse().map_err(|_| {
+                let message = format!("path element at position {position} is not an integer: \"{step}\"");
+                SqlError::new(state::BAD_VALUE, message)
+            })?;
+            let Some(at) = place(index, items.len()) else { return Ok(None) };
+            if rest.is_empty() {
+                items.remove(at);
+                return Ok(Some(level.write()));
+            }
+            without(items[at], rest, position + 1)?.map(|inner| (at, inner))
+        }
+    };
+    let Some((at, inner)) = changed else { return Ok(None) };
+    match &mut level {
+        Level::Object(members) => members[at].1 = &inner,
+        Level::Array(items) => items[at] = &inner,
+        Level::Scalar(_) => {}
+    }
+    Ok(Some(level.write()))
+}
+
+/// What `->>` gives of a JSON value.
+fn value_text(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let json = text(values, 0)?;
+    if json == "null" {
+        return Ok(Value::Null);
+    }
+    if !json.starts_with('"') {
+        return Ok(Value::Text(json));
+    }
+    serde_json::from_str::<String>(&json).map(Value::Text).map_err(|error| refused(&error))
+}
+
+fn number_text(values: &[Value]) -> Value {
+    // Whole numbers below this are written without an exponent.
+    const PLAIN_BELOW: f64 = 1e15;
+    match values.first() {
+        Some(Value::Real(real)) if real.is_infinite() => {
+            Value::from(if *real > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" })
+        }
+        Some(Value::Real(real)) if real.fract() == 0.0 && real.abs() < PLAIN_BELOW => {
+            Value::Text(format!("{real:.0}"))
+        }
+        Some(Value::Real(real)) => Value::Text(format!("{real:?}")),
+        Some(Value::Integer(integer)) => Value::Text(integer.to_string()),
+        Some(other) => other.clone(),
+        None => Value::Null,
+    }
+}
+
+/// NULL is no array beside one.
+fn array_cat(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (Some(left), Some(right)) = (values.first(), values.get(1)) else { return Ok(Value::Null) };
+    if left.is_null() || right.is_null() {
+        return Ok(if left.is_null() { right.clone() } else { left.clone() });
+    }
+    let (left, right) = (array_text(values, 0)?, array_text(values, 1)?);
+    let (ours, theirs) = (Level::of(&left)?, Level::of(&right)?);
+    let mut items = ours.into_items(&left);
+    items.extend(theirs.into_items(&right));
+    Ok(written(&Level::Array(items)))
+}
+
+/// An array as JSON; PostgreSQL's braces are taken too.
+fn array_text(values: &[Value], at: usize) -> Result<String, SqlError> {
+    let array = text(values, at)?;
+    if !array.trim_start().starts_with('{') {
+        return Ok(array);
+    }
+    let of_texts = SqlType::Text.array().unwrap_or(SqlType::Json);
+    match store::scalar::accept(of_texts, Value::Text(array))? {
+        Value::Text(json) => Ok(json),
+        _ => Ok("[]".to_owned()),
+    }
+}

@@ -1,0 +1,357 @@
+//! Functions of dates, times and spans.
+
+use SqlType::{Date, Float8, Int4, Text, Timestamp, Timestamptz};
+use sqltext::error::{SqlError, state};
+use store::definition::SqlType;
+use store::scalar::interval::Interval;
+use store::scalar::moment::{self, DAY_US};
+use store::value::Value;
+
+use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
+use super::format;
+use super::text::unknown_word;
+
+#[expect(clippy::too_many_arguments, reason = "one line of a table, each part of it")]
+const fn own(
+    name: &'static str,
+    arguments: &'static str,
+    returns: Returns,
+    types: &'static [SqlType],
+    source: Source,
+    meaning: &'static str,
+    example: &'static str,
+    answer: &'static str,
+) -> FunctionDef {
+    FunctionDef { name, arguments, returns, types, source, meaning, example, answer }
+}
+
+const fn ty(ty: SqlType) -> Returns {
+    Returns::Type(ty)
+}
+
+const fn now(name: &'static str, meaning: &'static str, example: &'static str) -> FunctionDef {
+    own(
+        name,
+        "()",
+        ty(Timestamptz),
+        &[],
+        Source::Raw(|now, _| Ok(Value::Text(moment::write_timestamptz(now.us)?)), 0, 0, true),
+        meaning,
+        example,
+        "1",
+    )
+}
+
+/// Dates and times. All moments are those of UTC.
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[FunctionDef] = &[
+    own("age", "(moment, earlier)", ty(SqlType::Interval), &[Timestamptz, Timestamptz], Source::Own(age, 1, 2),
+        "the time between two moments in years, months and days; with one argument, from it to today", "age('2026-03-01'::date, '2025-01-15'::date)", "1 year 1 mon 17 days"),
+    now("clock_timestamp", "when the statement began, as `now()`", "clock_timestamp() = now()"),
+    own("date_part", "(field, moment or interval)", ty(Float8), &[Text], Source::Own(date_part, 2, 2),
+        "a field, as `extract(field FROM moment)`: `year`, `month`, `day`, `hour`, `minute`, `second`, `dow`, `isodow`, `doy`, `week`, `quarter`, `epoch`, `milliseconds`, `microseconds`, `decade`, `century`, `isoyear`", "date_part('year', '2026-11-21'::date)", "2026"),
+    own("date_trunc", "(field, moment)", Returns::Second, &[Text], Source::Own(date_trunc, 2, 3),
+        "cut down to the field: `hour`, `day`, `week`, `month`, `quarter`, `year`...", "date_trunc('month', '2026-11-21 20:00'::timestamp)", "2026-11-01 00:00:00"),
+    own("interval_divided", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, true), 2, 2),
+        "what `interval / number` is", "interval '1 day' / 2", "12:00:00"),
+    own("interval_seconds", "(interval)", ty(Float8), &[SqlType::Interval], Source::Own(|_, v| Ok(Value::Real(Interval::parse(&text(v, 0)?)?.seconds())), 1, 1),
+        "its length in seconds", "interval_seconds('1 min')", "60.0"),
+    own("interval_times", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, false), 2, 2),
+        "what `interval * number` is", "interval '1 hour' * 1.5", "01:30:00"),
+    own("make_date", "(year, month, day)", ty(Date), &[Int4, Int4, Int4], Source::Own(make_date, 3, 3),
+        "a date of its parts", "make_date(2026, 11, 21)", "2026-11-21"),
+    own("make_timestamp", "(year, month, day, hour, minute, second)", ty(Timestamp), &[Int4, Int4, Int4, Int4, Int4, Float8], Source::Own(make_timestamp, 6, 6),
+        "a moment of its parts", "make_timestamp(2026, 11, 21, 20, 5, 1.5)", "2026-11-21 20:05:01.5"),
+    own("moment_minus", "(moment, moment or interval)", ty(SqlType::Interval), &[], Source::Own(minus, 2, 2),
+        "what `-` is where a side is a moment", "'2026-11-21'::date - '2026-11-01'::date", "20"),
+    own("moment_plus", "(moment, interval)", Returns::Argument, &[], Source::Own(plus, 2, 2),
+        "what `+` is where a side is a moment", "'2026-01-31'::timestamp + interval '1 month'", "2026-02-28 00:00:00"),
+    now("now", "when the statement began", "now() > '2020-01-01'"),
+    now("statement_timestamp", "when the statement began, as `now()`", "statement_timestamp() = now()"),
+    own("timezone", "(zone, moment)", ty(Timestamp), &[Text], Source::Own(timezone, 2, 2),
+        "what `moment AT TIME ZONE zone` is; zones are `UTC` and offsets (`+02:00`)", "'2026-11-21 20:00+00'::timestamptz AT TIME ZONE '+02:00'", "2026-11-21 22:00:00"),
+    own("to_char", "(moment, interval or number, pattern)", ty(Text), &[], Source::Own(format::to_char, 2, 2),
+        "written by a pattern: `YYYY`, `MM`, `DD`, `HH24`, `HH12`, `MI`, `SS`, `MS`, `US`, `AM`, `Mon`, `Month`, `Dy`, `Day`, `D`, `DDD`, `IW`, `Q`, `TZ`, `FM`, \"text\"; numbers: `9`, `0`, `.`, `,`, `FM`", "to_char('2026-11-21 20:05'::timestamp, 'DD.MM.YYYY HH24:MI')", "21.11.2026 20:05"),
+    own("to_date", "(text, pattern)", ty(Date), &[Text, Text], Source::Own(|_, v| { let us = format::read(&text(v, 0)?, &text(v, 1)?)?; Ok(Value::Text(moment::write_date(us.div_euclid(DAY_US)))) }, 2, 2),
+        "a date read by a pattern", "to_date('21.11.2026', 'DD.MM.YYYY')", "2026-11-21"),
+    own("to_timestamp", "(seconds) or (text, pattern)", ty(Timestamptz), &[], Source::Own(to_timestamp, 1, 2),
+        "a moment of Unix seconds, or read by a pattern", "to_timestamp(0)", "1970-01-01 00:00:00+00:00"),
+    now("transaction_timestamp", "when the statement began, as `now()`", "transaction_timestamp() = now()"),
+];
+
+/// A moment with the type that its form shows.
+struct Moment {
+    us: i64,
+    shape: SqlType,
+}
+
+impl Moment {
+    fn read(text: &str) -> Result<Self, SqlError> {
+        let us = moment::micros_of(text)?;
+        let us = us.ok_or_else(|| SqlError::new("22008", "infinite moments have no fields"))?;
+        let shape = if text.len() <= 10 {
+            Date
+        } else if text.ends_with("+00:00") {
+            Timestamptz
+        } else {
+            Timestamp
+        };
+        Ok(Self { us, shape })
+    }
+
+    /// With the time of day even where it was a date.
+    fn write(us: i64, shape: SqlType) -> Result<Value, SqlError> {
+        Ok(Value::Text(match shape {
+            Timestamptz => moment::write_timestamptz(us)?,
+            _ => moment::write_timestamp(us)?,
+        }))
+    }
+}
+
+fn beyond() -> SqlError {
+    SqlError::new("22008", "timestamp out of range")
+}
+
+/// Whether a text is a moment rather than a span; both are known by their canonical form.
+fn is_moment(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 10 && bytes[4] == b'-' && bytes[7] == b'-'
+}
+
+/// Whether a text is a time of day.
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 8 && bytes[2] == b':' && bytes[5] == b':'
+}
+
+fn plus(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (mut left, mut right) = (text(values, 0)?, text(values, 1)?);
+    if is_moment(&right) && !is_moment(&left) {
+        std::mem::swap(&mut left, &mut right);
+    }
+    if !is_moment(&left) {
+        let sum = Interval::parse(&left)?.plus(Interval::parse(&right)?);
+        return Ok(Value::Text(sum.write()));
+    }
+    let start = Moment::read(&left)?;
+    if let Ok(days) = right.parse::<i64>() {
+        let days = days.checked_add(start.us.div_euclid(DAY_US)).filter(|days| days.abs() < 4_000_000);
+        return moment::date(&moment::write_date(days.ok_or_else(beyond)?))
+            .map(Value::Text)
+            .map_err(Into::into);
+    }
+    let us = Interval::parse(&right)?.after(start.us).ok_or_else(beyond)?;
+    Moment::write(us, start.shape)
+}
+
+fn minus(now: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (left, right) = (text(values, 0)?, text(values, 1)?);
+    if is_moment(&left) && is_moment(&right) {
+        let (left, right) = (Moment::read(&left)?, Moment::read(&right)?);
+        let us = left.us.saturating_sub(right.us);
+        if (left.shape, right.shape) == (Date, Date) {
+            return Ok(Value::Integer(us / DAY_US));
+        }
+        let span = Interval { months: 0, days: us / DAY_US, us: us % DAY_US };
+        return Ok(Value::Text(span.write()));
+    }
+    if is_time(&left) && is_time(&right) && !is_moment(&left) {
+        let span = Interval::parse(&left)?.plus(Interval::parse(&right)?.negated());
+        return Ok(Value::Text(span.write()));
+    }
+    let negated = match right.parse::<i64>() {
+        Ok(days) => days.saturating_neg().to_string(),
+        Err(_) => Interval::parse(&right)?.negated().write(),
+    };
+    plus(now, &[Value::Text(left), Value::Text(negated)])
+}
+
+fn times(values: &[Value], divided: bool) -> Result<Value, SqlError> {
+    let number = matches!(values.first(), Some(Value::Integer(_) | Value::Real(_)));
+    let (span, factor) =
+        if number { (text(values, 1)?, real(values, 0)?) } else { (text(values, 0)?, real(values, 1)?) };
+    if divided && factor == 0.0 {
+        return Err(SqlError::new("22012", "division by zero"));
+    }
+    let factor = if divided { 1.0 / factor } else { factor };
+    Ok(Value::Text(Interval::parse(&span)?.times(factor).write()))
+}
+
+fn age(now: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let later = text(values, 0)?;
+    let (later, earlier) = if values.len() > 1 {
+        (Moment::read(&later)?.us, Moment::read(&text(values, 1)?)?.us)
+    } else {
+        (now.us - now.us.rem_euclid(DAY_US), Moment::read(&later)?.us)
+    };
+    let span = if later < earlier { between(earlier, later).negated() } else { between(later, earlier) };
+    Ok(Value::Text(span.write()))
+}
+
+/// The years, months and days from one moment to a later one.
+fn between(later: i64, earlier: i64) -> Interval {
+    let fields = |us: i64| (moment::date_of(us.div_euclid(DAY_US)), us.rem_euclid(DAY_US));
+    let ((year, month, day), time) = fields(later);
+    let ((from_year, from_month, from_day), from_time) = fields(earlier);
+    let mut span = Interval {
+        months: (year - from_year) * 12 + month - from_month,
+        days: day - from_day,
+        us: time - from_time,
+    };
+    if span.us < 0 {
+        span.us += DAY_US;
+        span.days -= 1;
+    }
+    if span.days < 0 {
+        span.days += moment::days_in_month(from_year, from_month);
+        span.months -= 1;
+    }
+    span
+}
+
+/// A number without a fraction where it has none.
+fn number(value: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+    if value.fract() == 0.0 && value.abs() < 1e15 { Value::Integer(value as i64) } else { Value::Real(value) }
+}
+
+fn date_part(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (field, of) = (text(values, 0)?.to_ascii_lowercase(), text(values, 1)?);
+    if is_moment(&of) {
+        return part_of_moment(&field, Moment::read(&of)?.us);
+    }
+    let span = Interval::parse(of.split(['+', 'Z']).next().unwrap_or(&of))?;
+    let seconds = (span.us % 60_000_000) as f64 / 1e6;
+    Ok(number(match field.as_str() {
+        "epoch" => span.seconds(),
+        "year" => (span.months / 12) as f64,
+        "month" => (span.months % 12) as f64,
+        "quarter" => (span.months % 12 / 3 + 1) as f64,
+        "day" => span.days as f64,
+        "hour" => (span.us / 3_600_000_000) as f64,
+        "minute" => (span.us / 60_000_000 % 60) as f64,
+        "second" => seconds,
+        "milliseconds" => seconds * 1e3,
+        "microseconds" => seconds * 1e6,
+        _ => return Err(unknown_word("field", &field)),
+    }))
+}
+
+fn part_of_moment(field: &str, us: i64) -> Result<Value, SqlError> {
+    let (days, time) = (us.div_euclid(DAY_US), us.rem_euclid(DAY_US));
+    let (year, month, day) = moment::date_of(days);
+    let seconds = (time % 60_000_000) as f64 / 1e6;
+    Ok(match field {
+        "epoch" => number(us as f64 / 1e6),
+        "year" => Value::Integer(year),
+        "month" => Value::Integer(month),
+        "day" => Value::Integer(day),
+        "hour" => Value::Integer(time / 3_600_000_000),
+        "minute" => Value::Integer(time / 60_000_000 % 60),
+        "second" => number(seconds),
+        "milliseconds" => number((time % 60_000_000) as f64 / 1e3),
+        "microseconds" => Value::Integer(time % 60_000_000),
+        "quarter" => Value::Integer((month + 2) / 3),
+        "dow" => Value::Integer((days + 4).rem_euclid(7)),
+        "isodow" => Value::Integer((days + 3).rem_euclid(7) + 1),
+        "doy" => Value::Integer(days - moment::days_of(year, 1, 1) + 1),
+        "week" => Value::Integer(iso_week(days).1),
+        "isoyear" => Value::Integer(iso_week(days).0),
+        "decade" => Value::Integer(year.div_euclid(10)),
+        "century" => Value::Integer((year + 99) / 100),
+        "timezone" | "timezone_hour" | "timezone_minute" => Value::Integer(0),
+        _ => return Err(unknown_word("field", field)),
+    })
+}
+
+/// The ISO year and week of a day: a week belongs to the year of its Thursday.
+pub(super) fn iso_week(days: i64) -> (i64, i64) {
+    let thursday = days - (days + 3).rem_euclid(7) + 3;
+    let (year, _, _) = moment::date_of(thursday);
+    (year, (thursday - moment::days_of(year, 1, 1)) / 7 + 1)
+}
+
+fn date_trunc(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (field, of) = (text(values, 0)?.to_ascii_lowercase(), text(values, 1)?);
+    let at = Moment::read(&of)?;
+    let (days, time) = (at.us.div_euclid(DAY_US), at.us.rem_euclid(DAY_US));
+    let (year, month, _) = moment::date_of(days);
+    let of_day = |unit: i64| days * DAY_US + time - time % unit;
+    let us = match field.as_str() {
+        "microseconds" => at.us,
+        "milliseconds" => of_day(1_000),
+        "second" => of_day(1_000_000),
+        "minute" => of_day(60_000_000),
+        "hour" => of_day(3_600_000_000),
+        "day" => days * DAY_US,
+        "week" => (days - (days + 3).rem_euclid(7)) * DAY_US,
+        "month" => moment::days_of(year, month, 1) * DAY_US,
+        "quarter" => moment::days_of(year, (month - 1) / 3 * 3 + 1, 1) * DAY_US,
+        "year" => moment::days_of(year, 1, 1) * DAY_US,
+        "decade" => moment::days_of(year.div_euclid(10) * 10, 1, 1) * DAY_US,
+        "century" => moment::days_of((year - 1).div_euclid(100) * 100 + 1, 1, 1) * DAY_US,
+        _ => return Err(unknown_word("field", &field)),
+    };
+    // Of a date PostgreSQL makes a moment with a zone.
+    Moment::write(us, if at.shape == Date { Timestamptz } else { at.shape })
+}
+
+fn make_date(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let field = |at: usize| Ok::<_, SqlError>(integer(values, at)?.unwrap_or(0));
+    let text = format!("{:04}-{:02}-{:02}", field(0)?, field(1)?, field(2)?);
+    Ok(Value::Text(moment::date(&text)?))
+}
+
+fn make_timestamp(now: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let Value::Text(date) = make_date(now, values)? else { return Ok(Value::Null) };
+    let (hour, minute) = (integer(values, 3)?.unwrap_or(0), integer(values, 4)?.unwrap_or(0));
+    let text = format!("{date} {hour:02}:{minute:02}:{:09.6}", real(values, 5)?);
+    Ok(Value::Text(moment::timestamp(&text)?))
+}
+
+fn to_timestamp(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    if values.len() > 1 {
+        let us = format::read(&text(values, 0)?, &text(values, 1)?)?;
+        return Ok(Value::Text(moment::write_timestamptz(us)?));
+    }
+    let seconds = real(values, 0)?;
+    if !seconds.is_finite() || seconds.abs() > 1e12 {
+        return Err(beyond());
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
+    let us = (seconds * 1e6).round() as i64;
+    Ok(Value::Text(moment::write_timestamptz(us)?))
+}
+
+fn timezone(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (zone, of) = (text(values, 0)?, text(values, 1)?);
+    let offset =
+        moment::parse(&format!("00:00 {zone}")).ok().and_then(|parts| parts.offset).ok_or_else(|| {
+            SqlError::new("22023", format!("time zone \"{zone}\" not recognized"))
+                .with_hint("zones are UTC and offsets like +02:00; there is no table of names")
+        })?;
+    let at = Moment::read(&of)?;
+    let away = offset * 1_000_000;
+    match at.shape {
+        Timestamptz => Moment::write(at.us + away, Timestamp),
+        _ => Moment::write(at.us - away, Timestamptz),
+    }
+}
+
+/// `now`, `today`, `tomorrow` and `yesterday`, which a cast takes.
+pub(super) fn of_word(now: Now, word: &str) -> Option<String> {
+    let today = now.us - now.us.rem_euclid(DAY_US);
+    let us = match word.trim().to_ascii_lowercase().as_str() {
+        "now" => now.us,
+        "today" => today,
+        "tomorrow" => today + DAY_US,
+        "yesterday" => today - DAY_US,
+        _ => return None,
+    };
+    moment::write_timestamptz(us).ok()
+}
+
+/// A state that a caller may want for a value of another kind.
+pub(super) fn bad(message: &str) -> SqlError {
+    SqlError::new(state::BAD_VALUE, message)
+}

@@ -1,0 +1,210 @@
+//! Functions of numbers, of JSON, and of several values.
+
+use std::collections::HashSet;
+
+use SqlType::{Bool, Float8, Int8, Jsonb, Text};
+use serde_json::Value as Json;
+use sqlite::meter;
+use sqltext::error::{SqlError, state};
+use store::definition::SqlType;
+use store::scalar::array::of_braces;
+use store::scalar::simple::check_json_depth;
+use store::value::{Value, ValueRef};
+
+use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
+use super::json::{contains, parsed};
+use super::text::truth;
+use crate::limits::NODE_UNITS;
+
+#[expect(clippy::too_many_arguments, reason = "one line of a table, each part of it")]
+const fn own(
+    name: &'static str,
+    arguments: &'static str,
+    returns: Returns,
+    types: &'static [SqlType],
+    source: Source,
+    meaning: &'static str,
+    example: &'static str,
+    answer: &'static str,
+) -> FunctionDef {
+    FunctionDef { name, arguments, returns, types, source, meaning, example, answer }
+}
+
+const fn ty(ty: SqlType) -> Returns {
+    Returns::Type(ty)
+}
+
+/// Numbers, JSON, and choices between values.
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[FunctionDef] = &[
+    own("array_contains", "(array, part)", ty(Bool), &[], Source::Own(array_contains, 2, 2),
+        "what `array @> part` asks: whether it has all elements of the part", "ARRAY[1, 2, 3] @> ARRAY[3, 1]", "1"),
+    own("cbrt", "(number)", ty(Float8), &[Float8], Source::Own(|_, v| Ok(Value::Real(real(v, 0)?.cbrt())), 1, 1),
+        "the cube root", "cbrt(27)", "3.0"),
+    own("div", "(a, b)", Returns::Common, &[], Source::Own(div, 2, 2),
+        "the whole part of the quotient", "div(9, 4)", "2"),
+    own("gcd", "(a, b)", Returns::Common, &[Int8, Int8], Source::Own(gcd, 2, 2),
+        "the greatest common divisor", "gcd(12, 18)", "6"),
+    own("greatest", "(value, ...)", Returns::Common, &[], Source::Raw(|_, v| Ok(extreme(v, true)), -1, -1, false),
+        "the largest; NULLs are left out", "greatest(1, NULL, 3)", "3"),
+    own("json_extract_path", "(json, key, ...)", ty(SqlType::Json), &[SqlType::Json], Source::Own(|_, v| path(v, false), -1, -1),
+        "the value at the end of the path", "json_extract_path('{\"a\":{\"b\":[1]}}', 'a', 'b')", "[1]"),
+    own("json_extract_path_text", "(json, key, ...)", ty(Text), &[SqlType::Json], Source::Own(|_, v| path(v, true), -1, -1),
+        "the same as text", "json_extract_path_text('{\"a\":\"x\"}', 'a')", "x"),
+    own("json_strip_nulls", "(json)", ty(SqlType::Json), &[SqlType::Json], Source::Own(strip_nulls, 1, 1),
+        "without members that are null", "json_strip_nulls('{\"a\":1,\"b\":null}')", "{\"a\":1}"),
+    own("json_typeof", "(json)", ty(Text), &[SqlType::Json], Source::Own(json_typeof, 1, 1),
+        "`object`, `array`, `string`, `number`, `boolean` or `null`", "json_typeof('[1]')", "array"),
+    own("jsonb_contains", "(json, part)", ty(Bool), &[Jsonb, Jsonb], Source::Own(|_, v| Ok(truth(contains(&json(v, 0)?, &json(v, 1)?)?)), 2, 2),
+        "what `json @> part` asks: whether it contains the part", "'{\"a\":1,\"b\":2}' @> '{\"a\":1}'", "1"),
+    own("jsonb_extract_path_list", "(json, keys)", ty(Jsonb), &[Jsonb], Source::Own(|_, v| path_list(v, false), 2, 2),
+        "what `json #> '{a,b}'` is", "'{\"a\":{\"b\":2}}' #> '{a,b}'", "2"),
+    own("jsonb_extract_path_list_text", "(json, keys)", ty(Text), &[Jsonb], Source::Own(|_, v| path_list(v, true), 2, 2),
+        "what `json #>> '{a,b}'` is", "'{\"a\":[\"x\"]}' #>> '{a,0}'", "x"),
+    own("least", "(value, ...)", Returns::Common, &[], Source::Raw(|_, v| Ok(extreme(v, false)), -1, -1, false),
+        "the smallest; NULLs are left out", "least(2, NULL, 1)", "1"),
+    own("to_json", "(value)", ty(SqlType::Json), &[], Source::Own(|_, v| Ok(Value::Text(to_json(v)?.to_string())), 1, 1),
+        "the value as JSON", "to_json('a\"b')", "\"a\\\"b\""),
+    own("to_jsonb", "(value)", ty(Jsonb), &[], Source::Own(|_, v| Ok(Value::Text(to_json(v)?.to_string())), 1, 1),
+        "the value as JSON", "to_jsonb(1.5)", "1.5"),
+];
+
+/// What an element takes in a list, and in a set of those that are there, with a short text of its own.
+const SEEN_BYTES: usize = 3 * size_of::<&Json>() + 3 * size_of::<String>() + 32;
+
+/// What a byte of a text becomes at most in JSON.
+const JSON_TEXT_BYTES: usize = 6;
+
+/// NULL equals nothing, so that an array with one is part of none. Elements of arrays within arrays count alike.
+fn array_contains(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    fn elements<'j>(json: &'j Json, into: &mut Vec<&'j Json>) {
+        match json {
+            Json::Array(parts) => parts.iter().for_each(|part| elements(part, into)),
+            other => into.push(other),
+        }
+    }
+    let (whole, part) = (json(values, 0)?, json(values, 1)?);
+    let (mut there, mut asked) = (Vec::new(), Vec::new());
+    elements(&whole, &mut there);
+    elements(&part, &mut asked);
+    // Each is written once more, and kept.
+    meter::take((there.len() + asked.len()) * SEEN_BYTES)?;
+    meter::work((there.len() + asked.len()) * NODE_UNITS)?;
+    let there: HashSet<String> =
+        there.into_iter().filter(|one| !one.is_null()).map(Json::to_string).collect();
+    Ok(truth(asked.into_iter().all(|one| there.contains(&one.to_string()))))
+}
+
+fn div(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let zero = || SqlError::new("22012", "division by zero");
+    match (values.first(), values.get(1)) {
+        (Some(Value::Integer(_)), Some(Value::Integer(0))) => Err(zero()),
+        (Some(Value::Integer(a)), Some(Value::Integer(b))) => a
+            .checked_div(*b)
+            .map(Value::Integer)
+            .ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "bigint out of range")),
+        _ => {
+            let (a, b) = (real(values, 0)?, real(values, 1)?);
+            if b == 0.0 { Err(zero()) } else { Ok(Value::Real((a / b).trunc())) }
+        }
+    }
+}
+
+fn gcd(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let absolute = |at: usize| Ok::<_, SqlError>(integer(values, at)?.unwrap_or(0).unsigned_abs());
+    let (mut a, mut b) = (absolute(0)?, absolute(1)?);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a)
+        .map(Value::Integer)
+        .map_err(|_| SqlError::new(state::OUT_OF_RANGE, "bigint out of range"))
+}
+
+fn extreme(values: &[Value], largest: bool) -> Value {
+    let there = values.iter().filter(|value| !value.is_null());
+    let order = |a: &&Value, b: &&Value| ValueRef::compare(a.as_ref(), b.as_ref());
+    let found = if largest { there.max_by(order) } else { there.min_by(order) };
+    found.cloned().unwrap_or_default()
+}
+
+fn json(values: &[Value], at: usize) -> Result<Json, SqlError> {
+    let text = text(values, at)?;
+    check_json_depth(&text)?;
+    parsed(&text)
+}
+
+fn to_json(values: &[Value]) -> Result<Json, SqlError> {
+    Ok(match values.first() {
+        Some(Value::Integer(integer)) => Json::from(*integer),
+        Some(Value::Real(real)) => Json::from(*real),
+        _ => {
+            let text = text(values, 0)?;
+            // A control character is written as six.
+            meter::take(text.len() * JSON_TEXT_BYTES)?;
+            Json::from(text)
+        }
+    })
+}
+
+/// A JSON value as `->` or as `->>` gives it.
+fn shown(value: Option<&Json>, as_text: bool) -> Value {
+    match value {
+        None => Value::Null,
+        Some(Json::Null) if as_text => Value::Null,
+        Some(Json::String(text)) if as_text => Value::Text(text.clone()),
+        Some(other) => Value::Text(other.to_string()),
+    }
+}
+
+fn followed<'j>(from: &'j Json, keys: &[String]) -> Option<&'j Json> {
+    keys.iter().try_fold(from, |value, key| match value {
+        Json::Object(members) => members.get(key),
+        Json::Array(elements) => {
+            let at: i64 = key.parse().ok()?;
+            let length = i64::try_from(elements.len()).ok()?;
+            elements.get(usize::try_from(if at < 0 { at + length } else { at }).ok()?)
+        }
+        _ => None,
+    })
+}
+
+fn path(values: &[Value], as_text: bool) -> Result<Value, SqlError> {
+    let keys: Result<Vec<String>, SqlError> = (1..values.len()).map(|at| text(values, at)).collect();
+    Ok(shown(followed(&json(values, 0)?, &keys?), as_text))
+}
+
+fn path_list(values: &[Value], as_text: bool) -> Result<Value, SqlError> {
+    let list = text(values, 1)?;
+    let keys: Option<Vec<String>> = match of_braces(list.trim()) {
+        Some(elements) => (0..elements.len()).map(|at| text(&elements, at).ok()).collect(),
+        None => serde_json::from_str(&list).ok(),
+    };
+    let keys = keys.ok_or_else(|| SqlError::new(state::BAD_VALUE, "a path is a list of keys: '{a,b}'"))?;
+    Ok(shown(followed(&json(values, 0)?, &keys), as_text))
+}
+
+fn strip_nulls(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    fn stripped(value: Json) -> Json {
+        match value {
+            Json::Object(members) => {
+                let kept = members.into_iter().filter(|(_, value)| !value.is_null());
+                Json::Object(kept.map(|(key, value)| (key, stripped(value))).collect())
+            }
+            Json::Array(elements) => Json::Array(elements.into_iter().map(stripped).collect()),
+            other => other,
+        }
+    }
+    Ok(Value::Text(stripped(json(values, 0)?).to_string()))
+}
+
+fn json_typeof(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    Ok(Value::from(match json(values, 0)? {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }))
+}

@@ -1,0 +1,20 @@
+//! Bounds, each with its reason.
+
+/// Announcements and settings that the functions of one statement ask for: each is compared with those before it.
+pub const EFFECTS_MAX: usize = 1_000;
+/// Longest text that a function makes of a short one (`repeat`, `lpad`), as long as SQLite's own values may be here.
+pub const TEXT_BYTES_MAX: usize = 256 << 20;
+/// Longest regular expression, far beyond what people write.
+pub const PATTERN_BYTES_MAX: usize = 4 << 10;
+/// What a regular expression may become when it is compiled: `(a{1000}){1000}` is short and would be huge.
+pub const PATTERN_PROGRAM_BYTES_MAX: usize = 1 << 20;
+/// Compiled regular expressions that a thread keeps: a statement has one or two, compiling one takes microseconds.
+pub const PATTERNS_KEPT: usize = 64;
+/// Members or elements of one level that the functions of JSON take apart: each becomes an entry on the heap. Arrays
+/// have the same bound.
+pub const JSON_MEMBERS_MAX: usize = 1_000_000;
+/// Arrays that one `unnest` takes side by side, one for each column of a bulk insert: PostgreSQL's functions take as
+/// many arguments.
+pub const UNNEST_ARRAYS_MAX: usize = 100;
+/// Units of work for an element of a JSON value: it is allocated, filled, compared.
+pub const NODE_UNITS: usize = 32;

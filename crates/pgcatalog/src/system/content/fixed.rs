@@ -1,0 +1,139 @@
+//! What is the same in every daemon: schemas, roles, methods, the database itself.
+
+use store::value::Value;
+
+use super::super::System;
+use super::super::columns::Schema;
+use super::super::relation::{BTREE, HASH};
+use super::super::rows::{Rows, flag, int, text};
+
+/// The role that owns everything: PostgreSQL's first.
+pub(crate) const OWNER: u32 = 10;
+/// `pg_catalog`
+pub(super) const CATALOG: u32 = 11;
+/// The schema of users' tables.
+pub(super) const PUBLIC: u32 = 2_200;
+/// Its name.
+pub(crate) const PUBLIC_NAME: &str = "public";
+/// `information_schema`
+pub(super) const INFORMATION: u32 = 13_207;
+/// The one database.
+pub(super) const DATABASE: u32 = 5;
+/// The table method, which PostgreSQL calls heap: rows in memory that may expire.
+pub(super) const CACHE_METHOD: u32 = 2;
+/// Text is compared by its bytes.
+pub(super) const DEFAULT_COLLATION: u32 = 100;
+/// The one place.
+pub(super) const TABLESPACE: u32 = 1_663;
+/// PostgreSQL's number of UTF-8.
+pub(crate) const UTF8: i64 = 6;
+
+/// Every schema with its number.
+pub(crate) const NAMESPACES: &[(u32, &str)] =
+    &[(CATALOG, "pg_catalog"), (PUBLIC, PUBLIC_NAME), (INFORMATION, "information_schema")];
+
+pub(super) fn namespace_of(schema: Schema) -> u32 {
+    match schema {
+        Schema::Catalog => CATALOG,
+        Schema::Information => INFORMATION,
+    }
+}
+
+/// `pg_namespace`
+pub(super) fn namespaces(_: &System, rows: &mut Rows) {
+    for (oid, name) in NAMESPACES {
+        rows.add([("oid", int(*oid)), ("nspname", text(name)), ("nspowner", int(OWNER))]);
+    }
+}
+
+/// `pg_database`
+pub(super) fn databases(system: &System, rows: &mut Rows) {
+    rows.add([
+        ("oid", int(DATABASE)),
+        ("datname", text(&system.identity().database)),
+        ("datdba", int(OWNER)),
+        ("encoding", int(UTF8)),
+        ("datlocprovider", text("c")),
+        ("datallowconn", flag(true)),
+        ("datconnlimit", int(-1)),
+        ("dattablespace", int(TABLESPACE)),
+        ("datcollate", text("C")),
+        ("datctype", text("C.UTF-8")),
+    ]);
+}
+
+/// `pg_roles` and `pg_authid`
+pub(super) fn roles(system: &System, rows: &mut Rows) {
+    rows.add([
+        ("oid", int(OWNER)),
+        ("rolname", text(&system.owner())),
+        ("rolsuper", flag(true)),
+        ("rolinherit", flag(true)),
+        ("rolcreaterole", flag(false)),
+        ("rolcreatedb", flag(false)),
+        ("rolcanlogin", flag(true)),
+        ("rolreplication", flag(false)),
+        ("rolconnlimit", int(-1)),
+        ("rolbypassrls", flag(true)),
+    ]);
+}
+
+/// `pg_user` and `pg_shadow`
+pub(super) fn users(system: &System, rows: &mut Rows) {
+    rows.add([
+        ("usename", text(&system.owner())),
+        ("usesysid", int(OWNER)),
+        ("usecreatedb", flag(false)),
+        ("usesuper", flag(true)),
+        ("userepl", flag(false)),
+        ("usebypassrls", flag(true)),
+    ]);
+}
+
+/// `pg_am`
+pub(super) fn access_methods(_: &System, rows: &mut Rows) {
+    for (oid, name, kind) in [(CACHE_METHOD, "cache", "t"), (BTREE, "btree", "i"), (HASH, "hash", "i")] {
+        rows.add([("oid", int(oid)), ("amname", text(name)), ("amtype", text(kind))]);
+    }
+}
+
+/// `pg_collation`
+pub(super) fn collations(_: &System, rows: &mut Rows) {
+    for (oid, name, locale) in [(DEFAULT_COLLATION, "default", None), (950, "C", Some("C"))] {
+        rows.add([
+            ("oid", int(oid)),
+            ("collname", text(name)),
+            ("collnamespace", int(CATALOG)),
+            ("collowner", int(OWNER)),
+            ("collprovider", text(if locale.is_none() { "d" } else { "c" })),
+            ("collisdeterministic", flag(true)),
+            ("collencoding", int(-1)),
+            ("collcollate", locale.map_or(Value::Null, text)),
+            ("collctype", locale.map_or(Value::Null, text)),
+        ]);
+    }
+}
+
+/// `pg_language`
+pub(super) fn languages(_: &System, rows: &mut Rows) {
+    rows.add([("oid", int(12)), ("lanname", text("internal")), ("lanowner", int(OWNER))]);
+}
+
+/// `pg_tablespace`
+pub(super) fn tablespaces(_: &System, rows: &mut Rows) {
+    rows.add([("oid", int(TABLESPACE)), ("spcname", text("pg_default")), ("spcowner", int(OWNER))]);
+}
+
+/// `pg_opclass`: one for each index method, for all types compare by their own order.
+pub(super) fn operator_classes(_: &System, rows: &mut Rows) {
+    for (oid, method) in [(1, BTREE), (2, HASH)] {
+        rows.add([
+            ("oid", int(oid)),
+            ("opcmethod", int(method)),
+            ("opcname", text("any_ops")),
+            ("opcnamespace", int(CATALOG)),
+            ("opcowner", int(OWNER)),
+            ("opcdefault", flag(true)),
+        ]);
+    }
+}

@@ -1,0 +1,349 @@
+//! Tables, their columns, indexes and constraints.
+
+use sqltext::token::sql_literal;
+use store::Table;
+use store::definition::{ColumnDef, Identity, SqlType};
+use store::value::Value;
+
+use super::super::System;
+use super::super::columns::LAYOUTS;
+use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
+use super::super::relation::{
+    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of,
+    sequences_of, tables_of,
+};
+use super::super::rows::{Rows, flag, int, text};
+use super::fixed::{CACHE_METHOD, DEFAULT_COLLATION, OWNER, PUBLIC, PUBLIC_NAME, namespace_of};
+use super::types::facts_of;
+
+/// PostgreSQL's pages, in which it counts sizes.
+const PAGE_BYTES: u64 = 8_192;
+
+/// `pg_class`
+pub(super) fn classes(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        table_class(table, rows);
+        for index in indexes_of(table) {
+            index_class(table, &index, rows);
+        }
+    }
+    for view in catalog.views() {
+        rows.add([
+            ("oid", int(oid_of_view(view))),
+            ("relname", text(&view.name)),
+            ("relnamespace", int(PUBLIC)),
+            ("relowner", int(OWNER)),
+            ("relpersistence", text("p")),
+            ("relkind", text("v")),
+            ("relispopulated", flag(true)),
+            ("relreplident", text("n")),
+        ]);
+    }
+    for layout in LAYOUTS.iter() {
+        rows.add([
+            ("oid", int(layout.oid)),
+            ("relname", text(layout.name)),
+            ("relnamespace", int(namespace_of(layout.schema))),
+            ("relowner", int(OWNER)),
+            ("relam", int(if layout.kind == "r" { CACHE_METHOD } else { 0 })),
+            ("relpersistence", text("p")),
+            ("relkind", text(layout.kind)),
+            ("relnatts", int(layout.columns.len())),
+            ("relispopulated", flag(true)),
+            ("relreplident", text("n")),
+        ]);
+    }
+}
+
+fn table_class(table: &Table, rows: &mut Rows) {
+    let stats = table.stats();
+    rows.add([
+        ("oid", int(oid_of_table(table))),
+        ("relname", text(table.name())),
+        ("relnamespace", int(PUBLIC)),
+        ("relowner", int(OWNER)),
+        ("relam", int(CACHE_METHOD)),
+        ("relpages", int(stats.bytes.div_ceil(PAGE_BYTES))),
+        ("reltuples", Value::Real(stats.rows as f64)),
+        ("relchecks", int(checks_of(table).count())),
+        ("relhasindex", flag(!indexes_of(table).is_empty())),
+        // Rows are in memory only.
+        ("relpersistence", text("u")),
+        ("relkind", text("r")),
+        ("relnatts", int(columns_of(table).len())),
+        ("relispopulated", flag(true)),
+        ("relreplident", text("d")),
+        ("reloptions", options(table)),
+    ]);
+}
+
+/// The table's options as an array of `name=value`; NULL without any.
+pub(super) fn options(table: &Table) -> Value {
+    let def = table.def();
+    let options = def.options.list(&def.columns);
+    if options.is_empty() {
+        return Value::Null;
+    }
+    array(options.iter().map(|(name, value)| format!("{name}={value}")))
+}
+
+/// An array of texts as values hold it: JSON.
+pub(super) fn array(items: impl Iterator<Item = String>) -> Value {
+    super::super::array::of_texts(items)
+}
+
+fn index_class(table: &Table, index: &IndexFacts, rows: &mut Rows) {
+    rows.add([
+        ("oid", int(index.oid)),
+        ("relname", text(&index.name)),
+        ("relnamespace", int(PUBLIC)),
+        ("relowner", int(OWNER)),
+        ("relam", int(index.method())),
+        ("reltuples", Value::Real(table.rows() as f64)),
+        ("relpersistence", text("u")),
+        ("relkind", text("i")),
+        ("relnatts", int(index.columns.len())),
+        ("relispopulated", flag(true)),
+        ("relreplident", text("n")),
+    ]);
+}
+
+/// `pg_attribute`
+pub(super) fn attributes(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        let columns = columns_of(table);
+        for (number, column) in (1..).zip(&columns) {
+            attribute(oid_of_table(table), number, column, rows);
+        }
+        for index in indexes_of(table) {
+            for (number, column) in (1..).zip(index.columns.iter().filter_map(|&at| column_at(table, at))) {
+                attribute(index.oid, number, &ColumnFacts { not_null: false, def: None, ..column }, rows);
+            }
+        }
+    }
+    for layout in LAYOUTS.iter() {
+        for (number, column) in (1..).zip(&layout.columns) {
+            let (name, ty) = (column.name.to_owned(), column.ty);
+            let column = ColumnFacts { name, ty, modifier: -1, not_null: column.not_null, def: None };
+            attribute(layout.oid, number, &column, rows);
+        }
+    }
+}
+
+fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, rows: &mut Rows) {
+    let facts = facts_of(column.ty);
+    let is = |what: fn(&ColumnDef) -> bool| column.def.is_some_and(what);
+    let identity = match column.def.and_then(|def| def.identity) {
+        Some(Identity::Always) => "a",
+        Some(Identity::ByDefault) => "d",
+        None => "",
+    };
+    rows.add([
+        ("attrelid", int(relation)),
+        ("attname", text(&column.name)),
+        ("atttypid", int(column.ty.oid())),
+        ("attstattarget", int(-1)),
+        ("attlen", int(column.ty.size())),
+        ("attnum", int(number)),
+        ("attndims", int(u8::from(column.ty.is_array()))),
+        ("attcacheoff", int(-1)),
+        ("atttypmod", int(column.modifier)),
+        ("attbyval", flag(facts.by_value)),
+        ("attalign", text(facts.align)),
+        ("attstorage", text(facts.storage)),
+        ("attnotnull", flag(column.not_null)),
+        ("atthasdef", flag(default_text(column).is_some())),
+        ("attgenerated", text(if is(|def| def.generated.is_some()) { "s" } else { "" })),
+        ("attidentity", text(identity)),
+        ("attislocal", flag(true)),
+        ("attcollation", int(if facts.collated { DEFAULT_COLLATION } else { 0 })),
+    ]);
+}
+
+/// `pg_sequence`
+pub(super) fn sequences(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for sequence in tables_of(&catalog).into_iter().flat_map(|table| sequences_of(table)) {
+        let last = match sequence.ty {
+            SqlType::Int2 => i64::from(i16::MAX),
+            SqlType::Int4 => i64::from(i32::MAX),
+            _ => i64::MAX,
+        };
+        rows.add([
+            ("seqrelid", int(sequence.oid)),
+            ("seqtypid", int(sequence.ty.oid())),
+            ("seqstart", int(1)),
+            ("seqincrement", int(1)),
+            ("seqmax", int(last)),
+            ("seqmin", int(1)),
+            ("seqcache", int(1)),
+            ("seqcycle", flag(false)),
+        ]);
+    }
+}
+
+/// `pg_attrdef`
+pub(super) fn defaults(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        let oid = oid_of_table(table);
+        for (at, column) in columns_of(table).iter().enumerate() {
+            let Some(default) = default_text(column) else { continue };
+            rows.add([
+                ("oid", int(oid_of_default(oid, at))),
+                ("adrelid", int(oid)),
+                ("adnum", int(at + 1)),
+                ("adbin", text(&default)),
+            ]);
+        }
+    }
+}
+
+/// A column's default as SQL; PostgreSQL shows the type of a text behind it, and clients take it off.
+pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
+    let def = column.def?;
+    if let Some(generated) = &def.generated {
+        return Some(generated.sql.clone());
+    }
+    if let Some(expression) = &def.default_sql {
+        return Some(expression.clone());
+    }
+    let default = def.default.as_ref()?;
+    Some(match (column.ty, default) {
+        (SqlType::Bool, Value::Integer(truth)) => if *truth == 0 { "false" } else { "true" }.to_owned(),
+        (ty, Value::Text(_)) => format!("{}::{}", sql_literal(default), ty.sql_name()),
+        _ => sql_literal(default),
+    })
+}
+
+/// `pg_index`
+pub(super) fn indexes(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for index in indexes_of(table) {
+            let count = index.columns.len();
+            let vector = |value: &str| text(&vec![value; count].join(" "));
+            let numbers: Vec<String> =
+                index.columns.iter().map(|&column| number_of(table, column).to_string()).collect();
+            rows.add([
+                ("indexrelid", int(index.oid)),
+                ("indrelid", int(oid_of_table(table))),
+                ("indnatts", int(count)),
+                ("indnkeyatts", int(count)),
+                ("indisunique", flag(index.unique)),
+                ("indisprimary", flag(index.primary)),
+                ("indimmediate", flag(true)),
+                ("indisvalid", flag(true)),
+                ("indisready", flag(true)),
+                ("indislive", flag(true)),
+                ("indkey", text(&numbers.join(" "))),
+                ("indcollation", vector("0")),
+                ("indclass", vector("0")),
+                ("indoption", vector("0")),
+            ]);
+        }
+    }
+}
+
+/// `pg_constraint`
+pub(super) fn constraints(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        check_constraints(table, rows);
+        for index in indexes_of(table).iter().filter(|index| index.constraint) {
+            let numbers: Vec<String> =
+                index.columns.iter().map(|&column| number_of(table, column).to_string()).collect();
+            rows.add([
+                ("oid", int(index.constraint_oid(table))),
+                ("conname", text(&index.name)),
+                ("connamespace", int(PUBLIC)),
+                ("contype", text(if index.primary { "p" } else { "u" })),
+                ("convalidated", flag(true)),
+                ("conrelid", int(oid_of_table(table))),
+                ("conindid", int(index.oid)),
+                ("confupdtype", text(" ")),
+                ("confdeltype", text(" ")),
+                ("confmatchtype", text(" ")),
+                ("conislocal", flag(true)),
+                ("connoinherit", flag(true)),
+                ("conkey", text(&format!("[{}]", numbers.join(",")))),
+            ]);
+        }
+    }
+}
+
+/// The conditions among `pg_constraint`.
+fn check_constraints(table: &Table, rows: &mut Rows) {
+    for check in checks_of(table) {
+        rows.add([
+            ("oid", int(check_oid(table, &check.name))),
+            ("conname", text(&check.name)),
+            ("connamespace", int(PUBLIC)),
+            ("contype", text("c")),
+            ("convalidated", flag(true)),
+            ("conrelid", int(oid_of_table(table))),
+            ("confupdtype", text(" ")),
+            ("confdeltype", text(" ")),
+            ("confmatchtype", text(" ")),
+            ("conislocal", flag(true)),
+            ("conbin", text(&check.sql)),
+        ]);
+    }
+}
+
+/// `pg_views`
+pub(super) fn views(system: &System, rows: &mut Rows) {
+    for view in system.catalog().views() {
+        rows.add([
+            ("schemaname", text(PUBLIC_NAME)),
+            ("viewname", text(&view.name)),
+            ("viewowner", text(&system.owner())),
+            ("definition", text(&view.sql)),
+        ]);
+    }
+}
+
+/// `pg_tables`
+pub(super) fn table_list(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    let owner = system.owner();
+    for table in tables_of(&catalog) {
+        rows.add([
+            ("schemaname", text(PUBLIC_NAME)),
+            ("tablename", text(table.name())),
+            ("tableowner", text(&owner)),
+            ("hasindexes", flag(!indexes_of(table).is_empty())),
+            ("hasrules", flag(false)),
+            ("hastriggers", flag(false)),
+            ("rowsecurity", flag(false)),
+        ]);
+    }
+    for layout in LAYOUTS.iter().filter(|layout| layout.kind == "r") {
+        rows.add([
+            ("schemaname", text(layout.schema.name())),
+            ("tablename", text(layout.name)),
+            ("tableowner", text(&owner)),
+            ("hasindexes", flag(false)),
+            ("hasrules", flag(false)),
+            ("hastriggers", flag(false)),
+            ("rowsecurity", flag(false)),
+        ]);
+    }
+}
+
+/// `pg_indexes`
+pub(super) fn index_definitions(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for index in indexes_of(table) {
+            rows.add([
+                ("schemaname", text(PUBLIC_NAME)),
+                ("tablename", text(table.name())),
+                ("indexname", text(&index.name)),
+                ("indexdef", text(&index.definition(table))),
+            ]);
+        }
+    }
+}

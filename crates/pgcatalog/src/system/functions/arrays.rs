@@ -1,0 +1,88 @@
+//! Arrays, which values hold as JSON.
+
+use sqlite::meter::Text;
+use sqltext::error::SqlError;
+use store::value::Value;
+
+use super::{Call, FunctionDef, function, optional};
+use crate::system::array::{self, Elements};
+use crate::system::rows::int;
+
+pub(super) static FUNCTIONS: &[FunctionDef] = &[
+    // The fields of a row of `_pg_expandarray` in the list of a SELECT.
+    function("_row_expand", (2, 2), |_, call| match call.integer(1) {
+        Some(number) => {
+            array::record([("x", call.value(0).clone()), ("n", Value::Integer(number))].into_iter())
+        }
+        None => Value::Null,
+    }),
+    function("array_append", (2, 2), |_, call| {
+        let items = Elements::read(call.value(0)).unwrap_or_default().items;
+        array::of_values(items.into_iter().chain([call.value(1).clone()]))
+    }),
+    function("array_element", (2, 2), |_, call| match (Elements::read(call.value(0)), call.integer(1)) {
+        (Some(elements), Some(number)) => elements.get(number),
+        _ => Value::Null,
+    }),
+    function("array_length", (2, 2), |_, call| dimension(call, |elements| int(elements.items.len()))),
+    function("array_lower", (2, 2), |_, call| dimension(call, |elements| int(elements.first))),
+    function("array_ndims", (1, 1), |_, call| match Elements::read(call.value(0)) {
+        Some(elements) if !elements.items.is_empty() => int(1),
+        _ => Value::Null,
+    }),
+    function("array_position", (2, 2), |_, call| {
+        let Some(elements) = Elements::read(call.value(0)) else { return Value::Null };
+        let found = elements.items.iter().position(|item| same(item, call.value(1)));
+        found.map_or(Value::Null, |at| int(elements.first + i64::try_from(at).unwrap_or(0)))
+    }),
+    function("array_remove", (2, 2), |_, call| match Elements::read(call.value(0)) {
+        None => Value::Null,
+        Some(elements) => {
+            array::of_values(elements.items.into_iter().filter(|item| !same(item, call.value(1))))
+        }
+    }),
+    function("array_to_string", (2, 3), |_, call| array_to_string(call)),
+    function("array_upper", (2, 2), |_, call| dimension(call, |elements| int(elements.last()))),
+    function("cardinality", (1, 1), |_, call| {
+        Elements::read(call.value(0)).map_or(Value::Null, |elements| int(elements.items.len()))
+    }),
+];
+
+/// An answer about the first dimension: all arrays here have but one, and an empty array has none.
+fn dimension(call: &Call, answer: fn(&Elements) -> Value) -> Value {
+    match (Elements::read(call.value(0)), call.integer(1)) {
+        (Some(elements), Some(1)) if !elements.items.is_empty() => answer(&elements),
+        _ => Value::Null,
+    }
+}
+
+/// Elements of an array may be numbers where the other is a text.
+fn same(left: &Value, right: &Value) -> bool {
+    left == right || (shown(left).is_some() && shown(left) == shown(right))
+}
+
+fn shown(value: &Value) -> Option<String> {
+    Call(vec![value.clone()]).text(0)
+}
+
+fn array_to_string(call: &Call) -> Value {
+    let (Some(elements), Some(separator)) = (Elements::read(call.value(0)), call.text(1)) else {
+        return Value::Null;
+    };
+    let null = call.text(2);
+    optional(joined(&elements, &separator, null.as_deref()).ok())
+}
+
+fn joined(elements: &Elements, separator: &str, null: Option<&str>) -> Result<String, SqlError> {
+    let mut text = Text::new();
+    let mut first = true;
+    for item in &elements.items {
+        let shown = shown(item);
+        let Some(part) = shown.as_deref().or(null) else { continue };
+        if !std::mem::take(&mut first) {
+            text.push(separator)?;
+        }
+        text.push(part)?;
+    }
+    Ok(text.finish())
+}

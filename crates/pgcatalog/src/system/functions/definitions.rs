@@ -1,0 +1,292 @@
+//! What objects are called, how they were defined, how large they are.
+
+use std::sync::Arc;
+
+use sqltext::token::unquoted;
+use store::Table;
+use store::definition::SqlType;
+use store::value::Value;
+
+use super::{Call, FunctionDef, function, optional, truth};
+use crate::system::System;
+use crate::system::columns::{LAYOUTS, Schema};
+use crate::system::content::{NAMESPACES, OWNER};
+use crate::system::oid::{oid_of_table, oid_of_view};
+use crate::system::relation::{
+    IndexFacts, check_oid, checks_of, identifier, indexes_of, sequences_of, shown_at,
+};
+use crate::system::rows::{int, text};
+
+pub(super) static FUNCTIONS: &[FunctionDef] = &[
+    function("col_description", (2, 2), |_, _| Value::Null),
+    function("format_type", (2, 2), format_type),
+    function("obj_description", (1, 2), |_, _| Value::Null),
+    function("pg_collation_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_conversion_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_database_size", (1, 1), |system, _| int(system.store().usage().segment_bytes)),
+    function("pg_function_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_get_constraintdef", (1, 2), constraint_definition),
+    function("pg_get_expr", (2, 3), |_, call| call.value(0).clone()),
+    function("pg_get_function_arguments", (1, 1), |_, _| text("\"any\"")),
+    function("pg_get_function_identity_arguments", (1, 1), |_, _| text("\"any\"")),
+    function("pg_get_function_result", (1, 1), |_, _| text("\"any\"")),
+    function("pg_get_functiondef", (1, 1), |_, _| Value::Null),
+    function("pg_get_indexdef", (1, 3), index_definition),
+    function("pg_get_partkeydef", (1, 1), |_, _| Value::Null),
+    function("pg_get_ruledef", (1, 2), |_, _| Value::Null),
+    function("pg_get_serial_sequence", (2, 2), serial_sequence),
+    function("pg_get_statisticsobjdef_columns", (1, 1), |_, _| Value::Null),
+    function("pg_get_triggerdef", (1, 2), |_, _| Value::Null),
+    function("pg_get_userbyid", (1, 1), user_by_id),
+    function("pg_get_viewdef", (1, 2), |system, call| {
+        let by_name = || call.text(0).and_then(|name| relation_oid(system, &name));
+        let oid = call.oid(0).or_else(by_name);
+        let catalog = system.catalog();
+        let view = catalog.views().find(|view| Some(oid_of_view(view)) == oid);
+        optional(view.map(|view| view.sql.clone()))
+    }),
+    function("pg_indexes_size", (1, 1), |system, call| size_of(system, call, |sizes| sizes.indexes)),
+    function("pg_opclass_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_operator_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_opfamily_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_relation_is_publishable", (1, 1), |_, _| truth(false)),
+    function("pg_relation_size", (1, 2), |system, call| size_of(system, call, |sizes| sizes.rows)),
+    function("pg_size_pretty", (1, 1), size_pretty),
+    function("pg_statistics_obj_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_table_is_visible", (1, 1), table_is_visible),
+    function("pg_table_size", (1, 1), |system, call| size_of(system, call, |sizes| sizes.rows)),
+    function("pg_tablespace_location", (1, 1), |_, _| text("")),
+    function("pg_tablespace_size", (1, 1), |system, _| int(system.store().usage().segment_bytes)),
+    function("pg_total_relation_size", (1, 1), |system, call| {
+        size_of(system, call, |sizes| sizes.rows + sizes.indexes)
+    }),
+    function("pg_ts_config_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_ts_dict_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_ts_parser_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_ts_template_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_type_is_visible", (1, 1), |_, _| truth(true)),
+    function("quote_ident", (1, 1), |_, call| optional(call.text(0).map(|name| identifier(&name)))),
+    function("regclass", (1, 1), regclass),
+    function("shobj_description", (2, 2), |_, _| Value::Null),
+    function("to_regclass", (1, 1), |system, call| {
+        int_or_null(call.text(0).and_then(|name| relation_oid(system, &name)))
+    }),
+    function("to_regnamespace", (1, 1), |_, call| {
+        int_or_null(call.text(0).and_then(|name| namespace_oid(&name)))
+    }),
+    function("to_regtype", (1, 1), |_, call| {
+        int_or_null(call.text(0).and_then(|name| SqlType::of_declared(&name)).map(SqlType::oid))
+    }),
+];
+
+fn int_or_null(oid: Option<u32>) -> Value {
+    oid.map_or(Value::Null, int)
+}
+
+/// The number of a table, an index or a system table by its name, with a schema or without.
+pub(super) fn relation_oid(system: &System, name: &str) -> Option<u32> {
+    let (schema, name) = match name.rsplit_once('.') {
+        Some((schema, name)) => (Some(unquoted(schema)), name),
+        None => (None, name),
+    };
+    let name = if name.starts_with('"') { unquoted(name) } else { name.to_lowercase() };
+    let catalog = system.catalog();
+    let in_schema = |own: &str| schema.as_deref().is_none_or(|schema| schema == own);
+    if in_schema("public") {
+        if let Some(table) = catalog.table(&name) {
+            return Some(oid_of_table(table));
+        }
+        if let Some(view) = catalog.view(&name) {
+            return Some(oid_of_view(view));
+        }
+        let indexes = catalog.tables().flat_map(|table| indexes_of(table));
+        if let Some(index) = indexes.into_iter().find(|index| index.name.eq_ignore_ascii_case(&name)) {
+            return Some(index.oid);
+        }
+        let sequences = catalog.tables().flat_map(|table| sequences_of(table));
+        if let Some(sequence) =
+            sequences.into_iter().find(|sequence| sequence.name.eq_ignore_ascii_case(&name))
+        {
+            return Some(sequence.oid);
+        }
+    }
+    let layout = LAYOUTS.iter().find(|layout| {
+        layout.name == name
+            && match &schema {
+                Some(schema) => schema == layout.schema.name(),
+                None => layout.schema == Schema::Catalog,
+            }
+    });
+    layout.map(|layout| layout.oid)
+}
+
+/// The name of a table or an index by its number, with the schema where it must be named.
+pub(super) fn relation_name(system: &System, oid: u32) -> Option<String> {
+    match relation(system, oid) {
+        Some(Relation::Table(table)) => Some(identifier(table.name())),
+        Some(Relation::Index(_, index)) => Some(identifier(&index.name)),
+        None => LAYOUTS.iter().find(|layout| layout.oid == oid).map(|layout| match layout.schema {
+            Schema::Catalog => layout.name.to_owned(),
+            Schema::Information => format!("{}.{}", layout.schema.name(), layout.name),
+        }),
+    }
+}
+
+/// What `::regclass` makes of a value: the number of a name, the name of a number.
+fn regclass(system: &System, call: &Call) -> Value {
+    match call.value(0) {
+        Value::Integer(_) => {
+            optional(call.oid(0).map(|oid| relation_name(system, oid).unwrap_or_else(|| oid.to_string())))
+        }
+        _ => int_or_null(
+            call.text(0).and_then(|name| name.parse().ok().or_else(|| relation_oid(system, &name))),
+        ),
+    }
+}
+
+/// The sequence of a numbered column, with its schema.
+fn serial_sequence(system: &System, call: &Call) -> Value {
+    let (Some(table), Some(column)) = (call.text(0), call.text(1)) else { return Value::Null };
+    let Some(Relation::Table(table)) = relation_oid(system, &table).and_then(|oid| relation(system, oid))
+    else {
+        return Value::Null;
+    };
+    let mut sequences = sequences_of(&table).into_iter();
+    let found = sequences.find(|sequence| sequence.column.eq_ignore_ascii_case(&column));
+    optional(found.map(|sequence| format!("public.{}", identifier(&sequence.name))))
+}
+
+/// The number of a schema.
+pub(super) fn namespace_oid(name: &str) -> Option<u32> {
+    NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid)
+}
+
+/// What a number of a user's object stands for.
+enum Relation {
+    Table(Arc<Table>),
+    Index(Arc<Table>, IndexFacts),
+}
+
+fn relation(system: &System, oid: u32) -> Option<Relation> {
+    let catalog = system.catalog();
+    catalog.tables().find_map(|table| {
+        if oid_of_table(table) == oid {
+            return Some(Relation::Table(Arc::clone(table)));
+        }
+        let index = indexes_of(table).into_iter().find(|index| index.oid == oid)?;
+        Some(Relation::Index(Arc::clone(table), index))
+    })
+}
+
+/// A type's name with what stands in parentheses behind it.
+fn format_type(_: &System, call: &Call) -> Value {
+    const HEADER: i64 = 4;
+    let Some(oid) = call.oid(0) else { return Value::Null };
+    let Some(ty) = SqlType::of_oid(oid) else { return text(if oid == 0 { "-" } else { "???" }) };
+    let modifier = call.integer(1).filter(|modifier| *modifier >= 0);
+    let name = ty.sql_name();
+    let Some(modifier) = modifier else { return text(&name) };
+    text(&match ty {
+        SqlType::Varchar | SqlType::Bpchar => format!("{name}({})", modifier - HEADER),
+        SqlType::Numeric => {
+            let packed = modifier - HEADER;
+            format!("{name}({},{})", packed >> 16, packed & 0xffff)
+        }
+        SqlType::Timestamp | SqlType::Timestamptz | SqlType::Time | SqlType::Timetz => {
+            match name.split_once(' ') {
+                Some((first, rest)) => format!("{first}({modifier}) {rest}"),
+                None => format!("{name}({modifier})"),
+            }
+        }
+        _ => name,
+    })
+}
+
+/// The whole statement, or the name of one column where its number is given.
+fn index_definition(system: &System, call: &Call) -> Value {
+    let Some(Relation::Index(table, index)) = call.oid(0).and_then(|oid| relation(system, oid)) else {
+        return Value::Null;
+    };
+    match call.integer(1) {
+        None | Some(0) => text(&index.definition(&table)),
+        Some(number) => {
+            let at = usize::try_from(number - 1).ok().and_then(|at| index.columns.get(at));
+            optional(at.and_then(|&at| shown_at(&table, at)))
+        }
+    }
+}
+
+fn constraint_definition(system: &System, call: &Call) -> Value {
+    let Some(oid) = call.oid(0) else { return Value::Null };
+    let catalog = system.catalog();
+    let found = catalog.tables().find_map(|table| {
+        let constraints = indexes_of(table).into_iter().filter(|index| index.constraint);
+        let mut constraints = constraints.filter(|index| index.constraint_oid(table) == oid);
+        let of_index = constraints.next().map(|index| index.constraint_definition(table));
+        of_index.or_else(|| {
+            let check = checks_of(table).find(|check| check_oid(table, &check.name) == oid)?;
+            Some(format!("CHECK ({})", check.sql))
+        })
+    });
+    optional(found)
+}
+
+fn user_by_id(system: &System, call: &Call) -> Value {
+    match call.oid(0) {
+        Some(OWNER) => text(&system.owner()),
+        Some(other) => text(&format!("unknown (OID={other})")),
+        None => Value::Null,
+    }
+}
+
+/// Tables of `information_schema` are found with their schema only.
+fn table_is_visible(system: &System, call: &Call) -> Value {
+    let Some(oid) = call.oid(0) else { return Value::Null };
+    match LAYOUTS.iter().find(|layout| layout.oid == oid) {
+        Some(layout) => truth(layout.schema == Schema::Catalog),
+        None if relation(system, oid).is_some() => truth(true),
+        None if system.catalog().views().any(|view| oid_of_view(view) == oid) => truth(true),
+        None => Value::Null,
+    }
+}
+
+/// Bytes that a table takes: rows in the arena, indexes in the heap.
+struct Sizes {
+    rows: u64,
+    indexes: u64,
+}
+
+fn size_of(system: &System, call: &Call, part: fn(&Sizes) -> u64) -> Value {
+    let by_name = || call.text(0).and_then(|name| relation_oid(system, &name));
+    let Some(oid) = call.oid(0).or_else(by_name) else { return Value::Null };
+    let heap = |index: &store::Index| index.heap_bytes() as u64;
+    let sizes = match relation(system, oid) {
+        Some(Relation::Table(table)) => Sizes {
+            rows: table.stats().segment_bytes,
+            indexes: table.indexes().iter().map(|index| heap(index)).sum(),
+        },
+        Some(Relation::Index(_, index)) => Sizes { rows: index.index.as_deref().map_or(0, heap), indexes: 0 },
+        // System tables are computed when they are read.
+        None => Sizes { rows: 0, indexes: 0 },
+    };
+    int(part(&sizes))
+}
+
+/// As PostgreSQL shows sizes: whole units, the next one from ten thousand on.
+fn size_pretty(_: &System, call: &Call) -> Value {
+    const UNITS: &[&str] = &["bytes", "kB", "MB", "GB", "TB", "PB"];
+    /// More than this is shown in the next unit.
+    const SHOWN_MAX: i64 = 10 * 1_024;
+    let Some(bytes) = call.integer(0) else { return Value::Null };
+    // Halves are rounded up, and the rounding of one unit does not add to that of the next.
+    let mut size = bytes;
+    let mut halves = bytes.saturating_mul(2);
+    for unit in UNITS {
+        if size.abs() < SHOWN_MAX || *unit == UNITS[UNITS.len() - 1] {
+            return text(&format!("{size} {unit}"));
+        }
+        halves /= 1_024;
+        size = i64::midpoint(halves, halves.signum());
+    }
+    Value::Null
+}

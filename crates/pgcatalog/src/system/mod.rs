@@ -1,0 +1,234 @@
+//! The tables of the system: PostgreSQL's catalogue, `information_schema`, and the server's own figures.
+//!
+//! They are read-only virtual tables. A statement that names one has its rows computed once, from the store's catalogue
+//! and from what the [`Server`] around it knows; cursors find rows in them by equality with any column. Clients learn
+//! from them which tables, columns, indexes and types there are, so their columns are those of PostgreSQL 15
+//! (`columns.txt`); a table about something that does not exist here is empty.
+
+mod array;
+mod columns;
+mod content;
+mod functions;
+mod keywords;
+mod module;
+mod oid;
+mod relation;
+mod rows;
+mod series;
+mod server;
+mod time;
+mod unnest;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sqlite::Connection;
+use sqltext::error::{SqlError, state};
+use store::definition::SqlType;
+use store::{Catalog, Store};
+
+use self::columns::LAYOUTS;
+use self::module::{Content, SystemModule};
+use self::rows::Rows;
+use self::server::NoServer;
+use crate::effect::Effect;
+use crate::limits::EFFECTS_MAX;
+use crate::session::{Asker, Identity, OwnSettings};
+
+pub use self::functions::is_allowed as is_function;
+pub use self::oid::{FIRST_USER_OID, oid_of_table};
+pub use self::series::row_function;
+pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};
+pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
+
+/// What the system tables of one connection tell, for the statement that runs.
+#[derive(Debug)]
+pub struct System {
+    store: Arc<Store>,
+    catalog: RefCell<Arc<Catalog>>,
+    server: RefCell<Arc<dyn Server>>,
+    /// Rows computed for this statement, by the table's place in [`LAYOUTS`].
+    contents: RefCell<HashMap<usize, Rc<Content>>>,
+    /// Whose statement it is.
+    identity: RefCell<Identity>,
+    /// What its session set.
+    settings: RefCell<Arc<OwnSettings>>,
+    /// The client has a session, which can do what functions ask.
+    lasting: Cell<bool>,
+    /// What the statement's functions asked for.
+    effects: RefCell<Vec<Effect>>,
+    /// Why a function refused.
+    failure: RefCell<Option<SqlError>>,
+}
+
+impl System {
+    /// The catalogue of a store that no server stands around yet.
+    pub fn new(store: Arc<Store>) -> Rc<Self> {
+        let catalog = store.catalog();
+        Rc::new(Self {
+            store,
+            catalog: RefCell::new(catalog),
+            server: RefCell::new(Arc::new(NoServer)),
+            contents: RefCell::default(),
+            identity: RefCell::default(),
+            settings: RefCell::default(),
+            lasting: Cell::new(false),
+            effects: RefCell::default(),
+            failure: RefCell::default(),
+        })
+    }
+
+    /// Names the daemon around the store.
+    pub fn set_server(&self, server: Arc<dyn Server>) {
+        *self.server.borrow_mut() = server;
+    }
+
+    /// Forgets what was computed for the statement before.
+    pub fn begin(&self, catalog: &Arc<Catalog>, asker: Asker<'_>) {
+        self.effects.borrow_mut().clear();
+        self.failure.take();
+        self.lasting.set(asker.lasting);
+        if !Arc::ptr_eq(&self.settings.borrow(), asker.settings) {
+            *self.settings.borrow_mut() = Arc::clone(asker.settings);
+        }
+        self.contents.borrow_mut().clear();
+        if *self.identity.borrow() != *asker.identity {
+            self.identity.borrow_mut().clone_from(asker.identity);
+        }
+        if !Arc::ptr_eq(&self.catalog.borrow(), catalog) {
+            *self.catalog.borrow_mut() = Arc::clone(catalog);
+        }
+    }
+
+    /// The store that it shows.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Who asks.
+    pub fn identity(&self) -> Identity {
+        self.identity.borrow().clone()
+    }
+
+    /// The role that owns everything: whoever asks, for there is but one.
+    pub fn owner(&self) -> String {
+        self.identity.borrow().user.clone()
+    }
+
+    /// The tables as the statement sees them.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    /// What knows the daemon around the store.
+    pub fn server(&self) -> Arc<dyn Server> {
+        Arc::clone(&self.server.borrow())
+    }
+
+    /// What the session set.
+    pub fn settings(&self) -> Arc<OwnSettings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// What this statement gave a setting before.
+    pub fn asked_setting(&self, setting: &str) -> Option<String> {
+        self.effects.borrow().iter().rev().find_map(|effect| match effect {
+            Effect::Set { name, value, .. } if name.eq_ignore_ascii_case(setting) => value.clone(),
+            _ => None,
+        })
+    }
+
+    /// Takes note of something to do when the statement has worked; the same once more is the same, so a statement
+    /// that had to begin again asks for it once.
+    pub fn ask(&self, effect: Effect) -> Result<(), SqlError> {
+        if !self.lasting.get() {
+            let message = "this function needs a session, which only PostgreSQL clients have";
+            return Err(SqlError::new(state::NOT_SUPPORTED, message));
+        }
+        let mut effects = self.effects.borrow_mut();
+        if matches!(effect, Effect::Notify { .. }) && effects.contains(&effect) {
+            return Ok(());
+        }
+        if effects.len() >= EFFECTS_MAX {
+            let message =
+                format!("one statement can send or set at most {EFFECTS_MAX} notifications and settings");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        effects.push(effect);
+        Ok(())
+    }
+
+    /// What the statement asked for.
+    pub fn take_effects(&self) -> Vec<Effect> {
+        self.effects.take()
+    }
+
+    /// Keeps an error that SQLite can carry only the words of, and returns these.
+    fn fail(&self, error: SqlError) -> String {
+        let words = error.message.clone();
+        *self.failure.borrow_mut() = Some(error);
+        words
+    }
+
+    /// The error that a function left.
+    pub fn take_failure(&self) -> Option<SqlError> {
+        self.failure.take()
+    }
+
+    /// The rows of a table, computed by the first cursor that asks.
+    fn content(&self, at: usize) -> Rc<Content> {
+        if let Some(known) = self.contents.borrow().get(&at) {
+            return Rc::clone(known);
+        }
+        let mut rows = Rows::new(&LAYOUTS[at]);
+        content::fill(self, &mut rows);
+        let content = Rc::new(Content::new(rows.finish()));
+        self.contents.borrow_mut().insert(at, Rc::clone(&content));
+        content
+    }
+
+    /// Makes the connection know all system tables.
+    pub fn register(self: &Rc<Self>, connection: &Connection) -> Result<(), SqlError> {
+        for (at, layout) in LAYOUTS.iter().enumerate() {
+            connection.register(&layout.registered, SystemModule::new(at, self))?;
+        }
+        series::register(connection)?;
+        unnest::register(connection)?;
+        functions::register(self, connection)
+    }
+}
+
+/// Whether a table of the system is registered under this name, given in any case.
+pub fn is_table(registered: &str) -> bool {
+    LAYOUTS.iter().any(|layout| layout.registered.eq_ignore_ascii_case(registered))
+}
+
+/// The type of a column of a system table, with the table's number and the column's.
+pub fn column(registered: &str, name: &str) -> Option<(SqlType, (u32, u16))> {
+    let layout = LAYOUTS.iter().find(|layout| layout.registered == registered)?;
+    let at = layout.position(name)?;
+    Some((layout.columns[at].ty, (layout.oid, u16::try_from(at + 1).ok()?)))
+}
+
+/// The columns of a system table by the name under which it is registered; none for another name.
+pub fn columns_of(registered: &str) -> impl Iterator<Item = (&'static str, SqlType)> {
+    let layout = LAYOUTS.iter().find(|layout| layout.registered.eq_ignore_ascii_case(registered));
+    layout.into_iter().flat_map(|layout| layout.columns.iter().map(|column| (column.name, column.ty)))
+}
+
+/// Refuses to write or to change a system table.
+pub fn refuse_change(name: &str) -> Result<(), SqlError> {
+    if !is_table(name) {
+        return Ok(());
+    }
+    let message = format!("\"{name}\" is a system table and can only be read");
+    Err(SqlError::new(state::FORBIDDEN, message))
+}
+
+/// Whether users cannot have a table of this name.
+pub fn is_reserved(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["pg_", "sqlcached_", columns::INFORMATION_PREFIX].iter().any(|prefix| name.starts_with(prefix))
+}

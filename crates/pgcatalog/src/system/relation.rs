@@ -1,0 +1,277 @@
+//! Tables and indexes as PostgreSQL's catalogue sees them: with numbers, and the primary key as an index.
+
+use std::sync::Arc;
+
+use sqltext::token::quoted_name;
+use store::definition::{CheckDef, ColumnDef, SqlType};
+use store::{BUILT_IN, Catalog, Index, Table};
+
+use super::keywords::is_keyword;
+use super::oid::{Named, oid_of_name, oid_of_table};
+use crate::predicate::predicate_of;
+use crate::shape::type_of;
+use crate::shape::{Column, Shape};
+
+/// PostgreSQL's numbers for the index methods.
+pub(super) const BTREE: u32 = 403;
+/// See [`BTREE`].
+pub(super) const HASH: u32 = 405;
+
+/// One column of a table, hidden ones left out.
+#[derive(Debug)]
+pub(super) struct ColumnFacts<'t> {
+    pub name: String,
+    pub ty: SqlType,
+    /// What stood in parentheses behind the type, in PostgreSQL's form; -1: nothing.
+    pub modifier: i64,
+    pub not_null: bool,
+    /// None for the columns of the built-in table that are made of a row's head.
+    pub def: Option<&'t ColumnDef>,
+}
+
+/// The columns that `*` stands for.
+pub(super) fn columns_of(table: &Table) -> Vec<ColumnFacts<'_>> {
+    let shape = Shape::of(table);
+    let facts = |shown: &crate::shape::Shown| match shown.column {
+        Column::Stored(at) => column_at(table, at),
+        Column::Head(_) => None,
+    };
+    let head = |shown: &crate::shape::Shown| ColumnFacts {
+        name: shown.name.clone(),
+        ty: SqlType::Int8,
+        modifier: -1,
+        not_null: false,
+        def: None,
+    };
+    shape.visible().iter().map(|shown| facts(shown).unwrap_or_else(|| head(shown))).collect()
+}
+
+/// The column at a position in the table's definition; one made for an index is called `expr`.
+pub(super) fn column_at(table: &Table, at: usize) -> Option<ColumnFacts<'_>> {
+    let def = table.def().columns.get(at)?;
+    Some(ColumnFacts {
+        name: if def.hidden { "expr".to_owned() } else { def.name.clone() },
+        ty: type_of(table, at),
+        modifier: modifier(&def.declared),
+        not_null: def.not_null,
+        def: Some(def),
+    })
+}
+
+/// The number by which clients know the column at a position, from 1; 0 for an expression.
+pub(super) fn number_of(table: &Table, at: usize) -> usize {
+    table.def().visible_columns().position(|(own, _)| own == at).map_or(0, |rank| rank + 1)
+}
+
+/// The number of a condition that all rows meet.
+pub(super) fn check_oid(table: &Table, name: &str) -> u32 {
+    oid_of_name(Named::Constraint, oid_of_table(table), name)
+}
+
+/// The conditions that users declared; one that stands for `NOT NULL` while it is made is none.
+pub(super) fn checks_of(table: &Table) -> impl Iterator<Item = &CheckDef> {
+    table.def().checks.iter().filter(|check| check.not_null.is_none())
+}
+
+/// `varchar(20)` and `numeric(10, 2)` as PostgreSQL keeps them in `atttypmod`.
+fn modifier(declared: &str) -> i64 {
+    const HEADER: i64 = 4;
+    let inside = declared.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    let Some((inside, _)) = inside else { return -1 };
+    let numbers: Vec<i64> = inside.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+    match (SqlType::of_declared(declared), numbers.as_slice()) {
+        (Some(SqlType::Varchar | SqlType::Bpchar), [length]) => length + HEADER,
+        (Some(SqlType::Numeric), [precision]) => (precision << 16) + HEADER,
+        (Some(SqlType::Numeric), [precision, scale]) => (precision << 16 | scale) + HEADER,
+        (Some(SqlType::Timestamp | SqlType::Timestamptz | SqlType::Time | SqlType::Timetz), [digits]) => {
+            *digits
+        }
+        _ => -1,
+    }
+}
+
+/// An index, or the primary key.
+#[derive(Debug)]
+pub(super) struct IndexFacts {
+    pub oid: u32,
+    pub name: String,
+    /// Positions of the table's columns.
+    pub columns: Vec<usize>,
+    pub unique: bool,
+    pub primary: bool,
+    /// Made by `UNIQUE` or `PRIMARY KEY` and not by `CREATE INDEX`.
+    pub constraint: bool,
+    /// None for a primary key that is found by hash only.
+    pub index: Option<Arc<Index>>,
+}
+
+/// The primary key first, then the indexes in the order of their making.
+pub(super) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
+    let key = &table.def().primary_key;
+    let key_name = format!("{}_pkey", table.name());
+    let oid = |name: &str| oid_of_name(Named::Index, oid_of_table(table), name);
+    let mut found = Vec::new();
+    if !key.is_empty() {
+        let index = table.indexes().iter().find(|index| index.name().eq_ignore_ascii_case(&key_name));
+        found.push(IndexFacts {
+            oid: oid(&key_name),
+            columns: key.clone(),
+            unique: true,
+            primary: true,
+            constraint: true,
+            index: index.cloned(),
+            name: key_name.clone(),
+        });
+    }
+    for index in table.indexes().iter().filter(|index| !index.name().eq_ignore_ascii_case(&key_name)) {
+        let def = index.def();
+        found.push(IndexFacts {
+            oid: oid(index.name()),
+            name: index.name().to_owned(),
+            columns: def.columns.clone(),
+            unique: def.unique,
+            primary: false,
+            constraint: def.constraint || (def.unique && is_of_constraint(table.name(), index.name())),
+            index: Some(Arc::clone(index)),
+        });
+    }
+    found
+}
+
+/// `UNIQUE` in a table's definition names its index `table_columns_key`, as PostgreSQL does.
+fn is_of_constraint(table: &str, index: &str) -> bool {
+    let rest = index.strip_prefix(table).and_then(|rest| rest.strip_prefix('_'));
+    rest.is_some_and(|rest| rest.trim_end_matches(|digit: char| digit.is_ascii_digit()).ends_with("_key"))
+}
+
+impl IndexFacts {
+    pub(super) fn method(&self) -> u32 {
+        if self.index.is_some() { BTREE } else { HASH }
+    }
+
+    pub(super) fn method_name(&self) -> &'static str {
+        if self.index.is_some() { "btree" } else { "hash" }
+    }
+
+    /// Its columns and expressions as they are declared.
+    pub(super) fn column_list(&self, table: &Table) -> String {
+        let def = self.index.as_ref().map(|index| index.def());
+        let columns = self.columns.iter().enumerate().filter_map(|(at, &column)| {
+            let column = table.def().columns.get(column)?;
+            let name = shown(column);
+            let collation = def.and_then(|def| def.collations.get(at).copied().flatten());
+            let collation = collation.map_or_else(String::new, |own| format!(" COLLATE {}", own.name()));
+            let order = if def.is_some_and(|def| def.is_descending(at)) { " DESC" } else { "" };
+            Some(format!("{name}{collation}{order}"))
+        });
+        columns.collect::<Vec<_>>().join(", ")
+    }
+
+    /// ` WHERE` and the condition of an index of some rows.
+    fn condition(&self, table: &Table) -> String {
+        let predicate = self.index.as_ref().and_then(|index| index.def().predicate);
+        let generated = predicate.and_then(|at| table.def().columns.get(at)?.generated.as_ref());
+        let condition = generated.and_then(|generated| predicate_of(&generated.sql));
+        condition.map_or_else(String::new, |condition| format!(" WHERE ({condition})"))
+    }
+
+    /// The statement that makes it.
+    pub(super) fn definition(&self, table: &Table) -> String {
+        let unique = if self.unique { "UNIQUE " } else { "" };
+        format!(
+            "CREATE {unique}INDEX {} ON public.{} USING {} ({}){}",
+            identifier(&self.name),
+            identifier(table.name()),
+            self.method_name(),
+            self.column_list(table),
+            self.condition(table)
+        )
+    }
+
+    /// The constraint as it stands in a table's definition.
+    pub(super) fn constraint_definition(&self, table: &Table) -> String {
+        let what = if self.primary { "PRIMARY KEY" } else { "UNIQUE" };
+        format!("{what} ({})", self.column_list(table))
+    }
+
+    pub(super) fn constraint_oid(&self, table: &Table) -> u32 {
+        oid_of_name(Named::Constraint, oid_of_table(table), &self.name)
+    }
+}
+
+/// A column's name, or the expression that it was made for, by its position in the table's definition.
+pub(super) fn shown_at(table: &Table, at: usize) -> Option<String> {
+    table.def().columns.get(at).map(shown)
+}
+
+fn shown(column: &ColumnDef) -> String {
+    match &column.generated {
+        Some(generated) if column.hidden => format!("({})", generated.sql),
+        _ => identifier(&column.name),
+    }
+}
+
+/// What numbers a column. It is no relation of its own here; clients ask for it to learn that a column is numbered.
+#[derive(Debug)]
+pub(super) struct SequenceFacts {
+    pub oid: u32,
+    /// `table_column_seq`, as PostgreSQL names it.
+    pub name: String,
+    /// The column's name.
+    pub column: String,
+    pub ty: SqlType,
+}
+
+/// The sequences of a table's numbered columns.
+pub(super) fn sequences_of(table: &Table) -> Vec<SequenceFacts> {
+    let numbered = columns_of(table).into_iter().filter(is_numbered);
+    let facts = |column: ColumnFacts<'_>| {
+        let name = format!("{}_{}_seq", table.name(), column.name);
+        let oid = oid_of_name(Named::Sequence, oid_of_table(table), &name);
+        SequenceFacts { oid, name, column: column.name, ty: column.ty }
+    };
+    numbered.map(facts).collect()
+}
+
+/// Whether the server numbers the rows by this column.
+pub(super) fn is_numbered(column: &ColumnFacts<'_>) -> bool {
+    column.def.is_some_and(|def| def.identity.is_some())
+}
+
+/// All tables, the built-in one last, so that what users made comes first where nobody sorts.
+pub(super) fn tables_of(catalog: &Catalog) -> Vec<&Arc<Table>> {
+    let mut tables: Vec<_> = catalog.tables().collect();
+    tables.sort_by_key(|table| table.name() == BUILT_IN);
+    tables
+}
+
+/// A name as SQL has to be given it: in quotes where it is not plain.
+pub(super) fn identifier(name: &str) -> String {
+    let mut bytes = name.bytes();
+    let plain = bytes.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if plain && !is_keyword(name) { name.to_owned() } else { quoted_name(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_they_must_be() {
+        for (name, shown) in
+            [("frag", "frag"), ("Frag", "\"Frag\""), ("order", "\"order\""), ("a b", "\"a b\"")]
+        {
+            assert_eq!(identifier(name), shown);
+        }
+    }
+
+    #[test]
+    fn modifiers_are_postgresqls() {
+        for (declared, expected) in
+            [("varchar(20)", 24), ("NUMERIC(10, 2)", (10 << 16) + 6), ("int(11)", -1), ("timestamp(3)", 3)]
+        {
+            assert_eq!(modifier(declared), expected, "{declared}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What the system tables ask of the daemon around the store.
+
+use std::fmt;
+
+use sqltext::error::{SqlError, state};
+
+/// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionFacts {
+    /// The number by which a cancel request names it.
+    pub pid: i32,
+    /// Who speaks.
+    pub user: String,
+    /// The database that the client named when it connected.
+    pub database: String,
+    /// What the client calls itself (`application_name`).
+    pub application: String,
+    /// The client's address; none on a Unix socket.
+    pub address: Option<String>,
+    /// `postgresql` or `memcached`.
+    pub protocol: &'static str,
+    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
+    pub state: &'static str,
+    /// The statement that runs, or the last one.
+    pub query: String,
+    /// Unix milliseconds: when it connected.
+    pub started_ms: i64,
+    /// Unix milliseconds: when its last statement began.
+    pub query_started_ms: Option<i64>,
+    /// Unix milliseconds: when its transaction began.
+    pub transaction_started_ms: Option<i64>,
+    /// Unix milliseconds: when its state changed.
+    pub state_changed_ms: Option<i64>,
+    /// Statements so far.
+    pub statements: u64,
+}
+
+/// What was counted of one statement, by its text with the literals taken out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StatementFacts {
+    /// The text with `?` in the place of literals.
+    pub query: String,
+    /// How often it ran.
+    pub calls: u64,
+    /// How often it failed.
+    pub errors: u64,
+    /// Nanoseconds of all runs.
+    pub total_ns: u64,
+    /// Nanoseconds of the shortest run.
+    pub min_ns: u64,
+    /// Nanoseconds of the longest run.
+    pub max_ns: u64,
+    /// Rows returned or written.
+    pub rows: u64,
+    /// How its rows are found, as `EXPLAIN QUERY PLAN` says it; none for a definition.
+    pub plan: Option<String>,
+    /// How many of the runs that worked needed no SQLite.
+    pub native_calls: u64,
+    /// How many of them SQLite computed.
+    pub sqlite_calls: u64,
+}
+
+/// One setting, as `SHOW ALL`, `pg_settings` and `sqlcached_settings` show it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SettingFacts {
+    /// Its name.
+    pub name: String,
+    /// Its value, as `SHOW` prints it.
+    pub setting: String,
+    /// What the value counts: `ms`, `kB`; none for a pure number or a word.
+    pub unit: Option<String>,
+    /// The value of a daemon that was told nothing.
+    pub default: String,
+    /// `default`, `configuration file`, `command line`, `session`.
+    pub source: String,
+    /// What it means, in one sentence.
+    pub description: String,
+    /// What it is about.
+    pub category: String,
+}
+
+/// Implemented by the engine, which knows sessions, statements and settings. Asked while a statement runs, so it holds
+/// no lock that a statement could wait for.
+pub trait Server: Send + Sync + fmt::Debug {
+    /// All sessions of this moment.
+    fn sessions(&self) -> Vec<SessionFacts>;
+    /// What was counted of each statement.
+    fn statements(&self) -> Vec<StatementFacts>;
+    /// All settings.
+    fn settings(&self) -> Vec<SettingFacts>;
+    /// Unix milliseconds: when the daemon started.
+    fn started_ms(&self) -> i64;
+    /// The value that a session's setting has when nobody sets it; none for a name that is no setting.
+    fn session_default(&self, name: &str) -> Option<&'static str>;
+    /// What a session's setting would be after this; no value is its default. An error where it is refused.
+    fn check_setting(&self, name: &str, value: Option<&str>) -> Result<String, SqlError>;
+    /// Whether this can be announced.
+    fn check_notification(&self, channel: &str, payload: &str) -> Result<(), SqlError>;
+    /// Stops the statement of a session; false where there is no such session.
+    fn cancel(&self, pid: i32) -> bool;
+}
+
+/// An executor by itself, without a daemon around it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoServer;
+
+impl Server for NoServer {
+    fn sessions(&self) -> Vec<SessionFacts> {
+        Vec::new()
+    }
+
+    fn statements(&self) -> Vec<StatementFacts> {
+        Vec::new()
+    }
+
+    fn settings(&self) -> Vec<SettingFacts> {
+        Vec::new()
+    }
+
+    fn started_ms(&self) -> i64 {
+        0
+    }
+
+    fn session_default(&self, _: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn check_setting(&self, name: &str, _: Option<&str>) -> Result<String, SqlError> {
+        let message = format!("unrecognized configuration parameter \"{name}\"");
+        Err(SqlError::new(state::UNKNOWN_OBJECT, message))
+    }
+
+    fn check_notification(&self, _: &str, _: &str) -> Result<(), SqlError> {
+        Err(SqlError::new(state::NOT_SUPPORTED, "no client can listen here"))
+    }
+
+    fn cancel(&self, _: i32) -> bool {
+        false
+    }
+}
