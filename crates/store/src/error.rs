@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::definition::DefinitionError;
+
 /// Why a read could not be finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
@@ -120,3 +122,13 @@ impl fmt::Display for DdlError {
 impl std::error::Error for ReadError {}
 impl std::error::Error for WriteError {}
 impl std::error::Error for DdlError {}
+
+pub(crate) fn ddl(state: &'static str, message: String) -> DdlError {
+    DdlError { state, message }
+}
+
+impl From<DefinitionError> for DdlError {
+    fn from(error: DefinitionError) -> Self {
+        Self { state: error.sqlstate, message: error.message }
+    }
+}

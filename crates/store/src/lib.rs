@@ -3,14 +3,38 @@
 //! A [`Store`] keeps the rows of its tables in an arena (the crate `arena`), and everything else about them in the
 //! process's own memory. All threads share one store.
 //!
+//! # The parts
+//!
+//! A store is built of parts. Each owns the part below it, uses its methods, and knows no part above it. `Deref` leads
+//! from each to the one below, so whoever has a [`Store`] has the methods of all.
+//!
+//! | Part | Folder | Owns |
+//! |---|---|---|
+//! | [`Store`] | `store.rs`, `define/` | changes of definitions, settings, figures |
+//! | [`Commits`] | `commit/` | commits of many rows, transactions' lists |
+//! | [`Rows`] | `rows/` | reads and writes of one row |
+//! | [`Memory`] | `memory/` | places for rows: eviction, compaction, expired segments |
+//! | [`Recovery`] | `recovery/` | the rows of an earlier process, indexes that are being filled |
+//! | [`Versions`] | `versions/` | which version stands under a key: shards, marks of commits, old versions |
+//! | [`Schema`] | `schema/` | the definitions in force |
+//! | [`Time`] | `time/` | the clock, and whether a row is live |
+//!
+//! Below them lie data that know no part: `table/` (a table's state: queues of segments, counters), `index/`, `row/`,
+//! `codec/`, `definition/`, `scalar/`, `value`, `clock/`. Above them lie `view/` (what a statement reads), `landing.rs`
+//! (large values, received in place) and `tick.rs` (housekeeping). `reader.rs` reads the tables of another process.
+//!
+//! # The way of a request
+//!
 //! - **A read of one row** takes no lock: it hashes the key, copies the row, and asks whether the copy is whole
-//!   ([`Store::get_item`]).
-//! - **A write of one row** puts a new version into the arena and publishes it under the lock of the key's shard, with
-//!   its entries in the ordered indexes ([`Store::put_item`]).
-//! - **A commit** is a list of writes that is applied whole or not at all ([`Store::commit`]).
+//!   ([`Rows::get_item`]) and the row live (`Time::is_live`).
+//! - **A write of one row** ([`Rows::put_item`]) looks at what is there, has [`Memory`] place the new version in the
+//!   arena, and publishes it under the lock of the key's shard: [`Versions`] swaps slot and index entries.
+//! - **A commit** is a list of writes that is applied whole or not at all ([`Commits::commit`]).
 //! - **A statement** reads through a [`View`]: commits that came after its beginning are invisible to it.
 //! - **Housekeeping** runs once in a tick of 1/16 s ([`Store::tick`]): it frees expired rows, evicts ahead of need, and
 //!   lets indexes grow.
+//!
+//! # Example
 //!
 //! ```
 //! use store::definition::{ColumnDef, TableDef};
@@ -46,7 +70,9 @@ mod clock;
 mod commit;
 mod define;
 mod error;
+mod files;
 mod index;
+mod landing;
 mod memory;
 mod mutation;
 mod patience;
@@ -59,6 +85,7 @@ mod store;
 mod table;
 #[cfg(test)]
 mod testing;
+mod tick;
 mod time;
 mod versions;
 mod view;
@@ -71,34 +98,41 @@ pub use arena::{ArenaError, HeldRow, Hits, Received, TableId, Ticket};
 #[cfg(debug_assertions)]
 pub use clock::DebugClock;
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
+pub use commit::whole::{Counted, Standing};
 pub use commit::write_set::{Moved, WriteSet};
-pub use commit::{COMMIT_ROWS_MAX, Change, NewRow, Removals, Write};
+pub use commit::{COMMIT_ROWS_MAX, Change, Commits, Removals, Write};
 pub use define::OptionsChange;
 pub use define::alter::TableChange;
-pub use define::sharing::{hits_path, shared_path_beside};
 pub use definition::TABLES_MAX;
 pub use error::{DdlError, ReadError, WriteError};
+pub use files::{hits_path, shared_path_beside};
 pub use index::{Index, KeyBounds, ordered};
-pub use memory::clean::Pause;
+pub use landing::{ComingItem, Landing};
 pub use memory::eviction::Eviction;
+pub use memory::{Memory, Pause};
 pub use patience::{MustStop, stoppable};
 pub use reader::{Ahead, Definitions, Found, Reader, Seen, SharedTable};
-pub use recovery::Recovered;
+pub use recovery::{Recovered, Recovery};
 pub use row::RowBuf;
+pub use row::meta::ItemMeta;
+pub use row::new::NewRow;
+pub use row::renewal::{Freshness, Renewal};
 pub use row::request::{Expect, Expiry, Outcome, Touch};
+pub use rows::Rows;
 pub use rows::dump::{Dump, Dumped};
 pub use rows::item::{Edit, Edited, Item, Mark};
-pub use rows::landing::{ComingItem, Landing};
-pub use rows::read::{Absence, ItemMeta, ItemSink, Prefetched, Use};
+pub use rows::judged::Judged;
+pub use rows::read::{Absence, ItemSink, Prefetched, Use};
 pub use rows::rewrite::Met;
+pub use schema::Schema;
 pub use schema::compute::{Compute, Made, MakeCompute, Task};
 pub use store::{Opened, Start, Store, StoreError, StoreOptions, StoreUsage};
 pub use table::catalog::{BUILT_IN, Catalog};
 pub use table::departure::{Cause, Departure};
 pub use table::leaving::Leaving;
+pub use table::rules::{RuleFigures, RuleRun};
 pub use table::{Table, TableStats, ghost};
-pub use time::renew::{Freshness, Renewal};
-pub use time::rules::{Judged, RuleFigures, RuleRun};
-pub use versions::flush::{Counted, Standing};
+pub use time::Time;
+pub use versions::Versions;
 pub use view::View;
 pub use view::scan::{IndexScan, TableScan};

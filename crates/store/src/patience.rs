@@ -28,3 +28,6 @@ pub(crate) fn must_stop() -> bool {
     let asked = ASKED.with_borrow(Clone::clone);
     asked.is_some_and(|must_stop| must_stop())
 }
+
+/// Rows that are computed between two looks whether to stop: each may take as long as its expressions may.
+pub(crate) const ROWS_PER_LOOK: u64 = 16;

@@ -15,17 +15,17 @@ use arc_swap::ArcSwap;
 use arena::{ArenaError, Ends, Hash, Lookup, RowHead, RowRead, TableId, Ticket};
 use parking_lot::Mutex;
 
-use crate::clock::{Clock, Tick, moment_after, moment_at, moment_before, ticks_between};
+use crate::clock::{Clock, NEVER, Tick, moment_after, moment_at, moment_before, ticks_between};
 use crate::codec::{KeyCodec, KeyError};
-use crate::define::sharing::hits_path;
 use crate::definition::TableDef;
+use crate::files::hits_path;
+use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
-use crate::row::{NEVER, RowBuf};
+use crate::row::renewal::Freshness;
 use crate::rows::read::value_span;
 use crate::schema::catalogue::{Shown, read_shown};
 use crate::table::catalog::BUILT_IN;
 use crate::table::{ticks, ttl_ticks};
-use crate::time::renew::Freshness;
 use crate::value::ValueRef;
 
 /// Lookups before a reader leaves a row to its owner: each lost one means that the row was replaced meanwhile.
@@ -314,8 +314,8 @@ impl Reader {
         self.arena.prefetch_row(ahead.0, table.id);
     }
 
-    /// What there is to know of a row, if it is live by every rule of its table: what `Store::is_live` and
-    /// `Store::freshness` say.
+    /// What there is to know of a row, if it is live by every rule of its table: what `Time::is_live` and
+    /// `Time::freshness` say.
     #[inline]
     fn see(&self, table: &SharedTable, head: &RowHead, now: Tick) -> Option<Seen> {
         let Ends { flush_at, dead_below, aged_below } = self.arena.ends(table.id);

@@ -23,7 +23,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("sql", 18),
     ("sqlcached-bench", 3),
     ("sqlcached-client", 3),
-    ("store", 14),
 ];
 
 /// A module and those that it uses.

@@ -132,6 +132,9 @@ fn nanoseconds(id: ClockId) -> u64 {
     seconds * 1_000_000_000 + nanoseconds
 }
 
+/// The expiry word of a row that never expires although its table has a `ttl`.
+pub(crate) const NEVER: Tick = Tick::MAX;
+
 #[cfg(test)]
 mod tests {
     use super::*;

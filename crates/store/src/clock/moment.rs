@@ -4,7 +4,7 @@
 //! seconds. A later moment never has a smaller number, so who asks only which of two comes first compares numbers, as
 //! readers in other processes do. How far apart two moments are is asked here.
 
-use crate::row::NEVER;
+use crate::clock::NEVER;
 
 /// A moment since the arena's epoch: the number of its tick, from 1 on, and from 2^31 on that of its second. 0 stands
 /// for "never".

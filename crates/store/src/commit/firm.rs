@@ -5,39 +5,32 @@
 
 use std::sync::Arc;
 
-use arena::{CommitState, Hash};
 use hashbrown::HashSet;
-use parking_lot::MutexGuard;
 
-use super::list::{Commit, Rows};
 use super::{Before, COMMIT_ROWS_MAX, Write};
 use crate::clock::Tick;
+use crate::commit::Commits;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::row::request::Expect;
-use crate::store::Store;
-use crate::table::Table;
-use crate::versions::shard::Shard;
-
-/// How long a single-key write waits for a commit that goes first; then it dooms that one too, so that no list holds up
-/// a worker for longer. To find and mark 10,000 rows takes a tenth of it.
-const FIRM_WAIT_NS: u64 = 50_000_000;
+use crate::versions::commit::Commit;
+use crate::versions::commit::StagedRows;
 
 /// Keys that are marked. Dropped, it gives back what the commit has not taken over.
 struct Held<'s> {
-    store: &'s Store,
+    commits: &'s Commits,
     commit: Arc<Commit>,
     order: Vec<usize>,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.store.withdraw(&self.commit, &self.order);
-        self.store.finish(&self.commit);
+        self.commits.withdraw(&self.commit, &self.order);
+        self.commits.finish(&self.commit);
     }
 }
 
-impl Store {
+impl Commits {
     /// Commits a list that is made while nobody else changes the rows of `keys`, of which only the keys count. The
     /// commit is refused (`Lost`) where the list has other keys, where a write expects what is not there, or where a
     /// writer waited for too long. `make` must not commit.
@@ -67,13 +60,13 @@ impl Store {
         if keys.len() > COMMIT_ROWS_MAX {
             return Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX });
         }
-        let mut rows = Rows::with_capacity(keys.len(), keys.iter().map(|write| write.key.len()).sum());
+        let mut rows = StagedRows::with_capacity(keys.len(), keys.iter().map(|write| write.key.len()).sum());
         for Write { table, key, .. } in keys {
             rows.push(table, self.arena.hash(table.id(), key), key, None, Expect::Anything);
         }
         let commit = Arc::new(Commit { firm: true, ..Commit::new(self.claim_commit(), rows) });
         let order = commit.rows.order();
-        let held = Held { store: self, commit, order };
+        let held = Held { commits: self, commit, order };
         if held.commit.rows.has_twins(&held.order) {
             return Err(WriteError::Key("a key is more than once in the list".to_owned()));
         }
@@ -111,26 +104,6 @@ impl Store {
             self.after_commit(&commit.rows, now);
         }
         result
-    }
-
-    /// Waits while a commit that goes first has marked a key. The shard's lock is given up meanwhile.
-    #[cold]
-    pub(super) fn wait_for_firm(
-        &self,
-        shard: &mut MutexGuard<'_, Shard>,
-        table: &Table,
-        hash: Hash,
-        key: &[u8],
-    ) {
-        let began = self.clock().precise_ns();
-        while let Some((commit, _)) = shard.mark_of(hash, table.id(), key) {
-            let goes_first = commit.firm && self.arena.commit_state(commit.slot) == CommitState::Staging;
-            if !goes_first || self.clock().precise_ns().saturating_sub(began) > FIRM_WAIT_NS {
-                return;
-            }
-            drop(commit);
-            MutexGuard::unlocked(shard, std::thread::yield_now);
-        }
     }
 }
 

@@ -7,33 +7,32 @@
 
 pub(crate) mod write_set;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arena::{CommitSlot, CommitState, Hash, Location, Lookup, Queue, Redo, RedoEntry, RowHead};
-use parking_lot::MutexGuard;
-
-mod firm;
-mod list;
-mod unique;
-
-pub(crate) use list::Commit;
-pub use list::Removals;
-use list::{Rows, Staged};
+use parking_lot::{MutexGuard, RwLock};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
+use crate::memory::place::{EVICTIONS_PER_WRITE, Placed};
 use crate::mutation::Mutation;
-use crate::row::RowBuf;
-use crate::row::request::{Expect, Expiry, Outcome};
-use crate::rows::write::{EVICTIONS_PER_WRITE, NewParts, Placed, SlotChange, Unique, Version, check};
-use crate::store::Store;
+use crate::row::new::NewRow;
+use crate::row::request::{Expect, Outcome, check};
+use crate::row::version::Version;
+use crate::rows::Rows;
 use crate::table::Table;
 use crate::table::departure::Cause;
-use crate::table::leaving::Leaving;
-use crate::time::renew::Renewal;
-use crate::versions::order;
-use crate::versions::shard::{Kept, Mark, Shard};
+use crate::versions::commit::{Commit, Staged, StagedRows};
+use crate::versions::shard::{Mark, Shard};
+
+mod firm;
+mod removals;
+mod unique;
+pub(crate) mod whole;
+
+pub use removals::Removals;
 
 /// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
 pub const COMMIT_ROWS_MAX: usize = 4_000_000;
@@ -63,21 +62,6 @@ pub enum Change {
     Delete,
 }
 
-/// A whole new row but for its key.
-#[derive(Clone, Debug)]
-pub struct NewRow {
-    /// The encoded columns outside the key.
-    pub payload: Vec<u8>,
-    /// When it ends.
-    pub expiry: Expiry,
-    /// The memcached client's 32 bits.
-    pub client_flags: u32,
-    /// A CAS value set by a client.
-    pub cas: Option<u64>,
-    /// Whether it is stale, and whether somebody refreshes it.
-    pub renewal: Renewal,
-}
-
 /// What was found under a key when it was marked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
@@ -91,7 +75,28 @@ enum Attempt {
     Again,
 }
 
-impl Store {
+/// Commits of many rows, over [`Rows`].
+#[derive(Debug)]
+pub struct Commits {
+    rows: Rows,
+    /// Held for reading by each commit of many rows; who must know that all before it have ended takes it for writing.
+    pub(crate) committing: RwLock<()>,
+}
+
+impl Deref for Commits {
+    type Target = Rows;
+
+    #[inline]
+    fn deref(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+impl Commits {
+    pub(crate) fn new(rows: Rows) -> Self {
+        Self { rows, committing: RwLock::new(()) }
+    }
+
     /// Applies a list of writes, all or nothing, and returns the stamp. `Lost` names the writes whose rows changed
     /// since they were read; nothing was applied then.
     pub fn commit(&self, writes: &[Write]) -> Result<u64, WriteError> {
@@ -143,7 +148,7 @@ impl Store {
             }
             _ => {}
         }
-        let mut rows = Rows::with_capacity(removals.len(), removals.key_bytes());
+        let mut rows = StagedRows::with_capacity(removals.len(), removals.key_bytes());
         for (key, cas) in removals.iter() {
             let hash = self.arena.hash(table.id(), key);
             // The rows were read just now; what they hang on was not.
@@ -167,7 +172,7 @@ impl Store {
     }
 
     /// `placed` holds the new rows' places.
-    fn commit_rows(&self, rows: Rows, placed: Vec<Placed<'_>>, now: Tick) -> Result<u64, WriteError> {
+    fn commit_rows(&self, rows: StagedRows, placed: Vec<Placed<'_>>, now: Tick) -> Result<u64, WriteError> {
         let committing = self.committing.read();
         self.grow_index_for(placed.len() as u64);
         let commit = Arc::new(Commit::new(self.claim_commit(), rows));
@@ -203,7 +208,7 @@ impl Store {
     }
 
     /// Brings every table that a commit wrote back to its `max_rows`: its own thread pays, row by row.
-    fn after_commit(&self, rows: &Rows, now: Tick) {
+    fn after_commit(&self, rows: &StagedRows, now: Tick) {
         for table in rows.tables() {
             self.keep_to_rows(table, rows.len() + EVICTIONS_PER_WRITE, now);
         }
@@ -219,14 +224,15 @@ impl Store {
     }
 
     /// Copies the new rows into segments, unreachable so far.
-    fn stage(&self, writes: &[Write], now: Tick) -> Result<(Rows, Vec<Placed<'_>>), WriteError> {
-        let mut rows = Rows::with_capacity(writes.len(), writes.iter().map(|write| write.key.len()).sum());
+    fn stage(&self, writes: &[Write], now: Tick) -> Result<(StagedRows, Vec<Placed<'_>>), WriteError> {
+        let mut rows =
+            StagedRows::with_capacity(writes.len(), writes.iter().map(|write| write.key.len()).sum());
         let mut placed = Vec::new();
         for write in writes {
             let hash = self.arena.hash(write.table.id(), &write.key);
             let mut new = None;
             if let Change::Put(row) = &write.change
-                && !Self::has_ended(&write.table, row.expiry, now)
+                && !write.table.has_ended(row.expiry, now)
             {
                 self.await_unique(&write.table);
                 let queue = self.staging_queue(&write.table, hash, &write.key);
@@ -328,7 +334,7 @@ impl Store {
         if lost.is_empty() { Ok(()) } else { Err(WriteError::Lost(lost)) }
     }
 
-    /// Gives a staged row what it keeps of the one that it replaces; see [`Store::take_over`].
+    /// Gives a staged row what it keeps of the one that it replaces; see [`Versions::take_over`](crate::Versions).
     fn takes_over(&self, staged: &Staged, live: &RowHead) -> bool {
         let Some(location) = staged.new.filter(|_| staged.keep.is_some()) else { return true };
         let mut version = Version { keep: staged.keep, ..self.version_at(location) };
@@ -418,87 +424,12 @@ impl Store {
         }
     }
 
-    /// Puts one row of a committed commit in its place, and says so in the redo record.
-    fn apply(&self, shard: &mut Shard, commit: &Arc<Commit>, write: usize) {
-        let staged = commit.rows.row(write);
-        let (table, key) = (commit.rows.table(staged), commit.rows.key(staged));
-        let found = self.find_row(shard, table, staged.hash, key);
-        if commit.keep.load(order::KEEP_LOAD) {
-            self.keep(shard, commit, staged, found.map(|found| found.entry.location));
-        }
-        let stamp = commit.stamp.load(Ordering::Relaxed);
-        let dead = found.and_then(|found| self.dead(table, &found.head, self.now()));
-        let was_live = found.is_some() && dead.is_none();
-        // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
-        let new = staged.new.map(|location| self.version_at(location));
-        let change = SlotChange { hash: staged.hash, found, copy: None, was_live, new, stamp };
-        let leaving = dead.or_else(|| (was_live && staged.new.is_none()).then_some(Leaving::Invalidated));
-        if self.swap(shard, table, &change, Unique::Reserved).is_ok()
-            && let Some(leaving) = leaving
-        {
-            table.state.counters.count(leaving);
-        }
-        if let Some(redo) = &*commit.redo.lock() {
-            self.arena.redo_done(redo, write);
-        }
-    }
-
-    /// Copies what a key held before the commit for statements that do not see the commit.
-    fn keep(&self, shard: &mut Shard, commit: &Arc<Commit>, staged: &Staged, location: Option<Location>) {
-        let mut row = Box::new(RowBuf::new());
-        let row = location.filter(|&location| self.load_stable(location, &mut row)).map(|_| row);
-        let kept = Kept {
-            hash: staged.hash,
-            table: commit.rows.table(staged).id(),
-            key: commit.rows.key(staged).into(),
-            commit: Arc::clone(commit),
-            row,
-        };
-        if self.kept.add(kept.heap_bytes(), self.memory_bytes()) {
-            shard.kept.push(kept);
-        } else {
-            let slot = usize::from(commit.slot.0);
-            self.kept.give_up(&self.statements, slot, commit.stamp(), || self.arena.next_stamp());
-            // Last: a thread that settles a mark of the commit swaps without keeping when it sees this.
-            commit.keep.store(false, order::KEEP_STORE);
-        }
-    }
-
     /// Takes the marks of a commit that was given up back, wherever they still are.
     fn withdraw(&self, commit: &Arc<Commit>, order: &[usize]) {
         for &write in order {
             let hash = commit.rows.row(write).hash;
             self.shard(hash).lock().unmark(hash, commit, write);
         }
-    }
-
-    /// Meets a mark before a single-key write: dooms a commit in staging, finishes the row of one that has turned. The
-    /// lock is given up meanwhile where the commit goes first.
-    #[inline]
-    pub(crate) fn settle_mark(
-        &self,
-        shard: &mut MutexGuard<'_, Shard>,
-        table: &Table,
-        hash: Hash,
-        key: &[u8],
-    ) {
-        if !shard.marks.is_empty() {
-            self.settle_mark_of(shard, table, hash, key);
-        }
-    }
-
-    #[cold]
-    fn settle_mark_of(&self, shard: &mut MutexGuard<'_, Shard>, table: &Table, hash: Hash, key: &[u8]) {
-        self.wait_for_firm(shard, table, hash, key);
-        let Some((commit, write)) = shard.mark_of(hash, table.id(), key) else { return };
-        let doomed = self.arena.doom(commit.slot)
-            || matches!(self.arena.commit_state(commit.slot), CommitState::Doomed);
-        if doomed {
-            commit.lost.lock().push(write);
-        } else {
-            self.apply(shard, &commit, write);
-        }
-        shard.unmark(hash, &commit, write);
     }
 }
 
@@ -511,12 +442,5 @@ fn is_expected(shard: &Shard, table: &Table, staged: &Staged, live: Option<&RowH
                 && table.state.emptied_below.load(Ordering::Relaxed) <= since
         }
         (expect, live) => check(expect, live).is_ok(),
-    }
-}
-
-impl NewRow {
-    pub(crate) fn parts<'a>(&self, key: &'a [u8], payload: &'a [&'a [u8]; 1]) -> NewParts<'a> {
-        let Self { client_flags, expiry, cas, renewal, .. } = *self;
-        NewParts { key, payload, client_flags, expiry, cas, renewal }
     }
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use arena::{CommitSlot, Location, TableId};
 
 use super::Commit;
-use super::list::Rows;
 use crate::clock::Tick;
+use crate::commit::Commits;
 use crate::error::WriteError;
 use crate::index::Index;
 use crate::row::RowBuf;
-use crate::rows::write::EQUAL_MAX;
-use crate::store::Store;
 use crate::table::Table;
+use crate::versions::commit::StagedRows;
+use crate::versions::unique::EQUAL_MAX;
 
 /// Rounds a commit waits for another that has spoken for a value, before it gives way. Nobody waits in a circle: the
 /// other waits for values behind this one only.
@@ -66,7 +66,7 @@ impl Values {
     }
 }
 
-impl Store {
+impl Commits {
     /// Speaks for the unique values of the new rows, so that none can be refused once the commit has turned.
     pub(super) fn reserve_unique(&self, commit: &Commit, now: Tick) -> Result<(), WriteError> {
         let rows = &commit.rows;
@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// The unique values of the new rows, in the order in which they are spoken for.
-    fn unique_values(&self, rows: &Rows) -> Values {
+    fn unique_values(&self, rows: &StagedRows) -> Values {
         let mut values = Values::default();
         let mut of_tables = Vec::with_capacity(rows.tables().len());
         for table in rows.tables() {
@@ -162,11 +162,12 @@ impl Store {
 mod tests {
     use super::*;
     use crate::clock::{Clock, ManualClock};
-    use crate::commit::{Change, NewRow, Write};
+    use crate::commit::{Change, Write};
     use crate::definition::{ColumnDef, IndexDef, TableDef};
+    use crate::row::new::NewRow;
+    use crate::row::renewal::Renewal;
     use crate::row::request::{Expect, Expiry};
-    use crate::store::StoreOptions;
-    use crate::time::renew::Renewal;
+    use crate::store::{Store, StoreOptions};
     use crate::value::ValueRef;
 
     /// Two commits that want the same values in opposite order speak for them in the same one: neither has what the

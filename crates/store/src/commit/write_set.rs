@@ -14,9 +14,10 @@ use std::sync::Arc;
 use arena::TableId;
 
 use crate::clock::Tick;
-use crate::commit::{Change, NewRow, Write};
+use crate::commit::{Change, Write};
 use crate::index::Index;
 use crate::row::RowBuf;
+use crate::row::new::NewRow;
 use crate::row::request::{Expect, Expiry};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
@@ -335,7 +336,7 @@ impl WriteSet {
         Ok(())
     }
 
-    /// A copy of the list for [`Store::commit`](crate::Store::commit), and of each write whether it may be computed
+    /// A copy of the list for [`Commits::commit`](crate::Commits::commit), and of each write whether it may be computed
     /// again.
     pub fn writes_again(&self) -> (Vec<Write>, Vec<bool>) {
         let mut found = (Vec::with_capacity(self.changes), Vec::with_capacity(self.changes));
@@ -351,7 +352,7 @@ impl WriteSet {
         found
     }
 
-    /// The list for [`Store::commit`](crate::Store::commit). Rows that came and went within the transaction leave
+    /// The list for [`Commits::commit`](crate::Commits::commit). Rows that came and went within the transaction leave
     /// nothing.
     pub fn into_writes(self) -> Vec<Write> {
         let mut writes = Vec::with_capacity(self.changes);

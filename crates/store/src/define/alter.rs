@@ -13,20 +13,18 @@ use std::sync::atomic::Ordering;
 
 use arena::{Arena, Hash, TableId};
 
-use crate::define::{ddl, found, indexes_of};
 use crate::definition::{CheckDef, ColumnDef, DefinitionError, TableDef, ViewDef};
-use crate::error::{DdlError, WriteError};
+use crate::error::{DdlError, WriteError, ddl};
 use crate::index::Index;
 use crate::patience;
+use crate::patience::ROWS_PER_LOOK;
 use crate::row::RowBuf;
+use crate::schema::catalogue::indexes_of;
 use crate::schema::compute::{Made, Task};
 use crate::store::Store;
 use crate::table::Table;
-use crate::table::catalog::{BUILT_IN, Catalog};
+use crate::table::catalog::{BUILT_IN, Catalog, found};
 use crate::value::ValueRef;
-
-/// Rows that are computed between two looks whether to stop: each may take as long as its expressions may.
-pub(crate) const ROWS_PER_LOOK: u64 = 16;
 
 /// Edits a table's definition.
 pub type TableChange<'a> = dyn FnMut(&mut TableDef) -> Result<(), DefinitionError> + 'a;

@@ -13,48 +13,19 @@
 //! longest is given out: the first rule still protects it. Other processes compare the number of the definitions before
 //! and after each read (`reader.rs`).
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arena::{SHARED_TABLES, TableId};
-use parking_lot::Mutex;
 
-use crate::define::ddl;
 use crate::definition::TABLES_MAX;
-use crate::error::DdlError;
+use crate::error::{DdlError, ddl};
 use crate::memory::FREE_ATTEMPTS;
 use crate::store::Store;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
-
-/// The tables that were dropped. Taken for a moment, with no other lock taken behind it.
-#[derive(Debug, Default)]
-pub(crate) struct Dropped(Mutex<Resting>);
-
-#[derive(Debug, Default)]
-struct Resting {
-    /// Those that somebody may have, or that still have segments: the longest dropped first.
-    tables: VecDeque<Arc<Table>>,
-    /// The number given out last, of private tables and of shared ones.
-    last: [u16; 2],
-}
-
-impl Resting {
-    /// Forgets the tables that nobody has and that are empty.
-    fn forget(&mut self) {
-        self.tables.retain_mut(|table| has_segments(table) || !is_alone(table));
-    }
-}
-
-/// Whether this is the only handle of the table under any of its definitions.
-fn is_alone(table: &mut Arc<Table>) -> bool {
-    Arc::get_mut(table).is_some_and(|table| Arc::get_mut(&mut table.state).is_some())
-}
-
-fn has_segments(table: &Table) -> bool {
-    table.state.counters.segment_bytes() > 0
-}
+use crate::table::dropped::has_segments;
 
 impl Store {
     /// Ends a table that the catalogue no longer has.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::define::{ddl, found};
 use crate::definition::{ColumnDef, IndexDef};
-use crate::error::DdlError;
+use crate::error::{DdlError, ddl};
 use crate::index::Index;
 use crate::store::Store;
 use crate::table::Table;
-use crate::table::catalog::BUILT_IN;
+use crate::table::catalog::{BUILT_IN, found};
 
 impl Store {
     /// Makes an ordered index over the rows that are there.

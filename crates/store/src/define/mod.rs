@@ -3,26 +3,25 @@
 pub(crate) mod alter;
 pub(crate) mod dropped;
 pub(crate) mod indexes;
+pub(crate) mod rules;
 pub(crate) mod sharing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena::{Arena, Arenas, Entry, Hash, Location, TableId};
+use arena::{Arena, Arenas, Entry, TableId};
 
-use crate::clock::Tick;
-use crate::define::alter::{ROWS_PER_LOOK, check_relation_name, refused as refused_by};
-use crate::define::sharing::{open_arenas, shared_path_beside};
-use crate::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
-use crate::error::{DdlError, WriteError};
-use crate::index::{Index, entry_of};
-use crate::patience;
-use crate::row::RowBuf;
-use crate::rows::write::EQUAL_MAX;
+use crate::define::alter::check_relation_name;
+use crate::define::sharing::open_arenas;
+use crate::definition::{ColumnDef, DefinitionError, TableDef, TableOptions};
+use crate::error::{DdlError, ddl};
+use crate::files::shared_path_beside;
+use crate::index::Index;
+use crate::schema::catalogue::{built_in, indexes_of};
 use crate::schema::catalogue::{catalog_of, read_catalogue};
 use crate::store::{Opened, Store, StoreError, StoreOptions};
-use crate::table::catalog::{BUILT_IN, Catalog};
+use crate::table::catalog::{BUILT_IN, Catalog, found};
 use crate::table::leaving::Leaving;
 use crate::table::{Table, TableState};
 
@@ -32,21 +31,10 @@ pub type OptionsChange<'a> = dyn FnMut(&mut TableOptions, &[ColumnDef]) -> Resul
 /// The share of the memory that tables may have for themselves, in per cent: the rest is for hash index, ordered
 /// indexes and tables that reserve nothing.
 const RESERVED_PER_CENT: u64 = 75;
-/// Number of the built-in table.
-pub(crate) const BUILT_IN_ID: TableId = TableId(1);
-
-/// What became of a row on its way into a new index.
-enum Entered {
-    Done,
-    /// A unique value stands in another row.
-    Taken,
-    /// A commit has spoken for its unique value and is swapping its rows in.
-    Busy,
-}
 
 impl Store {
-    /// Opens the arena of an earlier process, or a new one. Rows are served at once; [`Store::recover`] is to be called
-    /// by a thread that has the time.
+    /// Opens the arena of an earlier process, or a new one. Rows are served at once;
+    /// [`Recovery::recover`](crate::Recovery::recover) is to be called by a thread that has the time.
     pub fn open(options: &StoreOptions) -> Result<Opened, StoreError> {
         Self::open_with(options, options.path.as_deref().map(shared_path_beside))
     }
@@ -168,35 +156,6 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn replace(&self, catalog: &Catalog, changed: Table) -> Result<Arc<Table>, DdlError> {
-        let id = changed.id();
-        let changed = Arc::new(changed);
-        let others = catalog.tables().filter(|table| table.id() != id).cloned();
-        self.install(others.chain([Arc::clone(&changed)]).collect())?;
-        Ok(changed)
-    }
-
-    /// Puts these tables in the place of those that are.
-    pub(crate) fn install(&self, tables: Vec<Arc<Table>>) -> Result<(), DdlError> {
-        self.install_all(tables, self.catalog().views().cloned().collect())
-    }
-
-    /// Writes the definitions to the arena, then swaps the catalogue: after a crash in between the new ones hold.
-    pub(crate) fn install_all(
-        &self,
-        tables: Vec<Arc<Table>>,
-        views: Vec<Arc<ViewDef>>,
-    ) -> Result<(), DdlError> {
-        let generation = self.generation() + 1;
-        let catalog = catalog_of(generation, tables, views);
-        self.save(&catalog)?;
-        self.spread_flush(&catalog);
-        self.catalog.store(Arc::new(catalog));
-        // Release: pairs with the Acquire in `generation`.
-        self.generation.store(generation, Ordering::Release);
-        Ok(())
-    }
-
     /// Changes the indexes that writes keep. Every writer that began before has left its shard when this returns, and
     /// every commit has ended that spoke for unique values before.
     pub(crate) fn maintain(&self, table: &Table, change: impl FnOnce(&mut Vec<Arc<Index>>)) {
@@ -206,132 +165,6 @@ impl Store {
         drop(self.committing.write());
         for shard in &self.shards {
             drop(shard.lock());
-        }
-    }
-
-    /// Enters every row that is there into a new index, a few buckets at a time. `check`: unique values are proved.
-    pub(crate) fn fill_index(&self, table: &Table, index: &Index, check: bool) -> Result<(), DdlError> {
-        let mut row = RowBuf::new();
-        let mut key = Vec::new();
-        let now = self.now();
-        let (mut refused, mut canceled) = (false, false);
-        let mut looks = 0_u64;
-        // Rows whose unique value a commit is just swapping in somewhere: entered when it has ended.
-        let mut busy: Vec<(Hash, Vec<u8>)> = Vec::new();
-        self.each_row(table.id(), |hash, location| {
-            looks += 1;
-            canceled |= looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop();
-            if refused || canceled {
-                return false;
-            }
-            if !self.load_stable(location, &mut row) || !index.holds(&row) {
-                return true;
-            }
-            if !check {
-                index.sort_key(&row, &mut key);
-                index.tree.write().insert(&key, entry_of(hash, location), &index.rows(&self.arena));
-                return true;
-            }
-            match self.enter_row(table, index, hash, &row, &mut key, now) {
-                Entered::Done => {}
-                Entered::Taken => refused = true,
-                Entered::Busy => busy.push((hash, row.key().to_vec())),
-            }
-            true
-        });
-        for (hash, row_key) in busy {
-            while !refused && !canceled && !self.enter_by_key(table, index, hash, &row_key, &mut refused, now)
-            {
-                std::thread::yield_now();
-            }
-        }
-        if canceled {
-            return Err(refused_by(&WriteError::Canceled));
-        }
-        if refused {
-            return Err(ddl(
-                "23505",
-                format!(
-                    "could not create unique index \"{}\": more than one row has the same value",
-                    index.name()
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Enters the current version of a key into a new index. False: a commit is still busy with its unique value.
-    fn enter_by_key(
-        &self,
-        table: &Table,
-        index: &Index,
-        hash: Hash,
-        key: &[u8],
-        refused: &mut bool,
-        now: Tick,
-    ) -> bool {
-        let shard = self.shard(hash).lock();
-        let mut row = RowBuf::new();
-        let found = self.arena.find(&shard.token, hash, table.id(), key);
-        if !found.is_some_and(|entry| self.load_stable(entry.location, &mut row)) {
-            return true;
-        }
-        let entered = self.enter_row(table, index, hash, &row, &mut Vec::new(), now);
-        *refused |= matches!(entered, Entered::Taken);
-        !matches!(entered, Entered::Busy)
-    }
-
-    /// Enters one row, whose shard is locked, into a new index.
-    fn enter_row(
-        &self,
-        table: &Table,
-        index: &Index,
-        hash: Hash,
-        row: &RowBuf,
-        key: &mut Vec<u8>,
-        now: Tick,
-    ) -> Entered {
-        if !index.holds(row) {
-            return Entered::Done;
-        }
-        let entry = entry_of(hash, row.location());
-        let unique = index.sort_key(row, key) && self.is_live(table, row.head(), now);
-        let rows = index.rows(&self.arena);
-        let mut tree = index.tree.write();
-        let mut equal = Vec::new();
-        if unique {
-            tree.equal(key, &rows, EQUAL_MAX, &mut equal);
-        }
-        let rival = |&at: &u64| at != entry && self.holds_values(table, Location::from_bits(at), now);
-        if equal.iter().any(rival) {
-            return Entered::Taken;
-        }
-        if unique && !equal.contains(&entry) && !self.claim_reserved(index, key) {
-            return Entered::Busy;
-        }
-        tree.insert(key, entry, &rows);
-        Entered::Done
-    }
-
-    /// Visits the rows of a table under their shard's lock, each once, until `visit` says that it is enough.
-    fn each_row(&self, id: TableId, mut visit: impl FnMut(Hash, Location) -> bool) {
-        let shape = self.arena.scan_shape(id);
-        let mut locations = Vec::new();
-        let mut key = Vec::new();
-        for group in 0..shape.groups {
-            let shard = self.shard_at(Arena::shard_of_group(group)).lock();
-            locations.clear();
-            self.arena.scan_group(&shard.token, shape, group, id, &mut locations);
-            for &location in &locations {
-                let Some(read) = self.arena.row(location).filter(|row| row.head().table == id) else {
-                    continue;
-                };
-                key.clear();
-                read.copy_key(&mut key);
-                if !visit(self.arena.hash(id, &key), location) {
-                    return;
-                }
-            }
         }
     }
 
@@ -388,31 +221,6 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
     Table::new(def, indexes, state)
 }
 
-/// The ordered indexes of a table: those defined, and the primary key's where it is composite or asked for.
-pub(crate) fn indexes_of(def: &TableDef) -> impl Iterator<Item = IndexDef> {
-    let ordered = def.primary_key.len() > 1 || (def.options.ordered && !def.has_row_id());
-    let key = ordered.then(|| IndexDef::new(format!("{}_pkey", def.name), def.primary_key.clone(), false));
-    key.into_iter().chain(def.indexes.clone())
-}
-
-/// The table of the memcached keys that no other table answers to.
-pub(crate) fn built_in() -> TableDef {
-    let column = |name: &str| ColumnDef {
-        not_null: true,
-        ..ColumnDef::new(name, "TEXT").unwrap_or_else(|_| unreachable!("TEXT is a type"))
-    };
-    let options = TableOptions { prefix: Some(String::new()), value: Some(1), ..TableOptions::default() };
-    TableDef {
-        id: BUILT_IN_ID.0,
-        options,
-        ..TableDef::new(BUILT_IN, vec![column("key"), column("value")], vec![0])
-    }
-}
-
-pub(crate) fn found<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Arc<Table>, DdlError> {
-    catalog.table(name).ok_or_else(|| ddl("42P01", format!("table \"{name}\" does not exist")))
-}
-
 pub(crate) fn check_index_names(catalog: &Catalog, def: &TableDef) -> Result<(), DdlError> {
     match def.indexes.iter().find(|index| catalog.index_owner(&index.name).is_some()) {
         Some(index) => Err(ddl("42P07", format!("index \"{}\" exists already", index.name))),
@@ -435,14 +243,4 @@ fn check_prefix(catalog: &Catalog, def: &TableDef, own: Option<TableId>) -> Resu
 fn unsaved(options: &StoreOptions, error: &DdlError) -> StoreError {
     let arena = options.path.as_deref().unwrap_or_else(|| Path::new("anonymous memory"));
     StoreError::Catalogue(ddl(error.state, format!("{}: {}", arena.display(), error.message)))
-}
-
-pub(crate) fn ddl(state: &'static str, message: String) -> DdlError {
-    DdlError { state, message }
-}
-
-impl From<DefinitionError> for DdlError {
-    fn from(error: DefinitionError) -> Self {
-        Self { state: error.sqlstate, message: error.message }
-    }
 }

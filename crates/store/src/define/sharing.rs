@@ -3,42 +3,23 @@
 //! Which file a table's rows are in is a bit of its number, so a table that changes it becomes another one of the same
 //! name: its rows do not move, they are forgotten as by TRUNCATE.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arena::{Arena, ArenaError, Arenas, AttachBoth, Geometry, Unusable};
 
-use crate::define::{ddl, indexes_of};
 use crate::definition::TableDef;
-use crate::error::DdlError;
+use crate::error::{DdlError, ddl};
+use crate::files::hits_path;
 use crate::index::Index;
+use crate::schema::catalogue::indexes_of;
 use crate::store::{Start, Store, StoreError, StoreOptions};
 use crate::table::catalog::Catalog;
 use crate::table::{Table, TableState};
 
 /// How often a start looks again where another one made the arena just before it: each time that one has ended already.
 const OPEN_ATTEMPTS: usize = 64;
-
-/// What the name of the shared file has behind that of the arena where nobody names it.
-const EXTENSION: &str = ".shared";
-
-/// Where the tables that other processes may read live if nobody says: beside the arena.
-pub fn shared_path_beside(arena: &Path) -> PathBuf {
-    let mut path = arena.as_os_str().to_owned();
-    path.push(EXTENSION);
-    path.into()
-}
-
-/// What the name of the file of readers' hits has behind that of the shared file.
-const HITS: &str = ".hits";
-
-/// Where readers of a shared file tell of hits: in a file beside it.
-pub fn hits_path(shared: &Path) -> PathBuf {
-    let mut path = shared.as_os_str().to_owned();
-    path.push(HITS);
-    path.into()
-}
 
 /// Opens the arenas of an earlier process, or makes a new private one. The shared one follows when a table needs it.
 pub(crate) fn open_arenas(

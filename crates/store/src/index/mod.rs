@@ -1,6 +1,7 @@
 //! One ordered index of one table: the tree, the values its entries are ordered by, and unique values spoken for.
 
 pub mod ordered;
+pub(crate) mod readiness;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::codec::{prefix_end, sort_key_column};
 use crate::definition::{Collation, IndexDef, TableDef};
 use crate::index::ordered::{OrderedIndex, Range, SortKeys};
-use crate::recovery::Readiness;
+use crate::index::readiness::Readiness;
 use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
 use crate::value::{Value, ValueRef};

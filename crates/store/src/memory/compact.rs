@@ -7,12 +7,12 @@ use arena::SegmentId;
 
 use super::{Emptying, Purpose};
 use crate::clock::Tick;
+use crate::memory::Memory;
 use crate::mutation::Mutation;
-use crate::store::Store;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::leaving::Leaving;
-use crate::table::sealed::{SegmentKind, parts_dead};
+use crate::table::sealed::SegmentKind;
 
 /// Looks for the sparsest segment before the oldest leaves instead: what was noted of one may be out of date.
 const SPARSE_LOOKS: usize = 16;
@@ -29,7 +29,7 @@ const REUSE_FACTOR: u64 = 2;
 /// the rows that move take again; a millisecond where rows are small.
 const REUSE_STEPS_MAX: usize = 3 * arena::BLOCK_UNITS as usize;
 
-impl Store {
+impl Memory {
     /// Makes sparse segments of a table free again: more than the units that the caller is about to take, so that waste
     /// shrinks also where a long run is taken and single units are sparse.
     pub(super) fn reuse(&self, table: &Table, units: u32) {
@@ -45,26 +45,6 @@ impl Store {
                 break;
             }
         }
-    }
-
-    /// Notes deaths in a segment of a table, where another part of it died.
-    pub(crate) fn note_death(&self, table: &Table, segment: SegmentId, before: usize, live: usize) {
-        let (used, units) = self.arena.extent(segment);
-        if parts_dead(used, live, units) != parts_dead(used, before, units) && self.arena.is_sealed(segment) {
-            self.note_dead(table, segment);
-        }
-    }
-
-    /// Notes how much of a segment is dead, if it is sealed.
-    pub(crate) fn note_dead(&self, table: &Table, segment: SegmentId) {
-        let mut lists = table.state.queues.lock();
-        lists.note(segment, self.dead_parts(segment));
-    }
-
-    /// How many parts of a segment are dead.
-    pub(super) fn dead_parts(&self, segment: SegmentId) -> usize {
-        let (used, units) = self.arena.extent(segment);
-        parts_dead(used, self.arena.live(segment), units)
     }
 
     /// Moves the live rows of the sparsest segment together with others; `only`: of this table.

@@ -3,8 +3,8 @@
 use arena::{Entry, Hash, Location, RowHead, SegmentId};
 
 use super::{Emptying, Purpose, Verdict, s3fifo};
+use crate::memory::Memory;
 use crate::row::RowBuf;
-use crate::store::Store;
 use crate::table::Table;
 use crate::table::leaving::Leaving;
 
@@ -30,7 +30,7 @@ pub(super) enum Settled {
     Stays,
 }
 
-impl Store {
+impl Memory {
     /// Empties a segment that was taken from its list, and recycles it. False: a writer still holds it, or a live row
     /// of it found no room elsewhere and has to stay; it is back in its list.
     pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {

@@ -6,9 +6,9 @@ use arena::SlotId;
 use parking_lot::Mutex;
 
 use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::memory::Memory;
 use crate::row::RowBuf;
-use crate::rows::read::ItemMeta;
-use crate::store::Store;
+use crate::row::meta::ItemMeta;
 use crate::table::Table;
 
 /// Evictions that wait for the next tick; beyond it they are not told.
@@ -38,7 +38,7 @@ pub(crate) struct Evictions {
     waiting: Mutex<Vec<Eviction>>,
 }
 
-impl Store {
+impl Memory {
     /// Whether evictions are to be noted.
     pub fn watch_evictions(&self, on: bool) {
         self.evictions_seen.watched.store(on, Ordering::Relaxed);

@@ -6,9 +6,7 @@ use std::sync::atomic::Ordering;
 use arena::{Queue, SegmentId};
 
 use crate::clock::{TICKS_PER_SECOND, Tick, moment_after};
-use crate::memory::clean::Pause;
-use crate::memory::{Emptying, Purpose};
-use crate::store::Store;
+use crate::memory::{Emptying, Memory, Pause, Purpose};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::leaving::Leaving;
@@ -21,7 +19,7 @@ const SEGMENTS_PER_PIECE: usize = 2;
 /// A place in a table's queues and the segment that is open there.
 type Open = (Queue, u8, SegmentSize, SegmentId);
 
-impl Store {
+impl Memory {
     /// Recycles segments in which nothing can be live any more. Returns how many.
     pub(crate) fn expire_segments(&self, limit: usize, now: Tick) -> usize {
         let mut freed = 0;
@@ -78,7 +76,7 @@ impl Store {
         if stands { self.expire_in(table, SEGMENTS_PER_PIECE, now) } else { 0 }
     }
 
-    /// As [`Store::expire_segments`], within one table.
+    /// As [`Memory::expire_segments`], within one table.
     pub(crate) fn expire_in(&self, table: &Table, limit: usize, now: Tick) -> usize {
         self.seal_expired(table, now);
         let dead_below = self.dead_below(table, now);

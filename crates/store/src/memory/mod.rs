@@ -1,31 +1,34 @@
-//! Room and time: segments that expired come back whole, sparse ones are compacted, and S3-FIFO chooses what goes.
+//! Memory for rows: segments that expired come back whole, sparse ones are compacted, and S3-FIFO chooses what goes.
 //!
 //! Rows enter the small queue, or the main queue when the ghost remembers their key. The oldest row of the small queue
 //! moves to the main queue if it was read twice, else it leaves and the ghost remembers it. The oldest row of the main
 //! queue goes round again while it was read since, else it leaves.
 
-pub(crate) mod clean;
 pub(crate) mod eviction;
 pub(crate) mod expire;
+pub(crate) mod place;
+pub(crate) mod share;
 
-use std::sync::atomic::Ordering;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arena::failpoint::{self, Point};
-use arena::{Hash, Queue, SegmentId, SlotId};
+use arena::{Hash, Queue, SegmentId};
+use parking_lot::Mutex;
 
+use self::eviction::Evictions;
 use crate::clock::Tick;
 use crate::error::WriteError;
-use crate::index::entry_of;
 use crate::mutation::Mutation;
+use crate::recovery::Recovery;
 use crate::row::RowBuf;
-use crate::rows::write::{NewParts, Placed};
-use crate::store::Store;
+use crate::row::new::NewParts;
+use crate::row::renewal::Renewal;
 use crate::table::leaving::Leaving;
 use crate::table::queue::{SegmentSize, place};
-use crate::table::sealed::{SealedLists, SegmentKind, Standing};
+use crate::table::sealed::SealedLists;
 use crate::table::{Table, TableState};
-use crate::time::renew::Renewal;
-use crate::versions::shard::Shard;
+use std::ops::ControlFlow;
 
 mod compact;
 mod empty;
@@ -35,8 +38,8 @@ mod take;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use take::RESERVE_UNITS_MIN;
-
+/// Segments that one tick empties at most: 16 MiB, so a tick takes a few milliseconds.
+pub(crate) const SEGMENTS_PER_TICK: usize = 256;
 /// Steps of making room before a write is refused as out of memory.
 pub(crate) const FREE_ATTEMPTS: usize = 4_096;
 /// Times that a writer gives way to others who hold every segment, before it is refused: a write holds its segment for
@@ -78,7 +81,56 @@ enum Verdict {
     Move { queue: Queue, reads: u8 },
 }
 
-impl Store {
+/// What the cleaner does between two pieces of work; `Break` puts the others off to the next tick.
+pub type Pause<'p> = dyn FnMut() -> ControlFlow<()> + 'p;
+
+/// Room for rows, over [`Recovery`].
+#[derive(Debug)]
+pub struct Memory {
+    recovery: Recovery,
+    /// Serialises making room.
+    cleaning: Mutex<()>,
+    /// Whether live rows make room for others.
+    evictions: AtomicBool,
+    evictions_seen: Evictions,
+    /// Bytes of the segments that landings hold.
+    pub(crate) landing_bytes: AtomicU64,
+    pub(crate) row_bytes_max: usize,
+}
+
+impl Deref for Memory {
+    type Target = Recovery;
+
+    #[inline]
+    fn deref(&self) -> &Recovery {
+        &self.recovery
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(recovery: Recovery, row_bytes_max: usize) -> Self {
+        Self {
+            recovery,
+            cleaning: Mutex::new(()),
+            evictions: AtomicBool::new(true),
+            evictions_seen: Evictions::default(),
+            landing_bytes: AtomicU64::new(0),
+            row_bytes_max,
+        }
+    }
+
+    /// Whether live rows make room for others when memory is short. Rows above a table's `max_rows` go all the same:
+    /// the table asked for that.
+    pub fn set_evictions(&self, on: bool) {
+        // Relaxed: a setting that takes effect soon.
+        self.evictions.store(on, Ordering::Relaxed);
+    }
+
+    /// See [`Memory::set_evictions`].
+    pub fn evicts(&self) -> bool {
+        self.evictions.load(Ordering::Relaxed)
+    }
+
     /// Replaces the open segment `seen` for rows of so many bytes by a fresh one, unless another writer already did.
     pub(crate) fn renew_open(
         &self,
@@ -108,18 +160,6 @@ impl Store {
     pub(crate) fn seal(&self, lists: &mut SealedLists, segment: SegmentId) {
         self.arena.seal(segment);
         self.enlist(lists, segment, self.arena.last_stamp());
-    }
-
-    /// Puts a sealed segment into the lists of its table, with the newest stamp that can be in it.
-    pub(crate) fn enlist(&self, lists: &mut SealedLists, segment: SegmentId, newest: u64) {
-        lists.push(self.standing(segment), newest, self.dead_parts(segment));
-    }
-
-    /// Where a segment stands among the sealed ones of its table.
-    pub(crate) fn standing(&self, segment: SegmentId) -> Standing {
-        let tag = self.arena.tag(segment);
-        let kind = SegmentKind::of(self.arena.units(segment));
-        Standing { queue: tag.queue, class: tag.ttl_class, order: self.arena.order(segment), segment, kind }
     }
 
     /// Takes a segment out of its table's lists, to be emptied. False: somebody else did.
@@ -172,7 +212,7 @@ impl Store {
         failpoint::reach(Point::Copied);
         let mut shard = self.shard(hash).lock();
         // Replaced meanwhile: the copy is dead bytes.
-        if let Some(slot) = self.relocate(&mut shard, to.table, hash, row, &placed) {
+        if let Some(slot) = self.relocate(&mut shard, to.table, hash, row, &placed.version) {
             self.arena.set_frequency(slot, reads);
         }
         true
@@ -194,51 +234,7 @@ impl Store {
         let placed = self.place(table, queue, &parts, row.head().is_multi(), self.now())?;
         failpoint::reach(Point::Copied);
         let mut shard = self.shard(hash).lock();
-        Ok(self.relocate(&mut shard, table, hash, row, &placed).is_some())
-    }
-
-    /// Points slot and index entries of a row at a copy of it, and keeps the hits; none if the slot does not name the
-    /// version that was copied any more.
-    pub(crate) fn relocate(
-        &self,
-        shard: &mut Shard,
-        table: &Table,
-        hash: Hash,
-        row: &RowBuf,
-        placed: &Placed<'_>,
-    ) -> Option<SlotId> {
-        let from = row.location();
-        let slot = self.find_copied(shard, hash, row)?;
-        self.arena.stamp_row(placed.version.location, row.stamp());
-        self.carry_deadline(row, placed);
-        self.arena.relocate(&mut shard.token, slot, hash, table.id(), placed.version.location);
-        if !table.state.maintained.is_empty() {
-            for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
-                let mut key = Vec::new();
-                index.sort_key(row, &mut key);
-                index.tree.write().replace_location(
-                    &key,
-                    entry_of(hash, from),
-                    entry_of(hash, placed.version.location),
-                    &index.rows(&self.arena),
-                );
-            }
-        }
-        self.account_moved(table, from, &placed.version);
-        Some(slot)
-    }
-
-    /// Gives the copy of a row the deadline and the lease that were set since it was copied. The shard is locked.
-    fn carry_deadline(&self, copied: &RowBuf, placed: &Placed<'_>) {
-        let Some(row) = self.arena.row(copied.location()) else { return };
-        let (now, then) = (row.head(), copied.head());
-        if now.expiry != then.expiry {
-            self.note_deadline(placed.version.segment, now.expiry);
-            self.arena.set_expiry(placed.version.location, now.expiry);
-        }
-        if now.lease != then.lease {
-            self.arena.set_lease(placed.version.location, now.lease);
-        }
+        Ok(self.relocate(&mut shard, table, hash, row, &placed.version).is_some())
     }
 
     /// Recycles what a dropped table holds, but for segments that somebody still holds after so many attempts.

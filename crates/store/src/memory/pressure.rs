@@ -7,8 +7,8 @@ use arena::{Queue, SegmentId};
 use super::{Emptying, Purpose, SMALL_PER_CENT, patiently};
 use crate::clock::Tick;
 use crate::error::WriteError;
+use crate::memory::Memory;
 use crate::mutation::Mutation;
-use crate::store::Store;
 use crate::table::Table;
 use crate::table::leaving::Leaving;
 
@@ -33,7 +33,7 @@ impl Candidate<'_> {
 /// Ages are compared in these parts, so that a great weight leaves something to compare.
 const AGE_SCALE: u64 = 10_000;
 
-impl Store {
+impl Memory {
     /// Frees the memory of one segment, for a write to `own` if it is for one. False: there is nothing to take at this
     /// moment.
     pub(crate) fn free_some(&self, own: Option<&Table>) -> bool {

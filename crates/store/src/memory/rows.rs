@@ -7,9 +7,9 @@ use arena::{Location, Queue, RowHead};
 use super::empty::{Scratch, Settled};
 use super::{Emptying, Purpose, SMALL_PER_CENT};
 use crate::clock::Tick;
+use crate::memory::Memory;
 use crate::mutation::Mutation;
 use crate::row::RowBuf;
-use crate::store::Store;
 use crate::table::leaving::Leaving;
 use crate::table::queue::place;
 use crate::table::{Cursor, Cursors, Table};
@@ -17,7 +17,7 @@ use crate::table::{Cursor, Cursors, Table};
 /// Rows that row-by-row eviction looks at for each row it has to evict, before the next one goes whatever its reads.
 const LOOKS_PER_EVICTION: usize = 256;
 
-impl Store {
+impl Memory {
     /// Evicts up to `rows` rows of a table that is above its `max_rows`, oldest first.
     pub(crate) fn evict_rows(&self, table: &Table, rows: usize, now: Tick) {
         let Some(mut cursors) = table.state.evicting.try_lock() else { return };

@@ -7,8 +7,8 @@ use arena::{Queue, SegmentId, SegmentTag};
 use super::compact::wastes;
 use super::{FREE_ATTEMPTS, MOVING, patiently};
 use crate::error::WriteError;
+use crate::memory::Memory;
 use crate::recovery::SHARES_PER_WRITE;
-use crate::store::Store;
 use crate::table::Table;
 use crate::table::queue::{SegmentSize, place};
 
@@ -20,7 +20,7 @@ const RESERVE_SHARE: u64 = 32;
 /// And as many at least.
 pub(crate) const RESERVE_UNITS_MIN: u64 = 4;
 
-impl Store {
+impl Memory {
     /// Takes units for rows of so many bytes of a table, making room where there is none.
     pub(crate) fn allocate(
         &self,

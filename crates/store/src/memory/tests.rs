@@ -122,7 +122,7 @@ fn a_moved_row_takes_no_later_versions_place() {
         small.store.place_copy(&small.table, queue, &parts, false, small.store.now()).unwrap()
     };
     let mut shard = small.store.shard(small.hash).lock();
-    assert!(small.store.relocate(&mut shard, &small.table, small.hash, &first, &placed).is_none());
+    assert!(small.store.relocate(&mut shard, &small.table, small.hash, &first, &placed.version).is_none());
     small.store.arena.write_filler(placed.version.location, placed.version.bytes);
     drop(shard);
     drop(placed);

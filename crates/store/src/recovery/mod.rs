@@ -2,30 +2,29 @@
 //! everybody reads and writes.
 //!
 //! A row is proved with its chain of the hash index, by whoever comes first: who asks for it, or the thread that calls
-//! [`Store::recover`]. Every proved row is counted once, under its shard's lock. When all are proved, their segments
+//! [`Recovery::recover`]. Every proved row is counted once, under its shard's lock. When all are proved, their segments
 //! join the queues, from which memory is freed; then the ordered indexes are filled, a few buckets at a time. Who must
 //! know more than one row waits for what it needs, and does its share: it never gets a wrong answer.
 
+mod indexes;
+
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use arena::{Arena, Entry, Location, Queue, RowHead, SegmentId, TableId, Witness};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::mutation::Mutation;
 use crate::row::RowBuf;
-use crate::store::Store;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::leaving::Leaving;
 use crate::table::queue::place;
 use crate::value::ValueRef;
+use crate::versions::Versions;
 
-/// How long the first plan that could use an index waits for it: the indexes of a small cache are there by then. Later
-/// plans do without it until it is ready.
-const PLAN_PATIENCE: Duration = Duration::from_millis(100);
 /// Shares of the proof that a writer does who finds no memory before it is refused: about two milliseconds.
 pub(crate) const SHARES_PER_WRITE: usize = 16;
 
@@ -52,46 +51,6 @@ pub struct Recovered {
     pub complete: bool,
 }
 
-/// Whether an index knows every row.
-#[derive(Debug, Default)]
-pub(crate) struct Readiness {
-    /// Release when it does, Acquire by who looks.
-    ready: AtomicBool,
-    /// Somebody has waited in vain: nobody else does.
-    long: AtomicBool,
-    lock: Mutex<()>,
-    signal: Condvar,
-}
-
-impl Readiness {
-    /// An index that is filled before anybody can see it.
-    pub(crate) fn ready() -> Self {
-        Self { ready: AtomicBool::new(true), ..Self::default() }
-    }
-
-    #[inline]
-    pub(crate) fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire)
-    }
-
-    /// As `is_ready`, after a little patience.
-    pub(crate) fn is_soon(&self) -> bool {
-        if self.is_ready() || self.long.load(Ordering::Relaxed) {
-            return self.is_ready();
-        }
-        let mut guard = self.lock.lock();
-        let waited = self.signal.wait_while_for(&mut guard, |()| !self.is_ready(), PLAN_PATIENCE);
-        self.long.store(waited.timed_out(), Ordering::Relaxed);
-        self.is_ready()
-    }
-
-    fn set(&self) {
-        let _guard = self.lock.lock();
-        self.ready.store(true, Ordering::Release);
-        self.signal.notify_all();
-    }
-}
-
 /// Counts the rows that are proved.
 #[derive(Debug)]
 struct Counting(HashMap<TableId, Arc<Table>>);
@@ -113,7 +72,35 @@ impl Witness for Counting {
     }
 }
 
-impl Store {
+/// The start behind the start, over [`Versions`].
+#[derive(Debug)]
+pub struct Recovery {
+    versions: Versions,
+    /// What the start has left to do.
+    recovering: Recovering,
+}
+
+impl Deref for Recovery {
+    type Target = Versions;
+
+    #[inline]
+    fn deref(&self) -> &Versions {
+        &self.versions
+    }
+}
+
+impl Recovery {
+    pub(crate) fn new(versions: Versions) -> Self {
+        Self { versions, recovering: Recovering::default() }
+    }
+
+    /// A row number for a table without a primary key.
+    pub fn next_row_id(&self, table: &Table) -> i64 {
+        // After a start the greatest number in use is known when every row has been seen.
+        self.await_rows();
+        table.state.next_row_id.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Prepares to take over the rows of an earlier process. Nobody uses the store yet.
     pub(crate) fn begin_recovery(&self) {
         if self.arena.is_proved() {
@@ -272,26 +259,5 @@ impl Store {
             }
         }
         self.arena.recycle(segment);
-    }
-
-    /// Fills the indexes that do not know every row, those of small tables first, and has every plan made again.
-    fn fill_indexes(&self) {
-        let catalog = self.catalog();
-        let mut tables: Vec<&Arc<Table>> = catalog.tables().collect();
-        tables.retain(|table| table.indexes().iter().any(|index| !index.is_ready()));
-        if tables.is_empty() {
-            return;
-        }
-        tables.sort_by_key(|table| table.rows());
-        for table in tables {
-            for index in table.indexes().iter().filter(|index| !index.is_ready()) {
-                // What was unique when it was written is entered as it is.
-                let _whole = self.fill_index(table, index, false);
-                index.readiness().set();
-            }
-        }
-        let _one = self.definitions.lock();
-        // Where there is no room for the same definitions once more, plans without these indexes stay: slow, not wrong.
-        let _slow = self.install(self.catalog().tables().cloned().collect());
     }
 }

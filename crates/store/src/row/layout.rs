@@ -4,8 +4,7 @@ use crate::codec::{KeyCodec, PayloadShape, PayloadTemplate, ValuePayload, ValueT
 use crate::definition::{ColumnKind, TableDef};
 use crate::error::WriteError;
 use crate::row::RowBuf;
-use crate::scalar::SqlType;
-use crate::scalar::has_form;
+use crate::scalar::{SqlType, has_form};
 use crate::value::{Value, ValueRef};
 
 /// The way from columns to a row's two byte strings and back.

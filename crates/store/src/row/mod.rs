@@ -1,18 +1,20 @@
-//! A private copy of a row, reused from read to read so that reading allocates nothing.
+//! Rows on their way: the private copy of one, what a write asks for, and where each column lies.
+//!
+//! A private copy is reused from read to read so that reading allocates nothing.
 
-pub(crate) mod keep;
 pub(crate) mod layout;
+pub(crate) mod meta;
+pub(crate) mod new;
+pub(crate) mod renewal;
 pub(crate) mod request;
+pub(crate) mod version;
 
 use arena::{Location, RowHead, RowParts, RowRead, TableId};
 
 use crate::clock::Tick;
-use crate::commit::NewRow;
+use crate::row::new::NewRow;
+use crate::row::renewal::Renewal;
 use crate::row::request::Expiry;
-use crate::time::renew::Renewal;
-
-/// The expiry word of a row that never expires although its table has a `ttl`.
-pub(crate) const NEVER: Tick = Tick::MAX;
 
 /// A reusable private copy of one row. Nothing in it is interpreted before it was validated.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! What a write asks for, and what became of it.
 
-use crate::clock::Tick;
-use crate::row::NEVER;
+use arena::RowHead;
+
+use crate::clock::{NEVER, Tick};
 
 /// When a row ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,5 +124,40 @@ impl Expiry {
             // The row was alive when it was read, and if it is not any more, it is not found.
             Self::Never | Self::Table | Self::Kept(_) => false,
         }
+    }
+}
+
+/// Compares what is there, a live row or nothing, with what is expected.
+#[inline]
+pub(crate) fn check(expect: Expect, live: Option<&RowHead>) -> Result<(), Outcome> {
+    match (expect, live) {
+        (Expect::Absent, Some(_)) => Err(Outcome::Exists),
+        (Expect::Anything | Expect::Absent, None) => Ok(()),
+        (_, None) => Err(Outcome::Missing),
+        (Expect::Lease { cas, lease }, Some(head)) if (cas, lease) != (head.cas(), head.lease) => {
+            Err(Outcome::Exists)
+        }
+        (Expect::Version(wanted) | Expect::Unremoved { cas: wanted, .. }, Some(head))
+            if wanted != head.cas() =>
+        {
+            Err(Outcome::Exists)
+        }
+        (Expect::Untouched { cas, expiry, lease }, Some(head))
+            if (cas, expiry) != (head.cas(), head.expiry)
+                || lease.is_some_and(|lease| lease != head.lease) =>
+        {
+            Err(Outcome::Exists)
+        }
+        (Expect::Unremoved { expiry, lease, .. }, Some(head))
+            if expiry.is_some_and(|expiry| expiry != head.expiry)
+                || lease.is_some_and(|lease| lease != head.lease) =>
+        {
+            Err(Outcome::Exists)
+        }
+        (Expect::Stamp(wanted), Some(head)) if wanted != head.stamp => Err(Outcome::Exists),
+        (Expect::Unclaimed { stamp, lease }, Some(head)) if (stamp, lease) != (head.stamp, head.lease) => {
+            Err(Outcome::Exists)
+        }
+        _ => Ok(()),
     }
 }

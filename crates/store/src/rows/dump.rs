@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering;
 use arena::{Arena, Hits, Location, ScanShape};
 
 use crate::clock::Tick;
-use crate::rows::read::{ItemMeta, value_len};
-use crate::store::Store;
+use crate::row::meta::ItemMeta;
+use crate::rows::Rows;
+use crate::rows::read::value_len;
 use crate::table::Table;
 
 /// Where a walk stands.
@@ -39,7 +40,7 @@ pub struct Dumped<'d> {
     pub hits: Hits,
 }
 
-impl Store {
+impl Rows {
     /// A walk that begins.
     pub fn begin_dump(&self) -> Dump {
         let catalog = self.catalog();

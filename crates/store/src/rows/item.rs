@@ -10,13 +10,13 @@ use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::row::RowBuf;
 use crate::row::layout::default;
-use crate::row::request::{Expect, Expiry, Outcome, Touch};
-use crate::rows::write::{NewParts, check};
+use crate::row::new::NewParts;
+use crate::row::renewal::Renewal;
+use crate::row::request::{Expect, Expiry, Outcome, Touch, check};
+use crate::rows::Rows;
 use crate::scalar::has_form;
 use crate::schema::compute::{Made, Task};
-use crate::store::Store;
 use crate::table::Table;
-use crate::time::renew::Renewal;
 use crate::value::{Value, ValueRef, text_or_blob};
 
 /// Rounds of reading, editing and publishing before a contended edit is refused; each lost round means that another
@@ -105,7 +105,7 @@ thread_local! {
     static EDIT: RefCell<(RowBuf, Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-impl Store {
+impl Rows {
     /// Stores an item as `REPLACE` would: columns other than the value take their defaults.
     pub fn put_item(
         &self,

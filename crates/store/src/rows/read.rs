@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 
 use arena::{Foreseen, Hash, HeldRow, Hits, Location, Lookup, RowHead, RowRead, TableId};
 
-use crate::clock::{Tick, moment_before};
+use crate::clock::Tick;
 use crate::codec::{PayloadShape, ValueSpan};
 use crate::row::RowBuf;
-use crate::store::Store;
-use crate::table::{Table, TableState};
+use crate::row::meta::ItemMeta;
+use crate::rows::Rows;
+use crate::table::Table;
 
 /// Lock-free attempts before a reader takes the shard lock; only a bucket being reorganised needs more than one.
 pub(crate) const LOOKUP_ATTEMPTS: usize = 8;
@@ -19,43 +20,6 @@ const VALUE_HEAD_BYTES: usize = 256;
 thread_local! {
     /// The beginning of a payload.
     static SPAN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// What a memcached client is told about an item before its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ItemMeta {
-    /// The client's 32 bits.
-    pub client_flags: u32,
-    /// The CAS value.
-    pub cas: u64,
-    /// Bytes of the value.
-    pub len: usize,
-    /// The row's expiry word.
-    pub(crate) word: Tick,
-    /// The number of the write that made this version.
-    pub stamp: u64,
-    /// It was invalidated softly.
-    pub stale: bool,
-    /// Until when somebody refreshes it; 0: nobody does.
-    pub lease: Tick,
-    /// Bytes that the row takes.
-    pub size: usize,
-}
-
-impl ItemMeta {
-    #[inline]
-    pub(crate) fn of(head: &RowHead, len: usize) -> Self {
-        Self {
-            client_flags: head.client_flags,
-            cas: head.cas(),
-            len,
-            word: head.expiry,
-            stamp: head.stamp,
-            stale: head.is_stale(),
-            lease: head.lease,
-            size: head.total_bytes,
-        }
-    }
 }
 
 /// Takes an item in: head first, then the value straight from the arena.
@@ -71,7 +35,7 @@ pub trait ItemSink {
     fn holds_from(&self) -> usize {
         usize::MAX
     }
-    /// Takes a value in its place, between `open` and `close`, and lets it go with [`Store::let_go`]. Given back, it is
+    /// Takes a value in its place, between `open` and `close`, and lets it go with [`Rows::let_go`]. Given back, it is
     /// copied.
     #[inline]
     fn hold(&mut self, row: HeldRow) -> Result<(), HeldRow> {
@@ -123,7 +87,7 @@ impl Absence {
     }
 }
 
-impl Store {
+impl Rows {
     /// Copies the live row under a key. False: there is none.
     pub fn read(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> bool {
         let hash = self.arena.hash(table.id(), key);
@@ -166,7 +130,7 @@ impl Store {
         }
     }
 
-    /// Asks memory for the index bucket of a key that is going to be looked up; [`Store::prefetch_row`] is to follow,
+    /// Asks memory for the index bucket of a key that is going to be looked up; [`Rows::prefetch_row`] is to follow,
     /// when the buckets of some other keys were asked for.
     #[inline]
     pub fn prefetch(&self, table: &Table, key: &[u8]) -> Prefetched {
@@ -176,7 +140,7 @@ impl Store {
     }
 
     /// Asks memory for the row whose bucket has come, as far as its use needs it. Where it stands in a further bucket,
-    /// that is on its way then, and [`Store::prefetch_further`] is to follow.
+    /// that is on its way then, and [`Rows::prefetch_further`] is to follow.
     #[inline]
     pub fn prefetch_row(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
         if purpose == Use::Replace {
@@ -247,7 +211,7 @@ impl Store {
         self.find_item(table, key, now, sink).is_ok()
     }
 
-    /// As [`Store::get_item`], and says why there is none.
+    /// As [`Rows::get_item`], and says why there is none.
     pub fn find_item(
         &self,
         table: &Table,
@@ -328,38 +292,6 @@ impl Store {
     /// Lets a value go: its memory may be given to others from here on.
     pub fn let_go(&self, row: HeldRow) {
         self.arena.let_go(row);
-    }
-
-    /// Whether a row is within its time: not flushed, not past its own deadline or, without one, its table's, by more
-    /// than the table lets it be served stale.
-    #[inline]
-    pub(crate) fn is_live(&self, table: &Table, head: &RowHead, now: Tick) -> bool {
-        let limits = &table.state.limits;
-        if limits.is_flush_due(now) {
-            self.flush_due(table, now);
-        }
-        // Acquire: pairs with the Release in `flush`, so that who saw a flush acknowledged reads its number.
-        if head.stamp < limits.flushed_below.load(Ordering::Acquire) {
-            return false;
-        }
-        if head.expiry != 0 {
-            return now < head.expiry || limits.is_in_grace(head.expiry, now);
-        }
-        head.stamp >= self.aged_below(&table.state, now)
-    }
-
-    /// Rows of smaller stamp have reached their table's `ttl`, and the end of being stale. Computed once a tick.
-    pub(crate) fn aged_below(&self, state: &TableState, now: Tick) -> u64 {
-        let limits = &state.limits;
-        // Acquire: pairs with the Release below, so that the number is that of the tick.
-        let ttl = limits.gone_ticks.load(Ordering::Relaxed);
-        if ttl != 0 && limits.aged_at.load(Ordering::Acquire) != now {
-            let below =
-                moment_before(now, ttl.into()).map_or(0, |moment| self.first_stamp_after(moment, now));
-            limits.aged_below.fetch_max(below, Ordering::Relaxed);
-            limits.aged_at.store(now, Ordering::Release);
-        }
-        limits.aged_below.load(Ordering::Relaxed)
     }
 }
 

@@ -3,14 +3,14 @@
 use arena::{Hash, Lookup};
 
 use crate::clock::Tick;
-use crate::commit::NewRow;
 use crate::error::WriteError;
 use crate::mutation::Mutation;
 use crate::row::RowBuf;
+use crate::row::new::NewRow;
 use crate::row::request::{Expect, Outcome};
+use crate::rows::Rows;
 use crate::rows::read::LOOKUP_ATTEMPTS;
 use crate::rows::write::{Glance, Target};
-use crate::store::Store;
 use crate::table::Table;
 
 /// Where a row was read that is going to be written again.
@@ -22,8 +22,8 @@ pub struct Met {
     now: Tick,
 }
 
-impl Store {
-    /// As [`Store::read`], for who is going to write the row again with [`Store::rewrite`].
+impl Rows {
+    /// As [`Rows::read`], for who is going to write the row again with [`Rows::rewrite`].
     pub fn meet(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> Option<Met> {
         let hash = self.arena.hash(table.id(), key);
         for _ in 0..LOOKUP_ATTEMPTS {
@@ -48,13 +48,13 @@ impl Store {
     }
 
     /// Puts another version in the place of a row, under its key; the stamp. `Lost`: the row has changed since it was
-    /// read. It is what [`Store::commit`] makes of this one write.
+    /// read. It is what [`Commits::commit`](crate::Commits::commit) makes of this one write.
     pub fn rewrite(&self, table: &Table, met: &Met, row: &RowBuf, new: &NewRow) -> Result<u64, WriteError> {
         let _mutation = Mutation;
         let Met { hash, glance: Glance { queue, seen }, now } = *met;
         self.count_operation(table);
         let (expect, payload) = (Expect::Version(row.cas()), [new.payload.as_slice()]);
-        let outcome = if Self::has_ended(table, new.expiry, now) {
+        let outcome = if table.has_ended(new.expiry, now) {
             self.remove_for_expired(table, row.key(), expect, now)
         } else {
             let target = Target { hash, key: row.key(), seen, copy: Some(row) };

@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use arena::{Arenas, CatalogueError, TableId};
 use serde::{Deserialize, Serialize};
 
-use crate::define::{BUILT_IN_ID, built_in, ddl};
-use crate::definition::{TableDef, ViewDef};
-use crate::error::DdlError;
-use crate::store::Store;
+use crate::definition::{ColumnDef, IndexDef};
+use crate::definition::{TableDef, TableOptions, ViewDef};
+use crate::error::{DdlError, ddl};
+use crate::schema::Schema;
 use crate::table::catalog::{BUILT_IN, Catalog};
 use crate::table::{Table, TableState};
 
@@ -35,7 +35,7 @@ pub(crate) struct Shown {
     pub(crate) private: Vec<String>,
 }
 
-impl Store {
+impl Schema {
     /// Writes the definitions to the arena.
     pub(crate) fn save(&self, catalog: &Catalog) -> Result<(), DdlError> {
         let tables = catalog.tables().map(|table| {
@@ -135,4 +135,28 @@ pub(crate) fn catalog_of(generation: u64, tables: Vec<Arc<Table>>, views: Vec<Ar
         Arc::new(Table::new(built_in(), Vec::new(), Arc::new(TableState::new(BUILT_IN_ID))))
     });
     Catalog::new(generation, own, others, views)
+}
+
+/// Number of the built-in table.
+pub(crate) const BUILT_IN_ID: TableId = TableId(1);
+
+/// The table of the memcached keys that no other table answers to.
+pub(crate) fn built_in() -> TableDef {
+    let column = |name: &str| ColumnDef {
+        not_null: true,
+        ..ColumnDef::new(name, "TEXT").unwrap_or_else(|_| unreachable!("TEXT is a type"))
+    };
+    let options = TableOptions { prefix: Some(String::new()), value: Some(1), ..TableOptions::default() };
+    TableDef {
+        id: BUILT_IN_ID.0,
+        options,
+        ..TableDef::new(BUILT_IN, vec![column("key"), column("value")], vec![0])
+    }
+}
+
+/// The ordered indexes of a table: those defined, and the primary key's where it is composite or asked for.
+pub(crate) fn indexes_of(def: &TableDef) -> impl Iterator<Item = IndexDef> {
+    let ordered = def.primary_key.len() > 1 || (def.options.ordered && !def.has_row_id());
+    let key = ordered.then(|| IndexDef::new(format!("{}_pkey", def.name), def.primary_key.clone(), false));
+    key.into_iter().chain(def.indexes.clone())
 }

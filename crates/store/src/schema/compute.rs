@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::WriteError;
-use crate::store::Store;
+use crate::schema::Schema;
 use crate::table::Table;
 use crate::value::{Value, ValueRef};
 
@@ -41,7 +41,7 @@ thread_local! {
     static COMPUTE: RefCell<Option<(u64, Box<dyn Compute>)>> = const { RefCell::new(None) };
 }
 
-impl Store {
+impl Schema {
     /// Says how expressions are computed, once; later calls change nothing.
     pub fn set_compute(&self, make: MakeCompute) {
         let _first = self.compute.set(Maker(make));

@@ -1,5 +1,108 @@
-//! The definitions in force: as bytes in the arena, and what is computed by them.
+//! The definitions in force: one catalogue, changed by one swap, and as bytes in the arena.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::clock::Tick;
+use crate::definition::ViewDef;
+use crate::error::DdlError;
+use crate::schema::catalogue::catalog_of;
+use crate::schema::compute::Maker;
+use crate::table::Table;
+use crate::table::catalog::Catalog;
+use crate::time::Time;
 
 pub(crate) mod catalogue;
 pub(crate) mod compute;
 pub(crate) mod number;
+pub(crate) mod pending_flush;
+pub(crate) mod rules;
+
+/// The definitions in force, over [`Time`].
+#[derive(Debug)]
+pub struct Schema {
+    time: Time,
+    /// Changed by one swap under `definitions`.
+    pub(crate) catalog: ArcSwap<Catalog>,
+    /// The catalogue's generation, so that a cached one is checked by one load. Release/Acquire with the swap.
+    pub(crate) generation: AtomicU64,
+    /// Serialises changes of definitions.
+    pub(crate) definitions: Mutex<()>,
+    /// Tick and tables of a flush that lies in the future; at most one, as in memcached.
+    pub(crate) pending_flush: Mutex<Option<Tick>>,
+    /// How a thread gets what computes expressions for it.
+    compute: OnceLock<Maker>,
+    /// Tells this store from others of the process.
+    number: u64,
+}
+
+/// The next store's number. Relaxed: only that no two are the same.
+static STORES: AtomicU64 = AtomicU64::new(1);
+
+impl Deref for Schema {
+    type Target = Time;
+
+    #[inline]
+    fn deref(&self) -> &Time {
+        &self.time
+    }
+}
+
+impl Schema {
+    pub(crate) fn new(time: Time, catalog: Catalog) -> Self {
+        Self {
+            time,
+            generation: AtomicU64::new(catalog.generation),
+            catalog: ArcSwap::from_pointee(catalog),
+            definitions: Mutex::new(()),
+            pending_flush: Mutex::default(),
+            compute: OnceLock::new(),
+            number: STORES.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// All definitions of this moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// The number of the current definitions: one load tells whether a cached catalogue is still right.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        // Acquire: pairs with the Release in `install`.
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn replace(&self, catalog: &Catalog, changed: Table) -> Result<Arc<Table>, DdlError> {
+        let id = changed.id();
+        let changed = Arc::new(changed);
+        let others = catalog.tables().filter(|table| table.id() != id).cloned();
+        self.install(others.chain([Arc::clone(&changed)]).collect())?;
+        Ok(changed)
+    }
+
+    /// Puts these tables in the place of those that are.
+    pub(crate) fn install(&self, tables: Vec<Arc<Table>>) -> Result<(), DdlError> {
+        self.install_all(tables, self.catalog().views().cloned().collect())
+    }
+
+    /// Writes the definitions to the arena, then swaps the catalogue: after a crash in between the new ones hold.
+    pub(crate) fn install_all(
+        &self,
+        tables: Vec<Arc<Table>>,
+        views: Vec<Arc<ViewDef>>,
+    ) -> Result<(), DdlError> {
+        let generation = self.generation() + 1;
+        let catalog = catalog_of(generation, tables, views);
+        self.save(&catalog)?;
+        self.spread_flush(&catalog);
+        self.catalog.store(Arc::new(catalog));
+        // Release: pairs with the Acquire in `generation`.
+        self.generation.store(generation, Ordering::Release);
+        Ok(())
+    }
+}

@@ -6,21 +6,14 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::WriteError;
-use crate::store::Store;
+use crate::schema::Schema;
 use crate::table::Table;
 
 /// Numbers reserved at a time: a write of the definitions for each thousand rows, and at most as many numbers left out
 /// by a restart.
 const NUMBERS_AHEAD: i64 = 1_024;
 
-impl Store {
-    /// A row number for a table without a primary key.
-    pub fn next_row_id(&self, table: &Table) -> i64 {
-        // After a start the greatest number in use is known when every row has been seen.
-        self.await_rows();
-        table.state.next_row_id.fetch_add(1, Ordering::Relaxed)
-    }
-
+impl Schema {
     /// The next number of the table's identity column.
     pub fn next_number(&self, table: &Table) -> Result<i64, WriteError> {
         let state = &table.state;

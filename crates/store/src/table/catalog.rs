@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::definition::{ExpiryRule, ViewDef};
+use crate::error::{DdlError, ddl};
 use crate::table::Table;
 
 /// Name of the table in which memcached keys live that no other table answers to.
@@ -98,4 +99,8 @@ impl Catalog {
     pub fn index_owner(&self, index: &str) -> Option<&Arc<Table>> {
         self.tables().find(|table| table.indexes().iter().any(|own| own.name().eq_ignore_ascii_case(index)))
     }
+}
+
+pub(crate) fn found<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Arc<Table>, DdlError> {
+    catalog.table(name).ok_or_else(|| ddl("42P01", format!("table \"{name}\" does not exist")))
 }

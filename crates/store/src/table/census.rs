@@ -5,13 +5,9 @@
 //! is older than what the table's `ttl` and `max_ops` have ended, and no deadline of a row's own has come. Both bounds
 //! are kept on the safe side by every write and made exact by every scan of the whole table.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::Tick;
-use crate::row::NEVER;
-use crate::table::Table;
-use crate::view::View;
+use crate::clock::{NEVER, Tick};
 
 /// What is known of a table's keys. Changed under the lock of the key's shard, in one step with the key's slot.
 #[derive(Debug)]
@@ -104,11 +100,11 @@ impl Census {
     }
 
     /// Begins to look at every row of the table.
-    pub(crate) fn findings(&self, view: &View<'_>) -> Findings {
+    pub(crate) fn findings(&self, oldest_unseen: u64) -> Findings {
         // Commits in flight swap rows of an older stamp in behind the scan's back.
         Findings {
             since: self.since.load(Ordering::Relaxed),
-            oldest: view.sight.oldest_unseen(),
+            oldest: oldest_unseen,
             earliest: NEVER,
             began: self.deadlines.load(Ordering::SeqCst),
         }
@@ -140,19 +136,4 @@ impl Findings {
 #[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
 fn earliest(packed: u64) -> Tick {
     packed as Tick
-}
-
-impl View<'_> {
-    /// How many rows of a table the statement sees, where that is known exactly without a look at them.
-    pub fn known_rows(&self, table: &Arc<Table>) -> Option<u64> {
-        if self.own.is_some() || self.store.is_unsettled() || !self.store.statements.is_quiet(&self.sight) {
-            return None;
-        }
-        // Who writes has the shard's lock until its account is right, so whatever anybody was told of is counted.
-        for shard in &self.store.shards {
-            drop(shard.lock());
-        }
-        let rows = table.state.census.exact(self.now(), self.store.dead_below(table, self.now()));
-        rows.filter(|_| self.store.statements.is_quiet(&self.sight))
-    }
 }

@@ -1,12 +1,5 @@
 //! Why rows leave a table, as it is counted.
 
-use std::sync::atomic::Ordering;
-
-use arena::{Location, RowHead};
-
-use crate::clock::Tick;
-use crate::store::Store;
-use crate::table::Table;
 use crate::table::departure::Cause;
 
 /// Why a row left its table.
@@ -45,32 +38,6 @@ impl Leaving {
             Self::Flushed => None,
             Self::Ttl | Self::Operations | Self::Rule => Some(Cause::Expire),
             Self::MaxRows | Self::MaxMemory | Self::Memory => Some(Cause::Evict),
-        }
-    }
-}
-
-impl Store {
-    /// Why a row is dead; none if it is live.
-    pub(crate) fn dead(&self, table: &Table, head: &RowHead, now: Tick) -> Option<Leaving> {
-        if self.is_live(table, head, now) {
-            return None;
-        }
-        let state = &table.state;
-        // Acquire: pairs with the Release of a flush and of `settle_operations`.
-        let below = head.stamp < state.limits.flushed_below.load(Ordering::Acquire);
-        // Relaxed: see `TableState::emptied_below`.
-        Some(match below {
-            true if head.stamp < state.emptied_below.load(Ordering::Relaxed) => Leaving::Flushed,
-            true => Leaving::Operations,
-            false => Leaving::Ttl,
-        })
-    }
-
-    /// Why the row at a location is dead; none if it is live. The caller's shard lock keeps it where it is.
-    pub(crate) fn dead_there(&self, table: &Table, location: Location, now: Tick) -> Option<Leaving> {
-        match self.arena.row(location) {
-            Some(row) => self.dead(table, row.head(), now),
-            None => Some(Leaving::Flushed),
         }
     }
 }

@@ -1,11 +1,15 @@
-//! A table as one definition describes it, and the state that lives on when the definition changes.
+//! A table as one definition describes it, and the state that lives on when the definition changes: its segments, its
+//! counters, what is known of its rows.
 
 pub(crate) mod catalog;
 pub(crate) mod census;
 pub(crate) mod departure;
+pub(crate) mod dropped;
 pub mod ghost;
 pub(crate) mod leaving;
+pub(crate) mod operations;
 pub(crate) mod queue;
+pub(crate) mod rules;
 pub(crate) mod sealed;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -22,12 +26,13 @@ use crate::error::WriteError;
 use crate::index::Index;
 use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
+use crate::row::request::Expiry;
 use crate::scalar::SqlType;
 use crate::table::census::Census;
 use crate::table::ghost::Ghost;
 use crate::table::leaving::Leaving;
+use crate::table::operations::Operations;
 use crate::table::queue::{QUEUES, Queues};
-use crate::time::operations::Operations;
 use crate::value::{Value, ValueRef};
 
 /// One table under one definition; a handle of a statement or a worker. Immutable but for the shared state.
@@ -83,7 +88,7 @@ pub(crate) struct TableState {
     /// is looked at first.
     pub(crate) removed_below: AtomicU64,
     /// What expiry rules did. Taken for a moment, by who runs them and who asks.
-    pub(crate) rules: Mutex<Vec<crate::time::rules::Kept>>,
+    pub(crate) rules: Mutex<Vec<rules::RuleState>>,
     /// Made when `max_ops` is set for the first time.
     pub(crate) operations: OnceLock<Box<Operations>>,
     pub(crate) census: Census,
@@ -423,6 +428,17 @@ impl Table {
             }
         }
         self.layout.encode(&self.def, values, key, payload)
+    }
+
+    /// Whether a row with this deadline is no row any more.
+    pub(crate) fn has_ended(&self, expiry: Expiry, now: Tick) -> bool {
+        match expiry {
+            // The deadline of a row that is written again while it is served stale.
+            Expiry::At(tick) | Expiry::KeptOr(tick) => {
+                tick <= now && !self.state.limits.is_in_grace(tick, now)
+            }
+            other => other.has_come(now),
+        }
     }
 }
 

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arena::{Queue, SegmentId};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::clock::{TICKS_PER_SECOND, Tick, ticks_between};
-use crate::row::NEVER;
+use crate::clock::{NEVER, TICKS_PER_SECOND, Tick, ticks_between};
 use crate::table::sealed::SealedLists;
 
 /// Rows up to this size share one-unit segments: at most an eighth of a unit is lost at its end.

@@ -1,5 +1,103 @@
-//! What time does to rows: operations that count as time, rules, refreshing.
+//! Time: the clock in ticks of the arena, and what it does to rows.
+//!
+//! Whether a row is live is decided here, for every read and write: by its own deadline, by its table's `ttl` and
+//! `max_ops`, and by flushes.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use arena::Arenas;
+
+use crate::clock::{Clock, Tick, moment_at, ticks_between};
+use crate::table::departure::{Departure, Departures};
+
+pub(crate) mod live;
 pub(crate) mod operations;
 pub(crate) mod renew;
-pub(crate) mod rules;
+
+/// The clock, the arena whose ticks it counts, and what must be known to judge rows.
+#[derive(Debug)]
+pub struct Time {
+    pub(crate) arena: Arenas,
+    pub(crate) clock: Clock,
+    /// The tick whose first stamp was noted.
+    checkpointed: AtomicU32,
+    /// The tick at which the last look through the sealed segments left none that was due.
+    pub(crate) nothing_due: AtomicU32,
+    pub(crate) departures: Departures,
+}
+
+impl Time {
+    pub(crate) fn new(arena: Arenas, clock: Clock) -> Self {
+        Self {
+            arena,
+            clock,
+            checkpointed: AtomicU32::new(0),
+            nothing_due: AtomicU32::new(0),
+            departures: Departures::default(),
+        }
+    }
+
+    /// Where this store's time comes from.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The current tick.
+    #[inline]
+    pub fn now(&self) -> Tick {
+        self.tick_at(self.clock.now_ns())
+    }
+
+    /// The tick of a moment on the store's clock.
+    #[inline]
+    pub fn tick_at(&self, now_ns: u64) -> Tick {
+        moment_at(now_ns.saturating_sub(self.arena.epoch_ns()))
+    }
+
+    /// The deadline that lies so far ahead, rounded down to a whole tick: nothing outlives its time.
+    pub fn tick_after(&self, ahead: Duration) -> Tick {
+        let elapsed = self.clock.now_ns().saturating_sub(self.arena.epoch_ns());
+        let ahead = u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX);
+        moment_at(elapsed.saturating_add(ahead))
+    }
+
+    /// How long ago the write with this stamp happened, in ticks, as exactly as the checkpoints say.
+    pub fn age_ticks(&self, stamp: u64) -> u64 {
+        let now = self.now();
+        ticks_between(self.arena.checkpoints().tick_of(stamp).unwrap_or(0), now)
+    }
+
+    /// Every smaller stamp was issued at this moment or before, as exactly as the log of checkpoints says.
+    pub(crate) fn first_stamp_after(&self, moment: Tick, now: Tick) -> u64 {
+        self.checkpoint(now);
+        self.arena.checkpoints().first_after(moment).unwrap_or(0)
+    }
+
+    /// Notes which stamp is the first of this tick, once a tick: so the age of every row is known.
+    #[inline]
+    pub fn checkpoint(&self, now: Tick) {
+        // Acquire, and noted before it says so: who passes here draws a stamp that the note does not take for an
+        // earlier tick's. A race only notes the tick twice, and the log ignores the second.
+        if self.checkpointed.load(Ordering::Acquire) < now {
+            self.arena.note_checkpoint(now, self.arena.last_stamp() + 1);
+            self.checkpointed.fetch_max(now, Ordering::Release);
+        }
+    }
+
+    /// Has the next tick look through all segments for rows whose time has come, due or not.
+    pub fn look_for_expired(&self) {
+        // Relaxed: a hint, as in `flush`.
+        self.nothing_due.store(0, Ordering::Relaxed);
+    }
+
+    /// The newest stamp drawn: no version that is read from now on is older than what stands there now.
+    pub fn last_stamp(&self) -> u64 {
+        self.arena.last_stamp()
+    }
+
+    /// What left tables that name a channel since the last call.
+    pub fn take_departures(&self) -> Vec<Departure> {
+        self.departures.take()
+    }
+}

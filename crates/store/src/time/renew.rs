@@ -6,17 +6,14 @@
 
 use std::sync::atomic::Ordering;
 
-use arena::{Hash, Lookup, RowHead};
-
-use crate::clock::{Tick, moment_after, moment_before, ticks_between};
+use crate::clock::{NEVER, Tick, moment_after, moment_before, ticks_between};
 use crate::definition::TableOptions;
-use crate::mutation::Mutation;
+use crate::row::RowBuf;
+use crate::row::meta::ItemMeta;
+use crate::row::renewal::Freshness;
 use crate::row::request::Expiry;
-use crate::row::{NEVER, RowBuf};
-use crate::rows::read::ItemMeta;
-use crate::rows::write::NewParts;
-use crate::store::Store;
 use crate::table::{Table, ticks};
+use crate::time::Time;
 
 /// How long the holder of a lease has in a table that refreshes rows and does not say: long enough for a page that is
 /// slow to make, short enough for its readers if the holder is gone.
@@ -25,49 +22,7 @@ const LEASE_DEFAULT_MS: u64 = 10_000;
 /// The lease that ends with the version only.
 const UNTIL_REPLACED: Tick = Tick::MAX;
 
-/// What a row bears for those who refresh it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Renewal {
-    /// It was invalidated softly.
-    pub stale: bool,
-    /// Until when somebody refreshes it, 0 for nobody; none where the table decides whether there is room to say.
-    pub lease: Option<Tick>,
-    /// The lease is that of the row which is replaced, as it stands in the moment of the write.
-    pub same_lease: bool,
-}
-
-/// Where a row stands between its write and its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// Within its time.
-    Fresh,
-    /// So near its deadline that the table wants it refreshed.
-    Due,
-    /// Invalidated softly, or past its deadline and still served.
-    Stale,
-}
-
-impl Renewal {
-    /// What the head of a row says.
-    pub(crate) fn of(head: &RowHead) -> Self {
-        Self { stale: head.is_stale(), lease: head.has_expiry().then_some(head.lease), same_lease: false }
-    }
-
-    /// The same for a version that leaves the lease to its holder.
-    pub(crate) fn kept(head: &RowHead) -> Self {
-        Self { same_lease: true, ..Self::of(head) }
-    }
-}
-
-impl ItemMeta {
-    /// Whether somebody refreshes this version.
-    #[inline]
-    pub fn is_leased(&self, now: Tick) -> bool {
-        now < self.lease
-    }
-}
-
-impl Store {
+impl Time {
     /// Ticks until a row's deadline, its own or its table's, 0 when it has passed; none if it has none.
     pub fn remaining(&self, table: &Table, meta: &ItemMeta, now: Tick) -> Option<u64> {
         // Relaxed: a rule that changes takes effect soon.
@@ -127,66 +82,6 @@ impl Store {
             0 if table.renews() => moment_after(now, ticks(Some(LEASE_DEFAULT_MS)).into()),
             0 => UNTIL_REPLACED,
             lease => moment_after(now, lease.into()),
-        }
-    }
-
-    /// Takes the lease of a version, if it is still the current one, with the deadline that was seen, and nobody holds
-    /// it. One of all who try gets it.
-    pub fn take_lease(&self, table: &Table, key: &[u8], seen: &ItemMeta, until: Tick, now: Tick) -> bool {
-        let hash = self.arena.hash(table.id(), key);
-        {
-            let mut shard = self.shard(hash).lock();
-            let _mutation = Mutation;
-            self.settle_mark(&mut shard, table, hash, key);
-            let Some(entry) = self.arena.find(&shard.token, hash, table.id(), key) else { return false };
-            let is_seen = |head: &RowHead| (head.stamp, head.expiry) == (seen.stamp, seen.word);
-            let head = self.live_head(table, entry.location, now).filter(is_seen);
-            let Some(head) = head else { return false };
-            if head.has_expiry() {
-                let free = head.lease <= now;
-                if free {
-                    self.arena.set_lease(entry.location, until);
-                }
-                return free;
-            }
-        }
-        let mut row = RowBuf::new();
-        // Not a read of the row, so its hint stays.
-        let Lookup::Hit(found) = self.arena.lookup(hash, table.id(), key) else { return false };
-        let same = row.load(&found) && row.stamp() == seen.stamp && !row.head().has_expiry();
-        same && self.is_live(table, row.head(), now) && self.lease_copy(table, hash, &row, until, now)
-    }
-
-    /// As [`Store::take_lease`], for a row without a word for it: a copy that has one takes its place, with the same
-    /// stamp, so that age and CAS value stay.
-    pub(crate) fn lease_copy(&self, table: &Table, hash: Hash, row: &RowBuf, until: Tick, now: Tick) -> bool {
-        let parts = NewParts {
-            key: row.key(),
-            payload: &[row.payload()],
-            client_flags: row.client_flags(),
-            expiry: Expiry::Table,
-            cas: row.head().explicit_cas,
-            renewal: Renewal { lease: Some(until), ..Renewal::of(row.head()) },
-        };
-        // Without room nobody gets the lease; the row goes on being served as it is.
-        let queue = self.queue_of(row.location());
-        let Ok(placed) = self.place_copy(table, queue, &parts, row.head().is_multi(), now) else {
-            return false;
-        };
-        let mut shard = self.shard(hash).lock();
-        let _mutation = Mutation;
-        self.settle_mark(&mut shard, table, hash, row.key());
-        !table.is_gone() && self.relocate(&mut shard, table, hash, row, &placed).is_some()
-    }
-
-    /// Whether a row with this deadline is no row any more.
-    pub(crate) fn has_ended(table: &Table, expiry: Expiry, now: Tick) -> bool {
-        match expiry {
-            // The deadline of a row that is written again while it is served stale.
-            Expiry::At(tick) | Expiry::KeptOr(tick) => {
-                tick <= now && !table.state.limits.is_in_grace(tick, now)
-            }
-            other => other.has_come(now),
         }
     }
 

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use crate::store::Store;
-use crate::versions::order;
 use crate::versions::statement::Statements;
+use crate::versions::{Versions, order};
 
 /// Heap for kept versions. Beyond it the statements that need them fail with "snapshot too old".
 const KEPT_BYTES_MAX: u64 = 64 << 20;
@@ -72,7 +71,16 @@ impl KeptAccount {
     }
 }
 
-impl Store {
+impl Versions {
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let catalog = self.catalog();
+        let tables = catalog.tables().map(|table| {
+            let indexes: usize = table.indexes().iter().map(|index| index.heap_bytes()).sum();
+            indexes + table.state.ghost.lock().memory_bytes()
+        });
+        (tables.sum::<usize>() + self.kept.bytes()) as u64
+    }
+
     /// Drops the kept versions that no running statement can need.
     pub(crate) fn purge_kept(&self) {
         if self.kept.is_empty() {

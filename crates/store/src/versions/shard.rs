@@ -6,8 +6,8 @@ use arena::{Hash, ShardToken, TableId};
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
-use crate::commit::Commit;
 use crate::row::RowBuf;
+use crate::versions::commit::Commit;
 use crate::versions::statement::Sight;
 
 /// A shard and its lock, from the beginning of a cache line on: a write asks for that line before it needs it, and

@@ -5,6 +5,7 @@
 //!
 //! Within a transaction the sight is that with the transaction's own list laid over it (`overlay.rs`).
 
+mod known;
 pub(crate) mod overlay;
 pub(crate) mod scan;
 
@@ -16,11 +17,11 @@ use arena::Hash;
 
 use crate::clock::Tick;
 use crate::codec::prefix_end;
+use crate::commit::Commits;
 use crate::commit::write_set::WriteSet;
 use crate::error::ReadError;
 use crate::index::{Index, KeyBounds};
 use crate::row::RowBuf;
-use crate::store::Store;
 use crate::table::Table;
 use crate::value::ValueRef;
 use crate::versions::shard::{Kept, Shard};
@@ -30,7 +31,7 @@ use crate::view::scan::{IndexScan, TableScan};
 /// One statement's sight. Ends when dropped; a statement drops it before it commits its own writes.
 #[derive(Debug)]
 pub struct View<'s> {
-    pub(crate) store: &'s Store,
+    pub(crate) store: &'s Commits,
     pub(crate) sight: Sight,
     now: Tick,
     /// Whether its searches are operations on the tables.
@@ -39,7 +40,7 @@ pub struct View<'s> {
     pub(crate) own: Option<&'s WriteSet>,
 }
 
-impl Store {
+impl Commits {
     /// Begins a statement.
     pub fn view(&self) -> View<'_> {
         let sight = self.statements.begin(|| self.arena.last_stamp());
@@ -51,11 +52,6 @@ impl Store {
         let mut view = self.view();
         view.counted = false;
         view
-    }
-
-    /// The newest stamp drawn: no version that is read from now on is older than what stands there now.
-    pub fn last_stamp(&self) -> u64 {
-        self.arena.last_stamp()
     }
 
     /// Begins a statement of a transaction, which sees that transaction's writes too.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use arena::{Queue, SegmentId};
+use by_death::ByDeath;
 
 use crate::table::queue::{NO_DEADLINE_CLASS, QUEUES, TTL_CLASSES, place};
-use by_death::ByDeath;
 
 mod by_death;
 

@@ -8,7 +8,8 @@ use arena::{Hash, Location};
 use hashbrown::HashSet;
 
 use crate::error::ReadError;
-use crate::index::ordered::{OrderedIndex, Range, Resume, SortKeys};
+use crate::index::ordered::SortKeys;
+use crate::index::ordered::{OrderedIndex, Range, Resume};
 use crate::index::{Index, RowKeys, as_slice};
 use crate::row::RowBuf;
 use crate::table::Table;

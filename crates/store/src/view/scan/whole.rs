@@ -61,7 +61,7 @@ impl TableScan {
             batch: Batch::default(),
             rows: Chunk::default(),
             locations: Vec::new(),
-            found: Some(table.state.census.findings(view)),
+            found: Some(table.state.census.findings(view.sight.oldest_unseen())),
             row_bytes: FIRST_ROW_BYTES,
             own_next: 0,
         }

@@ -5,19 +5,18 @@
 //! since and had that acknowledged. So it says that it keeps them, and they are taken from the row under the lock of
 //! its shard.
 
-use arena::RowHead;
+use arena::{Location, Queue, SegmentId};
 
 use crate::clock::Tick;
+use crate::row::new::NewParts;
 use crate::row::request::Expiry;
-use crate::rows::write::{NewParts, Version};
-use crate::store::Store;
 
 /// What is taken over at the publication of a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
     /// The deadline; this word stands for it where the row has none of its own.
-    deadline: Option<Tick>,
-    lease: bool,
+    pub(crate) deadline: Option<Tick>,
+    pub(crate) lease: bool,
 }
 
 impl Keep {
@@ -53,28 +52,16 @@ impl Expiry {
     }
 }
 
-impl Store {
-    /// Gives a version in its place what it keeps of the row that it is going to replace, whose shard is locked. False:
-    /// the place has no word for it. The row was written again since it was read, in a way that its CAS value does not
-    /// show, so the caller reads it again.
-    pub(crate) fn take_over(&self, version: &mut Version, found: &RowHead) -> bool {
-        let Some(new) = self.arena.row(version.location).map(|row| *row.head()) else { return false };
-        if version.keep.lease && new.lease != found.lease {
-            if !new.has_expiry() {
-                return false;
-            }
-            self.arena.set_lease(version.location, found.lease);
-        }
-        let Some(own) = version.keep.deadline else { return true };
-        let word = if found.expiry == 0 { own } else { found.expiry };
-        if (word == 0) != (new.expiry == 0) {
-            return false;
-        }
-        if word != new.expiry {
-            self.note_deadline(version.segment, word);
-            self.arena.set_expiry(version.location, word);
-            version.expiry = word;
-        }
-        true
-    }
+/// A version in its place, to which nothing leads yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    pub(crate) location: Location,
+    pub(crate) segment: SegmentId,
+    pub(crate) queue: Queue,
+    /// Bytes that it takes.
+    pub(crate) bytes: usize,
+    /// Its expiry word.
+    pub(crate) expiry: Tick,
+    /// What it takes over from the row that it replaces.
+    pub(crate) keep: Keep,
 }

@@ -16,8 +16,9 @@ use arena::{Hash, Received, RowParts};
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::row::request::{Expect, Expiry, Outcome};
+use crate::row::version::Version;
 use crate::rows::item::Item;
-use crate::rows::write::{Glance, Target, Version};
+use crate::rows::write::{Glance, Target};
 use crate::store::Store;
 use crate::table::Table;
 use crate::table::queue::{SegmentSize, ttl_class};
@@ -81,7 +82,7 @@ impl Landing {
     fn serves(&self, table: &Arc<Table>, expiry: Expiry, now: Tick) -> bool {
         let (begun, wanted) = (self.item.expiry.word(), expiry.word());
         let has_place = begun == wanted || (begun != 0 && wanted != 0);
-        Arc::ptr_eq(&self.table, table) && has_place && !Store::has_ended(table, expiry, now)
+        Arc::ptr_eq(&self.table, table) && has_place && !table.has_ended(expiry, now)
     }
 
     fn held_bytes(&self) -> u64 {
@@ -119,7 +120,7 @@ impl Store {
     ) -> Option<Landing> {
         let takes_bytes =
             !table.computes() && table.identity().is_none() && table.missing_default().is_none();
-        if !takes_bytes || key.len() > arena::MAX_KEY_BYTES || Self::has_ended(table, item.expiry, now) {
+        if !takes_bytes || key.len() > arena::MAX_KEY_BYTES || table.has_ended(item.expiry, now) {
             return None;
         }
         table.check_current().ok()?;
@@ -166,8 +167,8 @@ impl Store {
         Some(Landing { store, table, hash, item: *item, version, row, published: false })
     }
 
-    /// Stores an item whose value has come, as [`Store::put_item`] does. `table` is the one that answers to the key
-    /// now.
+    /// Stores an item whose value has come, as [`Rows::put_item`](crate::Rows::put_item) does. `table` is the one that
+    /// answers to the key now.
     pub fn put_landed(
         &self,
         table: &Arc<Table>,

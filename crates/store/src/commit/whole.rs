@@ -1,0 +1,70 @@
+//! All rows of a table removed in one step, as a commit of all of them would.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::commit::Commits;
+use crate::error::WriteError;
+use crate::mutation::Mutation;
+use crate::table::Table;
+
+/// How long who removes all rows of a table waits for commits of many rows that are under way; those of some ten
+/// thousand rows are through by then. After that the rows are removed one by one, which waits for none.
+const COMMITS_PATIENCE: Duration = Duration::from_millis(100);
+
+/// What changes with every write and removal of a row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    census: [u64; 3],
+    written: u64,
+}
+
+/// How many live rows a look at each of them found, and where the table stood then.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    pub(crate) rows: u64,
+    pub(crate) standing: Standing,
+}
+
+impl Standing {
+    pub(crate) fn of(table: &Table) -> Self {
+        // Relaxed: who compares two of them took every shard's lock in between.
+        let written = table.state.counters.written.load(Ordering::Relaxed);
+        Self { census: table.state.census.standing(), written }
+    }
+}
+
+impl Commits {
+    /// Removes every row of a table in one step, as a commit of all of them would, and says how many there were. A
+    /// statement that is reading the table fails. `None`, and nothing is done: only a look at each row can tell how
+    /// many there are, or somebody wrote since they were `counted`.
+    pub fn remove_whole(&self, table: &Table, counted: Option<Counted>) -> Result<Option<u64>, WriteError> {
+        if self.is_unsettled() {
+            return Ok(None);
+        }
+        let _mutation = Mutation;
+        // A commit that has drawn its stamp and not swapped all its rows would be counted in part.
+        let Some(_alone) = self.committing.try_write_for(COMMITS_PATIENCE) else { return Ok(None) };
+        let all = self.lock_shards();
+        if table.is_gone() {
+            return Err(WriteError::TableGone);
+        }
+        let now = self.now();
+        let standing = Standing::of(table);
+        let counted = counted.filter(|counted| counted.standing == standing).map(|counted| counted.rows);
+        let rows = match table.state.census.exact(now, self.dead_below(table, now)).or(counted) {
+            Some(rows @ 1..) => rows,
+            none => return Ok(none),
+        };
+        self.statements.change(|| {
+            let stamp = self.arena.next_stamp();
+            // Relaxed: `flushed_below` is stored after it, with Release.
+            table.state.removed_below.fetch_max(stamp, Ordering::Relaxed);
+            self.raise_flushed(&all, table, stamp);
+        });
+        drop(all);
+        self.after_flush(table);
+        self.count_operation(table);
+        Ok(Some(rows))
+    }
+}
