@@ -15,7 +15,6 @@ use crate::activity::Activity;
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
 use crate::json;
-use crate::lane::Lane;
 use crate::limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
 use crate::prefixes::Prefixes;
 use crate::watch::{Watched, Watchers};
@@ -64,7 +63,7 @@ impl Default for EngineOptions {
 pub struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) options: EngineOptions,
-    pub(crate) watchers: Watchers,
+    pub(crate) watchers: Arc<Watchers>,
     pub(crate) prefixes: Prefixes,
     /// Changes what is logged, and how much is.
     verbosity: (OnceLock<Verbosity>, AtomicU64),
@@ -73,7 +72,7 @@ pub struct Engine {
     /// What all SQL sessions hold between their statements.
     pub(crate) held: Arc<Account>,
     /// The counters of every lane ever made. Taken for a moment, and only to make a lane or to sum up.
-    lanes: Mutex<Vec<Arc<Counters>>>,
+    pub(crate) lanes: Mutex<Vec<Arc<Counters>>>,
     /// What `stats reset` saw; sums are given from there. Taken after `lanes` was let go.
     baseline: Mutex<Totals>,
     /// Names and values for `stats settings`, from those who know them.
@@ -105,9 +104,10 @@ impl Engine {
         let started_ns = store.clock().now_ns();
         let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
         let counts_prefixes = options.stat_delimiter.is_some();
+        let activity = Activity::new(store.clock().clone());
         let engine = Self {
             store,
-            watchers: Watchers::default(),
+            watchers: Arc::default(),
             prefixes: Prefixes::new(options.stat_delimiter),
             verbosity: (OnceLock::new(), AtomicU64::new(0)),
             held: Account::new(options.sessions_bytes_max),
@@ -124,7 +124,7 @@ impl Engine {
             native_execution: AtomicBool::new(true),
             started_ns,
             started_ms,
-            activity: Activity::default(),
+            activity,
         };
         engine.watchers.set(Watched::PREFIXES, counts_prefixes);
         Arc::new(engine)
@@ -224,13 +224,6 @@ impl Engine {
     /// The settings it was made with.
     pub fn options(&self) -> &EngineOptions {
         &self.options
-    }
-
-    /// A lane for the calling thread.
-    pub fn lane(self: &Arc<Self>) -> Lane {
-        let counters = Arc::new(Counters::new());
-        self.lanes.lock().push(Arc::clone(&counters));
-        Lane::new(Arc::clone(self), counters)
     }
 
     /// What was counted since the start or the last reset.

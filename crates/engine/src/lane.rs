@@ -28,6 +28,15 @@ pub struct Lane {
     pub(crate) connection: i32,
 }
 
+impl Engine {
+    /// A lane for the calling thread.
+    pub fn lane(self: &Arc<Self>) -> Lane {
+        let counters = Arc::new(Counters::new());
+        self.lanes.lock().push(Arc::clone(&counters));
+        Lane::new(Arc::clone(self), counters)
+    }
+}
+
 impl Lane {
     pub(crate) fn new(engine: Arc<Engine>, counters: Arc<Counters>) -> Self {
         let generation = engine.store.generation();

@@ -33,6 +33,7 @@ mod command;
 mod counters;
 mod engine;
 mod exptime;
+mod facts;
 mod json;
 mod lane;
 mod limits;

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::lane::{Lane, Route};
 use crate::privilege::Command;
 use crate::session::Session;
-use crate::watch::{Watch, Watched, WatcherEnd, Watchers, Watching};
+use crate::watch::{Watch, Watched, WatcherEnd, Watching};
 
 /// A walk through all keys that memcached can reach, in steps.
 #[derive(Debug)]
@@ -67,7 +67,12 @@ impl Session {
     pub fn watch(&self, lane: &Lane, wish: Watch, end: WatcherEnd) -> Result<Option<Watching>, Answer> {
         self.allow(Command::Watch)?;
         let engine = &lane.engine;
-        Ok(engine.options.watch_enabled.then(|| Watchers::add(engine, wish, end)))
+        if !engine.options.watch_enabled {
+            return Ok(None);
+        }
+        let watching = engine.watchers.add(wish, end);
+        engine.store.watch_evictions(engine.watchers.wanted().has(Watched::EVICTIONS));
+        Ok(Some(watching))
     }
 
     /// `cache_memlimit`: another memory limit. False: it cannot be so high.

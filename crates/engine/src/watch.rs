@@ -185,7 +185,7 @@ struct Waiting {
 #[derive(Debug)]
 pub struct Watching {
     watcher: Arc<Watcher>,
-    engine: Arc<crate::Engine>,
+    watchers: Arc<Watchers>,
 }
 
 impl Watching {
@@ -197,7 +197,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.engine.watchers.remove(&self.watcher);
+        self.watchers.remove(&self.watcher);
     }
 }
 
@@ -224,12 +224,11 @@ impl Watchers {
     }
 
     /// Begins to watch.
-    pub(crate) fn add(engine: &Arc<crate::Engine>, wish: Watch, end: WatcherEnd) -> Watching {
+    pub(crate) fn add(self: &Arc<Self>, wish: Watch, end: WatcherEnd) -> Watching {
         let watcher = Arc::new(Watcher { wants: Watched::of(wish), end, waiting: Mutex::default() });
-        engine.watchers.list.lock().push(Arc::clone(&watcher));
-        engine.watchers.set(watcher.wants, true);
-        engine.store.watch_evictions(engine.watchers.wanted().has(Watched::EVICTIONS));
-        Watching { watcher, engine: Arc::clone(engine) }
+        self.list.lock().push(Arc::clone(&watcher));
+        self.set(watcher.wants, true);
+        Watching { watcher, watchers: Arc::clone(self) }
     }
 
     fn remove(&self, gone: &Arc<Watcher>) {

@@ -6,63 +6,37 @@
 mod sessions;
 mod statements;
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
-use sql::{Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
+use sql::SettingFacts;
+use store::Clock;
 
 pub(crate) use sessions::{Presence, Sessions};
 pub(crate) use statements::{Counted, KnownStatements, Statements};
 
-use crate::engine::Engine;
-use crate::sql_session::{check_notification, settings};
-
 /// All of it. Each part has a lock of its own, held for a moment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Activity {
     pub(crate) statements: Statements,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: Arc<Sessions>,
     settings: Mutex<Vec<SettingFacts>>,
 }
 
 impl Activity {
+    /// Nothing yet, in the time of this clock.
+    pub(crate) fn new(clock: Clock) -> Self {
+        let sessions = Arc::new(Sessions::new(clock));
+        Self { statements: Statements::default(), sessions, settings: Mutex::default() }
+    }
+
     /// Takes the settings over from whoever knows them.
     pub(crate) fn set_settings(&self, settings: Vec<SettingFacts>) {
         *self.settings.lock() = settings;
     }
-}
 
-impl Server for Engine {
-    fn sessions(&self) -> Vec<SessionFacts> {
-        self.activity.sessions.all()
-    }
-
-    fn statements(&self) -> Vec<StatementFacts> {
-        self.activity.statements.all()
-    }
-
-    fn settings(&self) -> Vec<SettingFacts> {
-        self.activity.settings.lock().clone()
-    }
-
-    fn started_ms(&self) -> i64 {
-        self.started_ms
-    }
-
-    fn session_default(&self, name: &str) -> Option<&'static str> {
-        if name.eq_ignore_ascii_case("native_execution") {
-            return Some(settings::on_off(self.native_execution()));
-        }
-        settings::default_of(name)
-    }
-
-    fn check_setting(&self, name: &str, value: Option<&str>) -> Result<String, SqlError> {
-        settings::after(name, value)
-    }
-
-    fn check_notification(&self, channel: &str, payload: &str) -> Result<(), SqlError> {
-        check_notification(channel, payload)
-    }
-
-    fn cancel(&self, pid: i32) -> bool {
-        self.activity.sessions.cancel(pid)
+    /// The settings.
+    pub(crate) fn settings(&self) -> Vec<SettingFacts> {
+        self.settings.lock().clone()
     }
 }

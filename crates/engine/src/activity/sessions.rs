@@ -6,14 +6,14 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use sql::{Cancel, Identity, SessionFacts, TransactionStatus};
+use store::Clock;
 
 use super::statements::Counted;
-use crate::engine::Engine;
 
 /// One session as others see it, for as long as it lasts.
 #[derive(Debug)]
 pub(crate) struct Presence {
-    engine: Arc<Engine>,
+    sessions: Arc<Sessions>,
     shown: Arc<Shown>,
 }
 
@@ -43,18 +43,30 @@ struct Now {
 }
 
 /// All sessions by their number.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<BTreeMap<i32, Weak<Shown>>>);
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    clock: Clock,
+    by_number: Mutex<BTreeMap<i32, Weak<Shown>>>,
+}
 
 impl Sessions {
+    /// None yet.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, by_number: Mutex::default() }
+    }
+
+    fn wall_ms(&self) -> i64 {
+        i64::try_from(self.clock.unix_ms()).unwrap_or(i64::MAX)
+    }
+
     /// All of this moment.
     pub(crate) fn all(&self) -> Vec<SessionFacts> {
-        self.0.lock().values().filter_map(Weak::upgrade).map(|shown| shown.facts()).collect()
+        self.by_number.lock().values().filter_map(Weak::upgrade).map(|shown| shown.facts()).collect()
     }
 
     /// Stops what a session does; false where there is none of this number.
     pub(crate) fn cancel(&self, pid: i32) -> bool {
-        let shown = self.0.lock().get(&pid).and_then(Weak::upgrade);
+        let shown = self.by_number.lock().get(&pid).and_then(Weak::upgrade);
         shown.inspect(|shown| shown.cancel.cancel()).is_some()
     }
 }
@@ -62,13 +74,13 @@ impl Sessions {
 impl Presence {
     /// Shows a session to others.
     pub(crate) fn new(
-        engine: &Arc<Engine>,
+        sessions: &Arc<Sessions>,
         identity: Identity,
         application: String,
         address: Option<String>,
         cancel: Cancel,
     ) -> Self {
-        let started_ms = wall_ms(engine);
+        let started_ms = sessions.wall_ms();
         let now = Now { changed_ms: Some(started_ms), ..Now::default() };
         let number = identity.pid;
         let shown = Arc::new(Shown {
@@ -80,14 +92,14 @@ impl Presence {
             now: Mutex::new(now),
             statements: AtomicU64::new(0),
         });
-        engine.activity.sessions.0.lock().insert(number, Arc::downgrade(&shown));
-        Self { engine: Arc::clone(engine), shown }
+        sessions.by_number.lock().insert(number, Arc::downgrade(&shown));
+        Self { sessions: Arc::clone(sessions), shown }
     }
 
     /// A statement begins.
     #[inline]
     pub(crate) fn begin(&self, statement: &Arc<Counted>) {
-        let at = wall_ms(&self.engine);
+        let at = self.sessions.wall_ms();
         let mut now = self.shown.now.lock();
         if !now.statement.as_ref().is_some_and(|last| Arc::ptr_eq(last, statement)) {
             now.statement = Some(Arc::clone(statement));
@@ -115,7 +127,7 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        let mut sessions = self.engine.activity.sessions.0.lock();
+        let mut sessions = self.sessions.by_number.lock();
         let number = self.shown.identity.pid;
         // Another session may have the number by now.
         if sessions.get(&number).is_some_and(|shown| std::ptr::eq(shown.as_ptr(), Arc::as_ptr(&self.shown))) {
@@ -149,8 +161,4 @@ impl Shown {
             statements: self.statements.load(Ordering::Relaxed),
         }
     }
-}
-
-fn wall_ms(engine: &Engine) -> i64 {
-    i64::try_from(engine.store.clock().unix_ms()).unwrap_or(i64::MAX)
 }

@@ -142,8 +142,13 @@ impl SqlSession {
     /// Says who speaks, how the client calls itself, and from where; others see the session from now on.
     fn introduce(&mut self, identity: Identity, application: &str, address: Option<String>) {
         self.sql.set_identity(identity.clone());
-        self.presence =
-            Some(Presence::new(&self.engine, identity, application.to_owned(), address, self.cancel.clone()));
+        self.presence = Some(Presence::new(
+            &self.engine.activity.sessions,
+            identity,
+            application.to_owned(),
+            address,
+            self.cancel.clone(),
+        ));
     }
 
     /// Where what is announced to this session comes in. `wake` is called after each, from any thread.

@@ -1,0 +1,43 @@
+//! What the system tables ask of the daemon, answered.
+
+use sql::{Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
+
+use crate::engine::Engine;
+use crate::sql_session::{check_notification, settings};
+
+impl Server for Engine {
+    fn sessions(&self) -> Vec<SessionFacts> {
+        self.activity.sessions.all()
+    }
+
+    fn statements(&self) -> Vec<StatementFacts> {
+        self.activity.statements.all()
+    }
+
+    fn settings(&self) -> Vec<SettingFacts> {
+        self.activity.settings()
+    }
+
+    fn started_ms(&self) -> i64 {
+        self.started_ms
+    }
+
+    fn session_default(&self, name: &str) -> Option<&'static str> {
+        if name.eq_ignore_ascii_case("native_execution") {
+            return Some(settings::on_off(self.native_execution()));
+        }
+        settings::default_of(name)
+    }
+
+    fn check_setting(&self, name: &str, value: Option<&str>) -> Result<String, SqlError> {
+        settings::after(name, value)
+    }
+
+    fn check_notification(&self, channel: &str, payload: &str) -> Result<(), SqlError> {
+        check_notification(channel, payload)
+    }
+
+    fn cancel(&self, pid: i32) -> bool {
+        self.activity.sessions.cancel(pid)
+    }
+}
