@@ -1,8 +1,7 @@
 //! What can go wrong when an arena is opened.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// Why an arena could not be created or opened.
 #[derive(Debug)]

@@ -10,7 +10,6 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-use crate::arenas::Arenas;
 use crate::layout::Location;
 use crate::row::{BegunRow, Check};
 use crate::{Arena, Mapped, RowParts};
@@ -18,7 +17,7 @@ use crate::{Arena, Mapped, RowParts};
 /// A row that was begun, and how much of its value has come.
 #[derive(Debug)]
 pub struct Landing {
-    location: Location,
+    pub(crate) location: Location,
     /// Where the header word stands in the file, and the word without its check.
     header_at: u64,
     header: u64,
@@ -28,7 +27,7 @@ pub struct Landing {
     len: usize,
     landed: usize,
     /// The mapping that they lie in.
-    base: usize,
+    pub(crate) base: usize,
 }
 
 /// What one call received.
@@ -120,50 +119,7 @@ impl Mapped {
         &bytes[skip..skip + len]
     }
 
-    fn landed_bytes<'a>(&'a self, landing: &'a Landing) -> &'a [u8] {
+    pub(crate) fn landed_bytes<'a>(&'a self, landing: &'a Landing) -> &'a [u8] {
         self.own_bytes(landing.first_byte, landing.landed)
-    }
-}
-
-impl Arenas {
-    /// Writes a row up to its value, of which so many bytes are to come; `parts` has the payload before it. The caller
-    /// has reserved [`RowParts::total_bytes_before`] and keeps the reservation for as long as the landing.
-    pub fn begin_landing(&self, location: Location, parts: &RowParts<'_>, coming: usize) -> Landing {
-        let (arena, inner) = self.at(location);
-        Landing { location, ..arena.begin_landing(inner, parts, coming) }
-    }
-
-    /// Appends bytes to the value. Panics if there are more than are missing.
-    pub fn land(&self, landing: &mut Landing, bytes: &[u8]) {
-        assert!(bytes.len() <= landing.missing(), "no more than the value has");
-        self.landing_arena(landing).land(landing, bytes);
-    }
-
-    /// Reads once from a descriptor, up to `most` bytes of what is missing; when these are the last, what follows them
-    /// goes to `spill`. `Ok` with nothing landed and nothing spilled is the end of the stream.
-    pub fn receive(
-        &self,
-        landing: &mut Landing,
-        from: BorrowedFd<'_>,
-        most: usize,
-        spill: &mut [u8],
-    ) -> io::Result<Received> {
-        self.landing_arena(landing).receive(landing, from, most, spill)
-    }
-
-    /// The value is whole: its row gets its check, and may be published.
-    pub fn finish_landing(&self, landing: &Landing) {
-        self.landing_arena(landing).finish_landing(landing);
-    }
-
-    /// What has come of the value.
-    pub fn landed_bytes<'a>(&'a self, landing: &'a Landing) -> &'a [u8] {
-        self.landing_arena(landing).landed_bytes(landing)
-    }
-
-    fn landing_arena(&self, landing: &Landing) -> &Arena {
-        let (arena, _) = self.at(landing.location);
-        assert_eq!(landing.base, arena.base(), "a row of this arena");
-        arena
     }
 }

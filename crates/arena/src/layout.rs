@@ -66,6 +66,26 @@ pub(crate) const INDEX_STEP_BYTES: u64 = UNIT_BYTES as u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u16);
 
+/// The bit of a table's number that says that its rows lie in the shared arena.
+pub const SHARED_TABLES: u16 = 2048;
+
+/// The same of a segment: no arena has so many units.
+pub(crate) const SHARED_UNITS: u32 = 1 << 25;
+
+/// The same of a location, whose upper part is a unit.
+pub(crate) const SHARED_LOCATIONS: u64 = (SHARED_UNITS as u64) << 13;
+
+/// The same of a slot.
+pub(crate) const SHARED_SLOTS: u64 = 1 << 63;
+
+impl TableId {
+    /// Whether the table's rows lie in the shared arena.
+    #[inline]
+    pub fn is_shared(self) -> bool {
+        self.0 & SHARED_TABLES != 0
+    }
+}
+
 /// Number of a segment: the unit in which it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentId(pub u32);
@@ -110,7 +130,7 @@ impl Location {
 
     /// The location as it stands in the file, without the bit that says which of two arenas it is of.
     pub(crate) fn in_file(self) -> Self {
-        Self(self.0 & !crate::arenas::SHARED_LOCATIONS)
+        Self(self.0 & !SHARED_LOCATIONS)
     }
 
     #[inline]
@@ -228,7 +248,7 @@ impl Layout {
         let units = reserve_bytes / UNIT_BYTES as u64;
         if !reserve_bytes.is_power_of_two()
             || reserve_bytes < MIN_RESERVE_BYTES
-            || units > u64::from(crate::arenas::SHARED_UNITS)
+            || units > u64::from(SHARED_UNITS)
         {
             return None;
         }

@@ -47,6 +47,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Where things are
+//!
+//! | Folder | Owns |
+//! |---|---|
+//! | `layout.rs`, `row/` | where a byte lies; how a row is written, copied and checked |
+//! | `file/` | the file, mapped; its superblock, and what must hold before it is mapped |
+//! | `index/` | the hash index: buckets, their growth, hints of hits |
+//! | `segments/` | runs of units that rows are appended to, and the memory behind them |
+//! | `read/` | the read protocol: lookups, rows that are held in place, prefetching, scans in the order of memory |
+//! | `recovery/` | a file of an earlier process: what is validated before the first row is served, and what behind it |
+//! | `reader/` | other processes, which only read: their hits, and waiting for a row |
+//! | `arenas/` | the private and the shared arena of one owner |
+//!
 //! `docs/arena-format.md` draws every byte of the file.
 
 #![allow(
@@ -65,46 +78,27 @@ compile_error!("an arena is larger than a 32-bit address space");
 #[cfg(test)]
 extern crate self as arena;
 
-mod ahead;
 mod arenas;
-mod check;
 mod checkpoints;
 mod commit;
-mod copy;
 mod error;
 pub mod failpoint;
-mod fill;
-mod gather;
-mod gone;
-mod growth;
-mod hint;
-mod hits_file;
-mod hold;
-mod huge;
+mod file;
 mod index;
 mod landing;
 mod layout;
-mod map;
+mod line;
 mod mapped;
-mod mend;
 mod order;
-mod pool;
-mod prefetch;
-mod proof;
 mod read;
 mod reader;
 #[cfg(any(test, feature = "record"))]
 mod record;
-mod recover;
+mod recovery;
 mod row;
 mod segments;
-mod settle;
-mod shared_file;
-mod superblock;
-mod sweep;
 #[cfg(test)]
 mod tests;
-mod wait;
 
 use std::io;
 use std::sync::Arc;
@@ -112,33 +106,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-pub use arenas::{Arenas, SHARED_TABLES};
+pub use arenas::{Arenas, AttachBoth};
 pub use checkpoints::Checkpoints;
 pub use commit::{CommitSlot, CommitState, Redo, RedoEntry};
 pub use error::{ArenaError, CatalogueError, IndexFull};
-pub use gather::Gathered;
-pub use hint::Hits;
-pub use hold::HeldRow;
+pub use index::hint::Hits;
 pub use index::{Entry, ScanShape, ShardToken};
 pub use landing::{Landing, Received};
 pub use layout::{
     BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, LOCATION_BITS, Location, MAX_CATALOGUE_BYTES,
-    MAX_KEY_BYTES, MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SegmentTag, SlotId, TableId,
-    UNIT_BYTES,
+    MAX_KEY_BYTES, MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SHARED_TABLES, SegmentId, SegmentTag, SlotId,
+    TableId, UNIT_BYTES,
 };
+pub use line::line as prefetch_line;
 pub use mapped::{Ends, Mapped};
-pub use prefetch::{Foreseen, line as prefetch_line};
-pub use proof::Witness;
+pub use read::gather::Gathered;
+pub use read::hold::HeldRow;
+pub use read::prefetch::Foreseen;
 pub use read::{Lookup, RowRead, Seen};
 pub use reader::Reader;
+pub use reader::wait::Ticket;
 #[cfg(any(test, feature = "record"))]
 pub use record::Image;
-pub use recover::{Attach, Recovery, Unusable};
+pub use recovery::proof::Witness;
+pub use recovery::segments::Settled;
+pub use recovery::shared_file::begins_as_arena;
+pub use recovery::{Attach, Recovery, Unusable};
 pub use row::{RowHead, RowParts};
 pub use segments::Rows;
-pub use settle::Settled;
-pub use shared_file::{AttachBoth, begins_as_arena};
-pub use wait::Ticket;
 
 use layout::Layout;
 
@@ -174,21 +169,21 @@ pub struct Arena {
     /// The file, and how rows are found in it.
     mapped: Mapped,
     /// What of an earlier process's index is proved.
-    proof: proof::Proof,
+    proof: recovery::proof::Proof,
     /// Which of its chains are mended.
-    mending: mend::Mending,
+    mending: recovery::chains::Mending,
     /// Slots in use, of chains that are mended.
     rows: Counter,
-    stamps: superblock::Stamps,
+    stamps: file::superblock::Stamps,
     segments: segments::Segments,
-    buckets: Mutex<growth::Buckets>,
+    buckets: Mutex<index::growth::Buckets>,
     /// Where readers tell of hits.
-    hits: std::sync::OnceLock<hits_file::HitsFile>,
+    hits: std::sync::OnceLock<reader::hits_file::HitsFile>,
     checkpoints: checkpoints::CheckpointRings,
     /// Held while the definitions are read or replaced, so that a reader's half is not overwritten twice.
     catalogue_lock: Mutex<()>,
     /// What is known of pages that readers made.
-    sweep: Mutex<sweep::Sweep>,
+    sweep: Mutex<segments::sweep::Sweep>,
     /// Tokens not yet handed out.
     tokens: Vec<ShardToken>,
 }
@@ -220,7 +215,7 @@ impl Arena {
     /// The private side of a mapped file; nothing in it is counted yet. `owner`: the private arena that this one is the
     /// shared one of.
     fn with_map(
-        map: map::Map,
+        map: file::map::Map,
         layout: Layout,
         geometry: &Geometry,
         seed: u64,
@@ -228,19 +223,19 @@ impl Arena {
         owner: Option<&Self>,
     ) -> io::Result<Self> {
         let limit_units = (geometry.memory_bytes / UNIT_BYTES as u64).min(u64::from(layout.max_units));
-        let budget = owner.map_or_else(|| Arc::new(pool::Budget::new(limit_units)), Self::budget);
+        let budget = owner.map_or_else(|| Arc::new(segments::pool::Budget::new(limit_units)), Self::budget);
         let slots = (layout.max_buckets + layout.max_overflow) * index::BUCKET_WORDS;
         Ok(Self {
             mapped: Mapped { is_shared: owner.is_some(), ..Mapped::new(map, layout, seed, slots as usize)? },
-            proof: proof::Proof::none(),
-            mending: mend::Mending::default(),
+            proof: recovery::proof::Proof::none(),
+            mending: recovery::chains::Mending::default(),
             rows: Counter::default(),
-            stamps: superblock::Stamps::new(next_stamp),
+            stamps: file::superblock::Stamps::new(next_stamp),
             segments: segments::Segments {
-                states: map::Lazy::new(layout.max_units as usize)?,
-                pool: Mutex::new(pool::Pool::new(layout.max_units, budget)),
-                listed: settle::Listed::default(),
-                gone: gone::Gone::new(layout.max_units)?,
+                states: file::map::Lazy::new(layout.max_units as usize)?,
+                pool: Mutex::new(segments::pool::Pool::new(layout.max_units, budget)),
+                listed: segments::listed::Listed::default(),
+                dead_rows: segments::dead_rows::DeadRows::new(layout.max_units)?,
             },
             buckets: Mutex::default(),
             hits: std::sync::OnceLock::new(),

@@ -1,20 +1,19 @@
 //! A mapped arena: what its owner and those who only read it have in common.
 
 use std::io;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use rapidhash::v3::RapidSecrets;
 
-use crate::arenas::{SHARED_LOCATIONS, SHARED_SLOTS, SHARED_UNITS};
-use crate::hint::Hits;
-use crate::hits_file::Counts;
+use crate::file::map::{Bytes, Lazy, Map};
+use crate::index::hint::Hits;
 use crate::index::{BUCKET_WORDS, shape};
 use crate::layout::{
     CATALOGUE_HALF_BYTES, FIRST_LEVEL, Hash, Layout, Location, MAX_CATALOGUE_BYTES, MAX_TABLES,
-    SEGMENT_HEADER_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES, TableId, UNIT_WORDS, word,
+    SEGMENT_HEADER_BYTES, SHARED_LOCATIONS, SHARED_SLOTS, SHARED_UNITS, SegmentId, SlotId, TABLE_LINE_BYTES,
+    TableId, UNIT_WORDS, word,
 };
-use crate::map::{Lazy, Map};
-use crate::segments::{Kind, UNIT_HEAD, UNIT_TAIL};
+use crate::segments::kind::{Kind, UNIT_HEAD, UNIT_TAIL};
 
 /// A mapped file, and how rows are found in it.
 #[derive(Debug)]
@@ -33,6 +32,22 @@ pub struct Mapped {
     pub(crate) number: u64,
     /// This process only reads: nobody vouches for the words of the file, so each is bounded before it is followed.
     pub(crate) reader: bool,
+}
+
+/// A reader's side.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    pub(crate) bytes: Bytes,
+    /// So many of them are known to have pages, which they keep.
+    pub(crate) known: AtomicU64,
+}
+
+/// The number of the next mapping. Relaxed: only that no two have the same.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A number that no other mapping of this process ever has.
+fn new_number() -> u64 {
+    NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The words of a table's line up to that of a flush to come.
@@ -55,7 +70,7 @@ impl Mapped {
         let epoch_ns = map.load(word::EPOCH, Ordering::Relaxed);
         let secrets = RapidSecrets::seed(seed);
         let hints = Lazy::new(slots)?;
-        let number = crate::hold::new_number();
+        let number = new_number();
         let (counts, is_shared, reader) = (None, false, false);
         Ok(Self { map, layout, secrets, epoch_ns, hints, counts, is_shared, number, reader })
     }
@@ -222,7 +237,7 @@ impl Mapped {
         }
         let mut bytes = Vec::new();
         let first = half as usize + 2;
-        crate::copy::append(&self.map.words()[first..first + len.div_ceil(8)], 0, len, &mut bytes);
+        crate::row::copy::append(&self.map.words()[first..first + len.div_ceil(8)], 0, len, &mut bytes);
         if u64::from(crc32c::crc32c(&bytes)) != self.map.load(half + 1, Ordering::Relaxed) {
             return Err("the check field of the table definitions is wrong");
         }

@@ -1,9 +1,9 @@
 //! The protocol between writers and readers without a lock, model-checked.
 //!
 //! Each model is one encounter of the protocol, with the orderings of the shipping code (`src/order.rs` is compiled
-//! into this test, and so are the steps of a segment's fill word, `src/fill.rs`): read x replace x recycle x reuse,
-//! read x split, read x overflow, read x a bucket that another thread uses again, read x restart, hold x close x
-//! recycle x open, reserve x the same, reserve x seal x look, doom x seal of a commit. loom runs it through every
+//! into this test, and so are the steps of a segment's fill word, `src/segments/fill.rs`): read x replace x recycle x
+//! reuse, read x split, read x overflow, read x a bucket that another thread uses again, read x restart, hold x close
+//! x recycle x open, reserve x the same, reserve x seal x look, doom x seal of a commit. loom runs it through every
 //! interleaving and every value that a weakly ordered processor could show, at most three preemptions apart. Then each
 //! ordering is weakened in turn: some model must fail, or [`NOT_ALONE`] says why not. And each mistake that was made
 //! once is made again.
@@ -16,7 +16,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence as loom_fence};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-#[path = "../src/fill.rs"]
+#[path = "../src/segments/fill.rs"]
 #[allow(dead_code, reason = "the file is the arena's; the models take the steps that they need")]
 mod fill;
 #[path = "../src/order.rs"]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use crate::shared_file::AttachBoth;
+use crate::arenas::AttachBoth;
 use crate::{
     Arena, ArenaError, Arenas, CommitSlot, Geometry, Location, Lookup, Queue, Recovery, Redo, RedoEntry,
     RowParts, SHARED_TABLES, SegmentTag, ShardToken, TableId,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Rig, TABLE, Value};
-use crate::recover::{lock_own, open_at, open_own};
+use crate::recovery::{lock_own, open_at, open_own};
 use crate::{Arena, ArenaError, Attach, Geometry, Recovery, UNIT_BYTES};
 
 const GEOMETRY: Geometry = Geometry { memory_bytes: 1 << 20 };

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use super::files::Scratch;
 use super::{Rig, TABLE, Value, seeded};
+use crate::file::map::Map;
 use crate::layout::EXTENT_BYTES;
-use crate::map::Map;
 use crate::{Arena, Arenas, Attach, Geometry, Reader, UNIT_BYTES};
 
 const GEOMETRY: Geometry = Geometry { memory_bytes: 32 << 20 };

@@ -335,13 +335,13 @@ fn a_held_row_keeps_its_segment_and_a_closed_segment_is_not_held() {
         assert!(!arenas.close(segment));
         arenas.let_go(held);
     }
-    assert!(!arenas.is_gone(location));
-    arenas.note_gone(location);
-    assert!(arenas.is_gone(location) && arenas.close(segment));
+    assert!(!arenas.is_noted_dead(location));
+    arenas.note_dead(location);
+    assert!(arenas.is_noted_dead(location) && arenas.close(segment));
     assert!(arenas.hold(&row, 0, 1).is_none(), "closed");
     arenas.recycle(segment);
     // The place of the old row leads to nothing in what is opened there now.
     let again = arenas.allocate(1, &Rig::tag(), 0).unwrap();
-    assert!(again == segment && !arenas.is_gone(location) && arenas.hold(&row, 0, 1).is_none());
+    assert!(again == segment && !arenas.is_noted_dead(location) && arenas.hold(&row, 0, 1).is_none());
     assert_eq!(arenas.writers(again), 0);
 }

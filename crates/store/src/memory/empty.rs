@@ -41,7 +41,8 @@ impl Memory {
         }
         let mut scratch = Scratch::default();
         // A writer that noted a death a moment ago may not have counted it yet: asking for each row again waits for it.
-        let emptied = self.settle_in(work, segment, &mut scratch, |location| !self.arena.is_gone(location))
+        let emptied = self
+            .settle_in(work, segment, &mut scratch, |location| !self.arena.is_noted_dead(location))
             && self.settle_in(work, segment, &mut scratch, |_| true);
         if emptied {
             self.give_up(state, work.queue, segment);

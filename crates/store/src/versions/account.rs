@@ -25,7 +25,7 @@ impl Versions {
     pub(crate) fn account_out(&self, table: &Table, location: Location, bytes: usize) -> Weight {
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
         let (segment, queue) = self.arena.home_of(location);
-        self.arena.note_gone(location);
+        self.arena.note_dead(location);
         let live = self.arena.sub_live(segment, bytes);
         self.note_death(table, segment, live + bytes, live);
         Weight { queue, bytes }

@@ -3,6 +3,9 @@
 //! A reader writes nothing, takes no lock, and trusts no word: each number is bounded before it is followed, and what
 //! was copied counts only when the generation says so. The owner may write, stop, die, and begin again meanwhile.
 
+pub(crate) mod hits_file;
+pub(crate) mod wait;
+
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
@@ -10,10 +13,10 @@ use std::sync::atomic::{Ordering, fence};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::file::constants::{Reason, prove_constants};
+use crate::file::map::Map;
+use crate::file::superblock::{system, unmapped};
 use crate::layout::{CHECKPOINT_ENTRIES, CHECKPOINT_LEVELS, STATE_READY, word};
-use crate::map::Map;
-use crate::recover::{Reason, prove_constants};
-use crate::superblock::{system, unmapped};
 use crate::{ArenaError, Mapped};
 
 /// Looks at the definitions before a reader gives up on an owner that keeps changing them.

@@ -4,14 +4,10 @@
 //! that a dying writer left half written, the places of its rows are kept in private memory instead, and the walk goes
 //! by these. Nothing in the file is changed: readers may be at it.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-
+use crate::file::map::Lazy;
 use crate::layout::{Location, SegmentId, SegmentTag, UNIT_WORDS};
-use crate::map::Lazy;
 use crate::row::FILLER_TABLE;
 use crate::{Arena, Recovery};
 
@@ -25,32 +21,6 @@ pub struct Settled {
     /// Rows that share bytes with another: one is an image of a row inside the other's payload. They are to be taken
     /// out of the index.
     pub overlapping: Vec<Location>,
-}
-
-/// The rows of segments that cannot be walked: the words, from the start of the segment, at which they begin.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    /// How many there are, so that nobody takes the lock for nothing.
-    count: AtomicUsize,
-    rows: Mutex<HashMap<SegmentId, Arc<[u32]>>>,
-}
-
-impl Listed {
-    pub(crate) fn of(&self, segment: SegmentId) -> Option<Arc<[u32]>> {
-        // Acquire: pairs with the Release in `keep`, before which the segment is in nobody's list.
-        (self.count.load(Ordering::Acquire) > 0).then(|| self.rows.lock().get(&segment).cloned()).flatten()
-    }
-
-    fn keep(&self, segment: SegmentId, rows: Vec<u32>) {
-        self.rows.lock().insert(segment, rows.into());
-        self.count.fetch_add(1, Ordering::Release);
-    }
-
-    pub(crate) fn forget(&self, segment: SegmentId) {
-        if self.count.load(Ordering::Acquire) > 0 && self.rows.lock().remove(&segment).is_some() {
-            self.count.fetch_sub(1, Ordering::Release);
-        }
-    }
 }
 
 impl Arena {

@@ -11,34 +11,33 @@
 //! commits both and recovery finishes both. The shared file belongs to one private file, by its instance; with any
 //! other it is not taken over.
 
+mod attach;
+mod in_place;
+
+pub use attach::AttachBoth;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::commit::{CommitSlot, CommitState, Redo, RedoEntry};
 use crate::error::{ArenaError, CatalogueError, IndexFull};
-use crate::gather::Gathered;
-use crate::hint::Hits;
+use crate::index::hint::Hits;
 use crate::index::{Entry, ScanShape, ShardToken};
-use crate::layout::{Hash, Location, Queue, SegmentId, SegmentTag, SlotId, TableId};
-use crate::pool::Budget;
-use crate::prefetch::Foreseen;
-use crate::proof::Witness;
+use crate::layout::{
+    Hash, Location, Queue, SHARED_LOCATIONS, SHARED_SLOTS, SHARED_UNITS, SegmentId, SegmentTag, SlotId,
+    TableId,
+};
+use crate::read::gather::Gathered;
+use crate::read::prefetch::Foreseen;
 use crate::read::{Lookup, RowRead, Seen};
-use crate::recover::Recovery;
+use crate::recovery::Recovery;
+use crate::recovery::proof::Witness;
+use crate::recovery::segments::Settled;
 use crate::row::{RowHead, RowParts};
 use crate::segments::Rows;
-use crate::settle::Settled;
+use crate::segments::pool::Budget;
 use crate::{Arena, UNIT_BYTES, Usage};
-
-/// The bit of a table's number that says that its rows lie in the shared arena.
-pub const SHARED_TABLES: u16 = 2048;
-/// The same of a segment: no arena has so many units.
-pub(crate) const SHARED_UNITS: u32 = 1 << 25;
-/// The same of a location, whose upper part is a unit.
-pub(crate) const SHARED_LOCATIONS: u64 = (SHARED_UNITS as u64) << 13;
-/// The same of a slot.
-pub(crate) const SHARED_SLOTS: u64 = 1 << 63;
 
 /// The same of the number of a chain that is to be proved: no shard depends on it.
 const SHARED_CHAINS: u64 = 1 << 63;
@@ -48,14 +47,6 @@ const SHARED_CHAINS: u64 = 1 << 63;
 pub struct Arenas {
     private: Arena,
     shared: OnceLock<Arena>,
-}
-
-impl TableId {
-    /// Whether the table's rows lie in the shared arena.
-    #[inline]
-    pub fn is_shared(self) -> bool {
-        self.0 & SHARED_TABLES != 0
-    }
 }
 
 impl Arenas {
@@ -506,16 +497,16 @@ impl Arenas {
     /// Notes that nothing leads to a row any more. The caller holds the shard's lock and counts the bytes as dead
     /// afterwards.
     #[inline]
-    pub fn note_gone(&self, location: Location) {
+    pub fn note_dead(&self, location: Location) {
         let (arena, location) = self.at(location);
-        arena.note_gone(location);
+        arena.note_dead(location);
     }
 
-    /// Whether [`Arenas::note_gone`] was called for the row.
+    /// Whether [`Arenas::note_dead`] was called for the row.
     #[inline]
-    pub fn is_gone(&self, location: Location) -> bool {
+    pub fn is_noted_dead(&self, location: Location) -> bool {
         let (arena, location) = self.at(location);
-        arena.is_gone(location)
+        arena.is_noted_dead(location)
     }
 
     /// The live bytes of a segment.
@@ -857,5 +848,27 @@ impl Arenas {
     /// Frees a redo record. Its commit word is free, or was never sealed with it.
     pub fn free_redo(&self, redo: Redo) {
         self.private.free_redo(redo);
+    }
+}
+
+impl Arenas {
+    /// From here on a thread is in [`Arenas::make_ready`], or soon will be.
+    pub fn begin_ready(&self) {
+        self.private_budget().ahead.begin();
+    }
+
+    /// Commits memory ahead of writers until [`Arenas::end_ready`] is called.
+    pub fn make_ready(&self) {
+        let budget = self.private_budget();
+        while budget.ahead.wait() {
+            if !self.each().all(Arena::commit_ahead) {
+                budget.ahead.pause();
+            }
+        }
+    }
+
+    /// Has [`Arenas::make_ready`] return.
+    pub fn end_ready(&self) {
+        self.private_budget().ahead.end();
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::Arena;
 use crate::layout::{EXTENT_BYTES, UNIT_BYTES};
-use crate::pool::EXTENT_UNITS;
-use crate::{Arena, Arenas};
+use crate::segments::pool::EXTENT_UNITS;
 
 /// Units kept ready at most: 8 MiB, what a gigabyte a second takes while the thread comes to run and the kernel works.
 const MOST_UNITS: u32 = MOST_EXTENTS * EXTENT_UNITS;
@@ -43,12 +43,12 @@ struct Talk {
 }
 
 impl Ahead {
-    fn begin(&self) {
+    pub(crate) fn begin(&self) {
         *self.talk.lock() = Talk::default();
         self.units.store(EXTENT_UNITS, Ordering::Relaxed);
     }
 
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.units.store(0, Ordering::Relaxed);
         self.talk.lock().has_ended = true;
         self.asked.notify_all();
@@ -71,7 +71,7 @@ impl Ahead {
     }
 
     /// Sleeps until somebody asks; false at the end.
-    fn wait(&self) -> bool {
+    pub(crate) fn wait(&self) -> bool {
         let mut talk = self.talk.lock();
         while !talk.is_asked && !talk.has_ended {
             if !talk.is_busy {
@@ -93,35 +93,13 @@ impl Ahead {
 
 impl Ahead {
     /// There was no room: writers are not heard for a while.
-    fn pause(&self) {
+    pub(crate) fn pause(&self) {
         self.units.store(0, Ordering::Relaxed);
         let mut talk = self.talk.lock();
         while !talk.has_ended && !self.asked.wait_for(&mut talk, PAUSE).timed_out() {}
         if !talk.has_ended {
             self.units.store(EXTENT_UNITS, Ordering::Relaxed);
         }
-    }
-}
-
-impl Arenas {
-    /// From here on a thread is in [`Arenas::make_ready`], or soon will be.
-    pub fn begin_ready(&self) {
-        self.private_budget().ahead.begin();
-    }
-
-    /// Commits memory ahead of writers until [`Arenas::end_ready`] is called.
-    pub fn make_ready(&self) {
-        let budget = self.private_budget();
-        while budget.ahead.wait() {
-            if !self.each().all(Arena::commit_ahead) {
-                budget.ahead.pause();
-            }
-        }
-    }
-
-    /// Has [`Arenas::make_ready`] return.
-    pub fn end_ready(&self) {
-        self.private_budget().ahead.end();
     }
 }
 

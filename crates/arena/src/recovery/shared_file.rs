@@ -1,12 +1,11 @@
 //! The shared arena's file at a start: taken over with its private one, or put out of use.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::layout::{Location, MAGIC, STATE_RETIRED, word};
-use crate::recover::{Attach, Unusable, open_own};
-use crate::{Arena, ArenaError, Arenas, Geometry, RedoEntry};
+use crate::recovery::{Attach, Unusable, open_own};
+use crate::{Arena, ArenaError, Geometry, RedoEntry};
 
 /// What an arena is to its owner while it is recovered.
 pub(crate) enum Role<'r> {
@@ -35,11 +34,11 @@ impl Role<'_> {
 /// The shared file that belongs to an arena which is being recovered.
 #[derive(Debug, Default)]
 pub(crate) struct SharedFile {
-    path: Option<PathBuf>,
-    geometry: Option<Geometry>,
-    found: Option<Arena>,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) geometry: Option<Geometry>,
+    pub(crate) found: Option<Arena>,
     /// Why a file that is there could not be looked at.
-    failed: Option<ArenaError>,
+    pub(crate) failed: Option<ArenaError>,
 }
 
 impl SharedFile {
@@ -78,7 +77,7 @@ impl SharedFile {
 
 /// Puts a shared file out of use: who has it mapped is told, and its name is free. A file of somebody else's is left
 /// where it is, with an error.
-fn discard(path: &Path) -> Result<(), ArenaError> {
+pub(crate) fn discard(path: &Path) -> Result<(), ArenaError> {
     let refuse = |reason: &str| ArenaError::InTheWay { path: path.to_owned(), reason: reason.to_owned() };
     let Ok(stat) = fs::symlink_metadata(path) else { return Ok(()) };
     if stat.file_type().is_symlink() {
@@ -103,44 +102,4 @@ pub fn begins_as_arena(path: &Path) -> io::Result<bool> {
     let mut magic = [0; 8];
     let read = rustix::io::pread(fs::File::open(path)?, &mut magic, 0)?;
     Ok(read == 0 || magic == [0; 8] || magic == MAGIC.to_le_bytes())
-}
-
-/// What a start found in a private and a shared file.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there is one, for a moment, at start-up")]
-pub enum AttachBoth {
-    /// Usable arenas.
-    Warm(Arenas),
-    /// The private file cannot be used: see [`Attach::Unusable`].
-    Unusable(Unusable),
-}
-
-impl Arenas {
-    /// Opens the arenas that another process left, and recovers them. A shared file that is not the private one's, or
-    /// cannot be used, is put out of use.
-    pub fn attach(
-        private: &Path,
-        shared: Option<&Path>,
-        geometry: &Geometry,
-    ) -> Result<AttachBoth, ArenaError> {
-        let mut file = SharedFile {
-            path: shared.map(Path::to_owned),
-            geometry: Some(*geometry),
-            ..SharedFile::default()
-        };
-        let attached = Arena::attach_as(private, geometry, &mut Role::Private(&mut file))?;
-        if let Some(error) = file.failed {
-            return Err(error);
-        }
-        let Attach::Warm(arena) = attached else {
-            let Attach::Unusable(unusable) = attached else { unreachable!("there are two cases") };
-            return Ok(AttachBoth::Unusable(unusable));
-        };
-        Ok(AttachBoth::Warm(Self::new(arena, file.found)))
-    }
-
-    /// Puts a shared file of an earlier owner out of use, where there is one: the arenas start again.
-    pub fn discard_shared(path: &Path) -> Result<(), ArenaError> {
-        discard(path)
-    }
 }

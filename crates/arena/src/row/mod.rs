@@ -1,9 +1,12 @@
 //! The bytes of a row, written once before anybody can reach it.
 
+pub(crate) mod check;
+pub(crate) mod copy;
+
 use std::sync::atomic::{Ordering, fence};
 
 use crate::layout::{Location, MAX_KEY_BYTES, TableId, padded_len};
-use crate::{Arena, check, copy, order};
+use crate::{Arena, order};
 
 /// The row has a word for expiry and lease, the only one that changes after publication.
 pub(crate) const FLAG_EXPIRY: u8 = 1;
@@ -371,3 +374,6 @@ impl Arena {
         }
     }
 }
+
+/// The smallest row: two header words.
+pub(crate) const MIN_ROW_BYTES: u64 = 16;

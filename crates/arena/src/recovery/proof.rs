@@ -13,19 +13,18 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::file::map::Lazy;
 use crate::index::bucket_of;
 use crate::layout::{
     Hash, LOCATION_MASK, Location, MAX_KEY_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SlotId, slot_prefix,
 };
-use crate::map::Lazy;
-use crate::recover::Recovery;
+use crate::recovery::Recovery;
 use crate::row::{
-    Check, FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, RowHead, has_check, header_flags, optional_words,
+    Check, FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, MIN_ROW_BYTES, RowHead, has_check, header_flags,
+    optional_words,
 };
 use crate::{Arena, ShardToken, order};
 
-/// The smallest row: two header words.
-pub(crate) const MIN_ROW_BYTES: u64 = 16;
 /// Chains handed out at once by [`Arena::unproved`]: about a tenth of a millisecond of work.
 const CHAINS_AT_ONCE: u64 = 64;
 /// How many chains ahead the rows of a chain are asked for.
@@ -336,11 +335,11 @@ impl Arena {
         }
         let words = &self.map.words()[next as usize..(at as usize + head.total_bytes / 8)];
         scratch.clear();
-        crate::copy::append(words, 0, head.key_len, scratch);
+        crate::row::copy::append(words, 0, head.key_len, scratch);
         check.bytes(scratch);
         scratch.clear();
         let payload = &words[head.key_len.div_ceil(8)..];
-        crate::copy::append(payload, 0, head.payload_len, scratch);
+        crate::row::copy::append(payload, 0, head.payload_len, scratch);
         check.bytes(scratch);
         has_check(header, &check)
     }

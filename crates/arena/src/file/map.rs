@@ -5,7 +5,8 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
@@ -115,7 +116,7 @@ impl Map {
             }
             return;
         }
-        crate::copy::into_words(target, bytes);
+        crate::row::copy::into_words(target, bytes);
     }
 
     /// Stores bytes from any byte of the file on. The words that they begin and end in are nobody else's to write.
@@ -137,7 +138,7 @@ impl Map {
     fn merge(&self, word: u64, skip: usize, bytes: &[u8]) {
         let mask = !(u64::MAX << (8 * bytes.len())) << (8 * skip);
         let others = self.load(word, Ordering::Relaxed) & !mask;
-        self.store(word, others | (crate::copy::padded(bytes) << (8 * skip)), Ordering::Relaxed);
+        self.store(word, others | (crate::row::copy::padded(bytes) << (8 * skip)), Ordering::Relaxed);
     }
 
     /// Reads once from a descriptor into `len` bytes of the file from `byte` on, and what follows into `spill`; how

@@ -13,11 +13,11 @@ use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::failpoint::{self, Point};
-use crate::hint;
-use crate::index::BUCKET_WORDS;
+use crate::file::map::Bytes;
+use crate::file::superblock::{system, unmapped};
+use crate::index::{BUCKET_WORDS, hint};
 use crate::layout::word;
-use crate::map::Bytes;
-use crate::superblock::{system, unmapped};
+use crate::mapped::Counts;
 use crate::{Arena, ArenaError, Reader, RowRead};
 
 /// Bytes that one look of the owner's reads at most: some ten microseconds.
@@ -35,14 +35,6 @@ pub(crate) struct HitsFile {
     bytes: AtomicU64,
     /// Where the next look begins.
     next: AtomicU64,
-}
-
-/// A reader's side.
-#[derive(Debug)]
-pub(crate) struct Counts {
-    pub(crate) bytes: Bytes,
-    /// So many of them are known to have pages, which they keep.
-    known: AtomicU64,
 }
 
 /// Opens a plain file of this user's.

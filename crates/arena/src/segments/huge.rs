@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Arena;
-use crate::growth::Buckets;
+use crate::file::map::Map;
+use crate::index::growth::Buckets;
 use crate::layout::{BUCKET_BYTES, EXTENT_BYTES};
-use crate::map::Map;
-use crate::pool::EXTENT_UNITS;
+use crate::segments::pool::EXTENT_UNITS;
 
 /// Extents that one look makes large at most: each is a copy of 2 MiB, about a millisecond, and who reads there waits.
 const EXTENTS_PER_LOOK: usize = 2;

@@ -5,20 +5,24 @@
 //! the same. Bytes are written once per generation, before any slot points at them, so what was copied is
 //! the row and nothing else.
 
+pub(crate) mod gather;
+pub(crate) mod hold;
+pub(crate) mod prefetch;
+
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::failpoint::{self, Point};
-use crate::hint::{self, Hits};
-use crate::index::{Entry, ShardToken};
+use crate::index::hint::Hits;
+use crate::index::{Entry, ShardToken, hint};
 use crate::layout::{
     BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SlotId, TableId, UNIT_WORDS,
     slot_prefix, word,
 };
 use crate::row::{
-    FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, header_flags, long_lengths,
+    FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, copy, header_flags, long_lengths,
     optional_words, short_lengths,
 };
-use crate::{Arena, Mapped, copy, order};
+use crate::{Arena, Mapped, order};
 
 /// Rounds before a reader gives up on a bucket that keeps changing.
 const ROUNDS: usize = 64;

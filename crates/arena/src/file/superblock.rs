@@ -9,13 +9,12 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::file::map::Map;
 use crate::index::index_word;
 use crate::layout::{
     BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES,
     PAGE_BYTES, STATE_READY, STATE_RETIRED, TableId, UNIT_BYTES, word,
 };
-use crate::map::Map;
-use crate::recover::is_at;
 use crate::{Arena, ArenaError, CatalogueError, Geometry};
 
 /// Stamps reserved by one store: a crash skips at most so many of 2^48.
@@ -77,7 +76,9 @@ impl Arena {
         let shown = path.unwrap_or_else(|| Path::new("anonymous memory"));
         let file = match path {
             Some(path) => create_file(path, if owner.is_some() { SHARED_MODE } else { PRIVATE_MODE })?,
-            None => crate::map::anonymous_file().map_err(|errno| system("memfd_create", shown, errno))?,
+            None => {
+                crate::file::map::anonymous_file().map_err(|errno| system("memfd_create", shown, errno))?
+            }
         };
         // A second descriptor of the same lock: who removes the file must have it, and the first goes with the mapping.
         let lock = file.try_clone();
@@ -212,7 +213,11 @@ impl Arena {
         let (whole, tail) = bytes.split_at(bytes.len() & !7);
         self.map.store_bytes(half + 2, whole);
         if !tail.is_empty() {
-            self.map.store(half + 2 + whole.len() as u64 / 8, crate::copy::padded(tail), Ordering::Relaxed);
+            self.map.store(
+                half + 2 + whole.len() as u64 / 8,
+                crate::row::copy::padded(tail),
+                Ordering::Relaxed,
+            );
         }
         self.map.store(half + 1, u64::from(crc32c::crc32c(bytes)), Ordering::Relaxed);
         self.map.store(half, bytes.len() as u64, Ordering::Relaxed);
@@ -322,5 +327,15 @@ pub(crate) fn no_space(path: &Path, bytes: u64, source: std::io::Error) -> Arena
         ArenaError::NoSpace { path: path.to_owned(), bytes }
     } else {
         ArenaError::Io { call: "fallocate", path: path.to_owned(), source }
+    }
+}
+
+/// Whether a path leads to an open file. While its lock was awaited, another start may have put a new file there.
+pub(crate) fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, ArenaError> {
+    let own = rustix::fs::fstat(file).map_err(|errno| system("fstat", path, errno))?;
+    match rustix::fs::lstat(path) {
+        Ok(there) => Ok((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(system("lstat", path, errno)),
     }
 }

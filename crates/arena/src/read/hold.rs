@@ -7,29 +7,20 @@
 //! A panic may drop a row that is held without letting it go. Such a row is put on a list, and whoever finds a segment
 //! held looks there: so no segment stays for ever, and letting go in the common way costs nothing of this.
 
-use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::arenas::Arenas;
 use crate::failpoint::{self, Point};
 use crate::layout::SegmentId;
 use crate::read::RowRead;
-use crate::{Arena, Mapped, fill, order};
+use crate::segments::fill;
+use crate::{Arena, Mapped, order};
 
 /// Rows that were dropped without being let go: the number of the mapping, and the segment in it.
 static DROPPED: Mutex<Vec<(u64, SegmentId)>> = Mutex::new(Vec::new());
 /// How many there are, so that nobody takes the lock for nothing. Release and Acquire: whoever sees one finds it.
 static DROPPED_COUNT: AtomicUsize = AtomicUsize::new(0);
-
-/// The number of the next mapping. Relaxed: only that no two have the same.
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// A number that no other mapping of this process ever has.
-pub(crate) fn new_number() -> u64 {
-    NEXT_NUMBER.fetch_add(1, Ordering::Relaxed)
-}
 
 /// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. One that is dropped without
 /// that is let go by the next thread that wants its segment.
@@ -37,8 +28,8 @@ pub(crate) fn new_number() -> u64 {
 #[must_use = "the segment stays until the row is let go"]
 pub struct HeldRow {
     /// As it is called in its file.
-    segment: SegmentId,
-    is_shared: bool,
+    pub(crate) segment: SegmentId,
+    pub(crate) is_shared: bool,
     /// The first word of the payload in its file.
     first_word: u64,
     /// Where the held bytes begin behind it, and how many they are.
@@ -101,7 +92,7 @@ impl Arena {
         self.state(segment).fill.fetch_update(order::FILL_HOLD, Ordering::Relaxed, fill::held).is_ok()
     }
 
-    fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
+    pub(crate) fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
         let end = from.checked_add(len).filter(|end| *end <= read.head().payload_len)?;
         let (location, first_word) = (read.inner_location(), read.payload_at());
         let segment = self.head_of(location);
@@ -126,7 +117,7 @@ impl Mapped {
         self.map.words().as_ptr().addr()
     }
 
-    fn held_bytes(&self, row: &HeldRow) -> &[u8] {
+    pub(crate) fn held_bytes(&self, row: &HeldRow) -> &[u8] {
         assert_eq!(row.mapping, self.number, "a row of this arena");
         let first = row.first_word as usize;
         let words = &self.map.words()[first..first + (row.from + row.len).div_ceil(8)];
@@ -135,30 +126,5 @@ impl Mapped {
         // value that is borrowed here. No other process writes to the file.
         let payload = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 8) };
         &payload[row.from..row.from + row.len]
-    }
-}
-
-impl Arenas {
-    /// Holds bytes `from..from + len` of the payload of a row just found; `None` where the row was recycled, or is
-    /// about to be: then it is copied, or looked for again.
-    pub fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
-        self.of(read.is_shared()).hold(read, from, len)
-    }
-
-    /// The bytes that are held.
-    pub fn held_bytes(&self, row: &HeldRow) -> &[u8] {
-        self.of(row.is_shared).held_bytes(row)
-    }
-
-    /// Gives the row up to recycling again.
-    pub fn let_go(&self, row: HeldRow) {
-        let row = ManuallyDrop::new(row);
-        self.of(row.is_shared).release(row.segment);
-    }
-
-    /// See [`Arena::close`].
-    pub fn close(&self, segment: SegmentId) -> bool {
-        let (arena, segment) = self.in_segment(segment);
-        arena.close(segment)
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Layout;
-use crate::ahead::Ahead;
-use crate::huge::HugePages;
+use crate::file::map::Map;
 use crate::layout::{BLOCK_UNITS, EXTENT_BYTES, SEGMENT_HEADER_BYTES, UNIT_BYTES};
-use crate::map::Map;
+use crate::segments::ahead::Ahead;
+use crate::segments::huge::HugePages;
 
 /// Units of an extent, which is committed by one call where the limit allows.
 pub(crate) const EXTENT_UNITS: u32 = (EXTENT_BYTES / UNIT_BYTES as u64) as u32;

@@ -3,29 +3,32 @@
 //! What the owner needs while it runs (fill, live bytes, latest expiry, a copy of the header) is private; the
 //! headers in the file are for recovery. Which units are free, and the memory behind them, is `pool.rs`.
 
+pub(crate) mod ahead;
+pub(crate) mod dead_rows;
+pub(crate) mod fill;
+pub(crate) mod huge;
+pub(crate) mod kind;
+pub(crate) mod listed;
+pub(crate) mod pool;
+pub(crate) mod sweep;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::Mutex;
 
 use crate::failpoint::{self, Point};
-use crate::gone::Gone;
+use crate::file::map::{Lazy, Zeroable};
 use crate::layout::{
-    BLOCK_UNITS, Location, MAX_SEGMENT_UNITS, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, TableId,
-    UNIT_BYTES, word,
+    BLOCK_UNITS, Location, MAX_SEGMENT_UNITS, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, UNIT_BYTES,
+    word,
 };
-use crate::map::{Lazy, Zeroable};
-use crate::pool::{Budget, Pool};
 use crate::row::{FILLER_TABLE, RowHead};
-use crate::settle::Listed;
-use crate::{Arena, fill, order};
-
-/// State of a unit in its header word: free.
-pub(crate) const UNIT_FREE: u64 = 0;
-/// State of a unit: the first of a segment.
-pub(crate) const UNIT_HEAD: u64 = 1;
-/// State of a unit: a further one of the segment whose head lies `units` before it.
-pub(crate) const UNIT_TAIL: u64 = 2;
+use crate::segments::dead_rows::DeadRows;
+use crate::segments::kind::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};
+use crate::segments::listed::Listed;
+use crate::segments::pool::{Budget, Pool};
+use crate::{Arena, order};
 
 /// Larger rows are large ones to who chooses their pages: on small pages a read of one costs a few hundredths more.
 const SMALL_ROW_BYTES: usize = 2 << 10;
@@ -49,85 +52,21 @@ pub(crate) struct SegmentState {
 // SAFETY: integers only; a zeroed state is that of a free unit.
 unsafe impl Zeroable for SegmentState {}
 
-/// Takes a header word apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    pub(crate) state: u64,
-    /// Units of a head; distance from the head of a tail.
-    pub(crate) units: u32,
-    table: TableId,
-    queue: u8,
-    ttl_class: u8,
-}
-
-impl Kind {
-    fn head(units: u32, tag: &SegmentTag) -> Self {
-        let queue = match tag.queue {
-            Queue::Small => 0,
-            Queue::Main => 1,
-            Queue::Redo => 2,
-        };
-        Self { state: UNIT_HEAD, units, table: tag.table, queue, ttl_class: tag.ttl_class }
-    }
-
-    fn tail(distance: u32) -> Self {
-        Self { state: UNIT_TAIL, units: distance, table: TableId(0), queue: 0, ttl_class: 0 }
-    }
-
-    pub(crate) fn word(self) -> u64 {
-        self.state
-            | (u64::from(self.units) << 8)
-            | (u64::from(self.table.0) << 32)
-            | (u64::from(self.queue) << 48)
-            | (u64::from(self.ttl_class) << 56)
-    }
-
-    #[inline]
-    pub(crate) fn of(word: u64) -> Self {
-        Self {
-            state: word & 0xff,
-            units: (word >> 8) as u32 & 0xff_ffff,
-            table: TableId((word >> 32) as u16),
-            queue: (word >> 48) as u8,
-            ttl_class: (word >> 56) as u8,
-        }
-    }
-
-    /// Bytes of a head's segment; none of what is no head.
-    #[inline]
-    fn bytes(self) -> u64 {
-        if self.state == UNIT_HEAD { u64::from(self.units) * UNIT_BYTES as u64 } else { 0 }
-    }
-
-    pub(crate) fn queue(self) -> Queue {
-        match self.queue {
-            0 => Queue::Small,
-            1 => Queue::Main,
-            _ => Queue::Redo,
-        }
-    }
-
-    /// Whether the queue is one that exists: asked of words that nobody vouches for.
-    pub(crate) fn has_queue(self) -> bool {
-        self.queue <= 2
-    }
-}
-
 /// The segments' private side.
 #[derive(Debug)]
 pub(crate) struct Segments {
     pub(crate) states: Lazy<SegmentState>,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) listed: Listed,
-    pub(crate) gone: Gone,
+    pub(crate) dead_rows: DeadRows,
 }
 
 impl Segments {
     /// Asks memory for what the death of a row changes.
     #[inline]
     pub(crate) fn prefetch_accounts(&self, location: Location) {
-        self.states.get(location.unit() as usize).into_iter().for_each(crate::prefetch::line);
-        self.gone.prefetch(location);
+        self.states.get(location.unit() as usize).into_iter().for_each(crate::line::line);
+        self.dead_rows.prefetch(location);
     }
 }
 
@@ -231,7 +170,7 @@ impl Arena {
         state.order.store(order, Ordering::Relaxed);
         state.live.store(0, Ordering::Relaxed);
         state.expiry.store(0, Ordering::Relaxed);
-        (unit..unit + kind.units).for_each(|unit| self.segments.gone.forget(unit));
+        (unit..unit + kind.units).for_each(|unit| self.segments.dead_rows.forget(unit));
         self.set_kinds(unit, kind);
         self.open_fill(SegmentId(unit), kind);
     }
@@ -538,7 +477,7 @@ impl Rows<'_> {
         let until = self.end.min(self.next + WALK_AHEAD);
         while self.asked < until {
             let from = Location::in_run(self.head, self.asked);
-            self.asked += self.arena.prefetch_gone(from);
+            self.asked += self.arena.prefetch_dead(from);
         }
     }
 
@@ -574,18 +513,5 @@ impl Iterator for Rows<'_> {
         }
         self.next = self.next.min(self.end);
         None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_round_trip() {
-        let tag = SegmentTag { table: TableId(4095), queue: Queue::Main, ttl_class: 7, schema: 3 };
-        let kind = Kind::head(2048, &tag);
-        assert_eq!(Kind::of(kind.word()), kind);
-        assert_eq!(kind.queue(), Queue::Main);
     }
 }

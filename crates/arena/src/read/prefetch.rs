@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
+use crate::line::line;
 use crate::row::short_lengths;
 use crate::{Arena, Mapped};
 
@@ -199,18 +200,4 @@ impl Arena {
         }
         self.segments.prefetch_accounts(location);
     }
-}
-
-/// Asks for the cache line of a place.
-#[inline]
-pub fn line<T>(place: &T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program could see and never faults; SSE, which has it, is part of
-        // every x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = place;
 }

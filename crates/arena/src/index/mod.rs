@@ -3,9 +3,11 @@
 //! A slot changes by one store. A bucket's version is odd only while a split moves entries along its chain, so
 //! that a lock-free reader that missed knows to look again.
 
+pub(crate) mod growth;
+pub(crate) mod hint;
+
 use std::sync::atomic::{Ordering, fence};
 
-use crate::hint;
 use crate::layout::{
     BUCKET_BYTES, BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SHARDS, SlotId,
     TableId, slot_prefix,

@@ -3,7 +3,12 @@
 //! Nothing in the file is trusted. The superblock must bear its check, and every number is bounded before it is
 //! followed. What must be so before the first row is served is done here, and takes milliseconds: segment headers,
 //! definitions, the index's bounds, commits that were decided. Behind the start the links between buckets are mended
-//! (`mend.rs`), rows are proved (`proof.rs`), and their segments settled when all of them are (`settle.rs`).
+//! (`chains.rs`), rows are proved (`proof.rs`), and their segments settled when all of them are (`segments.rs`).
+
+pub(crate) mod chains;
+pub(crate) mod proof;
+pub(crate) mod segments;
+pub(crate) mod shared_file;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,19 +17,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::file::constants::{Reason, prove_constants};
+use crate::file::map::Map;
+use crate::file::superblock::{STAMP_LIMIT, is_at, lock, no_space, system, unmapped};
 use crate::index::{bucket_of, shape};
 use crate::layout::{
-    BUCKET_BYTES, BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, INDEX_STEP_BYTES, LAYOUT_VERSION,
-    LOCATION_MASK, Layout, Location, MAGIC, MAX_SEGMENT_UNITS, MAX_TABLES, PAGE_BYTES, SEGMENT_HEADER_BYTES,
-    STATE_READY, SUPERBLOCK_BYTES, SegmentId, SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix,
-    word,
+    BUCKET_BYTES, CATALOGUE_HALF_BYTES, FIRST_LEVEL, INDEX_STEP_BYTES, LOCATION_MASK, Location,
+    MAX_SEGMENT_UNITS, MAX_TABLES, PAGE_BYTES, SEGMENT_HEADER_BYTES, STATE_READY, SegmentId, SlotId,
+    TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
 };
-use crate::map::Map;
-use crate::mend::Mending;
-use crate::proof::MIN_ROW_BYTES;
-use crate::segments::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};
-use crate::shared_file::{Role, SharedFile};
-use crate::superblock::{STAMP_LIMIT, boot_id, constants_check, lock, no_space, system, unmapped};
+use crate::recovery::chains::Mending;
+use crate::recovery::shared_file::{Role, SharedFile};
+use crate::row::MIN_ROW_BYTES;
+use crate::segments::kind::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};
 use crate::{Arena, ArenaError, Geometry, RedoEntry};
 
 /// What [`Arena::attach`] found.
@@ -84,33 +89,6 @@ const LOCK_ATTEMPTS: usize = 64;
 
 /// Free units of an extent that are cleared at a start, ten microseconds each, for the sake of its page of 2 MiB.
 const FREE_UNITS_KEPT: u32 = 4;
-
-/// Why a file is not used.
-#[derive(Debug)]
-pub(crate) enum Reason {
-    /// What it holds.
-    Content(String),
-    /// The system refused a call, whatever the file holds.
-    Refused(ArenaError),
-}
-
-impl From<&str> for Reason {
-    fn from(what: &str) -> Self {
-        Self::Content(what.to_owned())
-    }
-}
-
-impl From<String> for Reason {
-    fn from(what: String) -> Self {
-        Self::Content(what)
-    }
-}
-
-impl From<ArenaError> for Reason {
-    fn from(error: ArenaError) -> Self {
-        Self::Refused(error)
-    }
-}
 
 impl Arena {
     /// Opens the arena that another process left, and recovers it.
@@ -222,51 +200,6 @@ pub(crate) fn lock_own(file: OwnedFd, path: &Path) -> Result<Option<Result<Owned
         return Ok(Some(Err(Unusable::new("it belongs to another user", Some(file)))));
     }
     Ok(Some(Ok(file)))
-}
-
-/// Whether a path leads to an open file. While its lock was awaited, another start may have put a new file there.
-pub(crate) fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, ArenaError> {
-    let own = rustix::fs::fstat(file).map_err(|errno| system("fstat", path, errno))?;
-    match rustix::fs::lstat(path) {
-        Ok(there) => Ok((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(system("lstat", path, errno)),
-    }
-}
-
-/// Proves the words that never change, before anything is mapped; yields layout and seed.
-pub(crate) fn prove_constants(file: &OwnedFd, path: &Path) -> Result<(Layout, u64), Reason> {
-    let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
-    let mut read = 0;
-    while read < bytes.len() {
-        match rustix::io::pread(file, &mut bytes[read..], read as u64) {
-            Ok(0) => return Err("it is shorter than a superblock".into()),
-            Ok(n) => read += n,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(system("read", path, errno).into()),
-        }
-    }
-    let words = bytes.as_chunks::<8>().0;
-    let load = |at: u64| u64::from_le_bytes(words[at as usize]);
-    if load(word::MAGIC) != MAGIC || load(word::BYTE_ORDER) != BYTE_ORDER_MARK {
-        return Err("it is not an arena".into());
-    }
-    if load(word::VERSION) != LAYOUT_VERSION {
-        return Err(format!("its layout is version {}, this is {LAYOUT_VERSION}", load(word::VERSION)).into());
-    }
-    if load(word::CHECK) != constants_check(load) {
-        return Err("the check field of its superblock is wrong".into());
-    }
-    let boot = boot_id().ok_or("the machine has no boot id")?;
-    if [load(word::BOOT), load(word::BOOT + 1)] != boot {
-        return Err("it is from before the machine was restarted".into());
-    }
-    let layout = Layout::new(load(word::RESERVE)).ok_or("its size is not valid")?;
-    let stat = rustix::fs::fstat(file).map_err(|errno| system("fstat", path, errno))?;
-    if load(word::TOTAL) != layout.total_bytes || u64::try_from(stat.st_size) != Ok(layout.total_bytes) {
-        return Err("its length does not fit its layout".into());
-    }
-    Ok((layout, load(word::SEED)))
 }
 
 /// What is done before the first row is served.

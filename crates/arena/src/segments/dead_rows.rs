@@ -7,21 +7,21 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Arena;
+use crate::file::map::Lazy;
 use crate::layout::{Location, UNIT_WORDS};
-use crate::map::Lazy;
 
 /// Words of the file that share one bit: no row is shorter than two, so no two rows begin in the same.
 const WORDS_PER_BIT: u64 = 2;
 /// Words of notes for a unit: 512 bytes for 64 KiB.
 const NOTES_PER_UNIT: u64 = UNIT_WORDS / WORDS_PER_BIT / 64;
 
-const _: () = assert!(crate::proof::MIN_ROW_BYTES >= WORDS_PER_BIT * 8, "a bit belongs to one row");
+const _: () = assert!(crate::row::MIN_ROW_BYTES >= WORDS_PER_BIT * 8, "a bit belongs to one row");
 
 /// The notes of all units; pages of units without a dead row take no memory.
 #[derive(Debug)]
-pub(crate) struct Gone(Lazy<AtomicU64>);
+pub(crate) struct DeadRows(Lazy<AtomicU64>);
 
-impl Gone {
+impl DeadRows {
     /// Notes for so many units.
     pub(crate) fn new(units: u32) -> std::io::Result<Self> {
         let words = u64::from(units) * NOTES_PER_UNIT;
@@ -40,7 +40,7 @@ impl Gone {
     #[inline]
     pub(crate) fn prefetch(&self, location: Location) {
         let (word, _) = Self::place(location);
-        self.0.get(word).into_iter().for_each(crate::prefetch::line);
+        self.0.get(word).into_iter().for_each(crate::line::line);
     }
 
     /// Takes back all notes of a unit that nobody uses yet.
@@ -60,15 +60,15 @@ impl Arena {
     /// Asks memory for the rows of which it is noted, in the words from a location up to the end of a word of notes.
     /// Returns how many words these are.
     #[inline]
-    pub(crate) fn prefetch_gone(&self, from: Location) -> u64 {
-        let (word, first) = Gone::place(from);
+    pub(crate) fn prefetch_dead(&self, from: Location) -> u64 {
+        let (word, first) = DeadRows::place(from);
         // Relaxed: what is asked for in vain is lost time only. Rows before the location are left out.
-        let mut rows = self.segments.gone.0[word].load(Ordering::Relaxed) & first.wrapping_neg();
+        let mut rows = self.segments.dead_rows.0[word].load(Ordering::Relaxed) & first.wrapping_neg();
         let begin = word as u64 * 64 * WORDS_PER_BIT;
         while rows != 0 {
             let row = begin + u64::from(rows.trailing_zeros()) * WORDS_PER_BIT;
             if let Some(word) = self.map.words().get(self.layout.at(Location::from_bits(row)) as usize) {
-                crate::prefetch::line(word);
+                crate::line::line(word);
             }
             rows &= rows - 1;
         }
@@ -78,17 +78,17 @@ impl Arena {
     /// Notes that nothing leads to the row any more. The caller holds the lock of its shard, and counts its bytes as
     /// dead afterwards: until then its segment is not recycled.
     #[inline]
-    pub fn note_gone(&self, location: Location) {
-        let (word, bit) = Gone::place(location);
-        // Release: pairs with the Acquire in `is_gone`; who sees the bit sees the slot without the row.
-        self.segments.gone.0[word].fetch_or(bit, Ordering::Release);
+    pub fn note_dead(&self, location: Location) {
+        let (word, bit) = DeadRows::place(location);
+        // Release: pairs with the Acquire in `is_noted_dead`; who sees the bit sees the slot without the row.
+        self.segments.dead_rows.0[word].fetch_or(bit, Ordering::Release);
     }
 
     /// Whether nothing leads to the row any more, as far as that was noted.
     #[inline]
-    pub fn is_gone(&self, location: Location) -> bool {
-        let (word, bit) = Gone::place(location);
-        // Acquire: pairs with the Release in `note_gone`.
-        self.segments.gone.0[word].load(Ordering::Acquire) & bit != 0
+    pub fn is_noted_dead(&self, location: Location) -> bool {
+        let (word, bit) = DeadRows::place(location);
+        // Acquire: pairs with the Release in `note_dead`.
+        self.segments.dead_rows.0[word].load(Ordering::Acquire) & bit != 0
     }
 }
