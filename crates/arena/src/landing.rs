@@ -61,9 +61,12 @@ impl Landing {
 }
 
 impl Arena {
-    pub(crate) fn begin_landing(&self, location: Location, parts: &RowParts<'_>, coming: usize) -> Landing {
+    /// Writes a row up to its value, of which so many bytes are to come; `parts` has the payload before it. The caller
+    /// has reserved [`RowParts::total_bytes_before`] and keeps the reservation for as long as the landing.
+    pub fn begin_landing(&self, location: Location, parts: &RowParts<'_>, coming: usize) -> Landing {
+        let inner = location.in_file();
         let before = parts.payload_len();
-        let BegunRow { next, header, mut check } = self.begin_row(location, parts, before + coming);
+        let BegunRow { next, header, mut check } = self.begin_row(inner, parts, before + coming);
         check.pieces(parts.payload);
         if let Some(more) = (before + coming).div_ceil(8).checked_sub(1) {
             // Zeros behind the payload's end, whatever lay there; the value is written over the others.
@@ -71,7 +74,7 @@ impl Arena {
         }
         self.write_pieces(next, parts.payload);
         // Whoever walks the segment finds the next row.
-        let header_at = self.layout.at(location) + 1;
+        let header_at = self.layout.at(inner) + 1;
         self.map.store(header_at, header, Ordering::Relaxed);
         let first_byte = next * 8 + before as u64;
         Landing { location, header_at, header, check, first_byte, len: coming, landed: 0, base: self.base() }

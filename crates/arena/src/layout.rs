@@ -86,6 +86,57 @@ impl TableId {
     }
 }
 
+/// What says by a bit of its own which of two arenas it is of. An arena hands its ids out with the bit, and takes them
+/// with it or without; in the file it is never set.
+pub trait InFile: Copy {
+    /// Whether it is of the shared arena.
+    fn is_in_shared(self) -> bool;
+}
+
+impl InFile for TableId {
+    #[inline]
+    fn is_in_shared(self) -> bool {
+        self.is_shared()
+    }
+}
+
+impl InFile for Location {
+    #[inline]
+    fn is_in_shared(self) -> bool {
+        self.0 & SHARED_LOCATIONS != 0
+    }
+}
+
+impl InFile for SegmentId {
+    #[inline]
+    fn is_in_shared(self) -> bool {
+        self.0 & SHARED_UNITS != 0
+    }
+}
+
+impl InFile for SlotId {
+    #[inline]
+    fn is_in_shared(self) -> bool {
+        self.0 & SHARED_SLOTS != 0
+    }
+}
+
+impl SegmentId {
+    /// The unit in which it begins, without the bit that says which of two arenas it is of.
+    #[inline]
+    pub(crate) fn unit(self) -> u32 {
+        self.0 & !SHARED_UNITS
+    }
+}
+
+impl SlotId {
+    /// Its number in the file, without that bit.
+    #[inline]
+    pub(crate) fn in_file(self) -> u64 {
+        self.0 & !SHARED_SLOTS
+    }
+}
+
 /// Number of a segment: the unit in which it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentId(pub u32);
@@ -129,6 +180,7 @@ impl Location {
     }
 
     /// The location as it stands in the file, without the bit that says which of two arenas it is of.
+    #[inline]
     pub(crate) fn in_file(self) -> Self {
         Self(self.0 & !SHARED_LOCATIONS)
     }

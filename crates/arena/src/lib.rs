@@ -114,7 +114,7 @@ pub use index::hint::Hits;
 pub use index::{Entry, ScanShape, ShardToken};
 pub use landing::{Landing, Received};
 pub use layout::{
-    BLOCK_UNITS, COMMIT_SLOTS, Hash, LAYOUT_VERSION, LOCATION_BITS, Location, MAX_CATALOGUE_BYTES,
+    BLOCK_UNITS, COMMIT_SLOTS, Hash, InFile, LAYOUT_VERSION, LOCATION_BITS, Location, MAX_CATALOGUE_BYTES,
     MAX_KEY_BYTES, MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SHARED_TABLES, SegmentId, SegmentTag, SlotId,
     TableId, UNIT_BYTES,
 };

@@ -110,7 +110,7 @@ impl Mapped {
     /// What is known of the hits on a slot's row.
     #[inline]
     pub fn hits(&self, slot: SlotId, now: u32) -> Hits {
-        let hint = self.hints.get(slot.0 as usize);
+        let hint = self.hints.get(slot.in_file() as usize);
         hint.map_or_else(Hits::default, |hint| Hits::of(hint.load(Ordering::Relaxed), now))
     }
 

@@ -94,9 +94,9 @@ impl Drop for Landing {
     fn drop(&mut self) {
         let store = &*self.store;
         if !self.published {
-            store.arena.write_filler(self.version.location, self.version.bytes);
+            store.arena.of(self.version.location).write_filler(self.version.location, self.version.bytes);
         }
-        store.arena.release(self.version.segment);
+        store.arena.of(self.version.segment).release(self.version.segment);
         store.dismiss_landing(self.held_bytes());
         // Who noted what is dead of the segment did not know whether this row would be.
         store.note_dead(&self.table, self.version.segment);
@@ -157,12 +157,12 @@ impl Store {
         expect: Expect,
         now: Tick,
     ) -> Option<Landing> {
-        let hash = self.arena.hash(table.id(), parts.key);
+        let hash = self.arena.of(table.id()).hash(table.id(), parts.key);
         let Glance { queue, .. } = self.glance(table, hash, parts.key, expect, now).ok()?;
         let placed = self.reserve(table, queue, ttl_class(parts.expiry, now), row_bytes).ok()?;
         let version = Version { expiry: parts.expiry, ..placed.keep() };
         self.note_deadline(version.segment, parts.expiry);
-        let row = self.arena.begin_landing(version.location, parts, item.value_bytes);
+        let row = self.arena.of(version.location).begin_landing(version.location, parts, item.value_bytes);
         let (store, table) = (Arc::clone(self), Arc::clone(table));
         Some(Landing { store, table, hash, item: *item, version, row, published: false })
     }
@@ -205,7 +205,7 @@ impl Store {
         self.await_unique(table);
         if expiry.word() != landing.item.expiry.word() {
             landing.version.expiry = expiry.word();
-            self.arena.set_expiry(landing.version.location, expiry.word());
+            self.arena.of(landing.version.location).set_expiry(landing.version.location, expiry.word());
             self.note_deadline(landing.version.segment, expiry.word());
         }
         self.arena.finish_landing(&landing.row);

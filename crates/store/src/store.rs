@@ -118,7 +118,7 @@ impl Store {
         shared_path: Option<PathBuf>,
         catalog: Catalog,
     ) -> Self {
-        arena.set_huge_pages(true);
+        arena.private().set_huge_pages(true);
         let shards = arena.take_tokens().into_iter().map(Shard::guarded).collect();
         let schema = Schema::new(Time::new(arena, options.clock.clone()), catalog);
         let recovery = Recovery::new(Versions::new(schema, shards, options.memory_bytes));
@@ -129,7 +129,7 @@ impl Store {
     /// Changes the memory limit. What is above a lower one is evicted by the ticks that follow. False: the arena has
     /// not reserved addresses for so much.
     pub fn set_memory_bytes(&self, bytes: u64) -> bool {
-        let fits = bytes <= self.arena.reserved_bytes();
+        let fits = bytes <= self.arena.private().reserved_bytes();
         if fits {
             self.memory_bytes.store(bytes, Ordering::Relaxed);
             self.share_memory();
@@ -139,7 +139,7 @@ impl Store {
 
     /// Whether rows and the hash index are kept on pages of 2 MiB where the kernel gives them.
     pub fn set_huge_pages(&self, on: bool) {
-        self.arena.set_huge_pages(on);
+        self.arena.private().set_huge_pages(on);
     }
 
     /// Memory is made ready ahead of writers by a thread that is in [`Store::make_ready`], or soon will be.

@@ -7,46 +7,29 @@ use std::os::fd::BorrowedFd;
 use crate::Arena;
 use crate::arenas::Arenas;
 use crate::landing::{Landing, Received};
-use crate::layout::{Location, SegmentId};
 use crate::read::RowRead;
 use crate::read::hold::HeldRow;
-use crate::row::RowParts;
 
 impl Arenas {
     /// Holds bytes `from..from + len` of the payload of a row just found; `None` where the row was recycled, or is
     /// about to be: then it is copied, or looked for again.
     pub fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
-        self.of(read.is_shared()).hold(read, from, len)
+        self.file(read.is_shared()).hold(read, from, len)
     }
 
     /// The bytes that are held.
     pub fn held_bytes(&self, row: &HeldRow) -> &[u8] {
-        self.of(row.is_shared).held_bytes(row)
+        self.file(row.is_shared).held_bytes(row)
     }
 
     /// Gives the row up to recycling again.
     pub fn let_go(&self, row: HeldRow) {
         let row = ManuallyDrop::new(row);
-        self.of(row.is_shared).release(row.segment);
-    }
-
-    /// See [`Arena::close`].
-    pub fn close(&self, segment: SegmentId) -> bool {
-        let (arena, segment) = self.in_segment(segment);
-        arena.close(segment)
+        self.file(row.is_shared).release(row.segment);
     }
 }
 
 impl Arenas {
-    /// Writes a row up to its value, of which so many bytes are to come; `parts` has the payload before it. The caller
-    /// has reserved [`RowParts::total_bytes_before`] and keeps the reservation for as long as the landing.
-    pub fn begin_landing(&self, location: Location, parts: &RowParts<'_>, coming: usize) -> Landing {
-        let (arena, inner) = self.at(location);
-        let mut landing = arena.begin_landing(inner, parts, coming);
-        landing.location = location;
-        landing
-    }
-
     /// Appends bytes to the value. Panics if there are more than are missing.
     pub fn land(&self, landing: &mut Landing, bytes: &[u8]) {
         assert!(bytes.len() <= landing.missing(), "no more than the value has");
@@ -76,7 +59,7 @@ impl Arenas {
     }
 
     fn landing_arena(&self, landing: &Landing) -> &Arena {
-        let (arena, _) = self.at(landing.location);
+        let arena = self.of(landing.location);
         assert_eq!(landing.base, arena.base(), "a row of this arena");
         arena
     }

@@ -99,7 +99,7 @@ impl Arena {
             if value == 0 {
                 continue;
             }
-            let entry = Moving { value, hint: self.hints[slot.0 as usize].load(Ordering::Relaxed) };
+            let entry = Moving { value, hint: self.hints[slot.in_file() as usize].load(Ordering::Relaxed) };
             match self.hash_of_row(Location::from_bits(value), &mut key) {
                 Some(hash) if (hash.0 >> level) & 1 == 1 => moved.push(entry),
                 _ => kept.push((slot, entry)),

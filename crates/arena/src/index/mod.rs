@@ -128,13 +128,13 @@ impl Arena {
 
     #[inline]
     pub(crate) fn slot_word(&self, slot: SlotId) -> u64 {
-        self.map.load(self.layout.index + slot.0, Ordering::Relaxed)
+        self.map.load(self.layout.index + slot.in_file(), Ordering::Relaxed)
     }
 
     #[inline]
     pub(crate) fn set_slot(&self, slot: SlotId, value: u64) {
         // Release: pairs with the Acquire load of a slot; who sees it sees the row, or that a row is gone.
-        self.map.store(self.layout.index + slot.0, value, order::SLOT_STORE);
+        self.map.store(self.layout.index + slot.in_file(), value, order::SLOT_STORE);
     }
 
     fn bucket_under(&self, token: &ShardToken, hash: Hash) -> u64 {
@@ -165,7 +165,8 @@ impl Arena {
             .find_map(|(slot, found)| {
                 let location = Location::from_bits(found);
                 let head = self.parse(location)?;
-                self.is_row_of(location, &head, table, key).then_some((Entry { slot, location }, head))
+                let entry = Entry { slot: self.outer_slot(slot), location: self.outer_location(location) };
+                self.is_row_of(location, &head, table, key).then_some((entry, head))
             })
     }
 
@@ -173,8 +174,8 @@ impl Arena {
     #[inline]
     pub fn find_location(&self, token: &ShardToken, hash: Hash, location: Location) -> Option<SlotId> {
         self.slots(self.bucket_under(token, hash))
-            .find(|(_, found)| *found != 0 && found & LOCATION_MASK == location.bits())
-            .map(|(slot, _)| slot)
+            .find(|(_, found)| *found != 0 && found & LOCATION_MASK == location.in_file().bits())
+            .map(|(slot, _)| self.outer_slot(slot))
     }
 
     /// Publishes a row whose key is not in the index.
@@ -185,19 +186,19 @@ impl Arena {
         table: TableId,
         location: Location,
     ) -> Result<SlotId, IndexFull> {
-        let value = slot_prefix(hash, table) | location.bits();
+        let value = slot_prefix(hash, table) | location.in_file().bits();
         let first = self.bucket_under(token, hash);
         let empty = self.slots(first).find(|(_, found)| *found == 0).map(|(slot, _)| slot);
         let slot = match empty {
             Some(slot) => {
-                self.hints[slot.0 as usize].store(0, Ordering::Relaxed);
+                self.hints[slot.in_file() as usize].store(0, Ordering::Relaxed);
                 self.set_slot(slot, value);
                 slot
             }
             None => self.insert_overflow(first, value)?,
         };
         self.rows.fetch_add(1, Ordering::Relaxed);
-        Ok(slot)
+        Ok(self.outer_slot(slot))
     }
 
     /// Hangs another bucket with one entry on a full chain.
@@ -212,7 +213,7 @@ impl Arena {
         let bucket = self.layout.max_buckets + link - 1;
         self.fill_bucket(bucket, header(0, 0), &[value]);
         let slot = SlotId(bucket * BUCKET_WORDS + 1);
-        self.hints[slot.0 as usize].store(0, Ordering::Relaxed);
+        self.hints[slot.in_file() as usize].store(0, Ordering::Relaxed);
         let at = self.bucket_word(last);
         let version = version(self.map.load(at, Ordering::Relaxed));
         // Release: pairs with the Acquire load of a header; who follows the link sees the bucket filled.
@@ -246,12 +247,12 @@ impl Arena {
         location: Location,
     ) {
         debug_assert_eq!(token.shard(), Self::shard_of(hash), "the token of the hash's shard");
-        let hint = &self.hints[slot.0 as usize];
+        let hint = &self.hints[slot.in_file() as usize];
         let before = hint.load(Ordering::Relaxed);
         if before != hint::of_new_version(before) {
             hint.store(hint::of_new_version(before), Ordering::Relaxed);
         }
-        self.set_slot(slot, slot_prefix(hash, table) | location.bits());
+        self.set_slot(slot, slot_prefix(hash, table) | location.in_file().bits());
     }
 
     /// Publishes a copy of the same version in a slot: one store.
@@ -265,7 +266,7 @@ impl Arena {
         location: Location,
     ) {
         debug_assert_eq!(token.shard(), Self::shard_of(hash), "the token of the hash's shard");
-        self.set_slot(slot, slot_prefix(hash, table) | location.bits());
+        self.set_slot(slot, slot_prefix(hash, table) | location.in_file().bits());
     }
 
     /// Clears a slot.
@@ -279,13 +280,13 @@ impl Arena {
     /// Hits counted for a slot, at most 3.
     #[inline]
     pub fn frequency(&self, slot: SlotId) -> u8 {
-        hint::frequency(self.hints[slot.0 as usize].load(Ordering::Relaxed))
+        hint::frequency(self.hints[slot.in_file() as usize].load(Ordering::Relaxed))
     }
 
     /// Sets the count of a slot.
     #[inline]
     pub fn set_frequency(&self, slot: SlotId, frequency: u8) {
-        let hint = &self.hints[slot.0 as usize];
+        let hint = &self.hints[slot.in_file() as usize];
         hint.store(hint::with_frequency(hint.load(Ordering::Relaxed), frequency), Ordering::Relaxed);
     }
 
@@ -310,7 +311,7 @@ impl Arena {
             let location = Location::from_bits(found);
             // The slot has nine bits of the table; the row has them all.
             if self.map.load(self.layout.at(location), Ordering::Relaxed) as u16 == table.0 {
-                out.push(location);
+                out.push(self.outer_location(location));
             }
         });
     }

@@ -15,8 +15,8 @@ use crate::failpoint::{self, Point};
 use crate::index::hint::Hits;
 use crate::index::{Entry, ShardToken, hint};
 use crate::layout::{
-    BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SlotId, TableId, UNIT_WORDS,
-    slot_prefix, word,
+    BUCKET_SLOTS, Hash, InFile, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SlotId, TableId,
+    UNIT_WORDS, slot_prefix, word,
 };
 use crate::row::{
     FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, copy, header_flags, long_lengths,
@@ -56,6 +56,13 @@ pub struct Seen {
     pub(crate) generation: u64,
 }
 
+impl InFile for Seen {
+    #[inline]
+    fn is_in_shared(self) -> bool {
+        self.location.is_in_shared()
+    }
+}
+
 impl Arena {
     /// Finds a row without a lock. A hit writes nothing. A chain that an earlier process left is busy until it is
     /// proved.
@@ -86,12 +93,12 @@ impl Arena {
         // Nobody else changes the slots of the shard, and a segment is not recycled while a slot names a row in it. So
         // the bytes are those that were compared with the key if they are of the same generation. Relaxed: the lock of
         // the shard is behind whoever published the row.
-        let word = self.slot_word(slot);
+        let (word, inner) = (self.slot_word(slot), location.in_file());
         // An empty slot is no row at the very beginning.
         let is_there = word != 0
-            && word & LOCATION_MASK == location.bits()
-            && self.generation(location).load(Ordering::Relaxed) == generation;
-        let head = is_there.then(|| self.parse(location))??;
+            && word & LOCATION_MASK == inner.bits()
+            && self.generation(inner).load(Ordering::Relaxed) == generation;
+        let head = is_there.then(|| self.parse(inner))??;
         Some((Entry { slot, location }, head))
     }
 }
@@ -285,6 +292,7 @@ impl Mapped {
     /// The caller holds a lock that keeps the row published, or validates afterwards and compares the key.
     #[inline]
     pub fn row(&self, location: Location) -> Option<RowRead<'_>> {
+        let location = location.in_file();
         if location.unit() >= self.units_bound() {
             return None;
         }

@@ -75,7 +75,7 @@ impl Mapped {
     pub fn foresee(&self, hash: Hash, table: TableId) -> Foreseen {
         let bucket = crate::index::bucket_of(self.index_word(), hash);
         if let Some(location) = self.foresee_in(bucket, hash, table) {
-            return Foreseen::Row(location);
+            return Foreseen::Row(self.outer_location(location));
         }
         let Some(next) = self.next_bucket(bucket) else { return Foreseen::Nothing };
         if let Some(word) = self.map.words().get(self.bucket_word(next) as usize) {
@@ -88,7 +88,8 @@ impl Mapped {
     #[inline]
     pub fn foresee_further(&self, hash: Hash, table: TableId) -> Option<Location> {
         let bucket = crate::index::bucket_of(self.index_word(), hash);
-        self.foresee_in(self.next_bucket(bucket)?, hash, table)
+        let location = self.foresee_in(self.next_bucket(bucket)?, hash, table)?;
+        Some(self.outer_location(location))
     }
 
     #[inline]
@@ -114,6 +115,7 @@ impl Mapped {
     /// not ask for it by itself in time.
     #[inline]
     pub fn prefetch_value(&self, location: Location) {
+        let location = location.in_file();
         let words = self.map.words();
         let row = self.layout.at(location) as usize;
         // Relaxed: a torn length asks for lines in vain.
@@ -128,6 +130,7 @@ impl Mapped {
     /// Asks for a row: head, key and a short value.
     #[inline]
     pub fn prefetch_location(&self, location: Location) {
+        let location = location.in_file();
         if let Some(word) = self.map.words().get(self.layout.at(location) as usize) {
             line(word);
         }
@@ -191,6 +194,7 @@ impl Arena {
     /// its segment.
     #[inline]
     pub fn prefetch_replaced(&self, location: Location) {
+        let location = location.in_file();
         let row = self.layout.at(location) as usize;
         let generation = self.layout.generations as usize + location.unit() as usize;
         for at in [row, row + HEAD_WORDS, generation] {

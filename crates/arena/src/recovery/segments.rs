@@ -39,6 +39,8 @@ impl Arena {
             }
         }
         settled.segments.sort_by_key(|segment| self.order(*segment));
+        settled.segments.iter_mut().for_each(|segment| *segment = self.outer_segment(*segment));
+        settled.overlapping.iter_mut().for_each(|row| *row = self.outer_location(*row));
         self.proof.dropped.fetch_add(settled.overlapping.len() as u64, Ordering::Relaxed);
         self.proof.rows.fetch_sub(settled.overlapping.len() as u64, Ordering::Relaxed);
         settled
@@ -53,6 +55,7 @@ impl Arena {
         }
         let mut key = Vec::new();
         for location in self.settle().overlapping {
+            let location = location.in_file();
             let Some(hash) = self.hash_of_row(location, &mut key) else { continue };
             let token = crate::ShardToken { shard: Self::shard_of(hash) as u16 };
             if let Some(slot) = self.find_location(&token, hash, location) {

@@ -258,6 +258,7 @@ pub(crate) struct BegunRow {
 impl Arena {
     /// Writes a row with stamp 0 into bytes that the caller reserved for it.
     pub fn write_row(&self, location: Location, parts: &RowParts<'_>) {
+        let location = location.in_file();
         let BegunRow { next, header, mut check } = self.begin_row(location, parts, parts.payload_len());
         check.pieces(parts.payload);
         self.write_pieces(next, parts.payload);
@@ -334,6 +335,7 @@ impl Arena {
 
     /// Declares reserved bytes to hold no row: one store.
     pub fn write_filler(&self, location: Location, bytes: usize) {
+        let location = location.in_file();
         // Pairs as in `write_row`.
         fence(order::WRITE_FENCE);
         self.map.store(self.layout.at(location), filler_word(bytes), Ordering::Relaxed);
@@ -342,6 +344,7 @@ impl Arena {
     /// Stamps a row before it is published.
     #[inline]
     pub fn stamp_row(&self, location: Location, stamp: u64) {
+        let location = location.in_file();
         let at = self.layout.at(location);
         let table = TableId(self.map.load(at, Ordering::Relaxed) as u16);
         self.map.store(at, stamp_word(table, stamp), Ordering::Relaxed);
@@ -365,6 +368,7 @@ impl Arena {
 
     /// One load and one store: whoever holds the shard's lock is the only one to change the word.
     fn change_expiry_word(&self, location: Location, change: impl FnOnce(u64) -> u64) {
+        let location = location.in_file();
         let at = self.layout.at(location);
         let flags = header_flags(self.map.load(at + 1, Ordering::Relaxed));
         debug_assert!(flags & FLAG_EXPIRY != 0, "the row has an expiry word");

@@ -79,6 +79,7 @@ impl Arena {
     /// dead afterwards: until then its segment is not recycled.
     #[inline]
     pub fn note_dead(&self, location: Location) {
+        let location = location.in_file();
         let (word, bit) = DeadRows::place(location);
         // Release: pairs with the Acquire in `is_noted_dead`; who sees the bit sees the slot without the row.
         self.segments.dead_rows.0[word].fetch_or(bit, Ordering::Release);
@@ -87,6 +88,7 @@ impl Arena {
     /// Whether nothing leads to the row any more, as far as that was noted.
     #[inline]
     pub fn is_noted_dead(&self, location: Location) -> bool {
+        let location = location.in_file();
         let (word, bit) = DeadRows::place(location);
         // Acquire: pairs with the Release in `note_dead`.
         self.segments.dead_rows.0[word].load(Ordering::Acquire) & bit != 0

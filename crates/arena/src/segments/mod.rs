@@ -73,7 +73,7 @@ impl Segments {
 impl Arena {
     #[inline]
     pub(crate) fn state(&self, segment: SegmentId) -> &SegmentState {
-        &self.segments.states[segment.0 as usize]
+        &self.segments.states[segment.unit() as usize]
     }
 
     #[inline]
@@ -102,7 +102,7 @@ impl Arena {
     }
 
     pub(crate) fn set_used(&self, segment: SegmentId, bytes: u64) {
-        let room = self.kind(segment.0).bytes().saturating_sub(bytes);
+        let room = self.kind(segment.unit()).bytes().saturating_sub(bytes);
         // Who holds a row of it already goes on holding it. Relaxed: the segment is handed out behind its kind.
         let used = |word| Some(fill::with_room(word, room));
         let _before = self.state(segment).fill.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used);
@@ -147,7 +147,7 @@ impl Arena {
         let order = pool.budget.next_order.fetch_add(1, Ordering::Relaxed);
         let kind = Kind::head(units, tag);
         self.open_segment(unit, kind, tag.schema, order);
-        Some(SegmentId(unit))
+        Some(self.outer_segment(SegmentId(unit)))
     }
 
     /// Writes the headers, the head's last, and readies the private state. The pool is locked.
@@ -193,9 +193,9 @@ impl Arena {
         }
         // Held now, so it is not recycled, and its kind stays. Relaxed: the word above came behind it.
         let kind = Kind::of(state.kind.load(Ordering::Relaxed));
-        let location = Location::in_run(segment.0, (kind.bytes() - fill::room(word)) / 8);
+        let location = Location::in_run(segment.unit(), (kind.bytes() - fill::room(word)) / 8);
         self.prefetch_places(location, bytes);
-        Some(location)
+        Some(self.outer_location(location))
     }
 
     /// The writer that reserved is done: the row is published, or a filler is written.
@@ -245,14 +245,14 @@ impl Arena {
 
     /// What the segment was allocated for.
     pub fn tag(&self, segment: SegmentId) -> SegmentTag {
-        let kind = self.kind(segment.0);
+        let kind = self.kind(segment.unit());
         let schema = self.state(segment).schema.load(Ordering::Relaxed) as u32;
         SegmentTag { table: kind.table, queue: kind.queue(), ttl_class: kind.ttl_class, schema }
     }
 
     /// Units of the segment; 0 if it is free.
     pub fn units(&self, segment: SegmentId) -> u32 {
-        let kind = self.kind(segment.0);
+        let kind = self.kind(segment.unit());
         if kind.state == UNIT_HEAD { kind.units } else { 0 }
     }
 
@@ -269,21 +269,22 @@ impl Arena {
     /// The segment in which a location lies.
     #[inline]
     pub fn head_of(&self, location: Location) -> SegmentId {
-        let unit = location.unit();
+        let unit = location.in_file().unit();
         let kind = self.kind(unit);
-        SegmentId(if kind.state == UNIT_TAIL { unit.saturating_sub(kind.units) } else { unit })
+        let head = if kind.state == UNIT_TAIL { unit.saturating_sub(kind.units) } else { unit };
+        self.outer_segment(SegmentId(head))
     }
 
     /// The same and its queue.
     #[inline]
     pub fn home_of(&self, location: Location) -> (SegmentId, Queue) {
-        let unit = location.unit();
+        let unit = location.in_file().unit();
         let kind = self.kind(unit);
         if kind.state != UNIT_TAIL {
-            return (SegmentId(unit), kind.queue());
+            return (self.outer_segment(SegmentId(unit)), kind.queue());
         }
         let head = unit.saturating_sub(kind.units);
-        (SegmentId(head), self.kind(head).queue())
+        (self.outer_segment(SegmentId(head)), self.kind(head).queue())
     }
 
     /// Counts bytes as live; returns the live bytes.
@@ -326,11 +327,11 @@ impl Arena {
     pub fn rows(&self, segment: SegmentId, from_word: u32) -> Rows<'_> {
         Rows {
             arena: self,
-            head: segment.0,
+            head: segment.unit(),
             next: u64::from(from_word),
             end: self.used(segment) as u64 / 8,
             asked: u64::from(from_word),
-            listed: self.segments.listed.of(segment),
+            listed: self.segments.listed.of(SegmentId(segment.unit())),
         }
     }
 
@@ -339,10 +340,11 @@ impl Arena {
     pub fn recycle(&self, segment: SegmentId) {
         let units = self.units(segment);
         debug_assert!(units > 0, "only a segment in use is recycled");
+        let first = segment.unit();
         while !self.close(segment) {
             std::hint::spin_loop();
         }
-        for unit in segment.0..segment.0 + units {
+        for unit in first..first + units {
             let at = self.layout.generations + u64::from(unit);
             let generation = self.map.load(at, Ordering::Relaxed);
             // Release: pairs with the Acquire of the first look at the generation; who sees it raised sees the
@@ -351,13 +353,13 @@ impl Arena {
         }
         // Everything that overwrites the bytes comes after the generations; pairs with a reader's Acquire fence.
         fence(order::RECYCLE_FENCE);
-        for unit in segment.0..segment.0 + units {
+        for unit in first..first + units {
             self.clear_stored_header(unit);
             self.segments.states[unit as usize].kind.store(UNIT_FREE, Ordering::Release);
         }
-        self.segments.listed.forget(segment);
+        self.segments.listed.forget(SegmentId(first));
         let mut pool = self.segments.pool.lock();
-        pool.mark(segment.0, units, false);
+        pool.mark(first, units, false);
         pool.budget.used.fetch_sub(u64::from(units), Ordering::Relaxed);
     }
 
@@ -367,7 +369,7 @@ impl Arena {
         let mut heads: Vec<_> =
             (0..frontier).filter(|unit| self.kind(*unit).state == UNIT_HEAD).map(SegmentId).collect();
         heads.sort_by_key(|segment| self.order(*segment));
-        heads
+        heads.into_iter().map(|segment| self.outer_segment(segment)).collect()
     }
 
     /// Sets the most bytes that segments may take; what is above it stays until it is recycled.

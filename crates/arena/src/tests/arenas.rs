@@ -86,29 +86,29 @@ fn write(arenas: &Arenas, table: TableId, key: &[u8], value: &[u8]) -> Location 
         key,
         payload: &[value],
     };
-    let location = arenas.reserve(segment, parts.total_bytes()).unwrap();
-    arenas.write_row(location, &parts);
-    arenas.stamp_row(location, arenas.next_stamp());
-    arenas.release(segment);
-    arenas.seal(segment);
+    let location = arenas.of(segment).reserve(segment, parts.total_bytes()).unwrap();
+    arenas.of(location).write_row(location, &parts);
+    arenas.of(location).stamp_row(location, arenas.private().next_stamp());
+    arenas.of(segment).release(segment);
+    arenas.of(segment).seal(segment);
     location
 }
 
 fn publish(arenas: &Arenas, tokens: &mut [ShardToken], table: TableId, key: &[u8], location: Location) {
-    let hash = arenas.hash(table, key);
+    let hash = arenas.of(table).hash(table, key);
     let token = &mut tokens[Arena::shard_of(hash)];
-    match arenas.find(token, hash, table, key) {
-        Some(found) => arenas.replace(token, found.slot, hash, table, location),
-        None => drop(arenas.insert(token, hash, table, location).unwrap()),
+    match arenas.of(table).find(token, hash, table, key) {
+        Some(found) => arenas.of(table).replace(token, found.slot, hash, table, location),
+        None => drop(arenas.of(table).insert(token, hash, table, location).unwrap()),
     }
 }
 
 fn value(arenas: &Arenas, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
-    match arenas.lookup(arenas.hash(table, key), table, key) {
+    match arenas.of(table).lookup(arenas.of(table).hash(table, key), table, key) {
         Lookup::Hit(row) => {
             let mut out = Vec::new();
             row.copy_payload(0, row.head().payload_len, &mut out);
-            assert_eq!(arenas.row(row.location()).unwrap().head(), row.head());
+            assert_eq!(arenas.of(row.location()).row(row.location()).unwrap().head(), row.head());
             Some(out)
         }
         _ => None,
@@ -122,12 +122,12 @@ fn rows_lie_in_the_file_of_their_table() {
     for (table, text) in [(PRIVATE, &b"private"[..]), (SHARED, b"shared")] {
         let location = write(&arenas, table, b"key", text);
         publish(&arenas, &mut tokens, table, b"key", location);
-        assert_eq!(arenas.tag(arenas.head_of(location)).table, table);
-        let hash = arenas.hash(table, b"key");
+        assert_eq!(arenas.of(location).tag(arenas.of(location).head_of(location)).table, table);
+        let hash = arenas.of(table).hash(table, b"key");
         let token = &tokens[Arena::shard_of(hash)];
-        let slot = arenas.find_location(token, hash, location).unwrap();
-        arenas.set_frequency(slot, 3);
-        let own = arenas.rows(arenas.head_of(location), 0).next().unwrap();
+        let slot = arenas.of(location).find_location(token, hash, location).unwrap();
+        arenas.of(slot).set_frequency(slot, 3);
+        let own = arenas.of(location).rows(arenas.of(location).head_of(location), 0).next().unwrap();
         assert_eq!(own.0, location);
     }
     assert_eq!(value(&arenas, PRIVATE, b"key").as_deref(), Some(&b"private"[..]));
@@ -148,11 +148,11 @@ fn one_limit_holds_for_both() {
     for at in 0..units {
         taken.push(arenas.allocate(1, &tag(if at % 2 == 0 { PRIVATE } else { SHARED }), 0).unwrap());
     }
-    assert_eq!(arenas.free_bytes(), 0);
+    assert_eq!(arenas.private().free_bytes(), 0);
     assert!(arenas.allocate(1, &tag(PRIVATE), 0).is_none() && arenas.allocate(1, &tag(SHARED), 0).is_none());
     for segment in taken {
-        arenas.seal(segment);
-        arenas.recycle(segment);
+        arenas.of(segment).seal(segment);
+        arenas.of(segment).recycle(segment);
     }
     // What one gave back is the other's to have, with its pages.
     for _ in 0..units {
@@ -166,19 +166,20 @@ fn one_limit_holds_for_both() {
 fn commit(arenas: &Arenas, tokens: &mut [ShardToken], sealed: bool, done: usize) -> (CommitSlot, Redo) {
     let tables = [PRIVATE, SHARED];
     let entries = tables.map(|table| {
-        let hash = arenas.hash(table, b"key");
-        let old = arenas.find(&tokens[Arena::shard_of(hash)], hash, table, b"key").unwrap().location;
+        let hash = arenas.of(table).hash(table, b"key");
+        let old =
+            arenas.of(table).find(&tokens[Arena::shard_of(hash)], hash, table, b"key").unwrap().location;
         let new = write(arenas, table, b"key", b"new");
-        let old_stamp = arenas.row(old).unwrap().head().stamp;
+        let old_stamp = arenas.of(old).row(old).unwrap().head().stamp;
         RedoEntry { hash, table, new: Some(new), old: Some(old), old_stamp }
     });
-    let slot = arenas.claim_commit().unwrap();
-    let redo = arenas.write_redo(&entries).unwrap();
+    let slot = arenas.private().claim_commit().unwrap();
+    let redo = arenas.private().write_redo(&entries).unwrap();
     if sealed {
-        assert!(arenas.seal_commit(slot, &redo));
+        assert!(arenas.private().seal_commit(slot, &redo));
         for (at, entry) in entries.iter().enumerate().take(done) {
             publish(arenas, tokens, entry.table, b"key", entry.new.unwrap());
-            arenas.redo_done(&redo, at);
+            arenas.private().redo_done(&redo, at);
         }
     }
     (slot, redo)
@@ -232,7 +233,7 @@ fn who_waits_is_woken_and_who_looked_too_early_does_not_sleep() {
     let files = Scratch::new("wait");
     let (arenas, _) = files.create();
     let reader = crate::Reader::open(&files.shared(), &[rustix::process::geteuid().as_raw()]).unwrap();
-    let hash = arenas.hash(SHARED, b"key");
+    let hash = arenas.of(SHARED).hash(SHARED, b"key");
     let long = std::time::Duration::from_mins(2);
     let early = reader.ticket(hash);
     assert!(!reader.wait(early, std::time::Duration::from_millis(1)), "nobody woke it");

@@ -18,9 +18,9 @@ fn arenas() -> Arc<Arenas> {
 /// A run with one row, which begins in its sixth unit; nobody writes to it any more.
 fn run_with_a_row(arenas: &Arenas) -> (SegmentId, Location) {
     let run = arenas.allocate(RUN, &Rig::tag(), 0).unwrap();
-    let before = arenas.reserve(run, 5 * UNIT_BYTES).unwrap();
-    arenas.write_filler(before, 5 * UNIT_BYTES);
-    arenas.release(run);
+    let before = arenas.of(run).reserve(run, 5 * UNIT_BYTES).unwrap();
+    arenas.of(before).write_filler(before, 5 * UNIT_BYTES);
+    arenas.of(run).release(run);
     let parts = RowParts {
         table: super::TABLE,
         multi: false,
@@ -32,25 +32,25 @@ fn run_with_a_row(arenas: &Arenas) -> (SegmentId, Location) {
         key: b"key",
         payload: &[&[7; 5000]],
     };
-    let location = arenas.reserve(run, parts.total_bytes()).unwrap();
+    let location = arenas.of(run).reserve(run, parts.total_bytes()).unwrap();
     assert_eq!(location.unit(), run.0 + 5);
-    arenas.write_row(location, &parts);
-    arenas.stamp_row(location, 1);
-    arenas.release(run);
+    arenas.of(location).write_row(location, &parts);
+    arenas.of(location).stamp_row(location, 1);
+    arenas.of(run).release(run);
     (run, location)
 }
 
 fn give_back(arenas: &Arenas, run: SegmentId) {
-    arenas.seal(run);
-    assert!(arenas.close(run));
-    arenas.recycle(run);
+    arenas.of(run).seal(run);
+    assert!(arenas.of(run).close(run));
+    arenas.of(run).recycle(run);
 }
 
 /// Makes a unit a segment of its own, with one writer in it.
 fn write_in(arenas: &Arenas, unit: u32) -> SegmentId {
     let fresh = || arenas.allocate(1, &Rig::tag(), 0).unwrap();
     let own = (0..2 * RUN).map(|_| fresh()).find(|segment| segment.0 == unit).unwrap();
-    arenas.reserve(own, 4096).unwrap();
+    arenas.of(own).reserve(own, 4096).unwrap();
     own
 }
 
@@ -60,7 +60,7 @@ fn write_in(arenas: &Arenas, unit: u32) -> SegmentId {
 fn a_row_of_a_recycled_run_takes_no_count_of_who_came_after() {
     let arenas = arenas();
     let (run, location) = run_with_a_row(&arenas);
-    let row = arenas.row(location).unwrap();
+    let row = arenas.of(location).row(location).unwrap();
     give_back(&arenas, run);
     let (mine, others) = (Rc::new(Cell::new(None)), Arc::clone(&arenas));
     let came = Rc::clone(&mine);
@@ -68,11 +68,11 @@ fn a_row_of_a_recycled_run_takes_no_count_of_who_came_after() {
     assert!(arenas.hold(&row, 0, 8).is_none(), "its memory was recycled");
     assert!(disarm() == 1 || mine.get().is_some());
     let mine = mine.get().unwrap_or_else(|| write_in(&arenas, location.unit()));
-    assert_eq!(arenas.writers(mine), 1, "who writes is counted");
-    arenas.seal(mine);
-    assert!(!arenas.close(mine), "a segment with a writer in it is not closed");
-    arenas.release(mine);
-    assert!(arenas.close(mine));
+    assert_eq!(arenas.of(mine).writers(mine), 1, "who writes is counted");
+    arenas.of(mine).seal(mine);
+    assert!(!arenas.of(mine).close(mine), "a segment with a writer in it is not closed");
+    arenas.of(mine).release(mine);
+    assert!(arenas.of(mine).close(mine));
 }
 
 /// The same with the run given away between the look at its head and the hold: then what begins there now is held, and
@@ -81,17 +81,17 @@ fn a_row_of_a_recycled_run_takes_no_count_of_who_came_after() {
 fn a_hold_of_what_was_given_away_leaves_no_trace() {
     let arenas = arenas();
     let (run, location) = run_with_a_row(&arenas);
-    let row = arenas.row(location).unwrap();
+    let row = arenas.of(location).row(location).unwrap();
     let others = Arc::clone(&arenas);
     step_in(Point::Hold, move || {
         give_back(&others, run);
         assert_eq!(write_in(&others, run.0), run);
     });
     assert!(arenas.hold(&row, 0, 8).is_none(), "its memory was recycled");
-    assert_eq!((disarm(), arenas.writers(run), arenas.is_sealed(run)), (0, 1, false));
-    arenas.release(run);
-    arenas.seal(run);
-    assert!(arenas.close(run));
+    assert_eq!((disarm(), arenas.of(run).writers(run), arenas.of(run).is_sealed(run)), (0, 1, false));
+    arenas.of(run).release(run);
+    arenas.of(run).seal(run);
+    assert!(arenas.of(run).close(run));
 }
 
 /// While a row is held its run stays, whatever was meant for it.
@@ -99,11 +99,11 @@ fn a_hold_of_what_was_given_away_leaves_no_trace() {
 fn a_run_is_not_given_away_while_a_row_of_it_is_held() {
     let arenas = arenas();
     let (run, location) = run_with_a_row(&arenas);
-    let row = arenas.row(location).unwrap();
+    let row = arenas.of(location).row(location).unwrap();
     let others = Arc::clone(&arenas);
     step_in(Point::Held, move || {
-        others.seal(run);
-        assert!(!others.close(run));
+        others.of(run).seal(run);
+        assert!(!others.of(run).close(run));
     });
     let held = arenas.hold(&row, 0, 5000).unwrap();
     assert_eq!(arenas.held_bytes(&held), [7; 5000]);
@@ -123,16 +123,16 @@ fn a_reservation_is_judged_by_the_room_of_the_segment_that_it_enters() {
         give_back(&others, run);
         assert_eq!(others.allocate(1, &Rig::tag(), 0).unwrap(), run);
     });
-    assert_eq!(arenas.reserve(run, 2 * UNIT_BYTES), None, "there is one unit of room");
-    assert_eq!((disarm(), arenas.used(run), arenas.writers(run)), (0, 0, 0));
+    assert_eq!(arenas.of(run).reserve(run, 2 * UNIT_BYTES), None, "there is one unit of room");
+    assert_eq!((disarm(), arenas.of(run).used(run), arenas.of(run).writers(run)), (0, 0, 0));
     // And where it fits, it lies where the segment that it is in says.
     let others = Arc::clone(&arenas);
     step_in(Point::Reserve, move || {
         give_back(&others, run);
         assert_eq!(others.allocate(2, &Rig::tag(), 0).unwrap(), run);
     });
-    assert_eq!(arenas.reserve(run, 4096), Some(Location::in_run(run.0, 0)));
-    assert_eq!((disarm(), arenas.used(run), arenas.writers(run)), (0, 4096, 1));
+    assert_eq!(arenas.of(run).reserve(run, 4096), Some(Location::in_run(run.0, 0)));
+    assert_eq!((disarm(), arenas.of(run).used(run), arenas.of(run).writers(run)), (0, 4096, 1));
 }
 
 /// Only where a segment begins may anybody come in: not in its tails, not in what is free again or was never used, not
@@ -173,16 +173,19 @@ fn units_where_no_segment_begins_are_closed() {
 fn a_row_that_a_panic_drops_is_let_go() {
     let arenas = arenas();
     let (run, location) = run_with_a_row(&arenas);
-    let row = arenas.row(location).unwrap();
+    let row = arenas.of(location).row(location).unwrap();
     let other = Arc::new(Arenas::new(tiny(1 << 20), None));
-    for look in [|arenas: &Arenas, run| arenas.writers(run) == 0, |arenas: &Arenas, run| arenas.close(run)] {
+    for look in [
+        |arenas: &Arenas, run| arenas.of(run).writers(run) == 0,
+        |arenas: &Arenas, run| arenas.of(run).close(run),
+    ] {
         let panics = || {
             let _held = arenas.hold(&row, 0, 8).unwrap();
             std::panic::resume_unwind(Box::new("while it is held"));
         };
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
-        assert_eq!(other.writers(run), 0, "it is not another arena's");
+        assert_eq!(other.of(run).writers(run), 0, "it is not another arena's");
         assert!(look(&arenas, run));
     }
-    arenas.recycle(run);
+    arenas.of(run).recycle(run);
 }

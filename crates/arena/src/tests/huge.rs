@@ -206,21 +206,24 @@ fn memory_is_made_ready_beside_writers() {
     let mut rng = seeded("memory_is_made_ready_beside_writers");
     for round in 0..6 {
         let arenas = Arenas::new(super::tiny(1 << 30), None);
-        arenas.set_huge_pages(round % 2 == 0);
+        arenas.private().set_huge_pages(round % 2 == 0);
         arenas.begin_ready();
         std::thread::scope(|scope| {
             let end = End(&arenas);
             let thread = scope.spawn(|| arenas.make_ready());
             let mut limit = 192 << 20;
-            arenas.set_limit(limit);
+            arenas.private().set_limit(limit);
             let mut taken = Vec::new();
             let steps = rng.usize(0..400);
             for _ in 0..steps {
                 match rng.u32(0..8) {
-                    0 if !taken.is_empty() => arenas.recycle(taken.swap_remove(rng.usize(..taken.len()))),
+                    0 if !taken.is_empty() => {
+                        let segment = taken.swap_remove(rng.usize(..taken.len()));
+                        arenas.of(segment).recycle(segment);
+                    }
                     1 if rng.u32(0..20) == 0 => {
                         limit = rng.u64(128..=256) << 20;
-                        arenas.set_limit(limit);
+                        arenas.private().set_limit(limit);
                         arenas.trim(u64::MAX);
                     }
                     _ => taken.extend(arenas.allocate(rng.u32(1..40), &Rig::tag(), 0)),
@@ -236,14 +239,16 @@ fn memory_is_made_ready_beside_writers() {
             }
             drop(end);
             thread.join().unwrap();
-            let units: u64 = taken.iter().map(|segment| u64::from(arenas.units(*segment))).sum();
-            let mut runs: Vec<_> =
-                taken.iter().map(|segment| (segment.0, segment.0 + arenas.units(*segment))).collect();
+            let units: u64 = taken.iter().map(|segment| u64::from(arenas.of(*segment).units(*segment))).sum();
+            let mut runs: Vec<_> = taken
+                .iter()
+                .map(|segment| (segment.0, segment.0 + arenas.of(*segment).units(*segment)))
+                .collect();
             runs.sort_unstable();
             assert!(runs.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two segments share memory");
             assert_eq!(arenas.usage().segments_bytes, units * UNIT_BYTES as u64);
             for segment in taken {
-                arenas.recycle(segment);
+                arenas.of(segment).recycle(segment);
             }
             (0..2).for_each(|tick| arenas.heartbeat(tick));
             arenas.trim(u64::MAX);
@@ -259,7 +264,7 @@ fn gaps_are_not_taken_for_ready_memory() {
     let mut rng = seeded("gaps_are_not_taken_for_ready_memory");
     for huge in [false, true] {
         let arenas = Arenas::new(super::tiny(1 << 30), None);
-        arenas.set_huge_pages(huge);
+        arenas.private().set_huge_pages(huge);
         arenas.begin_ready();
         let make_ready = || arenas.each().for_each(|arena| assert!(arena.commit_ahead()));
         make_ready();
@@ -301,7 +306,7 @@ fn what_has_pages_is_taken_first_at_the_limit() {
 fn rows_of_some_size_do_without_dear_pages() {
     let plenty = kernel_has_plenty();
     let arenas = Arenas::new(super::tiny(1 << 30), None);
-    arenas.set_huge_pages(true);
+    arenas.private().set_huge_pages(true);
     arenas.private_budget().huge.note_cost(u64::MAX);
     let taken = |row_bytes| {
         let before = arenas.usage();
@@ -320,7 +325,7 @@ fn no_more_goes_back_than_is_asked_for() {
     let arenas = Arenas::new(super::tiny(64 << 20), None);
     let taken: Vec<_> = (0..300).map(|_| arenas.allocate(3, &Rig::tag(), 0).unwrap()).collect();
     for segment in taken {
-        arenas.recycle(segment);
+        arenas.of(segment).recycle(segment);
     }
     (0..2).for_each(|tick| arenas.heartbeat(tick));
     for bytes in [1, 5 << 20, UNIT_BYTES as u64, 9 << 20] {

@@ -321,27 +321,29 @@ fn a_held_row_keeps_its_segment_and_a_closed_segment_is_not_held() {
         key: b"key",
         payload: &[&payload],
     };
-    let location = arenas.reserve(segment, parts.total_bytes()).unwrap();
-    arenas.write_row(location, &parts);
-    arenas.stamp_row(location, 1);
-    assert!(!arenas.close(segment), "its writer is not done");
-    arenas.release(segment);
-    arenas.seal(segment);
-    let row = arenas.row(location).unwrap();
+    let location = arenas.of(segment).reserve(segment, parts.total_bytes()).unwrap();
+    arenas.of(location).write_row(location, &parts);
+    arenas.of(location).stamp_row(location, 1);
+    assert!(!arenas.of(segment).close(segment), "its writer is not done");
+    arenas.of(segment).release(segment);
+    arenas.of(segment).seal(segment);
+    let row = arenas.of(location).row(location).unwrap();
     assert!(arenas.hold(&row, 150, 51).is_none(), "beyond the payload");
     let held = [arenas.hold(&row, 3, 197).unwrap(), arenas.hold(&row, 0, 0).unwrap()];
     assert_eq!(arenas.held_bytes(&held[0]), &payload[3..]);
     for held in held {
-        assert!(!arenas.close(segment));
+        assert!(!arenas.of(segment).close(segment));
         arenas.let_go(held);
     }
-    assert!(!arenas.is_noted_dead(location));
-    arenas.note_dead(location);
-    assert!(arenas.is_noted_dead(location) && arenas.close(segment));
+    assert!(!arenas.of(location).is_noted_dead(location));
+    arenas.of(location).note_dead(location);
+    assert!(arenas.of(location).is_noted_dead(location) && arenas.of(segment).close(segment));
     assert!(arenas.hold(&row, 0, 1).is_none(), "closed");
-    arenas.recycle(segment);
+    arenas.of(segment).recycle(segment);
     // The place of the old row leads to nothing in what is opened there now.
     let again = arenas.allocate(1, &Rig::tag(), 0).unwrap();
-    assert!(again == segment && !arenas.is_noted_dead(location) && arenas.hold(&row, 0, 1).is_none());
-    assert_eq!(arenas.writers(again), 0);
+    assert!(
+        again == segment && !arenas.of(location).is_noted_dead(location) && arenas.hold(&row, 0, 1).is_none()
+    );
+    assert_eq!(arenas.of(again).writers(again), 0);
 }

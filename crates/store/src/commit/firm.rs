@@ -62,7 +62,7 @@ impl Commits {
         }
         let mut rows = StagedRows::with_capacity(keys.len(), keys.iter().map(|write| write.key.len()).sum());
         for Write { table, key, .. } in keys {
-            rows.push(table, self.arena.hash(table.id(), key), key, None, Expect::Anything);
+            rows.push(table, self.arena.of(table.id()).hash(table.id(), key), key, None, Expect::Anything);
         }
         let commit = Arc::new(Commit { firm: true, ..Commit::new(self.claim_commit(), rows) });
         let order = commit.rows.order();
@@ -78,7 +78,7 @@ impl Commits {
     fn commit_held(&self, held: &Held<'_>, writes: &[Write], now: Tick) -> Result<u64, WriteError> {
         let _mutation = Mutation;
         if writes.is_empty() {
-            return Ok(self.arena.last_stamp());
+            return Ok(self.arena.private().last_stamp());
         }
         let others = held.others(writes);
         if !others.is_empty() {

@@ -107,7 +107,7 @@ impl Commits {
             self.count_operations(&group[0].table, group.len() as u64);
         }
         match writes {
-            [] => Ok(self.arena.last_stamp()),
+            [] => Ok(self.arena.private().last_stamp()),
             [write] => self.commit_one(write, now),
             _ if writes.len() > COMMIT_ROWS_MAX => Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX }),
             _ => self.commit_many(writes, now),
@@ -124,7 +124,7 @@ impl Commits {
         match outcome {
             Outcome::Done(stamp) => Ok(stamp),
             Outcome::Missing if matches!(write.expect, Expect::Anything | Expect::Absent) => {
-                Ok(self.arena.last_stamp())
+                Ok(self.arena.private().last_stamp())
             }
             // Why it is missing is asked there.
             Outcome::Missing if matches!(write.expect, Expect::Unremoved { .. }) => {
@@ -141,7 +141,7 @@ impl Commits {
         let now = self.now();
         self.checkpoint(now);
         match removals.len() {
-            0 => return Ok(self.arena.last_stamp()),
+            0 => return Ok(self.arena.private().last_stamp()),
             1 => return self.remove_one(table, removals, now),
             rows if rows > COMMIT_ROWS_MAX => {
                 return Err(WriteError::TooManyRows { limit: COMMIT_ROWS_MAX });
@@ -150,9 +150,9 @@ impl Commits {
         }
         let mut rows = StagedRows::with_capacity(removals.len(), removals.key_bytes());
         for (key, cas) in removals.iter() {
-            let hash = self.arena.hash(table.id(), key);
+            let hash = self.arena.of(table.id()).hash(table.id(), key);
             // The rows were read just now; what they hang on was not.
-            self.arena.prefetch_bucket(hash, table.id());
+            self.arena.of(table.id()).prefetch_bucket(hash);
             rows.push(table, hash, key, None, Expect::Version(cas));
         }
         self.commit_rows(rows, Vec::new(), now)
@@ -188,9 +188,9 @@ impl Commits {
     }
 
     fn finish(&self, commit: &Commit) {
-        self.arena.finish_commit(commit.slot);
+        self.arena.private().finish_commit(commit.slot);
         if let Some(redo) = commit.redo.lock().take() {
-            self.arena.free_redo(redo);
+            self.arena.private().free_redo(redo);
         }
     }
 
@@ -202,7 +202,7 @@ impl Commits {
         loop {
             match self.attempt(commit, &order, now)? {
                 Attempt::Committed => return Ok(commit.stamp()),
-                Attempt::Again => self.arena.reset_commit(commit.slot),
+                Attempt::Again => self.arena.private().reset_commit(commit.slot),
             }
         }
     }
@@ -216,7 +216,7 @@ impl Commits {
 
     fn claim_commit(&self) -> CommitSlot {
         loop {
-            if let Some(slot) = self.arena.claim_commit() {
+            if let Some(slot) = self.arena.private().claim_commit() {
                 return slot;
             }
             std::thread::yield_now();
@@ -229,7 +229,7 @@ impl Commits {
             StagedRows::with_capacity(writes.len(), writes.iter().map(|write| write.key.len()).sum());
         let mut placed = Vec::new();
         for write in writes {
-            let hash = self.arena.hash(write.table.id(), &write.key);
+            let hash = self.arena.of(write.table.id()).hash(write.table.id(), &write.key);
             let mut new = None;
             if let Change::Put(row) = &write.change
                 && !write.table.has_ended(row.expiry, now)
@@ -252,7 +252,7 @@ impl Commits {
     }
 
     fn staging_queue(&self, table: &Table, hash: Hash, key: &[u8]) -> Queue {
-        match self.arena.lookup(hash, table.id(), key) {
+        match self.arena.of(table.id()).lookup(hash, table.id(), key) {
             Lookup::Hit(row) => self.queue_of(row.location()),
             _ if table.state.ghost_holds(hash) => Queue::Main,
             _ => Queue::Small,
@@ -273,8 +273,9 @@ impl Commits {
             self.withdraw(held, order);
         }
         let always_keep = commit.rows.len() > UNKEPT_ROWS_MAX;
-        let (stamp, keep) =
-            self.statements.begin_commit(usize::from(commit.slot.0), always_keep, || self.arena.next_stamp());
+        let (stamp, keep) = self
+            .statements
+            .begin_commit(usize::from(commit.slot.0), always_keep, || self.arena.private().next_stamp());
         commit.stamp.store(stamp, Ordering::Relaxed);
         commit.keep.store(keep, Ordering::Relaxed);
         let turned = self.turn(commit, &before, stamp);
@@ -353,7 +354,7 @@ impl Commits {
                 shard.unmark(hash, &other, write);
                 return shard;
             }
-            if matches!(self.arena.commit_state(other.slot), CommitState::Committed) {
+            if matches!(self.arena.private().commit_state(other.slot), CommitState::Committed) {
                 self.apply(&mut shard, &other, write);
                 shard.unmark(hash, &other, write);
                 return shard;
@@ -368,7 +369,7 @@ impl Commits {
         let mut entries = Vec::with_capacity(commit.rows.len());
         for (staged, before) in commit.rows.iter().zip(before) {
             if let Some(location) = staged.new {
-                self.arena.stamp_row(location, stamp);
+                self.arena.of(location).stamp_row(location, stamp);
             }
             entries.push(RedoEntry {
                 hash: staged.hash,
@@ -381,14 +382,14 @@ impl Commits {
         let redo = self.write_redo(&entries)?;
         let mut held = commit.redo.lock();
         if let Some(earlier) = held.take() {
-            self.arena.free_redo(earlier);
+            self.arena.private().free_redo(earlier);
         }
-        Ok(self.arena.seal_commit(commit.slot, held.insert(redo)))
+        Ok(self.arena.private().seal_commit(commit.slot, held.insert(redo)))
     }
 
     fn write_redo(&self, entries: &[RedoEntry]) -> Result<Redo, WriteError> {
         loop {
-            if let Some(redo) = self.arena.write_redo(entries) {
+            if let Some(redo) = self.arena.private().write_redo(entries) {
                 return Ok(redo);
             }
             if !self.make_room(None) {

@@ -202,7 +202,10 @@ mod tests {
                 .map(|value| (values.indexes[value.index].name().to_owned(), values.key(value).to_vec()));
             let names: Vec<(String, Vec<u8>)> = names.collect();
             for placed in &placed {
-                store.arena.write_filler(placed.version.location, placed.version.bytes);
+                store
+                    .arena
+                    .of(placed.version.location)
+                    .write_filler(placed.version.location, placed.version.bytes);
             }
             names
         };

@@ -57,7 +57,7 @@ impl Commits {
             none => return Ok(none),
         };
         self.statements.change(|| {
-            let stamp = self.arena.next_stamp();
+            let stamp = self.arena.private().next_stamp();
             // Relaxed: `flushed_below` is stored after it, with Release.
             table.state.removed_below.fetch_max(stamp, Ordering::Relaxed);
             self.raise_flushed(&all, table, stamp);

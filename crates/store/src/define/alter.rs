@@ -224,14 +224,14 @@ impl Store {
         id: TableId,
         mut visit: impl FnMut(Hash, &mut RowBuf) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
-        let shape = self.arena.scan_shape(id);
+        let shape = self.arena.of(id).scan_shape();
         let (mut locations, mut rows) = (Vec::new(), Vec::new());
         let mut looks = 0_u64;
         for group in 0..shape.groups {
             {
                 let shard = self.shard_at(Arena::shard_of_group(group)).lock();
                 locations.clear();
-                self.arena.scan_group(&shard.token, shape, group, id, &mut locations);
+                self.arena.of(id).scan_group(&shard.token, shape, group, id, &mut locations);
                 for &location in &locations {
                     let mut row = RowBuf::new();
                     if self.load_stable(location, &mut row) && row.head().table == id {
@@ -244,7 +244,7 @@ impl Store {
                 if looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop() {
                     return Err(WriteError::Canceled);
                 }
-                visit(self.arena.hash(id, row.key()), &mut row)?;
+                visit(self.arena.of(id).hash(id, row.key()), &mut row)?;
             }
         }
         Ok(())

@@ -51,7 +51,8 @@ impl Store {
     /// A number for a table, of those that may be read by others or of those that may not. The caller holds the lock of
     /// definitions.
     pub(crate) fn free_table_id(&self, catalog: &Catalog, shared: bool) -> Result<TableId, DdlError> {
-        let segments = self.arena.segments().into_iter().map(|segment| self.arena.tag(segment).table);
+        let segments =
+            self.arena.segments().into_iter().map(|segment| self.arena.of(segment).tag(segment).table);
         let taken: HashSet<TableId> = segments.chain(catalog.tables().map(|table| table.id())).collect();
         // 0 is no table, 1 the built-in one.
         let numbers = if shared { SHARED_TABLES..TABLES_MAX } else { 1..SHARED_TABLES };

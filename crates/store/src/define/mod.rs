@@ -123,7 +123,7 @@ impl Store {
         }
         self.check_reserves(&catalog, &def)?;
         // What has expired under the old rule stays dead, in the next process too.
-        self.arena.set_aged_below(table.id(), self.aged_below(&table.state, self.now()));
+        self.arena.of(table.id()).set_aged_below(table.id(), self.aged_below(&table.state, self.now()));
         let changed = Table::new(def, table.indexes().to_vec(), Arc::clone(&table.state));
         if let Err(error) = self.replace(&catalog, changed) {
             table.state.apply(table.def());
@@ -175,14 +175,21 @@ impl Store {
         };
         let catalog = self.catalog();
         let built_in = catalog.built_in();
-        let shape = self.arena.scan_shape(built_in.id());
+        let shape = self.arena.of(built_in.id()).scan_shape();
         let (mut locations, mut key) = (Vec::new(), Vec::new());
         for group in 0..shape.groups {
             let mut shard = self.shard_at(Arena::shard_of_group(group)).lock();
             locations.clear();
-            self.arena.scan_group(&shard.token, shape, group, built_in.id(), &mut locations);
+            self.arena.of(built_in.id()).scan_group(
+                &shard.token,
+                shape,
+                group,
+                built_in.id(),
+                &mut locations,
+            );
             for &location in &locations {
-                let Some(read) = self.arena.row(location).filter(|row| row.head().table == built_in.id())
+                let Some(read) =
+                    self.arena.of(location).row(location).filter(|row| row.head().table == built_in.id())
                 else {
                     continue;
                 };
@@ -191,8 +198,8 @@ impl Store {
                 if !key.starts_with(prefix.as_bytes()) {
                     continue;
                 }
-                let hash = self.arena.hash(built_in.id(), &key);
-                if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
+                let hash = self.arena.of(built_in.id()).hash(built_in.id(), &key);
+                if let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) {
                     self.unpublish(&mut shard, built_in, Entry { slot, location }, Leaving::Invalidated);
                 }
             }
@@ -208,12 +215,12 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
     let index = |index| if whole { Index::new(index, &def) } else { Index::unfilled(index, &def) };
     let indexes: Vec<Arc<Index>> = indexes_of(&def).map(|def| Arc::new(index(def))).collect();
     state.maintained.store(Arc::new(indexes.clone()));
-    let dead_below = arena.dead_below(id);
+    let dead_below = arena.of(id).dead_below(id);
     state.limits.flushed_below.store(dead_below, Ordering::Release);
     state.census.begin(dead_below);
     state.emptied_below.store(dead_below, Ordering::Relaxed);
-    state.limits.aged_below.store(arena.aged_below(id), Ordering::Relaxed);
-    state.limits.flush_at.store(arena.flush_at(id), Ordering::Release);
+    state.limits.aged_below.store(arena.of(id).aged_below(id), Ordering::Relaxed);
+    state.limits.flush_at.store(arena.of(id).flush_at(id), Ordering::Release);
     // Nobody writes yet.
     state.schema.store(def.schema, Ordering::Relaxed);
     state.numbers_below.store(def.numbers_below, Ordering::Relaxed);

@@ -113,7 +113,12 @@ impl Store {
         let Some(path) = self.shared_path.as_deref() else { return Ok(()) };
         if self.arena.shared().is_none() {
             Arenas::discard_shared(path)?;
-            self.arena.make_shared(path, self.clock.now_ns(), self.now(), self.arena.last_stamp() + 1)?;
+            self.arena.make_shared(
+                path,
+                self.clock.now_ns(),
+                self.now(),
+                self.arena.private().last_stamp() + 1,
+            )?;
         }
         // Without it rows that only readers of the file use look unused; that is no reason to refuse.
         let _advice = self.arena.use_hits(&hits_path(path));
@@ -141,12 +146,12 @@ impl Store {
         let indexes: Vec<Arc<Index>> =
             indexes_of(&def).map(|index| Arc::new(Index::new(index, &def))).collect();
         state.maintained.store(Arc::new(indexes.clone()));
-        let first = self.arena.next_stamp();
+        let first = self.arena.private().next_stamp();
         state.limits.flushed_below.store(first, Ordering::Release);
         state.census.begin(first);
-        self.arena.set_dead_below(id, first);
+        self.arena.of(id).set_dead_below(id, first);
         // Of a table that had the number before.
-        self.arena.set_flush_at(id, 0);
+        self.arena.of(id).set_flush_at(id, 0);
         Ok(Arc::new(Table::new(def, indexes, state)))
     }
 

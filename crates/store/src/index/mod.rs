@@ -293,7 +293,8 @@ thread_local! {
 impl SortKeys for RowKeys<'_> {
     fn sort_key(&self, location: u64, out: &mut Vec<u8>) {
         COMPARED.with_borrow_mut(|row| {
-            if let Some(read) = self.arena.row(Location::from_bits(location))
+            if let Some(read) =
+                self.arena.of(Location::from_bits(location)).row(Location::from_bits(location))
                 && row.load(&read)
             {
                 self.index.append_sort_key(row, out);

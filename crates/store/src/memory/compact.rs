@@ -62,7 +62,7 @@ impl Memory {
             let Some((table, segment)) = find() else { return false };
             // A segment that left its queue meanwhile is somebody else's already.
             if self.take_sealed(table, segment) {
-                let queue = self.arena.tag(segment).queue;
+                let queue = self.arena.of(segment).tag(segment).queue;
                 let work =
                     Emptying { table, queue, purpose: Purpose::Compact, leaving: Leaving::Memory, now };
                 return self.empty(segment, &work);
@@ -73,7 +73,8 @@ impl Memory {
 
     /// Whether a segment can be emptied now: nobody writes to it, and what is alive of it finds another place.
     fn is_movable(&self, segment: SegmentId) -> bool {
-        self.arena.writers(segment) == 0 && self.arena.live(segment) as u64 <= self.arena.free_bytes()
+        self.arena.of(segment).writers(segment) == 0
+            && self.arena.of(segment).live(segment) as u64 <= self.arena.private().free_bytes()
     }
 
     /// The sparsest segment of a table that can be emptied, for somebody who wants one of a kind, and how many of its

@@ -35,20 +35,20 @@ impl Memory {
     /// of it found no room elsewhere and has to stay; it is back in its list.
     pub(crate) fn empty(&self, segment: SegmentId, work: &Emptying<'_>) -> bool {
         let state = &work.table.state;
-        if !self.arena.close(segment) {
-            self.enlist(&mut state.queues.lock(), segment, self.arena.last_stamp());
+        if !self.arena.of(segment).close(segment) {
+            self.enlist(&mut state.queues.lock(), segment, self.arena.private().last_stamp());
             return false;
         }
         let mut scratch = Scratch::default();
         // A writer that noted a death a moment ago may not have counted it yet: asking for each row again waits for it.
-        let emptied = self
-            .settle_in(work, segment, &mut scratch, |location| !self.arena.is_noted_dead(location))
-            && self.settle_in(work, segment, &mut scratch, |_| true);
+        let emptied = self.settle_in(work, segment, &mut scratch, |location| {
+            !self.arena.of(location).is_noted_dead(location)
+        }) && self.settle_in(work, segment, &mut scratch, |_| true);
         if emptied {
             self.give_up(state, work.queue, segment);
         } else {
             // It stays closed: until the next attempt its rows are copied to readers, not held for them.
-            self.enlist(&mut state.queues.lock(), segment, self.arena.last_stamp());
+            self.enlist(&mut state.queues.lock(), segment, self.arena.private().last_stamp());
         }
         emptied
     }
@@ -62,9 +62,9 @@ impl Memory {
         worth: impl Fn(Location) -> bool,
     ) -> bool {
         let mut ahead = Vec::with_capacity(ROWS_AHEAD);
-        let mut rows = self.arena.rows(segment, 0).filter(|(location, _)| worth(*location));
+        let mut rows = self.arena.of(segment).rows(segment, 0).filter(|(location, _)| worth(*location));
         // What is left is dead when nothing is live: no writer is left who could publish a row of this segment.
-        while self.arena.live(segment) > 0
+        while self.arena.of(segment).live(segment) > 0
             && self.look_ahead(work.table, &mut rows, &mut ahead, &mut scratch.key)
         {
             for &(location, hash) in &ahead {
@@ -89,7 +89,7 @@ impl Memory {
         for (location, head) in rows.take(ROWS_AHEAD) {
             more = true;
             if let Some(hash) = self.hash_of_row(table, location, &head, key) {
-                self.arena.prefetch_bucket(hash, table.id());
+                self.arena.of(table.id()).prefetch_bucket(hash);
                 ahead.push((location, hash));
             }
         }
@@ -104,10 +104,10 @@ impl Memory {
         head: &RowHead,
         key: &mut Vec<u8>,
     ) -> Option<Hash> {
-        let row = self.arena.row(location).filter(|_| head.table == table.id())?;
+        let row = self.arena.of(location).row(location).filter(|_| head.table == table.id())?;
         key.clear();
         row.copy_key(key);
-        Some(self.arena.hash(table.id(), key))
+        Some(self.arena.of(table.id()).hash(table.id(), key))
     }
 
     /// Decides on one row of a segment being emptied, and carries it out.
@@ -120,15 +120,17 @@ impl Memory {
     ) -> Settled {
         let table = work.table;
         let mut shard = self.shard(hash).lock();
-        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return Settled::Done };
+        let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) else {
+            return Settled::Done;
+        };
         // Judged by what stands there now: it may have been touched since it was met.
         let verdict = match (self.dead_there(table, location, work.now), work.purpose) {
             (_, Purpose::Drop) => Verdict::Dead(Leaving::Flushed),
             (Some(dead), _) => Verdict::Dead(dead),
             (None, Purpose::Compact | Purpose::Expire) => {
-                Verdict::Move { queue: work.queue, reads: self.arena.frequency(slot) }
+                Verdict::Move { queue: work.queue, reads: self.arena.of(slot).frequency(slot) }
             }
-            (None, Purpose::Evict) => s3fifo(work.queue, self.arena.frequency(slot)),
+            (None, Purpose::Evict) => s3fifo(work.queue, self.arena.of(slot).frequency(slot)),
         };
         if let Verdict::Dead(leaving) = verdict {
             self.unpublish(&mut shard, table, Entry { slot, location }, leaving);
@@ -145,7 +147,9 @@ impl Memory {
             }
             shard = self.shard(hash).lock();
         }
-        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return Settled::Done };
+        let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) else {
+            return Settled::Done;
+        };
         if readable {
             self.note_eviction(table, row, slot, work.now);
         }

@@ -63,7 +63,7 @@ impl Memory {
             return;
         }
         let (meta, hits, age) =
-            (ItemMeta::of(row.head(), 0), self.arena.hits(slot, now), self.age_ticks(row.stamp()));
+            (ItemMeta::of(row.head(), 0), self.arena.of(slot).hits(slot, now), self.age_ticks(row.stamp()));
         let eviction = Eviction {
             key,
             fetched: hits.fetched,

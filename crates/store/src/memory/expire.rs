@@ -89,7 +89,7 @@ impl Memory {
         };
         let segments = table.state.queues.lock().take_if(limit, dead_below.max(flushed_below), dead);
         let empty = |segment: &SegmentId| {
-            let queue = self.arena.tag(*segment).queue;
+            let queue = self.arena.of(*segment).tag(*segment).queue;
             let leaving = Leaving::Memory;
             self.empty(*segment, &Emptying { table, queue, purpose: Purpose::Expire, leaving, now })
         };
@@ -99,11 +99,11 @@ impl Memory {
     /// Whether the last row of a segment is past its deadline and the time that it may be served stale.
     fn all_due(&self, table: &Table, segment: SegmentId, now: Tick) -> bool {
         let grace = table.state.limits.stale_ticks.load(Ordering::Relaxed);
-        self.arena.max_expiry(segment).is_some_and(|last| moment_after(last, grace.into()) <= now)
+        self.arena.of(segment).max_expiry(segment).is_some_and(|last| moment_after(last, grace.into()) <= now)
     }
 
     fn has_no_deadlines(&self, segment: SegmentId) -> bool {
-        self.arena.tag(segment).ttl_class == NO_DEADLINE_CLASS
+        self.arena.of(segment).tag(segment).ttl_class == NO_DEADLINE_CLASS
     }
 
     /// Seals open segments whose rows are all dead, and that nobody writes to just now.
@@ -114,7 +114,7 @@ impl Memory {
         let flushed_below = table.state.limits.flushed_below.load(Ordering::Acquire);
         let dead = |&(_, class, _, segment): &Open| {
             let below = if class == NO_DEADLINE_CLASS { dead_below } else { flushed_below };
-            self.arena.used(segment) > 0
+            self.arena.of(segment).used(segment) > 0
                 && (self.all_due(table, segment, now) || self.is_older(segment, below, now))
         };
         if !queues.open_segments().any(|open| dead(&open)) {
@@ -124,11 +124,11 @@ impl Memory {
         let open: Vec<Open> = queues.open_segments().filter(dead).collect();
         for (queue, class, size, segment) in open {
             queues.set_open(&mut lists, queue, class, size, None);
-            self.arena.seal(segment);
+            self.arena.of(segment).seal(segment);
             // Nobody begins to write there any more; whoever still does has a stamp to come.
-            let written = self.arena.writers(segment) == 0;
+            let written = self.arena.of(segment).writers(segment) == 0;
             let newest = if written { self.newest_in(segment) } else { None };
-            self.enlist(&mut lists, segment, newest.unwrap_or_else(|| self.arena.last_stamp()));
+            self.enlist(&mut lists, segment, newest.unwrap_or_else(|| self.arena.private().last_stamp()));
         }
     }
 
@@ -138,14 +138,14 @@ impl Memory {
         if below == 0 || u64::from(now) % TICKS_PER_SECOND != u64::from(segment.0) % TICKS_PER_SECOND {
             return false;
         }
-        let first = self.arena.rows(segment, 0).next();
+        let first = self.arena.of(segment).rows(segment, 0).next();
         first.is_some_and(|(_, head)| head.stamp < below)
-            && self.arena.writers(segment) == 0
+            && self.arena.of(segment).writers(segment) == 0
             && self.newest_in(segment).is_some_and(|newest| newest < below)
     }
 
     /// The newest stamp of a segment's rows.
     fn newest_in(&self, segment: SegmentId) -> Option<u64> {
-        self.arena.rows(segment, 0).map(|(_, head)| head.stamp).max()
+        self.arena.of(segment).rows(segment, 0).map(|(_, head)| head.stamp).max()
     }
 }

@@ -158,8 +158,8 @@ impl Memory {
 
     /// Closes a segment to writers and puts it at the end of its queue.
     pub(crate) fn seal(&self, lists: &mut SealedLists, segment: SegmentId) {
-        self.arena.seal(segment);
-        self.enlist(lists, segment, self.arena.last_stamp());
+        self.arena.of(segment).seal(segment);
+        self.enlist(lists, segment, self.arena.private().last_stamp());
     }
 
     /// Takes a segment out of its table's lists, to be emptied. False: somebody else did.
@@ -169,20 +169,20 @@ impl Memory {
 
     /// Gives a segment's units back. Nothing points into it and nobody writes to it.
     fn give_up(&self, state: &TableState, queue: Queue, segment: SegmentId) {
-        let units = u64::from(self.arena.units(segment));
+        let units = u64::from(self.arena.of(segment).units(segment));
         state.counters.units[place(queue)].fetch_sub(units, Ordering::Relaxed);
-        self.arena.recycle(segment);
+        self.arena.of(segment).recycle(segment);
     }
 
     /// Gives a fresh segment back. Where a writer with an old idea of its number reserved in it, it waits in its list.
     pub(crate) fn discard(&self, table: &Table, queue: Queue, segment: SegmentId) {
         // Sealed first: no writer comes after the count was looked at.
         self.seal(&mut table.state.queues.lock(), segment);
-        if self.arena.writers(segment) == 0 && self.take_sealed(table, segment) {
-            if self.arena.close(segment) {
+        if self.arena.of(segment).writers(segment) == 0 && self.take_sealed(table, segment) {
+            if self.arena.of(segment).close(segment) {
                 self.give_up(&table.state, queue, segment);
             } else {
-                self.enlist(&mut table.state.queues.lock(), segment, self.arena.last_stamp());
+                self.enlist(&mut table.state.queues.lock(), segment, self.arena.private().last_stamp());
             }
         }
     }
@@ -193,7 +193,7 @@ impl Memory {
         let mut lists = queues.lock();
         let open: Vec<_> = queues
             .open_segments()
-            .filter(|&(of, .., segment)| of == queue && self.arena.used(segment) > 0)
+            .filter(|&(of, .., segment)| of == queue && self.arena.of(segment).used(segment) > 0)
             .collect();
         for (queue, class, size, segment) in open {
             queues.set_open(&mut lists, queue, class, size, None);
@@ -213,7 +213,7 @@ impl Memory {
         let mut shard = self.shard(hash).lock();
         // Replaced meanwhile: the copy is dead bytes.
         if let Some(slot) = self.relocate(&mut shard, to.table, hash, row, &placed.version) {
-            self.arena.set_frequency(slot, reads);
+            self.arena.of(slot).set_frequency(slot, reads);
         }
         true
     }
@@ -258,7 +258,7 @@ impl Memory {
                 return;
             }
             for segment in segments {
-                let queue = self.arena.tag(segment).queue;
+                let queue = self.arena.of(segment).tag(segment).queue;
                 if !self.empty(
                     segment,
                     &Emptying { table, queue, purpose: Purpose::Drop, leaving: Leaving::Flushed, now },

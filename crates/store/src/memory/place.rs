@@ -36,7 +36,7 @@ impl Placed<'_> {
 
 impl Drop for Placed<'_> {
     fn drop(&mut self) {
-        self.arena.release(self.version.segment);
+        self.arena.of(self.version.segment).release(self.version.segment);
     }
 }
 
@@ -103,7 +103,7 @@ impl Memory {
         let mut placed = self.reserve(table, queue, ttl_class(expiry, now), bytes)?;
         placed.version.expiry = expiry;
         placed.version.keep = Keep::of(new);
-        self.arena.write_row(placed.version.location, &parts);
+        self.arena.of(placed.version.location).write_row(placed.version.location, &parts);
         self.note_deadline(placed.version.segment, expiry);
         Ok(placed)
     }
@@ -123,7 +123,7 @@ impl Memory {
             }
             let open = table.state.queues.open(queue, class, size);
             if let Some(segment) = open
-                && let Some(location) = self.arena.reserve(segment, bytes)
+                && let Some(location) = self.arena.of(segment).reserve(segment, bytes)
             {
                 let version = Version { location, segment, queue, bytes, expiry: 0, keep: Keep::default() };
                 let placed = Placed { arena: &self.arena, version };
@@ -131,7 +131,7 @@ impl Memory {
                     return Ok(placed);
                 }
                 // The segment was sealed, and perhaps given away, between the look and the reservation.
-                self.arena.write_filler(location, bytes);
+                self.arena.of(location).write_filler(location, bytes);
                 continue;
             }
             self.renew_open(table, queue, class, bytes, open)?;
@@ -147,7 +147,7 @@ impl Memory {
         bytes: usize,
     ) -> Result<Placed<'_>, WriteError> {
         let segment = self.allocate(table, queue, class, bytes)?;
-        let Some(location) = self.arena.reserve(segment, bytes) else {
+        let Some(location) = self.arena.of(segment).reserve(segment, bytes) else {
             self.discard(table, queue, segment);
             return Err(WriteError::Full);
         };

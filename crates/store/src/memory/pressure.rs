@@ -58,7 +58,7 @@ impl Memory {
     /// Evicts the segment that ranks first among those of all tables.
     fn evict_one(&self, own: Option<&Table>, reserved: bool, now: Tick) -> bool {
         let catalog = self.catalog();
-        let next = self.arena.next_order();
+        let next = self.arena.private().next_order();
         let candidate = |table| self.candidate(table, own, next, reserved);
         let mut candidates: Vec<Candidate<'_>> =
             catalog.tables().filter_map(|table| candidate(table.as_ref())).collect();
@@ -87,7 +87,7 @@ impl Memory {
             return None;
         }
         let (order, queue, segment) = self.eviction_candidate(table)?;
-        let given = u64::from(self.arena.units(segment)) * arena::UNIT_BYTES as u64;
+        let given = u64::from(self.arena.of(segment).units(segment)) * arena::UNIT_BYTES as u64;
         let foreign = reserved && own.is_none_or(|own| own.id() != table.id());
         let age = next.saturating_sub(order).saturating_mul(AGE_SCALE);
         let age = age / u64::from(options.weight_or_default()).max(1);
@@ -101,8 +101,9 @@ impl Memory {
         let first = if small * 100 > (small + main) * SMALL_PER_CENT { Queue::Small } else { Queue::Main };
         let second = if first == Queue::Small { Queue::Main } else { Queue::Small };
         for queue in [first, second] {
-            let oldest =
-                || table.state.queues.lock().oldest(queue, |segment| self.arena.writers(segment) > 0);
+            let oldest = || {
+                table.state.queues.lock().oldest(queue, |segment| self.arena.of(segment).writers(segment) > 0)
+            };
             if let Some((order, segment)) = oldest() {
                 return Some((order, queue, segment));
             }

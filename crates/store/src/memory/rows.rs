@@ -67,10 +67,10 @@ impl Memory {
 
     fn forget_reads(&self, table: &Table, location: Location, row: &mut RowBuf) {
         if self.load_stable(location, row) {
-            let hash = self.arena.hash(table.id(), row.key());
+            let hash = self.arena.of(table.id()).hash(table.id(), row.key());
             let shard = self.shard(hash).lock();
-            if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
-                self.arena.set_frequency(slot, 0);
+            if let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) {
+                self.arena.of(slot).set_frequency(slot, 0);
             }
         }
     }
@@ -83,7 +83,7 @@ impl Memory {
                 Some(cursor) => cursor,
                 None => at.insert(self.next_cursor(table, queue)?),
             };
-            let mut rows = self.arena.rows(cursor.segment, cursor.word);
+            let mut rows = self.arena.of(cursor.segment).rows(cursor.segment, cursor.word);
             if let Some(row) = rows.next() {
                 cursor.word = rows.position();
                 return Some(row);
@@ -96,7 +96,8 @@ impl Memory {
     }
 
     fn next_cursor(&self, table: &Table, queue: Queue) -> Option<Cursor> {
-        let oldest = || table.state.queues.lock().oldest(queue, |segment| self.arena.writers(segment) > 0);
+        let oldest =
+            || table.state.queues.lock().oldest(queue, |segment| self.arena.of(segment).writers(segment) > 0);
         let mut found = oldest();
         if found.is_none() {
             self.seal_open(table, queue);
@@ -106,8 +107,8 @@ impl Memory {
         if !self.take_sealed(table, segment) {
             return None;
         }
-        if !self.arena.close(segment) {
-            self.enlist(&mut table.state.queues.lock(), segment, self.arena.last_stamp());
+        if !self.arena.of(segment).close(segment) {
+            self.enlist(&mut table.state.queues.lock(), segment, self.arena.private().last_stamp());
             return None;
         }
         Some(Cursor { segment, word: 0 })

@@ -16,14 +16,15 @@ impl Memory {
         let usage = self.arena.usage();
         let taken = usage.index_bytes + usage.hint_bytes + usage.frame_bytes + self.heap_bytes();
         let least = (RESERVE_UNITS_MIN + 4) * arena::UNIT_BYTES as u64;
-        self.arena.set_limit(self.memory_bytes().saturating_sub(taken).max(least));
+        self.arena.private().set_limit(self.memory_bytes().saturating_sub(taken).max(least));
     }
 
     pub(crate) fn keep_units_free(&self, pause: &mut Pause<'_>) {
         let segments = self.memory_bytes() / arena::UNIT_BYTES as u64;
         let wanted = (segments / FREE_SHARE).min(FREE_UNITS_MAX) + self.reserve_units();
         for _ in 0..SEGMENTS_PER_TICK {
-            if self.arena.free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(None) {
+            if self.arena.private().free_bytes() >= wanted * arena::UNIT_BYTES as u64 || !self.free_some(None)
+            {
                 break;
             }
             // Writers need the room now.

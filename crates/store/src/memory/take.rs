@@ -30,7 +30,8 @@ impl Memory {
         row_bytes: usize,
     ) -> Result<SegmentId, WriteError> {
         let tag = SegmentTag { table: table.id(), queue, ttl_class: class, schema: table.def().schema };
-        let memory = table.state.limits.memory_max.load(Ordering::Relaxed).min(self.arena.limit_bytes());
+        let memory =
+            table.state.limits.memory_max.load(Ordering::Relaxed).min(self.arena.private().limit_bytes());
         let units = SegmentSize::of(row_bytes).units(memory);
         if MOVING.get() {
             // The row must go somewhere, and the reserve is for that.
@@ -75,12 +76,12 @@ impl Memory {
     }
 
     fn has_units(&self, units: u64) -> bool {
-        self.arena.free_bytes() >= units * arena::UNIT_BYTES as u64
+        self.arena.private().free_bytes() >= units * arena::UNIT_BYTES as u64
     }
 
     /// Units that are kept for rows that move.
     pub(crate) fn reserve_units(&self) -> u64 {
-        let share = self.arena.limit_bytes() / arena::UNIT_BYTES as u64 / RESERVE_SHARE;
+        let share = self.arena.private().limit_bytes() / arena::UNIT_BYTES as u64 / RESERVE_SHARE;
         share.clamp(RESERVE_UNITS_MIN, RESERVE_UNITS)
     }
 

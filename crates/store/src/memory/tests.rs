@@ -35,7 +35,7 @@ impl Small {
         let table = Arc::clone(store.catalog().table(BUILT_IN).unwrap());
         let mut key = Vec::new();
         table.keys().encode(&[ValueRef::Text("k")], &mut key).unwrap();
-        let hash = store.arena.hash(table.id(), &key);
+        let hash = store.arena.of(table.id()).hash(table.id(), &key);
         Self { store, table, key, hash }
     }
 
@@ -49,7 +49,9 @@ impl Small {
     }
 
     fn copy(&self) -> RowBuf {
-        let Lookup::Hit(read) = self.store.arena.lookup(self.hash, self.table.id(), &self.key) else {
+        let Lookup::Hit(read) =
+            self.store.arena.of(self.table.id()).lookup(self.hash, self.table.id(), &self.key)
+        else {
             panic!("the row is there")
         };
         let mut row = RowBuf::new();
@@ -123,7 +125,7 @@ fn a_moved_row_takes_no_later_versions_place() {
     };
     let mut shard = small.store.shard(small.hash).lock();
     assert!(small.store.relocate(&mut shard, &small.table, small.hash, &first, &placed.version).is_none());
-    small.store.arena.write_filler(placed.version.location, placed.version.bytes);
+    small.store.arena.of(placed.version.location).write_filler(placed.version.location, placed.version.bytes);
     drop(shard);
     drop(placed);
     small.assert_newest(&newest);

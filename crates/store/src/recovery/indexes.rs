@@ -108,7 +108,7 @@ impl Recovery {
     ) -> bool {
         let shard = self.shard(hash).lock();
         let mut row = RowBuf::new();
-        let found = self.arena.find(&shard.token, hash, table.id(), key);
+        let found = self.arena.of(table.id()).find(&shard.token, hash, table.id(), key);
         if !found.is_some_and(|entry| self.load_stable(entry.location, &mut row)) {
             return true;
         }
@@ -151,20 +151,21 @@ impl Recovery {
 
     /// Visits the rows of a table under their shard's lock, each once, until `visit` says that it is enough.
     fn each_row(&self, id: TableId, mut visit: impl FnMut(Hash, Location) -> bool) {
-        let shape = self.arena.scan_shape(id);
+        let shape = self.arena.of(id).scan_shape();
         let mut locations = Vec::new();
         let mut key = Vec::new();
         for group in 0..shape.groups {
             let shard = self.shard_at(Arena::shard_of_group(group)).lock();
             locations.clear();
-            self.arena.scan_group(&shard.token, shape, group, id, &mut locations);
+            self.arena.of(id).scan_group(&shard.token, shape, group, id, &mut locations);
             for &location in &locations {
-                let Some(read) = self.arena.row(location).filter(|row| row.head().table == id) else {
+                let Some(read) = self.arena.of(location).row(location).filter(|row| row.head().table == id)
+                else {
                     continue;
                 };
                 key.clear();
                 read.copy_key(&mut key);
-                if !visit(self.arena.hash(id, &key), location) {
+                if !visit(self.arena.of(id).hash(id, &key), location) {
                     return;
                 }
             }

@@ -111,9 +111,9 @@ impl Recovery {
         let tables: HashMap<_, _> =
             self.catalog().tables().map(|table| (table.id(), Arc::clone(table))).collect();
         for segment in self.arena.segments() {
-            let tag = self.arena.tag(segment);
+            let tag = self.arena.of(segment).tag(segment);
             if let Some(table) = tables.get(&tag.table).filter(|_| tag.queue != Queue::Redo) {
-                let units = u64::from(self.arena.units(segment));
+                let units = u64::from(self.arena.of(segment).units(segment));
                 table.state.counters.units[place(tag.queue)].fetch_add(units, Ordering::Relaxed);
             }
         }
@@ -228,36 +228,36 @@ impl Recovery {
             return;
         }
         let table = row.head().table;
-        let hash = self.arena.hash(table, row.key());
+        let hash = self.arena.of(table).hash(table, row.key());
         let mut shard = self.shard(hash).lock();
-        let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { return };
+        let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) else { return };
         match catalog.tables().find(|own| own.id() == table) {
             Some(table) => self.unpublish(&mut shard, table, Entry { slot, location }, Leaving::Memory),
-            None => self.arena.remove(&mut shard.token, slot),
+            None => self.arena.of(slot).remove(&mut shard.token, slot),
         }
     }
 
     /// Puts a segment into its table's queue; one whose table is gone is emptied and recycled.
     fn adopt(&self, catalog: &Catalog, segment: SegmentId) {
-        let tag = self.arena.tag(segment);
+        let tag = self.arena.of(segment).tag(segment);
         let Some(table) = catalog.tables().find(|table| table.id() == tag.table) else {
             return self.purge_segment(segment);
         };
-        self.enlist(&mut table.state.queues.lock(), segment, self.arena.last_stamp());
+        self.enlist(&mut table.state.queues.lock(), segment, self.arena.private().last_stamp());
     }
 
     fn purge_segment(&self, segment: SegmentId) {
         let mut key = Vec::new();
-        for (location, head) in self.arena.rows(segment, 0) {
-            let Some(read) = self.arena.row(location) else { continue };
+        for (location, head) in self.arena.of(segment).rows(segment, 0) {
+            let Some(read) = self.arena.of(location).row(location) else { continue };
             key.clear();
             read.copy_key(&mut key);
-            let hash = self.arena.hash(head.table, &key);
+            let hash = self.arena.of(head.table).hash(head.table, &key);
             let mut shard = self.shard(hash).lock();
-            if let Some(slot) = self.arena.find_location(&shard.token, hash, location) {
-                self.arena.remove(&mut shard.token, slot);
+            if let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) {
+                self.arena.of(slot).remove(&mut shard.token, slot);
             }
         }
-        self.arena.recycle(segment);
+        self.arena.of(segment).recycle(segment);
     }
 }

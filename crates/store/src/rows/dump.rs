@@ -52,7 +52,7 @@ impl Rows {
     pub fn dump_step(&self, dump: &mut Dump, now: Tick, give: &mut dyn FnMut(&Dumped<'_>)) -> bool {
         let Some(table) = dump.tables.front() else { return false };
         // Acquire: pairs with the store that marks a dropped table, whose number another one may have by now.
-        let shape = *dump.shape.get_or_insert_with(|| self.arena.scan_shape(table.id()));
+        let shape = *dump.shape.get_or_insert_with(|| self.arena.of(table.id()).scan_shape());
         if dump.group < shape.groups && self.may_hold_rows(table) && !table.state.gone.load(Ordering::Acquire)
         {
             self.dump_group(table, shape, dump.group, &mut dump.locations, now, give);
@@ -82,17 +82,19 @@ impl Rows {
     ) {
         let shard = self.shard_at(Arena::shard_of_group(group)).lock();
         locations.clear();
-        self.arena.scan_group(&shard.token, shape, group, table.id(), locations);
+        self.arena.of(table.id()).scan_group(&shard.token, shape, group, table.id(), locations);
         let (mut stored, mut key) = (Vec::new(), Vec::new());
         for &location in locations.iter() {
-            let Some(read) = self.arena.row(location) else { continue };
+            let Some(read) = self.arena.of(location).row(location) else { continue };
             if read.head().table != table.id() || !self.is_live(table, read.head(), now) {
                 continue;
             }
             stored.clear();
             read.copy_key(&mut stored);
-            let hash = self.arena.hash(table.id(), &stored);
-            let Some(slot) = self.arena.find_location(&shard.token, hash, location) else { continue };
+            let hash = self.arena.of(table.id()).hash(table.id(), &stored);
+            let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) else {
+                continue;
+            };
             key.clear();
             key.extend_from_slice(table.def().options.prefix.as_deref().unwrap_or_default().as_bytes());
             // A key that no memcached client can write is none of theirs.
@@ -100,7 +102,7 @@ impl Rows {
                 continue;
             }
             let meta = ItemMeta::of(read.head(), value_len(table, &read));
-            give(&Dumped { table, key: &key, meta, hits: self.arena.hits(slot, now) });
+            give(&Dumped { table, key: &key, meta, hits: self.arena.of(slot).hits(slot, now) });
         }
     }
 }

@@ -369,21 +369,21 @@ impl Rows {
         if row.head().expiry == 0 || word == 0 {
             return None;
         }
-        let hash = self.arena.hash(table.id(), row.key());
+        let hash = self.arena.of(table.id()).hash(table.id(), row.key());
         let mut shard = self.shard(hash).lock();
         let _mutation = Mutation;
         self.settle_mark(&mut shard, table, hash, row.key());
         self.find_copied(&shard, hash, row)?;
         // The lease may have been taken since the row was copied.
-        let head = *self.arena.row(row.location())?.head();
+        let head = *self.arena.of(row.location()).row(row.location())?.head();
         check(touch.expect, Some(&head)).ok()?;
-        let segment = self.arena.head_of(row.location());
-        if self.arena.tag(segment).ttl_class != crate::table::queue::ttl_class(word, now) {
+        let segment = self.arena.of(row.location()).head_of(row.location());
+        if self.arena.of(segment).tag(segment).ttl_class != crate::table::queue::ttl_class(word, now) {
             return None;
         }
         self.note_deadline(segment, word);
         table.state.census.note_deadline(word);
-        self.arena.set_times(row.location(), word, touch.lease.unwrap_or(head.lease));
+        self.arena.of(row.location()).set_times(row.location(), word, touch.lease.unwrap_or(head.lease));
         Some(Outcome::Done(row.stamp()))
     }
 }

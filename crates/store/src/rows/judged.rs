@@ -28,14 +28,16 @@ impl Rows {
     }
 
     fn expire_row(&self, table: &Table, row: &Judged, now: Tick) -> bool {
-        let hash = self.arena.hash(table.id(), &row.key);
+        let hash = self.arena.of(table.id()).hash(table.id(), &row.key);
         let mut shard = self.shard(hash).lock();
         let _mutation = Mutation;
         // A commit is about to write it.
         if table.is_gone() || shard.mark_of(hash, table.id(), &row.key).is_some() {
             return false;
         }
-        let Some(entry) = self.arena.find(&shard.token, hash, table.id(), &row.key) else { return false };
+        let Some(entry) = self.arena.of(table.id()).find(&shard.token, hash, table.id(), &row.key) else {
+            return false;
+        };
         let head = self.live_head(table, entry.location, now);
         let same = head.is_some_and(|head| head.cas() == row.cas && head.expiry == row.expiry);
         if same {

@@ -16,26 +16,30 @@ impl Rows {
     /// Takes the lease of a version, if it is still the current one, with the deadline that was seen, and nobody holds
     /// it. One of all who try gets it.
     pub fn take_lease(&self, table: &Table, key: &[u8], seen: &ItemMeta, until: Tick, now: Tick) -> bool {
-        let hash = self.arena.hash(table.id(), key);
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
         {
             let mut shard = self.shard(hash).lock();
             let _mutation = Mutation;
             self.settle_mark(&mut shard, table, hash, key);
-            let Some(entry) = self.arena.find(&shard.token, hash, table.id(), key) else { return false };
+            let Some(entry) = self.arena.of(table.id()).find(&shard.token, hash, table.id(), key) else {
+                return false;
+            };
             let is_seen = |head: &RowHead| (head.stamp, head.expiry) == (seen.stamp, seen.word);
             let head = self.live_head(table, entry.location, now).filter(is_seen);
             let Some(head) = head else { return false };
             if head.has_expiry() {
                 let free = head.lease <= now;
                 if free {
-                    self.arena.set_lease(entry.location, until);
+                    self.arena.of(entry.location).set_lease(entry.location, until);
                 }
                 return free;
             }
         }
         let mut row = RowBuf::new();
         // Not a read of the row, so its hint stays.
-        let Lookup::Hit(found) = self.arena.lookup(hash, table.id(), key) else { return false };
+        let Lookup::Hit(found) = self.arena.of(table.id()).lookup(hash, table.id(), key) else {
+            return false;
+        };
         let same = row.load(&found) && row.stamp() == seen.stamp && !row.head().has_expiry();
         same && self.is_live(table, row.head(), now) && self.lease_copy(table, hash, &row, until, now)
     }

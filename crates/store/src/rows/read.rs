@@ -90,7 +90,7 @@ impl Absence {
 impl Rows {
     /// Copies the live row under a key. False: there is none.
     pub fn read(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> bool {
-        let hash = self.arena.hash(table.id(), key);
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
         self.read_hashed(table, hash, key, now, row) && self.is_live(table, row.head(), now)
     }
 
@@ -104,7 +104,7 @@ impl Rows {
         row: &mut RowBuf,
     ) -> bool {
         for _ in 0..LOOKUP_ATTEMPTS {
-            match self.arena.lookup(hash, table.id(), key) {
+            match self.arena.of(table.id()).lookup(hash, table.id(), key) {
                 Lookup::Hit(read) => {
                     if row.load(&read) {
                         read.touch(now);
@@ -116,16 +116,16 @@ impl Rows {
             }
         }
         let shard = self.shard(hash).lock();
-        let found = self.arena.find(&shard.token, hash, table.id(), key);
+        let found = self.arena.of(table.id()).find(&shard.token, hash, table.id(), key);
         found.is_some_and(|entry| self.load_stable(entry.location, row))
     }
 
     /// How often the row under a key was read, as eviction counts: up to 3, where 3 is three or more. A row that
     /// eviction passed over starts again. 0 where there is no row.
     pub fn hits(&self, table: &Table, key: &[u8]) -> u8 {
-        let hash = self.arena.hash(table.id(), key);
-        match self.arena.lookup(hash, table.id(), key) {
-            Lookup::Hit(read) => read.slot().map_or(0, |slot| self.arena.frequency(slot)),
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
+        match self.arena.of(table.id()).lookup(hash, table.id(), key) {
+            Lookup::Hit(read) => read.slot().map_or(0, |slot| self.arena.of(slot).frequency(slot)),
             _ => 0,
         }
     }
@@ -134,8 +134,8 @@ impl Rows {
     /// when the buckets of some other keys were asked for.
     #[inline]
     pub fn prefetch(&self, table: &Table, key: &[u8]) -> Prefetched {
-        let hash = self.arena.hash(table.id(), key);
-        self.arena.prefetch_bucket(hash, table.id());
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
+        self.arena.of(table.id()).prefetch_bucket(hash);
         Prefetched { hash, table: table.id() }
     }
 
@@ -146,7 +146,7 @@ impl Rows {
         if purpose == Use::Replace {
             arena::prefetch_line(self.shard(ahead.hash));
         }
-        let foreseen = self.arena.foresee(ahead.hash, ahead.table);
+        let foreseen = self.arena.of(ahead.table).foresee(ahead.hash, ahead.table);
         if let Foreseen::Row(location) = foreseen {
             self.prefetch_for(location, purpose);
         }
@@ -156,7 +156,7 @@ impl Rows {
     /// The same by the second bucket of the key.
     #[inline]
     pub fn prefetch_further(&self, ahead: Prefetched, purpose: Use) -> Foreseen {
-        let Some(location) = self.arena.foresee_further(ahead.hash, ahead.table) else {
+        let Some(location) = self.arena.of(ahead.table).foresee_further(ahead.hash, ahead.table) else {
             return Foreseen::Nothing;
         };
         self.prefetch_for(location, purpose);
@@ -166,8 +166,8 @@ impl Rows {
     #[inline]
     fn prefetch_for(&self, location: Location, purpose: Use) {
         match purpose {
-            Use::Replace => self.arena.prefetch_replaced(location),
-            Use::Read | Use::Other => self.arena.prefetch_location(location),
+            Use::Replace => self.arena.of(location).prefetch_replaced(location),
+            Use::Read | Use::Other => self.arena.of(location).prefetch_location(location),
         }
     }
 
@@ -175,15 +175,15 @@ impl Rows {
     #[inline]
     pub fn prefetch_value(&self, row: Foreseen) {
         if let Foreseen::Row(location) = row {
-            self.arena.prefetch_value(location);
+            self.arena.of(location).prefetch_value(location);
         }
     }
 
     /// What there is to know of a live item but its value. `count`: this is a read of the row.
     pub fn look(&self, table: &Table, key: &[u8], now: Tick, count: bool) -> Option<(ItemMeta, Hits)> {
-        let hash = self.arena.hash(table.id(), key);
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
         for _ in 0..LOOKUP_ATTEMPTS {
-            match self.arena.lookup(hash, table.id(), key) {
+            match self.arena.of(table.id()).lookup(hash, table.id(), key) {
                 Lookup::Hit(read) => {
                     let live = self.is_live(table, read.head(), now);
                     let meta = live.then(|| ItemMeta::of(read.head(), value_len(table, &read)));
@@ -200,9 +200,16 @@ impl Rows {
             }
         }
         let shard = self.shard(hash).lock();
-        let entry = self.arena.find(&shard.token, hash, table.id(), key)?;
-        let read = self.arena.row(entry.location).filter(|read| self.is_live(table, read.head(), now))?;
-        Some((ItemMeta::of(read.head(), value_len(table, &read)), self.arena.hits(entry.slot, now)))
+        let entry = self.arena.of(table.id()).find(&shard.token, hash, table.id(), key)?;
+        let read = self
+            .arena
+            .of(entry.location)
+            .row(entry.location)
+            .filter(|read| self.is_live(table, read.head(), now))?;
+        Some((
+            ItemMeta::of(read.head(), value_len(table, &read)),
+            self.arena.of(entry.slot).hits(entry.slot, now),
+        ))
     }
 
     /// Hands the value column of the live row under a key to the sink. False: there is no such row.
@@ -219,9 +226,9 @@ impl Rows {
         now: Tick,
         sink: &mut impl ItemSink,
     ) -> Result<(), Absence> {
-        let hash = self.arena.hash(table.id(), key);
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
         for _ in 0..LOOKUP_ATTEMPTS {
-            match self.arena.lookup(hash, table.id(), key) {
+            match self.arena.of(table.id()).lookup(hash, table.id(), key) {
                 Lookup::Hit(read) => {
                     if !self.is_live(table, read.head(), now) {
                         let why = Absence::of(table, read.head());
@@ -242,8 +249,8 @@ impl Rows {
             }
         }
         let shard = self.shard(hash).lock();
-        let found = self.arena.find(&shard.token, hash, table.id(), key);
-        let read = found.and_then(|entry| self.arena.row(entry.location));
+        let found = self.arena.of(table.id()).find(&shard.token, hash, table.id(), key);
+        let read = found.and_then(|entry| self.arena.of(entry.location).row(entry.location));
         let there =
             read.is_some_and(|read| self.is_live(table, read.head(), now) && self.pour(table, &read, sink));
         if there { Ok(()) } else { Err(Absence::Missing) }

@@ -25,9 +25,9 @@ pub struct Met {
 impl Rows {
     /// As [`Rows::read`], for who is going to write the row again with [`Rows::rewrite`].
     pub fn meet(&self, table: &Table, key: &[u8], now: Tick, row: &mut RowBuf) -> Option<Met> {
-        let hash = self.arena.hash(table.id(), key);
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
         for _ in 0..LOOKUP_ATTEMPTS {
-            match self.arena.lookup(hash, table.id(), key) {
+            match self.arena.of(table.id()).lookup(hash, table.id(), key) {
                 Lookup::Hit(read) => {
                     // Before the copy says whether it is whole: the segment may be another's by then.
                     let queue = self.queue_of(read.location());

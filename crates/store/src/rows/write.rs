@@ -49,7 +49,7 @@ impl Rows {
         if table.has_ended(new.expiry, now) {
             return self.remove_for_expired(table, new.key, expect, now);
         }
-        let hash = self.arena.hash(table.id(), new.key);
+        let hash = self.arena.of(table.id()).hash(table.id(), new.key);
         match self.glance(table, hash, new.key, expect, now) {
             Ok(Glance { queue, seen }) => {
                 let target = Target { hash, key: new.key, seen, copy: None };
@@ -87,7 +87,7 @@ impl Rows {
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
-        let hash = self.arena.hash(table.id(), key);
+        let hash = self.arena.of(table.id()).hash(table.id(), key);
         self.publish(table, &Target { hash, key, seen: None, copy: None }, None, expect, now)
     }
 
@@ -101,7 +101,7 @@ impl Rows {
     ) -> Result<Outcome, WriteError> {
         match (self.delete(table, key, expect, now)?, expect) {
             (Outcome::Missing, Expect::Anything | Expect::Absent) => {
-                Ok(Outcome::Done(self.arena.last_stamp()))
+                Ok(Outcome::Done(self.arena.private().last_stamp()))
             }
             (outcome, _) => Ok(outcome),
         }
@@ -116,7 +116,7 @@ impl Rows {
         expect: Expect,
         now: Tick,
     ) -> Result<Glance, Outcome> {
-        if let Lookup::Hit(row) = self.arena.lookup_place(hash, table.id(), key) {
+        if let Lookup::Hit(row) = self.arena.of(table.id()).lookup_place(hash, table.id(), key) {
             let queue = self.arena.queue_of(&row);
             if row.is_valid() {
                 if self.is_live(table, row.head(), now) {
@@ -165,7 +165,7 @@ impl Rows {
         let was_live = live.is_some();
         if new.is_none() && !was_live {
             // It may have been evicted, and whoever removes a row that is not there wants it away all the same.
-            shard.removals.note(hash, self.arena.last_stamp());
+            shard.removals.note(hash, self.arena.private().last_stamp());
             if let Some(Found { entry, head }) = found
                 && let Some(dead) = self.dead(table, &head, now)
             {
@@ -178,7 +178,7 @@ impl Rows {
             (false, Some(found)) => self.dead(table, &found.head, now),
             (false, None) => None,
         };
-        let stamp = self.arena.next_stamp();
+        let stamp = self.arena.private().next_stamp();
         let change = SlotChange { hash, found, copy, was_live, new, stamp };
         self.swap(&mut shard, table, &change, Unique::Check(now))?;
         if let Some(leaving) = leaving {

@@ -78,7 +78,7 @@ fn shown(catalog: &Catalog) -> Shown {
 
 /// The definitions of an earlier process; none where they do not make sense.
 pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Vec<TableDef>, Vec<ViewDef>)> {
-    let bytes = arena.catalogue()?;
+    let bytes = arena.private().catalogue()?;
     let Definitions { mut tables, views } = serde_json::from_slice(&bytes)
         .or_else(|_| serde_json::from_slice(&bytes).map(|tables| Definitions { tables, views: Vec::new() }))
         .ok()?;

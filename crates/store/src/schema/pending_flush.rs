@@ -22,14 +22,15 @@ impl Schema {
         for table in catalog.tables() {
             let own = at.filter(|_| table.def().answers_to_memcached()).unwrap_or(0);
             // The arena first: a crash in between must not forget what somebody has seen announced.
-            self.arena.set_flush_at(table.id(), own);
+            self.arena.of(table.id()).set_flush_at(table.id(), own);
             table.state.limits.flush_at.store(own, Ordering::Release);
         }
     }
 
     /// Takes up what an earlier process announced. Nobody else uses the store yet.
     pub(crate) fn resume_flush(&self) {
-        let announced = self.catalog().tables().map(|table| self.arena.flush_at(table.id())).max();
+        let announced =
+            self.catalog().tables().map(|table| self.arena.of(table.id()).flush_at(table.id())).max();
         *self.pending_flush.lock() = announced.filter(|&at| at != 0);
     }
 

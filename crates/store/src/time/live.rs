@@ -68,7 +68,7 @@ impl Time {
 
     /// Why the row at a location is dead; none if it is live. The caller's shard lock keeps it where it is.
     pub(crate) fn dead_there(&self, table: &Table, location: Location, now: Tick) -> Option<Leaving> {
-        match self.arena.row(location) {
+        match self.arena.of(location).row(location) {
             Some(row) => self.dead(table, row.head(), now),
             None => Some(Leaving::Flushed),
         }
@@ -87,11 +87,11 @@ impl Time {
         // begun later is not, however late this is noticed.
         let below = self.first_stamp_after(at - 1, now);
         // The arena first, as for every flush.
-        self.arena.set_dead_below(table.id(), below);
+        self.arena.of(table.id()).set_dead_below(table.id(), below);
         state.emptied_below.fetch_max(below, Ordering::Relaxed);
         // Release: pairs with the Acquire in `is_live`.
         limits.flushed_below.fetch_max(below, Ordering::Release);
-        self.arena.end_flush_at(table.id(), at);
+        self.arena.of(table.id()).end_flush_at(table.id(), at);
         // Release: who sees it taken back sees the stamp.
         if limits.flush_at.compare_exchange(at, 0, Ordering::Release, Ordering::Relaxed).is_ok() {
             self.after_flush(table);

@@ -52,12 +52,12 @@ impl Time {
     /// The tick of a moment on the store's clock.
     #[inline]
     pub fn tick_at(&self, now_ns: u64) -> Tick {
-        moment_at(now_ns.saturating_sub(self.arena.epoch_ns()))
+        moment_at(now_ns.saturating_sub(self.arena.private().epoch_ns()))
     }
 
     /// The deadline that lies so far ahead, rounded down to a whole tick: nothing outlives its time.
     pub fn tick_after(&self, ahead: Duration) -> Tick {
-        let elapsed = self.clock.now_ns().saturating_sub(self.arena.epoch_ns());
+        let elapsed = self.clock.now_ns().saturating_sub(self.arena.private().epoch_ns());
         let ahead = u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX);
         moment_at(elapsed.saturating_add(ahead))
     }
@@ -65,13 +65,13 @@ impl Time {
     /// How long ago the write with this stamp happened, in ticks, as exactly as the checkpoints say.
     pub fn age_ticks(&self, stamp: u64) -> u64 {
         let now = self.now();
-        ticks_between(self.arena.checkpoints().tick_of(stamp).unwrap_or(0), now)
+        ticks_between(self.arena.private().checkpoints().tick_of(stamp).unwrap_or(0), now)
     }
 
     /// Every smaller stamp was issued at this moment or before, as exactly as the log of checkpoints says.
     pub(crate) fn first_stamp_after(&self, moment: Tick, now: Tick) -> u64 {
         self.checkpoint(now);
-        self.arena.checkpoints().first_after(moment).unwrap_or(0)
+        self.arena.private().checkpoints().first_after(moment).unwrap_or(0)
     }
 
     /// Notes which stamp is the first of this tick, once a tick: so the age of every row is known.
@@ -80,7 +80,7 @@ impl Time {
         // Acquire, and noted before it says so: who passes here draws a stamp that the note does not take for an
         // earlier tick's. A race only notes the tick twice, and the log ignores the second.
         if self.checkpointed.load(Ordering::Acquire) < now {
-            self.arena.note_checkpoint(now, self.arena.last_stamp() + 1);
+            self.arena.note_checkpoint(now, self.arena.private().last_stamp() + 1);
             self.checkpointed.fetch_max(now, Ordering::Release);
         }
     }
@@ -93,7 +93,7 @@ impl Time {
 
     /// The newest stamp drawn: no version that is read from now on is older than what stands there now.
     pub fn last_stamp(&self) -> u64 {
-        self.arena.last_stamp()
+        self.arena.private().last_stamp()
     }
 
     /// What left tables that name a channel since the last call.

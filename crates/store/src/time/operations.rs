@@ -40,14 +40,14 @@ impl Time {
         // Whoever has the log just now does the same.
         let Some(mut log) = operations.log.try_lock() else { return };
         // The stamp first: a row that comes in between is taken for younger than it is, not for older.
-        let stamp = self.arena.last_stamp() + 1;
+        let stamp = self.arena.private().last_stamp() + 1;
         fence(Ordering::Acquire);
         let total = operations.total();
         log.note(total, stamp, max);
         if let Some(below) = log.due(total, max) {
             // Release: pairs with the Acquire in `is_live`.
             state.limits.flushed_below.fetch_max(below, Ordering::Release);
-            self.arena.set_dead_below(state.id, below);
+            self.arena.of(state.id).set_dead_below(state.id, below);
             // Whoever makes room next finds the dead segments first.
             self.nothing_due.store(0, Ordering::Relaxed);
         }

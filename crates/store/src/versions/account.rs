@@ -14,7 +14,7 @@ use crate::versions::swap::Weight;
 impl Versions {
     /// Counts a version's bytes as alive. The caller holds the row's shard.
     pub(crate) fn account_in(&self, table: &Table, segment: SegmentId, bytes: usize) {
-        self.arena.add_live(segment, bytes);
+        self.arena.of(segment).add_live(segment, bytes);
         if let SegmentSize::Own(_) = SegmentSize::of(bytes) {
             // Its run was sealed when it was taken, and was noted as dead as a whole until now.
             self.note_dead(table, segment);
@@ -24,9 +24,9 @@ impl Versions {
     /// Counts them as dead. The caller holds the row's shard, and nothing leads to the row any more.
     pub(crate) fn account_out(&self, table: &Table, location: Location, bytes: usize) -> Weight {
         // Asked before the bytes die: without live ones the segment may be recycled, and be another queue's.
-        let (segment, queue) = self.arena.home_of(location);
-        self.arena.note_dead(location);
-        let live = self.arena.sub_live(segment, bytes);
+        let (segment, queue) = self.arena.of(location).home_of(location);
+        self.arena.of(location).note_dead(location);
+        let live = self.arena.of(segment).sub_live(segment, bytes);
         self.note_death(table, segment, live + bytes, live);
         Weight { queue, bytes }
     }
@@ -35,14 +35,16 @@ impl Versions {
     pub(crate) fn account_moved(&self, table: &Table, from: Location, to: &Version) {
         self.account_in(table, to.segment, to.bytes);
         let came = Weight { queue: to.queue, bytes: to.bytes };
-        let bytes = self.arena.row(from).map_or(0, |row| row.head().total_bytes);
+        let bytes = self.arena.of(from).row(from).map_or(0, |row| row.head().total_bytes);
         balance(table, Some(came), Some(self.account_out(table, from, bytes)));
     }
 
     /// Notes deaths in a segment of a table, where another part of it died.
     pub(crate) fn note_death(&self, table: &Table, segment: SegmentId, before: usize, live: usize) {
-        let (used, units) = self.arena.extent(segment);
-        if parts_dead(used, live, units) != parts_dead(used, before, units) && self.arena.is_sealed(segment) {
+        let (used, units) = self.arena.of(segment).extent(segment);
+        if parts_dead(used, live, units) != parts_dead(used, before, units)
+            && self.arena.of(segment).is_sealed(segment)
+        {
             self.note_dead(table, segment);
         }
     }
@@ -55,8 +57,8 @@ impl Versions {
 
     /// How many parts of a segment are dead.
     pub(crate) fn dead_parts(&self, segment: SegmentId) -> usize {
-        let (used, units) = self.arena.extent(segment);
-        parts_dead(used, self.arena.live(segment), units)
+        let (used, units) = self.arena.of(segment).extent(segment);
+        parts_dead(used, self.arena.of(segment).live(segment), units)
     }
 
     /// Puts a sealed segment into the lists of its table, with the newest stamp that can be in it.
@@ -66,9 +68,15 @@ impl Versions {
 
     /// Where a segment stands among the sealed ones of its table.
     pub(crate) fn standing(&self, segment: SegmentId) -> Standing {
-        let tag = self.arena.tag(segment);
-        let kind = SegmentKind::of(self.arena.units(segment));
-        Standing { queue: tag.queue, class: tag.ttl_class, order: self.arena.order(segment), segment, kind }
+        let tag = self.arena.of(segment).tag(segment);
+        let kind = SegmentKind::of(self.arena.of(segment).units(segment));
+        Standing {
+            queue: tag.queue,
+            class: tag.ttl_class,
+            order: self.arena.of(segment).order(segment),
+            segment,
+            kind,
+        }
     }
 }
 

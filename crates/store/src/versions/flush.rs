@@ -25,7 +25,7 @@ impl Versions {
     pub fn flush(&self, table: &Table) {
         let all = self.lock_shards();
         let mutation = Mutation;
-        self.statements.change(|| self.raise_flushed(&all, table, self.arena.next_stamp()));
+        self.statements.change(|| self.raise_flushed(&all, table, self.arena.private().next_stamp()));
         drop(mutation);
         drop(all);
         self.after_flush(table);
@@ -39,7 +39,7 @@ impl Versions {
             let state = &table.state;
             // Relaxed: see `TableState::removed_below`.
             state.removed_below.store(u64::MAX, Ordering::Relaxed);
-            self.raise_flushed(&all, table, self.arena.next_stamp());
+            self.raise_flushed(&all, table, self.arena.private().next_stamp());
             // Release: pairs with the Acquire in `is_live`. Rows of a table that takes the number come later, so who
             // meets one sees this.
             state.limits.flushed_below.store(u64::MAX, Ordering::Release);
@@ -56,7 +56,7 @@ impl Versions {
     pub(crate) fn raise_flushed(&self, _all: &AllShards<'_>, table: &Table, stamp: u64) {
         let state = &table.state;
         // The arena first: what somebody saw gone is gone in the next process too.
-        self.arena.set_dead_below(table.id(), stamp);
+        self.arena.of(table.id()).set_dead_below(table.id(), stamp);
         state.emptied_below.fetch_max(stamp, Ordering::Relaxed);
         // Release: pairs with the Acquire in `is_live`.
         state.limits.flushed_below.fetch_max(stamp, Ordering::Release);

@@ -38,8 +38,8 @@ impl Versions {
     fn settle_mark_of(&self, shard: &mut MutexGuard<'_, Shard>, table: &Table, hash: Hash, key: &[u8]) {
         self.wait_for_firm(shard, table, hash, key);
         let Some((commit, write)) = shard.mark_of(hash, table.id(), key) else { return };
-        let doomed = self.arena.doom(commit.slot)
-            || matches!(self.arena.commit_state(commit.slot), CommitState::Doomed);
+        let doomed = self.arena.private().doom(commit.slot)
+            || matches!(self.arena.private().commit_state(commit.slot), CommitState::Doomed);
         if doomed {
             commit.lost.lock().push(write);
         } else {
@@ -53,7 +53,8 @@ impl Versions {
     fn wait_for_firm(&self, shard: &mut MutexGuard<'_, Shard>, table: &Table, hash: Hash, key: &[u8]) {
         let began = self.clock().precise_ns();
         while let Some((commit, _)) = shard.mark_of(hash, table.id(), key) {
-            let goes_first = commit.firm && self.arena.commit_state(commit.slot) == CommitState::Staging;
+            let goes_first =
+                commit.firm && self.arena.private().commit_state(commit.slot) == CommitState::Staging;
             if !goes_first || self.clock().precise_ns().saturating_sub(began) > FIRM_WAIT_NS {
                 return;
             }
@@ -83,7 +84,7 @@ impl Versions {
             table.state.counters.count(leaving);
         }
         if let Some(redo) = &*commit.redo.lock() {
-            self.arena.redo_done(redo, write);
+            self.arena.private().redo_done(redo, write);
         }
     }
 
@@ -102,7 +103,7 @@ impl Versions {
             shard.kept.push(kept);
         } else {
             let slot = usize::from(commit.slot.0);
-            self.kept.give_up(&self.statements, slot, commit.stamp(), || self.arena.next_stamp());
+            self.kept.give_up(&self.statements, slot, commit.stamp(), || self.arena.private().next_stamp());
             // Last: a thread that settles a mark of the commit swaps without keeping when it sees this.
             commit.keep.store(false, order::KEEP_STORE);
         }

@@ -79,42 +79,46 @@ impl Versions {
 
     /// What the slot of a key holds.
     pub(crate) fn find_row(&self, shard: &Shard, table: &Table, hash: Hash, key: &[u8]) -> Option<Found> {
-        let (entry, head) = self.arena.find_row(&shard.token, hash, table.id(), key)?;
+        let (entry, head) = self.arena.of(table.id()).find_row(&shard.token, hash, table.id(), key)?;
         Some(Found { entry, head })
     }
 
     /// What a glance saw, if the slot of the key still holds it.
     pub(crate) fn find_seen(&self, shard: &Shard, seen: &Seen) -> Option<Found> {
-        let (entry, head) = self.arena.find_seen(&shard.token, seen)?;
+        let (entry, head) = self.arena.of(*seen).find_seen(&shard.token, seen)?;
         Some(Found { entry, head })
     }
 
     /// The slot of a row that was copied before the lock was taken, if it still names that very version. The place
     /// alone proves nothing: a later version of the key may have been written there since.
     pub(crate) fn find_copied(&self, shard: &Shard, hash: Hash, row: &RowBuf) -> Option<SlotId> {
-        let slot = self.arena.find_location(&shard.token, hash, row.location())?;
-        self.arena.row(row.location()).is_some_and(|there| row.is_copy_of(&there)).then_some(slot)
+        let slot = self.arena.of(row.location()).find_location(&shard.token, hash, row.location())?;
+        self.arena
+            .of(row.location())
+            .row(row.location())
+            .is_some_and(|there| row.is_copy_of(&there))
+            .then_some(slot)
     }
 
     /// The head of the row at a location if it is live. The caller's shard lock keeps the row where it is.
     pub(crate) fn live_head(&self, table: &Table, location: Location, now: Tick) -> Option<RowHead> {
-        let head = *self.arena.row(location)?.head();
+        let head = *self.arena.of(location).row(location)?.head();
         self.is_live(table, &head, now).then_some(head)
     }
 
     /// Copies a row that a lock of the caller's keeps in its place.
     pub(crate) fn load_stable(&self, location: Location, row: &mut RowBuf) -> bool {
-        self.arena.row(location).is_some_and(|read| row.load(&read))
+        self.arena.of(location).row(location).is_some_and(|read| row.load(&read))
     }
 
     pub(crate) fn queue_of(&self, location: Location) -> Queue {
-        self.arena.home_of(location).1
+        self.arena.of(location).home_of(location).1
     }
 
     /// What lies at a location that nothing leads to yet, and that its writer holds.
     pub(crate) fn version_at(&self, location: Location) -> Version {
-        let (segment, queue) = self.arena.home_of(location);
-        let row = self.arena.row(location);
+        let (segment, queue) = self.arena.of(location).home_of(location);
+        let row = self.arena.of(location).row(location);
         let (expiry, bytes) = row.map_or((0, 0), |row| (row.head().expiry, row.head().total_bytes));
         Version { location, segment, queue, bytes, expiry, keep: Keep::default() }
     }

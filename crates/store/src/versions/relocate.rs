@@ -23,9 +23,9 @@ impl Versions {
     ) -> Option<SlotId> {
         let from = row.location();
         let slot = self.find_copied(shard, hash, row)?;
-        self.arena.stamp_row(to.location, row.stamp());
+        self.arena.of(to.location).stamp_row(to.location, row.stamp());
         self.carry_deadline(row, to);
-        self.arena.relocate(&mut shard.token, slot, hash, table.id(), to.location);
+        self.arena.of(table.id()).relocate(&mut shard.token, slot, hash, table.id(), to.location);
         if !table.state.maintained.is_empty() {
             for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
                 let mut key = Vec::new();
@@ -44,32 +44,34 @@ impl Versions {
 
     /// Gives the copy of a row the deadline and the lease that were set since it was copied. The shard is locked.
     fn carry_deadline(&self, copied: &RowBuf, to: &Version) {
-        let Some(row) = self.arena.row(copied.location()) else { return };
+        let Some(row) = self.arena.of(copied.location()).row(copied.location()) else { return };
         let (now, then) = (row.head(), copied.head());
         if now.expiry != then.expiry {
             self.note_deadline(to.segment, now.expiry);
-            self.arena.set_expiry(to.location, now.expiry);
+            self.arena.of(to.location).set_expiry(to.location, now.expiry);
         }
         if now.lease != then.lease {
-            self.arena.set_lease(to.location, now.lease);
+            self.arena.of(to.location).set_lease(to.location, now.lease);
         }
     }
 
     /// Notes a row's expiry word for its segment, which comes back whole when the last deadline has passed.
     pub(crate) fn note_deadline(&self, segment: SegmentId, word: Tick) {
-        self.arena.note_expiry(segment, if word == NEVER { 0 } else { word });
+        self.arena.of(segment).note_expiry(segment, if word == NEVER { 0 } else { word });
     }
 
     /// Gives a version in its place what it keeps of the row that it is going to replace, whose shard is locked. False:
     /// the place has no word for it. The row was written again since it was read, in a way that its CAS value does not
     /// show, so the caller reads it again.
     pub(crate) fn take_over(&self, version: &mut Version, found: &RowHead) -> bool {
-        let Some(new) = self.arena.row(version.location).map(|row| *row.head()) else { return false };
+        let Some(new) = self.arena.of(version.location).row(version.location).map(|row| *row.head()) else {
+            return false;
+        };
         if version.keep.lease && new.lease != found.lease {
             if !new.has_expiry() {
                 return false;
             }
-            self.arena.set_lease(version.location, found.lease);
+            self.arena.of(version.location).set_lease(version.location, found.lease);
         }
         let Some(own) = version.keep.deadline else { return true };
         let word = if found.expiry == 0 { own } else { found.expiry };
@@ -78,7 +80,7 @@ impl Versions {
         }
         if word != new.expiry {
             self.note_deadline(version.segment, word);
-            self.arena.set_expiry(version.location, word);
+            self.arena.of(version.location).set_expiry(version.location, word);
             version.expiry = word;
         }
         true

@@ -134,7 +134,7 @@ impl Versions {
     /// Notes for listeners that the row at a location left. Its bytes still stand there.
     fn announce(&self, table: &Table, location: Location, cause: Cause) {
         let copy_key = |key: &mut Vec<u8>| {
-            if let Some(row) = self.arena.row(location) {
+            if let Some(row) = self.arena.of(location).row(location) {
                 row.copy_key(key);
             }
         };
@@ -154,12 +154,18 @@ impl Versions {
             shard.removals.note(hash, stamp);
         }
         if let Some(Version { location, segment, queue, bytes, expiry, .. }) = *new {
-            self.arena.stamp_row(location, stamp);
+            self.arena.of(location).stamp_row(location, stamp);
             census.note_deadline(expiry);
             if let Some(found) = found {
-                self.arena.replace(&mut shard.token, found.entry.slot, hash, table.id(), location);
+                self.arena.of(table.id()).replace(
+                    &mut shard.token,
+                    found.entry.slot,
+                    hash,
+                    table.id(),
+                    location,
+                );
             } else {
-                let inserted = self.arena.insert(&mut shard.token, hash, table.id(), location);
+                let inserted = self.arena.of(table.id()).insert(&mut shard.token, hash, table.id(), location);
                 inserted.map_err(|_| WriteError::Full)?;
             }
             census.change(found.as_ref().map(|found| found.head.stamp), Some(stamp));
@@ -168,7 +174,7 @@ impl Versions {
             return Ok(Some(Weight { queue, bytes }));
         }
         if let Some(found) = found {
-            self.arena.remove(&mut shard.token, found.entry.slot);
+            self.arena.of(found.entry.slot).remove(&mut shard.token, found.entry.slot);
             census.change(Some(found.head.stamp), None);
         }
         Ok(None)
@@ -181,15 +187,15 @@ impl Versions {
             SWAP.with_borrow_mut(|scratch| {
                 let SwapScratch { old, keys, .. } = scratch;
                 if self.load_stable(entry.location, old) {
-                    let hash = self.arena.hash(table.id(), old.key());
+                    let hash = self.arena.of(table.id()).hash(table.id(), old.key());
                     let old = Some(&*old);
                     let versions = Pair { hash, old, held: false, new: None, checked: false };
                     self.reorder(&maintained, &versions, keys);
                 }
             });
         }
-        self.arena.remove(&mut shard.token, entry.slot);
-        let row = self.arena.row(entry.location);
+        self.arena.of(entry.slot).remove(&mut shard.token, entry.slot);
+        let row = self.arena.of(entry.location).row(entry.location);
         let (stamp, bytes) = row.map_or((0, 0), |row| (row.head().stamp, row.head().total_bytes));
         table.state.census.change(Some(stamp), None);
         // A flush was announced for all rows at once.

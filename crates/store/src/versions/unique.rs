@@ -76,7 +76,7 @@ impl Versions {
     pub(crate) fn claim_reserved(&self, index: &Index, key: &[u8]) -> bool {
         let mut reserved = index.reserved.lock();
         let Some(&slot) = reserved.get(key) else { return true };
-        if !self.arena.doom(slot) {
+        if !self.arena.private().doom(slot) {
             return false;
         }
         reserved.remove(key);
@@ -87,6 +87,7 @@ impl Versions {
     /// about to stamp and publish it.
     pub(crate) fn holds_values(&self, table: &Table, location: Location, now: Tick) -> bool {
         self.arena
+            .of(location)
             .row(location)
             .is_some_and(|row| row.head().stamp == 0 || self.is_live(table, row.head(), now))
     }

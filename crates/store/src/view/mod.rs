@@ -43,7 +43,7 @@ pub struct View<'s> {
 impl Commits {
     /// Begins a statement.
     pub fn view(&self) -> View<'_> {
-        let sight = self.statements.begin(|| self.arena.last_stamp());
+        let sight = self.statements.begin(|| self.arena.private().last_stamp());
         View { store: self, sight, now: self.now(), counted: true, own: None }
     }
 
@@ -95,7 +95,7 @@ impl View<'_> {
         {
             return Ok(self.copy_own(laid, row));
         }
-        let hash = self.store.arena.hash(table.id(), key);
+        let hash = self.store.arena.of(table.id()).hash(table.id(), key);
         let found = self.store.read_hashed(table, hash, key, self.now, row);
         self.check_sight()?;
         let found = if (found && self.hides(row)) || !self.store.kept.is_empty() {
@@ -123,7 +123,7 @@ impl View<'_> {
         let found = if let Some(kept) = shard.kept_for(&self.sight, hash, table.id(), key) {
             kept.row.as_ref().map(|old| row.clone_from_row(old)).is_some()
         } else {
-            let entry = self.store.arena.find(&shard.token, hash, table.id(), key);
+            let entry = self.store.arena.of(table.id()).find(&shard.token, hash, table.id(), key);
             entry.is_some_and(|entry| self.store.load_stable(entry.location, row)) && !self.hides(row)
         };
         found && self.store.is_live(table, row.head(), self.now)

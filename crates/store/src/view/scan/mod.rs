@@ -252,7 +252,7 @@ impl IndexScan {
         let full = self.locations.len() == self.chunk;
         self.chunk = CHUNK;
         for &location in &self.locations {
-            arena.prefetch_location(Location::from_bits(location));
+            arena.of(Location::from_bits(location)).prefetch_location(Location::from_bits(location));
         }
         let (mut bytes, mut last) = (0, None);
         for (at, &location) in self.locations.iter().enumerate() {
@@ -372,7 +372,7 @@ impl IndexScan {
     }
 
     fn hash(&self, view: &View<'_>, row: &RowBuf) -> Hash {
-        view.store.arena.hash(self.table.id(), row.key())
+        view.store.arena.of(self.table.id()).hash(self.table.id(), row.key())
     }
 }
 

@@ -54,7 +54,7 @@ impl TableScan {
     pub(crate) fn new(view: &View<'_>, table: &Arc<Table>) -> Self {
         Self {
             table: Arc::clone(table),
-            shape: view.store.arena.scan_shape(table.id()),
+            shape: view.store.arena.of(table.id()).scan_shape(),
             group: 0,
             groups: FIRST_GROUPS,
             first: 0,
@@ -93,9 +93,9 @@ impl TableScan {
         let (arena, id) = (&view.store.arena, self.table.id());
         while let Some((gathered, ahead)) = self.batch.next() {
             if let Some(ahead) = ahead {
-                arena.prefetch_gathered(id, ahead, self.row_bytes);
+                arena.of(id).prefetch_gathered(ahead, self.row_bytes);
             }
-            let there = arena.gathered_row(id, &gathered).is_some_and(|read| row.load(&read));
+            let there = arena.of(id).gathered_row(&gathered).is_some_and(|read| row.load(&read));
             if !there {
                 self.look_up(view, &gathered)?;
                 if self.rows.pop(row) {
@@ -129,7 +129,7 @@ impl TableScan {
             // Where versions are kept, they and the rows have to be read together.
             let taken = shard.kept.is_empty()
                 && self.batch.take(|rows| {
-                    store.arena.gather_group(&shard.token, shape, group, id, number, rows);
+                    store.arena.of(id).gather_group(&shard.token, shape, group, id, number, rows);
                 });
             drop(shard);
             if !taken {
@@ -164,13 +164,13 @@ impl TableScan {
         let wanted = |hash: Hash| only.is_none_or(|only| only.may_be(hash));
         let shard = store.shard_at(Arena::shard_of_group(group)).lock();
         self.locations.clear();
-        store.arena.scan_group(&shard.token, self.shape, group, id, &mut self.locations);
+        store.arena.of(id).scan_group(&shard.token, self.shape, group, id, &mut self.locations);
         for at in 0..self.locations.len() {
             let row = self.rows.buffer();
             if !store.load_stable(self.locations[at], row) || row.head().table != id {
                 continue;
             }
-            let hash = store.arena.hash(id, row.key());
+            let hash = store.arena.of(id).hash(id, row.key());
             let replaced = shard.kept_for(&view.sight, hash, id, row.key()).is_some();
             let (stamp, expiry) = (row.stamp(), row.expiry());
             if wanted(hash) && !replaced && view.is_visible(&self.table, row) {
