@@ -25,6 +25,14 @@ pub enum Answer {
     Reset,
     /// The result of arithmetic.
     Number(u64),
+    /// The value is no number to count with.
+    NotANumber,
+    /// The value is longer than the limit.
+    TooLarge,
+    /// There is no room for the value.
+    OutOfMemory,
+    /// The peer may not do this, or nobody may.
+    NotAllowed(&'static str),
     /// The peer did something wrong.
     ClientError(Cow<'static, str>),
     /// The server cannot do it.
@@ -45,8 +53,8 @@ impl Answer {
 impl From<WriteError> for Answer {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::TooLarge { .. } => Self::server_error("object too large for cache"),
-            WriteError::Full => Self::server_error("out of memory storing object"),
+            WriteError::TooLarge { .. } => Self::TooLarge,
+            WriteError::Full => Self::OutOfMemory,
             WriteError::Key(message) => Self::ClientError(message.into()),
             // A row that others kept changing, a constraint with its name, a value that does not fit its column.
             error => Self::ServerError(error.to_string().into()),
@@ -61,8 +69,8 @@ mod tests {
     #[test]
     fn refused_writes_in_memcached_words() {
         let table: Vec<(WriteError, &str)> = vec![
-            (WriteError::TooLarge { bytes: 2, limit: 1 }, "SERVER object too large for cache"),
-            (WriteError::Full, "SERVER out of memory storing object"),
+            (WriteError::TooLarge { bytes: 2, limit: 1 }, "TooLarge"),
+            (WriteError::Full, "OutOfMemory"),
             (
                 WriteError::Unique { index: "by_page".into(), write: 0 },
                 "SERVER duplicate key value violates unique constraint \"by_page\"",

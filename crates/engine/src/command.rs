@@ -33,10 +33,8 @@ pub enum Verb {
     Cas(u64),
 }
 
-pub(crate) const NOT_A_NUMBER: Answer =
-    Answer::client_error("cannot increment or decrement non-numeric value");
-pub(crate) const TOO_LARGE: Answer = Answer::server_error("object too large for cache");
-const FLUSH_REFUSED: Answer = Answer::client_error("flush_all not allowed");
+/// memcached's words.
+const FLUSH_REFUSED: Answer = Answer::NotAllowed("flush_all not allowed");
 
 macro_rules! fault_point {
     ($point:literal, $key:expr) => {
@@ -260,7 +258,7 @@ impl Session {
                 route.count(if incr { Counter::IncrHits } else { Counter::DecrHits });
                 Answer::Number(number)
             }
-            (Ok(Outcome::Left), _) => NOT_A_NUMBER,
+            (Ok(Outcome::Left), _) => Answer::NotANumber,
             (Ok(_), _) => {
                 route.count(if incr { Counter::IncrMisses } else { Counter::DecrMisses });
                 Answer::NotFound
@@ -392,7 +390,7 @@ fn put(
 ) -> Result<Answer, Answer> {
     let key = route.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
     if bytes > route.engine.options.item_size_max {
-        return Err(TOO_LARGE);
+        return Err(Answer::TooLarge);
     }
     let outcome = put(&route.engine.store, key, expectation(verb))?;
     Ok(match (verb, outcome) {
@@ -428,7 +426,7 @@ fn join(route: &Route<'_>, verb: Verb, value: &[u8]) -> Result<Answer, Answer> {
     })?;
     match outcome {
         Outcome::Done(_) => Ok(Answer::Stored),
-        Outcome::Left => Err(TOO_LARGE),
+        Outcome::Left => Err(Answer::TooLarge),
         Outcome::Exists | Outcome::Missing => Ok(Answer::NotStored),
     }
 }
@@ -436,8 +434,8 @@ fn join(route: &Route<'_>, verb: Verb, value: &[u8]) -> Result<Answer, Answer> {
 /// Counts a refused value. A `set` that found no room takes the old value away, which it was to replace.
 #[cold]
 pub(crate) fn refuse_store(route: &Route<'_>, set: bool, answer: Answer) -> Answer {
-    let no_memory = answer == Answer::from(WriteError::Full);
-    let too_large = answer == TOO_LARGE;
+    let no_memory = answer == Answer::OutOfMemory;
+    let too_large = answer == Answer::TooLarge;
     if too_large {
         route.count(Counter::StoreTooLarge);
     }

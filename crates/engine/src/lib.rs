@@ -51,6 +51,7 @@ mod statement;
 mod stats;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod versioned;
 mod watch;
 
 pub use answer::Answer;
@@ -73,6 +74,7 @@ pub use sql_session::{
 };
 pub use statement::Finished;
 pub use stats::Subject;
+pub use versioned::Touched;
 pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
 // What a protocol needs of the crates below, so that it depends on this one only.

@@ -5,8 +5,8 @@
 //! the request asks for.
 
 use store::{
-    ComingItem, Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Landing, Mark,
-    Outcome, Store, Tick, Touch, WriteError, ticks_between,
+    Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Landing, Mark, Outcome, Store,
+    Tick, Touch, WriteError, ticks_between,
 };
 
 use crate::answer::Answer;
@@ -15,10 +15,8 @@ use crate::exptime::{expiry, seconds_ahead};
 use crate::lane::{Lane, Route};
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
-use crate::observe::status;
 use crate::privilege::Command;
 use crate::session::Session;
-use crate::watch;
 
 /// What `mg` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +87,7 @@ pub enum MetaGot {
     Value,
 }
 
-/// What `ms` asks for.
+/// What `ms` and the storage commands of the binary protocol ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaSet {
     /// Under which condition the value is stored.
@@ -109,7 +107,7 @@ pub struct MetaSet {
 }
 
 impl MetaSet {
-    fn expectation(&self) -> Expect {
+    pub(crate) fn expectation(&self) -> Expect {
         match (self.condition, self.compare) {
             (Condition::Absent, _) => Expect::Absent,
             (_, Some(cas)) => Expect::Version(cas),
@@ -137,7 +135,7 @@ pub enum Condition {
 
 impl Condition {
     /// The command that stores under this condition.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Always => "set",
             Self::Absent => "add",
@@ -163,7 +161,7 @@ pub struct MetaDelete {
     pub own_cas: Option<u64>,
 }
 
-/// What `ma` asks for.
+/// What `ma` and the arithmetic of the binary protocol ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaArithmetic {
     /// Takes away instead of adding.
@@ -182,7 +180,7 @@ pub struct MetaArithmetic {
     pub own_cas: Option<u64>,
 }
 
-/// What a meta command that writes came to.
+/// What a command that names versions and writes came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaDone {
     /// Done, and this is what is there now.
@@ -270,24 +268,8 @@ impl Session {
         asked: &MetaSet,
         value: &[u8],
     ) -> Result<MetaDone, Answer> {
-        self.meta_set_by(lane, key, asked, value.len(), |route| route.meta_set(asked, value))
-    }
-
-    /// As [`Session::reserve`], for `ms`.
-    pub fn meta_reserve(
-        &self,
-        lane: &mut Lane,
-        key: &[u8],
-        asked: &MetaSet,
-        value_bytes: usize,
-    ) -> Option<Landing> {
-        let joins = matches!(asked.condition, Condition::Append | Condition::Prepend);
-        if joins || (asked.even_if_invalidated && asked.compare.is_some()) {
-            return None;
-        }
-        let expiry = expiry(&lane.engine.store, asked.exptime);
-        let item = ComingItem { value_bytes, client_flags: asked.client_flags, expiry, cas: asked.own_cas };
-        self.reserve_item(lane, key, &item, asked.expectation())
+        self.count_meta(lane, Command::Store)?;
+        self.put(lane, key, asked, value)
     }
 
     /// As [`Session::meta_set`], of a value that has come to where it was reserved for.
@@ -298,62 +280,14 @@ impl Session {
         asked: &MetaSet,
         landing: Landing,
     ) -> Result<MetaDone, Answer> {
-        let bytes = landing.value_bytes();
-        self.meta_set_by(lane, key, asked, bytes, |route| {
-            let key = route.meta_set_key(bytes)?;
-            route.meta_put_by(asked, bytes, |store, expect| {
-                let expiry = expiry(store, asked.exptime);
-                store.put_landed(route.table, key, landing, expiry, expect, route.now)
-            })
-        })
-    }
-
-    fn meta_set_by(
-        &self,
-        lane: &mut Lane,
-        key: &[u8],
-        asked: &MetaSet,
-        bytes: usize,
-        store: impl FnOnce(&Route<'_>) -> Result<MetaDone, Answer>,
-    ) -> Result<MetaDone, Answer> {
-        self.allow(Command::Store)?;
-        let route = lane.route(key);
-        route.count(Counter::CmdMeta);
-        route.count(Counter::CmdSet);
-        let done = store(&route).map_err(|refusal| {
-            crate::command::refuse_store(&route, asked.condition == Condition::Always, refusal)
-        });
-        if lane.is_observed() {
-            let status = match &done {
-                Ok(MetaDone::Done(_)) => "stored",
-                Ok(MetaDone::Exists) => "exists",
-                Ok(MetaDone::NotFound) => "not_found",
-                Ok(MetaDone::NotStored) => "not_stored",
-                Err(refusal) => status(refusal),
-            };
-            let (command, exptime) = (asked.condition.name(), asked.exptime);
-            lane.observe(key, watch::Seen::Stored { command, status, bytes, exptime });
-        }
-        done
+        self.count_meta(lane, Command::Store)?;
+        self.put_landed(lane, key, asked, landing)
     }
 
     /// `md`.
     pub fn meta_delete(&self, lane: &mut Lane, key: &[u8], asked: &MetaDelete) -> Result<MetaDone, Answer> {
-        self.allow(Command::Delete)?;
-        let bytes = if lane.is_observed() { lane.value_bytes(key) } else { None };
-        let route = lane.route(key);
-        route.count(Counter::CmdMeta);
-        let done = route.meta_delete(asked)?;
-        match done {
-            MetaDone::Done(_) => route.count(Counter::DeleteHits),
-            MetaDone::NotFound => route.count(Counter::DeleteMisses),
-            MetaDone::NotStored | MetaDone::Exists => {}
-        }
-        if lane.is_observed() {
-            let bytes = bytes.filter(|_| matches!(done, MetaDone::Done(_)));
-            lane.observe(key, watch::Seen::Deleted { command: "md", bytes });
-        }
-        Ok(done)
+        self.count_meta(lane, Command::Delete)?;
+        self.remove_by(lane, key, asked, "md")
     }
 
     /// `ma`.
@@ -363,21 +297,15 @@ impl Session {
         key: &[u8],
         asked: &MetaArithmetic,
     ) -> Result<MetaDone, Answer> {
-        self.allow(Command::Arithmetic)?;
-        let route = lane.route(key);
-        route.count(Counter::CmdMeta);
-        let done = route.meta_arithmetic(asked)?;
-        let (hits, misses) = if asked.decrement {
-            (Counter::DecrHits, Counter::DecrMisses)
-        } else {
-            (Counter::IncrHits, Counter::IncrMisses)
-        };
-        match done {
-            MetaDone::Done(_) => route.count(hits),
-            MetaDone::NotFound => route.count(misses),
-            MetaDone::NotStored | MetaDone::Exists => {}
-        }
-        Ok(done)
+        self.count_meta(lane, Command::Arithmetic)?;
+        self.calculate(lane, key, asked)
+    }
+
+    /// Counts a meta command that may be executed.
+    fn count_meta(&self, lane: &Lane, command: Command) -> Result<(), Answer> {
+        self.allow(command)?;
+        lane.count(Counter::CmdMeta, 1);
+        Ok(())
     }
 
     /// `me`: what is known of an item, without counting as a use.
@@ -526,7 +454,7 @@ impl Route<'_> {
         }
     }
 
-    fn meta_set(&self, asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
+    pub(crate) fn meta_set(&self, asked: &MetaSet, value: &[u8]) -> Result<MetaDone, Answer> {
         let key = self.meta_set_key(value.len())?;
         match asked.condition {
             Condition::Append | Condition::Prepend => self.meta_join(key, asked, value),
@@ -536,10 +464,10 @@ impl Route<'_> {
     }
 
     /// The key under which a value of so many bytes may be stored.
-    fn meta_set_key(&self, bytes: usize) -> Result<&[u8], Answer> {
+    pub(crate) fn meta_set_key(&self, bytes: usize) -> Result<&[u8], Answer> {
         let key = self.key.as_ref().map_err(|message| Answer::ClientError(message.clone().into()))?;
         if bytes > self.engine.options.item_size_max {
-            return Err(crate::command::TOO_LARGE);
+            return Err(Answer::TooLarge);
         }
         Ok(key)
     }
@@ -552,7 +480,7 @@ impl Route<'_> {
         })
     }
 
-    fn meta_put_by(
+    pub(crate) fn meta_put_by(
         &self,
         asked: &MetaSet,
         bytes: usize,
@@ -633,7 +561,7 @@ impl Route<'_> {
             })?;
             let missing = match outcome {
                 Outcome::Done(stamp) => return Ok(written(asked.own_cas.unwrap_or(stamp), bytes)),
-                Outcome::Left => return Err(crate::command::TOO_LARGE),
+                Outcome::Left => return Err(Answer::TooLarge),
                 Outcome::Exists => return Ok(MetaDone::Exists),
                 Outcome::Missing => asked.vivify,
             };
@@ -646,7 +574,7 @@ impl Route<'_> {
         Err(Answer::server_error("the key is changed too often; try again"))
     }
 
-    fn meta_delete(&self, asked: &MetaDelete) -> Result<MetaDone, Answer> {
+    pub(crate) fn meta_delete(&self, asked: &MetaDelete) -> Result<MetaDone, Answer> {
         let Ok(key) = self.key else { return Ok(MetaDone::NotFound) };
         let store = &self.engine.store;
         let expect = asked.compare.map_or(Expect::Anything, Expect::Version);
@@ -670,7 +598,7 @@ impl Route<'_> {
         })
     }
 
-    fn meta_arithmetic(&self, asked: &MetaArithmetic) -> Result<MetaDone, Answer> {
+    pub(crate) fn meta_arithmetic(&self, asked: &MetaArithmetic) -> Result<MetaDone, Answer> {
         let Ok(key) = self.key else { return Ok(MetaDone::NotFound) };
         for _ in 0..CONTENDED_ROUNDS {
             let done = self.calculate(key, asked)?;
@@ -719,7 +647,7 @@ impl Route<'_> {
                 new_ttl: asked.exptime.map(|exptime| seconds_of(store.as_ref(), exptime, self.now)),
                 made: false,
             }),
-            (Outcome::Left, _) => return Err(crate::command::NOT_A_NUMBER),
+            (Outcome::Left, _) => return Err(Answer::NotANumber),
             (Outcome::Exists, _) => MetaDone::Exists,
             _ => MetaDone::NotFound,
         })

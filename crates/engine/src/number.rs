@@ -1,18 +1,24 @@
 //! Numbers in values, as `incr` and `decr` read and write them.
 
 /// The unsigned number at the beginning of a value, read as memcached reads it: leading white space and a plus sign
-/// pass, and whatever follows a space or a line end after the digits is not looked at.
+/// pass, and whatever follows white space or a zero byte after the digits is not looked at.
 pub(crate) fn parse(value: &[u8]) -> Option<u64> {
-    let value = value.trim_ascii_start();
+    let blank = value.iter().take_while(|byte| is_space(**byte)).count();
+    let value = value.split_at(blank).1;
     let value = value.strip_prefix(b"+").unwrap_or(value);
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = value.split_at(digits);
-    if digits.is_empty() || rest.first().is_some_and(|byte| !byte.is_ascii_whitespace()) {
+    if digits.is_empty() || rest.first().is_some_and(|byte| !is_space(*byte) && *byte != 0) {
         return None;
     }
     digits
         .iter()
         .try_fold(0_u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+}
+
+/// What C calls white space, to which a vertical tab belongs.
+fn is_space(byte: u8) -> bool {
+    byte == b' ' || (b'\t'..=b'\r').contains(&byte)
 }
 
 /// Adds `delta` to the number in a value, wrapping at 2^64, or takes it away, stopping at 0, and appends the result as
@@ -46,6 +52,9 @@ mod tests {
             (b"99 ", Some(99)),
             (b" 7", Some(7)),
             (b"7 apples", Some(7)),
+            (b"\x0b7\x0bapples", Some(7)),
+            (b"7\0apples", Some(7)),
+            (b"\0", None),
             (b"7apples", None),
             (b"", None),
             (b"   ", None),

@@ -75,8 +75,8 @@ pub(crate) fn status(answer: &Answer) -> &'static str {
         Answer::Stored => "stored",
         Answer::Exists => "exists",
         Answer::NotFound => "not_found",
-        Answer::ServerError(message) if message.contains("too large") => "too_large",
-        Answer::ServerError(message) if message.contains("out of memory") => "no_memory",
+        Answer::TooLarge => "too_large",
+        Answer::OutOfMemory => "no_memory",
         _ => "not_stored",
     }
 }

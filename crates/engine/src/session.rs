@@ -30,7 +30,7 @@ impl Session {
 
 #[cold]
 fn refused() -> Answer {
-    Answer::client_error("unauthenticated")
+    Answer::NotAllowed("unauthenticated")
 }
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn the_gate_refuses() {
         let nobody = Session { role: Role::NOBODY };
-        assert_eq!(nobody.allow(Command::Get), Err(Answer::client_error("unauthenticated")));
+        assert_eq!(nobody.allow(Command::Get), Err(Answer::NotAllowed("unauthenticated")));
         assert_eq!(Session::local().allow(Command::Sql), Ok(()));
     }
 }

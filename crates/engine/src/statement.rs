@@ -56,8 +56,8 @@ impl Session {
         cancel: &Cancel,
         out: &mut Vec<u8>,
     ) -> Result<Done, SqlError> {
-        if let Err(Answer::ClientError(message)) = self.allow(Command::Sql) {
-            return Err(refused("42501", message.into_owned()));
+        if let Err(Answer::NotAllowed(message)) = self.allow(Command::Sql) {
+            return Err(refused("42501", message.to_owned()));
         }
         #[cfg(feature = "testing")]
         crate::testing::pass("sql", statement);

@@ -85,7 +85,7 @@ const SETTINGS_OF_OTHERS: &[(&str, &str)] = &[
     ("reqs_per_event", "1024"),
     ("cas_enabled", "yes"),
     ("client_flags_size", "4"),
-    ("binding_protocol", "ascii"),
+    ("binding_protocol", "auto-negotiate"),
     ("auth_enabled_sasl", "no"),
     ("auth_enabled_ascii", "no"),
     ("maxconns_fast", "yes"),

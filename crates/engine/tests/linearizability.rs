@@ -105,7 +105,7 @@ fn plain(reply: Reply) -> Answer {
         Reply::NotStored | Reply::NotFound => Answer::Not,
         Reply::Exists => Answer::Exists,
         Reply::Number(number) => Answer::Number(number),
-        Reply::ClientError(words) if words.contains("non-numeric") => Answer::NoNumber,
+        Reply::NotANumber => Answer::NoNumber,
         other => panic!("{other:?}"),
     }
 }

@@ -188,7 +188,7 @@ impl Pair {
         };
         // memcached looks at what stands before the first space.
         let Ok(old) = row.value.split(' ').next().unwrap_or_default().parse::<u64>() else {
-            assert!(matches!(answer, Answer::ClientError(_)), "{answer:?} for {row:?}");
+            assert!(matches!(answer, Answer::NotANumber), "{answer:?} for {row:?}");
             return;
         };
         let new = if incr { old.wrapping_add(delta) } else { old.saturating_sub(delta) };

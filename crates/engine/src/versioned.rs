@@ -1,0 +1,182 @@
+//! Commands that name versions: they compare the CAS of what is there, and say that of what they wrote. They are the
+//! binary protocol's, and what the meta commands do.
+
+use store::{ComingItem, Expect, Landing, Outcome, Touch};
+
+use crate::answer::Answer;
+use crate::command::refuse_store;
+use crate::counters::Counter;
+use crate::exptime::expiry;
+use crate::lane::{Lane, Route};
+use crate::limits::CONTENDED_ROUNDS;
+use crate::meta::{Condition, MetaArithmetic, MetaDelete, MetaDone, MetaSet};
+use crate::observe::status;
+use crate::privilege::Command;
+use crate::session::Session;
+use crate::watch::Seen;
+
+/// A version whose deadline is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The client's 32 bits.
+    pub client_flags: u32,
+    /// Its CAS, which stays as it was.
+    pub cas: u64,
+}
+
+impl Session {
+    /// Stores a value.
+    #[inline]
+    pub fn put(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        value: &[u8],
+    ) -> Result<MetaDone, Answer> {
+        self.put_by(lane, key, asked, value.len(), |route| route.meta_set(asked, value))
+    }
+
+    /// As [`Session::reserve`], for [`Session::put`].
+    pub fn put_reserve(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        value_bytes: usize,
+    ) -> Option<Landing> {
+        let joins = matches!(asked.condition, Condition::Append | Condition::Prepend);
+        if joins || (asked.even_if_invalidated && asked.compare.is_some()) {
+            return None;
+        }
+        let expiry = expiry(&lane.engine.store, asked.exptime);
+        let item = ComingItem { value_bytes, client_flags: asked.client_flags, expiry, cas: asked.own_cas };
+        self.reserve_item(lane, key, &item, asked.expectation())
+    }
+
+    /// As [`Session::put`], of a value that has come to where it was reserved for.
+    pub fn put_landed(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        landing: Landing,
+    ) -> Result<MetaDone, Answer> {
+        let bytes = landing.value_bytes();
+        self.put_by(lane, key, asked, bytes, |route| {
+            let key = route.meta_set_key(bytes)?;
+            route.meta_put_by(asked, bytes, |store, expect| {
+                let expiry = expiry(store, asked.exptime);
+                store.put_landed(route.table, key, landing, expiry, expect, route.now)
+            })
+        })
+    }
+
+    #[inline]
+    fn put_by(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaSet,
+        bytes: usize,
+        store: impl FnOnce(&Route<'_>) -> Result<MetaDone, Answer>,
+    ) -> Result<MetaDone, Answer> {
+        self.allow(Command::Store)?;
+        let route = lane.route(key);
+        route.count(Counter::CmdSet);
+        let done = store(&route)
+            .map_err(|refusal| refuse_store(&route, asked.condition == Condition::Always, refusal));
+        if lane.is_observed() {
+            let status = match &done {
+                Ok(MetaDone::Done(_)) => "stored",
+                Ok(MetaDone::Exists) => "exists",
+                Ok(MetaDone::NotFound) => "not_found",
+                Ok(MetaDone::NotStored) => "not_stored",
+                Err(refusal) => status(refusal),
+            };
+            let (command, exptime) = (asked.condition.name(), asked.exptime);
+            lane.observe(key, Seen::Stored { command, status, bytes, exptime });
+        }
+        done
+    }
+
+    /// Removes a key, or only the version with this CAS.
+    pub fn remove(&self, lane: &mut Lane, key: &[u8], compare: Option<u64>) -> Result<MetaDone, Answer> {
+        let asked = MetaDelete { compare, ..MetaDelete::default() };
+        self.remove_by(lane, key, &asked, "delete")
+    }
+
+    pub(crate) fn remove_by(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        asked: &MetaDelete,
+        command: &'static str,
+    ) -> Result<MetaDone, Answer> {
+        self.allow(Command::Delete)?;
+        let bytes = if lane.is_observed() { lane.value_bytes(key) } else { None };
+        let route = lane.route(key);
+        let done = route.meta_delete(asked)?;
+        match done {
+            MetaDone::Done(_) => route.count(Counter::DeleteHits),
+            MetaDone::NotFound => route.count(Counter::DeleteMisses),
+            MetaDone::NotStored | MetaDone::Exists => {}
+        }
+        if lane.is_observed() {
+            let bytes = bytes.filter(|_| matches!(done, MetaDone::Done(_)));
+            lane.observe(key, Seen::Deleted { command, bytes });
+        }
+        Ok(done)
+    }
+
+    /// Adds to a number, or takes away; may make a missing one.
+    pub fn calculate(&self, lane: &mut Lane, key: &[u8], asked: &MetaArithmetic) -> Result<MetaDone, Answer> {
+        self.allow(Command::Arithmetic)?;
+        let route = lane.route(key);
+        let done = route.meta_arithmetic(asked)?;
+        let (hits, misses) = if asked.decrement {
+            (Counter::DecrHits, Counter::DecrMisses)
+        } else {
+            (Counter::IncrHits, Counter::IncrMisses)
+        };
+        match done {
+            MetaDone::Done(_) => route.count(hits),
+            MetaDone::NotFound => route.count(misses),
+            MetaDone::NotStored | MetaDone::Exists => {}
+        }
+        Ok(done)
+    }
+
+    /// As [`Session::touch`]; says which version has the new deadline, if there is one.
+    pub fn touch_version(
+        &self,
+        lane: &mut Lane,
+        key: &[u8],
+        exptime: i64,
+    ) -> Result<Option<Touched>, Answer> {
+        self.allow(Command::Touch)?;
+        let route = lane.route(key);
+        route.count(Counter::CmdTouch);
+        let touched = route.touch_version(exptime)?;
+        route.count(if touched.is_some() { Counter::TouchHits } else { Counter::TouchMisses });
+        Ok(touched)
+    }
+}
+
+impl Route<'_> {
+    /// Looks first, then gives the version that was seen its deadline: one that was replaced in between is looked at
+    /// again.
+    fn touch_version(&self, exptime: i64) -> Result<Option<Touched>, Answer> {
+        let Ok(key) = self.key else { return Ok(None) };
+        let store = &self.engine.store;
+        for _ in 0..CONTENDED_ROUNDS {
+            let Some((meta, _)) = store.look(self.table, key, self.now, false) else { return Ok(None) };
+            let expect = Expect::Stamp(meta.stamp);
+            let touch = Touch { expect, expiry: expiry(store, exptime), lease: None };
+            if let Outcome::Done(_) = store.touch_if(self.table, key, &touch, self.now)? {
+                return Ok(Some(Touched { client_flags: meta.client_flags, cas: meta.cas }));
+            }
+        }
+        Err(Answer::server_error("the key is changed too often; try again"))
+    }
+}
