@@ -147,11 +147,25 @@ fn read_to_end(mut peer: &UnixStream, stream: &[u8]) -> Vec<u8> {
 
 fn check_reply(stream: &[u8], reply: &[u8]) {
     let shown = || format!("{} was answered {}", stream.escape_ascii(), reply.escape_ascii());
+    if stream.first() == Some(&0x80) {
+        assert!(are_frames(reply), "a frame without end: {}", shown());
+        return;
+    }
     assert!(reply.is_empty() || ends_a_line(reply), "a line without end: {}", shown());
     for sign in [&b"internal error"[..], b"ERROR XX"] {
         let ours = contains(reply, sign) && !contains(stream, sign);
         assert!(!ours, "a mistake of ours: {}", shown());
     }
+}
+
+/// Whether an answer is frames of the binary protocol, all of them whole.
+fn are_frames(mut reply: &[u8]) -> bool {
+    while let Some(head) = reply.first_chunk::<24>() {
+        let body = u32::from_be_bytes([head[8], head[9], head[10], head[11]]) as usize;
+        let Some(rest) = reply.get(24 + body..).filter(|_| head[0] == 0x81) else { return false };
+        reply = rest;
+    }
+    reply.is_empty()
 }
 
 /// An answer ends with CR LF; a line for a watcher with LF alone, as memcached's log does.
@@ -199,4 +213,24 @@ pub const REQUESTS: &[&[u8]] = &[
     b"sqlp 9 12\r\nSELECT $1\r\n[{\"base64\":1\r\n",
     b"sqlp 9 32\r\nSELECT $1\r\n[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\r\n",
     b"sql 45\r\nSELECT zeroblob(100000) FROM json_each('[1]')\r\n",
+];
+
+/// The same in the binary protocol.
+pub const FRAMES: &[&[u8]] = &[
+    b"\x80\x01\0\x01\x08\0\0\0\0\0\0\x0b\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0k17",
+    b"\x80\x11\0\x01\x08\0\0\0\0\0\0\x0b\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0k17",
+    b"\x80\x02\0\x01\x08\0\0\0\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\x0an5",
+    b"\x80\x00\0\x01\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0\0k",
+    b"\x80\x0d\0\x01\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0\0k",
+    b"\x80\x0e\0\x01\0\0\0\0\0\0\0\x02\0\0\0\x01\0\0\0\0\0\0\0\0k8",
+    b"\x80\x04\0\x01\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0\0k",
+    b"\x80\x05\0\x01\x14\0\0\0\0\0\0\x15\0\0\0\x01\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0n",
+    b"\x80\x1c\0\x01\x04\0\0\0\0\0\0\x05\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x05k",
+    b"\x80\x1d\0\x01\x04\0\0\0\0\0\0\x05\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x05k",
+    b"\x80\x08\0\0\x04\0\0\0\0\0\0\x04\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x01",
+    b"\x80\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0",
+    b"\x80\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0",
+    b"\x80\x10\0\x05\0\0\0\0\0\0\0\x05\0\0\0\x01\0\0\0\0\0\0\0\0items",
+    b"\x80\x21\0\x05\0\0\0\0\0\0\0\x09\0\0\0\x01\0\0\0\0\0\0\0\0PLAIN\0u\0p",
 ];

@@ -2,6 +2,7 @@
 //! toolchain) and ordinary tests (which do not) run the same checks.
 
 pub mod arena;
+pub mod binary;
 pub mod definitions;
 pub mod dialogue;
 pub mod grammar;

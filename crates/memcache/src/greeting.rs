@@ -8,8 +8,6 @@ pub enum Stranger {
     Tls,
     /// PostgreSQL: a start-up packet, or the request for encryption before it.
     Postgres,
-    /// memcached's binary protocol, which memcached itself has deprecated.
-    MemcachedBinary,
     /// Redis: a command as an array of strings.
     Redis,
 }
@@ -23,7 +21,6 @@ pub fn stranger(first: &[u8]) -> Option<Stranger> {
         [0x16, 0x03, 0x00..=0x04, ..] => Some(Stranger::Tls),
         // Length, then the version or a request code; no start-up packet is longer than 10,000 bytes.
         [0, 0, 0..=0x27, _, 0, 3, 0, ..] | [0, 0, 0, 8, 0x04, 0xd2, 0x16, _, ..] => Some(Stranger::Postgres),
-        [0x80 | 0x81, ..] => Some(Stranger::MemcachedBinary),
         [b'*', b'0'..=b'9', ..] => Some(Stranger::Redis),
         _ => None,
     }
@@ -39,7 +36,7 @@ mod tests {
             (&b"\x16\x03\x01\x02\x00\x01\x00"[..], Some(Stranger::Tls)),
             (b"\0\0\0\x08\x04\xd2\x16\x2f", Some(Stranger::Postgres)),
             (b"\0\0\0\x54\0\x03\0\0user\0", Some(Stranger::Postgres)),
-            (b"\x80\x0b\0\0\0\0\0\0", Some(Stranger::MemcachedBinary)),
+            (b"\x80\x0b\0\0\0\0\0\0", None),
             (b"*1\r\n$4\r\nPING\r\n", Some(Stranger::Redis)),
             (b"get key\r\n", None),
             (b"GET / HTTP/1.1\r\n", None),

@@ -1,4 +1,5 @@
-//! The memcached protocol: bytes to requests, responses to bytes, no I/O.
+//! memcached's protocols: bytes to requests, responses to bytes, no I/O. This page describes the text protocol;
+//! [`binary`] is the other one.
 //!
 //! A [`Parser`] looks at the bytes that have arrived on a connection and says one of three things: they begin
 //! with a *complete* [`Request`], they are *incomplete* (and how many bytes are wanted), or they are *malformed*
@@ -66,6 +67,7 @@
 )]
 
 mod base64;
+pub mod binary;
 mod command;
 pub mod compose;
 pub mod event;

@@ -26,6 +26,10 @@ pub const SQL_PARAMETERS_MAX: usize = 4 << 20;
 /// (a signed 32-bit length), and keeps each sum of lengths far from overflow.
 pub const DATA_MAX: u64 = 0x7fff_fffd;
 
+/// The longest body that a binary frame may declare. What is longer is no value that any setting allows, and a length
+/// that is out of step is mostly far above; up to here the bytes of a refused frame are counted off.
+pub(crate) const BINARY_BODY_MAX: usize = 1 << 30;
+
 /// Bytes of the text of an error. Clients keep the line in a buffer of their own, and libmemcached's has 2,048.
 pub(crate) const ERROR_TEXT_MAX: usize = 1024;
 

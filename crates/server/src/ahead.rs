@@ -5,7 +5,7 @@
 //! that they come side by side.
 
 use engine::{Foreseen, Lane, Prefetched, Use};
-use memcache::{Parsed, Parser, Request, Verb};
+use memcache::{Parsed, Request, Verb, binary};
 
 /// Requests, or keys of one request, that are looked ahead over. A processor has some ten to sixteen line fills under
 /// way at once; more would only wait in the queue before them.
@@ -14,10 +14,50 @@ pub(crate) const WINDOW: usize = 16;
 /// How many requests before its turn a value is asked for: its head has come by then, and the value comes meanwhile.
 const VALUES_AHEAD: usize = 2;
 
+/// What parsing a protocol's bytes came to, for who looks ahead.
+pub(crate) trait Foresight<'i> {
+    /// How many bytes a whole request took; none where the bytes are something else.
+    fn whole(&self) -> Option<usize>;
+    /// The key that it looks up first, and for what.
+    fn looks_up(&self) -> Option<(&'i [u8], Use)>;
+}
+
+impl<'i> Foresight<'i> for Parsed<'i> {
+    #[inline]
+    fn whole(&self) -> Option<usize> {
+        if let Self::Complete { consumed, .. } = self { Some(*consumed) } else { None }
+    }
+
+    #[inline]
+    fn looks_up(&self) -> Option<(&'i [u8], Use)> {
+        let Self::Complete { request, .. } = self else { return None };
+        key_of(request).map(|key| (key, use_of(request)))
+    }
+}
+
+impl<'i> Foresight<'i> for binary::Parsed<'i> {
+    #[inline]
+    fn whole(&self) -> Option<usize> {
+        if let Self::Complete { consumed, .. } = self { Some(*consumed) } else { None }
+    }
+
+    #[inline]
+    fn looks_up(&self) -> Option<(&'i [u8], Use)> {
+        let Self::Complete { request, .. } = self else { return None };
+        let purpose = match request.command {
+            binary::Command::Get { .. } => Use::Read,
+            binary::Command::Store { .. } | binary::Command::Delete => Use::Replace,
+            binary::Command::Stat => return None,
+            _ => Use::Other,
+        };
+        (!request.key.is_empty()).then_some((request.key, purpose))
+    }
+}
+
 /// The next requests, parsed.
 #[derive(Debug)]
-pub(crate) struct Window<'i> {
-    parsed: [Option<Parsed<'i>>; WINDOW],
+pub(crate) struct Window<P> {
+    parsed: [Option<P>; WINDOW],
     /// How many there are.
     len: usize,
     /// How many of them were taken out.
@@ -25,24 +65,23 @@ pub(crate) struct Window<'i> {
     ahead: Ahead,
 }
 
-impl<'i> Window<'i> {
+impl<'i, P: Foresight<'i>> Window<P> {
     #[inline]
     pub(crate) fn new() -> Self {
         Self { parsed: [const { None }; WINDOW], len: 0, taken: 0, ahead: Ahead::new() }
     }
 
-    /// The first request of `input`, of which `searched` bytes hold no line end. The window fills itself when it is
-    /// empty; until then `input` must be what follows the request taken last.
+    /// The first request of `input`. The window fills itself when it is empty; until then `input` must be what follows
+    /// the request taken last.
     #[inline]
     pub(crate) fn next(
         &mut self,
-        parser: &Parser,
         lane: &Lane,
         input: &'i [u8],
-        searched: usize,
-    ) -> Option<Parsed<'i>> {
+        parse: impl FnMut(&'i [u8]) -> P,
+    ) -> Option<P> {
         if self.taken == self.len {
-            self.fill(parser, lane, input, searched);
+            self.fill(lane, input, parse);
         }
         self.ahead.values(lane, self.taken);
         let next = self.parsed[self.taken].take();
@@ -51,26 +90,24 @@ impl<'i> Window<'i> {
     }
 
     #[inline]
-    fn fill(&mut self, parser: &Parser, lane: &Lane, input: &'i [u8], searched: usize) {
+    fn fill(&mut self, lane: &Lane, input: &'i [u8], mut parse: impl FnMut(&'i [u8]) -> P) {
         (self.len, self.taken) = (0, 0);
         self.ahead.len = 0;
-        let (mut at, mut searched) = (0, searched);
+        let mut at = 0;
         while self.len < WINDOW && (at < input.len() || self.len == 0) {
-            let parsed = parser.parse_from(&input[at..], searched);
-            searched = 0;
-            let mut goes_on = false;
-            if let Parsed::Complete { request, consumed } = &parsed {
+            let parsed = parse(&input[at..]);
+            let whole = parsed.whole();
+            if let Some(consumed) = whole {
                 at += consumed;
-                goes_on = true;
                 if (at < input.len() || self.len > 0)
-                    && let Some(key) = key_of(request)
+                    && let Some((key, purpose)) = parsed.looks_up()
                 {
-                    self.ahead.bucket(lane, key, use_of(request));
+                    self.ahead.bucket(lane, key, purpose);
                 }
             }
             self.parsed[self.len] = Some(parsed);
             self.len += 1;
-            if !goes_on {
+            if whole.is_none() {
                 break;
             }
         }
@@ -147,7 +184,7 @@ impl Ahead {
 
 /// What a request does with the row of the key that it looks up first.
 #[inline]
-pub(crate) fn use_of(request: &Request<'_>) -> Use {
+fn use_of(request: &Request<'_>) -> Use {
     match request {
         Request::Get { .. } => Use::Read,
         Request::Store { verb: Verb::Append | Verb::Prepend, .. } => Use::Other,
@@ -158,7 +195,7 @@ pub(crate) fn use_of(request: &Request<'_>) -> Use {
 
 /// The key that a request looks up first.
 #[inline]
-pub(crate) fn key_of<'i>(request: &Request<'i>) -> Option<&'i [u8]> {
+fn key_of<'i>(request: &Request<'i>) -> Option<&'i [u8]> {
     match request {
         Request::Get { keys, .. } => keys.clone().next(),
         Request::MetaGet(meta) | Request::MetaSet { meta, .. } if !meta.key.base64 => Some(meta.key.text),

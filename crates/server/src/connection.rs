@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) needed: usize,
     /// How many bytes of `input` were searched for a line end in vain.
     pub(crate) searched: usize,
+    /// Which of memcached's protocols it speaks, once a byte has come.
+    pub(crate) protocol: Option<Protocol>,
     /// Its first bytes were not those of another protocol.
     pub(crate) is_known: bool,
     /// Bytes still to come that belong to a refused request and are thrown away.
@@ -74,6 +76,15 @@ pub(crate) struct Connection {
     active: Tick,
 }
 
+/// A protocol of memcached's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// Lines.
+    Text,
+    /// Frames.
+    Binary,
+}
+
 /// Bytes that a worker has read for a connection before its turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstRead {
@@ -105,6 +116,7 @@ impl Connection {
             first_read: None,
             needed: 0,
             searched: 0,
+            protocol: None,
             is_known: false,
             swallow: 0,
             keys_done: 0,
@@ -122,6 +134,21 @@ impl Connection {
             awaits_room: false,
             active: now,
         }
+    }
+
+    /// Its protocol, which its first byte decides for good, as in memcached. `input` begins with that byte while it is
+    /// undecided.
+    #[inline]
+    pub(crate) fn protocol(&mut self, input: &[u8]) -> Protocol {
+        if let Some(protocol) = self.protocol {
+            return protocol;
+        }
+        let binary = input.first() == Some(&memcache::binary::MAGIC);
+        let protocol = if binary { Protocol::Binary } else { Protocol::Text };
+        if !input.is_empty() {
+            self.protocol = Some(protocol);
+        }
+        protocol
     }
 
     pub(crate) fn raw_fd(&self) -> RawFd {

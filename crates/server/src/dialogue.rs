@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use engine::{Counter, Lane, Tick, Use, Verb};
 use memcache::compose::sql_error;
-use memcache::{KEY_MAX, Keys, Limits, Malformed, Parsed, Parser, Reply, Request, Then, compose};
+use memcache::{KEY_MAX, Keys, Limits, Malformed, Parsed, Parser, Reply, Request, Then, binary, compose};
 
-use crate::ahead::{Ahead, WINDOW, Window, key_of, use_of};
-use crate::connection::{Connection, FirstRead};
+use crate::ahead::{Ahead, Foresight, WINDOW, Window};
+use crate::connection::{Connection, FirstRead, Protocol};
 use crate::held::Held;
 use crate::limits::{
     BULK_READ_BYTES, COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, ITEM_HEADER_BYTES, REPLY_BUFFER_KEPT_BYTES,
@@ -16,7 +16,7 @@ use crate::limits::{
 };
 use crate::mailbox::Mailbox;
 use crate::meta;
-use crate::reply::{ValueSink, write_answer};
+use crate::reply::{TextValue, ValueSink, write_answer};
 use crate::shared::Shared;
 use crate::spare::SpareBuffers;
 use crate::sql_threads::{Statement, Statements};
@@ -38,7 +38,7 @@ pub(crate) struct Desk {
     /// The replies of this turn.
     pub(crate) out: Vec<u8>,
     /// Large values among them.
-    held: Held,
+    pub(crate) held: Held,
     /// How much of `out` are whole replies, which are sent even if the next command panics.
     pub(crate) whole: usize,
     statements: Statements,
@@ -128,10 +128,13 @@ impl Desk {
             return;
         }
         connection.first_read = Some(FirstRead { part, len });
-        if let Parsed::Complete { request, .. } = self.parser.parse(&buffer[..len])
-            && let Some(key) = key_of(&request)
-        {
-            ahead.bucket(&self.lane, key, use_of(&request));
+        let read = &buffer[..len];
+        let looked_up = match connection.protocol(read) {
+            Protocol::Text => self.parser.parse(read).looks_up(),
+            Protocol::Binary => binary::parse(self.parser.limits(), read).looks_up(),
+        };
+        if let Some((key, purpose)) = looked_up {
+            ahead.bucket(&self.lane, key, purpose);
         }
     }
 
@@ -196,7 +199,10 @@ impl Desk {
         self.lane.count(Counter::Panics, 1);
         self.out.truncate(self.whole);
         self.held.truncate(self.whole, &self.shared.engine);
-        compose(&Reply::ServerError("internal error"), &mut self.out);
+        // A frame would have to name the request that it answers.
+        if connection.protocol == Some(Protocol::Text) {
+            compose(&Reply::ServerError("internal error"), &mut self.out);
+        }
         self.send(connection);
         self.read.resize(BULK_READ_BYTES, 0);
         self.first.iter_mut().for_each(|buffer| buffer.resize(FIRST_READ_BYTES, 0));
@@ -219,7 +225,7 @@ impl Desk {
     }
 
     #[inline]
-    fn send(&mut self, connection: &mut Connection) {
+    pub(crate) fn send(&mut self, connection: &mut Connection) {
         let now = self.lane.now();
         let sent = if self.held.is_empty() {
             connection.socket.deliver(&mut self.out, now)
@@ -241,7 +247,7 @@ impl Desk {
 
     /// Whether so much is to be sent that it should not wait for the rest of the turn.
     #[inline]
-    fn has_much_to_send(&self) -> bool {
+    pub(crate) fn has_much_to_send(&self) -> bool {
         self.out.len() + self.held.bytes() >= SEND_AT_BYTES || !self.held.has_room()
     }
 
@@ -323,6 +329,14 @@ impl Desk {
     /// Executes what is whole in `input`.
     #[inline]
     pub(crate) fn run(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
+        match connection.protocol(input) {
+            Protocol::Text => self.run_text(connection, input),
+            Protocol::Binary => self.run_binary(connection, input),
+        }
+    }
+
+    #[inline]
+    fn run_text(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
         let mut run = Run { end: input.len(), ..Run::default() };
         let mut budget = COMMANDS_PER_TURN;
         let mut window = Window::new();
@@ -334,9 +348,10 @@ impl Desk {
                 connection.stalled = true;
                 break;
             }
-            let Some(parsed) = window.next(&self.parser, &self.lane, rest, connection.searched) else {
-                break;
-            };
+            let (parser, mut searched) = (&self.parser, connection.searched);
+            // Only of the first request a part was searched before.
+            let parse = |input| parser.parse_from(input, std::mem::take(&mut searched));
+            let Some(parsed) = window.next(&self.lane, rest, parse) else { break };
             match parsed {
                 Parsed::Complete { request, consumed } => {
                     connection.searched = 0;
@@ -498,7 +513,7 @@ impl Desk {
                 return Executed::InPart;
             }
             *budget -= 1;
-            let mut sink = ValueSink::new(&mut self.out, &mut self.held, key, cas);
+            let mut sink = ValueSink::new(&mut self.out, &mut self.held, TextValue { key, cas });
             let found = match exptime {
                 None => connection.session.get(&mut self.lane, key, &mut sink),
                 Some(exptime) => connection.session.get_and_touch(&mut self.lane, exptime, key, &mut sink),
@@ -571,7 +586,11 @@ impl Desk {
 
 /// What is left of the input after what must be thrown away; none when nothing is left.
 #[inline]
-fn next_request<'i>(connection: &mut Connection, mut rest: &'i [u8], run: &mut Run) -> Option<&'i [u8]> {
+pub(crate) fn next_request<'i>(
+    connection: &mut Connection,
+    mut rest: &'i [u8],
+    run: &mut Run,
+) -> Option<&'i [u8]> {
     if connection.swallow > 0 {
         let thrown_away = connection.swallow.min(rest.len());
         connection.swallow -= thrown_away;

@@ -17,12 +17,14 @@
 
 mod accept;
 mod ahead;
+mod binary;
 mod cleaner;
 mod config;
 mod connection;
 mod conns;
 mod crew;
 mod dialogue;
+mod frame;
 mod held;
 mod limits;
 mod listen;

@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::conns::Gathering;
 use crate::dialogue::{Desk, Executed};
 use crate::limits::{CACHE_DUMP_BYTES_MAX, DUMP_STEPS_PER_TURN, SEND_AT_BYTES, SLAB_CLASS};
-use crate::reply::write_answer;
+use crate::reply::{prefix_line, write_answer};
 
 /// What `stats cachedump` answers where lists of keys are switched off; memcached's words.
 const CACHE_DUMP_REFUSED: &str = "stats cachedump not allowed";
@@ -207,13 +207,9 @@ impl Desk {
 
     fn dump_prefixes(&mut self, connection: &Connection) -> Executed {
         let out = &mut self.out;
-        let given =
-            connection.session.dump_prefixes(&self.lane, &mut |prefix, [gets, hits, sets, deletes]| {
-                out.extend_from_slice(b"PREFIX ");
-                out.extend_from_slice(prefix);
-                let counts = format!(" get {gets} hit {hits} set {sets} del {deletes}\r\n");
-                out.extend_from_slice(counts.as_bytes());
-            });
+        let given = connection
+            .session
+            .dump_prefixes(&self.lane, &mut |prefix, counts| prefix_line(prefix, counts, out));
         self.settle(given.map(|()| Reply::End))
     }
 

@@ -2,7 +2,7 @@
 
 use engine::{Answer, Finished, HeldRow, ItemMeta, ItemSink};
 use memcache::compose::{sql_error, value_end, value_header};
-use memcache::{Reply, compose};
+use memcache::{Reply, binary, compose};
 
 use crate::held::Held;
 use crate::limits::HELD_FROM_BYTES;
@@ -19,6 +19,10 @@ pub(crate) fn write_answer(answer: &Answer, out: &mut Vec<u8>) {
         Answer::Ok => Reply::Ok,
         Answer::Reset => Reply::Reset,
         Answer::Number(number) => Reply::Number(*number),
+        Answer::NotANumber => Reply::NonNumeric,
+        Answer::TooLarge => Reply::TooLarge,
+        Answer::OutOfMemory => Reply::OutOfMemory,
+        Answer::NotAllowed(message) => Reply::ClientError(message),
         Answer::ClientError(message) => Reply::ClientError(message),
         Answer::ServerError(message) => Reply::ServerError(message),
     };
@@ -37,35 +41,77 @@ pub(crate) fn write_finished(finished: &Finished, out: &mut Vec<u8>) {
     }
 }
 
+/// What stands around a value.
+pub(crate) trait Around {
+    /// Writes what precedes it.
+    fn open(&self, meta: &ItemMeta, out: &mut Vec<u8>);
+    /// Writes what follows it.
+    fn close(&self, out: &mut Vec<u8>);
+}
+
+/// A value of `get`.
+pub(crate) struct TextValue<'k> {
+    pub(crate) key: &'k [u8],
+    /// With its CAS.
+    pub(crate) cas: bool,
+}
+
+impl Around for TextValue<'_> {
+    #[inline]
+    fn open(&self, meta: &ItemMeta, out: &mut Vec<u8>) {
+        value_header(self.key, meta.client_flags, meta.len, self.cas.then_some(meta.cas), out);
+    }
+
+    #[inline]
+    fn close(&self, out: &mut Vec<u8>) {
+        value_end(out);
+    }
+}
+
+/// A value of the binary protocol.
+pub(crate) struct BinaryValue<'k> {
+    pub(crate) id: binary::Id,
+    /// The key that is repeated, or nothing.
+    pub(crate) key: &'k [u8],
+}
+
+impl Around for BinaryValue<'_> {
+    #[inline]
+    fn open(&self, meta: &ItemMeta, out: &mut Vec<u8>) {
+        self.id.found(self.key, meta.client_flags, meta.len, meta.cas, out);
+    }
+
+    #[inline]
+    fn close(&self, _out: &mut Vec<u8>) {}
+}
+
 /// Writes values straight from the store into the replies of a turn.
-pub(crate) struct ValueSink<'o> {
+pub(crate) struct ValueSink<'o, A> {
     out: &'o mut Vec<u8>,
     held: &'o mut Held,
-    key: &'o [u8],
-    cas: bool,
+    around: A,
     /// Where the reply begins.
     begin: usize,
 }
 
-impl<'o> ValueSink<'o> {
+impl<'o, A> ValueSink<'o, A> {
     #[inline]
-    pub(crate) fn new(out: &'o mut Vec<u8>, held: &'o mut Held, key: &'o [u8], cas: bool) -> Self {
+    pub(crate) fn new(out: &'o mut Vec<u8>, held: &'o mut Held, around: A) -> Self {
         let begin = out.len();
-        Self { out, held, key, cas, begin }
+        Self { out, held, around, begin }
     }
 }
 
-impl ItemSink for ValueSink<'_> {
+impl<A: Around> ItemSink for ValueSink<'_, A> {
     #[inline]
     fn open(&mut self, meta: &ItemMeta) -> &mut Vec<u8> {
-        let cas = self.cas.then_some(meta.cas);
-        value_header(self.key, meta.client_flags, meta.len, cas, self.out);
+        self.around.open(meta, self.out);
         self.out
     }
 
     #[inline]
     fn close(&mut self) {
-        value_end(self.out);
+        self.around.close(self.out);
     }
 
     fn discard(&mut self) {
@@ -85,4 +131,11 @@ impl ItemSink for ValueSink<'_> {
         self.held.push(self.out.len(), row);
         Ok(())
     }
+}
+
+/// Appends a line of the counts by prefix.
+pub(crate) fn prefix_line(prefix: &[u8], [gets, hits, sets, deletes]: [u64; 4], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"PREFIX ");
+    out.extend_from_slice(prefix);
+    out.extend_from_slice(format!(" get {gets} hit {hits} set {sets} del {deletes}\r\n").as_bytes());
 }

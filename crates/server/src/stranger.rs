@@ -3,14 +3,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use engine::{TICKS_PER_SECOND, Tick, ticks_between};
+use memcache::binary::MAGIC;
 
 use crate::limits::STRANGER_LOG_INTERVAL;
 
 /// What a peer speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stranger {
-    /// memcached's binary protocol.
-    Binary,
     /// TLS.
     Tls,
     /// PostgreSQL's, on the port for memcached.
@@ -19,12 +18,12 @@ pub(crate) enum Stranger {
     Redis,
     /// HTTP.
     Http,
-    /// memcached's text protocol, on the port for SQL.
-    Text,
+    /// memcached's, on the port for SQL.
+    Memcached,
 }
 
 /// How many kinds there are.
-const KINDS: usize = Stranger::Text as usize + 1;
+const KINDS: usize = Stranger::Memcached as usize + 1;
 
 /// How often each of them is mentioned.
 #[derive(Debug, Default)]
@@ -42,7 +41,6 @@ impl Stranger {
     /// Who begins so on the port for memcached.
     pub(crate) fn on_memcached_port(first: &[u8]) -> Option<Self> {
         Some(match memcache::stranger(first)? {
-            memcache::Stranger::MemcachedBinary => Self::Binary,
             memcache::Stranger::Tls => Self::Tls,
             memcache::Stranger::Postgres => Self::Postgres,
             memcache::Stranger::Redis => Self::Redis,
@@ -56,18 +54,15 @@ impl Stranger {
         match Self::on_memcached_port(first) {
             None if begins(&[b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"]) => Some(Self::Http),
             None if begins(&[b"get ", b"gets", b"set ", b"add ", b"stat", b"vers", b"mg ", b"mn\r"]) => {
-                Some(Self::Text)
+                Some(Self::Memcached)
             }
+            None if first.first() == Some(&MAGIC) => Some(Self::Memcached),
             stranger => stranger.filter(|stranger| *stranger != Self::Postgres),
         }
     }
 
     fn advice(self) -> &'static str {
         match self {
-            Self::Binary => {
-                "a client speaks memcached's binary protocol; set it to the text protocol (PHP: \
-                 memcached.sess_binary_protocol = Off; libmemcached: BINARY_PROTOCOL off; dalli: protocol: :meta)"
-            }
             Self::Tls => {
                 "a client begins with TLS, which is not spoken here; switch it off in the client (for PostgreSQL: \
                  sslnegotiation=postgres)"
@@ -79,7 +74,7 @@ impl Stranger {
                 "a client speaks Redis's protocol; this server speaks memcached's and PostgreSQL's"
             }
             Self::Http => "a client speaks HTTP; this is not a web server",
-            Self::Text => {
+            Self::Memcached => {
                 "a client speaks memcached's protocol on the port for SQL (sql_port); use the other port (-p)"
             }
         }
@@ -113,9 +108,9 @@ mod tests {
     fn strangers_on_the_sql_port_are_told_by_their_first_bytes() {
         for (input, stranger) in [
             (&b"\x16\x03\x01\x02\0"[..], Some(Stranger::Tls)),
-            (b"\x80\x0b\0\0", Some(Stranger::Binary)),
+            (b"\x80\x0b\0\0", Some(Stranger::Memcached)),
             (b"GET / HTTP/1.1\r\n", Some(Stranger::Http)),
-            (b"version\r\n", Some(Stranger::Text)),
+            (b"version\r\n", Some(Stranger::Memcached)),
             (b"\0\0\0\x08\x04\xd2\x16\x2f", None),
         ] {
             assert_eq!(Stranger::on_sql_port(input), stranger, "{}", input.escape_ascii());
@@ -126,10 +121,10 @@ mod tests {
     fn each_kind_is_mentioned_once_a_minute() {
         let log = StrangerLog::default();
         for (stranger, now, waits) in [
-            (Stranger::Binary, 1, 0),
-            (Stranger::Binary, 2, 1),
-            (Stranger::Binary, 900, 2),
-            (Stranger::Binary, 1 + 960, 0),
+            (Stranger::Redis, 1, 0),
+            (Stranger::Redis, 2, 1),
+            (Stranger::Redis, 900, 2),
+            (Stranger::Redis, 1 + 960, 0),
             (Stranger::Tls, 962, 0),
         ] {
             log.mention(stranger, now);

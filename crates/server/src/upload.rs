@@ -2,13 +2,15 @@
 //!
 //! When the line of a storage command is there and its value is long and has not come, the session reserves its row,
 //! what has come is put there, and the rest is read from the socket straight into it. The command is executed when the
-//! line end behind the value has come, as if all of it had been waiting in a buffer until then.
+//! line end behind the value has come, as if all of it had been waiting in a buffer until then. In the binary protocol
+//! the line is header, extras and key, and there is no line end.
 
 use engine::{Counter, Landing};
-use memcache::{KEY_MAX, Malformed, Request};
+use memcache::{KEY_MAX, Malformed, Request, binary};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Protocol};
 use crate::dialogue::{Desk, Run, verb_of};
+use crate::frame::{asked_to_put, write_put};
 use crate::limits::{BULK_READ_BYTES, LINE_READ_BYTES, UPLOAD_FROM_BYTES};
 use crate::meta;
 use crate::reply::write_answer;
@@ -23,6 +25,16 @@ pub(crate) struct Upload {
     landing: Landing,
     /// Bytes of the line.
     line: usize,
+    /// Bytes of the line end behind the value.
+    end: usize,
+}
+
+impl Upload {
+    /// Begins, with what has come of the value.
+    fn new(mut landing: Landing, come: &[u8], line: usize, end: usize) -> Self {
+        landing.land(come);
+        Self { landing, line, end }
+    }
 }
 
 impl Connection {
@@ -46,6 +58,25 @@ impl Desk {
     /// the command's line is, which is all that is to be kept of `rest`. `None`: it is received in a buffer.
     #[cold]
     pub(crate) fn begin_upload(&mut self, connection: &mut Connection, rest: &[u8]) -> Option<usize> {
+        let upload = match connection.protocol(rest) {
+            Protocol::Text => self.begin_text(connection, rest)?,
+            Protocol::Binary => self.begin_binary(connection, rest)?,
+        };
+        let line = upload.line;
+        connection.needed = 0;
+        connection.upload = Some(upload);
+        Some(line)
+    }
+
+    fn begin_binary(&mut self, connection: &Connection, rest: &[u8]) -> Option<Upload> {
+        let begun = binary::upload(self.parser.limits(), rest)?;
+        let asked = asked_to_put(&begun.request)?;
+        let landing =
+            connection.session.put_reserve(&mut self.lane, begun.request.key, &asked, begun.bytes)?;
+        Some(Upload::new(landing, begun.request.value, begun.head, 0))
+    }
+
+    fn begin_text(&mut self, connection: &Connection, rest: &[u8]) -> Option<Upload> {
         let upload = self.parser.upload(rest).filter(|upload| upload.bytes >= UPLOAD_FROM_BYTES)?;
         let (session, lane) = (&connection.session, &mut self.lane);
         let (landing, value) = match upload.request {
@@ -55,15 +86,11 @@ impl Desk {
             Request::MetaSet { meta, value } => {
                 let mut buffer = [0; KEY_MAX];
                 let key = meta.key.bytes(&mut buffer);
-                (session.meta_reserve(lane, key, &meta::asked_to_set(&meta.options()), upload.bytes), value)
+                (session.put_reserve(lane, key, &meta::asked_to_set(&meta.options()), upload.bytes), value)
             }
             _ => return None,
         };
-        let mut landing = landing?;
-        landing.land(value);
-        connection.needed = 0;
-        connection.upload = Some(Upload { landing, line: upload.line });
-        Some(upload.line)
+        Some(Upload::new(landing?, value, upload.line, LINE_END))
     }
 
     /// Reads on into the row, and executes the command and what follows it when the value is whole.
@@ -84,14 +111,19 @@ impl Desk {
         self.lane.count(Counter::BytesRead, count as u64);
         let behind = &read[..begun + spilled];
         line.truncate(upload.line);
-        if upload.landing.missing() > 0 || behind.len() < LINE_END {
+        if upload.landing.missing() > 0 || behind.len() < upload.end {
             line.extend_from_slice(behind);
             connection.input = line;
             connection.upload = Some(upload);
             return Run { waits_for_peer: true, ..Run::default() };
         }
-        let (line_end, behind) = behind.split_at(LINE_END);
-        self.finish_upload(connection, &line, upload.landing, line_end == b"\r\n");
+        let (line_end, behind) = behind.split_at(upload.end);
+        if upload.end == 0 {
+            self.finish_binary(connection, &line, upload.landing);
+        } else {
+            self.finish_text(connection, &line, upload.landing, line_end == b"\r\n");
+        }
+        self.whole = self.out.len();
         line.clear();
         connection.input = line;
         let run = self.run(connection, behind);
@@ -99,8 +131,17 @@ impl Desk {
         Run { progress: true, ..run }
     }
 
+    /// Executes a request whose value has come.
+    fn finish_binary(&mut self, connection: &Connection, head: &[u8], landing: Landing) {
+        // The head was parsed before, so there is a request.
+        let Some(begun) = binary::upload(self.parser.limits(), head) else { return };
+        let Some(asked) = asked_to_put(&begun.request) else { return };
+        let done = connection.session.put_landed(&mut self.lane, begun.request.key, &asked, landing);
+        write_put(done, &begun.request, &mut self.out);
+    }
+
     /// Executes a command whose value has come.
-    fn finish_upload(&mut self, connection: &Connection, line: &[u8], landing: Landing, ends_well: bool) {
+    fn finish_text(&mut self, connection: &Connection, line: &[u8], landing: Landing, ends_well: bool) {
         // The line was parsed before, so there is one.
         let request = self.parser.upload(line).map(|upload| upload.request);
         let (session, lane, out) = (&connection.session, &mut self.lane, &mut self.out);
@@ -120,6 +161,5 @@ impl Desk {
             }
             _ => Malformed::DataChunk.compose(out),
         }
-        self.whole = self.out.len();
     }
 }

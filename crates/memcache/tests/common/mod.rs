@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses its share")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_push_string, reason = "test support")]
 
+#[path = "../../../../fuzz/src/binary.rs"]
+pub mod binary;
 #[path = "../../../../fuzz/src/memcache.rs"]
 pub mod fuzz;
 #[path = "../../../../fuzz/src/harness.rs"]

@@ -6,7 +6,7 @@ mod dialogue;
 #[path = "../../../../fuzz/src/harness.rs"]
 mod harness;
 
-use dialogue::{Daemon, REQUESTS};
+use dialogue::{Daemon, FRAMES, REQUESTS};
 use harness::{Random, Run, fails, words};
 
 /// More than fit into a run's seconds.
@@ -18,8 +18,10 @@ const DICTIONARY: &str = include_str!("../../../../fuzz/dictionaries/memcache.di
 /// Whole requests, words in any order, and bytes; some of it flipped or cut.
 fn stream(random: &mut Random, words: &[Vec<u8>]) -> Vec<u8> {
     let mut stream = vec![random.byte()];
+    let binary = random.below(3) == 0;
     for _ in 0..=random.below(12) {
         match random.below(8) {
+            _ if binary => stream.extend(FRAMES[random.below(FRAMES.len())]),
             0 => stream.extend(random.bytes(20)),
             1 => stream.extend(b"\r\n"),
             2 | 3 => (0..=random.below(5)).for_each(|_| stream.extend(&words[random.below(words.len())])),
