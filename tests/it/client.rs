@@ -90,6 +90,13 @@ impl Client {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
+    /// So many bytes; none when the peer closed before.
+    pub(crate) fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        self.socket.read_exact(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
     /// Everything until the peer closes.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();

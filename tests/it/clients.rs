@@ -26,19 +26,21 @@ fn pymemcache() {
     assert!(out.ends_with("checks\n"), "{out}");
 }
 
-/// libmemcached's conformance test: all 27 of its tests of the text protocol.
+/// libmemcached's conformance test: all 27 of its tests of each protocol.
 #[test]
 fn memccapable() {
     let daemon = Daemon::start(&[]);
-    let mut command = Command::new("memccapable");
-    command.args(["-h", "127.0.0.1", "-p", &daemon.port.to_string(), "-a"]);
-    if command.output().is_err() {
-        skipped("memccapable is not installed; make tools does it");
-        return;
+    for protocol in ["-a", "-b"] {
+        let mut command = Command::new("memccapable");
+        command.args(["-h", "127.0.0.1", "-p", &daemon.port.to_string(), protocol]);
+        if command.output().is_err() {
+            skipped("memccapable is not installed; make tools does it");
+            return;
+        }
+        let (code, out, error) = run(&mut command);
+        let passed = (out.clone() + &error).matches("[pass]").count();
+        assert!(code == Some(0) && passed == 27, "{protocol}: {passed} of 27 passed\n{out}{error}");
     }
-    let (code, out, error) = run(&mut command);
-    let passed = (out.clone() + &error).matches("[pass]").count();
-    assert!(code == Some(0) && passed == 27, "{passed} of 27 passed\n{out}{error}");
 }
 
 #[test]

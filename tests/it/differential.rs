@@ -1,11 +1,9 @@
 //! The same random commands to Debian's memcached 1.6.18 and to the daemon: the answers are equal, except the
 //! differences listed in [`differs_as_written`].
 
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-
 use crate::client::Client;
-use crate::daemon::{Daemon, Folder};
+use crate::daemon::Daemon;
+use crate::memcached::Memcached;
 use crate::{seed, skipped};
 
 /// Commands compared in one run; a release compares a thousand times as many.
@@ -13,40 +11,6 @@ const COMMANDS: usize = 100_000;
 
 /// Keys in play; few, so that commands meet each other's results.
 const KEYS: usize = 24;
-
-/// A memcached of the test's own.
-struct Memcached {
-    child: Child,
-    folder: Folder,
-}
-
-impl Memcached {
-    fn start() -> Option<Self> {
-        let folder = Folder::new();
-        let socket = folder.0.join("memcached");
-        let mut command = Command::new("memcached");
-        // Its maintainer thread holds items for a moment after a `get`; `decr` then pads its result or does not, as the
-        // race goes.
-        command.args(["-u", "root", "-m", "64", "-o", "no_lru_maintainer", "-s"]).arg(&socket);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-        let memcached = Self { child, folder };
-        for _ in 0..2_000 {
-            if socket.exists() {
-                return Some(memcached);
-            }
-            // It tells nobody when it is ready.
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        None
-    }
-}
-
-impl Drop for Memcached {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// One of the two, and the `cas` it gave last for each key.
 struct Side {
@@ -108,13 +72,15 @@ impl Side {
 
 #[test]
 fn answers_are_those_of_memcached() {
-    let Some(memcached) = Memcached::start() else {
+    // Its maintainer thread holds items for a moment after a `get`; `decr` then pads its result or does not, as the
+    // race goes.
+    let Some(memcached) = Memcached::start_with(&["-o", "no_lru_maintainer"]) else {
         skipped("memcached is not installed, so its answers cannot be compared");
         return;
     };
     let daemon = Daemon::start(&[]);
     let mut random = fastrand::Rng::with_seed(seed());
-    let mut theirs = Side::new(Client::unix(&memcached.folder.0.join("memcached")));
+    let mut theirs = Side::new(memcached.connect());
     let mut ours = Side::new(daemon.connect());
     let mut history: Vec<String> = Vec::new();
     let mut counted = [false; KEYS];

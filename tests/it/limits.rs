@@ -98,7 +98,6 @@ fn other_protocols_on_the_port_are_sent_away() {
         b"POST /set HTTP/1.0\r\nContent-Length: 5\r\n\r\nset x",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
-        b"\x80\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00k",
         b"*1\r\n$4\r\nPING\r\n",
     ] {
         let mut client = daemon.connect_tcp();

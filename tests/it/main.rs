@@ -10,6 +10,7 @@
 mod client;
 mod daemon;
 
+mod binary;
 mod clients;
 mod crash;
 mod differential;

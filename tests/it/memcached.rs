@@ -14,10 +14,15 @@ pub(crate) struct Memcached {
 impl Memcached {
     /// Starts one on a Unix socket; none where memcached is not installed.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// As [`Memcached::start`], with these flags.
+    pub(crate) fn start_with(flags: &[&str]) -> Option<Self> {
         let folder = Folder::new();
         let socket = folder.0.join("memcached");
         let mut command = Command::new("memcached");
-        command.args(["-u", "root", "-m", "64", "-s"]).arg(&socket);
+        command.args(["-u", "root", "-m", "64"]).args(flags).arg("-s").arg(&socket);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
         let memcached = Self { child, folder };
         for _ in 0..2_000 {

@@ -84,8 +84,8 @@ static FLAGS: &[Flag] = &[
     flag(
         'B',
         "protocol",
-        Form::Words(&["auto", "ascii", "auto-negotiate"]),
-        "only memcached's text protocol is available",
+        Form::Words(&["auto", "ascii", "binary", "auto-negotiate"]),
+        "both of memcached's protocols are served; the first byte of a connection decides",
     ),
     flag('U', "udp-port", number(0, 65_535), "there is no UDP"),
     flag('N', NAPI_IDS.0, number(0, 1 << 20), "connections are distributed to the threads in turn"),
@@ -165,10 +165,6 @@ static EXTENDED: &[Extended] = &[
 
 /// What the words behind `-o` for encryption begin with.
 const ENCRYPTED: &str = "ssl_";
-
-/// Why a daemon that is asked for one protocol does not start with another.
-const BINARY: &str = "-B binary: the binary protocol, which memcached deprecates, is not spoken here; leave the flag out, and \
-                      set clients to the text protocol";
 
 /// The two names of a flag.
 const NAPI_IDS: (&str, &str) = ("napi_ids", "napi-ids");
@@ -308,9 +304,6 @@ fn settle(
 ) -> Result<Option<String>, String> {
     if let Meaning::Refused(why) = meaning {
         return Err(format!("{name}: {why}"));
-    }
-    if name == "-B" && value == "binary" {
-        return Err(BINARY.to_owned());
     }
     if let Some(allowed) = form.refuse(value) {
         return Err(format!("{name}: '{value}' is not allowed; allowed is {allowed}"));
