@@ -6,7 +6,7 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{BinaryOperator, Expr, ObjectName, Statement, UnaryOperator};
+use sqlparser::ast::{BinaryOperator, Expr, ObjectName, Statement, TrimWhereField, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -197,6 +197,10 @@ impl Dialect for Sql {
         true
     }
 
+    fn supports_update_order_by(&self) -> bool {
+        true
+    }
+
     fn supports_listen_notify(&self) -> bool {
         true
     }
@@ -264,7 +268,9 @@ impl Dialect for Sql {
                 let found = parser.peek_token_ref().clone();
                 Some(parser.expected("an expression", found))
             }
+            Token::Word(word) if word.keyword == Keyword::TRIM && trims_from(parser) => Some(trimmed(parser)),
             Token::Word(word) => named(parser, word.keyword),
+            Token::LParen if next_keyword(parser) == Keyword::VALUES => Some(rows(parser)),
             _ => None,
         }
     }
@@ -275,6 +281,8 @@ impl Dialect for Sql {
             Keyword::GLOB => Some(matched(parser, left, BinaryOperator::Glob, 1)),
             Keyword::REGEXP => Some(matched(parser, left, BinaryOperator::Regexp, 1)),
             Keyword::MATCH => Some(matched(parser, left, BinaryOperator::Match, 1)),
+            Keyword::IN => listed(parser, left, 1),
+            Keyword::NOT if next_keyword(parser) == Keyword::IN => listed(parser, left, 2),
             Keyword::NOT => {
                 let operator = match next_keyword(parser) {
                     Keyword::GLOB => BinaryOperator::Glob,
@@ -301,10 +309,6 @@ impl Dialect for Sql {
     }
 
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Parsed<Statement> {
-        if parser.parse_keyword(Keyword::REPLACE) {
-            let verb = parser.get_current_token().clone();
-            return Some(parser.parse_insert(verb));
-        }
         // Other databases leave the word out, and the mistake would show too late.
         let deletes = keyword_at(parser, 0) == Keyword::DELETE && next_keyword(parser) != Keyword::FROM;
         deletes.then(|| parser.expected_ref("FROM", parser.peek_nth_token_ref(1)))
@@ -324,7 +328,9 @@ fn named(parser: &mut Parser<'_>, keyword: Keyword) -> Parsed<Expr> {
     let next = &parser.peek_nth_token_ref(1).token;
     let calls = *next == Token::LParen;
     let may_be_type = matches!(next, Token::SingleQuotedString(_) | Token::LBracket | Token::Word(_));
-    let bare = if plain {
+    // PostgreSQL has these without parentheses, SQLite's functions of these names have them.
+    let both = [Keyword::CURRENT_CATALOG, Keyword::CURRENT_USER, Keyword::SESSION_USER].contains(&keyword);
+    let bare = if plain || (calls && both) {
         !matches!(next, Token::SingleQuotedString(_))
     } else {
         !calls && !may_be_type && !NO_NAME.contains(&keyword)
@@ -337,6 +343,50 @@ fn named(parser: &mut Parser<'_>, keyword: Keyword) -> Parsed<Expr> {
     let Token::Word(word) = &token.token else { return None };
     let name = word.to_ident(token.span);
     Some(if calls { parser.parse_function(ObjectName::from(vec![name])) } else { Ok(Expr::Identifier(name)) })
+}
+
+/// Whether the call that is next is `trim(LEADING FROM text)`.
+fn trims_from(parser: &Parser<'_>) -> bool {
+    let side = [Keyword::LEADING, Keyword::TRAILING, Keyword::BOTH].contains(&keyword_at(parser, 2));
+    let from = if side { 3 } else { 2 };
+    parser.peek_nth_token_ref(1).token == Token::LParen && keyword_at(parser, from) == Keyword::FROM
+}
+
+fn trimmed(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let side = keyword_at(parser, 0) != Keyword::FROM;
+    let trim_where = if side { Some(parser.parse_trim_where()?) } else { None };
+    parser.expect_keyword(Keyword::FROM)?;
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_token(&Token::RParen)?;
+    // Without a side it is both.
+    let trim_where = trim_where.or(Some(TrimWhereField::Both));
+    Ok(Expr::Trim { expr, trim_where, trim_what: None, trim_characters: None })
+}
+
+/// `(VALUES (1), (2))` where a value is expected.
+fn rows(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let query = parser.parse_query()?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Subquery(query))
+}
+
+/// SQLite's `left IN table`, or `left IN function(argument)`; `None` where a parenthesis follows.
+fn listed(parser: &mut Parser<'_>, left: &Expr, words: usize) -> Parsed<Expr> {
+    if !matches!(parser.peek_nth_token_ref(words).token, Token::Word(_)) {
+        return None;
+    }
+    for _ in 0..words {
+        parser.advance_token();
+    }
+    let (expr, negated) = (Box::new(left.clone()), words == 2);
+    Some(parser.parse_subexpr(power::CAST).map(|table| Expr::InUnnest {
+        expr,
+        array_expr: Box::new(table),
+        negated,
+    }))
 }
 
 /// `left GLOB pattern` and similar forms, whose operator is so many words long.

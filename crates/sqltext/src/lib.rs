@@ -12,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod conflict;
 mod dialect;
 pub mod error;
 pub mod limits;
@@ -21,5 +22,5 @@ mod parse;
 pub mod token;
 
 pub use nesting::too_deep;
-pub use parse::{Fault, SyntaxError, Tree, parse, parse_tokens, token_at};
+pub use parse::{Fault, SyntaxError, Tree, parse, parse_terms, parse_tokens, token_at};
 pub use sqlparser::ast;

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use sqlparser::ast::{
-    Assignment, BinaryOperator, Expr, FromTable, Insert, JoinConstraint, JoinOperator, LimitClause,
-    OnConflictAction, OnInsert, Query, SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator,
-    UpdateTableFromKind, Value, ValueWithSpan,
+    Assignment, BinaryOperator, Expr, FromTable, Insert, JoinConstraint, JoinOperator, LimitClause, Query,
+    SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator, UpdateTableFromKind, Value,
+    ValueWithSpan,
 };
 
 use crate::parse::{Tree, token_at};
@@ -110,6 +110,10 @@ impl<'a> Literals<'a> {
     pub fn free(&self, tree: &Tree<'_>) -> Vec<bool> {
         let mut walk = Walk { literals: &self.all, free: vec![false; self.all.len()] };
         walk.statement(&tree.statement);
+        for update in tree.tail.conflicts.iter().filter_map(|conflict| conflict.update.as_ref()) {
+            walk.assignments(&update.assignments);
+            walk.conditions(update.selection.as_ref());
+        }
         walk.free
     }
 
@@ -224,12 +228,6 @@ impl Walk<'_, '_> {
                 }
                 _ => self.query(source),
             }
-        }
-        if let Some(OnInsert::OnConflict(conflict)) = &insert.on
-            && let OnConflictAction::DoUpdate(update) = &conflict.action
-        {
-            self.assignments(&update.assignments);
-            self.conditions(update.selection.as_ref());
         }
     }
 

@@ -5,11 +5,12 @@
 
 use std::fmt;
 
-use sqlparser::ast::{Spanned, Statement};
+use sqlparser::ast::{OrderByExpr, Spanned, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token as Spelled, TokenWithSpan, Word};
 
+use crate::conflict::{self, Tail};
 use crate::dialect::Sql;
 use crate::limits::DEPTH_MAX;
 use crate::nesting::too_deep;
@@ -17,7 +18,7 @@ use crate::token::{Kind, Token, text_of, tokens, unquoted};
 
 /// Words that are names here, whatever other databases make of them.
 const NAMES: &[&str] =
-    &["USER", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT", "SAMPLE", "FINAL", "CONVERT", "TRY_CAST"];
+    &["USER", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT", "SAMPLE", "FINAL", "CONVERT", "TRY_CAST", "UNNEST"];
 
 /// A statement's text and what it says.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Tree<'a> {
     pub tokens: Vec<Token<'a>>,
     /// Their tree.
     pub statement: Statement,
+    /// What stands behind the rows of an `INSERT`, from `ON CONFLICT` on.
+    pub tail: Tail,
 }
 
 /// Why a text has no tree.
@@ -76,28 +79,128 @@ pub fn parse(sql: &str) -> Result<Tree<'_>, SyntaxError> {
 
 /// Reads one statement of which the tokens are known.
 pub fn parse_tokens<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Tree<'a>, SyntaxError> {
-    if let Some(place) = too_deep(&tokens) {
+    let cut = conflicts(&tokens);
+    let mut spelled = all_spelled(&tokens)?;
+    let behind = cut.map(|cut| {
+        let at = spelled.partition_point(|spelled| token_at(spelled.span.start) < Some(cut));
+        spelled.split_off(at)
+    });
+    let mut parser = parser_of(spelled);
+    while parser.consume_token(&Spelled::SemiColon) {}
+    let end = cut.map_or(sql.len(), |cut| tokens[cut].start);
+    let statement = parser.parse_statement().map_err(|error| match error_of(end, &tokens, &error) {
+        SyntaxError { place, fault: Fault::Unfinished } if cut.is_some() => {
+            SyntaxError { place, fault: Fault::Unexpected }
+        }
+        error => error,
+    })?;
+    let tail = match behind {
+        None => Tail::default(),
+        Some(behind) => {
+            expect_end(sql, &mut parser, end)?;
+            parser = parser_of(behind);
+            conflict::tail(&mut parser).map_err(|error| error_of(sql.len(), &tokens, &error))?
+        }
+    };
+    expect_end(sql, &mut parser, sql.len())?;
+    Ok(Tree { sql, tokens, statement, tail })
+}
+
+/// Reads a list of expressions, as an index has it.
+pub fn parse_terms(sql: &str, tokens: &[Token<'_>]) -> Result<Vec<OrderByExpr>, SyntaxError> {
+    let mut parser = parser_of(all_spelled(tokens)?);
+    let terms = parser.parse_comma_separated(Parser::parse_order_by_expr);
+    let terms = terms.map_err(|error| error_of(sql.len(), tokens, &error))?;
+    expect_end(sql, &mut parser, sql.len())?;
+    Ok(terms)
+}
+
+fn parser_of(spelled: Vec<TokenWithSpan>) -> Parser<'static> {
+    Parser::new(&Sql).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(spelled)
+}
+
+/// All tokens as the parser has them, without those that it does not know and that change nothing else.
+fn all_spelled(tokens: &[Token<'_>]) -> Result<Vec<TokenWithSpan>, SyntaxError> {
+    if let Some(place) = too_deep(tokens) {
         return Err(SyntaxError { place, fault: Fault::Deep });
     }
     let mut spelled = Vec::with_capacity(tokens.len());
-    for (at, token) in tokens.iter().enumerate() {
-        let literal = SyntaxError { place: token.start, fault: Fault::Literal };
-        let own = spelling(token).ok_or(literal)?;
-        spelled.push(TokenWithSpan { token: own, span: span_of(at, token) });
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let unknown = passed_over(tokens, at);
+        if unknown == 0 {
+            let literal = SyntaxError { place: token.start, fault: Fault::Literal };
+            let own = if replaces(tokens, at) {
+                Spelled::make_keyword("INSERT")
+            } else {
+                spelling(token).ok_or(literal)?
+            };
+            spelled.push(TokenWithSpan { token: own, span: span_of(at, token) });
+        }
+        at += unknown.max(1);
     }
-    let mut parser = Parser::new(&Sql).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(spelled);
-    while parser.consume_token(&Spelled::SemiColon) {}
-    let statement = parser.parse_statement().map_err(|error| error_of(sql, &tokens, &error))?;
+    Ok(spelled)
+}
+
+/// Nothing but semicolons is left.
+fn expect_end(sql: &str, parser: &mut Parser<'_>, end: usize) -> Result<(), SyntaxError> {
     let mut ended = false;
     while parser.consume_token(&Spelled::SemiColon) {
         ended = true;
     }
     let rest = parser.peek_token_ref();
-    if rest.token != Spelled::EOF {
-        let fault = if ended { Fault::Another } else { Fault::Unexpected };
-        return Err(SyntaxError { place: offset(rest.span.start).unwrap_or(sql.len()), fault });
+    if rest.token == Spelled::EOF {
+        return Ok(());
     }
-    Ok(Tree { sql, tokens, statement })
+    let fault = if ended && end == sql.len() { Fault::Another } else { Fault::Unexpected };
+    Err(SyntaxError { place: offset(rest.span.start).unwrap_or(end), fault })
+}
+
+/// The token at which `ON CONFLICT` begins, outside all parentheses and behind `INTO`.
+fn conflicts(tokens: &[Token<'_>]) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut into = false;
+    for (at, token) in tokens.iter().enumerate() {
+        match token.kind {
+            Kind::Sign if token.text == "(" => depth += 1,
+            Kind::Sign if token.text == ")" => depth = depth.saturating_sub(1),
+            Kind::Word if depth > 0 => {}
+            Kind::Word if token.is("INTO") => into = true,
+            Kind::Word if into && conflict::begins(tokens, at) => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether this is the word of `REPLACE INTO`, which is an `INSERT`.
+fn replaces(tokens: &[Token<'_>], at: usize) -> bool {
+    tokens[at].is("REPLACE")
+        && tokens.get(at + 1).is_some_and(|next| next.is("INTO"))
+        && !at.checked_sub(1).is_some_and(|before| tokens[before].is("OR"))
+}
+
+/// How many tokens from here on the parser does not know: `ONLY` before a table, `INDEXED BY`, the `CROSS` of a join,
+/// `OVERRIDING`. Whoever walks the tree finds them between its nodes.
+fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
+    let Some(token) = tokens.get(at).filter(|token| token.kind == Kind::Word) else { return 0 };
+    let next = |ahead: usize, word: &str| tokens.get(at + ahead).is_some_and(|next| next.is(word));
+    let behind = |words: &[&str]| at.checked_sub(1).is_some_and(|before| tokens[before].is_any(words));
+    if token.is("ONLY") {
+        let table = tokens.get(at + 1).is_some_and(|next| next.kind != Kind::Sign);
+        return usize::from(table && behind(&["FROM", "JOIN", "UPDATE"]));
+    }
+    if token.is("CROSS") {
+        return usize::from(next(1, "JOIN"));
+    }
+    if token.is("INDEXED") && next(1, "BY") && tokens.len() > at + 2 {
+        return 3;
+    }
+    if token.is("NOT") && next(1, "INDEXED") {
+        return 2;
+    }
+    let overrides = token.is("OVERRIDING") && (next(1, "SYSTEM") || next(1, "USER")) && next(2, "VALUE");
+    if overrides { 3 } else { 0 }
 }
 
 impl Tree<'_> {
@@ -123,8 +226,8 @@ fn span_of(at: usize, token: &Token<'_>) -> Span {
     Span::new(location(token.start), location(token.end()))
 }
 
-/// Where the parser found what it did not expect.
-fn error_of(sql: &str, tokens: &[Token<'_>], error: &ParserError) -> SyntaxError {
+/// Where the parser found what it did not expect; `end`: where its tokens end.
+fn error_of(end: usize, tokens: &[Token<'_>], error: &ParserError) -> SyntaxError {
     let words = match error {
         ParserError::RecursionLimitExceeded => {
             let place = tokens.first().map_or(0, |token| token.start);
@@ -136,7 +239,7 @@ fn error_of(sql: &str, tokens: &[Token<'_>], error: &ParserError) -> SyntaxError
     let place = words.rsplit_once("Column: ").and_then(|(_, column)| column.trim().parse::<usize>().ok());
     match place.and_then(|column| column.checked_sub(1)) {
         Some(place) => SyntaxError { place, fault: Fault::Unexpected },
-        None => SyntaxError { place: sql.len(), fault: Fault::Unfinished },
+        None => SyntaxError { place: end, fault: Fault::Unfinished },
     }
 }
 
