@@ -331,7 +331,7 @@ impl Executor {
             StatementKind::Empty => {
                 return Ok(Done::of_nobody(""));
             }
-            _ => self.prepare(kind, &text, &[])?,
+            _ => self.prepare(kind, &text, &[], None)?,
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
         self.cache.put(sql, prepared);
@@ -347,8 +347,8 @@ impl Executor {
     ) -> Result<Option<Done>, SqlError> {
         if self.cache.get(&rows.statement).is_none() {
             // What is wrong is told by the statement as it stands.
-            let Ok(prepared) =
-                resolved(&rows.statement).and_then(|text| self.prepare(StatementKind::Write, &text, &[]))
+            let Ok(prepared) = resolved(&rows.statement)
+                .and_then(|text| self.prepare(StatementKind::Write, &text, &[], None))
             else {
                 return Ok(None);
             };
@@ -377,7 +377,7 @@ impl Executor {
             // A place in the query would be none in the user's text.
             let query = rule::query(table, &rule.condition);
             let prepared = self
-                .prepare(StatementKind::Read, &query, &[])
+                .prepare(StatementKind::Read, &query, &[], None)
                 .map_err(|error| SqlError { position: None, ..error })?;
             if prepared.plan().head().0 > 0 {
                 return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
@@ -485,7 +485,7 @@ impl Executor {
         self.refresh().ok()?;
         let text = resolved(&text).ok()?;
         let kind = kind_of(&text).ok()?;
-        let mut prepared = self.prepare(kind, &text, &[]).ok()?;
+        let mut prepared = self.prepare(kind, &text, &[], None).ok()?;
         let Plan::Read(read) = prepared.plan_mut() else { return None };
         let mut steps = Steps::default();
         let nothing = vec![Value::Null; read.parameters];

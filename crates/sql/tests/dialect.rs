@@ -401,7 +401,9 @@ const ERRORS: &[(&str, &str, usize)] = &[
     ("SELECT 'x'::int", "22P02", 8),
     ("SELECT 1::frob", "42704", 11),
     ("SELECT name::text FROM t WHERE nme = 1", "42703", 32),
-    ("SELECT id::text, FROM t", "42601", 0),
+    ("SELECT id::text, FROM t", "42601", 18),
+    ("SELECT id::text FROM t WHERE id = 1 name", "42601", 37),
+    ("DELETE FROM t USING other WHERE t.id = other.id", "0A000", 15),
     ("SELECT id FROM t WHERE at > 'soon'", "22007", 29),
     ("SELECT id FROM t WHERE flag = 'maybe'", "22P02", 31),
     ("SELECT '2026-02-30'::date", "22008", 8),
@@ -444,6 +446,11 @@ fn writes_in_postgresqls_words() {
          DELETE FROM other WHERE id = ANY('{9}'::int[])",
     );
     assert_eq!(db.query("SELECT id, t_id, note FROM other ORDER BY id"), "1,1,again;2,77,second;10,2,NULL");
+    db.run(
+        "INSERT INTO other VALUES (1, DEFAULT, 'b'::text) ON CONFLICT (id) DO UPDATE SET note = other.note || '!'::text \
+         ON CONFLICT DO NOTHING",
+    );
+    assert_eq!(db.query("SELECT note FROM other WHERE id = 1"), "again!");
     db.run(
         "CREATE TABLE made (id INT PRIMARY KEY, twice INT AS (id * 2), token TEXT DEFAULT (upper('x' || 1)), n INT DEFAULT 7);\n\
          INSERT INTO made VALUES (1, DEFAULT, DEFAULT), (2, 'own', 8);\n\

@@ -181,6 +181,9 @@ fn calls_return_rows() {
         assert_eq!(db.query(sql), answer, "{sql}");
     }
     assert_eq!(db.state("SELECT * FROM unnest()"), "42601");
+    // The place is one of the text as it was written.
+    let error = db.execute("SELECT unnest('{a}') AS a, nosuch FROM frag", &[]).unwrap_err();
+    assert_eq!((error.state, error.position), ("42703", Some(28)));
 }
 
 #[test]

@@ -1,18 +1,28 @@
 //! Arrays, which are JSON here: `= ANY (...)`, `ARRAY[...]`, subscripts.
 
+use sqltext::ast::{Expr, Query};
+use sqltext::token::Token;
 use store::definition::SqlType;
 
-use super::expression::call;
+use super::expression::{call, pattern};
 use super::out::{Form, Out};
 use super::structures::array_part;
 use super::{Step, Translator};
 use crate::error::state;
-use sqltext::token::Token;
 
 impl<'a> Translator<'a, '_> {
     /// `left operator ANY (...)` or `ALL (...)`, from the parenthesis on.
-    pub(super) fn quantified(&mut self, left: Out<'a>, operator: Token<'a>, all: bool) -> Step<Out<'a>> {
-        let Some(mut list) = self.parenthesis()? else { return Ok(left) };
+    pub(super) fn quantified(
+        &mut self,
+        left: Out<'a>,
+        operator: Token<'a>,
+        all: bool,
+        right: &Expr,
+    ) -> Step<Out<'a>> {
+        let mut list = match right {
+            Expr::Subquery(_) => self.expression(right)?,
+            _ => self.list(std::slice::from_ref(right))?,
+        };
         let mut left = left;
         // An array that is written out needs no query for its elements.
         let written = match &*list.form {
@@ -57,7 +67,8 @@ impl<'a> Translator<'a, '_> {
         out.push_str(" AS one) AS side, json_each(");
         out.push(as_array(list));
         let not = if all { "NOT" } else { "" };
-        out.push_str(&format!(") AS elements WHERE {not} (side.one {} elements.value))", operator.text));
+        let sign = pattern(operator.text).unwrap_or(operator.text);
+        out.push_str(&format!(") AS elements WHERE {not} (side.one {sign} elements.value))"));
         Ok(out)
     }
 
@@ -72,27 +83,31 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// `ARRAY[a, b]` or `ARRAY(SELECT ...)`, behind the word.
-    pub(super) fn array(&mut self, word: Token<'a>) -> Step<Out<'a>> {
-        if self.next_is_sign(0, "(") {
-            let Some(query) = self.parenthesis()? else { return Ok(self.copied(word)) };
-            let ty = query.ty.and_then(SqlType::array);
-            return Ok(query
-                .wrapped("(WITH elements(value) AS ", " SELECT json_group_array(value) FROM elements)")
-                .of_type(ty)
-                .labelled("array"));
+    /// `ARRAY(SELECT ...)`
+    pub(super) fn array_of_query(&mut self, query: &Query) -> Step<Out<'a>> {
+        self.keyword("ARRAY")?;
+        let query = self.subquery(query)?;
+        let ty = query.ty.and_then(SqlType::array);
+        let out =
+            query.wrapped("(WITH elements(value) AS ", " SELECT json_group_array(value) FROM elements)");
+        Ok(out.of_type(ty).labelled("array"))
+    }
+
+    /// `ARRAY[a, b]`
+    pub(super) fn array(&mut self, elements: &[Expr]) -> Step<Out<'a>> {
+        let word = self.token()?;
+        if !word.is("ARRAY") {
+            return Err(self.error_at(Some(word), state::SYNTAX, "ARRAY[ is not closed"));
         }
-        self.at += 1;
-        let mut parts = Vec::new();
-        while let Some(part) = self.expression(super::expression::power::ANYTHING)? {
-            parts.push(part);
-            if !self.take_sign(",") {
-                break;
+        self.sign("[")?;
+        let mut parts = Vec::with_capacity(elements.len());
+        for (at, element) in elements.iter().enumerate() {
+            if at > 0 {
+                self.sign(",")?;
             }
+            parts.push(self.expression(element)?);
         }
-        if !self.take_sign("]") {
-            return Err(self.error_at(self.peek(), state::SYNTAX, "ARRAY[ is not closed"));
-        }
+        self.sign("]")?;
         let element = parts.iter().find_map(|part| part.ty);
         for part in &mut parts {
             if let Some(ty) = element {
@@ -105,18 +120,10 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `[n]` behind an array; PostgreSQL counts from 1.
-    pub(super) fn subscript(&mut self, array: Out<'a>) -> Step<Out<'a>> {
-        let Some(open) = self.take() else { return Ok(array) };
-        let Some(mut number) = self.expression(super::expression::power::ANYTHING)? else {
-            return Err(self.error_at(Some(open), state::SYNTAX, "a subscript was expected"));
-        };
-        if !self.take_sign("]") {
-            return Err(self.error_at(
-                self.peek(),
-                state::NOT_SUPPORTED,
-                "slices of arrays are not supported",
-            ));
-        }
+    pub(super) fn subscript(&mut self, array: Out<'a>, number: &Expr) -> Step<Out<'a>> {
+        self.sign("[")?;
+        let mut number = self.expression(number)?;
+        self.sign("]")?;
         self.suggest(&mut number, SqlType::Int4)?;
         let ty = array.ty.map(SqlType::scalar);
         let label = array.label.clone();

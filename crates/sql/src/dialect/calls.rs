@@ -1,18 +1,22 @@
 //! Functions: those with words between their arguments, those that are tables, and what the others return.
 
+use sqltext::ast::{
+    CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArgumentList, FunctionArguments, TableAlias, WindowSpec, WindowType,
+};
+use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 
-use super::expression::{call, power};
+use super::expression::call;
 use super::out::{Form, Out};
 use super::structures::{OF_NO_ROWS, argument_for};
 use super::types::{Told, common};
-use super::{Step, Translator, numeric};
+use super::{Step, Stop, Translator, numeric};
 use crate::error::state;
 use crate::text::token::quoted_name;
 use pgcatalog::function::{self, Returns};
 use pgcatalog::limits::UNNEST_ARRAYS_MAX;
 use pgcatalog::system::{UNNEST, unnest_column};
-use sqltext::token::{Kind, Token};
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.
 const RENAMED: &[(&str, &str)] = &[
@@ -39,22 +43,53 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// Functions that are rewritten as tables.
-pub(super) const TABLES: &[&str] = &["generate_series", "unnest"];
+const TABLES: &[&str] = &["generate_series", "unnest"];
 
 /// Functions whose arguments are of one type, which is what they return.
 const AGREEING: &[&str] = &["coalesce", "greatest", "least", "nullif", "ifnull"];
 
 impl<'a> Translator<'a, '_> {
+    /// A call with all that stands behind it.
+    pub(super) fn function(&mut self, function: &Function) -> Step<Out<'a>> {
+        let list = match &function.args {
+            FunctionArguments::Subquery(query) => return self.array_of_query(query),
+            FunctionArguments::None => return self.constant(false)?.ok_or(Stop::Unknown),
+            FunctionArguments::List(list) => list,
+        };
+        if let Some(constant) = self.constant(true)? {
+            return Ok(constant);
+        }
+        let (out, mut parts, token) = self.qualified()?;
+        let name = parts.pop().unwrap_or_default();
+        if token.kind == Kind::Word && name.eq_ignore_ascii_case("row") && parts.is_empty() {
+            let parts: Option<Vec<Expr>> = list.args.iter().map(|arg| expression_of(arg).cloned()).collect();
+            return Ok(self.list(&parts.ok_or(Stop::Unknown)?)?.labelled("row"));
+        }
+        let arguments = list.args.iter().map(argument_of).collect::<Option<Vec<_>>>().ok_or(Stop::Unknown)?;
+        if let Some(value) = self.spread_call(token, &name, &arguments)? {
+            return Ok(value);
+        }
+        self.call(out, &name, token, &arguments, Some((list, function)))
+    }
+
     /// A call from the parenthesis on; `out` is the name as it was written.
-    pub(super) fn call(&mut self, out: Out<'a>, name: &str, token: Token<'a>) -> Step<Out<'a>> {
+    pub(super) fn call(
+        &mut self,
+        out: Out<'a>,
+        name: &str,
+        token: Token<'a>,
+        list: &[Argument<'_>],
+        behind: Option<(&FunctionArgumentList, &Function)>,
+    ) -> Step<Out<'a>> {
         let lower = name.to_ascii_lowercase();
         let bare = token.kind == Kind::Word;
         let mut out = match RENAMED.iter().find(|(from, _)| bare && *from == lower) {
             Some((_, to)) => Out::made(to, token.start),
             None => out,
         };
-        let Some(open) = self.take() else { return Ok(out) };
-        let Arguments { told: arguments, inner, numeric } = self.deeper(|own| own.arguments(&lower))?;
+        let open = self.sign("(")?;
+        let clauses = behind.map_or(&[][..], |(list, _)| &list.clauses);
+        let Arguments { told: arguments, inner, numeric } = self.arguments(&lower, list, clauses)?;
         if bare
             && matches!(lower.as_str(), "to_json" | "to_jsonb")
             && arguments.iter().any(|told| told.is_json())
@@ -67,14 +102,14 @@ impl<'a> Translator<'a, '_> {
         }
         out.push(self.copied(open));
         out.push(inner);
-        self.close(&mut out);
-        self.behind_call(&mut out)?;
+        self.pass_sign(")", &mut out)?;
+        if let Some((_, function)) = behind {
+            self.behind_call(function, &mut out)?;
+        }
         if let Some((_, empty)) = OF_NO_ROWS.iter().find(|(name, _)| bare && *name == lower) {
             out = out.wrapped("nullif(", &format!(", '{empty}')"));
         }
-        let ty = if lower == "row" {
-            None
-        } else if lower == "unnest" {
+        let ty = if lower == "unnest" {
             arguments.first().and_then(|array| array.ty).map(SqlType::scalar)
         } else {
             function::returns(&lower).and_then(|returns| returned(returns, &arguments))
@@ -83,35 +118,25 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// The arguments, and what is known of their types.
-    fn arguments(&mut self, name: &str) -> Step<Arguments<'a>> {
+    fn arguments(
+        &mut self,
+        name: &str,
+        list: &[Argument<'_>],
+        clauses: &[FunctionArgumentClause],
+    ) -> Step<Arguments<'a>> {
         let mut all = Out::default();
-        if self.peek().is_some_and(|token| token.is_any(&["SELECT", "WITH", "VALUES"])) {
-            // `EXISTS (SELECT ...)`
-            self.queries.push(None);
-            let query = self.sequence()?;
-            self.queries.pop();
-            return Ok(Arguments { told: Vec::new(), inner: query, numeric: Numbers::Any });
-        }
-        let mut distinct = false;
-        if let Some(word) = self.peek().filter(|token| token.is_any(&["DISTINCT", "ALL"])) {
-            self.at += 1;
-            distinct = word.is("DISTINCT");
-            all.push(self.copied(word));
-        }
+        let distinct = self.peek().is_some_and(|token| token.is("DISTINCT"));
+        self.pass_words(&["DISTINCT", "ALL"], &mut all);
         let mut parts: Vec<Out<'a>> = Vec::new();
         let mut commas = Vec::new();
         let mut numeric = Numbers::Floats;
-        loop {
-            let part = self.argument(name, parts.len(), distinct, &mut numeric)?;
-            parts.push(part);
-            match self.peek().filter(|token| token.is_sign(",")) {
-                Some(comma) => {
-                    self.at += 1;
-                    commas.push(comma);
-                }
-                None => break,
+        for (at, argument) in list.iter().enumerate() {
+            if at > 0 {
+                commas.push(self.sign(",")?);
             }
+            parts.push(self.argument(name, (at, argument), distinct, &mut numeric)?);
         }
+        let clauses = self.clauses_of_call(clauses)?;
         self.agree(name, &mut parts)?;
         if name == "coalesce" && parts.iter().any(numeric::is_exact) {
             numeric = Numbers::Chosen(call(name, [numeric::listed(&parts)]));
@@ -123,18 +148,37 @@ impl<'a> Translator<'a, '_> {
             }
             all.push(part);
         }
+        all.push(clauses);
         Ok(Arguments { told: types, inner: all, numeric })
     }
 
-    /// One argument, with what an aggregate may have behind it.
+    /// What an aggregate may have behind its arguments.
+    fn clauses_of_call(&mut self, clauses: &[FunctionArgumentClause]) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        for clause in clauses {
+            let FunctionArgumentClause::OrderBy(terms) = clause else { return Err(Stop::Unknown) };
+            self.pass_words(&["ORDER", "BY"], &mut out);
+            out.push(self.terms(terms, None)?);
+        }
+        Ok(out)
+    }
+
+    /// One argument.
     fn argument(
         &mut self,
         name: &str,
-        at: usize,
+        (at, argument): (usize, &Argument<'_>),
         distinct: bool,
         numeric: &mut Numbers<'a>,
     ) -> Step<Out<'a>> {
-        let Some(argument) = self.expression(power::ANYTHING)? else { return self.sequence_part() };
+        let Argument::Value(argument) = argument else {
+            let mut out = Out::default();
+            while !self.next_is_sign(0, ")") && !self.next_is_sign(0, ",") && self.peek().is_some() {
+                self.pass(&mut out);
+            }
+            return Ok(out);
+        };
+        let argument = self.expression(argument)?;
         let mut argument = argument_for(name, at, argument);
         if numeric::is_exact(&argument) {
             *numeric = match (&numeric, numeric::chosen_of(name, &argument)) {
@@ -151,13 +195,7 @@ impl<'a> Translator<'a, '_> {
             let ty = argument.ty;
             argument = numeric::exact(argument).of_type(ty);
         }
-        if self.peek().is_none_or(|token| token.is_sign(",") || token.is_sign(")")) {
-            return Ok(argument);
-        }
-        let (ty, label) = (argument.ty, argument.label.take());
-        argument.push(self.sequence_part()?);
-        argument.label = label;
-        Ok(argument.of_type(ty))
+        Ok(argument)
     }
 
     /// Tells arguments their types.
@@ -176,113 +214,145 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `FILTER (...)`, `OVER (...)`, `WITHIN GROUP (...)` behind a call.
-    fn behind_call(&mut self, out: &mut Out<'a>) -> Step<()> {
-        loop {
-            let Some(word) = self.peek() else { return Ok(()) };
-            let called = self.next_is_sign(1, "(");
-            if word.is("OVER") && self.peek_at(1).is_some_and(|token| token.kind != Kind::Sign || called) {
-                self.at += 1;
-                out.push(self.copied(word));
-                if !called && let Some(window) = self.take() {
-                    out.push(self.copied(window));
-                    continue;
+    fn behind_call(&mut self, function: &Function, out: &mut Out<'a>) -> Step<()> {
+        if !function.within_group.is_empty() {
+            return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, "WITHIN GROUP is not supported"));
+        }
+        if let Some(condition) = &function.filter {
+            self.pass_word("FILTER", out)?;
+            self.pass_sign("(", out)?;
+            self.pass_word("WHERE", out)?;
+            out.push(self.expression(condition)?);
+            self.pass_sign(")", out)?;
+        }
+        self.pass_words(&["IGNORE", "RESPECT", "NULLS"], out);
+        match &function.over {
+            None => Ok(()),
+            Some(WindowType::NamedWindow(_)) => {
+                self.pass_word("OVER", out)?;
+                self.pass(out);
+                Ok(())
+            }
+            Some(WindowType::WindowSpec(window)) => {
+                self.pass_word("OVER", out)?;
+                self.window(window, out)
+            }
+        }
+    }
+
+    /// `(PARTITION BY a ORDER BY b ROWS ...)`
+    pub(super) fn window(&mut self, window: &WindowSpec, out: &mut Out<'a>) -> Step<()> {
+        self.pass_sign("(", out)?;
+        if window.window_name.is_some() {
+            self.pass(out);
+        }
+        if !window.partition_by.is_empty() {
+            self.pass_words(&["PARTITION", "BY"], out);
+            out.push(self.separated(&window.partition_by)?);
+        }
+        if !window.order_by.is_empty() {
+            self.pass_words(&["ORDER", "BY"], out);
+            out.push(self.terms(&window.order_by, None)?);
+        }
+        while !self.next_is_sign(0, ")") && self.peek().is_some() {
+            self.pass(out);
+        }
+        self.pass_sign(")", out)
+    }
+
+    /// Calls with words between their arguments, and such as the grammar has under their names.
+    pub(super) fn worded_call(&mut self, expr: &Expr) -> Step<Out<'a>> {
+        match expr {
+            Expr::Extract { expr, .. } => self.extract(expr),
+            Expr::Position { expr, r#in } => self.position(expr, r#in),
+            Expr::Substring { expr, substring_from, substring_for, special, .. } => {
+                let (from, count) = (substring_from.as_deref(), substring_for.as_deref());
+                if *special || (from.is_none() && count.is_none()) {
+                    return self.plain_call([Some(&**expr), from, count].into_iter().flatten());
                 }
-            } else if word.is("FILTER") && called {
-                self.at += 1;
-                out.push(self.copied(word));
-            } else if word.is("WITHIN") && self.peek_at(1).is_some_and(|token| token.is("GROUP")) {
-                return Err(self.error_at(Some(word), state::NOT_SUPPORTED, "WITHIN GROUP is not supported"));
-            } else {
-                return Ok(());
+                self.substring(expr, from, count)
             }
-            if let Some(inner) = self.parenthesis()? {
-                out.push(inner);
+            Expr::Trim { expr, trim_where, trim_what, trim_characters } => {
+                if trim_where.is_none() && trim_what.is_none() {
+                    let characters = trim_characters.iter().flatten();
+                    return self.plain_call([&**expr].into_iter().chain(characters));
+                }
+                self.trim(trim_what.as_deref(), expr)
             }
+            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                self.overlay([expr, overlay_what, overlay_from], overlay_for.as_deref())
+            }
+            Expr::Ceil { expr, field } | Expr::Floor { expr, field } => match field {
+                CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => self.plain_call([&**expr]),
+                _ => Err(Stop::Unknown),
+            },
+            _ => Err(Stop::Unknown),
         }
     }
 
-    /// Calls with words between their arguments; the parenthesis is next but one.
-    pub(super) fn special_call(&mut self, token: Token<'a>) -> Step<Option<Out<'a>>> {
-        let begin = self.at;
-        self.at += 1;
-        let special = match token.text.to_ascii_lowercase().as_str() {
-            "cast" => self.cast_call(token)?,
-            "extract" => self.extract()?,
-            "position" => self.position()?,
-            "substring" => self.substring()?,
-            "trim" => self.trim()?,
-            "overlay" => self.overlay()?,
-            "row" => {
-                let row = self.parenthesis()?;
-                return Ok(row.map(|row| row.labelled("row")));
-            }
-            _ => None,
-        };
-        if special.is_none() {
-            self.at = begin;
-        }
-        Ok(special)
+    fn plain_call<'e>(&mut self, arguments: impl IntoIterator<Item = &'e Expr>) -> Step<Out<'a>> {
+        let token = self.token()?;
+        let arguments: Vec<Argument<'_>> = arguments.into_iter().map(Argument::Value).collect();
+        self.call(self.copied(token), token.text, token, &arguments, None)
     }
 
-    /// An argument behind a word, if the word is there.
-    fn behind(&mut self, word: &str) -> Step<Option<Out<'a>>> {
-        if self.take_word(word) { self.expression(power::OTHER) } else { Ok(None) }
+    /// An argument behind a word.
+    fn behind(&mut self, word: &str, argument: &Expr) -> Step<Out<'a>> {
+        self.keyword(word)?;
+        self.expression(argument)
     }
 
     /// `extract(field FROM moment)`
-    fn extract(&mut self) -> Step<Option<Out<'a>>> {
-        self.at += 1;
-        let Some(field) = self.take().filter(|token| matches!(token.kind, Kind::Word | Kind::Text)) else {
-            return Ok(None);
-        };
-        if !self.take_word("FROM") {
-            return Ok(None);
+    fn extract(&mut self, moment: &Expr) -> Step<Out<'a>> {
+        self.keyword("EXTRACT")?;
+        self.sign("(")?;
+        let field = self.token()?;
+        if !matches!(field.kind, Kind::Word | Kind::Text) {
+            return Err(Stop::Unknown);
         }
-        let Some(moment) = self.expression(power::ANYTHING)? else { return Ok(None) };
-        if !self.take_sign(")") {
-            return Ok(None);
-        }
+        let moment = self.behind("FROM", moment)?;
+        self.sign(")")?;
         let field = Out::made(format!("'{}'", field.text.trim_matches('\'').to_lowercase()), field.start);
-        Ok(Some(call("date_part", [field, moment]).typed(SqlType::Numeric).labelled("extract")))
+        Ok(call("date_part", [field, moment]).typed(SqlType::Numeric).labelled("extract"))
     }
 
     /// `position(part IN text)`
-    fn position(&mut self) -> Step<Option<Out<'a>>> {
-        self.at += 1;
-        let Some(mut part) = self.expression(power::OTHER)? else { return Ok(None) };
-        let Some(mut text) = self.behind("IN")? else { return Ok(None) };
-        if !self.take_sign(")") {
-            return Ok(None);
-        }
+    fn position(&mut self, part: &Expr, text: &Expr) -> Step<Out<'a>> {
+        self.keyword("POSITION")?;
+        self.sign("(")?;
+        let mut part = self.expression(part)?;
+        let mut text = self.behind("IN", text)?;
+        self.sign(")")?;
         self.suggest(&mut part, SqlType::Text)?;
         self.suggest(&mut text, SqlType::Text)?;
-        Ok(Some(call("instr", [text, part]).typed(SqlType::Int4).labelled("position")))
+        Ok(call("instr", [text, part]).typed(SqlType::Int4).labelled("position"))
     }
 
     /// `substring(text FROM start FOR count)` or `substring(text FROM pattern)`
-    fn substring(&mut self) -> Step<Option<Out<'a>>> {
-        self.at += 1;
-        let Some(mut text) = self.expression(power::OTHER)? else { return Ok(None) };
-        let (from, count) = (self.behind("FROM")?, self.behind("FOR")?);
-        if (from.is_none() && count.is_none()) || !self.take_sign(")") {
-            return Ok(None);
-        }
+    fn substring(&mut self, text: &Expr, from: Option<&Expr>, count: Option<&Expr>) -> Step<Out<'a>> {
+        self.token()?;
+        self.sign("(")?;
+        let mut text = self.expression(text)?;
+        let from = from.map(|from| self.behind("FROM", from)).transpose()?;
+        let count = count.map(|count| self.behind("FOR", count)).transpose()?;
+        self.sign(")")?;
         self.suggest(&mut text, SqlType::Text)?;
         let start = text.start();
         let ty = text.ty.unwrap_or(SqlType::Text);
         let from = from.unwrap_or_else(|| Out::made("1", start));
-        let pattern = matches!(*from.form, super::out::Form::Literal(_));
+        let pattern = matches!(*from.form, Form::Literal(_));
         let out = match count {
             Some(count) => call("substr", [text, from, count]),
             None if pattern => call("regexp_substr", [text, from]),
             None => call("substr", [text, from]),
         };
-        Ok(Some(out.typed(ty).labelled("substring")))
+        Ok(out.typed(ty).labelled("substring"))
     }
 
     /// `trim(BOTH characters FROM text)`
-    fn trim(&mut self) -> Step<Option<Out<'a>>> {
-        self.at += 1;
+    fn trim(&mut self, characters: Option<&Expr>, text: &Expr) -> Step<Out<'a>> {
+        self.keyword("TRIM")?;
+        self.sign("(")?;
         let side = self.peek().filter(|token| token.is_any(&["LEADING", "TRAILING", "BOTH"]));
         self.at += usize::from(side.is_some());
         let (name, label) = match side {
@@ -290,40 +360,43 @@ impl<'a> Translator<'a, '_> {
             Some(side) if side.is("TRAILING") => ("rtrim", "rtrim"),
             _ => ("trim", "btrim"),
         };
-        let characters = self.expression(power::OTHER)?;
-        let text = self.behind("FROM")?;
-        if (side.is_none() && text.is_none()) || !self.take_sign(")") {
-            return Ok(None);
-        }
-        let out = match (characters, text) {
-            (Some(characters), Some(text)) => call(name, [text, characters]),
-            (Some(text), None) | (None, Some(text)) => call(name, [text]),
-            (None, None) => return Ok(None),
+        let characters = characters.map(|characters| self.expression(characters)).transpose()?;
+        self.take_word("FROM");
+        let text = self.expression(text)?;
+        let out = match characters {
+            Some(characters) => call(name, [text, characters]),
+            None => call(name, [text]),
         };
-        Ok(Some(out.typed(SqlType::Text).labelled(label)))
+        self.sign(")")?;
+        Ok(out.typed(SqlType::Text).labelled(label))
     }
 
     /// `overlay(text PLACING other FROM start FOR count)`
-    fn overlay(&mut self) -> Step<Option<Out<'a>>> {
-        self.at += 1;
-        let Some(text) = self.expression(power::OTHER)? else { return Ok(None) };
-        let Some(other) = self.behind("PLACING")? else { return Ok(None) };
-        let Some(from) = self.behind("FROM")? else { return Ok(None) };
-        let count = self.behind("FOR")?;
-        if !self.take_sign(")") {
-            return Ok(None);
-        }
+    fn overlay(&mut self, [text, other, from]: [&Expr; 3], count: Option<&Expr>) -> Step<Out<'a>> {
+        self.keyword("OVERLAY")?;
+        self.sign("(")?;
+        let text = self.expression(text)?;
+        let other = self.behind("PLACING", other)?;
+        let from = self.behind("FROM", from)?;
         let out = match count {
-            Some(count) => call("overlay", [text, other, from, count]),
+            Some(count) => call("overlay", [text, other, from, self.behind("FOR", count)?]),
             None => call("overlay", [text, other, from]),
         };
-        Ok(Some(out.typed(SqlType::Text)))
+        self.sign(")")?;
+        Ok(out.typed(SqlType::Text))
     }
 
-    /// A function that PostgreSQL users write in `FROM`.
-    pub(super) fn table_function(&mut self, token: Token<'a>) -> Step<Option<Out<'a>>> {
+    /// A function that PostgreSQL users write in `FROM`, and whether it has the names that it is given.
+    pub(super) fn table_function(
+        &mut self,
+        list: &[Argument<'_>],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+    ) -> Step<Option<(Out<'a>, bool)>> {
+        let Some(token) = self.peek().filter(|token| token.kind == Kind::Word) else { return Ok(None) };
         let name = token.text.to_ascii_lowercase();
-        let begin = self.at;
+        let values: Option<Vec<&Expr>> = list.iter().map(Argument::value).collect();
+        let Some(values) = values.filter(|_| self.next_is_sign(1, "(")) else { return Ok(None) };
         match name.as_str() {
             name if TABLES.contains(&name) => {}
             "json_array_elements"
@@ -333,61 +406,67 @@ impl<'a> Translator<'a, '_> {
             | "jsonb_each_text"
             | "json_each_text" => {
                 self.at += 1;
-                return Ok(Some(Out::made("json_each", token.start)));
+                let mut out = Out::made("json_each", token.start);
+                self.pass_sign("(", &mut out)?;
+                out.push(self.separated(values)?);
+                self.pass_sign(")", &mut out)?;
+                return Ok(Some((out, false)));
             }
             _ => return Ok(None),
         }
-        self.at += 2;
-        let mut arguments = Vec::new();
-        while let Some(argument) = self.expression(power::ANYTHING)? {
-            arguments.push(argument);
-            if !self.take_sign(",") {
-                break;
-            }
-        }
-        let closed = self.take_sign(")");
-        if closed && name == "unnest" && arguments.len() > 1 {
-            return self.side_by_side(arguments, token).map(Some);
-        }
-        if !closed || self.peek().is_some_and(|token| token.is("WITH")) {
-            self.at = begin;
+        let side_by_side = name == "unnest" && values.len() > 1;
+        if ordinality && !side_by_side {
             return Ok(None);
         }
-        let (alias, column) = if let Some((alias, columns)) = self.alias_with_columns() {
-            (alias, columns.into_iter().next().unwrap_or_else(|| name.clone()))
-        } else {
-            let alias = self.table_alias().unwrap_or_else(|| name.clone());
-            (alias.clone(), alias)
-        };
+        self.at += 2;
+        let mut arguments = Vec::with_capacity(values.len());
+        for (at, value) in values.into_iter().enumerate() {
+            if at > 0 {
+                self.sign(",")?;
+            }
+            arguments.push(self.expression(value)?);
+        }
+        self.sign(")")?;
+        if side_by_side {
+            return self.side_by_side(arguments, token, alias).map(|rows| Some((rows, true)));
+        }
+        let (alias, columns) = self.alias_taken(alias)?;
+        let alias = alias.unwrap_or_else(|| name.clone());
+        let column = columns.into_iter().next().unwrap_or_else(|| alias.clone());
         let ty = match arguments.first() {
             Some(argument) if name == "unnest" => argument.ty.map(SqlType::scalar),
             Some(argument) => argument.ty,
             None => None,
         };
         if let Some(ty) = ty {
-            self.learned.names.insert(column.to_lowercase(), ty);
+            self.learned.insert(column.to_lowercase(), ty);
         }
         let rows = if name == "unnest" {
             unnest(arguments, &column)
         } else {
             self.series(arguments, &column, token)?
         };
-        let Some(mut rows) = rows else { return Ok(None) };
+        let Some(mut rows) = rows else {
+            return Err(self.error_at(Some(token), state::SYNTAX, format!("{name} needs more arguments")));
+        };
         rows.push_str(&format!(" AS {}", quoted_name(&alias)));
-        Ok(Some(rows))
+        Ok(Some((rows, true)))
     }
 
     /// `unnest(a, b) [WITH ORDINALITY] [AS] name [(x, y)]`, behind the parenthesis: a column for each array.
-    fn side_by_side(&mut self, arrays: Vec<Out<'a>>, token: Token<'a>) -> Step<Out<'a>> {
+    fn side_by_side(
+        &mut self,
+        arrays: Vec<Out<'a>>,
+        token: Token<'a>,
+        alias: Option<&TableAlias>,
+    ) -> Step<Out<'a>> {
         if arrays.len() > UNNEST_ARRAYS_MAX {
             let message = format!("unnest takes at most {UNNEST_ARRAYS_MAX} arrays");
             return Err(self.error_at(Some(token), "54023", message));
         }
         let ordinality = self.take_words(&["WITH", "ORDINALITY"]);
-        let (alias, given) = match self.alias_with_columns() {
-            Some(named) => named,
-            None => (self.table_alias().unwrap_or_else(|| "unnest".to_owned()), Vec::new()),
-        };
+        let (alias, given) = self.alias_taken(alias)?;
+        let alias = alias.unwrap_or_else(|| "unnest".to_owned());
         if given.len() > arrays.len() + usize::from(ordinality) {
             let (there, wanted) = (arrays.len() + usize::from(ordinality), given.len());
             let message =
@@ -399,13 +478,13 @@ impl<'a> Translator<'a, '_> {
         for (at, array) in arrays.iter().enumerate() {
             let name = name_of(at, "unnest");
             if let Some(ty) = array.ty {
-                self.learned.names.insert(name.to_lowercase(), ty.scalar());
+                self.learned.insert(name.to_lowercase(), ty.scalar());
             }
             columns.push(format!("{} AS {}", unnest_column(at), quoted_name(&name)));
         }
         if ordinality {
             let name = name_of(arrays.len(), "ordinality");
-            self.learned.names.insert(name.to_lowercase(), SqlType::Int8);
+            self.learned.insert(name.to_lowercase(), SqlType::Int8);
             columns.push(format!("ordinality AS {}", quoted_name(&name)));
         }
         let as_array = |array: Out<'a>| {
@@ -450,6 +529,37 @@ impl<'a> Translator<'a, '_> {
         ));
         Ok(Some(out))
     }
+}
+
+/// What stands between two commas of a call.
+pub(super) enum Argument<'e> {
+    Value(&'e Expr),
+    /// `*` or `t.*`
+    Star,
+}
+
+impl<'e> Argument<'e> {
+    fn value(&self) -> Option<&'e Expr> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Star => None,
+        }
+    }
+}
+
+/// An argument as this walk knows it; `None`: it does not.
+pub(super) fn argument_of(argument: &FunctionArg) -> Option<Argument<'_>> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(Argument::Value(value)),
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_) | FunctionArgExpr::Wildcard) => {
+            Some(Argument::Star)
+        }
+        _ => None,
+    }
+}
+
+fn expression_of(argument: &FunctionArg) -> Option<&Expr> {
+    argument_of(argument)?.value()
 }
 
 /// What stands between the parentheses of a call.

@@ -1,5 +1,6 @@
 //! Types by their names, and conversions to them.
 
+use sqltext::ast::Expr;
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
@@ -211,23 +212,16 @@ impl<'a> Translator<'a, '_> {
         Ok(Out::made(sql_literal(&value), from))
     }
 
-    /// `CAST(out AS type)`, behind the word.
-    pub(super) fn cast_call(&mut self, word: Token<'a>) -> Step<Option<Out<'a>>> {
-        let begin = self.at;
-        self.at += 1;
-        let inner = self.expression(super::expression::power::ANYTHING)?;
-        let Some(mut inner) = inner.filter(|_| self.peek().is_some_and(|token| token.is("AS"))) else {
-            self.at = begin;
-            return Ok(None);
-        };
-        self.at += 1;
+    /// `CAST(out AS type)`
+    pub(super) fn cast_call(&mut self, inner: &Expr) -> Step<Out<'a>> {
+        let word = self.keyword("CAST")?;
+        self.sign("(")?;
+        let mut inner = self.expression(inner)?;
+        self.keyword("AS")?;
         let name = self.at;
         let to = self.type_name()?;
         let end = self.at;
-        if !self.take_sign(")") {
-            self.at = begin;
-            return Ok(None);
-        }
+        self.sign(")")?;
         if !to.plain || to.ty == SqlType::Numeric {
             if matches!(*inner.form, Form::Computed) {
                 // What binds less tightly than a call must not fall apart where the call's parentheses go.
@@ -235,7 +229,7 @@ impl<'a> Translator<'a, '_> {
                 inner = inner.wrapped("(", ")").of_type(ty);
                 inner.label = label;
             }
-            return self.cast(inner, &to).map(Some);
+            return self.cast(inner, &to);
         }
         if super::structures::is_number(Some(to.ty)) {
             // SQLite's cast makes 0 of the word for a truth.
@@ -255,7 +249,7 @@ impl<'a> Translator<'a, '_> {
         let label = label.unwrap_or_else(|| to.ty.name().to_owned());
         // SQLite's integers have 64 bits whatever their type is called.
         let ty = if matches!(to.ty, SqlType::Int2 | SqlType::Int4) { SqlType::Int8 } else { to.ty };
-        Ok(Some(out.typed(ty).labelled(&label)))
+        Ok(out.typed(ty).labelled(&label))
     }
 }
 

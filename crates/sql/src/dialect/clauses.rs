@@ -1,13 +1,16 @@
 //! Clauses that PostgreSQL spells otherwise.
 
+use sqltext::ast::{Assignment, Expr, Fetch};
+use sqltext::conflict::{self, Conflict};
+use sqltext::token::Kind;
 use sqltext::token::sql_literal;
-use sqltext::token::{Kind, Token};
 use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
-use super::expression::{call, power};
+use super::expression::call;
 use super::out::{Form, Out};
-use super::{Step, Translator, numeric, types};
+use super::scope::{Relation, Source};
+use super::{Step, Stop, Translator, numeric, types};
 use crate::error::state;
 use crate::text::token::{quoted_name, unquoted};
 
@@ -56,109 +59,61 @@ fn value_is_shown(ty: SqlType) -> bool {
 }
 
 impl<'a> Translator<'a, '_> {
-    /// A clause that begins with this token; `None` for all others.
-    pub(super) fn clause(&mut self, token: Token<'a>) -> Step<Option<Out<'a>>> {
-        if token.kind != Kind::Word || self.next_is_sign(1, ".") {
-            return Ok(None);
-        }
-        let next = |word: &str| self.peek_at(1).is_some_and(|token| token.is(word));
-        if token.is("SELECT") || token.is("RETURNING") {
-            return self.select_list(token).map(Some);
-        }
-        if token.is("VALUES") && self.next_is_sign(1, "(") {
-            return self.values(token).map(Some);
-        }
-        if token.is("WITH") {
-            return self.with(token).map(Some);
-        }
-        if token.is_any(&["LIMIT", "OFFSET"]) || (token.is("FETCH") && (next("FIRST") || next("NEXT"))) {
-            return self.limits(token).map(Some);
-        }
-        if token.is("FOR") && (next("UPDATE") || next("SHARE") || next("NO") || next("KEY")) {
-            return self.locking(token).map(Some);
-        }
-        if token.is("INSERT") || (token.is("REPLACE") && next("INTO")) {
-            return Ok(Some(self.insert(token)));
-        }
-        if token.is("SET") {
-            return self.assignments(token).map(Some);
-        }
-        if token.is("UPDATE") && next("ONLY") {
-            self.at += 2;
-            return Ok(Some(self.copied(token)));
-        }
-        if token.is("ON") && next("CONFLICT") && self.peek_at(2).is_some_and(|token| token.is("ON")) {
-            return self.on_constraint(token).map(Some);
-        }
-        if token.is("USING") && !self.next_is_sign(1, "(") {
-            let message = "DELETE ... USING is not supported; use WHERE ... IN (SELECT ...)";
-            return Err(self.error_at(Some(token), state::NOT_SUPPORTED, message));
-        }
-        Ok(None)
-    }
-
-    /// `WITH [RECURSIVE] name [(columns)] AS (query), ...`: columns that are named have the types of the first arm.
-    fn with(&mut self, token: Token<'a>) -> Step<Out<'a>> {
-        let mut out = self.taken(token);
-        if let Some(word) = self.peek().filter(|token| token.is("RECURSIVE")) {
-            out.push(self.taken(word));
-        }
-        loop {
-            let Some(name) = self.peek().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted))
-            else {
-                return Ok(out);
-            };
-            out.push(self.taken(name));
-            let columns = self.named_columns(&mut out).unwrap_or_default();
-            while let Some(word) = self.peek().filter(|token| token.is_any(&["AS", "NOT", "MATERIALIZED"])) {
-                out.push(self.taken(word));
-            }
-            let Some(open) = self.peek().filter(|token| token.is_sign("(")) else { return Ok(out) };
-            self.at += 1;
-            let (query, items) = self.deeper(|own| own.query_behind(open))?;
-            out.push(query);
-            let known = items.iter().take_while(|item| !item.star).map(|item| self.type_of(item));
-            let known: Vec<_> = columns.iter().zip(known).collect();
-            for (column, ty) in known {
-                if let Some(ty) = ty {
-                    self.learned.names.insert(column.to_lowercase(), ty);
-                }
-            }
-            let Some(comma) = self.peek().filter(|token| token.is_sign(",")) else { return Ok(out) };
-            out.push(self.taken(comma));
-        }
-    }
-
     /// `LIMIT`, `OFFSET` and `FETCH FIRST` in any order, as SQLite's `LIMIT n OFFSET m`.
-    fn limits(&mut self, first: Token<'a>) -> Step<Out<'a>> {
+    pub(super) fn limits(
+        &mut self,
+        count: Option<&Expr>,
+        first: Option<&Expr>,
+        fetch: Option<&Fetch>,
+    ) -> Step<Out<'a>> {
+        let from = self.peek().map_or(0, |token| token.start);
         let (mut limit, mut offset) = (None, None);
         loop {
             if self.take_word("LIMIT") {
-                limit = if self.take_word("ALL") || self.take_word("NULL") { None } else { self.count()? };
-                // SQLite's and MySQL's `LIMIT offset, count`.
-                if self.take_sign(",") {
-                    offset = limit.take();
-                    limit = self.count()?;
+                if self.take_word("ALL") || self.take_word("NULL") {
+                    continue;
                 }
+                // SQLite's and MySQL's `LIMIT offset, count`.
+                let comma = self.next_count_is(first);
+                if comma {
+                    offset = self.count(first)?;
+                    self.sign(",")?;
+                }
+                limit = self.count(count)?;
             } else if self.take_word("OFFSET") {
-                offset = self.count()?;
+                offset = self.count(first)?;
                 let _rows = self.take_word("ROWS") || self.take_word("ROW");
             } else if self.peek().is_some_and(|token| token.is("FETCH")) {
                 self.at += 2;
-                let one = self.peek().is_some_and(|token| token.is_any(&["ROW", "ROWS"]));
-                limit = if one { Some(Out::made("1", first.start)) } else { self.count()? };
+                limit = match fetch.and_then(|fetch| fetch.quantity.as_ref()) {
+                    Some(quantity) => self.count(Some(quantity))?,
+                    None => Some(Out::made("1", from)),
+                };
                 self.fetch_tail()?;
             } else {
                 break;
             }
         }
-        let mut out = Out::made("LIMIT", first.start);
-        out.push(limit.unwrap_or_else(|| Out::made("-1", first.start)));
+        let mut out = Out::made("LIMIT", from);
+        out.push(limit.unwrap_or_else(|| Out::made("-1", from)));
         if let Some(offset) = offset {
             out.push_str(" OFFSET");
             out.push(offset);
         }
         Ok(out)
+    }
+
+    /// Whether a comma follows before the words of another clause: what is next is how many rows are left out.
+    fn next_count_is(&self, first: Option<&Expr>) -> bool {
+        let mut depth = 0_usize;
+        let rest = self.tokens.get(self.at..).unwrap_or_default();
+        let end = rest.iter().find(|token| {
+            let closes = token.is_sign(")") && depth == 0;
+            depth += usize::from(token.is_sign("("));
+            depth = depth.saturating_sub(usize::from(token.is_sign(")")));
+            closes || (depth == 0 && (token.is_sign(",") || token.is_any(&["OFFSET", "FETCH", "FOR"])))
+        });
+        first.is_some() && end.is_some_and(|token| token.is_sign(","))
     }
 
     fn fetch_tail(&mut self) -> Step<()> {
@@ -170,14 +125,16 @@ impl<'a> Translator<'a, '_> {
         Ok(())
     }
 
-    fn count(&mut self) -> Step<Option<Out<'a>>> {
-        let Some(mut count) = self.expression(power::OTHER)? else { return Ok(None) };
+    fn count(&mut self, count: Option<&Expr>) -> Step<Option<Out<'a>>> {
+        let Some(count) = count else { return Err(Stop::Unknown) };
+        let mut count = self.expression(count)?;
         self.suggest(&mut count, SqlType::Int8)?;
         Ok(Some(count))
     }
 
     /// `FOR UPDATE`, `FOR SHARE` and their weaker forms: nothing is locked, and the statement says so.
-    fn locking(&mut self, first: Token<'a>) -> Step<Out<'a>> {
+    pub(super) fn locking(&mut self) -> Step<Out<'a>> {
+        let first = self.token()?;
         while let Some(token) = self.peek().filter(|token| !token.is_sign(")") && !token.is_sign(";")) {
             if token.is("SKIP") {
                 let message = "SKIP LOCKED is not supported: rows are not locked";
@@ -190,43 +147,51 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `INSERT INTO t (a, b)`: what follows is assigned to these.
-    fn insert(&mut self, first: Token<'a>) -> Out<'a> {
-        self.at += 1;
-        let mut out = self.copied(first);
-        while let Some(token) = self.peek() {
+    pub(super) fn insert(&mut self) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        while let Some(token) = self.peek().filter(|token| !token.is("INTO")) {
             self.at += 1;
             out.push(self.copied(token));
-            if token.is("INTO") {
-                break;
-            }
         }
-        let mut table = None;
-        while let Some(name) = self.peek().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) {
-            if name.is_any(&["VALUES", "SELECT", "WITH", "DEFAULT", "OVERRIDING"]) {
-                break;
-            }
+        self.pass_word("INTO", &mut out)?;
+        let (name, mut parts, _) = self.qualified()?;
+        out.push(name);
+        let own = parts.pop().unwrap_or_default();
+        let mut alias = None;
+        if let Some(name) = self.peek().filter(|token| {
+            matches!(token.kind, Kind::Word | Kind::Quoted)
+                && !token.is_any(&["VALUES", "SELECT", "WITH", "DEFAULT", "OVERRIDING"])
+        }) {
             self.at += 1;
             out.push(self.copied(name));
-            table = table.or_else(|| self.names.table(&unquoted(name.text)).cloned());
-            if let Some(point) = self.peek().filter(|token| token.is_sign(".")) {
-                self.at += 1;
-                out.push(self.copied(point));
+            alias = if name.is("AS") {
+                self.peek().map(|name| unquoted(name.text))
+            } else {
+                Some(unquoted(name.text))
+            };
+            if name.is("AS") {
+                self.pass(&mut out);
             }
         }
+        // What a WITH calls so is not written.
+        let source = Source::Named(own.to_lowercase());
+        self.scopes.add(Relation::new(alias.unwrap_or_else(|| own.clone()), source.clone()));
+        self.scopes.add(Relation::new("excluded".to_owned(), source));
         let columns = self.named_columns(&mut out);
         if self.take_word("OVERRIDING") {
             self.at += 2;
         }
-        let Some(table) = table else { return out };
+        let Some(table) = self.names.table(&own).cloned() else { return Ok(out) };
         let targets = match columns {
             Some(columns) => columns.iter().map(|name| Target::of(&table, name)).collect(),
             None => assignable(table.def()).map(|at| Target::column(&table, at)).collect(),
         };
+        self.written = Some(table);
         self.targets = Some(targets);
-        out
+        Ok(out)
     }
 
-    fn named_columns(&mut self, out: &mut Out<'a>) -> Option<Vec<String>> {
+    pub(super) fn named_columns(&mut self, out: &mut Out<'a>) -> Option<Vec<String>> {
         let query = self.peek_at(1).is_some_and(|token| token.is_any(&["SELECT", "WITH", "VALUES"]));
         if !self.next_is_sign(0, "(") || query {
             return None;
@@ -264,32 +229,34 @@ impl<'a> Translator<'a, '_> {
 
     /// `SET a = value, (b, c) = (value, value)`: the names are columns of the table that is written, and each value
     /// becomes one of its column's type. It is no comparison: a column is never converted to the value's type.
-    fn assignments(&mut self, keyword: Token<'a>) -> Step<Out<'a>> {
-        let table = self.scopes.written(self.at).and_then(|name| self.names.table(name)).cloned();
-        let target =
-            |name: &str| table.as_ref().map_or_else(Target::default, |table| Target::of(table, name));
-        let mut out = self.taken(keyword);
-        loop {
-            let names = match self.named_columns(&mut out) {
-                Some(names) => names,
-                None => match self.peek().filter(|name| matches!(name.kind, Kind::Word | Kind::Quoted)) {
-                    Some(name) => {
-                        out.push(self.taken(name));
-                        vec![unquoted(name.text)]
-                    }
-                    None => return Ok(out),
-                },
-            };
-            let Some(equals) = self.peek().filter(|token| token.is_sign("=")) else { return Ok(out) };
-            out.push(self.taken(equals));
-            let Some(value) = self.expression(power::ANYTHING)? else { return Ok(out) };
-            let targets: Vec<Target> = names.iter().map(|name| target(name)).collect();
-            out.push(self.assigned(value, &targets)?);
-            match self.peek().filter(|token| token.is_sign(",")) {
-                Some(comma) => out.push(self.taken(comma)),
-                None => return Ok(out),
+    pub(super) fn assignments(
+        &mut self,
+        assignments: &[Assignment],
+        table: Option<&Table>,
+        out: &mut Out<'a>,
+    ) -> Step<()> {
+        let target = |name: &String| table.map_or_else(Target::default, |table| Target::of(table, name));
+        for (at, assignment) in assignments.iter().enumerate() {
+            if at > 0 {
+                self.pass_sign(",", out)?;
             }
+            let names = self.assigned_names(out)?;
+            self.pass_sign("=", out)?;
+            let value = self.expression(&assignment.value)?;
+            let targets: Vec<Target> = names.iter().map(target).collect();
+            out.push(self.assigned(value, &targets)?);
         }
+        Ok(())
+    }
+
+    /// `a` or `(a, b)`
+    fn assigned_names(&mut self, out: &mut Out<'a>) -> Step<Vec<String>> {
+        if let Some(names) = self.named_columns(out) {
+            return Ok(names);
+        }
+        let (name, parts, _) = self.qualified()?;
+        out.push(name);
+        if parts.len() == 1 { Ok(parts) } else { Err(Stop::Unknown) }
     }
 
     /// What is assigned to one column, or to several.
@@ -351,9 +318,39 @@ impl<'a> Translator<'a, '_> {
         Ok(())
     }
 
+    /// `ON CONFLICT ...`
+    pub(super) fn conflict(&mut self, conflict: &Conflict) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        if let conflict::Target::Constraint = conflict.target {
+            out.push(self.on_constraint()?);
+        } else {
+            self.pass_words(&["ON", "CONFLICT"], &mut out);
+        }
+        if let conflict::Target::Terms(terms, condition) = &conflict.target {
+            self.pass_sign("(", &mut out)?;
+            out.push(self.terms(terms, None)?);
+            self.pass_sign(")", &mut out)?;
+            if let Some(condition) = condition {
+                self.pass_word("WHERE", &mut out)?;
+                out.push(self.condition(condition)?);
+            }
+        }
+        self.pass_words(&["DO", "NOTHING", "UPDATE", "SET"], &mut out);
+        if let Some(update) = &conflict.update {
+            let table = self.written.clone();
+            self.assignments(&update.assignments, table.as_deref(), &mut out)?;
+            if let Some(condition) = &update.selection {
+                self.pass_word("WHERE", &mut out)?;
+                out.push(self.condition(condition)?);
+            }
+        }
+        Ok(out)
+    }
+
     /// `ON CONFLICT ON CONSTRAINT name` names the columns of the constraint.
-    fn on_constraint(&mut self, first: Token<'a>) -> Step<Out<'a>> {
-        self.at += 4;
+    fn on_constraint(&mut self) -> Step<Out<'a>> {
+        let first = self.token()?;
+        self.at += 3;
         let name = self.take();
         let wanted = name.map(|name| unquoted(name.text)).unwrap_or_default();
         let columns = self.names.tables().find_map(|table| {

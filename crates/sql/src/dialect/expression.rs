@@ -1,130 +1,207 @@
-//! Expressions, by the precedence of their operators.
+//! Expressions: operators with what stands on their left and right.
 //!
-//! Most operators are SQLite's too and are copied; the pass only looks at the types of their sides. The others become
+//! Most operators are SQLite's too and are copied; the walk only looks at the types of their sides. The others become
 //! functions or operators that mean the same.
 
+use sqltext::ast::{AccessExpr, BinaryOperator, CastKind, Expr, Query, Subscript, UnaryOperator};
+use sqltext::token::Token;
 use store::definition::SqlType;
 
 use super::out::{Form, Out};
-use super::{Step, Translator, numeric, structures, types};
+use super::{Step, Stop, Translator, numeric, structures, types};
 use crate::error::state;
-use sqltext::token::{Kind, Token};
+use crate::text::token::unquoted;
 
-/// How tightly operators bind, as PostgreSQL has it; higher is tighter.
-pub(super) mod power {
-    pub(in super::super) const ANYTHING: u8 = 0;
-    pub(super) const OR: u8 = 1;
-    pub(super) const AND: u8 = 2;
-    pub(in super::super) const NOT: u8 = 3;
-    pub(super) const IS: u8 = 4;
-    pub(super) const COMPARE: u8 = 5;
-    pub(super) const LIKE: u8 = 6;
-    pub(in super::super) const OTHER: u8 = 7;
-    pub(super) const ADD: u8 = 8;
-    pub(super) const MULTIPLY: u8 = 9;
-    pub(super) const POWER: u8 = 10;
-    pub(super) const ZONE: u8 = 11;
-    pub(super) const COLLATE: u8 = 12;
-    pub(in super::super) const SIGN: u8 = 13;
+/// What an expression with an operator behind its first operand has there; `None` for all others.
+fn first_of(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::BinaryOp { left, .. } | Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => Some(left),
+        Expr::InList { expr, .. }
+        | Expr::InSubquery { expr, .. }
+        | Expr::InUnnest { expr, .. }
+        | Expr::Between { expr, .. }
+        | Expr::Like { expr, .. }
+        | Expr::ILike { expr, .. }
+        | Expr::SimilarTo { expr, .. }
+        | Expr::Collate { expr, .. }
+        | Expr::Cast { expr, kind: CastKind::DoubleColon, .. }
+        | Expr::AtTimeZone { timestamp: expr, .. }
+        | Expr::CompoundFieldAccess { root: expr, .. }
+        | Expr::IsNull(expr)
+        | Expr::IsNotNull(expr)
+        | Expr::IsTrue(expr)
+        | Expr::IsNotTrue(expr)
+        | Expr::IsFalse(expr)
+        | Expr::IsNotFalse(expr)
+        | Expr::IsUnknown(expr)
+        | Expr::IsNotUnknown(expr)
+        | Expr::IsDistinctFrom(expr, _)
+        | Expr::IsNotDistinctFrom(expr, _) => Some(expr),
+        _ => None,
+    }
 }
 
-/// Comparisons by a word.
-const LIKES: &[&str] = &["LIKE", "ILIKE", "GLOB", "REGEXP", "MATCH", "SIMILAR", "IN", "BETWEEN"];
+/// `a NOT GLOB b`, which the tree has as `NOT (a GLOB b)`.
+fn without_not(expr: &Expr) -> Option<&Expr> {
+    use BinaryOperator::{Glob, Match, Regexp};
+    match expr {
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => match &**expr {
+            matched @ Expr::BinaryOp { op: Glob | Match | Regexp, .. } => Some(matched),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 impl<'a> Translator<'a, '_> {
-    /// An expression whose operators bind at least so tightly; `None` where no operand begins.
-    pub(super) fn expression(&mut self, least: u8) -> Step<Option<Out<'a>>> {
-        self.deeper(|own| {
-            let Some(mut left) = own.operand()? else { return Ok(None) };
-            while let Some(power) = own.infix().filter(|power| *power >= least) {
-                left = own.combined(left, power)?;
+    /// An expression. A chain of operators is no recursion: it may be long.
+    pub(super) fn expression(&mut self, expr: &Expr) -> Step<Out<'a>> {
+        let prefix = self.peek().is_some_and(|token| token.is("NOT"));
+        let mut chain = Vec::new();
+        let mut first = expr;
+        loop {
+            if !prefix && let Some(matched) = without_not(first) {
+                first = matched;
             }
-            Ok(Some(left))
-        })
-    }
-
-    /// How tightly the operator that is next binds; `None`: there is none.
-    fn infix(&self) -> Option<u8> {
-        let token = self.peek()?;
-        match token.kind {
-            Kind::Sign => sign_power(token.text),
-            Kind::Word => self.word_power(&token),
-            _ => None,
+            let Some(next) = first_of(first) else { break };
+            chain.push(first);
+            first = next;
         }
-    }
-
-    fn word_power(&self, token: &Token<'_>) -> Option<u8> {
-        let next = |word: &str| self.peek_at(1).is_some_and(|token| token.is(word));
-        if token.is_any(LIKES) {
-            Some(power::LIKE)
-        } else if token.is("NOT") {
-            let like = self.peek_at(1).is_some_and(|token| token.is_any(LIKES));
-            if like { Some(power::LIKE) } else { next("NULL").then_some(power::IS) }
-        } else if token.is_any(&["IS", "ISNULL", "NOTNULL"]) {
-            Some(power::IS)
-        } else if token.is("AND") {
-            Some(power::AND)
-        } else if token.is("OR") {
-            // `INSERT OR REPLACE` is no operator.
-            let resolves = ["REPLACE", "IGNORE", "ABORT", "FAIL", "ROLLBACK"];
-            (!self.peek_at(1).is_some_and(|token| token.is_any(&resolves))).then_some(power::OR)
-        } else if token.is("COLLATE") {
-            Some(power::COLLATE)
-        } else if token.is("AT") {
-            next("TIME").then_some(power::ZONE)
-        } else {
-            None
+        let mut out = self.operand(first)?;
+        while let Some(expr) = chain.pop() {
+            out = self.combined(out, expr)?;
         }
+        Ok(out)
     }
 
-    /// The operator that is next with its right side, behind a left one.
-    fn combined(&mut self, left: Out<'a>, power: u8) -> Step<Out<'a>> {
-        let Some(operator) = self.take() else { return Ok(left) };
-        match power {
-            power::LIKE => self.likes(left, operator),
-            power::IS => self.is(left, operator),
-            power::COMPARE => self.comparison(left, operator),
-            power::OTHER => self.other(left, operator),
-            power::ADD | power::MULTIPLY => self.arithmetic(left, operator, power),
-            power::POWER => {
-                let right = self.right(power, operator)?;
-                Ok(call("power", [left, right]).typed(SqlType::Float8).labelled("?column?"))
+    /// An operator with its right side, behind a left one.
+    fn combined(&mut self, left: Out<'a>, expr: &Expr) -> Step<Out<'a>> {
+        match expr {
+            Expr::BinaryOp { op, right, .. } => {
+                let operator = self.token()?;
+                self.binary(left, operator, op, right)
             }
-            power::ZONE => {
-                self.at += 2;
-                let zone = self.right(power, operator)?;
-                let ty = if left.ty == Some(SqlType::Timestamptz) {
-                    SqlType::Timestamp
-                } else {
-                    SqlType::Timestamptz
-                };
-                Ok(call("timezone", [zone, left]).typed(ty).labelled("timezone"))
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+                let operator = self.token()?;
+                let quantifier = self.token()?;
+                self.quantified(left, operator, quantifier.is("ALL"), right)
             }
-            power::COLLATE => {
+            Expr::InList { list, .. } => self.in_list(left, list),
+            Expr::InSubquery { subquery, .. } => self.in_query(left, subquery),
+            Expr::InUnnest { array_expr, .. } => {
+                let mut out = left;
+                self.pass_words(&["NOT", "IN"], &mut out);
+                out.push(self.expression(array_expr)?);
+                Ok(truth(out))
+            }
+            Expr::Between { low, high, .. } => self.between(left, low, high),
+            Expr::Like { any: false, pattern, escape_char, .. }
+            | Expr::ILike { any: false, pattern, escape_char, .. } => {
+                self.likes(left, pattern, escape_char.as_deref())
+            }
+            Expr::SimilarTo { .. } => {
+                let word = if self.take_word("NOT") { self.peek_at(0) } else { self.peek() };
+                let message = "SIMILAR TO is not supported; use ~ with a regular expression";
+                Err(self.error_at(word, state::NOT_SUPPORTED, message))
+            }
+            Expr::Cast { .. } => {
+                self.sign("::")?;
+                let ty = self.type_name()?;
+                self.cast(left, &ty)
+            }
+            Expr::AtTimeZone { time_zone, .. } => self.at_time_zone(left, time_zone),
+            Expr::Collate { .. } => {
                 let (ty, label) = (left.ty, left.label.clone());
                 let mut out = left;
-                out.push(self.copied(operator));
-                if let Some(name) = self.take() {
-                    out.push(self.copied(name));
-                }
+                self.pass(&mut out);
+                self.pass(&mut out);
                 out.label = label;
                 Ok(out.of_type(ty))
             }
-            _ => {
-                let mut sides =
-                    [structures::as_value(left), structures::as_value(self.right(power, operator)?)];
+            Expr::CompoundFieldAccess { access_chain, .. } => self.parts(left, access_chain),
+            Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) => self.is(left, Some(right)),
+            _ => self.is(left, None),
+        }
+    }
+
+    fn binary(
+        &mut self,
+        left: Out<'a>,
+        operator: Token<'a>,
+        op: &BinaryOperator,
+        right: &Expr,
+    ) -> Step<Out<'a>> {
+        use BinaryOperator as Op;
+        match op {
+            Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq => {
+                let right = self.expression(right)?;
+                let sides = self.agreed(left, right)?;
+                Ok(self.infixed(sides, operator).typed(SqlType::Bool))
+            }
+            Op::And | Op::Or => {
+                let right = self.expression(right)?;
+                let mut sides = [structures::as_value(left), structures::as_value(right)];
                 for side in &mut sides {
                     self.suggest(side, SqlType::Bool)?;
                 }
                 Ok(self.infixed(sides, operator).typed(SqlType::Bool))
             }
+            Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::Modulo => {
+                let right = self.expression(right)?;
+                self.arithmetic(left, operator, right)
+            }
+            Op::PGExp => {
+                let right = self.expression(right)?;
+                Ok(call("power", [left, right]).typed(SqlType::Float8).labelled("?column?"))
+            }
+            Op::Glob | Op::Regexp | Op::Match => {
+                self.at -= 1;
+                self.likes(left, right, None)
+            }
+            Op::Overlaps | Op::PGCustomBinaryOperator(_) => Err(Stop::Unknown),
+            _ => {
+                let right = self.expression(right)?;
+                self.other(left, operator, right)
+            }
         }
     }
 
-    /// The right side of an operator; a missing one is for SQLite to complain about.
-    fn right(&mut self, power: u8, operator: Token<'a>) -> Step<Out<'a>> {
-        let right = self.expression(power + 1)?;
-        Ok(right.unwrap_or_else(|| Out::made("", operator.end())))
+    /// `moment AT TIME ZONE zone`
+    fn at_time_zone(&mut self, left: Out<'a>, zone: &Expr) -> Step<Out<'a>> {
+        for word in ["AT", "TIME", "ZONE"] {
+            self.keyword(word)?;
+        }
+        let zone = self.expression(zone)?;
+        let zoned = left.ty == Some(SqlType::Timestamptz);
+        let ty = if zoned { SqlType::Timestamp } else { SqlType::Timestamptz };
+        Ok(call("timezone", [zone, left]).typed(ty).labelled("timezone"))
+    }
+
+    /// `[n]` and `.field` behind an operand. What is a column's name was taken with it.
+    fn parts(&mut self, whole: Out<'a>, parts: &[AccessExpr]) -> Step<Out<'a>> {
+        let mut out = whole;
+        for part in parts {
+            match part {
+                AccessExpr::Subscript(Subscript::Index { index }) => out = self.subscript(out, index)?,
+                AccessExpr::Subscript(Subscript::Slice { lower_bound, .. }) => {
+                    self.sign("[")?;
+                    if let Some(bound) = lower_bound {
+                        self.expression(bound)?;
+                    }
+                    let message = "slices of arrays are not supported";
+                    return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, message));
+                }
+                AccessExpr::Dot(Expr::Identifier(_)) if self.next_is_sign(0, ".") => {
+                    self.at += 1;
+                    let field = unquoted(self.token()?.text).to_lowercase();
+                    // A row is JSON here.
+                    out = out.wrapped("(", &format!(" ->> '$.{field}')")).labelled(&field);
+                }
+                AccessExpr::Dot(Expr::Identifier(_)) => {}
+                AccessExpr::Dot(_) => return Err(Stop::Unknown),
+            }
+        }
+        Ok(out)
     }
 
     pub(super) fn infixed(&self, sides: [Out<'a>; 2], operator: Token<'a>) -> Out<'a> {
@@ -140,18 +217,6 @@ impl<'a> Translator<'a, '_> {
         out.push_str(&format!(" {operator} "));
         out.push(right);
         out.labelled("?column?")
-    }
-
-    fn comparison(&mut self, left: Out<'a>, operator: Token<'a>) -> Step<Out<'a>> {
-        if let Some(quantifier) = self.peek().filter(|token| token.is_any(&["ANY", "SOME", "ALL"]))
-            && self.next_is_sign(1, "(")
-        {
-            self.at += 1;
-            return self.quantified(left, operator, quantifier.is("ALL"));
-        }
-        let right = self.right(power::COMPARE, operator)?;
-        let sides = self.agreed(left, right)?;
-        Ok(self.infixed(sides, operator).typed(SqlType::Bool))
     }
 
     /// Two sides that are compared: each learns from the other.
@@ -180,85 +245,57 @@ impl<'a> Translator<'a, '_> {
         Ok([left, right])
     }
 
-    fn likes(&mut self, left: Out<'a>, first: Token<'a>) -> Step<Out<'a>> {
-        let not = first.is("NOT");
-        let word = if not { self.take().unwrap_or(first) } else { first };
+    fn likes(&mut self, left: Out<'a>, pattern: &Expr, escape: Option<&Expr>) -> Step<Out<'a>> {
         let mut out = left;
-        if word.is("IN") {
-            return self.in_list(out, first, word);
-        }
-        if word.is("BETWEEN") {
-            return self.between(out, first, word);
-        }
-        if word.is("SIMILAR") {
-            return Err(self.error_at(
-                Some(word),
-                state::NOT_SUPPORTED,
-                "SIMILAR TO is not supported; use ~ with a regular expression",
-            ));
-        }
         self.suggest(&mut out, SqlType::Text)?;
-        if not {
-            out.push(self.copied(first));
-        }
+        self.pass_words(&["NOT"], &mut out);
+        let word = self.token()?;
         if word.is("ILIKE") {
             out.push_str(" LIKE");
         } else {
             out.push(self.copied(word));
         }
-        let mut pattern = self.right(power::LIKE, word)?;
+        let mut pattern = self.expression(pattern)?;
         self.suggest(&mut pattern, SqlType::Text)?;
         out.push(pattern);
-        if let Some(escape) = self.peek().filter(|token| token.is("ESCAPE")) {
-            self.at += 1;
-            out.push(self.copied(escape));
-            out.push(self.right(power::LIKE, escape)?);
+        if let Some(escape) = escape {
+            self.pass_word("ESCAPE", &mut out)?;
+            out.push(self.expression(escape)?);
         }
-        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+        Ok(truth(out))
     }
 
-    fn between(&mut self, left: Out<'a>, first: Token<'a>, word: Token<'a>) -> Step<Out<'a>> {
-        let symmetric = self.take_word("SYMMETRIC");
-        if symmetric {
-            return Err(self.error_at(
-                Some(word),
-                state::NOT_SUPPORTED,
-                "BETWEEN SYMMETRIC is not supported",
-            ));
-        }
-        let low = self.right(power::LIKE, word)?;
+    fn between(&mut self, left: Out<'a>, low: &Expr, high: &Expr) -> Step<Out<'a>> {
+        let mut words = Out::default();
+        self.pass_words(&["NOT", "BETWEEN"], &mut words);
+        let low = self.expression(low)?;
         let [mut out, low] = self.agreed(left, low)?;
         let ty = out.ty.or(low.ty);
-        if first.start != word.start {
-            out.push(self.copied(first));
-        }
-        out.push(self.copied(word));
+        out.push(words);
         out.push(low);
-        if let Some(and) = self.peek().filter(|token| token.is("AND")) {
-            self.at += 1;
-            let mut high = self.right(power::LIKE, and)?;
-            if let Some(ty) = ty {
-                self.suggest(&mut high, ty)?;
-            }
-            out.push(self.copied(and));
-            out.push(high);
+        self.pass_word("AND", &mut out)?;
+        let mut high = self.expression(high)?;
+        if let Some(ty) = ty {
+            self.suggest(&mut high, ty)?;
         }
-        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+        out.push(high);
+        Ok(truth(out))
     }
 
-    fn in_list(&mut self, left: Out<'a>, first: Token<'a>, word: Token<'a>) -> Step<Out<'a>> {
-        let mut list = self.right(power::LIKE, word)?;
-        let left = match &*list.form {
-            Form::List(parts) => {
-                let learned = parts.iter().find_map(|part| part.ty);
-                let mut left = if structures::is_number(learned) { structures::as_value(left) } else { left };
-                if let Some(ty) = learned {
-                    self.suggest(&mut left, ty)?;
-                }
-                left
+    fn in_list(&mut self, left: Out<'a>, list: &[Expr]) -> Step<Out<'a>> {
+        let mut words = Out::default();
+        self.pass_words(&["NOT", "IN"], &mut words);
+        let mut list = self.list(list)?;
+        let mut left = left;
+        if let Form::List(parts) = &*list.form {
+            let learned = parts.iter().find_map(|part| part.ty);
+            if structures::is_number(learned) {
+                left = structures::as_value(left);
             }
-            _ => left,
-        };
+            if let Some(ty) = learned {
+                self.suggest(&mut left, ty)?;
+            }
+        }
         match (left.ty, &*left.form) {
             (Some(ty), _) => self.suggest_all(&mut list, ty)?,
             (None, Form::List(parts)) => {
@@ -268,52 +305,47 @@ impl<'a> Translator<'a, '_> {
             _ => {}
         }
         let mut out = left;
-        if first.start != word.start {
-            out.push(self.copied(first));
-        }
-        out.push(self.copied(word));
+        out.push(words);
         out.push(list);
-        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+        Ok(truth(out))
+    }
+
+    fn in_query(&mut self, left: Out<'a>, query: &Query) -> Step<Out<'a>> {
+        let mut out = left;
+        self.pass_words(&["NOT", "IN"], &mut out);
+        out.push(self.query_in_parentheses(query)?.0);
+        Ok(truth(out))
     }
 
     /// `IS NULL`, `IS TRUE`, `IS DISTINCT FROM`...
-    fn is(&mut self, left: Out<'a>, operator: Token<'a>) -> Step<Out<'a>> {
+    fn is(&mut self, left: Out<'a>, right: Option<&Expr>) -> Step<Out<'a>> {
         let mut out = left;
         let left_type = out.ty;
-        out.push(self.copied(operator));
-        if operator.is_any(&["ISNULL", "NOTNULL"]) {
-            return Ok(out.typed(SqlType::Bool).labelled("?column?"));
+        let first = self.token()?;
+        out.push(self.copied(first));
+        if first.is_any(&["ISNULL", "NOTNULL"]) {
+            return Ok(truth(out));
         }
-        while let Some(word) = self.peek().filter(|token| token.is_any(&["NOT", "DISTINCT", "FROM"])) {
-            self.at += 1;
-            out.push(self.copied(word));
-        }
-        if self.take_word("UNKNOWN") {
-            out.push_str(" NULL");
-        } else {
-            let mut right = self.right(power::IS, operator)?;
+        self.pass_words(&["NOT", "DISTINCT", "FROM"], &mut out);
+        if let Some(right) = right {
+            let mut right = self.expression(right)?;
             if let Some(ty) = left_type {
                 self.suggest(&mut right, ty)?;
             }
             out.push(right);
+        } else if self.take_word("UNKNOWN") {
+            out.push_str(" NULL");
+        } else {
+            self.pass(&mut out);
         }
-        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+        Ok(truth(out))
     }
 
     /// Operators of PostgreSQL's widest class: patterns, JSON, concatenation.
-    fn other(&mut self, left: Out<'a>, operator: Token<'a>) -> Step<Out<'a>> {
+    fn other(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
         let ours = left.ty;
-        let mut sides = [left, self.right(power::OTHER, operator)?];
-        let pattern = match operator.text {
-            "~" => Some("REGEXP"),
-            "~*" => Some("MATCH"),
-            "!~" => Some("NOT REGEXP"),
-            "!~*" => Some("NOT MATCH"),
-            "~~" | "~~*" => Some("LIKE"),
-            "!~~" | "!~~*" => Some("NOT LIKE"),
-            _ => None,
-        };
-        if let Some(pattern) = pattern {
+        let mut sides = [left, right];
+        if let Some(pattern) = pattern(operator.text) {
             for side in &mut sides {
                 self.suggest(side, SqlType::Text)?;
             }
@@ -357,8 +389,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `+`, `-`, `*`, `/` and `%`, of numbers and of moments.
-    fn arithmetic(&mut self, left: Out<'a>, operator: Token<'a>, power: u8) -> Step<Out<'a>> {
-        let right = self.right(power, operator)?;
+    fn arithmetic(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
         let sign = operator.text;
         let (mut left, mut right) = structures::side_by_side(left, right);
         if structures::is_structure(left.ty) || structures::is_structure(right.ty) {
@@ -406,14 +437,20 @@ pub(super) fn call<'a, const N: usize>(name: &str, arguments: [Out<'a>; N]) -> O
     Out::joined(arguments, ",").wrapped(&format!("{name}("), ")").labelled(name)
 }
 
-fn sign_power(sign: &str) -> Option<u8> {
-    Some(match sign {
-        "=" | "==" | "<>" | "!=" | "<" | ">" | "<=" | ">=" => power::COMPARE,
-        "||" | "->" | "->>" | "#>" | "#>>" | "#-" | "@>" | "<@" | "~" | "~*" | "!~" | "!~*" | "~~"
-        | "~~*" | "!~~" | "!~~*" | "&" | "|" | "<<" | ">>" | "&&" | "@@" => power::OTHER,
-        "+" | "-" => power::ADD,
-        "*" | "/" | "%" => power::MULTIPLY,
-        "^" => power::POWER,
+/// Something that holds or does not.
+fn truth(out: Out<'_>) -> Out<'_> {
+    out.typed(SqlType::Bool).labelled("?column?")
+}
+
+/// What SQLite calls an operator that matches patterns.
+pub(super) fn pattern(operator: &str) -> Option<&'static str> {
+    Some(match operator {
+        "~" => "REGEXP",
+        "~*" => "MATCH",
+        "!~" => "NOT REGEXP",
+        "!~*" => "NOT MATCH",
+        "~~" | "~~*" => "LIKE",
+        "!~~" | "!~~*" => "NOT LIKE",
         _ => return None,
     })
 }

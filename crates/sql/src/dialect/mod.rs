@@ -1,9 +1,8 @@
 //! PostgreSQL's dialect in SQLite's words, and the types of what a statement takes and gives.
 //!
-//! One pass over the tokens, without a grammar of its own: expressions are taken apart by the precedence of their
-//! operators, everything else is copied. So what PostgreSQL spells otherwise is rewritten wherever it stands, and what
-//! is SQLite's alone goes through untouched. On the way the pass learns what it can about types: those of the result's
-//! columns and of the parameters.
+//! One walk through the statement's tree in the order of the text. The tree says what comes next; the tokens are taken
+//! one after the other, and are copied wherever SQLite spells the same. On the way the walk learns what it can about
+//! types: those of the result's columns and of the parameters. What a `FROM` lists is looked at before the columns.
 
 mod arrays;
 mod calls;
@@ -15,30 +14,30 @@ mod numeric;
 mod operand;
 mod out;
 mod params;
+mod rows;
 mod scope;
 mod select;
+mod statement;
 mod structures;
 mod types;
 
-use store::Catalog;
-use store::definition::SqlType;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::error::SqlError;
+use store::definition::SqlType;
+use store::{Catalog, Table};
+
+use crate::error::{SqlError, state};
+use crate::text::kind::syntax_error;
 use crate::text::places::Places;
-use names::{Column, Learned, Names};
+use names::{Column, Names};
 use out::Out;
 use params::Parameters;
 use scope::Scopes;
-use sqltext::token::{self, Token};
+use sqltext::token::{self, Kind, Token, Tokens};
+use sqltext::{Fault, SyntaxError, Tree};
 
 pub(crate) use params::ParameterType;
-
-/// Parentheses, subqueries and prefix operators that may lie within each other; a text that nests deeper is left as it
-/// is. The pass is recursive, and a SQL thread's stack is bounded.
-const DEPTH_MAX: usize = 150;
-
-/// Passes over one statement: one for each level of subqueries whose columns are named and used further out.
-const PASSES_MAX: usize = 5;
 
 /// One column of a result, as far as the text tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,22 +93,23 @@ impl Translated {
     }
 }
 
-/// The pass over one statement.
+/// The walk through one statement.
 struct Translator<'a, 'n> {
     sql: &'a str,
     tokens: &'a [Token<'a>],
+    /// The next token.
     at: usize,
     names: &'n Names,
-    scopes: &'n Scopes,
-    /// What an earlier pass learned.
-    known: &'n Learned,
-    learned: Learned,
+    scopes: Scopes,
+    /// Types of names given by `AS`.
+    learned: HashMap<String, SqlType>,
     parameters: Parameters,
-    depth: usize,
     /// The columns of the query that is under way, innermost last.
     queries: Vec<Option<Vec<Item>>>,
     /// What the rows of an `INSERT` are assigned to: types, and defaults as SQL.
     targets: Option<Vec<clauses::Target>>,
+    /// The table that the rows of an `INSERT` are of.
+    written: Option<Arc<Table>>,
     notice: Option<&'static str>,
     /// Columns of the outermost query may be exact decimal texts.
     shows: bool,
@@ -117,14 +117,20 @@ struct Translator<'a, 'n> {
     shown: numeric::Shown<'a>,
     /// The outermost query gives rows to an `INSERT`.
     inserts: bool,
+    /// The list of a `FROM` is what was written last.
+    ends_in_from: bool,
+    /// What its list makes rows of, while the list of a `SELECT` is under way.
+    spread: Option<rows::Spread<'a>>,
+    /// Tables made of that so far, which need names.
+    made: usize,
 }
 
-/// Why a pass ended early.
+/// Why the walk ended early.
 enum Stop {
     /// The statement is wrong.
     Error(SqlError),
-    /// It nests too deep to be looked at.
-    Deep,
+    /// The tree has what this walk does not know: the text is left as it is.
+    Unknown,
 }
 
 impl From<SqlError> for Stop {
@@ -138,13 +144,18 @@ type Step<T> = Result<T, Stop>;
 /// What a client said of its parameters before anything is known of the statement; `None`: nothing.
 pub(crate) type Chosen<'c> = &'c [Option<SqlType>];
 
-/// A statement in SQLite's words; `None` where it should be left as it is.
+/// A statement in SQLite's words; `None` where it should be left as it is. `known`: its tree, or that of the same
+/// statement with literals in the place of parameters.
 pub(crate) fn translate(
     catalog: &Catalog,
     sql: &str,
     chosen: Chosen<'_>,
+    known: Option<&Tree<'_>>,
 ) -> Result<Option<Translated>, SqlError> {
-    translate_within(catalog, sql, chosen, 0, true)
+    match known {
+        Some(tree) => walked(catalog, (sql, &token::tokens(sql)), tree, chosen, 0, true),
+        None => translate_within(catalog, sql, chosen, 0, true),
+    }
 }
 
 /// The columns of a query; `None` where they are not known. `depth`: views within which it stands.
@@ -161,112 +172,128 @@ fn translate_within(
     shows: bool,
 ) -> Result<Option<Translated>, SqlError> {
     let tokens = token::tokens(sql);
-    let names = Names::of(catalog, &tokens, depth);
-    let scopes = Scopes::of(&tokens);
-    let shows = shows && numeric::may_show(&tokens);
-    let text = Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen, shows };
-    let first = pass(&text, &Learned::default())?;
-    let Some((mut last, mut learned)) = first else { return Ok(None) };
-    let inner = tokens.iter().filter(|token| token.is("SELECT")).count() > 1
-        || tokens.iter().any(|token| token.is_any(calls::TABLES));
-    if learned.is_empty() || !inner {
-        return Ok(Some(last));
-    }
-    // Names given by subqueries are known now, also where they were used before; names that depend on these are known
-    // after one more pass.
-    for _ in 1..PASSES_MAX {
-        let Some((next, more)) = pass(&text, &learned)? else { return Ok(None) };
-        let is_last = more == learned;
-        (last, learned) = (next, more);
-        if is_last {
-            break;
+    let tree = match sqltext::parse_tokens(sql, tokens) {
+        Ok(tree) => tree,
+        Err(SyntaxError { fault: Fault::Literal, place }) => {
+            return escape_refused(sql, place).map(|()| None);
         }
+        Err(_) => return Ok(None),
+    };
+    walked(catalog, (sql, &tree.tokens), &tree, chosen, depth, shows)
+}
+
+fn walked(
+    catalog: &Catalog,
+    (sql, tokens): (&str, &[Token<'_>]),
+    tree: &Tree<'_>,
+    chosen: Chosen<'_>,
+    depth: usize,
+    shows: bool,
+) -> Result<Option<Translated>, SqlError> {
+    let names = Names::of(catalog, tokens, depth);
+    let mut walk = Translator::new(sql, tokens, &names, chosen);
+    walk.shows = shows && numeric::may_show(tokens);
+    walk.inserts = tokens.iter().any(|token| token.is("INSERT"));
+    let out = walk.whole(tree);
+    walk.finish(out)
+}
+
+/// Refuses an escape that stands for no character; what is not closed is SQLite's to report.
+fn escape_refused(sql: &str, place: usize) -> Result<(), SqlError> {
+    let foreign = sql.get(place..).is_some_and(|rest| !rest.starts_with(['\'', 'x', 'X']));
+    if foreign {
+        return Err(SqlError::new("22025", "the text has an escape without a character").at(sql, place));
     }
-    Ok(Some(last))
+    Ok(())
+}
+
+/// Of the errors that SQLite and our grammar find in a text that our grammar does not know, the one that is further
+/// behind: up to there the other was content with the text.
+pub(crate) fn further_error(sql: &str, error: SqlError) -> SqlError {
+    let Err(SyntaxError { place, fault }) = sqltext::parse(sql) else { return error };
+    let known = matches!(fault, Fault::Unexpected | Fault::Unfinished);
+    if error.state != state::SYNTAX || !known {
+        return error;
+    }
+    let own = match Tokens::new(sql).find(|token| token.start >= place) {
+        Some(token) => syntax_error(sql, &token),
+        None => SqlError::new(state::SYNTAX, "the statement ends too early").at(sql, sql.len()),
+    };
+    if own.position > error.position { own } else { error }
 }
 
 /// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose
 /// columns it may name.
 pub(crate) fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
     let tokens = token::tokens(sql);
-    let mut names = Names::of(catalog, &tokens, 0);
-    if let Some(table) = table.and_then(|name| catalog.table(name)) {
-        names.add(table);
-    }
-    if tokens.iter().any(|token| token.is("SELECT")) {
+    let translated = if tokens.iter().any(|token| token.is("SELECT")) {
         // Statements that read the view compute with its columns.
-        let translated = translate_within(catalog, sql, &[], 0, false)?;
-        return Ok(translated.map_or_else(|| sql.to_owned(), |translated| translated.sql));
-    }
-    let scopes = Scopes::of(&tokens);
-    let passed = pass(
-        &Text { sql, tokens: &tokens, names: &names, scopes: &scopes, chosen: &[], shows: false },
-        &Learned::default(),
-    )?;
-    Ok(passed.map_or_else(|| sql.to_owned(), |(translated, _)| translated.sql))
-}
-
-type Passed = Option<(Translated, Learned)>;
-
-/// What each pass over a statement looks at.
-struct Text<'a, 'n> {
-    sql: &'a str,
-    tokens: &'a [Token<'a>],
-    names: &'n Names,
-    scopes: &'n Scopes,
-    chosen: Chosen<'n>,
-    /// Columns of the outermost query may be exact decimal texts.
-    shows: bool,
-}
-
-fn pass(text: &Text<'_, '_>, known: &Learned) -> Result<Passed, SqlError> {
-    let mut translator = Translator {
-        sql: text.sql,
-        tokens: text.tokens,
-        at: 0,
-        names: text.names,
-        scopes: text.scopes,
-        known,
-        learned: Learned::default(),
-        parameters: Parameters::new(text.chosen),
-        depth: 0,
-        queries: vec![None],
-        targets: None,
-        notice: None,
-        shows: text.shows,
-        shown: numeric::Shown::default(),
-        inserts: text.tokens.iter().any(|token| token.is("INSERT")),
-    };
-    let out = match translator.whole() {
-        Ok(out) => out,
-        Err(Stop::Deep) => return Ok(None),
-        Err(Stop::Error(error)) => return Err(error),
-    };
-    let items = translator.queries.pop().flatten().unwrap_or_default();
-    let columns = translator.columns_of_items(&items);
-    let (text, places) = out.finish();
-    let translated = Translated {
-        sql: text,
-        places,
-        parameters: translator.parameters.finish(),
-        items,
-        columns,
-        notice: translator.notice,
-    };
-    Ok(Some((translated, translator.learned)))
-}
-
-impl<'a> Translator<'a, '_> {
-    /// The whole statement; a parenthesis too many is copied for SQLite to complain about.
-    fn whole(&mut self) -> Step<Out<'a>> {
-        let mut out = Out::default();
-        loop {
-            out.push(self.sequence()?);
-            match self.take() {
-                Some(stray) => out.push(self.copied(stray)),
-                None => return Ok(out),
-            }
+        translate_within(catalog, sql, &[], 0, false)?
+    } else {
+        let Ok(terms) = sqltext::parse_terms(sql, &tokens) else { return Ok(sql.to_owned()) };
+        let mut names = Names::of(catalog, &tokens, 0);
+        if let Some(table) = table.and_then(|name| catalog.table(name)) {
+            names.add(table);
         }
+        let mut walk = Translator::new(sql, &tokens, &names, &[]);
+        let out = walk.terms(&terms, None);
+        walk.finish(out)?
+    };
+    Ok(translated.map_or_else(|| sql.to_owned(), |translated| translated.sql))
+}
+
+impl<'a, 'n> Translator<'a, 'n> {
+    fn new(sql: &'a str, tokens: &'a [Token<'a>], names: &'n Names, chosen: Chosen<'_>) -> Self {
+        let mut parameters = Parameters::new(chosen);
+        for token in tokens.iter().filter(|token| token.kind == Kind::Parameter) {
+            parameters.add(token);
+        }
+        Self {
+            sql,
+            tokens,
+            at: 0,
+            names,
+            scopes: Scopes::default(),
+            learned: HashMap::new(),
+            parameters,
+            queries: vec![None],
+            targets: None,
+            written: None,
+            notice: None,
+            shows: false,
+            shown: numeric::Shown::default(),
+            inserts: false,
+            ends_in_from: false,
+            spread: None,
+            made: 0,
+        }
+    }
+
+    /// The whole statement, with the semicolons around it.
+    fn whole(&mut self, tree: &Tree<'_>) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        while self.next_is_sign(0, ";") {
+            self.pass(&mut out);
+        }
+        out.push(self.statement(&tree.statement, &tree.tail)?);
+        while self.next_is_sign(0, ";") {
+            self.pass(&mut out);
+        }
+        Ok(out)
+    }
+
+    /// What became of the text; `None` where it stays as it is.
+    fn finish(mut self, out: Step<Out<'a>>) -> Result<Option<Translated>, SqlError> {
+        let out = match out {
+            Ok(out) if self.at == self.tokens.len() => out,
+            Ok(_) | Err(Stop::Unknown) => return Ok(None),
+            Err(Stop::Error(error)) => return Err(error),
+        };
+        let items = self.queries.pop().flatten().unwrap_or_default();
+        let columns = self.columns_of_items(&items);
+        let (sql, places) = out.finish();
+        let parameters = self.parameters.finish();
+        Ok(Some(Translated { sql, places, parameters, items, columns, notice: self.notice }))
     }
 
     fn peek(&self) -> Option<Token<'a>> {
@@ -319,15 +346,47 @@ impl<'a> Translator<'a, '_> {
         if token.apart { Out::joined([Out::made("", token.start), own], "") } else { own }
     }
 
-    /// Runs a step one level deeper.
-    fn deeper<T>(&mut self, step: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
-        if self.depth >= DEPTH_MAX {
-            return Err(Stop::Deep);
+    /// Copies the next token.
+    fn pass(&mut self, out: &mut Out<'a>) {
+        if let Some(token) = self.take() {
+            out.push(self.copied(token));
         }
-        self.depth += 1;
-        let result = step(self);
-        self.depth -= 1;
-        result
+    }
+
+    /// Copies the next tokens while they are of these words.
+    fn pass_words(&mut self, words: &[&str], out: &mut Out<'a>) {
+        while self.peek().is_some_and(|token| token.is_any(words)) {
+            self.pass(out);
+        }
+    }
+
+    /// Copies this sign, which must be next.
+    fn pass_sign(&mut self, sign: &str, out: &mut Out<'a>) -> Step<()> {
+        let token = self.sign(sign)?;
+        out.push(self.copied(token));
+        Ok(())
+    }
+
+    /// Copies this keyword, which must be next.
+    fn pass_word(&mut self, word: &str, out: &mut Out<'a>) -> Step<()> {
+        let token = self.keyword(word)?;
+        out.push(self.copied(token));
+        Ok(())
+    }
+
+    /// Takes the next token.
+    fn token(&mut self) -> Step<Token<'a>> {
+        self.take().ok_or(Stop::Unknown)
+    }
+
+    /// Takes this sign, which must be next.
+    fn sign(&mut self, sign: &str) -> Step<Token<'a>> {
+        self.token().and_then(|token| if token.is_sign(sign) { Ok(token) } else { Err(Stop::Unknown) })
+    }
+
+    /// Takes this keyword, which must be next.
+    fn keyword(&mut self, word: &str) -> Step<Token<'a>> {
+        self.token().and_then(|token| if token.is(word) { Ok(token) } else { Err(Stop::Unknown) })
     }
 
     fn error_at(&self, token: Option<Token<'a>>, state: &'static str, message: impl Into<String>) -> Stop {

@@ -32,21 +32,6 @@ pub(super) struct Names {
     views: HashMap<String, Vec<Column>>,
 }
 
-/// What earlier passes, and this one so far, found out about names that the statement gives itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Learned {
-    /// Types of names given by `AS`.
-    pub(super) names: HashMap<String, SqlType>,
-    /// The columns of queries in parentheses, by the place of the parenthesis among the tokens.
-    pub(super) queries: HashMap<usize, Vec<Column>>,
-}
-
-impl Learned {
-    pub(super) fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.queries.is_empty()
-    }
-}
-
 impl Names {
     /// The columns of all tables that the statement may be about. `depth`: views within which it stands.
     pub(super) fn of(catalog: &Catalog, tokens: &[Token<'_>], depth: usize) -> Self {
@@ -183,21 +168,21 @@ fn merged(one: Option<SqlType>, other: Option<SqlType>) -> Option<SqlType> {
 }
 
 impl Translator<'_, '_> {
-    /// The type of the column that a name means at a place; `None`: it is not known.
-    pub(super) fn column_type(&self, at: usize, qualifier: Option<&str>, name: &str) -> Option<SqlType> {
-        match self.scoped(at, qualifier, name) {
+    /// The type of the column that a name means here; `None`: it is not known.
+    pub(super) fn column_type(&self, qualifier: Option<&str>, name: &str) -> Option<SqlType> {
+        match self.scoped(qualifier, name) {
             Found::Is(ty) => ty,
             Found::No | Found::Perhaps => {
-                self.known.names.get(&name.to_lowercase()).copied().or_else(|| self.names.column(name))
+                self.learned.get(&name.to_lowercase()).copied().or_else(|| self.names.column(name))
             }
         }
     }
 
     /// The same among what the statement lists around the place.
-    fn scoped(&self, at: usize, qualifier: Option<&str>, name: &str) -> Found {
-        for scope in self.scopes.around(at) {
+    fn scoped(&self, qualifier: Option<&str>, name: &str) -> Found {
+        for relations in self.scopes.around() {
             let (mut found, mut named) = (Found::No, false);
-            for relation in &scope.relations {
+            for relation in relations {
                 if qualifier.is_some_and(|qualifier| !relation.name.eq_ignore_ascii_case(qualifier)) {
                     continue;
                 }
@@ -222,45 +207,29 @@ impl Translator<'_, '_> {
     fn column_in(&self, relation: &Relation, name: &str) -> Found {
         match &relation.source {
             Source::Named(table) => self.names.column_of(table, name),
-            Source::Function => Found::Perhaps,
-            Source::Query(..) => match self.columns_in(relation) {
-                Some(columns) => among(&columns, name),
-                None => Found::Perhaps,
-            },
+            Source::Query(Some(columns)) => among(columns, name),
+            Source::Query(None) => Found::Perhaps,
         }
     }
 
-    /// The columns of a relation; `None`: they are not known, or not yet.
+    /// The columns of a relation; `None`: they are not known.
     fn columns_in(&self, relation: &Relation) -> Option<Vec<Column>> {
         match &relation.source {
             Source::Named(table) => self.names.all_of(table),
-            Source::Function => None,
-            Source::Query(open, names) => {
-                let queries = [&self.learned.queries, &self.known.queries];
-                let columns = queries.into_iter().find_map(|queries| queries.get(open))?;
-                Some(renamed(columns.clone(), names))
-            }
+            Source::Query(columns) => columns.clone(),
         }
     }
 
-    /// What `*` or `qualifier.*` stands for at a place; `None`: that is not known. Columns that `USING` joins are there
+    /// What `*` or `qualifier.*` stands for here; `None`: that is not known. Columns that `USING` joins are there
     /// twice.
-    pub(super) fn star(&self, at: usize, qualifier: Option<&str>) -> Option<Vec<Column>> {
-        let scope = self.scopes.around(at).next()?;
+    pub(super) fn star(&self, qualifier: Option<&str>) -> Option<Vec<Column>> {
         let meant =
             |relation: &&Relation| qualifier.is_none_or(|name| relation.name.eq_ignore_ascii_case(name));
         let mut all = Vec::new();
-        for relation in scope.relations.iter().filter(meant) {
+        for relation in self.scopes.around().next()?.iter().filter(meant) {
             all.extend(self.columns_in(relation)?);
         }
         Some(all).filter(|all| !all.is_empty())
-    }
-
-    /// Takes note of the columns of a query in parentheses.
-    pub(super) fn learn_query(&mut self, open: usize, items: &[Item]) {
-        if let Some(columns) = self.columns_of_items(items) {
-            self.learned.queries.insert(open, columns);
-        }
     }
 
     /// The columns of a query by its list.
@@ -277,5 +246,10 @@ impl Translator<'_, '_> {
             }
         }
         Some(columns)
+    }
+
+    /// The same under the first of these names, as a relation.
+    pub(super) fn source_of_items(&self, items: &[Item], names: &[String]) -> Source {
+        Source::Query(self.columns_of_items(items).map(|columns| renamed(columns, names)))
     }
 }

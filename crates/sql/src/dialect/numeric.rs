@@ -215,11 +215,11 @@ impl<'a> Translator<'a, '_> {
 
     /// Remembers that a name stands for floats though they are told as `NUMERIC`.
     pub(super) fn learn_float(&mut self, name: &str) {
-        self.learned.names.insert(float_key(name), SqlType::Numeric);
+        self.learned.insert(float_key(name), SqlType::Numeric);
     }
 
     pub(super) fn is_float_name(&self, name: &str) -> bool {
-        self.known.names.contains_key(&float_key(name))
+        self.learned.contains_key(&float_key(name))
     }
 
     /// The name given to a column that is shown exactly.

@@ -1,77 +1,18 @@
 //! Operands: literals, names, parameters, parentheses, and what may stand behind them.
 
+use sqltext::ast::{CaseWhen, Expr, Query, UnaryOperator};
 use sqltext::token::sql_literal;
 use sqltext::token::{self, Kind, Token};
 use store::definition::SqlType;
 use store::scalar;
 use store::value::Value;
 
-use super::expression::{call, power};
+use super::expression::call;
 use super::out::{Form, Out};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
 use crate::error::SqlError;
 use crate::text::token::unquoted;
-
-/// Words that never begin an operand; an expression ends before them.
-const RESERVED: &[&str] = &[
-    "ALL",
-    "AND",
-    "AS",
-    "ASC",
-    "BETWEEN",
-    "BY",
-    "COLLATE",
-    "CROSS",
-    "DESC",
-    "DISTINCT",
-    "DO",
-    "ELSE",
-    "END",
-    "ESCAPE",
-    "EXCEPT",
-    "FETCH",
-    "FOR",
-    "FROM",
-    "FULL",
-    "GLOB",
-    "GROUP",
-    "HAVING",
-    "ILIKE",
-    "IN",
-    "INNER",
-    "INTERSECT",
-    "INTO",
-    "IS",
-    "ISNULL",
-    "JOIN",
-    "LEFT",
-    "LIKE",
-    "LIMIT",
-    "MATCH",
-    "NATURAL",
-    "NOTNULL",
-    "NULLS",
-    "OFFSET",
-    "ON",
-    "OR",
-    "ORDER",
-    "OUTER",
-    "REGEXP",
-    "RETURNING",
-    "RIGHT",
-    "SELECT",
-    "SET",
-    "SIMILAR",
-    "THEN",
-    "UNION",
-    "USING",
-    "VALUES",
-    "WHEN",
-    "WHERE",
-    "WINDOW",
-    "WITH",
-];
 
 /// Words that are functions without parentheses, and what they are.
 const NILADIC: &[(&str, &str, SqlType)] = &[
@@ -87,32 +28,57 @@ const NILADIC: &[(&str, &str, SqlType)] = &[
     ("CURRENT_SCHEMA", "current_schema()", SqlType::Name),
 ];
 
+/// What is known of the results of a `CASE`.
+#[derive(Default)]
+struct Results {
+    ty: Option<SqlType>,
+    parameters: Vec<usize>,
+    told: Vec<Told>,
+}
+
 impl<'a> Translator<'a, '_> {
-    /// One operand with what stands before and behind it.
-    pub(super) fn operand(&mut self) -> Step<Option<Out<'a>>> {
-        let Some(token) = self.peek() else { return Ok(None) };
-        let Some(mut out) = self.primary(token)? else { return Ok(None) };
-        loop {
-            if self.take_sign("::") {
-                let ty = self.type_name()?;
-                out = self.cast(out, &ty)?;
-            } else if self.next_is_sign(0, "[") {
-                out = self.subscript(out)?;
-            } else {
-                return Ok(Some(out));
+    /// One operand with what stands before it.
+    pub(super) fn operand(&mut self, expr: &Expr) -> Step<Out<'a>> {
+        match expr {
+            Expr::Value(_) => self.value(),
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => match self.constant(false)? {
+                Some(out) => Ok(out),
+                None => self.name(),
+            },
+            Expr::Wildcard(_) => {
+                let star = self.sign("*")?;
+                Ok(self.copied(star))
             }
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } => self.not(expr),
+            // A literal with its sign is one parameter in the place of it.
+            Expr::UnaryOp { .. } if self.peek().is_some_and(|token| token.kind == Kind::Parameter) => {
+                self.value()
+            }
+            Expr::UnaryOp { expr, .. } => self.signed(expr),
+            Expr::Nested(inner) => self.list(std::slice::from_ref(inner)),
+            Expr::Tuple(parts) => self.list(parts),
+            Expr::Subquery(query) => self.subquery(query),
+            Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Expr::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Expr::Array(array) => self.array(&array.elem),
+            Expr::Interval(_) | Expr::TypedString(_) => self.typed_literal(),
+            Expr::Cast { expr, .. } => self.cast_call(expr),
+            Expr::Function(function) => self.function(function),
+            _ => self.worded_call(expr),
         }
     }
 
-    fn primary(&mut self, token: Token<'a>) -> Step<Option<Out<'a>>> {
+    /// A literal or parameter.
+    fn value(&mut self) -> Step<Out<'a>> {
+        let Some(token) = self.peek() else { return Err(Stop::Unknown) };
         match token.kind {
-            Kind::Text | Kind::Foreign => self.literal(token).map(Some),
-            Kind::Blob => Ok(Some(self.taken(token).typed(SqlType::Bytea).labelled("?column?"))),
-            Kind::Number => Ok(Some(self.number(token))),
-            Kind::Parameter => Ok(Some(self.parameter(token))),
-            Kind::Quoted => self.name(token).map(Some),
-            Kind::Word => self.word(token),
-            Kind::Sign => self.sign(token),
+            Kind::Text | Kind::Foreign => self.literal(token),
+            Kind::Blob => Ok(self.taken(token).typed(SqlType::Bytea).labelled("?column?")),
+            Kind::Number => Ok(self.number(token)),
+            Kind::Parameter => Ok(self.parameter(token)),
+            _ => self.constant(false)?.ok_or(Stop::Unknown),
         }
     }
 
@@ -151,7 +117,7 @@ impl<'a> Translator<'a, '_> {
 
     fn parameter(&mut self, token: Token<'a>) -> Out<'a> {
         let out = self.taken(token).labelled("?column?");
-        match self.parameters.number(token.text) {
+        match self.parameters.number(&token) {
             Some(number) => {
                 let ty = self.parameters.ty(number);
                 out.of_type(ty).formed(Form::Parameter(number))
@@ -160,74 +126,49 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    fn sign(&mut self, token: Token<'a>) -> Step<Option<Out<'a>>> {
-        match token.text {
-            "(" => self.parenthesis(),
-            "-" | "+" | "~" => {
-                self.at += 1;
-                let sign = self.copied(token);
-                let Some(inner) = self.expression(power::SIGN)? else { return Ok(Some(sign)) };
-                // A truth is a number to SQLite's signs.
-                let ty = inner.ty.map(|ty| if ty == SqlType::Bool { SqlType::Int4 } else { ty });
-                if ty == Some(SqlType::Interval) && token.text == "-" {
-                    let back = Out::made("-1", token.start);
-                    return Ok(Some(call("interval_times", [inner, back]).of_type(ty).labelled("?column?")));
-                }
-                let mut out = sign;
-                out.push(inner.clone());
-                let out = numeric::signed(token.text, &inner, out.of_type(ty));
-                Ok(Some(out.labelled("?column?")))
+    /// `-a`, `+a`, `~a`
+    fn signed(&mut self, inner: &Expr) -> Step<Out<'a>> {
+        let token = self.token()?;
+        if !matches!(token.text, "-" | "+" | "~") {
+            return Err(Stop::Unknown);
+        }
+        let sign = self.copied(token);
+        let inner = self.expression(inner)?;
+        // A truth is a number to SQLite's signs.
+        let ty = inner.ty.map(|ty| if ty == SqlType::Bool { SqlType::Int4 } else { ty });
+        if ty == Some(SqlType::Interval) && token.text == "-" {
+            let back = Out::made("-1", token.start);
+            return Ok(call("interval_times", [inner, back]).of_type(ty).labelled("?column?"));
+        }
+        let mut out = sign;
+        out.push(inner.clone());
+        Ok(numeric::signed(token.text, &inner, out.of_type(ty)).labelled("?column?"))
+    }
+
+    /// `(a, b)`
+    pub(super) fn list(&mut self, list: &[Expr]) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        self.pass_sign("(", &mut out)?;
+        let mut parts = Vec::with_capacity(list.len());
+        for (at, part) in list.iter().enumerate() {
+            if at > 0 {
+                self.pass_sign(",", &mut out)?;
             }
-            _ => Ok(None),
-        }
-    }
-
-    /// `( ... )`: an expression, a list, or a query.
-    pub(super) fn parenthesis(&mut self) -> Step<Option<Out<'a>>> {
-        let Some(open) = self.take() else { return Ok(None) };
-        let query = self.peek().is_some_and(|token| token.is_any(&["SELECT", "WITH", "VALUES"]));
-        if query {
-            return self.deeper(|own| own.subquery(open)).map(Some);
-        }
-        let (parts, inner) = self.deeper(Self::list)?;
-        let mut out = self.copied(open);
-        out.push(inner);
-        self.close(&mut out);
-        let single = match &parts[..] {
-            [only] => Some((only.ty, only.label.clone())),
-            _ => None,
-        };
-        if let Some((ty, label)) = single {
-            out = out.of_type(ty);
-            out.label = label;
-        }
-        Ok(Some(out.formed(Form::List(parts))))
-    }
-
-    /// Takes the closing parenthesis; a missing one is for SQLite to complain about.
-    pub(super) fn close(&mut self, out: &mut Out<'a>) {
-        if let Some(close) = self.peek().filter(|token| token.is_sign(")")) {
-            self.at += 1;
-            out.push(self.copied(close));
-        }
-    }
-
-    /// Expressions with commas between, and anything else that stands there as it is.
-    pub(super) fn list(&mut self) -> Step<(Vec<Out<'a>>, Out<'a>)> {
-        let (mut parts, mut all) = (Vec::new(), Out::default());
-        loop {
-            let part = self.sequence_part()?;
+            let part = self.expression(part)?;
             parts.push(part.clone());
-            all.push(part);
-            match self.peek().filter(|token| token.is_sign(",")) {
-                Some(comma) => all.push(self.taken(comma)),
-                None => return Ok((parts, all)),
-            }
+            out.push(part);
         }
+        self.pass_sign(")", &mut out)?;
+        if let [only] = &parts[..] {
+            out = out.of_type(only.ty);
+            out.label.clone_from(&only.label);
+        }
+        Ok(out.formed(Form::List(parts)))
     }
 
-    fn subquery(&mut self, open: Token<'a>) -> Step<Out<'a>> {
-        let (out, items) = self.query_behind(open)?;
+    /// A query in parentheses that stands for a value.
+    pub(super) fn subquery(&mut self, query: &Query) -> Step<Out<'a>> {
+        let (out, items) = self.query_in_parentheses(query)?;
         let first = items.into_iter().next().unwrap_or_default();
         let ty = self.type_of(&first);
         let mut out = out.of_type(ty).formed(Form::Query);
@@ -235,18 +176,13 @@ impl<'a> Translator<'a, '_> {
         Ok(out)
     }
 
-    /// A query up to its closing parenthesis, and its columns as its first arm gives them.
-    pub(super) fn query_behind(&mut self, open: Token<'a>) -> Step<(Out<'a>, Vec<Item>)> {
-        let place = self.at - 1;
-        self.queries.push(None);
-        let targets = self.targets.take();
-        let inner = self.sequence()?;
-        self.targets = targets;
-        let items = self.queries.pop().flatten().unwrap_or_default();
-        self.learn_query(place, &items);
-        let mut out = self.copied(open);
+    /// A query in parentheses, and its columns.
+    pub(super) fn query_in_parentheses(&mut self, query: &Query) -> Step<(Out<'a>, Vec<Item>)> {
+        let mut out = Out::default();
+        self.pass_sign("(", &mut out)?;
+        let (inner, items) = self.inner_query(query, None)?;
         out.push(inner);
-        self.close(&mut out);
+        self.pass_sign(")", &mut out)?;
         Ok((out, items))
     }
 
@@ -255,92 +191,72 @@ impl<'a> Translator<'a, '_> {
         item.ty.or_else(|| item.parameter.and_then(|number| self.parameters.ty(number)))
     }
 
-    fn word(&mut self, token: Token<'a>) -> Step<Option<Out<'a>>> {
-        if self.next_is_sign(1, ".") {
-            return self.name(token).map(Some);
-        }
-        let called = self.next_is_sign(1, "(");
-        if token.is("CASE") {
-            return self.case().map(Some);
-        }
-        if token.is("ARRAY") && (called || self.next_is_sign(1, "[")) {
-            self.at += 1;
-            return self.array(token).map(Some);
-        }
-        if token.is("NOT") {
-            return self.not(token).map(Some);
-        }
-        if called && let Some(out) = self.special_call(token)? {
-            return Ok(Some(out));
-        }
-        if let Some(out) = self.constant(token, called) {
-            return Ok(Some(out));
-        }
-        if let Some(out) = self.typed_literal()? {
-            return Ok(Some(out));
-        }
-        let function = called && token.is_any(&["LEFT", "RIGHT", "GLOB", "LIKE"]);
-        if token.is_any(RESERVED) && !function {
-            return Ok(None);
-        }
-        self.name(token).map(Some)
-    }
-
-    fn not(&mut self, token: Token<'a>) -> Step<Out<'a>> {
-        let mut out = self.taken(token);
-        if let Some(mut inner) = self.expression(power::NOT)?.map(structures::as_value) {
-            self.suggest(&mut inner, SqlType::Bool)?;
-            out.push(inner);
-        }
+    fn not(&mut self, inner: &Expr) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        self.pass_word("NOT", &mut out)?;
+        let mut inner = structures::as_value(self.expression(inner)?);
+        self.suggest(&mut inner, SqlType::Bool)?;
+        out.push(inner);
         Ok(out.typed(SqlType::Bool).labelled("?column?"))
     }
 
-    /// Words that are values.
-    fn constant(&mut self, token: Token<'a>, called: bool) -> Option<Out<'a>> {
+    /// `[NOT] EXISTS (SELECT ...)`
+    fn exists(&mut self, query: &Query, negated: bool) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        if negated {
+            self.pass_word("NOT", &mut out)?;
+        }
+        self.pass_word("EXISTS", &mut out)?;
+        out.push(self.query_in_parentheses(query)?.0);
+        Ok(out.typed(SqlType::Bool).labelled(if negated { "?column?" } else { "exists" }))
+    }
+
+    /// Words that are values. `called`: a parenthesis follows.
+    pub(super) fn constant(&mut self, called: bool) -> Step<Option<Out<'a>>> {
+        let Some(token) = self.peek().filter(|token| token.kind == Kind::Word) else { return Ok(None) };
+        if self.next_is_sign(1, ".") {
+            return Ok(None);
+        }
         if token.is_any(&["TRUE", "FALSE"]) {
-            return Some(self.taken(token).typed(SqlType::Bool).labelled("bool"));
+            return Ok(Some(self.taken(token).typed(SqlType::Bool).labelled("bool")));
         }
         if token.is("NULL") {
-            return Some(self.taken(token).formed(Form::Null).labelled("?column?"));
+            return Ok(Some(self.taken(token).formed(Form::Null).labelled("?column?")));
         }
         if token.is("DEFAULT") {
-            return Some(self.taken(token).labelled(super::clauses::DEFAULT));
+            return Ok(Some(self.taken(token).labelled(super::clauses::DEFAULT)));
         }
-        let (word, text, ty) = NILADIC.iter().find(|(word, _, _)| token.is(word))?;
+        let Some((word, text, ty)) = NILADIC.iter().find(|(word, _, _)| token.is(word)) else {
+            return Ok(None);
+        };
         if self.names.is_column(token.text) {
-            return None;
+            return Ok(None);
         }
         self.at += 1;
         if called {
             // `current_timestamp(3)`: the precision is left out; `current_schema()` is the function itself.
-            self.at += if self.next_is_sign(1, ")") { 2 } else { 3 };
+            self.sign("(")?;
+            if self.peek().is_some_and(|token| token.kind == Kind::Number) {
+                self.at += 1;
+            }
+            self.sign(")")?;
         }
-        Some(Out::made(text, token.start).typed(*ty).labelled(&word.to_lowercase()))
+        Ok(Some(Out::made(text, token.start).typed(*ty).labelled(&word.to_lowercase())))
     }
 
     /// `interval '1 day'`, `timestamp with time zone '...'`: a type before a literal.
-    fn typed_literal(&mut self) -> Step<Option<Out<'a>>> {
-        let begin = self.at;
-        let Some(ty) = self.type_before_literal() else {
-            self.at = begin;
-            return Ok(None);
-        };
-        let Some(literal) = self.peek().filter(|token| matches!(token.kind, Kind::Text | Kind::Foreign))
-        else {
-            self.at = begin;
-            return Ok(None);
-        };
+    fn typed_literal(&mut self) -> Step<Out<'a>> {
+        let ty = self.type_name()?;
+        let literal = self.token()?;
+        if !matches!(literal.kind, Kind::Text | Kind::Foreign) {
+            return Err(Stop::Unknown);
+        }
+        self.at -= 1;
         let literal = self.literal(literal)?;
         if ty.ty == SqlType::Interval {
             self.interval_fields();
         }
-        self.cast(literal, &ty).map(Some)
-    }
-
-    fn type_before_literal(&mut self) -> Option<cast::TypeName> {
-        let known =
-            self.peek().is_some_and(|token| SqlType::of_declared(token.text).is_some() || token.is("DOUBLE"));
-        if known { self.type_name().ok() } else { None }
+        self.cast(literal, &ty)
     }
 
     /// `INTERVAL '1' DAY`: the fields only say what the literal may contain.
@@ -352,35 +268,41 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// A column, or a function when a parenthesis follows.
-    fn name(&mut self, token: Token<'a>) -> Step<Out<'a>> {
-        let place = self.at;
-        let mut out = self.taken(token);
-        let (mut last, mut before) = (token, None);
+    /// A name with what qualifies it: its text, its parts, and its last token.
+    pub(super) fn qualified(&mut self) -> Step<(Out<'a>, Vec<String>, Token<'a>)> {
+        let is_name = |token: &Token<'_>| matches!(token.kind, Kind::Word | Kind::Quoted);
+        let mut last = self.token()?;
+        if !is_name(&last) {
+            return Err(Stop::Unknown);
+        }
+        let mut out = self.copied(last);
+        let mut parts = vec![unquoted(last.text)];
         while self.next_is_sign(0, ".")
-            && self.peek_at(1).is_some_and(|next| matches!(next.kind, Kind::Word | Kind::Quoted))
+            && let Some(next) = self.peek_at(1).filter(is_name)
         {
-            for _ in 0..2 {
-                if let Some(part) = self.take() {
-                    out.push(self.copied(part));
-                    if part.kind != Kind::Sign {
-                        before = Some(unquoted(last.text));
-                        last = part;
-                    }
-                }
-            }
+            self.pass(&mut out);
+            self.pass(&mut out);
+            parts.push(unquoted(next.text));
+            last = next;
         }
-        let name = unquoted(last.text);
-        if self.next_is_sign(0, "(") {
-            return self.call(out, &name, last);
+        Ok((out, parts, last))
+    }
+
+    /// A column.
+    fn name(&mut self) -> Step<Out<'a>> {
+        let (mut out, mut parts, last) = self.qualified()?;
+        let name = parts.pop().unwrap_or_default();
+        let qualifier = parts.pop();
+        if let Some(renamed) = self.renamed(qualifier.as_deref(), &name, last) {
+            return Ok(renamed);
         }
-        if last.start == token.start
+        if qualifier.is_none()
             && !self.names.is_column(&name)
             && let Some(number) = self.number_named(&name)
         {
             return Ok(number);
         }
-        let ty = self.column_type(place, before.as_deref(), &name);
+        let ty = self.column_type(qualifier.as_deref(), &name);
         if ty == Some(SqlType::Numeric) {
             match self.names.scale(&name) {
                 Some(scale) => out = out.formed(Form::Column(scale)),
@@ -405,49 +327,56 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `CASE ... END`
-    fn case(&mut self) -> Step<Out<'a>> {
-        self.deeper(|own| {
-            let mut out = Out::default();
-            let mut parameters: Vec<usize> = Vec::new();
-            let mut results: Vec<Told> = Vec::new();
-            // Without an operand each WHEN is a condition; one of unknown type tells nothing of them.
-            let mut tested = Some(SqlType::Bool);
-            let mut ty = None;
-            let mut before = "CASE";
-            while let Some(token) = own.take() {
-                out.push(own.copied(token));
-                if token.is("END") {
-                    break;
-                }
-                let word = ["WHEN", "THEN", "ELSE"].into_iter().find(|word| token.is(word));
-                before = word.unwrap_or(before);
-                let Some(mut part) = own.expression(power::ANYTHING)? else { continue };
-                match before {
-                    "CASE" => tested = part.ty,
-                    "WHEN" => {
-                        if tested == Some(SqlType::Bool) {
-                            part = structures::as_value(part);
-                        }
-                        if let Some(tested) = tested {
-                            own.suggest(&mut part, tested)?;
-                        }
-                    }
-                    _ => {
-                        if let Some(ty) = ty {
-                            own.suggest(&mut part, ty)?;
-                        }
-                        ty = ty.or(part.ty);
-                        parameters.extend(part.parameter());
-                        results.push(Told::of(&part));
-                    }
-                }
-                out.push(part);
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        self.pass_word("CASE", &mut out)?;
+        // Without an operand each WHEN is a condition; one of unknown type tells nothing of them.
+        let mut tested = Some(SqlType::Bool);
+        if let Some(operand) = operand {
+            let operand = self.expression(operand)?;
+            tested = operand.ty;
+            out.push(operand);
+        }
+        let mut results = Results::default();
+        for CaseWhen { condition, result } in conditions {
+            self.pass_word("WHEN", &mut out)?;
+            let mut when = self.expression(condition)?;
+            if tested == Some(SqlType::Bool) {
+                when = structures::as_value(when);
             }
-            for number in parameters {
-                own.parameters.suggest(number, ty.unwrap_or(SqlType::Text));
+            if let Some(tested) = tested {
+                self.suggest(&mut when, tested)?;
             }
-            Ok(out.typed(types::common(&results).unwrap_or(SqlType::Text)).labelled("case"))
-        })
+            out.push(when);
+            self.pass_word("THEN", &mut out)?;
+            out.push(self.result(result, &mut results)?);
+        }
+        if let Some(otherwise) = otherwise {
+            self.pass_word("ELSE", &mut out)?;
+            out.push(self.result(otherwise, &mut results)?);
+        }
+        self.pass_word("END", &mut out)?;
+        for number in results.parameters {
+            self.parameters.suggest(number, results.ty.unwrap_or(SqlType::Text));
+        }
+        Ok(out.typed(types::common(&results.told).unwrap_or(SqlType::Text)).labelled("case"))
+    }
+
+    /// One result of a `CASE`.
+    fn result(&mut self, result: &Expr, results: &mut Results) -> Step<Out<'a>> {
+        let mut out = self.expression(result)?;
+        if let Some(ty) = results.ty {
+            self.suggest(&mut out, ty)?;
+        }
+        results.ty = results.ty.or(out.ty);
+        results.parameters.extend(out.parameter());
+        results.told.push(Told::of(&out));
+        Ok(out)
     }
 
     /// Something that is compared with a value of this type, or assigned to it, or must be one.

@@ -42,6 +42,8 @@ pub(super) enum Form<'a> {
     Scaled(u16),
     /// `json ->> key` as a text; here it is as SQLite's operator gives it, a number or truth where it is one.
     Extract(Out<'a>),
+    /// A column of a function by its own name, and the one that the statement gave it.
+    Renamed(&'a str),
     /// `ARRAY[a, b]`, its elements.
     Array(Vec<Out<'a>>),
 }

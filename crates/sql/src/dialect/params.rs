@@ -2,6 +2,8 @@
 
 use store::definition::SqlType;
 
+use sqltext::token::Token;
+
 /// What is known of a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParameterType {
@@ -20,6 +22,8 @@ pub(super) struct Parameters {
     chosen: Vec<ParameterType>,
     types: Vec<ParameterType>,
     names: Vec<(String, usize)>,
+    /// Where each stands in the text, and its number.
+    places: Vec<(usize, usize)>,
 }
 
 /// Whether a client that says a parameter is of this type leaves its meaning open: drivers send as text whatever has
@@ -39,8 +43,23 @@ impl Parameters {
         Self { chosen: chosen.iter().map(known).collect(), ..Self::default() }
     }
 
-    /// The number of a parameter, from 0; `None` where it is none, which the parser will say better.
-    pub(super) fn number(&mut self, text: &str) -> Option<usize> {
+    /// The next of the text, in its order.
+    pub(super) fn add(&mut self, token: &Token<'_>) {
+        if let Some(number) = self.number_of(token.text) {
+            for new in self.types.len()..=number {
+                self.types.push(self.chosen.get(new).copied().unwrap_or_default());
+            }
+            self.places.push((token.start, number));
+        }
+    }
+
+    /// The number of the one at a place, from 0; `None` where it is none, which SQLite reports.
+    pub(super) fn number(&self, token: &Token<'_>) -> Option<usize> {
+        let at = self.places.binary_search_by_key(&token.start, |(place, _)| *place).ok()?;
+        Some(self.places[at].1)
+    }
+
+    fn number_of(&mut self, text: &str) -> Option<usize> {
         let digits =
             text.strip_prefix(['?', '$']).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         let number = match digits {
@@ -54,13 +73,7 @@ impl Parameters {
                 })
             }
         };
-        if number >= crate::limits::PARAMETERS_MAX {
-            return None;
-        }
-        for new in self.types.len()..=number {
-            self.types.push(self.chosen.get(new).copied().unwrap_or_default());
-        }
-        Some(number)
+        (number < crate::limits::PARAMETERS_MAX).then_some(number)
     }
 
     pub(super) fn ty(&self, number: usize) -> Option<SqlType> {

@@ -1,244 +1,169 @@
-//! What lies around expressions: lists of columns, `FROM`, and everything that is copied as it stands.
+//! `SELECT`: its list of columns, and what its `FROM` lists.
 
-use store::definition::SqlType;
-
-use super::expression::power;
-use super::out::{Form, Out};
-use super::types::Told;
-use super::{Item, Step, Translator, numeric};
-use crate::error::state;
-use crate::text::token::{quoted_name, unquoted};
+use sqltext::ast::{
+    Expr, FunctionArg, JoinConstraint, JoinOperator, NamedWindowExpr, Select, SelectItem, TableAlias,
+    TableFactor, TableWithJoins,
+};
 use sqltext::token::{Kind, Token};
 
-/// Words that end the tables of a `FROM`.
-const AFTER_FROM: &[&str] = &[
-    "WHERE",
-    "GROUP",
-    "HAVING",
-    "WINDOW",
-    "ORDER",
-    "LIMIT",
-    "OFFSET",
-    "FETCH",
-    "FOR",
-    "SET",
-    "UNION",
-    "EXCEPT",
-    "INTERSECT",
-    "RETURNING",
-    "ON",
-    "SELECT",
-    "VALUES",
-];
-/// Words that cannot be a column's name without `AS`.
-const NO_ALIAS: &[&str] = &[
-    "FROM",
-    "WHERE",
-    "GROUP",
-    "ORDER",
-    "HAVING",
-    "LIMIT",
-    "OFFSET",
-    "FETCH",
-    "FOR",
-    "UNION",
-    "EXCEPT",
-    "INTERSECT",
-    "WINDOW",
-    "INTO",
-    "AS",
-    "ON",
-    "FILTER",
-    "OVER",
-    "WITHIN",
-    "ASC",
-    "DESC",
-    "NULLS",
-    "COLLATE",
-];
+use super::calls::{Argument, argument_of};
+use super::out::{Form, Out};
+use super::rows::Spread;
+use super::scope::{Relation, Source};
+use super::types::Told;
+use super::{Item, Step, Stop, Translator, numeric};
+use crate::text::token::{quoted_name, unquoted};
+
+/// The words of a join.
+const JOINS: &[&str] = &["NATURAL", "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "JOIN"];
+
+/// What a `FROM` became, and where it begins and ends.
+pub(super) struct Tables<'a> {
+    begin: usize,
+    end: usize,
+    out: Out<'a>,
+}
 
 impl<'a> Translator<'a, '_> {
-    /// Everything up to the parenthesis that closes, or the end.
-    pub(super) fn sequence(&mut self) -> Step<Out<'a>> {
+    pub(super) fn select(&mut self, select: &Select) -> Step<Out<'a>> {
+        self.scopes.begin();
         let mut out = Out::default();
-        let mut from = false;
-        while let Some(token) = self.peek() {
-            if token.is_sign(")") {
-                break;
-            }
-            if token.is_any(&["FROM", "JOIN"]) {
-                from = true;
-                self.at += 1;
-                out.push(self.copied(token));
-                self.table_item(&mut out)?;
-                continue;
-            }
-            if from && token.is_sign(",") {
-                self.at += 1;
-                out.push(self.copied(token));
-                self.table_item(&mut out)?;
-                continue;
-            }
-            if from && token.is("ON") && self.peek_at(1).is_some_and(|next| next.is("CONFLICT")) {
-                // SQLite's grammar would read a join's condition here.
-                out.push(Out::made("WHERE true", token.start));
-            }
-            from &= !token.is_any(AFTER_FROM);
-            if token.is_any(&["ORDER", "GROUP"])
-                && self.peek_at(1).is_some_and(|next| next.is("BY"))
-                && self.depth == 0
-            {
-                self.terms(token, &mut out)?;
-                continue;
-            }
-            if token.is_any(&["WHERE", "HAVING"]) {
-                self.at += 1;
-                out.push(self.copied(token));
-                out.push(self.condition()?.unwrap_or_default());
-                continue;
-            }
-            if let Some(clause) = self.clause(token)? {
-                out.push(clause);
-                continue;
-            }
-            out.push(self.something(token)?);
+        self.pass_word("SELECT", &mut out)?;
+        self.distinct(select.distinct.as_ref(), &mut out)?;
+        let list = self.at;
+        let from = if select.from.is_empty() { None } else { Some(self.tables_ahead(&select.from)?) };
+        self.at = list;
+        self.spread = Some(Spread::default());
+        let (items, columns) = self.columns(&select.projection)?;
+        let spread = self.spread.take();
+        self.add_arm(items);
+        out.push(columns);
+        self.then_tables(from, &mut out)?;
+        if let Some(rows) = spread.and_then(|spread| spread.joined(!select.from.is_empty())) {
+            out.push(rows);
         }
+        let begin = self.at;
+        if let Some(condition) = &select.selection {
+            self.pass_word("WHERE", &mut out)?;
+            out.push(self.condition(condition)?);
+        }
+        self.group(&select.group_by, &mut out)?;
+        if let Some(condition) = &select.having {
+            self.pass_word("HAVING", &mut out)?;
+            out.push(self.condition(condition)?);
+        }
+        self.windows(select, &mut out)?;
+        self.ends_in_from = !select.from.is_empty() && self.at == begin;
         Ok(out)
     }
 
-    /// `ORDER BY` or `GROUP BY` of the outermost query, up to the first term that is no name of a column shown exactly.
-    fn terms(&mut self, word: Token<'a>, out: &mut Out<'a>) -> Step<()> {
-        let order = word.is("ORDER");
-        for _ in 0..2 {
-            if let Some(token) = self.take() {
-                out.push(self.copied(token));
+    fn windows(&mut self, select: &Select, out: &mut Out<'a>) -> Step<()> {
+        for (at, window) in select.named_window.iter().enumerate() {
+            if at == 0 {
+                self.pass_word("WINDOW", out)?;
+            } else {
+                self.pass_sign(",", out)?;
+            }
+            self.pass(out);
+            self.pass_word("AS", out)?;
+            match &window.1 {
+                NamedWindowExpr::WindowSpec(spec) => self.window(spec, out)?,
+                NamedWindowExpr::NamedWindow(_) => self.pass(out),
             }
         }
-        loop {
-            match self.term_shown(order) {
-                Some(number) => out.push(number),
-                None => match self.expression(power::ANYTHING)? {
-                    Some(term) => out.push(term),
-                    None => return Ok(()),
-                },
-            }
-            while let Some(token) =
-                self.peek().filter(|token| token.is_any(&["ASC", "DESC", "NULLS", "FIRST", "LAST"]))
-            {
-                out.push(self.taken(token));
-            }
-            let Some(comma) = self.peek().filter(|token| token.is_sign(",")) else { return Ok(()) };
-            out.push(self.taken(comma));
-        }
+        Ok(())
     }
 
-    /// Up to the comma or parenthesis that ends it: mostly one expression.
-    pub(super) fn sequence_part(&mut self) -> Step<Out<'a>> {
-        let mut out: Option<Out<'a>> = None;
-        while let Some(token) = self.peek() {
-            if token.is_sign(")") || token.is_sign(",") {
-                break;
-            }
-            let next = self.something(token)?;
-            out = Some(match out {
-                None => next,
-                Some(mut before) => {
-                    let (ty, label) = (before.ty, before.label.take());
-                    before.push(next);
-                    before.label = label;
-                    before.of_type(ty)
-                }
-            });
+    /// `RETURNING` with the columns behind it.
+    pub(super) fn returning(&mut self, items: &[SelectItem]) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        self.pass_word("RETURNING", &mut out)?;
+        // These are given, not assigned.
+        self.targets = None;
+        self.inserts = false;
+        let (items, columns) = self.columns(items)?;
+        if let Some(query) = self.queries.last_mut() {
+            *query = Some(items);
         }
-        Ok(out.unwrap_or_default())
+        out.push(columns);
+        Ok(out)
     }
 
-    /// An expression, or else the token as it stands.
-    fn something(&mut self, token: Token<'a>) -> Step<Out<'a>> {
-        if let Some(expression) = self.expression(power::ANYTHING)? {
-            return Ok(expression);
-        }
-        self.at += 1;
-        Ok(self.copied(token))
-    }
-
-    /// `SELECT` or `RETURNING` with the columns behind it.
-    pub(super) fn select_list(&mut self, keyword: Token<'a>) -> Step<Out<'a>> {
-        self.at += 1;
-        let mut out = self.copied(keyword);
-        if let Some(word) = self.peek().filter(|token| token.is_any(&["DISTINCT", "ALL"])) {
-            self.at += 1;
-            if self.peek().is_some_and(|token| token.is("ON")) {
-                let message = "SELECT DISTINCT ON is not supported; use row_number() OVER (PARTITION BY ...)";
-                return Err(self.error_at(Some(word), state::NOT_SUPPORTED, message));
+    fn columns(&mut self, list: &[SelectItem]) -> Step<(Vec<Item>, Out<'a>)> {
+        let mut out = Out::default();
+        let mut items: Vec<Item> = Vec::with_capacity(list.len());
+        for (at, column) in list.iter().enumerate() {
+            if at > 0 {
+                self.pass_sign(",", &mut out)?;
             }
-            out.push(self.copied(word));
-        }
-        if keyword.is("RETURNING") {
-            // These are given, not assigned.
-            self.targets = None;
-            self.inserts = false;
-        }
-        let mut items = Vec::new();
-        loop {
             // Behind a star the place of a column in the result is not known.
-            let known = !items.iter().any(|item: &Item| item.star);
-            let place = if known { items.len() } else { usize::MAX };
-            let Some((item, column)) = self.column(items.len(), place)? else { break };
+            let known = !items.iter().any(|item| item.star);
+            let place = if known { at } else { usize::MAX };
+            let (item, column) = self.column(column, at, place)?;
             items.push(item);
             out.push(column);
-            match self.peek().filter(|token| token.is_sign(",")) {
-                Some(comma) => {
-                    self.at += 1;
-                    out.push(self.copied(comma));
-                }
-                None => break,
-            }
         }
-        let returning = keyword.is("RETURNING");
-        match self.queries.last_mut() {
-            Some(Some(known)) if !returning => Item::join_arm(known, &items),
-            Some(query) => *query = Some(items),
-            None => {}
-        }
-        Ok(out)
+        Ok((items, out))
     }
 
-    /// One column of a list; `None` where there is none.
-    fn column(&mut self, number: usize, place: usize) -> Step<Option<(Item, Out<'a>)>> {
-        let star = if self.next_is_sign(0, "*") {
-            1
-        } else if self.next_is_sign(1, ".") && self.next_is_sign(2, "*") {
-            3
-        } else {
-            0
+    /// One column of a list.
+    fn column(&mut self, column: &SelectItem, number: usize, place: usize) -> Step<(Item, Out<'a>)> {
+        let (expr, named) = match column {
+            SelectItem::UnnamedExpr(expr) => (expr, false),
+            SelectItem::ExprWithAlias { expr, .. } => (expr, true),
+            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => return self.star_column(),
+            SelectItem::ExprWithAliases { .. } => return Err(Stop::Unknown),
         };
-        if star > 0 {
-            let place = self.at;
-            let qualifier = (star == 3).then(|| self.peek().map(|name| unquoted(name.text))).flatten();
-            let columns = self.star(place, qualifier.as_deref());
-            let tokens = (0..star).filter_map(|_| self.take());
-            let tokens: Vec<Token<'a>> = tokens.collect();
-            let out = Out::joined(tokens.into_iter().map(|token| self.copied(token)), "");
-            return Ok(Some((Item { star: true, columns, ..Item::default() }, out)));
+        let column = self.expression(expr)?;
+        let alias = if named { Some(self.alias_ahead()?) } else { None };
+        let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number, place)?;
+        if alias.is_none()
+            && let Form::Renamed(name) = *column.form
+        {
+            column.push_str(&format!(" AS {name}"));
+            column.ty = item.ty;
         }
-        let Some(mut column) = self.expression(power::ANYTHING)? else { return Ok(None) };
+        if let Some(alias) = alias {
+            let ty = column.ty;
+            if self.peek().is_some_and(|token| token.is("AS")) {
+                self.pass(&mut column);
+            }
+            self.pass(&mut column);
+            column.ty = ty;
+            if let Some(ty) = ty.or(item.ty) {
+                self.learned.insert(alias.to_lowercase(), ty);
+            }
+            self.name_shown(place, &alias);
+            item.label = Some(alias);
+        }
+        Ok((item, column))
+    }
+
+    /// A column as it is given or assigned.
+    fn shown_column(
+        &mut self,
+        column: Out<'a>,
+        alias: Option<&str>,
+        number: usize,
+        place: usize,
+    ) -> Step<(Item, Out<'a>)> {
+        let mut column = column;
         let target =
             self.targets.as_ref().and_then(|targets| targets.get(number)).and_then(|target| target.ty);
         if let Some(ty) = target {
             self.assign(&mut column, ty)?;
         }
         if numeric::is_float(&column)
-            && let Some(alias) = self.alias_ahead()
+            && let Some(alias) = alias
         {
-            self.learn_float(&alias);
+            self.learn_float(alias);
         }
         column = match target {
             Some(ty) => self.assigned_column(column, ty, place),
             None if self.inserts => column,
             None => self.shown_exactly(column, place),
         };
-        let mut item = Item {
+        let item = Item {
             star: false,
             columns: None,
             ty: column.ty,
@@ -247,98 +172,275 @@ impl<'a> Translator<'a, '_> {
             mixed: false,
             told: Told::of(&column),
         };
-        if let Some(alias) = self.alias(&mut column, NO_ALIAS) {
-            if let Some(ty) = column.ty.or(item.ty) {
-                self.learned.names.insert(alias.to_lowercase(), ty);
-            }
-            self.name_shown(place, &alias);
-            item.label = Some(alias);
+        Ok((item, column))
+    }
+
+    /// `*` or `t.*`
+    fn star_column(&mut self) -> Step<(Item, Out<'a>)> {
+        let mut out = Out::default();
+        let mut qualifier = None;
+        while !self.next_is_sign(0, "*") {
+            let name = self.token()?;
+            out.push(self.copied(name));
+            self.pass_sign(".", &mut out)?;
+            qualifier = Some(unquoted(name.text));
         }
-        Ok(Some((item, column)))
+        self.pass(&mut out);
+        let columns = self.star(qualifier.as_deref());
+        Ok((Item { star: true, columns, ..Item::default() }, out))
     }
 
     /// The name that `AS name` or `name` gives next, which is not taken.
-    fn alias_ahead(&mut self) -> Option<String> {
-        let begin = self.at;
-        let alias = self.alias(&mut Out::default(), NO_ALIAS);
+    fn alias_ahead(&self) -> Step<String> {
+        let explicit = self.peek().is_some_and(|token| token.is("AS"));
+        let name = self.peek_at(usize::from(explicit)).ok_or(Stop::Unknown)?;
+        match name.kind {
+            Kind::Word | Kind::Quoted => Ok(unquoted(name.text)),
+            Kind::Text if explicit => Ok(unquoted(name.text)),
+            _ => Err(Stop::Unknown),
+        }
+    }
+
+    /// The `FROM` that stands somewhere behind this place, which is looked at first: the columns are of its tables.
+    pub(super) fn tables_ahead(&mut self, tables: &[TableWithJoins]) -> Step<Tables<'a>> {
+        let begin = self.place_of_from().ok_or(Stop::Unknown)?;
         self.at = begin;
-        alias
-    }
-
-    /// `AS name` or `name` behind something; pushes it and returns the name.
-    fn alias(&mut self, out: &mut Out<'a>, not: &[&str]) -> Option<String> {
-        let ty = out.ty;
-        let with_as = self.peek().filter(|token| token.is("AS"));
-        let name = self.peek_at(usize::from(with_as.is_some()))?;
-        let fits = match name.kind {
-            Kind::Word => with_as.is_some() || !name.is_any(not),
-            Kind::Quoted => true,
-            Kind::Text => with_as.is_some(),
-            _ => false,
-        };
-        if !fits {
-            return None;
-        }
-        if let Some(word) = with_as {
-            self.at += 1;
-            out.push(self.copied(word));
-        }
-        self.at += 1;
-        out.push(self.copied(name));
-        out.ty = ty;
-        Some(unquoted(name.text))
-    }
-
-    /// A table, a function that is a table, or a query, with the names that it is given.
-    fn table_item(&mut self, out: &mut Out<'a>) -> Step<()> {
-        for word in ["LATERAL", "ONLY"] {
-            if self.peek_at(1).is_some_and(|next| next.kind != Kind::Sign || next.is_sign("(")) {
-                self.take_word(word);
+        let mut out = Out::default();
+        self.pass_word("FROM", &mut out)?;
+        for (at, table) in tables.iter().enumerate() {
+            if at > 0 {
+                self.pass_sign(",", &mut out)?;
             }
+            self.joined_tables(table, &mut out)?;
         }
-        let Some(token) = self.peek() else { return Ok(()) };
-        if token.is_sign("(") {
-            let Some(query) = self.parenthesis()? else { return Ok(()) };
-            if matches!(*query.form, Form::Query)
-                && let Some((name, columns)) = self.alias_with_columns()
+        Ok(Tables { begin, end: self.at, out })
+    }
+
+    /// Goes past it, where it stands.
+    pub(super) fn then_tables(&mut self, from: Option<Tables<'a>>, out: &mut Out<'a>) -> Step<()> {
+        let Some(from) = from else { return Ok(()) };
+        if self.at != from.begin {
+            return Err(Stop::Unknown);
+        }
+        out.push(from.out);
+        self.at = from.end;
+        Ok(())
+    }
+
+    /// Where the next `FROM` outside parentheses is that lists tables.
+    fn place_of_from(&self) -> Option<usize> {
+        let mut depth = 0_usize;
+        for at in self.at..self.tokens.len() {
+            let token = &self.tokens[at];
+            let before = |back: usize, words: &[&str]| {
+                at.checked_sub(back).is_some_and(|before| self.tokens[before].is_any(words))
+            };
+            if token.is_sign("(") {
+                depth += 1;
+            } else if token.is_sign(")") {
+                depth = depth.checked_sub(1)?;
+            } else if depth == 0
+                && token.is("FROM")
+                && !(before(1, &["DISTINCT"]) && before(2, &["IS", "NOT"]))
+                && !before(1, &["AS"])
             {
-                let name = quoted_name(&name);
-                let columns: Vec<String> = columns.iter().map(|column| quoted_name(column)).collect();
-                let before = format!("(WITH {name}({}) AS ", columns.join(", "));
-                out.push(query.wrapped(&before, &format!(" SELECT * FROM {name}) AS {name}")));
-                return Ok(());
+                return Some(at);
             }
-            out.push(query);
-            return Ok(());
         }
-        if self.next_is_sign(1, "(")
-            && token.kind == Kind::Word
-            && let Some(table) = self.table_function(token)?
-        {
-            out.push(table);
+        None
+    }
+
+    fn joined_tables(&mut self, tables: &TableWithJoins, out: &mut Out<'a>) -> Step<()> {
+        self.relation(&tables.relation, out)?;
+        for join in &tables.joins {
+            self.pass_words(JOINS, out);
+            self.relation(&join.relation, out)?;
+            let (JoinOperator::Join(on)
+            | JoinOperator::Inner(on)
+            | JoinOperator::Left(on)
+            | JoinOperator::LeftOuter(on)
+            | JoinOperator::Right(on)
+            | JoinOperator::RightOuter(on)
+            | JoinOperator::FullOuter(on)
+            | JoinOperator::CrossJoin(on)) = &join.join_operator
+            else {
+                return Err(Stop::Unknown);
+            };
+            match on {
+                JoinConstraint::On(condition) => {
+                    self.pass_word("ON", out)?;
+                    out.push(self.expression(condition)?);
+                }
+                JoinConstraint::Using(_) => {
+                    self.pass_word("USING", out)?;
+                    self.pass_parentheses(out)?;
+                }
+                JoinConstraint::Natural | JoinConstraint::None => {}
+            }
         }
         Ok(())
     }
 
-    /// `[AS] name (a, b)`, if it is next.
-    pub(super) fn alias_with_columns(&mut self) -> Option<(String, Vec<String>)> {
-        let begin = self.at;
-        self.take_word("AS");
-        let found = self.name_with_columns();
-        if found.is_none() {
-            self.at = begin;
+    /// Copies parentheses in which there are names only.
+    fn pass_parentheses(&mut self, out: &mut Out<'a>) -> Step<()> {
+        self.pass_sign("(", out)?;
+        while !self.next_is_sign(0, ")") && self.peek().is_some() {
+            self.pass(out);
         }
-        found
+        self.pass_sign(")", out)
+    }
+
+    /// A table, a function that is a table, a query or a join in parentheses, with the names that it is given.
+    fn relation(&mut self, factor: &TableFactor, out: &mut Out<'a>) -> Step<()> {
+        match factor {
+            TableFactor::Table { alias, args: None, .. } => self.table(alias.as_ref(), out),
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                // A qualified function is none of those that are rewritten.
+                let ordinality = *with_ordinality || name.0.len() > 1;
+                self.rows_of_function(&arguments_of(&args.args)?, alias.as_ref(), ordinality, out)
+            }
+            TableFactor::Function { lateral, args, alias, with_ordinality, .. } => {
+                if *lateral {
+                    self.keyword("LATERAL")?;
+                }
+                self.rows_of_function(&arguments_of(args)?, alias.as_ref(), *with_ordinality, out)
+            }
+            TableFactor::Derived { lateral, subquery, alias, .. } => {
+                if *lateral {
+                    self.keyword("LATERAL")?;
+                }
+                let (query, items) = self.query_in_parentheses(subquery)?;
+                self.derived(query, &items, alias.as_ref(), out)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                self.pass_sign("(", out)?;
+                self.joined_tables(table_with_joins, out)?;
+                self.pass_sign(")", out)?;
+                self.table_alias_copied(alias.as_ref(), out).map(|_| ())
+            }
+            _ => Err(Stop::Unknown),
+        }
+    }
+
+    fn table(&mut self, alias: Option<&TableAlias>, out: &mut Out<'a>) -> Step<()> {
+        if self.peek_at(1).is_some_and(|next| next.kind != Kind::Sign) {
+            self.take_word("ONLY");
+        }
+        let (name, mut parts, _) = self.qualified()?;
+        out.push(name);
+        let own = parts.pop().unwrap_or_default();
+        let alias = self.table_alias_copied(alias, out)?;
+        let source = match self.scopes.common(&own).filter(|_| parts.is_empty()) {
+            Some(common) => common.clone(),
+            None => Source::Named(own.to_lowercase()),
+        };
+        self.scopes.add(Relation::new(alias.unwrap_or(own), source));
+        Ok(())
+    }
+
+    fn rows_of_function(
+        &mut self,
+        arguments: &[Argument<'_>],
+        alias: Option<&TableAlias>,
+        ordinality: bool,
+        out: &mut Out<'a>,
+    ) -> Step<()> {
+        let begin = self.at;
+        let made = self.table_function(arguments, ordinality, alias)?;
+        let named = made.as_ref().is_some_and(|(_, named)| *named);
+        if let Some((rows, _)) = made {
+            out.push(rows);
+        } else {
+            let (name, mut parts, token) = self.qualified()?;
+            let own = parts.pop().unwrap_or_default();
+            out.push(self.call(name, &own, token, arguments, None)?);
+            if self.rows_named(&own, alias, out)? {
+                return Ok(());
+            }
+            self.pass_words(&["WITH", "ORDINALITY"], out);
+        }
+        let own = unquoted(self.tokens[begin].text);
+        // What was made has its names already.
+        let name = match alias {
+            Some(alias) if named => Some(alias.name.value.clone()),
+            alias => self.table_alias_copied(alias, out)?,
+        };
+        self.scopes.add(Relation::new(name.unwrap_or(own), Source::Query(None)));
+        Ok(())
+    }
+
+    /// A query in the place of a table. SQLite has no names of columns behind its name.
+    fn derived(
+        &mut self,
+        query: Out<'a>,
+        items: &[Item],
+        alias: Option<&TableAlias>,
+        out: &mut Out<'a>,
+    ) -> Step<()> {
+        if alias.is_none_or(|alias| alias.columns.is_empty()) {
+            out.push(query);
+            let name = self.table_alias_copied(alias, out)?.unwrap_or_default();
+            let source = self.source_of_items(items, &[]);
+            self.scopes.add(Relation::new(name, source));
+            return Ok(());
+        }
+        let (name, columns) = self.alias_taken(alias)?;
+        let name = name.unwrap_or_default();
+        let quoted = quoted_name(&name);
+        let given: Vec<String> = columns.iter().map(|column| quoted_name(column)).collect();
+        let before = format!("(WITH {quoted}({}) AS ", given.join(", "));
+        out.push(query.wrapped(&before, &format!(" SELECT * FROM {quoted}) AS {quoted}")));
+        let source = self.source_of_items(items, &columns);
+        self.scopes.add(Relation::new(name, source));
+        Ok(())
+    }
+
+    /// Copies the name that a table is given, with `INDEXED BY` behind it; returns it.
+    pub(super) fn table_alias_copied(
+        &mut self,
+        alias: Option<&TableAlias>,
+        out: &mut Out<'a>,
+    ) -> Step<Option<String>> {
+        let mut name = None;
+        if let Some(alias) = alias {
+            self.pass_words(&["AS"], out);
+            let token = self.token()?;
+            out.push(self.copied(token));
+            name = Some(unquoted(token.text));
+            if !alias.columns.is_empty() {
+                self.pass_parentheses(out)?;
+            }
+        }
+        if self.peek().is_some_and(|token| token.is("INDEXED")) {
+            for _ in 0..3 {
+                self.pass(out);
+            }
+        } else if self.peek_at(1).is_some_and(|token| token.is("INDEXED")) {
+            self.pass_words(&["NOT", "INDEXED"], out);
+        }
+        Ok(name)
+    }
+
+    /// Takes `[AS] name [(a, b)]`.
+    pub(super) fn alias_taken(&mut self, alias: Option<&TableAlias>) -> Step<(Option<String>, Vec<String>)> {
+        let Some(alias) = alias else { return Ok((None, Vec::new())) };
+        self.take_word("AS");
+        if alias.columns.is_empty() {
+            return Ok((Some(unquoted(self.token()?.text)), Vec::new()));
+        }
+        let (name, columns) = self.name_with_columns().ok_or(Stop::Unknown)?;
+        Ok((Some(name), columns))
     }
 
     fn name_with_columns(&mut self) -> Option<(String, Vec<String>)> {
-        let name = self.take().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted))?;
+        let is_name = |token: &Token<'_>| matches!(token.kind, Kind::Word | Kind::Quoted);
+        let name = self.take().filter(is_name)?;
         if !self.take_sign("(") {
             return None;
         }
         let mut columns = Vec::new();
         loop {
-            let column = self.take().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted))?;
+            let column = self.take().filter(is_name)?;
             columns.push(unquoted(column.text));
             // A type may follow, for a function that returns records.
             if self.peek().is_some_and(|token| token.kind == Kind::Word) {
@@ -351,67 +453,19 @@ impl<'a> Translator<'a, '_> {
         self.take_sign(")").then_some((unquoted(name.text), columns))
     }
 
-    /// `name`, if it is next: another name of a table.
-    pub(super) fn table_alias(&mut self) -> Option<String> {
-        let begin = self.at;
-        let explicit = self.take_word("AS");
-        let name = self.take().filter(|token| match token.kind {
-            Kind::Word => {
-                explicit
-                    || !token.is_any(AFTER_FROM)
-                        && !token.is_any(&[
-                            "JOIN", "CROSS", "LEFT", "INNER", "NATURAL", "RIGHT", "FULL", "WITH", "USING",
-                        ])
+    /// Expressions with commas between.
+    pub(super) fn separated<'e>(&mut self, list: impl IntoIterator<Item = &'e Expr>) -> Step<Out<'a>> {
+        let mut out = Out::default();
+        for (at, expr) in list.into_iter().enumerate() {
+            if at > 0 {
+                self.pass_sign(",", &mut out)?;
             }
-            Kind::Quoted => true,
-            _ => false,
-        });
-        if name.is_none() {
-            self.at = begin;
-        }
-        name.map(|name| unquoted(name.text))
-    }
-
-    /// The rows of `VALUES`.
-    pub(super) fn values(&mut self, keyword: Token<'a>) -> Step<Out<'a>> {
-        self.at += 1;
-        let mut out = self.copied(keyword);
-        let targets = self.targets.take();
-        while self.next_is_sign(0, "(") {
-            let Some(mut row) = self.parenthesis()? else { break };
-            if let Some(targets) = &targets {
-                let types: Vec<Option<SqlType>> = targets.iter().map(|target| target.ty).collect();
-                self.assign_list(&mut row, &types)?;
-                row = Self::defaulted(row, targets);
-            }
-            if let Form::List(parts) = &*row.form
-                && let Some(query) = self.queries.last_mut()
-                && targets.is_none()
-            {
-                let item = |(at, part): (usize, &Out<'_>)| Item {
-                    star: false,
-                    columns: None,
-                    ty: part.ty,
-                    parameter: part.parameter(),
-                    label: Some(format!("column{}", at + 1)),
-                    mixed: false,
-                    told: Told::of(part),
-                };
-                let items: Vec<Item> = parts.iter().enumerate().map(item).collect();
-                match query {
-                    Some(known) => Item::join_arm(known, &items),
-                    None => *query = Some(items),
-                }
-            }
-            out.push(row);
-            match self.peek().filter(|token| token.is_sign(",")) {
-                Some(comma) => {
-                    self.at += 1;
-                    out.push(self.copied(comma));
-                }
-                None => break,
-            }
+            out.push(self.expression(expr)?);
         }
         Ok(out)
     }
+}
+
+fn arguments_of(arguments: &[FunctionArg]) -> Step<Vec<Argument<'_>>> {
+    arguments.iter().map(argument_of).collect::<Option<_>>().ok_or(Stop::Unknown)
 }

@@ -1,12 +1,13 @@
 //! Operators and functions of JSON and of arrays: which of PostgreSQL's they are depends on the types of their sides.
 
+use sqltext::ast::Expr;
+use sqltext::token::Token;
 use store::definition::SqlType;
 
-use super::expression::{call, power};
+use super::expression::call;
 use super::out::{Form, Out};
 use super::{Step, Stop, Translator, numeric, types};
 use crate::error::SqlError;
-use sqltext::token::Token;
 
 /// No operator takes sides of these types.
 const UNDEFINED_FUNCTION: &str = "42883";
@@ -282,8 +283,8 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// A condition: the value of a JSON text, which may be a truth.
-    pub(super) fn condition(&mut self) -> Step<Option<Out<'a>>> {
-        Ok(self.expression(power::ANYTHING)?.map(as_value))
+    pub(super) fn condition(&mut self, condition: &Expr) -> Step<Out<'a>> {
+        Ok(as_value(self.expression(condition)?))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use sqltext::Tree;
+
 use super::{EXPLAIN, Executor};
 use crate::dialect::{self, Chosen};
 use crate::error::SqlError;
@@ -10,7 +12,6 @@ use crate::plan::{General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::text::kind::{StatementKind, kind_of};
-use crate::text::set_returning;
 use crate::text::token::Tokens;
 use crate::write;
 
@@ -21,9 +22,11 @@ impl Executor {
         kind: StatementKind,
         sql: &str,
         chosen: Chosen<'_>,
+        known: Option<&Tree<'_>>,
     ) -> Result<Prepared, SqlError> {
-        let Some(translated) = dialect::translate(&self.core.catalog, sql, chosen)? else {
-            return Ok(Prepared::new(self.compile(kind, sql)?));
+        let Some(translated) = dialect::translate(&self.core.catalog, sql, chosen, known)? else {
+            let plan = self.compile(kind, sql).map_err(|error| dialect::further_error(sql, error))?;
+            return Ok(Prepared::new(plan));
         };
         let compiled = kind_of(&translated.sql).and_then(|kind| self.compile(kind, &translated.sql));
         let plan = compiled.map_err(|error| translated.relocate(error, sql))?;
@@ -32,16 +35,6 @@ impl Executor {
 
     /// The plan of a statement in SQLite's words.
     fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
-        match set_returning::rewritten(sql) {
-            None => self.compile_text(kind, sql),
-            // A place in the new text would be none in the user's.
-            Some(text) => self
-                .compile_text(kind_of(&text)?, &text)
-                .map_err(|error| SqlError { position: None, ..error }),
-        }
-    }
-
-    fn compile_text(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
         let core = &self.core;
         Ok(match kind {
             StatementKind::Write => return self.compile_write(sql),
@@ -93,7 +86,7 @@ impl Executor {
     /// `EXPLAIN` of this statement: who runs it, and SQLite's plan of it, in PostgreSQL's shape.
     fn compile_explained(&self, sql: &str) -> Result<Plan, SqlError> {
         let kind = kind_of(sql)?;
-        let explained = self.compile_text(kind, sql)?;
+        let explained = self.compile(kind, sql)?;
         let text = match kind {
             StatementKind::Write => Cow::Owned(write::build(&self.core, sql)?.source_sql),
             _ => Cow::Borrowed(sql),

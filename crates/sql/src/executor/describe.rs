@@ -3,8 +3,10 @@
 //! A statement is compiled once for all clients, and once more for each list of chosen types that changes what it
 //! means: other text, other types of its columns, or other conversions of its values.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
+use sqltext::Tree;
 use store::definition::SqlType;
 use store::value::Value;
 
@@ -42,7 +44,7 @@ impl Executor {
 
     fn described(&mut self, sql: &str, chosen: Chosen<'_>) -> Result<Description, SqlError> {
         if self.cache.get(sql).is_none() {
-            match self.prepare_rows(sql, &[]) {
+            match self.prepare_rows(sql, &[], None) {
                 Ok(Some(prepared)) => self.cache.put(sql, prepared),
                 Ok(None) => return Ok(Description::default()),
                 // It may be right for the types that the client chose.
@@ -59,7 +61,7 @@ impl Executor {
             return self.described_chosen(sql, chosen);
         }
         let Some(prepared) = self.cache.get(sql) else {
-            let prepared = self.prepare_rows(sql, &[])?;
+            let prepared = self.prepare_rows(sql, &[], None)?;
             return Ok(prepared.map(|prepared| prepared.description(chosen)).unwrap_or_default());
         };
         prepared.note_agreement(chosen);
@@ -70,7 +72,9 @@ impl Executor {
     fn described_chosen(&mut self, sql: &str, chosen: Chosen<'_>) -> Result<Description, SqlError> {
         let key = key_of(sql, chosen);
         if self.cache.get(&key).is_none() {
-            let Some(prepared) = self.prepare_rows(sql, chosen)? else { return Ok(Description::default()) };
+            let Some(prepared) = self.prepare_rows(sql, chosen, None)? else {
+                return Ok(Description::default());
+            };
             let description = prepared.description(chosen);
             self.cache.put(&key, prepared);
             return Ok(Description { chosen: chosen.to_vec(), ..description });
@@ -84,8 +88,10 @@ impl Executor {
     fn means_the_same(&self, sql: &str, chosen: Chosen<'_>) -> Result<bool, SqlError> {
         let text = resolved(sql)?;
         let catalog = &self.core.catalog;
-        let (open, closed) =
-            (dialect::translate(catalog, &text, &[])?, dialect::translate(catalog, &text, chosen)?);
+        let (open, closed) = (
+            dialect::translate(catalog, &text, &[], None)?,
+            dialect::translate(catalog, &text, chosen, None)?,
+        );
         Ok(match (open, closed) {
             (Some(open), Some(closed)) => prepared::are_alike(&open, &closed, chosen),
             (None, None) => true,
@@ -93,8 +99,14 @@ impl Executor {
         })
     }
 
-    /// Compiles a statement that reads or writes rows; `None` for any other.
-    pub(super) fn prepare_rows(&self, sql: &str, chosen: Chosen<'_>) -> Result<Option<Prepared>, SqlError> {
+    /// Compiles a statement that reads or writes rows; `None` for any other. `known`: its tree, or that of the same
+    /// statement with literals in the place of parameters.
+    pub(super) fn prepare_rows(
+        &self,
+        sql: &str,
+        chosen: Chosen<'_>,
+        known: Option<&Tree<'_>>,
+    ) -> Result<Option<Prepared>, SqlError> {
         check_size(sql)?;
         let text = resolved(sql)?;
         let kind = kind_of(&text)?;
@@ -108,7 +120,9 @@ impl Executor {
                 | StatementKind::Transaction
                 | StatementKind::Empty
         );
-        if other { Ok(None) } else { self.prepare(kind, &text, chosen).map(Some) }
+        // What names a schema has other tokens than the text that the tree is of.
+        let known = known.filter(|_| matches!(text, Cow::Borrowed(_)));
+        if other { Ok(None) } else { self.prepare(kind, &text, chosen, known).map(Some) }
     }
 
     /// Runs a statement whose parameters have types that the client chose. It is compiled for these.
@@ -128,7 +142,7 @@ impl Executor {
         if let Some(prepared) = cache.get(&key) {
             return core.run_prepared(session, prepared, parameters, out);
         }
-        let Some(mut prepared) = self.prepare_rows(sql, chosen)? else {
+        let Some(mut prepared) = self.prepare_rows(sql, chosen, None)? else {
             return self.run_unchosen(session, sql, parameters, out);
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);

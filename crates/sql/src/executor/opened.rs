@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use pgcatalog::function::Caller;
+use sqltext::Tree;
 use sqltext::literals::{Constant, Literals, constants};
 use store::Catalog;
 use store::definition::SqlType;
@@ -19,6 +20,17 @@ use crate::error::SqlError;
 use crate::limits::{CACHED_STATEMENT_BYTES_MAX, PARAMETERS_MAX, SHAPES_MAX};
 use crate::session::Session;
 use crate::write::Given;
+
+/// A text whose literals were taken out.
+struct Opened<'s> {
+    /// It with parameters.
+    text: String,
+    /// What is known of their types.
+    chosen: Vec<Option<SqlType>>,
+    values: Vec<Value>,
+    /// The tree of the text as it was written, if it was read just now.
+    tree: Option<Tree<'s>>,
+}
 
 /// Which literals are parameters, by the key of a text. Cleared when a definition changes.
 #[derive(Debug, Default)]
@@ -34,21 +46,21 @@ impl Shapes {
         *self = Self::default();
     }
 
-    /// Which literals of a text are parameters; `None` where none are.
-    fn of(&mut self, sql: &str, literals: &Literals<'_>) -> Option<Rc<[bool]>> {
+    /// Which literals of a text are parameters, and its tree if that was not known; `None` where none are.
+    fn of<'s>(&mut self, sql: &'s str, literals: &Literals<'s>) -> Option<(Rc<[bool]>, Option<Tree<'s>>)> {
         let key = literals.key();
         if let Some(known) = self.known.get(key.as_str()) {
-            return Some(Rc::clone(known)).filter(|free| free.contains(&true));
+            return Some((Rc::clone(known), None)).filter(|(free, _)| free.contains(&true));
         }
-        let tree = sqltext::parse_tokens(sql, literals.tokens().to_vec());
-        let free: Rc<[bool]> = tree.map(|tree| literals.free(&tree)).unwrap_or_default().into();
+        let tree = sqltext::parse_tokens(sql, literals.tokens().to_vec()).ok();
+        let free: Rc<[bool]> = tree.as_ref().map(|tree| literals.free(tree)).unwrap_or_default().into();
         if key.len() <= CACHED_STATEMENT_BYTES_MAX {
             if self.known.len() >= SHAPES_MAX {
                 self.known.clear();
             }
             self.known.insert(key.into(), Rc::clone(&free));
         }
-        Some(free).filter(|free| free.contains(&true))
+        Some((free, tree)).filter(|(free, _)| free.contains(&true))
     }
 
     /// Whether a value must stay in the text.
@@ -98,10 +110,10 @@ impl Executor {
         sql: &str,
         out: &mut dyn RowSink,
     ) -> Result<Option<Done>, SqlError> {
-        let Some((text, chosen, values)) = self.opened(sql) else { return Ok(None) };
+        let Some(Opened { text, chosen, values, tree }) = self.opened(sql) else { return Ok(None) };
         let key = key_of(&text, &chosen);
         if self.cache.get(&key).is_none() {
-            match self.prepare_rows(&text, &chosen) {
+            match self.prepare_rows(&text, &chosen, tree.as_ref()) {
                 Ok(Some(prepared)) => self.cache.put(&key, prepared),
                 Err(error) if !is_of_text(&error) => return Err(error),
                 _ => return Ok(None),
@@ -117,16 +129,16 @@ impl Executor {
         run.map(Some)
     }
 
-    /// The text with parameters, what is known of their types, and their values.
-    fn opened(&mut self, sql: &str) -> Option<(String, Vec<Option<SqlType>>, Vec<Value>)> {
+    /// The text with parameters; `None` where it has none.
+    fn opened<'s>(&mut self, sql: &'s str) -> Option<Opened<'s>> {
         let literals = Literals::of(sql).filter(|_| self.cache.keeps_any())?;
-        let free = self.shapes.of(sql, &literals)?;
+        let (free, tree) = self.shapes.of(sql, &literals)?;
         let (text, values) = literals.opened(&free);
         let Self { core, shapes, .. } = self;
         if values.len() > PARAMETERS_MAX || values.iter().any(|value| shapes.keeps(&core.catalog, value)) {
             return None;
         }
         let chosen = values.iter().map(|value| type_of(value)).collect();
-        Some((text, chosen, values.into_iter().map(value_of).collect()))
+        Some(Opened { text, chosen, values: values.into_iter().map(value_of).collect(), tree })
     }
 }

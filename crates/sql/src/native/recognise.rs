@@ -8,6 +8,7 @@ use super::{Job, NativePlan};
 use crate::executor::Core;
 use crate::text::parameter::numbered;
 use crate::text::parse::with_tree;
+use crate::text::token::Tokens;
 
 mod change;
 mod condition;
@@ -20,6 +21,10 @@ pub(super) use condition::Where;
 
 /// The plan of a `SELECT` or a `DELETE` that needs no SQLite, or SQLite only to say what its columns are.
 pub(crate) fn of_text(core: &Core, sql: &str) -> Option<NativePlan> {
+    // Without a table there is nothing to find.
+    if !Tokens::new(sql).any(|token| token.is("FROM")) {
+        return None;
+    }
     let numbered = numbered(sql).ok()?;
     let read = |tree: &Stmt<'_>| {
         Ok(match tree {

@@ -8,7 +8,6 @@ pub(crate) mod parse;
 pub(crate) mod places;
 pub(crate) mod rows;
 pub(crate) mod schema;
-pub(crate) mod set_returning;
 pub(crate) mod split;
 pub(crate) mod storage;
 pub(crate) mod transaction;
