@@ -3,6 +3,12 @@
 //! `docs/arena-format.md` draws what this module computes. Whoever changes one changes the other and
 //! raises [`LAYOUT_VERSION`].
 
+pub use crate::limits::MAX_CATALOGUE_BYTES;
+pub use crate::limits::MAX_KEY_BYTES;
+pub use crate::limits::MAX_ROW_BYTES;
+use crate::limits::MAX_SEGMENT_UNITS;
+pub use crate::limits::MAX_TABLES;
+
 /// Raised whenever a byte of the file changes its meaning; another version is not attached.
 pub const LAYOUT_VERSION: u64 = 5;
 /// First word of the file: `SQLCARNA` in little-endian bytes.
@@ -10,8 +16,6 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SQLCARNA");
 /// A big-endian machine would read this number differently and refuse the file.
 pub(crate) const BYTE_ORDER_MARK: u64 = 0x0102_0304_0506_0708;
 
-/// Tables that one arena can hold: the 12 bits that the plan of the table words allows.
-pub const MAX_TABLES: usize = 4096;
 /// Index shards; a shard owns every bucket whose low eight bits are its number.
 pub const SHARDS: usize = 256;
 /// Commits of many rows that can be in flight at once: one word each in the superblock.
@@ -22,13 +26,7 @@ pub const UNIT_BYTES: usize = 64 * 1024;
 pub(crate) const UNIT_WORDS: u64 = (UNIT_BYTES / 8) as u64;
 /// Units that share one allocation block, so that runs of 16 stay possible.
 pub const BLOCK_UNITS: u32 = 16;
-/// The largest row, header and padding included: the 32-bit fill word of a segment must hold it.
-pub const MAX_ROW_BYTES: usize = 256 << 20;
-/// Units of the largest segment: the 32 bits of room in a fill word hold its bytes.
-pub(crate) const MAX_SEGMENT_UNITS: u32 = u32::MAX / UNIT_BYTES as u32;
 const _: () = assert!(MAX_SEGMENT_UNITS as usize * UNIT_BYTES >= MAX_ROW_BYTES, "a row fits its segment");
-/// The largest key, encoded: keys are copied under a lock, so they stay small.
-pub const MAX_KEY_BYTES: usize = 64 * 1024;
 /// The smallest virtual range: below it the saving is nothing, sparse pages cost nothing.
 pub(crate) const MIN_RESERVE_BYTES: u64 = if cfg!(miri) { 4 << 20 } else { 1 << 30 };
 
@@ -47,8 +45,6 @@ pub(crate) const CHECKPOINT_LEVELS: usize = 5;
 pub(crate) const CHECKPOINT_ENTRIES: u64 = 4096;
 /// Bytes of one half of the catalogue, its two words of header included.
 pub(crate) const CATALOGUE_HALF_BYTES: u64 = 1 << 20;
-/// The largest catalogue that [`crate::Arena::set_catalogue`] takes.
-pub const MAX_CATALOGUE_BYTES: usize = (1 << 20) - 16;
 /// Bytes of one segment header.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 64;
 /// Bytes of one bucket: a header word and seven slots, one cache line.
@@ -57,8 +53,6 @@ pub(crate) const BUCKET_BYTES: u64 = 64;
 pub(crate) const BUCKET_SLOTS: u64 = 7;
 /// Buckets of a fresh index; at least [`SHARDS`], so that a split never leaves its shard.
 pub(crate) const FIRST_LEVEL: u32 = 10;
-/// Buckets that one chain may have; a reader's loop over a chain is bounded by it.
-pub(crate) const MAX_CHAIN: usize = 8;
 /// The index is committed by this many bytes at a time: a unit's, which the segments cede to it.
 pub(crate) const INDEX_STEP_BYTES: u64 = UNIT_BYTES as u64;
 

@@ -87,6 +87,7 @@ mod file;
 mod index;
 mod landing;
 mod layout;
+mod limits;
 mod line;
 mod mapped;
 mod order;

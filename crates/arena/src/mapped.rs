@@ -9,10 +9,10 @@ use crate::file::map::{Bytes, Lazy, Map};
 use crate::index::hint::Hits;
 use crate::index::{BUCKET_WORDS, shape};
 use crate::layout::{
-    CATALOGUE_HALF_BYTES, FIRST_LEVEL, Hash, Layout, Location, MAX_CATALOGUE_BYTES, MAX_TABLES,
-    SEGMENT_HEADER_BYTES, SHARED_LOCATIONS, SHARED_SLOTS, SHARED_UNITS, SegmentId, SlotId, TABLE_LINE_BYTES,
-    TableId, UNIT_WORDS, word,
+    CATALOGUE_HALF_BYTES, FIRST_LEVEL, Hash, Layout, Location, SEGMENT_HEADER_BYTES, SHARED_LOCATIONS,
+    SHARED_SLOTS, SHARED_UNITS, SegmentId, SlotId, TABLE_LINE_BYTES, TableId, UNIT_WORDS, word,
 };
+use crate::limits::{MAX_CATALOGUE_BYTES, MAX_TABLES};
 use crate::segments::kind::{Kind, UNIT_HEAD, UNIT_TAIL};
 
 /// A mapped file, and how rows are found in it.

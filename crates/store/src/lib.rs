@@ -73,6 +73,7 @@ mod error;
 mod files;
 mod index;
 mod landing;
+mod limits;
 mod memory;
 mod mutation;
 mod patience;

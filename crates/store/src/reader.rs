@@ -4,6 +4,7 @@
 //! clock, which is the owner's: the monotonic one of the machine, in ticks of the arena. So a row that has ended is
 //! not served even if its owner stopped before it noticed.
 
+use crate::limits::READER_ROW_BYTES_MAX;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -30,9 +31,6 @@ use crate::value::ValueRef;
 
 /// Lookups before a reader leaves a row to its owner: each lost one means that the row was replaced meanwhile.
 const LOOKUP_ATTEMPTS: usize = 16;
-/// Bytes of the largest row that is read: to copy it takes a tenth of a millisecond, in which its memory is hardly ever
-/// recycled.
-const COPY_BYTES_MAX: usize = 1 << 20;
 /// The owner gives a sign of life sixteen times a second. After this silence a reader asks whether the file that it
 /// has is still the one in use.
 const SILENCE_NS: u64 = 2_000_000_000;
@@ -256,7 +254,7 @@ impl Reader {
             match self.arena.lookup(hash, table.id, key) {
                 Lookup::Hit(read) => {
                     let seen = self.see(table, read.head(), now);
-                    let small = read.head().total_bytes <= COPY_BYTES_MAX;
+                    let small = read.head().total_bytes <= READER_ROW_BYTES_MAX;
                     if seen.is_some() && small {
                         copy(&read);
                     }

@@ -3,6 +3,7 @@
 //! Everything that changes the file passes [`Map::store`] or [`Map::compare_exchange`] (or, for the bulk of a
 //! large payload, [`Map::store_bytes`]), so that tests can record each store and run recovery after every one.
 
+use crate::limits::SPARE_BYTES_MAX;
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,9 +18,6 @@ use crate::failpoint::{self, Point};
 use crate::layout::{EXTENT_BYTES, PAGE_BYTES};
 use crate::order;
 
-/// Bytes of its file system that an arena leaves to readers who make pages: 256 of them in one tick, after which they
-/// are given back.
-const SPARE_BYTES_MAX: u64 = 1 << 20;
 /// And no more than this part of a small one.
 const SPARE_SHARE: u64 = 64;
 /// Linux's number for it, since 6.1; libraries do not have the name for every kind of machine.

@@ -12,15 +12,14 @@ use rustix::io::Errno;
 use crate::file::map::Map;
 use crate::index::index_word;
 use crate::layout::{
-    BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, MAX_CATALOGUE_BYTES,
-    PAGE_BYTES, STATE_READY, STATE_RETIRED, TableId, UNIT_BYTES, word,
+    BYTE_ORDER_MARK, CATALOGUE_HALF_BYTES, FIRST_LEVEL, LAYOUT_VERSION, Layout, MAGIC, PAGE_BYTES,
+    STATE_READY, STATE_RETIRED, TableId, UNIT_BYTES, word,
 };
+use crate::limits::MAX_CATALOGUE_BYTES;
 use crate::{Arena, ArenaError, CatalogueError, Geometry};
 
 /// Stamps reserved by one store: a crash skips at most so many of 2^48.
 const STAMP_RANGE: u64 = 1 << 20;
-/// Stamps have 48 bits in a row.
-pub(crate) const STAMP_LIMIT: u64 = 1 << 48;
 /// Nobody else may read the private arena.
 const PRIVATE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// The file's group may read the shared one.

@@ -7,8 +7,8 @@
 //!
 //! A hit on a hot row finds the word as it would leave it, and writes nothing. The words start again with the process.
 
-/// A count of hits saturates here: eviction asks for no more.
-const FREQUENCY_MAX: u16 = 3;
+use crate::limits::FREQUENCY_MAX;
+
 /// The version that the slot holds was fetched.
 const FETCHED: u16 = 4;
 /// Bits below the period.

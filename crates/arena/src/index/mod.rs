@@ -9,9 +9,10 @@ pub(crate) mod hint;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::layout::{
-    BUCKET_BYTES, BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SHARDS, SlotId,
-    TableId, slot_prefix,
+    BUCKET_BYTES, BUCKET_SLOTS, Hash, LOCATION_BITS, LOCATION_MASK, Location, SHARDS, SlotId, TableId,
+    slot_prefix,
 };
+use crate::limits::MAX_CHAIN;
 use crate::row::RowHead;
 use crate::{Arena, IndexFull, order};
 

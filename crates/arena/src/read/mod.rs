@@ -15,9 +15,10 @@ use crate::failpoint::{self, Point};
 use crate::index::hint::Hits;
 use crate::index::{Entry, ShardToken, hint};
 use crate::layout::{
-    BUCKET_SLOTS, Hash, InFile, LOCATION_BITS, LOCATION_MASK, Location, MAX_CHAIN, SlotId, TableId,
-    UNIT_WORDS, slot_prefix, word,
+    BUCKET_SLOTS, Hash, InFile, LOCATION_BITS, LOCATION_MASK, Location, SlotId, TableId, UNIT_WORDS,
+    slot_prefix, word,
 };
+use crate::limits::MAX_CHAIN;
 use crate::row::{
     FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, FLAGS_KNOWN, RowHead, copy, header_flags, long_lengths,
     optional_words, short_lengths,

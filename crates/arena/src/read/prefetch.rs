@@ -3,6 +3,7 @@
 //! A lookup waits for memory twice: for the bucket and its hints, and for the row. Whoever has several keys to look up
 //! asks for the lines of all of them first, and waits once. Nothing here has an effect but on time.
 
+use crate::limits::PREFETCHED_LINES_MAX;
 use std::sync::atomic::Ordering;
 
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
@@ -14,9 +15,6 @@ use crate::{Arena, Mapped};
 const LINE_WORDS: usize = 8;
 /// Lines of a value that are asked for: 1 KiB. The processor foresees the further ones of a long copy itself.
 const VALUE_LINES: usize = 16;
-/// Lines asked for of one row: the rest of a longer one comes in their wake, for it is read from its beginning to its
-/// end.
-const LINES_MAX: usize = 8;
 /// Bytes between a row and the places behind it that are asked for: a few rows of the smallest size, so that the lines
 /// have come when they are written.
 const PLACES_AHEAD: usize = 512;
@@ -148,12 +146,12 @@ impl Mapped {
         }
     }
 
-    /// Asks for so many bytes of a row from its beginning on, up to [`LINES_MAX`] lines.
+    /// Asks for so many bytes of a row from its beginning on, up to [`PREFETCHED_LINES_MAX`] lines.
     #[inline]
     pub(crate) fn prefetch_bytes(&self, location: Location, bytes: usize) {
         let words = self.map.words();
         let row = self.layout.at(location) as usize;
-        let lines = (row % LINE_WORDS + bytes.div_ceil(8)).div_ceil(LINE_WORDS).min(LINES_MAX);
+        let lines = (row % LINE_WORDS + bytes.div_ceil(8)).div_ceil(LINE_WORDS).min(PREFETCHED_LINES_MAX);
         for at in (row..).step_by(LINE_WORDS).take(lines) {
             if let Some(word) = words.get(at) {
                 line(word);

@@ -5,6 +5,7 @@
 //! owner never maps it (a writer could cut it short, and touching what is gone is a fault) but reads it piece by piece,
 //! and clears what it has read; a hit that comes in between is lost.
 
+use crate::limits::HITS_TOLD_MAX;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +25,6 @@ use crate::{Arena, ArenaError, Reader, RowRead};
 const PIECE_BYTES: u64 = 64 << 10;
 /// The owner and the file's group may write it.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP);
-/// A reader counts no further: eviction asks for no more.
-const COUNT_MAX: u8 = 3;
 
 /// The owner's side.
 #[derive(Debug)]
@@ -109,7 +108,7 @@ impl Arena {
         for (at, count) in piece[..read].iter().enumerate().filter(|(_, count)| **count > 0) {
             found = true;
             let Some(own) = self.hints.get(from as usize + at) else { continue };
-            for _ in 0..(*count).min(COUNT_MAX) {
+            for _ in 0..(*count).min(HITS_TOLD_MAX) {
                 own.store(hint::after_hit(own.load(Ordering::Relaxed), now), Ordering::Relaxed);
             }
         }
@@ -146,7 +145,7 @@ impl Reader {
         if let Some(count) = counts.bytes.get(slot.0 as usize) {
             let before = count.load(Ordering::Relaxed);
             // Relaxed, and a lost update is harmless: it is advice.
-            if before < COUNT_MAX {
+            if before < HITS_TOLD_MAX {
                 count.store(before + 1, Ordering::Relaxed);
             }
         }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Arena;
 use crate::index::{header, overflow_link, version};
-use crate::layout::{BUCKET_SLOTS, MAX_CHAIN};
+use crate::layout::BUCKET_SLOTS;
+use crate::limits::MAX_CHAIN;
 
 /// Which chains of an earlier process are mended.
 #[derive(Debug, Default)]

@@ -19,13 +19,15 @@ use rustix::io::Errno;
 
 use crate::file::constants::{Reason, prove_constants};
 use crate::file::map::Map;
-use crate::file::superblock::{STAMP_LIMIT, is_at, lock, no_space, system, unmapped};
+use crate::file::superblock::{is_at, lock, no_space, system, unmapped};
 use crate::index::{bucket_of, shape};
 use crate::layout::{
-    BUCKET_BYTES, CATALOGUE_HALF_BYTES, FIRST_LEVEL, INDEX_STEP_BYTES, LOCATION_MASK, Location,
-    MAX_SEGMENT_UNITS, MAX_TABLES, PAGE_BYTES, SEGMENT_HEADER_BYTES, STATE_READY, SegmentId, SlotId,
-    TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS, slot_prefix, word,
+    BUCKET_BYTES, CATALOGUE_HALF_BYTES, FIRST_LEVEL, INDEX_STEP_BYTES, LOCATION_MASK, Location, PAGE_BYTES,
+    SEGMENT_HEADER_BYTES, STATE_READY, SegmentId, SlotId, TABLE_LINE_BYTES, UNIT_BYTES, UNIT_WORDS,
+    slot_prefix, word,
 };
+use crate::limits::STAMP_LIMIT;
+use crate::limits::{MAX_SEGMENT_UNITS, MAX_TABLES};
 use crate::recovery::chains::Mending;
 use crate::recovery::shared_file::{Role, SharedFile};
 use crate::row::MIN_ROW_BYTES;

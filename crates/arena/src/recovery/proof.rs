@@ -15,9 +15,8 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::file::map::Lazy;
 use crate::index::bucket_of;
-use crate::layout::{
-    Hash, LOCATION_MASK, Location, MAX_KEY_BYTES, MAX_TABLES, Queue, SHARDS, SegmentId, SlotId, slot_prefix,
-};
+use crate::layout::{Hash, LOCATION_MASK, Location, Queue, SHARDS, SegmentId, SlotId, slot_prefix};
+use crate::limits::{MAX_KEY_BYTES, MAX_TABLES};
 use crate::recovery::Recovery;
 use crate::row::{
     Check, FLAG_CAS, FLAG_CLIENT, FLAG_EXPIRY, FLAG_LONG, MIN_ROW_BYTES, RowHead, has_check, header_flags,

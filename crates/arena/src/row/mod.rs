@@ -5,7 +5,8 @@ pub(crate) mod copy;
 
 use std::sync::atomic::{Ordering, fence};
 
-use crate::layout::{Location, MAX_KEY_BYTES, TableId, padded_len};
+use crate::layout::{Location, TableId, padded_len};
+use crate::limits::MAX_KEY_BYTES;
 use crate::{Arena, order};
 
 /// The row has a word for expiry and lease, the only one that changes after publication.

@@ -20,9 +20,9 @@ use parking_lot::Mutex;
 use crate::failpoint::{self, Point};
 use crate::file::map::{Lazy, Zeroable};
 use crate::layout::{
-    BLOCK_UNITS, Location, MAX_SEGMENT_UNITS, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, UNIT_BYTES,
-    word,
+    BLOCK_UNITS, Location, Queue, SEGMENT_HEADER_BYTES, SegmentId, SegmentTag, UNIT_BYTES, word,
 };
+use crate::limits::MAX_SEGMENT_UNITS;
 use crate::row::{FILLER_TABLE, RowHead};
 use crate::segments::dead_rows::DeadRows;
 use crate::segments::kind::{Kind, UNIT_FREE, UNIT_HEAD, UNIT_TAIL};

@@ -29,6 +29,7 @@
 //! that memcached clients see) comes last so that a `get` knows where its bytes lie after reading the first few
 //! bytes of the row, and sends them from where they are.
 
+use crate::limits::LEAD_BYTES_MAX;
 use std::fmt;
 
 use crate::definition::{ColumnKind, Slots, TableDef};
@@ -315,9 +316,6 @@ fn short(head: &[u8], offset: usize, payload_len: usize) -> Result<ValueSpan, Co
 pub fn write_as_text(value: ValueRef<'_>, out: &mut Vec<u8>) {
     value.write_text(out);
 }
-
-/// Longest lead of a value: a number's 8 bytes, or a length of up to 4.
-const LEAD_BYTES_MAX: usize = 8;
 
 /// The columns of a new row except its value, encoded once, for every `set` of a table.
 #[derive(Clone, Debug)]

@@ -22,6 +22,7 @@
 //! escaped as 01 01 and 01 02.
 
 use crate::definition::Collation;
+use crate::limits::WHOLE_BYTES_MAX;
 use crate::value::ValueRef;
 
 const NULL: u8 = 0x02;
@@ -33,8 +34,6 @@ const BLOB: u8 = 0x48;
 const END: u8 = 0x00;
 const ESCAPE: u8 = 0x01;
 
-/// Most bytes of `u`: 64 bits of whole part and one for the fraction.
-const WHOLE_BYTES_MAX: usize = 9;
 /// From this magnitude on (2^64) floats have no fraction and integers no equal.
 const HUGE: f64 = 18_446_744_073_709_551_616.0;
 

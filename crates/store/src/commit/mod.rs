@@ -7,6 +7,8 @@
 
 pub(crate) mod write_set;
 
+pub use crate::limits::COMMIT_ROWS_MAX;
+use crate::limits::UNKEPT_ROWS_MAX;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,12 +36,8 @@ pub(crate) mod whole;
 
 pub use removals::Removals;
 
-/// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
-pub const COMMIT_ROWS_MAX: usize = 4_000_000;
 /// Rows swapped under one hold of a shard lock, so that a worker waits for a few microseconds only.
 const SWAP_SLICE: usize = 32;
-/// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
-const UNKEPT_ROWS_MAX: usize = 1_024;
 /// One change of one row.
 #[derive(Clone, Debug)]
 pub struct Write {

@@ -11,10 +11,10 @@ use crate::clock::Tick;
 use crate::commit::Commits;
 use crate::error::WriteError;
 use crate::index::Index;
+use crate::limits::EQUAL_ROWS_MAX;
 use crate::row::RowBuf;
 use crate::table::Table;
 use crate::versions::commit::StagedRows;
-use crate::versions::unique::EQUAL_MAX;
 
 /// Rounds a commit waits for another that has spoken for a value, before it gives way. Nobody waits in a circle: the
 /// other waits for values behind this one only.
@@ -131,7 +131,7 @@ impl Commits {
             let rows = index.rows(&self.arena);
             let tree = index.tree.read();
             let mut equal = Vec::new();
-            tree.equal(key, &rows, EQUAL_MAX, &mut equal);
+            tree.equal(key, &rows, EQUAL_ROWS_MAX, &mut equal);
             let taken = equal.iter().map(|&at| Location::from_bits(at)).any(|at| {
                 let foreign = self.load_stable(at, &mut row) && !own.contains(&(table.id(), row.key()));
                 foreign && self.holds_values(table, at, now)

@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering;
 
 use arena::{SHARED_TABLES, TableId};
 
-use crate::definition::TABLES_MAX;
 use crate::error::{DdlError, ddl};
+use crate::limits::TABLES_MAX;
 use crate::memory::FREE_ATTEMPTS;
 use crate::store::Store;
 use crate::table::Table;

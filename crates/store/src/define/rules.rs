@@ -1,5 +1,6 @@
 //! Expiry rules are made and removed.
 
+use crate::limits::RULES_MAX;
 use std::sync::Arc;
 
 use crate::definition::{ExpiryRule, check_name};
@@ -7,9 +8,6 @@ use crate::error::{DdlError, ddl};
 use crate::store::Store;
 use crate::table::Table;
 use crate::table::catalog::found;
-
-/// Rules of one table at most: each is a search of its own, again and again.
-const RULES_MAX: usize = 32;
 
 impl Store {
     /// Makes a rule. It runs for the first time at once.

@@ -6,9 +6,7 @@
 //! that was dropped.
 
 use super::{ColumnDef, DefinitionError, IndexDef, Slots, TableDef, TableOptions};
-
-/// Most slots of a table, those of dropped columns among them: each costs every later row a byte.
-pub const SLOTS_MAX: u16 = 4_096;
+pub use crate::limits::SLOTS_MAX;
 
 impl TableDef {
     /// Adds a column behind the others; older rows hold `absent` in it.

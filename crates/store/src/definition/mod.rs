@@ -3,6 +3,13 @@
 //! A [`TableDef`] is written to the arena's catalogue as JSON, so fields may be added with a default but
 //! never change their meaning.
 
+pub use crate::limits::COLUMNS_DEFINED_MAX;
+pub use crate::limits::COLUMNS_MAX;
+pub use crate::limits::INDEXES_MAX;
+pub use crate::limits::KEY_COLUMNS_MAX;
+pub use crate::limits::NAME_BYTES_MAX;
+use crate::limits::SCHEMA_MAX;
+pub use crate::limits::TABLES_MAX;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -27,22 +34,6 @@ pub use index::IndexDef;
 pub use options::{OPTIONS, OptionDef, TableOptions, parse_span, print_span};
 pub use rule::ExpiryRule;
 pub use view::ViewDef;
-
-/// Tables at most: the arena has a line of words for each.
-pub const TABLES_MAX: u16 = 4_096;
-/// Most changes of a table's definition: one in each second of 68 years.
-const SCHEMA_MAX: u32 = i32::MAX as u32;
-/// Most columns of a table that was defined before: an arena with wider tables is none of ours.
-pub const COLUMNS_MAX: usize = 2000;
-/// Most columns of a table that is defined now. SQLite's limit is 2,000, the hidden columns of each row are among them,
-/// and some room is left for more of these.
-pub const COLUMNS_DEFINED_MAX: usize = 1_980;
-/// Most columns of a primary key or index, as in PostgreSQL.
-pub const KEY_COLUMNS_MAX: usize = 32;
-/// Most indexes of a table: each costs every write a step.
-pub const INDEXES_MAX: usize = 64;
-/// Longest name of a table, column or index, as in PostgreSQL.
-pub const NAME_BYTES_MAX: usize = 63;
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,13 +1,11 @@
 //! Table options: what may stand in `CREATE TABLE ... WITH (...)` and `ALTER TABLE ... SET (...)`.
 
+use crate::limits::PREFIX_BYTES_MAX;
+use crate::limits::TTL_MS_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::{ColumnDef, DefinitionError, find_column};
 
-/// Longest prefix: memcached keys end at 250 bytes, and a row's own part needs room behind it.
-const PREFIX_BYTES_MAX: usize = 200;
-/// Longest ttl: a hundred years, well inside the 32 bits of a row's expiry word.
-const TTL_MS_MAX: u64 = 100 * 365 * DAY_MS;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Least `max_memory`: a table takes segments, and rows above 8 KiB share segments of this size.
 const TABLE_MEMORY_MIN: u64 = 1 << 20;

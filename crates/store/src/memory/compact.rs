@@ -1,5 +1,6 @@
 //! Compaction: the live rows of sparse segments move together, so that dead ones make room before live ones do.
 
+use crate::limits::REUSE_STEPS_MAX;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,9 +26,6 @@ const WASTE_FACTOR: u64 = 3;
 const WASTE_BYTES: u64 = 2 << 20;
 /// For each unit taken by a table that wastes memory so many become free.
 const REUSE_FACTOR: u64 = 2;
-/// But no more segments are emptied for one taken: as many single units as the largest shared run needs, some of which
-/// the rows that move take again; a millisecond where rows are small.
-const REUSE_STEPS_MAX: usize = 3 * arena::BLOCK_UNITS as usize;
 
 impl Memory {
     /// Makes sparse segments of a table free again: more than the units that the caller is about to take, so that waste

@@ -1,5 +1,6 @@
 //! Rows that made room for others, for operators who watch. While nobody does, an evicted row costs one load.
 
+use crate::limits::EVICTIONS_WAITING_MAX;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena::SlotId;
@@ -10,9 +11,6 @@ use crate::memory::Memory;
 use crate::row::RowBuf;
 use crate::row::meta::ItemMeta;
 use crate::table::Table;
-
-/// Evictions that wait for the next tick; beyond it they are not told.
-const WAITING_MAX: usize = 4_096;
 
 /// A row that was evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +71,7 @@ impl Memory {
             size: row.size(),
         };
         let mut waiting = self.evictions_seen.waiting.lock();
-        if waiting.len() < WAITING_MAX {
+        if waiting.len() < EVICTIONS_WAITING_MAX {
             waiting.push(eviction);
         }
     }

@@ -1,14 +1,12 @@
 //! How the memory limit is divided between segments, indexes and heap.
 
 use super::SEGMENTS_PER_TICK;
+use crate::limits::FREE_UNITS_MAX;
 use crate::memory::take::RESERVE_UNITS_MIN;
 use crate::memory::{Memory, Pause};
 
 /// Units that the cleaner keeps free, as a share of the limit, so that writers seldom make room themselves.
 const FREE_SHARE: u64 = 128;
-
-/// And at most so many.
-const FREE_UNITS_MAX: u64 = 256;
 
 impl Memory {
     /// Divides the memory limit: what the rest of the files and the heap do not take is for segments.

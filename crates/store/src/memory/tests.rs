@@ -16,7 +16,7 @@ use crate::{BUILT_IN, TICKS_PER_SECOND};
 /// Rows of this size have a run of their own, which is soon taken again for the next version.
 const OWN_RUN_BYTES: usize = 300 << 10;
 /// Versions after which the first place was taken again.
-const VERSIONS_MAX: usize = 200;
+const VERSIONS: usize = 200;
 
 struct Small {
     store: Arc<Store>,
@@ -63,7 +63,7 @@ impl Small {
     fn again(&self, expiry: Expiry) -> (RowBuf, RowBuf) {
         self.set(0, expiry);
         let first = self.copy();
-        for version in 1..VERSIONS_MAX {
+        for version in 1..VERSIONS {
             self.set(version, expiry);
             let newest = self.copy();
             if newest.location() == first.location() {

@@ -7,12 +7,12 @@ use arena::{Arena, Hash, Location, TableId};
 use crate::clock::Tick;
 use crate::error::{DdlError, WriteError, ddl};
 use crate::index::{Index, entry_of};
+use crate::limits::EQUAL_ROWS_MAX;
 use crate::patience;
 use crate::patience::ROWS_PER_LOOK;
 use crate::recovery::Recovery;
 use crate::row::RowBuf;
 use crate::table::Table;
-use crate::versions::unique::EQUAL_MAX;
 
 /// What became of a row on its way into a new index.
 enum Entered {
@@ -136,7 +136,7 @@ impl Recovery {
         let mut tree = index.tree.write();
         let mut equal = Vec::new();
         if unique {
-            tree.equal(key, &rows, EQUAL_MAX, &mut equal);
+            tree.equal(key, &rows, EQUAL_ROWS_MAX, &mut equal);
         }
         let rival = |&at: &u64| at != entry && self.holds_values(table, Location::from_bits(at), now);
         if equal.iter().any(rival) {

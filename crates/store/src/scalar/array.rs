@@ -1,12 +1,10 @@
 //! Arrays: JSON text in the store, so that SQLite's JSON functions work on them; PostgreSQL's braces are taken too.
 
 use super::{Refusal, accept as accept_scalar};
+use crate::limits::ARRAY_ELEMENTS_MAX;
 use crate::scalar::SqlType;
 use crate::value::Value;
 use serde_json::Value as Json;
-
-/// Elements that one text may have: each becomes a value on the heap.
-const ELEMENTS_MAX: usize = 1_000_000;
 
 /// The array as JSON text, its elements in the form of their type.
 pub(super) fn accept(element: SqlType, value: Value) -> Result<Value, Refusal> {
@@ -77,7 +75,7 @@ pub fn of_braces(text: &str) -> Option<Vec<Value>> {
             return Some(elements);
         }
         rest = rest.strip_prefix(',')?.trim_start();
-        if elements.len() > ELEMENTS_MAX {
+        if elements.len() > ARRAY_ELEMENTS_MAX {
             return None;
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::moment::{self, DAY_US};
+use crate::limits::INTERVAL_COUNT_MAX;
 
 /// A span of time. Months and days have no fixed length, so they are kept for themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,9 +29,6 @@ const UNITS: &[(&[&str], Interval)] = &[
     (&["decade", "decades"], Interval { months: 120, days: 0, us: 0 }),
     (&["century", "centuries"], Interval { months: 1_200, days: 0, us: 0 }),
 ];
-
-/// The largest number in front of a unit: nothing overflows below it.
-const COUNT_MAX: f64 = 1e9;
 
 impl Interval {
     /// Reads `1 day 02:03:04`, `2 hours ago`, `P1DT2H` and their like.
@@ -155,7 +153,7 @@ fn words(text: &str) -> Option<Interval> {
 fn counted(number: &str, unit: &str) -> Option<Interval> {
     let count: f64 = number.parse().ok()?;
     let (_, one) = UNITS.iter().find(|(names, _)| names.contains(&unit))?;
-    (count.abs() <= COUNT_MAX).then(|| one.times(count))
+    (count.abs() <= INTERVAL_COUNT_MAX).then(|| one.times(count))
 }
 
 /// `HH:MM` and `HH:MM:SS.f`, with a sign; hours may be many.

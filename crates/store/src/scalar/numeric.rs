@@ -4,6 +4,7 @@
 //! float gives back every decimal of [`EXACT_DIGITS`] significant digits, so what has more is refused rather than
 //! rounded.
 
+pub use crate::limits::NUMERIC_DIGITS_MAX as DIGITS_MAX;
 use std::str::FromStr;
 
 use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
@@ -14,9 +15,6 @@ use crate::value::Value;
 
 /// Significant digits that every float keeps, whatever they are (`DBL_DIG` of C).
 pub const EXACT_DIGITS: u64 = 15;
-/// Digits that a decimal number under way may have before or behind its point. PostgreSQL has 131,072 and 16,383; more
-/// than these no sum of money has, and an operation on them takes microseconds.
-pub const DIGITS_MAX: i64 = 1_000;
 
 /// What stands in parentheses: `NUMERIC(10, 2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Booleans, numbers, bytes, UUIDs and JSON.
 
 use super::Refusal;
+pub use crate::limits::JSON_DEPTH_MAX;
 use crate::scalar::SqlType;
 use crate::value::{Affinity, Value};
 
@@ -124,9 +125,6 @@ pub fn write_uuid(bytes: [u8; 16]) -> String {
     }
     text
 }
-
-/// Levels that a JSON value may have: the readers of JSON in the functions are recursive, and stop there.
-pub const JSON_DEPTH_MAX: usize = 127;
 
 /// Refuses JSON of more levels than functions read. What is no JSON is not looked at.
 pub fn check_json_depth(text: &str) -> Result<(), Refusal> {

@@ -3,6 +3,7 @@
 //! JSON: a list of tables; where there are views, an object of tables and views. Fields that are not there have their
 //! defaults, so older definitions still load.
 
+use crate::limits::VIEW_ID_MAX;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,9 +17,6 @@ use crate::error::{DdlError, ddl};
 use crate::schema::Schema;
 use crate::table::catalog::{BUILT_IN, Catalog};
 use crate::table::{Table, TableState};
-
-/// Greater than the number of every view: the next one has one more.
-const VIEW_ID_MAX: u32 = u32::MAX;
 
 /// Tables and views, as they are written.
 #[derive(Serialize, Deserialize)]

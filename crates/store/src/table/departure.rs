@@ -4,15 +4,13 @@
 //! rows after its publication. So whoever hears of one and reads again reads what came after it. The engine fetches
 //! them at each tick and tells the listeners.
 
+use crate::limits::REMOVALS_WAITING_BYTES_MAX;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::table::Table;
 
-/// Bytes of departures that wait for the next tick. Beyond it a table's copies are all declared gone at once, which
-/// is true of those that left and harmless for the others.
-const WAITING_BYTES_MAX: usize = 4 << 20;
 /// Bytes that one departure takes beside its key.
 const DEPARTURE_BYTES: usize = 96;
 
@@ -93,7 +91,7 @@ impl Departures {
         let options = &table.def().options;
         let Some(channel) = &options.notify else { return };
         let mut waiting = self.waiting.lock();
-        let key = key.filter(|_| waiting.bytes < WAITING_BYTES_MAX);
+        let key = key.filter(|_| waiting.bytes < REMOVALS_WAITING_BYTES_MAX);
         let text = key.and_then(|key| {
             let mut text =
                 options.prefix.as_ref().map_or_else(Vec::new, |prefix| prefix.clone().into_bytes());

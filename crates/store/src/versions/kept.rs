@@ -1,12 +1,11 @@
 //! The account of old versions kept on the heap for running statements, and their end.
 
+use crate::limits::KEPT_BYTES_MAX;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::versions::statement::Statements;
 use crate::versions::{Versions, order};
 
-/// Heap for kept versions. Beyond it the statements that need them fail with "snapshot too old".
-const KEPT_BYTES_MAX: u64 = 64 << 20;
 /// And no more than this part of the memory limit: they are taken off it at the next tick only.
 const KEPT_PART: u64 = 8;
 

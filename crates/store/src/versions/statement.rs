@@ -4,16 +4,13 @@
 //! that begins meanwhile notes it and goes on using the versions before it. When no statement could need the old
 //! versions, the commit does not keep them, and a statement that begins in just that time waits for its end.
 
+use crate::limits::COMMITS_MAX;
+use crate::limits::STATEMENTS_MAX;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use parking_lot::Mutex;
 
 use crate::versions::order;
-
-/// Commits of many rows that may be in flight at once: the arena's commit slots.
-pub(crate) const COMMITS_MAX: usize = 16;
-/// Statements that may run at once; SQL threads are far fewer.
-pub(crate) const STATEMENTS_MAX: usize = 256;
 
 /// The two registers and the order between them.
 #[derive(Debug)]

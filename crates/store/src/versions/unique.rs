@@ -1,5 +1,6 @@
 //! Unique values: who holds one, and who has spoken for it.
 
+use crate::limits::EQUAL_ROWS_MAX;
 use std::sync::Arc;
 
 use arena::Location;
@@ -11,9 +12,6 @@ use crate::row::RowBuf;
 use crate::table::Table;
 use crate::versions::Versions;
 use crate::versions::swap::Pair;
-
-/// Rows under one value of a unique index that a check looks at: one is live, the others expired and not yet cleared.
-pub(crate) const EQUAL_MAX: usize = 64;
 
 impl Versions {
     /// Enters the new row into the unique indexes first, for they may refuse. Returns how many indexes were passed.
@@ -60,7 +58,7 @@ impl Versions {
         let rows = index.rows(&self.arena);
         let mut tree = index.tree.write();
         let mut equal = Vec::new();
-        tree.equal(key, &rows, EQUAL_MAX, &mut equal);
+        tree.equal(key, &rows, EQUAL_ROWS_MAX, &mut equal);
         let taken = equal
             .iter()
             .map(|&other| Location::from_bits(other))

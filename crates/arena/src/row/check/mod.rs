@@ -7,15 +7,14 @@
 //! Of long rows, vectors of 64 bytes are folded into one another where the processor can (`folded.rs`): warm bytes take
 //! less than half of the time.
 
+use crate::limits::PART_WORDS_MAX;
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod folded;
 
 /// From so many bytes on the library is as fast, and folding faster.
 #[cfg(target_arch = "x86_64")]
 const LONG_BYTES: usize = 3 * 8 * (PART_WORDS_MAX + 1);
-/// Words of the longest part: rows of up to 2 KiB are divided once.
-#[cfg(target_arch = "x86_64")]
-const PART_WORDS_MAX: usize = 85;
 /// Words below which one part is as fast as three.
 #[cfg(target_arch = "x86_64")]
 const DIVIDED_WORDS: usize = 24;

@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use super::SortKeys;
-use super::leaf::SHARED_MAX;
 use super::run::skip_for;
 use super::target::{RowReader, Sorted, Target, below, common_len};
 use crate::codec::prefix8;
+use crate::limits::SHARED_MAX;
 
 /// Entries of a block. A search reads at most a kilobyte of heads.
 pub(super) const BLOCK_ENTRIES: usize = 128;

@@ -1,5 +1,7 @@
 //! Inner nodes: children, the first entry below each, and how many entries lie below each.
 
+use crate::limits::JOINED_MAX;
+use crate::limits::NEW_LEAVES_MAX;
 use std::ops::Range;
 
 use super::SortKeys;
@@ -12,14 +14,12 @@ use super::target::{RowReader, Target, common_len};
 /// Most leaves over which the entries of a full one are spread. Where all of them are full one more takes a part of
 /// each, so leaves of random insertions are nine tenths full in the mean, and four fifths at least.
 const WINDOW: usize = 4;
-/// Most leaves that come to these with one entry: it may make all of them as wide as can be.
-const NEW_LEAVES_MAX: usize = 2 * WINDOW;
+const _: () = assert!(NEW_LEAVES_MAX == 2 * WINDOW, "all of a window, as wide as can be");
+const _: () = assert!(JOINED_MAX == BLOCK_ENTRIES / 4 * 3, "room for what comes");
 /// An inner node with less than this is joined with a neighbour, and a leaf that is filled to less than one part of so
 /// many...
 const SPARSE: usize = BLOCK_ENTRIES / SPARSE_PART;
 const SPARSE_PART: usize = 4;
-/// ...where the two fill no more than this of one, so that it does not split again soon.
-const JOINED_MAX: usize = BLOCK_ENTRIES / 4 * 3;
 
 pub(super) struct Inner {
     /// The first entry below each child, which is live, so its row can be read.

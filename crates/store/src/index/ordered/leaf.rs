@@ -18,6 +18,7 @@
 //! An exact leaf does not know how long its keys are: it sees them with zeros behind. That is no loss. No key is the
 //! beginning of another, nor of a bound of a range, so whatever differs does so with zeros behind, too.
 
+use crate::limits::HEAD_MAX;
 use std::ops::Range;
 
 use super::SortKeys;
@@ -29,10 +30,6 @@ use super::target::{RowReader, Sorted, Target, below};
 pub(super) const LEAF_BYTES: usize = 2040;
 /// Bytes for entries.
 const ROOM: usize = LEAF_BYTES - size_of::<Form>() - 4;
-/// Most shared bytes that a leaf skips: enough for a scheme, a host and a path.
-pub(super) const SHARED_MAX: usize = 64;
-/// Widest head.
-pub(super) const HEAD_MAX: usize = 8;
 /// Bytes of a location where all of a leaf are near each other.
 const NEAR_BYTES: usize = size_of::<u16>() + size_of::<u32>();
 

@@ -19,6 +19,7 @@
 //! **Invariant:** the row behind an entry can be read for as long as the entry is here, so the tree keeps no
 //! copy of an entry that was removed; inner nodes name the first live entry of each child.
 
+use crate::limits::RECENT_ARRIVALS_MAX;
 use std::fmt;
 use std::ops::Bound;
 
@@ -108,8 +109,6 @@ impl fmt::Debug for OrderedIndex {
     }
 }
 
-/// Entries that came last and are remembered: more than come while a scan hands out what it read at once.
-const RECENT_MAX: usize = 512;
 /// How many entries [`OrderedIndex::distinct_estimate`] looks at.
 const DISTINCT_SAMPLES: usize = 32;
 
@@ -133,13 +132,13 @@ impl OrderedIndex {
     /// be remembered. Some may have left again.
     pub fn arrived_since(&self, arrivals: u64) -> Option<impl Iterator<Item = u64> + '_> {
         let count = usize::try_from(self.arrivals.checked_sub(arrivals)?).ok()?;
-        let place = |number: u64| usize::try_from(number % RECENT_MAX as u64).unwrap_or(0);
+        let place = |number: u64| usize::try_from(number % RECENT_ARRIVALS_MAX as u64).unwrap_or(0);
         let recent = (arrivals..self.arrivals).map(move |number| self.recent[place(number)]);
-        (count <= RECENT_MAX).then_some(recent)
+        (count <= RECENT_ARRIVALS_MAX).then_some(recent)
     }
 
     fn arrived(&mut self, location: u64) {
-        let place = usize::try_from(self.arrivals % RECENT_MAX as u64).unwrap_or(0);
+        let place = usize::try_from(self.arrivals % RECENT_ARRIVALS_MAX as u64).unwrap_or(0);
         match self.recent.get_mut(place) {
             Some(oldest) => *oldest = location,
             None => self.recent.push(location),

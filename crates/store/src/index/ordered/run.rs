@@ -7,8 +7,9 @@
 use std::ops::Range;
 
 use super::SortKeys;
-use super::leaf::{Form, HEAD_MAX, Leaf, SHARED_MAX, middle};
+use super::leaf::{Form, Leaf, middle};
 use super::target::{RowReader, Sorted, common_len};
+use crate::limits::{HEAD_MAX, SHARED_MAX};
 
 /// Inexact leaves skip multiples of this, so that neighbours mostly skip the same and can exchange heads as they are.
 const SKIP_STEP: usize = 4;

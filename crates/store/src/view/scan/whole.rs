@@ -4,6 +4,7 @@
 //! gathered for many groups and read in the order of memory: rows that lie at random cost a cache miss each, and more
 //! than all that is done with them. Each row is read as it was when it was gathered.
 
+use crate::limits::SCAN_GROUPS_MAX;
 use std::sync::Arc;
 
 use arena::{Arena, Gathered, Hash, Location, ScanShape};
@@ -20,9 +21,6 @@ use crate::view::View;
 const FIRST_GROUPS: u64 = 16;
 /// See [`FIRST_GROUPS`].
 const GROWTH: u64 = 4;
-/// Groups of a batch at most: a table with few rows of its own among many of others finds them one batch apart, and
-/// between two batches it can be stopped.
-const GROUPS_MAX: u64 = 32 << 10;
 
 /// What is asked for of a row before any was seen.
 const FIRST_ROW_BYTES: usize = 128;
@@ -121,7 +119,7 @@ impl TableScan {
         self.rows.clear();
         self.first = self.group;
         let end = self.shape.groups.min(self.group + self.groups);
-        self.groups = (self.groups * GROWTH).min(GROUPS_MAX);
+        self.groups = (self.groups * GROWTH).min(SCAN_GROUPS_MAX);
         while self.group < end && self.batch.len() < BATCH_ROWS && self.rows.rows().len() < CHUNK {
             let (group, shape) = (self.group, self.shape);
             let number = u32::try_from(group - self.first).unwrap_or(u32::MAX);

@@ -1,0 +1,114 @@
+//! The store's limits, each with its reason.
+
+/// Bytes of the largest row that a reader of another process copies: to copy it takes a tenth of a millisecond, in
+/// which its memory is hardly ever recycled.
+pub(crate) const READER_ROW_BYTES_MAX: usize = 1 << 20;
+
+/// Longest lead of an encoded value: a number's 8 bytes, or a length of up to 4.
+pub(crate) const LEAD_BYTES_MAX: usize = 8;
+
+/// Most bytes of a sort key's whole number: 64 bits of whole part and one for the fraction.
+pub(crate) const WHOLE_BYTES_MAX: usize = 9;
+
+/// Rows in one commit at most: the list, its marks and its redo record take about 300 bytes a row of heap and arena.
+pub const COMMIT_ROWS_MAX: usize = 4_000_000;
+
+/// Commits of more rows always keep old versions: a statement should not wait for them to be swapped.
+pub(crate) const UNKEPT_ROWS_MAX: usize = 1_024;
+
+/// Expiry rules of one table at most: each is a search of its own, again and again.
+pub(crate) const RULES_MAX: usize = 32;
+
+/// Most slots of a table, those of dropped columns among them: each costs every later row a byte.
+pub const SLOTS_MAX: u16 = 4_096;
+
+/// Tables at most: the arena has a line of words for each.
+pub const TABLES_MAX: u16 = 4_096;
+
+/// Most changes of a table's definition: one in each second of 68 years.
+pub(crate) const SCHEMA_MAX: u32 = i32::MAX as u32;
+
+/// Most columns of a table that was defined before: an arena with wider tables is none of ours.
+pub const COLUMNS_MAX: usize = 2000;
+
+/// Most columns of a table that is defined now. SQLite's limit is 2,000, the hidden columns of each row are among them,
+/// and some room is left for more of these.
+pub const COLUMNS_DEFINED_MAX: usize = 1_980;
+
+/// Most columns of a primary key or index, as in PostgreSQL.
+pub const KEY_COLUMNS_MAX: usize = 32;
+
+/// Most indexes of a table: each costs every write a step.
+pub const INDEXES_MAX: usize = 64;
+
+/// Longest name of a table, column or index, as in PostgreSQL.
+pub const NAME_BYTES_MAX: usize = 63;
+
+/// Longest prefix: memcached keys end at 250 bytes, and a row's own part needs room behind it.
+pub(crate) const PREFIX_BYTES_MAX: usize = 200;
+
+/// Longest ttl: a hundred years, well inside the 32 bits of a row's expiry word.
+pub(crate) const TTL_MS_MAX: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
+
+/// Most leaves that come to a node of an ordered index with one entry: it may make all of a window of four as wide as
+/// can be.
+pub(crate) const NEW_LEAVES_MAX: usize = 8;
+
+/// Entries of two neighbouring blocks that are joined into one: no more, so that it does not split again soon.
+pub(crate) const JOINED_MAX: usize = 96;
+
+/// Most shared bytes that a leaf of an ordered index skips: enough for a scheme, a host and a path.
+pub(crate) const SHARED_MAX: usize = 64;
+
+/// Bytes of the widest head of a leaf's entries: one word.
+pub(crate) const HEAD_MAX: usize = 8;
+
+/// Entries of an ordered index that came last and are remembered: more than come while a scan hands out what it read
+/// at once.
+pub(crate) const RECENT_ARRIVALS_MAX: usize = 512;
+
+/// Segments emptied for one taken from a table that wastes memory: as many single units as the largest shared run
+/// needs, some of which the rows that move take again; a millisecond where rows are small.
+pub(crate) const REUSE_STEPS_MAX: usize = 3 * arena::BLOCK_UNITS as usize;
+
+/// Evictions that wait for the next tick; those beyond it are not reported.
+pub(crate) const EVICTIONS_WAITING_MAX: usize = 4_096;
+
+/// Units that the cleaner keeps free at most, so that writers seldom make room themselves.
+pub(crate) const FREE_UNITS_MAX: u64 = 256;
+
+/// Elements that the text of an array may have: each becomes a value on the heap.
+pub(crate) const ARRAY_ELEMENTS_MAX: usize = 1_000_000;
+
+/// The largest number in front of an interval's unit: nothing overflows below it.
+pub(crate) const INTERVAL_COUNT_MAX: f64 = 1e9;
+
+/// Digits that a decimal number under way may have before or behind its point. PostgreSQL has 131,072 and 16,383; more
+/// than these no sum of money has, and an operation on them takes microseconds.
+pub const NUMERIC_DIGITS_MAX: i64 = 1_000;
+
+/// Levels that a JSON value may have: the readers of JSON in the functions are recursive, and stop there.
+pub const JSON_DEPTH_MAX: usize = 127;
+
+/// Greater than the number of every view: the next one has one more.
+pub(crate) const VIEW_ID_MAX: u32 = u32::MAX;
+
+/// Bytes of removal events that wait for the next tick. Beyond it a table's copies are all declared gone at once, which
+/// is true of those that left and harmless for the others.
+pub(crate) const REMOVALS_WAITING_BYTES_MAX: usize = 4 << 20;
+
+/// Heap for kept versions. Beyond it the statements that need them fail with "snapshot too old".
+pub(crate) const KEPT_BYTES_MAX: u64 = 64 << 20;
+
+/// Commits of many rows that may be in flight at once: the arena's commit slots.
+pub(crate) const COMMITS_MAX: usize = 16;
+
+/// Statements that may run at once; SQL threads are far fewer.
+pub(crate) const STATEMENTS_MAX: usize = 256;
+
+/// Rows under one value of a unique index that a check looks at: one is live, the others expired and not yet cleared.
+pub(crate) const EQUAL_ROWS_MAX: usize = 64;
+
+/// Groups of buckets in one batch of a scan: a table with few rows of its own among many of others finds them one
+/// batch apart, and between two batches it can be stopped.
+pub(crate) const SCAN_GROUPS_MAX: u64 = 32 << 10;
