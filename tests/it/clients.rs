@@ -43,6 +43,48 @@ fn memccapable() {
     }
 }
 
+/// Clients of the binary protocol, which most of them speak by default. Each command of a client's ends with `held`.
+fn speaks_binary(client: &mut Command) {
+    let daemon = Daemon::start(&[]);
+    let (code, out, error) = run(client.arg(daemon.port.to_string()));
+    assert_eq!((code, out.as_str()), (Some(0), "held\n"), "{error}");
+}
+
+/// Its sessions need the binary protocol with the extension's defaults: each page once waited for 30 s and failed.
+#[test]
+fn php_memcached_and_sessions() {
+    speaks_binary(Command::new("php").arg(script("binary/memcached.php")));
+}
+
+#[test]
+fn pylibmc_in_binary_mode() {
+    speaks_binary(Command::new("/usr/bin/python3").arg(script("binary/pylibmc_binary.py")));
+}
+
+#[test]
+fn python_binary_memcached() {
+    let python = folder().join("target/drivers/bmemcached/bin/python");
+    speaks_binary(Command::new(python).arg(script("binary/bmemcached_session.py")));
+}
+
+#[test]
+fn dalli() {
+    speaks_binary(Command::new("ruby").arg(script("binary/dalli.rb")));
+}
+
+#[test]
+fn memjs() {
+    let modules = folder().join("target/drivers/memjs/node_modules");
+    speaks_binary(Command::new("node").env("NODE_PATH", modules).arg(script("binary/memjs.js")));
+}
+
+#[test]
+fn spymemcached_in_binary_mode() {
+    let jars = folder().join("target/drivers/spymemcached/*");
+    let source = folder().join("tests/drivers/spymemcached/Binary.java");
+    speaks_binary(Command::new("java").arg("-cp").arg(jars).arg(source));
+}
+
 #[test]
 fn twenty_lines_of_python() {
     let daemon = Daemon::start(&[]);

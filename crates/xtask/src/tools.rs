@@ -19,6 +19,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("psql", "postgresql-client-15"),
     ("pgbouncer", "pgbouncer"),
     ("php", "php-cli"),
+    ("ruby", "ruby"),
     ("go", "golang-go"),
     ("javac", "default-jdk-headless"),
     ("mvn", "maven"),
@@ -35,6 +36,7 @@ const FILES: &[(&str, &str)] = &[
     ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
     ("/usr/include/postgresql/libpq-fe.h", "libpq-dev"),
     ("/usr/lib/python3/dist-packages/pylibmc/__init__.py", "python3-pylibmc"),
+    ("/usr/share/rubygems-integration/all/specifications/dalli-3.0.6.gemspec", "ruby-dalli"),
 ];
 
 /// The servers that experiments compare with: a file of each, and its Debian package. Tests need not all of them.
@@ -62,8 +64,10 @@ pub(crate) fn install() -> Result<(), String> {
     if !venv_works() {
         missing.push("python3-venv");
     }
-    if !php_has_pgsql() {
-        missing.push("php-pgsql");
+    for (module, package) in [("pdo_pgsql", "php-pgsql"), ("memcached", "php-memcached")] {
+        if !php_has(module) {
+            missing.push(package);
+        }
     }
     if !missing.is_empty() {
         apt_install(&missing)?;
@@ -72,9 +76,9 @@ pub(crate) fn install() -> Result<(), String> {
 }
 
 /// PHP's drivers are modules of the interpreter.
-fn php_has_pgsql() -> bool {
+fn php_has(module: &str) -> bool {
     let modules = Command::new("php").arg("-m").output();
-    modules.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("pdo_pgsql"))
+    modules.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line == module))
 }
 
 /// Debian splits `ensurepip` off; without it a virtual environment has no pip.

@@ -24,6 +24,12 @@ const PACKAGES: &[Packages] = &[
     Packages { name: "java", pinned_by: "tests/drivers/pgjdbc/pom.xml", fetch: fetch_java },
     Packages { name: "clients-python", pinned_by: "clients/python/requirements.txt", fetch: fetch_python },
     Packages { name: "clients-node", pinned_by: "clients/node/package-lock.json", fetch: fetch_node },
+    Packages {
+        name: "bmemcached",
+        pinned_by: "tests/drivers/bmemcached/requirements.txt",
+        fetch: fetch_python,
+    },
+    Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
     Packages { name: "spymemcached", pinned_by: "tests/drivers/spymemcached/pom.xml", fetch: fetch_java },
 ];
 
