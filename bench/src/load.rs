@@ -235,7 +235,7 @@ impl Load {
         write_key(workload.space, 0, workload.key_bytes, &mut key);
         let reply = |operation, value: &[u8]| self.protocol.reply(operation, &key, value);
         let empty_reply = [Operation::Get, Operation::Set].map(|operation| reply(operation, b"").len());
-        let tail = tail(&reply(workload.operation, &value), workload);
+        let tail = tail(self.protocol, &reply(workload.operation, &value), workload);
         let seen = Seen { operations: 0, wall_ns: 0, load_cpu_ns: 0, latency: Histogram::default() };
         let cpu = clock::thread_cpu_ns();
         let began = clock::now_ns();
@@ -402,10 +402,17 @@ impl Run<'_> {
     }
 }
 
-/// How every answer ends: five bytes where all values and requests are alike, otherwise the two behind a value.
-fn tail(reply: &[u8], workload: &Workload) -> Vec<u8> {
-    let alike = matches!(workload.sizes, Sizes::Fixed(_)) && !matches!(workload.blend, Blend::SetIn(_));
-    let bytes = if alike { 5 } else { 2 };
+/// How every answer ends: five bytes where all values and requests are alike, otherwise the two behind a value. A frame
+/// ends with a value or with a CAS, which nobody knows.
+fn tail(protocol: Protocol, reply: &[u8], workload: &Workload) -> Vec<u8> {
+    let mixed = matches!(workload.blend, Blend::SetIn(_));
+    let alike = matches!(workload.sizes, Sizes::Fixed(_)) && !mixed;
+    let sets = mixed || workload.operation == Operation::Set;
+    let bytes = match protocol {
+        Protocol::Binary if sets || !alike => 0,
+        _ if alike => 5,
+        _ => 2,
+    };
     reply[reply.len().saturating_sub(bytes)..].to_vec()
 }
 

@@ -14,6 +14,8 @@ use crate::postgres;
 pub(crate) enum Protocol {
     /// memcached's text protocol.
     Memcached,
+    /// memcached's binary protocol.
+    Binary,
     /// Redis' protocol.
     Resp,
     /// PostgreSQL's, with prepared statements on the rows of one table.
@@ -49,7 +51,7 @@ impl Protocol {
     /// Makes a new connection ready for requests.
     pub(crate) fn open(self, stream: Stream) -> Result<Stream> {
         match self {
-            Self::Memcached | Self::Resp => Ok(stream),
+            Self::Memcached | Self::Binary | Self::Resp => Ok(stream),
             Self::Postgres => postgres::open(stream),
             Self::MariaDb => Err(Failure::new("the load program does not speak MariaDB's protocol")),
         }
@@ -59,6 +61,7 @@ impl Protocol {
     pub(crate) fn request(self, operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         match (self, operation) {
             (Self::Postgres, operation) => return postgres::request(operation, key, value, out),
+            (Self::Binary, operation) => return binary_request(operation, key, value, out),
             // No connection was opened.
             (Self::MariaDb, _) => return,
             (Self::Memcached, Operation::Get) => {
@@ -94,7 +97,7 @@ impl Protocol {
                 // A write to a vector cannot fail.
                 let _ = write!(out, "*{}\r\n$4\r\nMGET\r\n", keys + 1);
             }
-            Self::Postgres | Self::MariaDb => {
+            Self::Binary | Self::Postgres | Self::MariaDb => {
                 return Err(Failure::new("many keys are asked for through memcached's and Redis' protocols"));
             }
         }
@@ -134,6 +137,7 @@ impl Protocol {
         let mut reply = Vec::new();
         match (self, operation) {
             (Self::Postgres, operation) => return postgres::reply(operation, value),
+            (Self::Binary, operation) => return binary_reply(operation, value),
             (Self::MariaDb, _) => {}
             (Self::Memcached, Operation::Get) => {
                 reply.extend_from_slice(b"VALUE ");
@@ -157,7 +161,7 @@ impl Protocol {
     pub(crate) fn reply_bytes(self, operation: Operation, empty: usize, value_bytes: usize) -> usize {
         match (self, operation) {
             (_, Operation::Set) => empty,
-            (Self::Postgres | Self::MariaDb, Operation::Get) => empty + value_bytes,
+            (Self::Binary | Self::Postgres | Self::MariaDb, Operation::Get) => empty + value_bytes,
             // The value's length stands before it in decimal; zero has one digit too.
             (Self::Memcached | Self::Resp, Operation::Get) => {
                 let more_digits = value_bytes.checked_ilog10().unwrap_or(0);
@@ -165,6 +169,40 @@ impl Protocol {
             }
         }
     }
+}
+
+/// A frame of the binary protocol: its header but for the CAS, and the extras.
+fn frame(magic: u8, opcode: u8, key: usize, extras: &[u8], value: usize, out: &mut Vec<u8>) {
+    let key_bytes = u16::try_from(key).unwrap_or(u16::MAX).to_be_bytes();
+    let extras_bytes = u8::try_from(extras.len()).unwrap_or(u8::MAX);
+    let body = u32::try_from(extras.len() + key + value).unwrap_or(u32::MAX);
+    out.extend_from_slice(&[magic, opcode, key_bytes[0], key_bytes[1], extras_bytes, 0, 0, 0]);
+    out.extend_from_slice(&body.to_be_bytes());
+    out.extend_from_slice(&[0; 12]);
+    out.extend_from_slice(extras);
+}
+
+fn binary_request(operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let (opcode, extras, value): (_, &[u8], _) = match operation {
+        Operation::Get => (0x00, b"", &b""[..]),
+        Operation::Set => (0x01, &[0; 8], value),
+    };
+    frame(0x80, opcode, key.len(), extras, value.len(), out);
+    out.extend_from_slice(key);
+    out.extend_from_slice(value);
+}
+
+/// The answer but for its CAS.
+fn binary_reply(operation: Operation, value: &[u8]) -> Vec<u8> {
+    let mut reply = Vec::new();
+    match operation {
+        Operation::Get => {
+            frame(0x81, 0x00, 0, &[0; 4], value.len(), &mut reply);
+            reply.extend_from_slice(value);
+        }
+        Operation::Set => frame(0x81, 0x01, 0, b"", 0, &mut reply),
+    }
+    reply
 }
 
 fn bulk(bytes: &[u8], out: &mut Vec<u8>) {
@@ -184,9 +222,21 @@ mod tests {
 
     #[test]
     fn requests_and_replies() {
-        let table: [(Protocol, Operation, &[u8], &[u8]); 4] = [
+        let table: [(Protocol, Operation, &[u8], &[u8]); 6] = [
             (Protocol::Memcached, Operation::Get, b"get k\r\n", b"VALUE k 0 2\r\nvv\r\nEND\r\n"),
             (Protocol::Memcached, Operation::Set, b"set k 0 0 2\r\nvv\r\n", b"STORED\r\n"),
+            (
+                Protocol::Binary,
+                Operation::Get,
+                b"\x80\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0k",
+                b"\x81\0\0\0\x04\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0vv",
+            ),
+            (
+                Protocol::Binary,
+                Operation::Set,
+                b"\x80\x01\0\x01\x08\0\0\0\0\0\0\x0b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0kvv",
+                b"\x81\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+            ),
             (Protocol::Resp, Operation::Get, b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", b"$2\r\nvv\r\n"),
             (Protocol::Resp, Operation::Set, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2\r\nvv\r\n", b"+OK\r\n"),
         ];
@@ -222,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_length_of_an_answer_is_known_without_putting_it_together() {
-        for protocol in [Protocol::Memcached, Protocol::Resp, Protocol::Postgres] {
+        for protocol in [Protocol::Memcached, Protocol::Binary, Protocol::Resp, Protocol::Postgres] {
             for operation in [Operation::Get, Operation::Set] {
                 let empty = protocol.reply(operation, b"key", b"").len();
                 for size in [0, 1, 9, 10, 99, 100, 12_345] {

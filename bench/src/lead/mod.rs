@@ -1,5 +1,6 @@
 //! The lead in memcached's protocol: every line that is to be ahead of memcached and Redis, with the ratio to reach.
 
+mod binary;
 mod everything;
 mod fill;
 mod indexed;
@@ -36,6 +37,8 @@ pub(crate) enum Part {
     Unix,
     /// The same with two server threads.
     Threads,
+    /// CPU per request in the binary protocol.
+    Binary,
     /// The first fill with large values.
     Fill,
     /// Deletion of everything.
@@ -54,6 +57,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let wanted = |part| options.only.is_empty() || options.only.contains(&part);
     for group in requests::GROUPS.iter().filter(|group| wanted(group.part)) {
         requests::run(&bench, group, &options.lines, &mut report)?;
+    }
+    if wanted(Part::Binary) {
+        binary::run(&bench, &mut report)?;
     }
     if wanted(Part::Fill) {
         fill::run(&bench, &mut report)?;

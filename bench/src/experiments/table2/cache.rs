@@ -124,7 +124,7 @@ pub(super) fn ways(server: &Server) -> Vec<Way> {
     match (server.protocol, &server.sql) {
         (Protocol::Resp, _) => vec![Way::TagSets],
         (Protocol::MariaDb, _) => vec![Way::MariaDb],
-        (Protocol::Memcached, None) => vec![Way::KeyByKey, Way::Batch],
+        (Protocol::Memcached | Protocol::Binary, None) => vec![Way::KeyByKey, Way::Batch],
         (_, Some(_)) | (Protocol::Postgres, None) => vec![Way::Statement],
     }
 }
