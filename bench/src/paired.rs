@@ -16,6 +16,7 @@ use crate::summary::{Summary, digits, thousands};
 
 /// What every comparison of this kind is told.
 #[derive(Clone, Debug, clap::Args)]
+#[group(id = "comparison")]
 pub(crate) struct Options {
     /// Our program, written PATH or LABEL=PATH; more than one are compared with each other.
     #[arg(long, value_name = "[LABEL=]PATH")]

@@ -1,12 +1,13 @@
 //! A fixed number of memcached requests, parsed, executed and answered without a socket, for counting their
-//! instructions: `cargo xtask ci callgrind` runs it under valgrind. Arguments: `get` or `set`, and how many.
+//! instructions: `cargo xtask ci callgrind` runs it under valgrind. Arguments: `get`, `set`, or with `binary-` before
+//! them the same in the binary protocol, and how many.
 
 #![allow(clippy::unwrap_used, reason = "a count of something that failed would be worse than none")]
 
 use engine::testing::{Clock, ManualClock, Store, StoreOptions};
-use engine::{Answer, Engine, EngineOptions, ItemMeta, ItemSink, Lane, Session, Verb};
+use engine::{Answer, Engine, EngineOptions, ItemMeta, ItemSink, Lane, MetaDone, MetaSet, Session, Verb};
 use memcache::compose::{value_end, value_header};
-use memcache::{Parsed, Parser, Reply, Request, compose};
+use memcache::{Limits, Parsed, Parser, Reply, Request, binary, compose};
 
 /// Keys in play: few enough to fit every cache, for instructions are counted and not time.
 const KEYS: usize = 1_000;
@@ -34,10 +35,27 @@ impl ItemSink for Sink<'_> {
     }
 }
 
+/// The same for frames.
+struct Frames<'o> {
+    out: &'o mut Vec<u8>,
+    id: binary::Id,
+}
+
+impl ItemSink for Frames<'_> {
+    fn open(&mut self, meta: &ItemMeta) -> &mut Vec<u8> {
+        self.id.found(b"", meta.client_flags, meta.len, meta.cas, self.out);
+        self.out
+    }
+    fn close(&mut self) {}
+    fn discard(&mut self) {
+        self.out.clear();
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let (Some(verb), Some(count)) = (arguments.next(), arguments.next()) else {
-        panic!("usage: instructions get|set count");
+        panic!("usage: instructions get|set|binary-get|binary-set count");
     };
     let count: usize = count.parse().unwrap();
     let options = StoreOptions {
@@ -55,6 +73,9 @@ fn main() {
     for request in &sets {
         serve(&parser, &mut lane, request, &mut out);
     }
+    if let Some(verb) = verb.strip_prefix("binary-") {
+        return count_binary(&mut lane, verb, count, &mut out);
+    }
     let requests = if verb == "get" { &gets } else { &sets };
     for (number, request) in requests.iter().cycle().take(count).enumerate() {
         serve(&parser, &mut lane, request, &mut out);
@@ -71,6 +92,39 @@ fn set(number: usize) -> Vec<u8> {
     request.extend_from_slice(&[b'x'; VALUE_BYTES]);
     request.extend_from_slice(b"\r\n");
     request
+}
+
+/// Serves so many requests of the binary protocol.
+fn count_binary(lane: &mut Lane, verb: &str, count: usize, out: &mut Vec<u8>) {
+    let (opcode, extras, value): (_, &[u8], &[u8]) =
+        if verb == "get" { (0x00, b"", b"") } else { (0x01, &[0; 8], &[b'x'; VALUE_BYTES]) };
+    let request = |number| {
+        let key = format!("key:{number:06}");
+        let body = u8::try_from(extras.len() + key.len() + value.len()).unwrap();
+        let mut frame = vec![binary::MAGIC, opcode, 0, u8::try_from(key.len()).unwrap()];
+        frame.extend([u8::try_from(extras.len()).unwrap(), 0, 0, 0, 0, 0, 0, body]);
+        frame.extend([0; 12]);
+        [&frame[..], extras, key.as_bytes(), value].concat()
+    };
+    let requests: Vec<Vec<u8>> = (0..KEYS).map(request).collect();
+    let (session, limits) = (Session::local(), Limits::default());
+    for (number, bytes) in requests.iter().cycle().take(count).enumerate() {
+        let binary::Parsed::Complete { request, .. } = binary::parse(&limits, bytes) else {
+            panic!("no frame")
+        };
+        let binary::Request { id, key, value, .. } = request;
+        if let binary::Command::Get { .. } = request.command {
+            assert!(session.get(lane, key, &mut Frames { out, id }).unwrap());
+        } else {
+            let done = session.put(lane, key, &MetaSet::default(), value);
+            let Ok(MetaDone::Done(made)) = done else { panic!("{done:?}") };
+            id.answer(&binary::Answer { cas: made.cas, ..binary::Answer::default() }, out);
+        }
+        if number % TURN == 0 {
+            out.clear();
+            lane.begin_batch();
+        }
+    }
 }
 
 fn serve(parser: &Parser, lane: &mut Lane, bytes: &[u8], out: &mut Vec<u8>) {
