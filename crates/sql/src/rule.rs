@@ -35,18 +35,6 @@ pub(crate) enum RuleChange {
     Drop { if_exists: bool, name: String },
 }
 
-/// What `SHOW EXPIRY RULES` is.
-const SHOWN: &str = "SELECT rule_name, table_name, condition, every, runs, rows, errors, last_error \
-     FROM sqlcached_expiry_rules ORDER BY rule_name";
-
-/// The query that `SHOW EXPIRY RULES` stands for, if that is what a text is.
-pub(crate) fn shown(sql: &str) -> Option<&'static str> {
-    let mut tokens = Tokens::new(sql).filter(|token| !token.is_sign(";"));
-    let words = ["SHOW", "EXPIRY", "RULES"];
-    let all = words.iter().all(|word| tokens.next().is_some_and(|token| token.is(word)));
-    (all && tokens.next().is_none()).then_some(SHOWN)
-}
-
 /// Reads a change of the rules.
 pub(crate) fn read(sql: &str) -> Result<RuleChange, SqlError> {
     let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
@@ -298,8 +286,6 @@ mod tests {
             read("DROP EXPIRY RULE IF EXISTS r").unwrap(),
             RuleChange::Drop { if_exists: true, name: "r".to_owned() }
         );
-        assert_eq!(shown(" show expiry RULES ;"), Some(SHOWN));
-        assert_eq!(shown("SHOW EXPIRY RULES FOR t"), None);
     }
 
     #[test]

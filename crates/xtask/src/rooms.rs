@@ -19,7 +19,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("engine", 2),
     ("postgres", 2),
     ("server", 8),
-    ("sql", 18),
+    ("sql", 15),
     ("sqlcached-bench", 3),
     ("sqlcached-client", 3),
 ];

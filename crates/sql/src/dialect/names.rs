@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pgcatalog::shape::HIDDEN;
 use pgcatalog::system;
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
@@ -13,7 +14,6 @@ use store::{Catalog, Table};
 
 use super::scope::{Relation, Source};
 use super::{Item, Translator, types};
-use crate::table::HIDDEN;
 use crate::text::token::unquoted;
 
 /// Views that may lie within each other: the types of deeper ones are not looked for.

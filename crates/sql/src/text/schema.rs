@@ -8,7 +8,6 @@ use pgcatalog::system;
 
 use super::token::{Kind, Token, Tokens, unquoted};
 use crate::error::{SqlError, state};
-use crate::rule;
 
 /// Collations that compare text by its bytes, as everything here does.
 const BYTEWISE: &[&str] = &["default", "C", "POSIX", "ucs_basic", "C.UTF-8"];
@@ -17,10 +16,22 @@ const BEFORE_TABLES: &[&str] = &["FROM", "JOIN", "INTO", "UPDATE", "TABLE"];
 /// Schemas that can be named.
 const SCHEMAS: &[&str] = &["main", "public", "pg_catalog", "information_schema"];
 
+/// What `SHOW EXPIRY RULES` is.
+const SHOWN: &str = "SELECT rule_name, table_name, condition, every, runs, rows, errors, last_error \
+     FROM sqlcached_expiry_rules ORDER BY rule_name";
+
+/// The query that `SHOW EXPIRY RULES` stands for, if that is what a text is.
+fn shown(sql: &str) -> Option<&'static str> {
+    let mut tokens = Tokens::new(sql).filter(|token| !token.is_sign(";"));
+    let words = ["SHOW", "EXPIRY", "RULES"];
+    let all = words.iter().all(|word| tokens.next().is_some_and(|token| token.is(word)));
+    (all && tokens.next().is_none()).then_some(SHOWN)
+}
+
 /// Takes `pg_catalog.`, `public.` and `OPERATOR(...)` away, joins `information_schema.` with the name behind it, and
 /// leaves out collations that change nothing. `SHOW EXPIRY RULES` becomes the query that it stands for.
 pub(crate) fn resolved(sql: &str) -> Result<Cow<'_, str>, SqlError> {
-    if let Some(query) = rule::shown(sql) {
+    if let Some(query) = shown(sql) {
         return Ok(Cow::Borrowed(query));
     }
     let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
@@ -215,5 +226,11 @@ mod tests {
         assert_eq!((error.state, error.position), ("3F000", Some(13)));
         let error = resolved("SELECT extract(year FROM (SELECT at FROM other.t))").unwrap_err();
         assert_eq!((error.state, error.position), ("3F000", Some(42)));
+    }
+
+    #[test]
+    fn showing_rules_is_a_query() {
+        assert_eq!(shown(" show expiry RULES ;"), Some(SHOWN));
+        assert_eq!(shown("SHOW EXPIRY RULES FOR t"), None);
     }
 }
