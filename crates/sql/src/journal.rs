@@ -11,12 +11,12 @@ use store::definition::SqlType;
 use store::value::Value;
 use store::{TableId, Write, WriteError, WriteSet};
 
-use crate::dialect::Chosen;
 use crate::error::{SqlError, state};
 use crate::executor::{Executor, Nobody};
 use crate::limits::{FIRM_COMMITS_MAX, OVERTAKEN_MAX};
 use crate::session::Session;
 use crate::transaction::{Block, bytes_of, moved, refused};
+use dialect::Chosen;
 
 /// Bytes that a step takes beside its text, values and rows.
 const STEP_BYTES: usize = 128;

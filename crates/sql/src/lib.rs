@@ -49,7 +49,6 @@ mod cache;
 mod compute;
 mod define;
 mod describe;
-mod dialect;
 mod executor;
 mod facts;
 mod held;

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 /// Longest text of a statement: SQLite's own maximum is a thousand times this, real ones are far smaller.
 pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
-/// Most parameters of a statement: SQLite's own maximum, which `INSERT` of many rows does reach.
-pub const PARAMETERS_MAX: usize = 32_766;
 /// Prepared statements kept by one executor: an application has some dozens, and each takes about 2 KiB and up.
 pub const CACHED_STATEMENTS_MAX: usize = 256;
 /// Longer texts are most likely made for one use and are not kept.

@@ -5,13 +5,13 @@ use store::definition::SqlType;
 use store::value::Value;
 
 use crate::describe::{Description, OwnedColumn};
-use crate::dialect::{Chosen, Item, ParameterType, Translated};
 use crate::error::SqlError;
 use crate::executor::{Core, Done, EXPLAIN, RowSink};
 use crate::plan::Plan;
 use crate::session::Session;
 use crate::text::rows::Rows;
 use crate::write::Given;
+use dialect::{Chosen, Item, ParameterType, Translated};
 
 /// What the cache keeps.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use store::value::{Value, ValueRef};
 use crate::describe::{Column, OwnedColumn, lent};
 use crate::error::{SqlError, state};
 use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
-use crate::limits::PARAMETERS_MAX;
 use crate::plan::Plan;
 use crate::text::parameter::dollars_replaced;
+use sqltext::limits::PARAMETERS_MAX;
 
 /// A query with its columns.
 #[derive(Debug)]

@@ -104,10 +104,10 @@ fn check_condition(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
         match token.kind {
             Kind::Sign if token.is_sign("(") => depth += 1,
             Kind::Sign if token.is_sign(")") && depth == 0 => {
-                return Err(crate::text::kind::syntax_error(sql, token));
+                return Err(SqlError::syntax(sql, token));
             }
             Kind::Sign if token.is_sign(")") => depth -= 1,
-            Kind::Sign if token.is_sign(";") => return Err(crate::text::kind::syntax_error(sql, token)),
+            Kind::Sign if token.is_sign(";") => return Err(SqlError::syntax(sql, token)),
             Kind::Word if token.is("SELECT") => {
                 return Err(SqlError::not_supported("a subquery in an expiry rule")
                     .with_hint(

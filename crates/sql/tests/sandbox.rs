@@ -268,7 +268,7 @@ fn sizes_are_limited() {
     let wide = format!("SELECT {}1", "1+".repeat(5_000));
     assert_eq!(db.state(&wide), "54001");
     assert_eq!(db.state("SELECT ?99999"), "42601");
-    let many = vec![Value::Null; sql::limits::PARAMETERS_MAX];
+    let many = vec![Value::Null; sqltext::limits::PARAMETERS_MAX];
     assert_eq!(db.query_with("SELECT ?32766 IS NULL", &many), "1");
     // Neither a deep nor a wide statement that writes is parsed.
     let wide = format!("DELETE FROM memcached WHERE key = {}1", "1+".repeat(5_000));

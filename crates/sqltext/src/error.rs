@@ -6,6 +6,8 @@ use store::definition::{DefinitionError, TypeMismatch};
 use store::scalar::Refusal;
 use store::{DdlError, ReadError, WriteError};
 
+use crate::token::Token;
+
 /// Why a statement failed. Nothing of it was applied, unless it said `OR FAIL`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
@@ -129,6 +131,11 @@ impl SqlError {
             row: None,
             partial: false,
         }
+    }
+
+    /// The error for a token that does not belong where it stands.
+    pub fn syntax(sql: &str, token: &Token<'_>) -> Self {
+        Self::new(state::SYNTAX, format!("syntax error at or near \"{}\"", token.text)).at(sql, token.start)
     }
 
     /// The same with a way out.

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod literals;
 mod nesting;
 mod parse;
+pub mod places;
 pub mod token;
 
 pub use nesting::too_deep;

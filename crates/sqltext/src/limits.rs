@@ -7,3 +7,5 @@ pub const NESTING_MAX: usize = 1_000;
 pub const DEPTH_MAX: usize = 50;
 /// Parentheses around tables, and queries in the place of tables, within each other: each takes up to 40 KiB of it.
 pub const TABLES_NESTED_MAX: usize = 20;
+/// Most parameters of a statement: SQLite's own maximum, which `INSERT` of many rows does reach.
+pub const PARAMETERS_MAX: usize = 32_766;

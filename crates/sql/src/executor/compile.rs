@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use sqltext::Tree;
 
 use super::{EXPLAIN, Executor};
-use crate::dialect::{self, Chosen};
 use crate::error::SqlError;
 use crate::native;
 use crate::plan::{General, Plan};
@@ -14,6 +13,7 @@ use crate::query::ReadPlan;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::token::Tokens;
 use crate::write;
+use dialect::Chosen;
 
 impl Executor {
     /// Compiles a statement that reads or writes rows, in whichever dialect it is written.

@@ -12,7 +12,6 @@ use store::value::Value;
 
 use super::{Done, Executor, RowSink, check_size, ending};
 use crate::describe::Description;
-use crate::dialect::{self, Chosen};
 use crate::error::SqlError;
 use crate::meter;
 use crate::prepared::{self, Prepared};
@@ -20,6 +19,7 @@ use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, Sight};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::schema::resolved;
+use dialect::Chosen;
 
 impl Executor {
     /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use pgcatalog::function::Caller;
 use sqltext::Tree;
+use sqltext::limits::PARAMETERS_MAX;
 use sqltext::literals::{Constant, Literals, constants};
 use store::Catalog;
 use store::definition::SqlType;
@@ -17,7 +18,7 @@ use store::value::Value;
 use super::describe::key_of;
 use super::{Done, Executor, RowSink};
 use crate::error::SqlError;
-use crate::limits::{CACHED_STATEMENT_BYTES_MAX, PARAMETERS_MAX, SHAPES_MAX};
+use crate::limits::{CACHED_STATEMENT_BYTES_MAX, SHAPES_MAX};
 use crate::session::Session;
 use crate::write::Given;
 

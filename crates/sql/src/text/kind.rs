@@ -85,12 +85,7 @@ fn refused_or_unknown(sql: &str, first: &Token<'_>, word: &str) -> Result<Statem
             return Err(SqlError::new(state, message).at(sql, first.start));
         }
     }
-    Err(syntax_error(sql, first))
-}
-
-/// The error for a token that does not belong here.
-pub(crate) fn syntax_error(sql: &str, token: &Token<'_>) -> SqlError {
-    SqlError::new(state::SYNTAX, format!("syntax error at or near \"{}\"", token.text)).at(sql, token.start)
+    Err(SqlError::syntax(sql, first))
 }
 
 /// Whether the statement behind a `WITH` writes: its verb stands outside all parentheses.

@@ -5,7 +5,6 @@ pub(crate) mod literal;
 pub(crate) mod normal;
 pub(crate) mod parameter;
 pub(crate) mod parse;
-pub(crate) mod places;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod split;

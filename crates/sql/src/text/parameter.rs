@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::token::{Kind, Tokens};
 use crate::error::{SqlError, state};
-use crate::limits::PARAMETERS_MAX;
+use sqltext::limits::PARAMETERS_MAX;
 
 /// A text whose parameters all have numbers, so that its parts can be compiled apart.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use sqlite3_parser::lexer::sql::{Error as ParseError, Parser};
 use sqlite3_parser::{Bump, FallibleIterator};
 use sqltext::limits::NESTING_MAX;
 
-use super::kind::syntax_error;
 use super::token::Tokens;
 use crate::error::{SqlError, state};
 
@@ -93,7 +92,7 @@ fn parse_error(sql: &str, error: &ParseError) -> SqlError {
     });
     let near = offset.and_then(|offset| Tokens::new(sql).find(|token| token.start >= offset));
     match (near, offset) {
-        (Some(token), _) if message.contains("syntax error") => syntax_error(sql, &token),
+        (Some(token), _) if message.contains("syntax error") => SqlError::syntax(sql, &token),
         (_, Some(offset)) => SqlError::new(state, message).at(sql, offset),
         _ => SqlError::new(state, message),
     }

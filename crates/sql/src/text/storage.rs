@@ -1,6 +1,5 @@
 //! What SQLite's grammar has no words for: storage parameters in PostgreSQL's syntax, and `TRUNCATE`.
 
-use super::kind::syntax_error;
 use super::token::{Kind, Token, Tokens, unquoted};
 use crate::error::{SqlError, state};
 
@@ -82,7 +81,7 @@ impl<'t, 'a> Reader<'t, 'a> {
 
     pub(crate) fn unexpected(&self) -> SqlError {
         match self.peek() {
-            Some(token) => syntax_error(self.sql, token),
+            Some(token) => SqlError::syntax(self.sql, token),
             None => SqlError::new(state::SYNTAX, "the statement ends too early").at(self.sql, self.sql.len()),
         }
     }

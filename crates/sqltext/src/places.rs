@@ -5,23 +5,23 @@ use crate::error::SqlError;
 /// Pieces of a rewritten text in their order: where each begins there, and what it stands for in the user's text, both
 /// in bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Vec<(usize, usize)>);
+pub struct Places(Vec<(usize, usize)>);
 
 impl Places {
     /// Those of a text that was not changed.
-    pub(crate) fn unchanged() -> Self {
+    pub fn unchanged() -> Self {
         Self(vec![(0, 0)])
     }
 
     /// A piece begins at `new` that stands for what begins at `old`.
-    pub(crate) fn push(&mut self, new: usize, old: usize) {
+    pub fn push(&mut self, new: usize, old: usize) {
         self.0.push((new, old));
     }
 
     /// Turns the error's place in the rewritten text, in characters from 1, into one of the user's text.
     ///
     /// Within a piece that reads as the user wrote it up to there it is the very place, else where the piece begins.
-    pub(crate) fn relocate(&self, mut error: SqlError, rewritten: &str, user: &str) -> SqlError {
+    pub fn relocate(&self, mut error: SqlError, rewritten: &str, user: &str) -> SqlError {
         let Some(position) = error.position.take() else { return error };
         let mut characters = rewritten.char_indices();
         let offset = characters.nth(position.saturating_sub(1)).map_or(rewritten.len(), |(at, _)| at);

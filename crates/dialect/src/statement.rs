@@ -11,8 +11,8 @@ use super::out::{Form, Out};
 use super::scope::{Known, Relation, Source};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator};
-use crate::error::state;
-use crate::text::token::unquoted;
+use sqltext::error::state;
+use sqltext::token::unquoted;
 
 impl<'a> Translator<'a, '_> {
     pub(super) fn statement(&mut self, statement: &Statement, tail: &Tail) -> Step<Out<'a>> {

@@ -12,7 +12,7 @@ use super::rows::Spread;
 use super::scope::{Relation, Source};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, numeric};
-use crate::text::token::{quoted_name, unquoted};
+use sqltext::token::{quoted_name, unquoted};
 
 /// The words of a join.
 const JOINS: &[&str] = &["NATURAL", "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "JOIN"];

@@ -7,16 +7,15 @@ use sqltext::ast::{
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 
-use super::expression::call;
-use super::out::{Form, Out};
+use super::out::{Form, Out, call};
 use super::structures::{OF_NO_ROWS, argument_for};
 use super::types::{Told, common};
 use super::{Step, Stop, Translator, numeric};
-use crate::error::state;
-use crate::text::token::quoted_name;
 use pgcatalog::function::{self, Returns};
 use pgcatalog::limits::UNNEST_ARRAYS_MAX;
 use pgcatalog::system::{UNNEST, unnest_column};
+use sqltext::error::state;
+use sqltext::token::quoted_name;
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.
 const RENAMED: &[(&str, &str)] = &[

@@ -12,9 +12,9 @@ use super::calls::Argument;
 use super::out::{Form, Out};
 use super::scope::{Relation, Source};
 use super::{Step, Translator};
-use crate::text::token::{quoted_name, unquoted};
 use pgcatalog::limits::UNNEST_ARRAYS_MAX;
 use pgcatalog::system::{UNNEST, row_function, unnest_column, unnest_subscript};
+use sqltext::token::{quoted_name, unquoted};
 
 /// Calls that may stand in the list of a `SELECT`.
 const IN_LIST: &[&str] = &["unnest", "generate_subscripts", "_pg_expandarray"];

@@ -155,18 +155,3 @@ pub(super) fn moment_result(left: Option<SqlType>, right: Option<SqlType>, sign:
         _ => Some(Interval),
     }
 }
-
-/// A value as text to be joined with others: a boolean is a word.
-pub(super) fn shown(out: Out<'_>) -> Out<'_> {
-    if out.ty == Some(SqlType::Bool) {
-        let label = out.label.clone();
-        let mut shown =
-            out.wrapped("CASE (", ") WHEN 1 THEN 'true' WHEN 0 THEN 'false' END").typed(SqlType::Text);
-        shown.label = label;
-        return shown;
-    }
-    if super::numeric::has_digits(&out) {
-        return super::numeric::written(out);
-    }
-    out
-}

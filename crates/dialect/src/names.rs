@@ -12,15 +12,10 @@ use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
-use super::scope::{Relation, Source};
+use super::scope::{Column, Relation, Source};
 use super::{Item, Translator, types};
-use crate::text::token::unquoted;
-
-/// Views that may lie within each other: the types of deeper ones are not looked for.
-const VIEWS_DEPTH_MAX: usize = 8;
-
-/// A column's name, and its type if it is known.
-pub(super) type Column = (String, Option<SqlType>);
+use crate::limits::VIEWS_DEPTH_MAX;
+use sqltext::token::unquoted;
 
 /// Types of columns by their names in lower case; `None`: they differ.
 #[derive(Debug, Default)]

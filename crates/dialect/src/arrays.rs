@@ -4,11 +4,11 @@ use sqltext::ast::{Expr, Query};
 use sqltext::token::Token;
 use store::definition::SqlType;
 
-use super::expression::{call, pattern};
-use super::out::{Form, Out};
+use super::expression::pattern;
+use super::out::{Form, Out, call};
 use super::structures::array_part;
 use super::{Step, Translator};
-use crate::error::state;
+use sqltext::error::state;
 
 impl<'a> Translator<'a, '_> {
     /// `left operator ANY (...)` or `ALL (...)`, from the parenthesis on.

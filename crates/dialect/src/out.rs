@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use store::definition::SqlType;
 
-use crate::text::places::Places;
-use crate::text::token::in_word;
+use sqltext::places::Places;
+use sqltext::token::in_word;
 
 /// A piece of the new text and the place in the user's text that it stands for.
 #[derive(Clone, Debug)]
@@ -172,6 +172,11 @@ impl<'a> Out<'a> {
         }
         (text, places)
     }
+}
+
+/// A function of these.
+pub(super) fn call<'a, const N: usize>(name: &str, arguments: [Out<'a>; N]) -> Out<'a> {
+    Out::joined(arguments, ",").wrapped(&format!("{name}("), ")").labelled(name)
 }
 
 /// Whether the second text, put right behind the first, would change the last token of it: a word grows, a sign becomes

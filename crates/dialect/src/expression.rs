@@ -7,10 +7,10 @@ use sqltext::ast::{AccessExpr, BinaryOperator, CastKind, Expr, Query, Subscript,
 use sqltext::token::Token;
 use store::definition::SqlType;
 
-use super::out::{Form, Out};
+use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, numeric, structures, types};
-use crate::error::state;
-use crate::text::token::unquoted;
+use sqltext::error::state;
+use sqltext::token::unquoted;
 
 /// What an expression with an operator behind its first operand has there; `None` for all others.
 fn first_of(expr: &Expr) -> Option<&Expr> {
@@ -430,11 +430,6 @@ impl<'a> Translator<'a, '_> {
         };
         Ok(call(name, [left, right]).of_type(ty).labelled("?column?"))
     }
-}
-
-/// A function of these.
-pub(super) fn call<'a, const N: usize>(name: &str, arguments: [Out<'a>; N]) -> Out<'a> {
-    Out::joined(arguments, ",").wrapped(&format!("{name}("), ")").labelled(name)
 }
 
 /// Something that holds or does not.

@@ -6,13 +6,13 @@ use sqltext::token::Token;
 
 /// What is known of a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ParameterType {
+pub struct ParameterType {
     /// Its type; `None`: nothing is known.
-    pub(crate) ty: Option<SqlType>,
+    pub ty: Option<SqlType>,
     /// Whether the statement says so itself (`$1::int`), rather than what stands beside it.
-    pub(crate) cast: bool,
+    pub cast: bool,
     /// Whether the client said so, before anything else was known.
-    pub(crate) chosen: bool,
+    pub chosen: bool,
 }
 
 /// The parameters of a statement.
@@ -73,7 +73,7 @@ impl Parameters {
                 })
             }
         };
-        (number < crate::limits::PARAMETERS_MAX).then_some(number)
+        (number < sqltext::limits::PARAMETERS_MAX).then_some(number)
     }
 
     pub(super) fn ty(&self, number: usize) -> Option<SqlType> {

@@ -7,11 +7,10 @@ use store::definition::SqlType;
 use store::scalar;
 use store::value::Value;
 
-use super::expression::call;
-use super::out::{Form, Out};
+use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, numeric, types};
-use crate::error::{SqlError, state};
-use crate::text::token::unquoted;
+use sqltext::error::{SqlError, state};
+use sqltext::token::unquoted;
 
 /// A type as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -238,7 +237,7 @@ impl<'a> Translator<'a, '_> {
         self.suggest(&mut inner, to.ty)?;
         let label = inner.label.clone().filter(|label| label != "?column?");
         let inner =
-            if to.ty == SqlType::Text || to.ty == SqlType::Varchar { types::shown(inner) } else { inner };
+            if to.ty == SqlType::Text || to.ty == SqlType::Varchar { numeric::shown(inner) } else { inner };
         let mut out = Out::made("CAST(", word.start);
         out.push(inner);
         out.push_str(" AS");
@@ -281,7 +280,7 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name
             if out.ty == Some(SqlType::Bool) =>
         {
-            types::shown(out)
+            numeric::shown(out)
         }
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::has_digits(&out) => {
             numeric::written(out)

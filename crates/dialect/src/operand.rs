@@ -7,12 +7,11 @@ use store::definition::SqlType;
 use store::scalar;
 use store::value::Value;
 
-use super::expression::call;
-use super::out::{Form, Out};
+use super::out::{Form, Out, call};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
-use crate::error::SqlError;
-use crate::text::token::unquoted;
+use sqltext::error::SqlError;
+use sqltext::token::unquoted;
 
 /// Words that are functions without parentheses, and what they are.
 const NILADIC: &[(&str, &str, SqlType)] = &[

@@ -11,8 +11,7 @@ use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 use store::value::Value;
 
-use super::expression::call;
-use super::out::{Form, Out};
+use super::out::{Form, Out, call};
 use super::{Translator, types};
 
 /// Functions that are others where their first argument is `NUMERIC`.
@@ -248,7 +247,7 @@ impl<'a> Translator<'a, '_> {
             _ if !alone => None,
             Kind::Number => self.shown.numbered(token.text),
             Kind::Word | Kind::Quoted => {
-                let name = crate::text::token::unquoted(token.text);
+                let name = sqltext::token::unquoted(token.text);
                 if order || !self.names.is_column(&name) { self.shown.named(&name) } else { None }
             }
             _ => None,
@@ -300,4 +299,19 @@ pub(super) fn is_assigned_exactly(out: &Out<'_>, ty: SqlType) -> bool {
 /// Exact texts with commas between.
 pub(super) fn listed<'a>(parts: &[Out<'a>]) -> Out<'a> {
     Out::joined(parts.iter().cloned().map(exact), ",")
+}
+
+/// A value as text to be joined with others: a boolean is a word.
+pub(super) fn shown(out: Out<'_>) -> Out<'_> {
+    if out.ty == Some(SqlType::Bool) {
+        let label = out.label.clone();
+        let mut shown =
+            out.wrapped("CASE (", ") WHEN 1 THEN 'true' WHEN 0 THEN 'false' END").typed(SqlType::Text);
+        shown.label = label;
+        return shown;
+    }
+    if has_digits(&out) {
+        return written(out);
+    }
+    out
 }

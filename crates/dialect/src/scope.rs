@@ -1,9 +1,11 @@
 //! Which tables a name may mean at a place of the statement: those of the `FROM` around it, innermost first.
 
-use super::names::Column;
+use store::definition::SqlType;
 
-/// Entries of one `FROM` that are looked at: SQLite joins no more tables.
-const RELATIONS_MAX: usize = 64;
+use crate::limits::RELATIONS_MAX;
+
+/// A column's name, and its type if it is known.
+pub(super) type Column = (String, Option<SqlType>);
 
 /// What one entry of a `FROM` is.
 #[derive(Clone, Debug)]

@@ -3,12 +3,35 @@
 //! One walk through the statement's tree in the order of the text. The tree says what comes next; the tokens are taken
 //! one after the other, and are copied wherever SQLite spells the same. On the way the walk learns what it can about
 //! types: those of the result's columns and of the parameters. What a `FROM` lists is looked at before the columns.
+//!
+//! [`translate`] is given a statement that a session runs, and [`translate_part`] the expressions and queries of a
+//! definition. A text that our grammar does not know, or whose tree has what the walk does not know, stays as it is:
+//! SQLite has the last word on it.
+//!
+//! ```
+//! use store::definition::SqlType;
+//! use store::{Clock, Store, StoreOptions};
+//!
+//! let options = StoreOptions {
+//!     path: None,
+//!     memory_bytes: 16 << 20,
+//!     cold: true,
+//!     clock: Clock::System,
+//!     row_bytes_max: 1 << 20,
+//! };
+//! let catalog = Store::open(&options).unwrap().store.catalog();
+//! let found = dialect::translate(&catalog, "SELECT 'x' ILIKE $1", &[], None).unwrap().unwrap();
+//! assert_eq!(found.sql, "SELECT 'x' LIKE $1");
+//! assert_eq!(found.parameters[0].ty, Some(SqlType::Text));
+//! ```
+#![forbid(unsafe_code)]
 
 mod arrays;
 mod calls;
 mod cast;
 mod clauses;
 mod expression;
+pub mod limits;
 mod names;
 mod numeric;
 mod operand;
@@ -27,32 +50,32 @@ use std::sync::Arc;
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
-use crate::error::{SqlError, state};
-use crate::text::kind::syntax_error;
-use crate::text::places::Places;
-use names::{Column, Names};
+use names::Names;
 use out::Out;
 use params::Parameters;
-use scope::Scopes;
+use scope::{Column, Scopes};
+use sqltext::error::{SqlError, state};
+use sqltext::places::Places;
 use sqltext::token::{self, Kind, Token, Tokens};
 use sqltext::{Fault, SyntaxError, Tree};
 
-pub(crate) use params::ParameterType;
+pub use params::ParameterType;
 
 /// One column of a result, as far as the text tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Item {
+pub struct Item {
     /// `*` or `t.*`, which stands for any number of columns.
-    pub(crate) star: bool,
+    pub star: bool,
     /// What the star stands for, where that is known.
     columns: Option<Vec<Column>>,
-    pub(crate) ty: Option<SqlType>,
+    /// Its type, if that is known.
+    pub ty: Option<SqlType>,
     /// The parameter that it is, from 0.
-    pub(crate) parameter: Option<usize>,
+    pub parameter: Option<usize>,
     /// What PostgreSQL calls it.
-    pub(crate) label: Option<String>,
+    pub label: Option<String>,
     /// Another arm of the query has another type there: the first arm alone does not tell it.
-    pub(crate) mixed: bool,
+    pub mixed: bool,
     /// What its type is made of where a query has several arms.
     told: types::Told,
 }
@@ -73,22 +96,23 @@ impl Item {
 
 /// A statement in SQLite's words.
 #[derive(Debug)]
-pub(crate) struct Translated {
-    pub(crate) sql: String,
+pub struct Translated {
+    /// Its text.
+    pub sql: String,
     places: Places,
     /// What is known of the parameters.
-    pub(crate) parameters: Vec<ParameterType>,
+    pub parameters: Vec<ParameterType>,
     /// The columns of the result.
-    pub(crate) items: Vec<Item>,
+    pub items: Vec<Item>,
     /// The same with what stars stand for; `None`: that is not known.
     columns: Option<Vec<Column>>,
     /// Something that the statement asked for and does not get.
-    pub(crate) notice: Option<&'static str>,
+    pub notice: Option<&'static str>,
 }
 
 impl Translated {
     /// Turns a place in the new text, in characters from 1, into one of the user's text.
-    pub(crate) fn relocate(&self, error: SqlError, user: &str) -> SqlError {
+    pub fn relocate(&self, error: SqlError, user: &str) -> SqlError {
         self.places.relocate(error, &self.sql, user)
     }
 }
@@ -142,11 +166,11 @@ impl From<SqlError> for Stop {
 type Step<T> = Result<T, Stop>;
 
 /// What a client said of its parameters before anything is known of the statement; `None`: nothing.
-pub(crate) type Chosen<'c> = &'c [Option<SqlType>];
+pub type Chosen<'c> = &'c [Option<SqlType>];
 
 /// A statement in SQLite's words; `None` where it should be left as it is. `known`: its tree, or that of the same
 /// statement with literals in the place of parameters.
-pub(crate) fn translate(
+pub fn translate(
     catalog: &Catalog,
     sql: &str,
     chosen: Chosen<'_>,
@@ -209,14 +233,14 @@ fn escape_refused(sql: &str, place: usize) -> Result<(), SqlError> {
 
 /// Of the errors that SQLite and our grammar find in a text that our grammar does not know, the one that is further
 /// behind: up to there the other was content with the text.
-pub(crate) fn further_error(sql: &str, error: SqlError) -> SqlError {
+pub fn further_error(sql: &str, error: SqlError) -> SqlError {
     let Err(SyntaxError { place, fault }) = sqltext::parse(sql) else { return error };
     let known = matches!(fault, Fault::Unexpected | Fault::Unfinished);
     if error.state != state::SYNTAX || !known {
         return error;
     }
     let own = match Tokens::new(sql).find(|token| token.start >= place) {
-        Some(token) => syntax_error(sql, &token),
+        Some(token) => SqlError::syntax(sql, &token),
         None => SqlError::new(state::SYNTAX, "the statement ends too early").at(sql, sql.len()),
     };
     if own.position > error.position { own } else { error }
@@ -224,7 +248,7 @@ pub(crate) fn further_error(sql: &str, error: SqlError) -> SqlError {
 
 /// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose
 /// columns it may name.
-pub(crate) fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
+pub fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
     let tokens = token::tokens(sql);
     let translated = if tokens.iter().any(|token| token.is("SELECT")) {
         // Statements that read the view compute with its columns.

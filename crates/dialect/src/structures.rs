@@ -4,10 +4,9 @@ use sqltext::ast::Expr;
 use sqltext::token::Token;
 use store::definition::SqlType;
 
-use super::expression::call;
-use super::out::{Form, Out};
+use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, numeric, types};
-use crate::error::SqlError;
+use sqltext::error::SqlError;
 
 /// No operator takes sides of these types.
 const UNDEFINED_FUNCTION: &str = "42883";
@@ -99,7 +98,7 @@ fn json_truth(out: Out<'_>) -> Out<'_> {
 /// A key of a JSON object, which is a text.
 fn json_key(out: Out<'_>) -> Out<'_> {
     match out.ty {
-        Some(SqlType::Bool) => types::shown(out),
+        Some(SqlType::Bool) => numeric::shown(out),
         Some(ty) if !is_text(ty) => call("cast_text", [out]).typed(SqlType::Text),
         _ => out,
     }
@@ -204,7 +203,7 @@ impl<'a> Translator<'a, '_> {
         } else if left.ty == Some(SqlType::Json) && right.ty == Some(SqlType::Json) {
             return Err(self.no_operator(&left, operator, &right));
         }
-        let mut sides = [types::shown(left), types::shown(right)];
+        let mut sides = [numeric::shown(left), numeric::shown(right)];
         for side in &mut sides {
             self.suggest(side, SqlType::Text)?;
         }

@@ -7,12 +7,11 @@ use sqltext::token::sql_literal;
 use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
-use super::expression::call;
-use super::out::{Form, Out};
+use super::out::{Form, Out, call};
 use super::scope::{Relation, Source};
 use super::{Step, Stop, Translator, numeric, types};
-use crate::error::state;
-use crate::text::token::{quoted_name, unquoted};
+use sqltext::error::state;
+use sqltext::token::{quoted_name, unquoted};
 
 /// The label of the word `DEFAULT` where a value is expected.
 pub(super) const DEFAULT: &str = "default";
@@ -286,7 +285,7 @@ impl<'a> Translator<'a, '_> {
             let label = value.label.take();
             let whole = std::mem::take(value);
             *value = if value_is_shown(ty) {
-                types::shown(whole)
+                numeric::shown(whole)
             } else {
                 call(&types::cast_name(ty), [whole]).typed(ty)
             };

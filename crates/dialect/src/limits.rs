@@ -1,0 +1,6 @@
+//! Bounds, each with its reason.
+
+/// Entries of one `FROM` that are looked at: SQLite joins no more tables.
+pub const RELATIONS_MAX: usize = 64;
+/// Views that may lie within each other: the types of deeper ones are not looked for.
+pub const VIEWS_DEPTH_MAX: usize = 8;
