@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sql::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
 use sql::{Account, Executor, Limits, RuleRunner, SqlError};
-use store::{Departure, HeldRow, Pause, Store, TICKS_PER_SECOND};
+use store::{HeldRow, Pause, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::activity::Activity;
 use crate::channels::Channels;
@@ -197,7 +197,7 @@ impl Engine {
 
     /// Tells listeners which rows left the tables that name a channel.
     fn announce(&self) {
-        for departure in self.store.take_departures() {
+        for departure in self.store.take_removal_events() {
             self.channels.notify(SERVER_PROCESS, &departure.channel, &announcement(&departure));
         }
     }
@@ -284,7 +284,7 @@ impl fmt::Debug for Verbosity {
 const SERVER_PROCESS: i32 = 0;
 
 /// A departure as listeners get it: a JSON object of one line.
-fn announcement(departure: &Departure) -> String {
+fn announcement(departure: &RemovalEvent) -> String {
     let mut text = format!("{{\"event\":\"{}\",\"table\":", departure.cause.name()).into_bytes();
     json::write_text(&departure.table, &mut text);
     if let Some(key) = &departure.key {

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use common::Db;
 use sql::{Cancel, RuleRunner};
-use store::{Expect, Leaving, Table};
+use store::{Expect, RemovalCause, Table};
 
-const CAUSES: [Leaving; 8] = [
-    Leaving::Invalidated,
-    Leaving::Flushed,
-    Leaving::Ttl,
-    Leaving::Operations,
-    Leaving::Rule,
-    Leaving::MaxRows,
-    Leaving::MaxMemory,
-    Leaving::Memory,
+const CAUSES: [RemovalCause; 8] = [
+    RemovalCause::Invalidated,
+    RemovalCause::Flushed,
+    RemovalCause::Ttl,
+    RemovalCause::Operations,
+    RemovalCause::Rule,
+    RemovalCause::MaxRows,
+    RemovalCause::MaxMemory,
+    RemovalCause::Memory,
 ];
 
 /// Tables with each of the rules, and one with all of them.
@@ -160,7 +160,7 @@ fn what_came_is_there_or_counted() {
         assert!(found <= there, "{name}: {found} found of {there}");
     }
     let seen = |cause| books.accounts.iter().map(|account| account.table.stats().left(cause)).sum::<u64>();
-    for cause in [Leaving::Invalidated, Leaving::Ttl, Leaving::Rule, Leaving::MaxRows] {
+    for cause in [RemovalCause::Invalidated, RemovalCause::Ttl, RemovalCause::Rule, RemovalCause::MaxRows] {
         assert!(seen(cause) > 0, "nothing left by {cause:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::Db;
 use sql::{Cancel, RuleRunner};
-use store::Leaving;
+use store::RemovalCause;
 
 fn runner(db: &Db) -> RuleRunner {
     RuleRunner::new(Arc::clone(&db.store)).expect("a runner")
@@ -46,7 +46,7 @@ fn rows_go_when_their_condition_is_true_and_the_rule_is_due() {
     );
     assert_eq!(db.query("SELECT expired FROM sqlcached_tables WHERE table_name = 't'"), "2");
     let table = Arc::clone(db.store.catalog().table("t").unwrap());
-    assert_eq!(table.stats().left(Leaving::Rule), 2);
+    assert_eq!(table.stats().left(RemovalCause::Rule), 2);
     assert_eq!(db.query("SHOW EXPIRY RULES"), "done,t,state = 'done' AND _age >= 5,10 s,3,2,0,NULL");
 }
 
@@ -185,7 +185,7 @@ fn runs_are_no_operations_and_listeners_hear_of_expiry() {
         assert_eq!(pass(&db, &mut rules, 1), 1);
     }
     assert_eq!(db.store.catalog().table("t").unwrap().stats().operations, before);
-    let told: Vec<_> = db.store.take_departures();
+    let told: Vec<_> = db.store.take_removal_events();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((told[0].cause, told[0].key.as_deref()), (store::Cause::Expire, Some(&b"b"[..])));
     assert_eq!(db.query("SELECT k FROM t"), "a");

@@ -98,7 +98,7 @@ pub(crate) const VIEW_ID_MAX: u32 = u32::MAX;
 pub(crate) const REMOVALS_WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// Heap for kept versions. Beyond it the statements that need them fail with "snapshot too old".
-pub(crate) const KEPT_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const OLD_VERSIONS_BYTES_MAX: u64 = 64 << 20;
 
 /// Commits of many rows that may be in flight at once: the arena's commit slots.
 pub(crate) const COMMITS_MAX: usize = 16;

@@ -4,7 +4,6 @@
 //! clock, which is the owner's: the monotonic one of the machine, in ticks of the arena. So a row that has ended is
 //! not served even if its owner stopped before it noticed.
 
-use crate::limits::READER_ROW_BYTES_MAX;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,6 +19,7 @@ use crate::clock::{Clock, NEVER, Tick, moment_after, moment_at, moment_before, t
 use crate::codec::{KeyCodec, KeyError};
 use crate::definition::TableDef;
 use crate::files::hits_path;
+use crate::limits::READER_ROW_BYTES_MAX;
 use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
 use crate::row::renewal::Freshness;

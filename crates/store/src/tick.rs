@@ -43,6 +43,6 @@ impl Store {
             }
         }
         self.arena.enlarge_pages();
-        self.purge_kept();
+        self.purge_old_versions();
     }
 }

@@ -3,7 +3,6 @@
 //! Everything that changes the file passes [`Map::store`] or [`Map::compare_exchange`] (or, for the bulk of a
 //! large payload, [`Map::store_bytes`]), so that tests can record each store and run recovery after every one.
 
-use crate::limits::SPARE_BYTES_MAX;
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,6 +15,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 
 use crate::failpoint::{self, Point};
 use crate::layout::{EXTENT_BYTES, PAGE_BYTES};
+use crate::limits::SPARE_BYTES_MAX;
 use crate::order;
 
 /// And no more than this part of a small one.

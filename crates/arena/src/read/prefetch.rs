@@ -3,10 +3,10 @@
 //! A lookup waits for memory twice: for the bucket and its hints, and for the row. Whoever has several keys to look up
 //! asks for the lines of all of them first, and waits once. Nothing here has an effect but on time.
 
-use crate::limits::PREFETCHED_LINES_MAX;
 use std::sync::atomic::Ordering;
 
 use crate::layout::{BUCKET_SLOTS, Hash, LOCATION_BITS, Location, TableId, slot_prefix};
+use crate::limits::PREFETCHED_LINES_MAX;
 use crate::line::line;
 use crate::row::short_lengths;
 use crate::{Arena, Mapped};

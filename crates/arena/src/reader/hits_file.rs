@@ -5,7 +5,6 @@
 //! owner never maps it (a writer could cut it short, and touching what is gone is a fault) but reads it piece by piece,
 //! and clears what it has read; a hit that comes in between is lost.
 
-use crate::limits::HITS_TOLD_MAX;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +17,7 @@ use crate::file::map::Bytes;
 use crate::file::superblock::{system, unmapped};
 use crate::index::{BUCKET_WORDS, hint};
 use crate::layout::word;
+use crate::limits::HITS_TOLD_MAX;
 use crate::mapped::Counts;
 use crate::{Arena, ArenaError, Reader, RowRead};
 

@@ -29,10 +29,10 @@
 //! that memcached clients see) comes last so that a `get` knows where its bytes lie after reading the first few
 //! bytes of the row, and sends them from where they are.
 
-use crate::limits::LEAD_BYTES_MAX;
 use std::fmt;
 
 use crate::definition::{ColumnKind, Slots, TableDef};
+use crate::limits::LEAD_BYTES_MAX;
 use crate::value::{ValueRef, text_or_blob};
 
 mod key;

@@ -7,8 +7,6 @@
 
 pub(crate) mod write_set;
 
-pub use crate::limits::COMMIT_ROWS_MAX;
-use crate::limits::UNKEPT_ROWS_MAX;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,6 +16,8 @@ use parking_lot::{MutexGuard, RwLock};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
+pub use crate::limits::COMMIT_ROWS_MAX;
+use crate::limits::UNKEPT_ROWS_MAX;
 use crate::memory::place::{EVICTIONS_PER_WRITE, Placed};
 use crate::mutation::Mutation;
 use crate::row::new::NewRow;
@@ -25,7 +25,7 @@ use crate::row::request::{Expect, Outcome, check};
 use crate::row::version::Version;
 use crate::rows::Rows;
 use crate::table::Table;
-use crate::table::departure::Cause;
+use crate::table::removal_event::Cause;
 use crate::versions::commit::{Commit, Staged, StagedRows};
 use crate::versions::shard::{Mark, Shard};
 
@@ -281,7 +281,7 @@ impl Commits {
             self.swap_all(commit, order);
         }
         let number = self.statements.publish(usize::from(commit.slot.0));
-        // Release: pairs with the Acquire in `purge_kept`.
+        // Release: pairs with the Acquire in `purge_old_versions`.
         commit.published.store(number, Ordering::Release);
         if turned != Ok(true) {
             self.withdraw(commit, order);
@@ -290,7 +290,7 @@ impl Commits {
         match turned {
             Ok(true) => {
                 self.announce_replaced(commit, &before);
-                self.purge_kept();
+                self.purge_old_versions();
                 Ok(Attempt::Committed)
             }
             Ok(false) => {
@@ -404,7 +404,7 @@ impl Commits {
         }
         for (staged, _) in rows.iter().zip(before).filter(|(_, before)| before.location.is_some()) {
             let key = |out: &mut Vec<u8>| out.extend_from_slice(rows.key(staged));
-            self.departures.note(rows.table(staged), key, Cause::Invalidate);
+            self.removal_events.note(rows.table(staged), key, Cause::Invalidate);
         }
     }
 

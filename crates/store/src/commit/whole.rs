@@ -15,7 +15,7 @@ const COMMITS_PATIENCE: Duration = Duration::from_millis(100);
 /// What changes with every write and removal of a row of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    census: [u64; 3],
+    row_count: [u64; 3],
     written: u64,
 }
 
@@ -30,7 +30,7 @@ impl Standing {
     pub(crate) fn of(table: &Table) -> Self {
         // Relaxed: who compares two of them took every shard's lock in between.
         let written = table.state.counters.written.load(Ordering::Relaxed);
-        Self { census: table.state.census.standing(), written }
+        Self { row_count: table.state.row_count.standing(), written }
     }
 }
 
@@ -52,7 +52,7 @@ impl Commits {
         let now = self.now();
         let standing = Standing::of(table);
         let counted = counted.filter(|counted| counted.standing == standing).map(|counted| counted.rows);
-        let rows = match table.state.census.exact(now, self.dead_below(table, now)).or(counted) {
+        let rows = match table.state.row_count.exact(now, self.dead_below(table, now)).or(counted) {
             Some(rows @ 1..) => rows,
             none => return Ok(none),
         };

@@ -22,7 +22,7 @@ use crate::schema::catalogue::{built_in, indexes_of};
 use crate::schema::catalogue::{catalog_of, read_catalogue};
 use crate::store::{Opened, Store, StoreError, StoreOptions};
 use crate::table::catalog::{BUILT_IN, Catalog, found};
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 use crate::table::{Table, TableState};
 
 /// Edits the options of a table; gets its columns, for an option may name one.
@@ -200,7 +200,7 @@ impl Store {
                 }
                 let hash = self.arena.of(built_in.id()).hash(built_in.id(), &key);
                 if let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) {
-                    self.unpublish(&mut shard, built_in, Entry { slot, location }, Leaving::Invalidated);
+                    self.unpublish(&mut shard, built_in, Entry { slot, location }, RemovalCause::Invalidated);
                 }
             }
         }
@@ -217,7 +217,7 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
     state.maintained.store(Arc::new(indexes.clone()));
     let dead_below = arena.of(id).dead_below(id);
     state.limits.flushed_below.store(dead_below, Ordering::Release);
-    state.census.begin(dead_below);
+    state.row_count.begin(dead_below);
     state.emptied_below.store(dead_below, Ordering::Relaxed);
     state.limits.aged_below.store(arena.of(id).aged_below(id), Ordering::Relaxed);
     state.limits.flush_at.store(arena.of(id).flush_at(id), Ordering::Release);

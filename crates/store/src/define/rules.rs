@@ -1,10 +1,10 @@
 //! Expiry rules are made and removed.
 
-use crate::limits::RULES_MAX;
 use std::sync::Arc;
 
 use crate::definition::{ExpiryRule, check_name};
 use crate::error::{DdlError, ddl};
+use crate::limits::RULES_MAX;
 use crate::store::Store;
 use crate::table::Table;
 use crate::table::catalog::found;

@@ -148,7 +148,7 @@ impl Store {
         state.maintained.store(Arc::new(indexes.clone()));
         let first = self.arena.private().next_stamp();
         state.limits.flushed_below.store(first, Ordering::Release);
-        state.census.begin(first);
+        state.row_count.begin(first);
         self.arena.of(id).set_dead_below(id, first);
         // Of a table that had the number before.
         self.arena.of(id).set_flush_at(id, 0);

@@ -3,6 +3,10 @@
 //! A [`TableDef`] is written to the arena's catalogue as JSON, so fields may be added with a default but
 //! never change their meaning.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 pub use crate::limits::COLUMNS_DEFINED_MAX;
 pub use crate::limits::COLUMNS_MAX;
 pub use crate::limits::INDEXES_MAX;
@@ -10,10 +14,6 @@ pub use crate::limits::KEY_COLUMNS_MAX;
 pub use crate::limits::NAME_BYTES_MAX;
 use crate::limits::SCHEMA_MAX;
 pub use crate::limits::TABLES_MAX;
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
 use crate::scalar;
 use crate::value::Value;
 

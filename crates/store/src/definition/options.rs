@@ -1,10 +1,11 @@
 //! Table options: what may stand in `CREATE TABLE ... WITH (...)` and `ALTER TABLE ... SET (...)`.
 
-use crate::limits::PREFIX_BYTES_MAX;
-use crate::limits::TTL_MS_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::{ColumnDef, DefinitionError, find_column};
+
+use crate::limits::PREFIX_BYTES_MAX;
+use crate::limits::TTL_MS_MAX;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Least `max_memory`: a table takes segments, and rows above 8 KiB share segments of this size.

@@ -1,6 +1,5 @@
 //! Compaction: the live rows of sparse segments move together, so that dead ones make room before live ones do.
 
-use crate::limits::REUSE_STEPS_MAX;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,11 +7,12 @@ use arena::SegmentId;
 
 use super::{Emptying, Purpose};
 use crate::clock::Tick;
+use crate::limits::REUSE_STEPS_MAX;
 use crate::memory::Memory;
 use crate::mutation::Mutation;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 use crate::table::sealed::SegmentKind;
 
 /// Looks for the sparsest segment before the oldest leaves instead: what was noted of one may be out of date.
@@ -62,7 +62,7 @@ impl Memory {
             if self.take_sealed(table, segment) {
                 let queue = self.arena.of(segment).tag(segment).queue;
                 let work =
-                    Emptying { table, queue, purpose: Purpose::Compact, leaving: Leaving::Memory, now };
+                    Emptying { table, queue, purpose: Purpose::Compact, leaving: RemovalCause::Memory, now };
                 return self.empty(segment, &work);
             }
         }

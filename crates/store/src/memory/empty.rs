@@ -6,7 +6,7 @@ use super::{Emptying, Purpose, Verdict, s3fifo};
 use crate::memory::Memory;
 use crate::row::RowBuf;
 use crate::table::Table;
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 
 /// Rows whose index buckets are asked for before the first of them is looked up: most of the time that rows which
 /// end together take is waiting for memory, which brings all of these in the time of one.
@@ -125,7 +125,7 @@ impl Memory {
         };
         // Judged by what stands there now: it may have been touched since it was met.
         let verdict = match (self.dead_there(table, location, work.now), work.purpose) {
-            (_, Purpose::Drop) => Verdict::Dead(Leaving::Flushed),
+            (_, Purpose::Drop) => Verdict::Dead(RemovalCause::Flushed),
             (Some(dead), _) => Verdict::Dead(dead),
             (None, Purpose::Compact | Purpose::Expire) => {
                 Verdict::Move { queue: work.queue, reads: self.arena.of(slot).frequency(slot) }
@@ -163,6 +163,6 @@ impl Memory {
     /// Whether a live row for which there is no room elsewhere goes: somebody has asked for that, by the rules of
     /// eviction or by a limit of the table. Compaction and expiry only tidy up.
     fn may_evict(&self, work: &Emptying<'_>) -> bool {
-        work.purpose == Purpose::Evict && (self.evicts() || work.leaving != Leaving::Memory)
+        work.purpose == Purpose::Evict && (self.evicts() || work.leaving != RemovalCause::Memory)
     }
 }

@@ -1,12 +1,12 @@
 //! Rows that made room for others, for operators who watch. While nobody does, an evicted row costs one load.
 
-use crate::limits::EVICTIONS_WAITING_MAX;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena::SlotId;
 use parking_lot::Mutex;
 
 use crate::clock::{TICKS_PER_SECOND, Tick};
+use crate::limits::EVICTIONS_WAITING_MAX;
 use crate::memory::Memory;
 use crate::row::RowBuf;
 use crate::row::meta::ItemMeta;

@@ -9,8 +9,8 @@ use crate::clock::{TICKS_PER_SECOND, Tick, moment_after};
 use crate::memory::{Emptying, Memory, Pause, Purpose};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
-use crate::table::leaving::Leaving;
 use crate::table::queue::{NO_DEADLINE_CLASS, SegmentSize};
+use crate::table::removal_cause::RemovalCause;
 use crate::table::sealed::Sealed;
 
 /// Segments that the cleaner empties before others who make room get their turn: some hundred microseconds.
@@ -90,7 +90,7 @@ impl Memory {
         let segments = table.state.queues.lock().take_if(limit, dead_below.max(flushed_below), dead);
         let empty = |segment: &SegmentId| {
             let queue = self.arena.of(*segment).tag(*segment).queue;
-            let leaving = Leaving::Memory;
+            let leaving = RemovalCause::Memory;
             self.empty(*segment, &Emptying { table, queue, purpose: Purpose::Expire, leaving, now })
         };
         segments.iter().filter(|segment| empty(segment)).count()

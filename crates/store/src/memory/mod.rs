@@ -24,8 +24,8 @@ use crate::recovery::Recovery;
 use crate::row::RowBuf;
 use crate::row::new::NewParts;
 use crate::row::renewal::Renewal;
-use crate::table::leaving::Leaving;
 use crate::table::queue::{SegmentSize, place};
+use crate::table::removal_cause::RemovalCause;
 use crate::table::sealed::SealedLists;
 use crate::table::{Table, TableState};
 use std::ops::ControlFlow;
@@ -69,14 +69,14 @@ pub(crate) struct Emptying<'t> {
     pub(crate) queue: Queue,
     pub(crate) purpose: Purpose,
     /// What a live row counts as that has to leave.
-    pub(crate) leaving: Leaving,
+    pub(crate) leaving: RemovalCause,
     pub(crate) now: Tick,
 }
 
 /// The decision on one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    Dead(Leaving),
+    Dead(RemovalCause),
     Leave { remember: bool },
     Move { queue: Queue, reads: u8 },
 }
@@ -248,7 +248,7 @@ impl Memory {
             if let Some(cursor) = cursors.0[place(queue)].take() {
                 self.empty(
                     cursor.segment,
-                    &Emptying { table, queue, purpose: Purpose::Drop, leaving: Leaving::Flushed, now },
+                    &Emptying { table, queue, purpose: Purpose::Drop, leaving: RemovalCause::Flushed, now },
                 );
             }
         }
@@ -261,7 +261,7 @@ impl Memory {
                 let queue = self.arena.of(segment).tag(segment).queue;
                 if !self.empty(
                     segment,
-                    &Emptying { table, queue, purpose: Purpose::Drop, leaving: Leaving::Flushed, now },
+                    &Emptying { table, queue, purpose: Purpose::Drop, leaving: RemovalCause::Flushed, now },
                 ) {
                     std::thread::yield_now();
                 }

@@ -10,7 +10,7 @@ use crate::error::WriteError;
 use crate::memory::Memory;
 use crate::mutation::Mutation;
 use crate::table::Table;
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 
 /// The segment that a table would give.
 struct Candidate<'t> {
@@ -64,7 +64,7 @@ impl Memory {
             catalog.tables().filter_map(|table| candidate(table.as_ref())).collect();
         candidates.sort_by_key(Candidate::rank);
         let taken = |&Candidate { table, queue, segment, .. }: &Candidate<'_>| {
-            let leaving = Leaving::Memory;
+            let leaving = RemovalCause::Memory;
             self.take_sealed(table, segment)
                 && self.empty(segment, &Emptying { table, queue, purpose: Purpose::Evict, leaving, now })
         };
@@ -159,7 +159,7 @@ impl Memory {
             return true;
         }
         let Some((_, queue, segment)) = self.eviction_candidate(table) else { return false };
-        let leaving = Leaving::MaxMemory;
+        let leaving = RemovalCause::MaxMemory;
         self.take_sealed(table, segment)
             && self.empty(segment, &Emptying { table, queue, purpose: Purpose::Evict, leaving, now })
     }

@@ -10,8 +10,8 @@ use crate::clock::Tick;
 use crate::memory::Memory;
 use crate::mutation::Mutation;
 use crate::row::RowBuf;
-use crate::table::leaving::Leaving;
 use crate::table::queue::place;
+use crate::table::removal_cause::RemovalCause;
 use crate::table::{Cursor, Cursors, Table};
 
 /// Rows that row-by-row eviction looks at for each row it has to evict, before the next one goes whatever its reads.
@@ -54,7 +54,8 @@ impl Memory {
             if tired {
                 self.forget_reads(table, location, &mut scratch.row);
             }
-            let work = Emptying { table, queue, purpose: Purpose::Evict, leaving: Leaving::MaxRows, now };
+            let work =
+                Emptying { table, queue, purpose: Purpose::Evict, leaving: RemovalCause::MaxRows, now };
             let left = self.hash_of_row(table, location, &head, &mut scratch.key).is_some_and(|hash| {
                 self.settle_row(&work, location, hash, &mut scratch.row) == Settled::Left
             });

@@ -20,8 +20,8 @@ use crate::mutation::Mutation;
 use crate::row::RowBuf;
 use crate::table::Table;
 use crate::table::catalog::Catalog;
-use crate::table::leaving::Leaving;
 use crate::table::queue::place;
+use crate::table::removal_cause::RemovalCause;
 use crate::value::ValueRef;
 use crate::versions::Versions;
 
@@ -62,8 +62,8 @@ impl Witness for Counting {
         let counters = &table.state.counters;
         counters.rows[place(queue)].fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(head.total_bytes as u64, Ordering::Relaxed);
-        table.state.census.change(None, Some(head.stamp));
-        table.state.census.note_deadline(head.expiry);
+        table.state.row_count.change(None, Some(head.stamp));
+        table.state.row_count.note_deadline(head.expiry);
         if table.def().has_row_id()
             && let Ok(ValueRef::Integer(id)) = table.keys().column(key, 0)
         {
@@ -232,7 +232,7 @@ impl Recovery {
         let mut shard = self.shard(hash).lock();
         let Some(slot) = self.arena.of(location).find_location(&shard.token, hash, location) else { return };
         match catalog.tables().find(|own| own.id() == table) {
-            Some(table) => self.unpublish(&mut shard, table, Entry { slot, location }, Leaving::Memory),
+            Some(table) => self.unpublish(&mut shard, table, Entry { slot, location }, RemovalCause::Memory),
             None => self.arena.of(slot).remove(&mut shard.token, slot),
         }
     }

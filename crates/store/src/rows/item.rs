@@ -382,7 +382,7 @@ impl Rows {
             return None;
         }
         self.note_deadline(segment, word);
-        table.state.census.note_deadline(word);
+        table.state.row_count.note_deadline(word);
         self.arena.of(row.location()).set_times(row.location(), word, touch.lease.unwrap_or(head.lease));
         Some(Outcome::Done(row.stamp()))
     }

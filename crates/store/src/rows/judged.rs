@@ -7,7 +7,7 @@ use crate::clock::Tick;
 use crate::mutation::Mutation;
 use crate::rows::Rows;
 use crate::table::Table;
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 
 /// A row as whoever judged it saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Rows {
         let head = self.live_head(table, entry.location, now);
         let same = head.is_some_and(|head| head.cas() == row.cas && head.expiry == row.expiry);
         if same {
-            self.unpublish(&mut shard, table, entry, Leaving::Rule);
+            self.unpublish(&mut shard, table, entry, RemovalCause::Rule);
         }
         same
     }

@@ -14,7 +14,7 @@ use crate::row::request::{Expect, Outcome, check};
 use crate::row::version::Version;
 use crate::rows::Rows;
 use crate::table::Table;
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 use crate::versions::swap::{Found, SlotChange, Unique};
 
 /// What a look without a lock found.
@@ -174,7 +174,7 @@ impl Rows {
             return Ok(Outcome::Missing);
         }
         let leaving = match (was_live, &found) {
-            (true, _) => new.is_none().then_some(Leaving::Invalidated),
+            (true, _) => new.is_none().then_some(RemovalCause::Invalidated),
             (false, Some(found)) => self.dead(table, &found.head, now),
             (false, None) => None,
         };

@@ -4,12 +4,12 @@
 //! float gives back every decimal of [`EXACT_DIGITS`] significant digits, so what has more is refused rather than
 //! rounded.
 
-pub use crate::limits::NUMERIC_DIGITS_MAX as DIGITS_MAX;
 use std::str::FromStr;
 
 use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
 
 use super::Refusal;
+pub use crate::limits::NUMERIC_DIGITS_MAX as DIGITS_MAX;
 use crate::scalar::SqlType;
 use crate::value::Value;
 

@@ -3,7 +3,6 @@
 //! JSON: a list of tables; where there are views, an object of tables and views. Fields that are not there have their
 //! defaults, so older definitions still load.
 
-use crate::limits::VIEW_ID_MAX;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{ColumnDef, IndexDef};
 use crate::definition::{TableDef, TableOptions, ViewDef};
 use crate::error::{DdlError, ddl};
+use crate::limits::VIEW_ID_MAX;
 use crate::schema::Schema;
 use crate::table::catalog::{BUILT_IN, Catalog};
 use crate::table::{Table, TableState};

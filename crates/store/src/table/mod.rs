@@ -2,13 +2,13 @@
 //! counters, what is known of its rows.
 
 pub(crate) mod catalog;
-pub(crate) mod census;
-pub(crate) mod departure;
 pub(crate) mod dropped;
 pub mod ghost;
-pub(crate) mod leaving;
 pub(crate) mod operations;
 pub(crate) mod queue;
+pub(crate) mod removal_cause;
+pub(crate) mod removal_event;
+pub(crate) mod row_count;
 pub(crate) mod rules;
 pub(crate) mod sealed;
 
@@ -28,11 +28,11 @@ use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
 use crate::row::request::Expiry;
 use crate::scalar::SqlType;
-use crate::table::census::Census;
 use crate::table::ghost::Ghost;
-use crate::table::leaving::Leaving;
 use crate::table::operations::Operations;
 use crate::table::queue::{QUEUES, Queues};
+use crate::table::removal_cause::RemovalCause;
+use crate::table::row_count::RowCount;
 use crate::value::{Value, ValueRef};
 
 /// One table under one definition; a handle of a statement or a worker. Immutable but for the shared state.
@@ -91,7 +91,7 @@ pub(crate) struct TableState {
     pub(crate) rules: Mutex<Vec<rules::RuleState>>,
     /// Made when `max_ops` is set for the first time.
     pub(crate) operations: OnceLock<Box<Operations>>,
-    pub(crate) census: Census,
+    pub(crate) row_count: RowCount,
     pub(crate) next_row_id: AtomicI64,
     /// The next number of an identity column.
     pub(crate) next_number: AtomicI64,
@@ -180,7 +180,7 @@ pub(crate) struct Counters {
     pub(crate) bytes: AtomicU64,
     pub(crate) written: AtomicU64,
     /// Rows that left, by why.
-    pub(crate) left: [AtomicU64; Leaving::COUNT],
+    pub(crate) left: [AtomicU64; RemovalCause::COUNT],
 }
 
 /// A table's counters at one moment.
@@ -199,14 +199,14 @@ pub struct TableStats {
     /// Rows cleared away after their time came.
     pub expired: u64,
     /// Rows that left, by why; [`TableStats::left`] names them.
-    by_cause: [u64; Leaving::COUNT],
+    by_cause: [u64; RemovalCause::COUNT],
     /// Operations since `max_ops` was set.
     pub operations: u64,
 }
 
 impl TableStats {
     /// Rows that left for this reason and were cleared away.
-    pub fn left(&self, leaving: Leaving) -> u64 {
+    pub fn left(&self, leaving: RemovalCause) -> u64 {
         self.by_cause[leaving as usize]
     }
 }
@@ -375,14 +375,14 @@ impl Table {
     pub fn stats(&self) -> TableStats {
         let counters = &self.state.counters;
         let by_cause = std::array::from_fn(|cause| counters.left[cause].load(Ordering::Relaxed));
-        let sum = |causes: &[Leaving]| causes.iter().map(|cause| by_cause[*cause as usize]).sum();
+        let sum = |causes: &[RemovalCause]| causes.iter().map(|cause| by_cause[*cause as usize]).sum();
         TableStats {
             rows: counters.rows(),
             bytes: counters.bytes.load(Ordering::Relaxed),
             segment_bytes: counters.segment_bytes(),
             written: counters.written.load(Ordering::Relaxed),
-            evicted: sum(Leaving::EVICTED),
-            expired: sum(Leaving::EXPIRED),
+            evicted: sum(RemovalCause::EVICTED),
+            expired: sum(RemovalCause::EXPIRED),
             by_cause,
             operations: self.state.operations.get().map_or(0, |operations| operations.total()),
         }
@@ -459,7 +459,7 @@ impl TableState {
             removed_below: AtomicU64::new(0),
             rules: Mutex::default(),
             operations: OnceLock::new(),
-            census: Census::new(),
+            row_count: RowCount::new(),
             next_row_id: AtomicI64::new(1),
             next_number: AtomicI64::new(1),
             numbers_below: AtomicI64::new(0),
@@ -534,7 +534,7 @@ impl Counters {
     }
 
     /// Counts a row that left.
-    pub(crate) fn count(&self, leaving: Leaving) {
+    pub(crate) fn count(&self, leaving: RemovalCause) {
         self.left[leaving as usize].fetch_add(1, Ordering::Relaxed);
     }
 }

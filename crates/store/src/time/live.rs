@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use arena::{Location, RowHead};
 
 use crate::clock::{Tick, moment_before};
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 use crate::table::{Table, TableState};
 use crate::time::Time;
 
@@ -51,7 +51,7 @@ impl Time {
     }
 
     /// Why a row is dead; none if it is live.
-    pub(crate) fn dead(&self, table: &Table, head: &RowHead, now: Tick) -> Option<Leaving> {
+    pub(crate) fn dead(&self, table: &Table, head: &RowHead, now: Tick) -> Option<RemovalCause> {
         if self.is_live(table, head, now) {
             return None;
         }
@@ -60,17 +60,17 @@ impl Time {
         let below = head.stamp < state.limits.flushed_below.load(Ordering::Acquire);
         // Relaxed: see `TableState::emptied_below`.
         Some(match below {
-            true if head.stamp < state.emptied_below.load(Ordering::Relaxed) => Leaving::Flushed,
-            true => Leaving::Operations,
-            false => Leaving::Ttl,
+            true if head.stamp < state.emptied_below.load(Ordering::Relaxed) => RemovalCause::Flushed,
+            true => RemovalCause::Operations,
+            false => RemovalCause::Ttl,
         })
     }
 
     /// Why the row at a location is dead; none if it is live. The caller's shard lock keeps it where it is.
-    pub(crate) fn dead_there(&self, table: &Table, location: Location, now: Tick) -> Option<Leaving> {
+    pub(crate) fn dead_there(&self, table: &Table, location: Location, now: Tick) -> Option<RemovalCause> {
         match self.arena.of(location).row(location) {
             Some(row) => self.dead(table, row.head(), now),
-            None => Some(Leaving::Flushed),
+            None => Some(RemovalCause::Flushed),
         }
     }
 
@@ -104,7 +104,7 @@ impl Time {
         }
         // Whoever makes room next finds the flushed segments first.
         self.nothing_due.store(0, Ordering::Relaxed);
-        self.departures.note_all(table);
+        self.removal_events.note_all(table);
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arena::Arenas;
 
 use crate::clock::{Clock, Tick, moment_at, ticks_between};
-use crate::table::departure::{Departure, Departures};
+use crate::table::removal_event::{RemovalEvent, RemovalEvents};
 
 pub(crate) mod live;
 pub(crate) mod operations;
@@ -24,7 +24,7 @@ pub struct Time {
     checkpointed: AtomicU32,
     /// The tick at which the last look through the sealed segments left none that was due.
     pub(crate) nothing_due: AtomicU32,
-    pub(crate) departures: Departures,
+    pub(crate) removal_events: RemovalEvents,
 }
 
 impl Time {
@@ -34,7 +34,7 @@ impl Time {
             clock,
             checkpointed: AtomicU32::new(0),
             nothing_due: AtomicU32::new(0),
-            departures: Departures::default(),
+            removal_events: RemovalEvents::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Time {
     }
 
     /// What left tables that name a channel since the last call.
-    pub fn take_departures(&self) -> Vec<Departure> {
-        self.departures.take()
+    pub fn take_removal_events(&self) -> Vec<RemovalEvent> {
+        self.removal_events.take()
     }
 }

@@ -60,7 +60,7 @@ impl Versions {
         state.emptied_below.fetch_max(stamp, Ordering::Relaxed);
         // Release: pairs with the Acquire in `is_live`.
         state.limits.flushed_below.fetch_max(stamp, Ordering::Release);
-        state.census.empty(stamp);
+        state.row_count.empty(stamp);
     }
 
     /// Flushes every table that memcached can reach, now or at a tick to come, which takes the place of an earlier one.

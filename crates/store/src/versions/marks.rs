@@ -8,9 +8,9 @@ use parking_lot::MutexGuard;
 
 use crate::row::RowBuf;
 use crate::table::Table;
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
 use crate::versions::commit::{Commit, Staged};
-use crate::versions::shard::{Kept, Shard};
+use crate::versions::shard::{OldVersion, Shard};
 use crate::versions::swap::{SlotChange, Unique};
 use crate::versions::{Versions, order};
 
@@ -77,7 +77,8 @@ impl Versions {
         // Unique values are spoken for, and a full hash index forgets the row as eviction would: nothing can refuse.
         let new = staged.new.map(|location| self.version_at(location));
         let change = SlotChange { hash: staged.hash, found, copy: None, was_live, new, stamp };
-        let leaving = dead.or_else(|| (was_live && staged.new.is_none()).then_some(Leaving::Invalidated));
+        let leaving =
+            dead.or_else(|| (was_live && staged.new.is_none()).then_some(RemovalCause::Invalidated));
         if self.swap(shard, table, &change, Unique::Reserved).is_ok()
             && let Some(leaving) = leaving
         {
@@ -92,18 +93,18 @@ impl Versions {
     fn keep(&self, shard: &mut Shard, commit: &Arc<Commit>, staged: &Staged, location: Option<Location>) {
         let mut row = Box::new(RowBuf::new());
         let row = location.filter(|&location| self.load_stable(location, &mut row)).map(|_| row);
-        let kept = Kept {
+        let kept = OldVersion {
             hash: staged.hash,
             table: commit.rows.table(staged).id(),
             key: commit.rows.key(staged).into(),
             commit: Arc::clone(commit),
             row,
         };
-        if self.kept.add(kept.heap_bytes(), self.memory_bytes()) {
-            shard.kept.push(kept);
+        if self.old.add(kept.heap_bytes(), self.memory_bytes()) {
+            shard.old_versions.push(kept);
         } else {
             let slot = usize::from(commit.slot.0);
-            self.kept.give_up(&self.statements, slot, commit.stamp(), || self.arena.private().next_stamp());
+            self.old.give_up(&self.statements, slot, commit.stamp(), || self.arena.private().next_stamp());
             // Last: a thread that settles a mark of the commit swaps without keeping when it sees this.
             commit.keep.store(false, order::KEEP_STORE);
         }

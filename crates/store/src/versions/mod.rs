@@ -12,7 +12,7 @@ use crate::row::RowBuf;
 use crate::row::version::{Keep, Version};
 use crate::schema::Schema;
 use crate::table::Table;
-use crate::versions::kept::KeptAccount;
+use crate::versions::old_versions::OldVersions;
 use crate::versions::shard::{Guarded, Shard};
 use crate::versions::statement::Statements;
 use crate::versions::swap::Found;
@@ -20,8 +20,8 @@ use crate::versions::swap::Found;
 pub(crate) mod account;
 pub(crate) mod commit;
 pub(crate) mod flush;
-pub(crate) mod kept;
 pub(crate) mod marks;
+pub(crate) mod old_versions;
 pub(crate) mod order;
 pub(crate) mod relocate;
 pub(crate) mod shard;
@@ -35,7 +35,7 @@ pub struct Versions {
     schema: Schema,
     pub(crate) shards: Box<[Guarded]>,
     pub(crate) statements: Statements,
-    pub(crate) kept: KeptAccount,
+    pub(crate) old: OldVersions,
     /// Held by the one commit that goes first.
     pub(crate) firm: Mutex<()>,
     /// The limit, which may change while others read it: Relaxed, as each of them takes it for a moment's.
@@ -57,7 +57,7 @@ impl Versions {
             schema,
             shards,
             statements: Statements::new(),
-            kept: KeptAccount::default(),
+            old: OldVersions::default(),
             firm: Mutex::new(()),
             memory_bytes: AtomicU64::new(memory_bytes),
         }

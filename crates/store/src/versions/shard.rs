@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::row::RowBuf;
 use crate::versions::commit::Commit;
-use crate::versions::statement::Sight;
+use crate::versions::statement::Snapshot;
 
 /// A shard and its lock, from the beginning of a cache line on: a write asks for that line before it needs it, and
 /// threads that write to different shards share none.
@@ -36,7 +36,7 @@ pub(crate) struct Shard {
     /// Keys that a commit in staging, or one that is being swapped in, is about to write.
     pub(crate) marks: HashTable<Mark>,
     /// Versions that running statements may still need.
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) old_versions: Vec<OldVersion>,
     pub(crate) removals: Removals,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Mark {
 
 /// What a key held before a commit of many rows.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct OldVersion {
     pub(crate) hash: Hash,
     pub(crate) table: TableId,
     pub(crate) key: Box<[u8]>,
@@ -93,7 +93,7 @@ impl Shard {
     }
 
     fn new(token: ShardToken) -> Self {
-        Self { token, marks: HashTable::new(), kept: Vec::new(), removals: Removals([0; REMOVALS]) }
+        Self { token, marks: HashTable::new(), old_versions: Vec::new(), removals: Removals([0; REMOVALS]) }
     }
 
     /// The commit that has marked a key, and which of its writes that is.
@@ -112,16 +112,22 @@ impl Shard {
 
     /// The version of a key that a statement sees instead of the current one: what the key held before the first
     /// commit that the statement does not see.
-    pub(crate) fn kept_for(&self, sight: &Sight, hash: Hash, table: TableId, key: &[u8]) -> Option<&Kept> {
+    pub(crate) fn old_version_for(
+        &self,
+        snapshot: &Snapshot,
+        hash: Hash,
+        table: TableId,
+        key: &[u8],
+    ) -> Option<&OldVersion> {
         let hidden = self
-            .kept
+            .old_versions
             .iter()
-            .filter(|kept| kept.is_of(hash, table, key) && !sight.includes(kept.commit.stamp()));
+            .filter(|kept| kept.is_of(hash, table, key) && !snapshot.includes(kept.commit.stamp()));
         hidden.min_by_key(|kept| kept.commit.stamp())
     }
 }
 
-impl Kept {
+impl OldVersion {
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of::<Self>() + self.key.len() + self.row.as_ref().map_or(0, |row| row.heap_bytes())
     }

@@ -4,12 +4,12 @@
 //! that begins meanwhile notes it and goes on using the versions before it. When no statement could need the old
 //! versions, the commit does not keep them, and a statement that begins in just that time waits for its end.
 
-use crate::limits::COMMITS_MAX;
-use crate::limits::STATEMENTS_MAX;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use parking_lot::Mutex;
 
+use crate::limits::COMMITS_MAX;
+use crate::limits::STATEMENTS_MAX;
 use crate::versions::order;
 
 /// The two registers and the order between them.
@@ -33,7 +33,7 @@ pub(crate) struct Statements {
 
 /// What a statement noted when it began.
 #[derive(Clone, Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Snapshot {
     /// The newest stamp drawn when the statement began.
     pub(crate) stamp: u64,
     /// Stamps of commits in flight then; the first `unseen_len` count.
@@ -44,7 +44,7 @@ pub(crate) struct Sight {
     version: u64,
 }
 
-impl Sight {
+impl Snapshot {
     /// Whether the rows of the commit with this stamp belong to what the statement sees.
     #[inline]
     pub(crate) fn includes(&self, commit: u64) -> bool {
@@ -52,7 +52,7 @@ impl Sight {
     }
 }
 
-impl Sight {
+impl Snapshot {
     /// Every commit that the statement does not see, and every write after it, bears at least this stamp.
     pub(crate) fn oldest_unseen(&self) -> u64 {
         self.unseen[..self.unseen_len].iter().copied().fold(self.stamp + 1, u64::min)
@@ -73,17 +73,17 @@ impl Statements {
     }
 
     /// Registers a statement. `last_stamp` reads the newest stamp drawn.
-    pub(crate) fn begin(&self, last_stamp: impl Fn() -> u64) -> Sight {
+    pub(crate) fn begin(&self, last_stamp: impl Fn() -> u64) -> Snapshot {
         let slot = self.claim_slot();
         loop {
             // Acquire: pairs with the Release stores of `change`, so that the notes below belong to this version.
             let version = self.version.load(order::NOTES_LOAD);
             if version.is_multiple_of(2)
-                && let Some(sight) = self.note(slot, last_stamp(), version)
+                && let Some(snapshot) = self.note(slot, last_stamp(), version)
             {
                 fence(order::NOTES_AGAIN);
                 if self.version.load(Ordering::Relaxed) == version {
-                    return sight;
+                    return snapshot;
                 }
             }
             std::thread::yield_now();
@@ -91,17 +91,17 @@ impl Statements {
     }
 
     /// Ends a statement and says whether it was the last one running.
-    pub(crate) fn end(&self, sight: &Sight) -> bool {
+    pub(crate) fn end(&self, snapshot: &Snapshot) -> bool {
         // Release: what it read of old versions was read before somebody drops them.
-        self.active[sight.slot].store(0, Ordering::Release);
+        self.active[snapshot.slot].store(0, Ordering::Release);
         self.active_count.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// Whether no commit of many rows has been on its way since the statement began.
-    pub(crate) fn is_quiet(&self, sight: &Sight) -> bool {
+    pub(crate) fn is_quiet(&self, snapshot: &Snapshot) -> bool {
         // Acquire, after a fence: what was read before is not read later.
         fence(Ordering::Acquire);
-        sight.unseen_len == 0 && self.version.load(Ordering::Acquire) == sight.version
+        snapshot.unseen_len == 0 && self.version.load(Ordering::Acquire) == snapshot.version
     }
 
     /// Number of the last commit that every running statement began after: versions kept for it and for earlier ones
@@ -183,10 +183,10 @@ impl Statements {
     }
 
     /// The notes of this moment; none while a commit that keeps nothing is in flight.
-    fn note(&self, slot: usize, stamp: u64, version: u64) -> Option<Sight> {
-        let mut sight = Sight { stamp, unseen: [0; COMMITS_MAX], unseen_len: 0, slot, version };
+    fn note(&self, slot: usize, stamp: u64, version: u64) -> Option<Snapshot> {
+        let mut snapshot = Snapshot { stamp, unseen: [0; COMMITS_MAX], unseen_len: 0, slot, version };
         if self.in_flight_count.load(order::FLIGHT_LOAD) == 0 {
-            return Some(sight);
+            return Some(snapshot);
         }
         for word in &self.in_flight {
             let entry = word.load(order::FLIGHT_LOAD);
@@ -196,10 +196,10 @@ impl Statements {
             if entry & 1 == 0 {
                 return None;
             }
-            sight.unseen[sight.unseen_len] = entry >> 1;
-            sight.unseen_len += 1;
+            snapshot.unseen[snapshot.unseen_len] = entry >> 1;
+            snapshot.unseen_len += 1;
         }
-        Some(sight)
+        Some(snapshot)
     }
 }
 

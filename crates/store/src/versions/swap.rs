@@ -11,8 +11,8 @@ use crate::index::{Index, entry_of};
 use crate::row::RowBuf;
 use crate::row::version::Version;
 use crate::table::Table;
-use crate::table::departure::Cause;
-use crate::table::leaving::Leaving;
+use crate::table::removal_cause::RemovalCause;
+use crate::table::removal_event::Cause;
 use crate::versions::Versions;
 use crate::versions::account::{balance, count};
 use crate::versions::shard::Shard;
@@ -138,7 +138,7 @@ impl Versions {
                 row.copy_key(key);
             }
         };
-        self.departures.note(table, copy_key, cause);
+        self.removal_events.note(table, copy_key, cause);
     }
 
     /// Returns what came.
@@ -149,13 +149,13 @@ impl Versions {
         change: &SlotChange<'_>,
     ) -> Result<Option<Weight>, WriteError> {
         let SlotChange { hash, ref found, ref new, stamp, .. } = *change;
-        let census = &table.state.census;
+        let row_count = &table.state.row_count;
         if new.is_none() {
             shard.removals.note(hash, stamp);
         }
         if let Some(Version { location, segment, queue, bytes, expiry, .. }) = *new {
             self.arena.of(location).stamp_row(location, stamp);
-            census.note_deadline(expiry);
+            row_count.note_deadline(expiry);
             if let Some(found) = found {
                 self.arena.of(table.id()).replace(
                     &mut shard.token,
@@ -168,20 +168,20 @@ impl Versions {
                 let inserted = self.arena.of(table.id()).insert(&mut shard.token, hash, table.id(), location);
                 inserted.map_err(|_| WriteError::Full)?;
             }
-            census.change(found.as_ref().map(|found| found.head.stamp), Some(stamp));
+            row_count.change(found.as_ref().map(|found| found.head.stamp), Some(stamp));
             count(&table.state.counters.written);
             self.account_in(table, segment, bytes);
             return Ok(Some(Weight { queue, bytes }));
         }
         if let Some(found) = found {
             self.arena.of(found.entry.slot).remove(&mut shard.token, found.entry.slot);
-            census.change(Some(found.head.stamp), None);
+            row_count.change(Some(found.head.stamp), None);
         }
         Ok(None)
     }
 
     /// Takes a row out of its slot and of every index, and counts it.
-    pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry, leaving: Leaving) {
+    pub(crate) fn unpublish(&self, shard: &mut Shard, table: &Table, entry: Entry, leaving: RemovalCause) {
         if !table.state.maintained.is_empty() {
             let maintained = table.state.maintained.load();
             SWAP.with_borrow_mut(|scratch| {
@@ -197,7 +197,7 @@ impl Versions {
         self.arena.of(entry.slot).remove(&mut shard.token, entry.slot);
         let row = self.arena.of(entry.location).row(entry.location);
         let (stamp, bytes) = row.map_or((0, 0), |row| (row.head().stamp, row.head().total_bytes));
-        table.state.census.change(Some(stamp), None);
+        table.state.row_count.change(Some(stamp), None);
         // A flush was announced for all rows at once.
         if let Some(cause) = leaving.cause() {
             self.announce(table, entry.location, cause);

@@ -1,6 +1,5 @@
 //! Unique values: who holds one, and who has spoken for it.
 
-use crate::limits::EQUAL_ROWS_MAX;
 use std::sync::Arc;
 
 use arena::Location;
@@ -8,6 +7,7 @@ use arena::Location;
 use crate::clock::Tick;
 use crate::error::WriteError;
 use crate::index::{Index, entry_of};
+use crate::limits::EQUAL_ROWS_MAX;
 use crate::row::RowBuf;
 use crate::table::Table;
 use crate::versions::Versions;

@@ -1,9 +1,9 @@
-//! The sight of one statement: rows as they are, but no half of a commit of many rows.
+//! What one statement sees: rows as they are, but no half of a commit of many rows.
 //!
 //! A write of one row is seen at once. A commit of many rows is seen whole or not at all: where the statement began
 //! before it was published, the versions before it are read from where they were kept.
 //!
-//! Within a transaction the sight is that with the transaction's own list laid over it (`overlay.rs`).
+//! Within a transaction, the transaction's own list is laid over that (`overlay.rs`).
 
 mod known;
 pub(crate) mod overlay;
@@ -24,15 +24,15 @@ use crate::index::{Index, KeyBounds};
 use crate::row::RowBuf;
 use crate::table::Table;
 use crate::value::ValueRef;
-use crate::versions::shard::{Kept, Shard};
-use crate::versions::statement::Sight;
+use crate::versions::shard::{OldVersion, Shard};
+use crate::versions::statement::Snapshot;
 use crate::view::scan::{IndexScan, TableScan};
 
-/// One statement's sight. Ends when dropped; a statement drops it before it commits its own writes.
+/// What one statement sees. Ends when dropped; a statement drops it before it commits its own writes.
 #[derive(Debug)]
 pub struct View<'s> {
     pub(crate) store: &'s Commits,
-    pub(crate) sight: Sight,
+    pub(crate) snapshot: Snapshot,
     now: Tick,
     /// Whether its searches are operations on the tables.
     counted: bool,
@@ -43,8 +43,8 @@ pub struct View<'s> {
 impl Commits {
     /// Begins a statement.
     pub fn view(&self) -> View<'_> {
-        let sight = self.statements.begin(|| self.arena.private().last_stamp());
-        View { store: self, sight, now: self.now(), counted: true, own: None }
+        let snapshot = self.statements.begin(|| self.arena.private().last_stamp());
+        View { store: self, snapshot, now: self.now(), counted: true, own: None }
     }
 
     /// Begins a statement of the server's own, whose searches are no operations on the tables.
@@ -64,9 +64,9 @@ impl Commits {
 
 impl Drop for View<'_> {
     fn drop(&mut self) {
-        let last = self.store.statements.end(&self.sight);
+        let last = self.store.statements.end(&self.snapshot);
         if last {
-            self.store.purge_kept();
+            self.store.purge_old_versions();
         }
     }
 }
@@ -84,7 +84,7 @@ impl View<'_> {
 
     /// The newest stamp when the statement began.
     pub fn stamp(&self) -> u64 {
-        self.sight.stamp
+        self.snapshot.stamp
     }
 
     /// Copies the row under a key as this statement sees it. False: there is none.
@@ -97,9 +97,9 @@ impl View<'_> {
         }
         let hash = self.store.arena.of(table.id()).hash(table.id(), key);
         let found = self.store.read_hashed(table, hash, key, self.now, row);
-        self.check_sight()?;
-        let found = if (found && self.hides(row)) || !self.store.kept.is_empty() {
-            self.get_kept(table, hash, key, row)
+        self.check_snapshot()?;
+        let found = if (found && self.hides(row)) || !self.store.old.is_empty() {
+            self.get_old(table, hash, key, row)
         } else {
             found && self.store.is_live(table, row.head(), self.now)
         };
@@ -113,14 +113,14 @@ impl View<'_> {
     pub(crate) fn check_whole(&self, table: &Table) -> Result<(), ReadError> {
         let state = &table.state;
         // Acquire: pairs with the Release of a flush. Relaxed: see `TableState::removed_below`.
-        let is_whole = state.limits.flushed_below.load(Ordering::Acquire) <= self.sight.stamp
-            || state.removed_below.load(Ordering::Relaxed) <= self.sight.stamp;
+        let is_whole = state.limits.flushed_below.load(Ordering::Acquire) <= self.snapshot.stamp
+            || state.removed_below.load(Ordering::Relaxed) <= self.snapshot.stamp;
         if is_whole { Ok(()) } else { Err(ReadError::SnapshotTooOld) }
     }
 
-    fn get_kept(&self, table: &Table, hash: Hash, key: &[u8], row: &mut RowBuf) -> bool {
+    fn get_old(&self, table: &Table, hash: Hash, key: &[u8], row: &mut RowBuf) -> bool {
         let shard = self.store.shard(hash).lock();
-        let found = if let Some(kept) = shard.kept_for(&self.sight, hash, table.id(), key) {
+        let found = if let Some(kept) = shard.old_version_for(&self.snapshot, hash, table.id(), key) {
             kept.row.as_ref().map(|old| row.clone_from_row(old)).is_some()
         } else {
             let entry = self.store.arena.of(table.id()).find(&shard.token, hash, table.id(), key);
@@ -130,11 +130,16 @@ impl View<'_> {
     }
 
     /// The row that a kept version shows to this statement, if it is this one that stands for the current row.
-    pub(crate) fn stands_for<'k>(&self, shard: &Shard, kept: &'k Kept, table: &Table) -> Option<&'k RowBuf> {
+    pub(crate) fn stands_for<'k>(
+        &self,
+        shard: &Shard,
+        kept: &'k OldVersion,
+        table: &Table,
+    ) -> Option<&'k RowBuf> {
         if kept.table != table.id() {
             return None;
         }
-        let first = shard.kept_for(&self.sight, kept.hash, kept.table, &kept.key)?;
+        let first = shard.old_version_for(&self.snapshot, kept.hash, kept.table, &kept.key)?;
         let row = kept.row.as_deref().filter(|_| std::ptr::eq(first, kept))?;
         self.store.is_live(table, row.head(), self.now).then_some(row)
     }
@@ -205,12 +210,16 @@ impl View<'_> {
     /// Whether a row belongs to a commit that this statement does not see, or is not published at all.
     #[inline]
     pub(crate) fn hides(&self, row: &RowBuf) -> bool {
-        row.stamp() == 0 || (row.head().is_multi() && !self.sight.includes(row.stamp()))
+        row.stamp() == 0 || (row.head().is_multi() && !self.snapshot.includes(row.stamp()))
     }
 
-    pub(crate) fn check_sight(&self) -> Result<(), ReadError> {
-        let given_up = self.store.kept.given_up();
-        if given_up == 0 || self.sight.includes(given_up) { Ok(()) } else { Err(ReadError::SnapshotTooOld) }
+    pub(crate) fn check_snapshot(&self) -> Result<(), ReadError> {
+        let given_up = self.store.old.given_up();
+        if given_up == 0 || self.snapshot.includes(given_up) {
+            Ok(())
+        } else {
+            Err(ReadError::SnapshotTooOld)
+        }
     }
 
     pub(crate) fn is_visible(&self, table: &Table, row: &RowBuf) -> bool {

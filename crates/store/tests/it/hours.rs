@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{Expiry, Leaving, Table};
+use store::{Expiry, RemovalCause, Table};
 
 use crate::common::{Bench, get, seed, set, table};
 
@@ -174,7 +174,7 @@ fn mixed_rules(begin: u64, length: u64, resolution: u64) {
     for (table, _) in &day.tables {
         let stats = table.stats();
         assert_eq!(
-            (stats.evicted, stats.left(Leaving::Flushed), stats.left(Leaving::Invalidated)),
+            (stats.evicted, stats.left(RemovalCause::Flushed), stats.left(RemovalCause::Invalidated)),
             (0, 0, 0)
         );
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use store::definition::{ColumnDef, TableOptions};
-use store::{BUILT_IN, Expect, Expiry, Leaving, Outcome, Store, Table};
+use store::{BUILT_IN, Expect, Expiry, Outcome, RemovalCause, Store, Table};
 
 use crate::common::{Bench, get, item, options, seed, set, table};
 
@@ -77,7 +77,7 @@ fn operations_take_rows_with_deadlines_too_and_memory_comes_back() {
     }
     let stats = t.stats();
     assert_eq!((stats.rows, stats.segment_bytes), (0, 0), "{stats:?}");
-    assert_eq!(stats.left(Leaving::Operations), 20_000);
+    assert_eq!(stats.left(RemovalCause::Operations), 20_000);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_table_keeps_to_its_memory() {
         assert!(stats.segment_bytes <= 4 * MIB, "{n}: {stats:?}");
     }
     let stats = t.stats();
-    assert!(stats.left(Leaving::MaxMemory) > 0 && stats.left(Leaving::Memory) == 0, "{stats:?}");
+    assert!(stats.left(RemovalCause::MaxMemory) > 0 && stats.left(RemovalCause::Memory) == 0, "{stats:?}");
     assert!(stats.segment_bytes > 3 * MIB, "{stats:?}");
     // Less memory takes effect while nobody writes.
     alter(&bench.store, "t", "max_memory", "2 MB");
@@ -192,14 +192,14 @@ fn a_flood_does_not_evict_what_another_table_reserves() {
         }
     }
     assert_eq!(kept.stats().rows, 20_000);
-    assert!(flood.stats().left(Leaving::Memory) > 100_000);
+    assert!(flood.stats().left(RemovalCause::Memory) > 100_000);
     let rest = (0..20_000).filter(|n| get(&bench.store, &kept, format!("k{n}").as_bytes()).is_some());
     assert_eq!(rest.count(), 20_000);
     // Beyond what it reserves a table gives like any other.
     for n in 20_000..200_000 {
         set(&bench.store, &kept, format!("k{n}").as_bytes(), &value, Expiry::Table);
     }
-    assert!(kept.stats().left(Leaving::Memory) > 0);
+    assert!(kept.stats().left(RemovalCause::Memory) > 0);
 }
 
 #[test]
@@ -283,10 +283,12 @@ fn every_row_is_accounted_for() {
     }
     for (t, replaced) in tables.iter().zip(replaced) {
         let stats = t.stats();
-        let left =
-            stats.evicted + stats.expired + stats.left(Leaving::Invalidated) + stats.left(Leaving::Flushed);
+        let left = stats.evicted
+            + stats.expired
+            + stats.left(RemovalCause::Invalidated)
+            + stats.left(RemovalCause::Flushed);
         assert_eq!(stats.written, stats.rows + left + replaced, "{}: {stats:?}", t.name());
     }
     let expired: u64 = tables.iter().map(|t| t.stats().expired).sum();
-    assert!(expired > 1_000 && tables.iter().any(|t| t.stats().left(Leaving::Flushed) > 0));
+    assert!(expired > 1_000 && tables.iter().any(|t| t.stats().left(RemovalCause::Flushed) > 0));
 }

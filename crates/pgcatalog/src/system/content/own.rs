@@ -1,6 +1,6 @@
 //! The server's own figures: `sqlcached_*`.
 
-use store::Leaving;
+use store::RemovalCause;
 use store::value::Value;
 
 use super::super::System;
@@ -32,8 +32,8 @@ pub(super) fn tables(system: &System, rows: &mut Rows) {
             ("written", int(stats.written)),
             ("expired", int(stats.expired)),
             ("evicted", int(stats.evicted)),
-            ("invalidated", int(stats.left(Leaving::Invalidated))),
-            ("flushed", int(stats.left(Leaving::Flushed))),
+            ("invalidated", int(stats.left(RemovalCause::Invalidated))),
+            ("flushed", int(stats.left(RemovalCause::Flushed))),
             ("ttl", option("ttl")),
             ("max_rows", def.options.max_rows.map_or(Value::Null, int)),
             ("prefix", option("prefix")),

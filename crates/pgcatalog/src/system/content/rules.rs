@@ -2,7 +2,7 @@
 
 use store::definition::print_span;
 use store::value::Value;
-use store::{Leaving, Table, TableStats};
+use store::{RemovalCause, Table, TableStats};
 
 use super::super::System;
 use super::super::relation::tables_of;
@@ -18,28 +18,28 @@ struct Limit {
     /// Where the table stands.
     current: Option<fn(&TableStats) -> u64>,
     /// Rows that left by it.
-    removed: Option<Leaving>,
+    removed: Option<RemovalCause>,
 }
 
 const LIMITS: &[Limit] = &[
-    Limit { option: "ttl", unit: "time", current: None, removed: Some(Leaving::Ttl) },
+    Limit { option: "ttl", unit: "time", current: None, removed: Some(RemovalCause::Ttl) },
     Limit {
         option: "max_ops",
         unit: "operations",
         current: Some(|stats| stats.operations),
-        removed: Some(Leaving::Operations),
+        removed: Some(RemovalCause::Operations),
     },
     Limit {
         option: "max_rows",
         unit: "rows",
         current: Some(|stats| stats.rows),
-        removed: Some(Leaving::MaxRows),
+        removed: Some(RemovalCause::MaxRows),
     },
     Limit {
         option: "max_memory",
         unit: "bytes",
         current: Some(|stats| stats.segment_bytes),
-        removed: Some(Leaving::MaxMemory),
+        removed: Some(RemovalCause::MaxMemory),
     },
     Limit { option: "min_memory", unit: "bytes", current: Some(|stats| stats.segment_bytes), removed: None },
     Limit { option: "weight", unit: "factor", current: None, removed: None },
@@ -52,7 +52,7 @@ pub(super) fn limits(system: &System, rows: &mut Rows) {
     for table in tables_of(&catalog) {
         limits_of(table, rows);
         bytes += table.stats().segment_bytes;
-        evicted += table.stats().left(Leaving::Memory);
+        evicted += table.stats().left(RemovalCause::Memory);
     }
     let settings = system.server().settings();
     let memory = settings.iter().find(|setting| setting.name == "memory_mb");
@@ -85,7 +85,7 @@ fn limits_of(table: &Table, rows: &mut Rows) {
             ("removed", removed.map_or(Value::Null, int)),
         ]);
     }
-    let evicted = stats.left(Leaving::Memory);
+    let evicted = stats.left(RemovalCause::Memory);
     if evicted == 0 {
         return;
     }

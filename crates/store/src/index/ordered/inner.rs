@@ -1,7 +1,5 @@
 //! Inner nodes: children, the first entry below each, and how many entries lie below each.
 
-use crate::limits::JOINED_MAX;
-use crate::limits::NEW_LEAVES_MAX;
 use std::ops::Range;
 
 use super::SortKeys;
@@ -10,6 +8,9 @@ use super::leaf::Leaf;
 use super::node::{Edges, Inserted, Node, Replaced, Tally};
 use super::run::{FREE_PART, KEPT_BYTES, New, Run, tighten};
 use super::target::{RowReader, Target, common_len};
+
+use crate::limits::JOINED_MAX;
+use crate::limits::NEW_LEAVES_MAX;
 
 /// Most leaves over which the entries of a full one are spread. Where all of them are full one more takes a part of
 /// each, so leaves of random insertions are nine tenths full in the mean, and four fifths at least.

@@ -18,12 +18,13 @@
 //! An exact leaf does not know how long its keys are: it sees them with zeros behind. That is no loss. No key is the
 //! beginning of another, nor of a bound of a range, so whatever differs does so with zeros behind, too.
 
-use crate::limits::HEAD_MAX;
 use std::ops::Range;
 
 use super::SortKeys;
 use super::run::{FREE_PART, New, Run, tighten};
 use super::target::{RowReader, Sorted, Target, below};
+
+use crate::limits::HEAD_MAX;
 
 /// What a leaf takes, with what an allocator adds half a page. An insertion moves half of its entries on average, so a
 /// longer one costs more time, and a shorter one more memory for what leads to it.

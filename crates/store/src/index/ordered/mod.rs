@@ -19,11 +19,11 @@
 //! **Invariant:** the row behind an entry can be read for as long as the entry is here, so the tree keeps no
 //! copy of an entry that was removed; inner nodes name the first live entry of each child.
 
-use crate::limits::RECENT_ARRIVALS_MAX;
 use std::fmt;
 use std::ops::Bound;
 
 use crate::codec::{column_ends, prefix_end};
+use crate::limits::RECENT_ARRIVALS_MAX;
 
 mod block;
 mod inner;

@@ -205,7 +205,7 @@ impl IndexScan {
                 return Ok(false);
             }
             self.read_chunk(view)?;
-            view.check_sight()?;
+            view.check_snapshot()?;
         }
     }
 
@@ -213,13 +213,13 @@ impl IndexScan {
     /// before the first step was kept before the second.
     fn read_chunk(&mut self, view: &View<'_>) -> Result<(), ReadError> {
         let last = self.read_entries(view)?;
-        let nothing_kept = view.store.kept.is_empty();
+        let no_old_versions = view.store.old.is_empty();
         // A kept version stands in the chunk whose keys it lies between, wherever the current one is.
-        if self.moved || !nothing_kept {
+        if self.moved || !no_old_versions {
             let mut rows = std::mem::take(&mut self.rows);
             rows.edit(|rows| {
-                if !nothing_kept {
-                    self.lay_kept(view, last.as_ref(), rows);
+                if !no_old_versions {
+                    self.lay_old(view, last.as_ref(), rows);
                 }
                 self.leave_out_met(view, rows);
             });
@@ -315,13 +315,13 @@ impl IndexScan {
 
     /// Puts the versions that the statement sees in the place of current ones, in the order of the walk. The kept ones
     /// are gathered first: what a commit replaces after that was read above as it was before.
-    fn lay_kept(&self, view: &View<'_>, last: Option<&Resume>, rows: &mut Vec<RowBuf>) {
+    fn lay_old(&self, view: &View<'_>, last: Option<&Resume>, rows: &mut Vec<RowBuf>) {
         let mut entries: Vec<(Vec<u8>, RowBuf)> = Vec::new();
         let mut replaced: HashSet<u64> = HashSet::new();
         for shard in &view.store.shards {
             let shard = shard.lock();
-            for kept in &shard.kept {
-                if kept.table == self.table.id() && !view.sight.includes(kept.commit.stamp()) {
+            for kept in &shard.old_versions {
+                if kept.table == self.table.id() && !view.snapshot.includes(kept.commit.stamp()) {
                     replaced.insert(kept.hash.0);
                 }
                 let Some(row) = view.stands_for(&shard, kept, &self.table) else { continue };

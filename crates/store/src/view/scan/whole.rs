@@ -4,7 +4,6 @@
 //! gathered for many groups and read in the order of memory: rows that lie at random cost a cache miss each, and more
 //! than all that is done with them. Each row is read as it was when it was gathered.
 
-use crate::limits::SCAN_GROUPS_MAX;
 use std::sync::Arc;
 
 use arena::{Arena, Gathered, Hash, Location, ScanShape};
@@ -12,9 +11,10 @@ use arena::{Arena, Gathered, Hash, Location, ScanShape};
 use super::gathered::{BATCH_ROWS, Batch};
 use super::{CHUNK, Chunk};
 use crate::error::ReadError;
+use crate::limits::SCAN_GROUPS_MAX;
 use crate::row::RowBuf;
 use crate::table::Table;
-use crate::table::census::Findings;
+use crate::table::row_count::Findings;
 use crate::view::View;
 
 /// Groups of the first batch: many a statement wants a single row. Each further batch takes [`GROWTH`] times as many.
@@ -40,7 +40,7 @@ pub struct TableScan {
     /// Rows that were copied under the lock of their shard.
     rows: Chunk,
     locations: Vec<Location>,
-    /// What the census learns of a whole scan; `None` when it was told.
+    /// What the row count learns of a whole scan; `None` when it was told.
     found: Option<Findings>,
     /// The length of the row read last: the next ones may be as long.
     row_bytes: usize,
@@ -59,7 +59,7 @@ impl TableScan {
             batch: Batch::default(),
             rows: Chunk::default(),
             locations: Vec::new(),
-            found: Some(table.state.census.findings(view.sight.oldest_unseen())),
+            found: Some(table.state.row_count.findings(view.snapshot.oldest_unseen())),
             row_bytes: FIRST_ROW_BYTES,
             own_next: 0,
         }
@@ -78,7 +78,7 @@ impl TableScan {
             if self.group >= self.shape.groups {
                 view.check_whole(&self.table)?;
                 if let Some(found) = self.found.take() {
-                    self.table.state.census.settle(&found);
+                    self.table.state.row_count.settle(&found);
                 }
                 return Ok(view.next_own(&self.table, &mut self.own_next, row));
             }
@@ -125,7 +125,7 @@ impl TableScan {
             let number = u32::try_from(group - self.first).unwrap_or(u32::MAX);
             let shard = store.shard_at(Arena::shard_of_group(group)).lock();
             // Where versions are kept, they and the rows have to be read together.
-            let taken = shard.kept.is_empty()
+            let taken = shard.old_versions.is_empty()
                 && self.batch.take(|rows| {
                     store.arena.of(id).gather_group(&shard.token, shape, group, id, number, rows);
                 });
@@ -136,7 +136,7 @@ impl TableScan {
             self.group += 1;
         }
         self.batch.order();
-        view.check_sight()
+        view.check_snapshot()
     }
 
     /// Copies what stands in the place of a row whose memory was recycled since it was gathered: it moved, was
@@ -145,7 +145,7 @@ impl TableScan {
     fn look_up(&mut self, view: &View<'_>, gathered: &Gathered) -> Result<(), ReadError> {
         self.rows.clear();
         self.copy_group(view, self.first + u64::from(gathered.group()), Some(gathered));
-        view.check_sight()
+        view.check_snapshot()
     }
 
     fn meet(&mut self, stamp: u64, expiry: crate::clock::Tick) {
@@ -169,14 +169,14 @@ impl TableScan {
                 continue;
             }
             let hash = store.arena.of(id).hash(id, row.key());
-            let replaced = shard.kept_for(&view.sight, hash, id, row.key()).is_some();
+            let replaced = shard.old_version_for(&view.snapshot, hash, id, row.key()).is_some();
             let (stamp, expiry) = (row.stamp(), row.expiry());
             if wanted(hash) && !replaced && view.is_visible(&self.table, row) {
                 self.rows.keep();
             }
             self.meet(stamp, expiry);
         }
-        for kept in &shard.kept {
+        for kept in &shard.old_versions {
             let of_group = kept.table == id && group_of(self.shape, kept.hash) == group && wanted(kept.hash);
             if of_group && let Some(row) = view.stands_for(&shard, kept, &self.table) {
                 self.rows.buffer().clone_from_row(row);

@@ -1,10 +1,10 @@
 //! Why rows leave a table, as it is counted.
 
-use crate::table::departure::Cause;
+use crate::table::removal_event::Cause;
 
 /// Why a row left its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
+pub enum RemovalCause {
     /// Somebody removed it.
     Invalidated,
     /// Somebody removed all rows of the table.
@@ -23,7 +23,7 @@ pub enum Leaving {
     Memory,
 }
 
-impl Leaving {
+impl RemovalCause {
     /// How many causes there are.
     pub(crate) const COUNT: usize = Self::Memory as usize + 1;
     /// Those by which a row expires.

@@ -16,7 +16,7 @@ fn watched(bench: &Bench, options: &[(&str, &str)]) -> Arc<Table> {
 
 /// What was announced since the last call: causes and keys.
 fn heard(bench: &Bench) -> Vec<(Cause, String)> {
-    let departures = bench.store.take_departures().into_iter();
+    let departures = bench.store.take_removal_events().into_iter();
     let told = departures.map(|left| {
         assert_eq!((&*left.channel, &*left.table), ("gone", "t"));
         (left.cause, left.key.map_or_else(String::new, |key| String::from_utf8(key).unwrap()))

@@ -1,18 +1,18 @@
 //! What left the tables that name a channel (`WITH (notify = '...')`), for clients that keep copies of their rows.
 //!
-//! A departure is noted after the row can no longer be read, under the lock that removed it; those of a commit of many
+//! A removal is noted after the row can no longer be read, under the lock that removed it; those of a commit of many
 //! rows after its publication. So whoever hears of one and reads again reads what came after it. The engine fetches
-//! them at each tick and tells the listeners.
+//! the events at each tick and sends them to the listeners.
 
-use crate::limits::REMOVALS_WAITING_BYTES_MAX;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::limits::REMOVALS_WAITING_BYTES_MAX;
 use crate::table::Table;
 
-/// Bytes that one departure takes beside its key.
-const DEPARTURE_BYTES: usize = 96;
+/// Bytes that one event takes beside its key.
+const EVENT_BYTES: usize = 96;
 
 /// Why a row left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Cause {
 
 /// A row that left, or all rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Departure {
+pub struct RemovalEvent {
     /// Where listeners wait for it.
     pub channel: Arc<str>,
     /// The table's name.
@@ -52,20 +52,20 @@ pub struct Departure {
     pub cause: Cause,
 }
 
-/// Departures that nobody fetched yet.
+/// Removal events that nobody fetched yet.
 #[derive(Debug, Default)]
-pub(crate) struct Departures {
+pub(crate) struct RemovalEvents {
     /// Taken for a push or a swap, and last: after any shard's lock.
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    list: Vec<Departure>,
+    list: Vec<RemovalEvent>,
     bytes: usize,
 }
 
-impl Departures {
+impl RemovalEvents {
     /// Notes that a row left. Costs a table without a channel one comparison.
     #[inline]
     pub(crate) fn note(&self, table: &Table, key: impl FnOnce(&mut Vec<u8>), cause: Cause) {
@@ -82,7 +82,7 @@ impl Departures {
     }
 
     /// What left since the last call.
-    pub(crate) fn take(&self) -> Vec<Departure> {
+    pub(crate) fn take(&self) -> Vec<RemovalEvent> {
         std::mem::take(&mut *self.waiting.lock()).list
     }
 
@@ -98,12 +98,12 @@ impl Departures {
             table.keys().to_text(key, &mut text).ok().map(|()| text)
         });
         let cause = if text.is_some() { cause } else { Cause::Flush };
-        let last_of_table = |last: &Departure| last.cause == Cause::Flush && *last.table == *table.name();
+        let last_of_table = |last: &RemovalEvent| last.cause == Cause::Flush && *last.table == *table.name();
         if text.is_none() && waiting.list.last().is_some_and(last_of_table) {
             return;
         }
-        waiting.bytes += text.as_ref().map_or(0, Vec::len) + DEPARTURE_BYTES;
+        waiting.bytes += text.as_ref().map_or(0, Vec::len) + EVENT_BYTES;
         let (channel, table) = (channel.as_str().into(), table.name().into());
-        waiting.list.push(Departure { channel, table, key: text, cause });
+        waiting.list.push(RemovalEvent { channel, table, key: text, cause });
     }
 }

@@ -11,7 +11,7 @@ use crate::clock::{NEVER, Tick};
 
 /// What is known of a table's keys. Changed under the lock of the key's shard, in one step with the key's slot.
 #[derive(Debug)]
-pub(crate) struct Census {
+pub(crate) struct RowCount {
     keys: AtomicU64,
     /// Rows of a smaller stamp are not counted: they went with all rows of the table, and their slots wait to be
     /// cleared away. Changed under the locks of all shards, so that it stands still for who has one.
@@ -26,15 +26,15 @@ pub(crate) struct Census {
 /// What a scan has seen of a table, on its way to the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Findings {
-    /// `Census::since` when the scan began.
+    /// `RowCount::since` when the scan began.
     since: u64,
     oldest: u64,
     earliest: Tick,
-    /// `Census::deadlines` when the scan began.
+    /// `RowCount::deadlines` when the scan began.
     began: u64,
 }
 
-impl Census {
+impl RowCount {
     pub(crate) fn new() -> Self {
         let deadlines = AtomicU64::new(u64::from(NEVER));
         Self { keys: AtomicU64::new(0), since: AtomicU64::new(0), oldest: AtomicU64::new(0), deadlines }

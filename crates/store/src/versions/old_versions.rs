@@ -1,17 +1,17 @@
 //! The account of old versions kept on the heap for running statements, and their end.
 
-use crate::limits::KEPT_BYTES_MAX;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
+use crate::limits::OLD_VERSIONS_BYTES_MAX;
 use crate::versions::statement::Statements;
 use crate::versions::{Versions, order};
 
 /// And no more than this part of the memory limit: they are taken off it at the next tick only.
-const KEPT_PART: u64 = 8;
+const OLD_VERSIONS_PART: u64 = 8;
 
 /// How much is kept, and which statements had to be given up.
 #[derive(Debug, Default)]
-pub(crate) struct KeptAccount {
+pub(crate) struct OldVersions {
     /// Raised before the slot of the kept row changes, under its shard lock; a reader that sees the change (Acquire in
     /// the arena) therefore sees the count.
     rows: AtomicUsize,
@@ -20,10 +20,10 @@ pub(crate) struct KeptAccount {
     given_up: AtomicU64,
 }
 
-impl KeptAccount {
+impl OldVersions {
     /// Counts a version in; false when there is no room.
     pub(crate) fn add(&self, bytes: usize, memory_bytes: u64) -> bool {
-        let most = (memory_bytes / KEPT_PART).min(KEPT_BYTES_MAX);
+        let most = (memory_bytes / OLD_VERSIONS_PART).min(OLD_VERSIONS_BYTES_MAX);
         if (self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes) as u64 > most {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             return false;
@@ -77,21 +77,21 @@ impl Versions {
             let indexes: usize = table.indexes().iter().map(|index| index.heap_bytes()).sum();
             indexes + table.state.ghost.lock().memory_bytes()
         });
-        (tables.sum::<usize>() + self.kept.bytes()) as u64
+        (tables.sum::<usize>() + self.old.bytes()) as u64
     }
 
     /// Drops the kept versions that no running statement can need.
-    pub(crate) fn purge_kept(&self) {
-        if self.kept.is_empty() {
+    pub(crate) fn purge_old_versions(&self) {
+        if self.old.is_empty() {
             return;
         }
         let seen = self.statements.seen_by_all();
         for shard in &self.shards {
-            shard.lock().kept.retain(|kept| {
+            shard.lock().old_versions.retain(|kept| {
                 // Acquire: pairs with the Release at publication.
                 let needed = kept.commit.published.load(Ordering::Acquire) > seen;
                 if !needed {
-                    self.kept.remove(kept.heap_bytes());
+                    self.old.remove(kept.heap_bytes());
                 }
                 needed
             });
@@ -107,10 +107,10 @@ mod tests {
     /// stopped, and since its stamp was not the greater one, the statement went on without the rows that it replaced.
     #[test]
     fn a_statement_fails_whichever_commit_stops_keeping() {
-        let (statements, kept) = (Statements::new(), KeptAccount::default());
-        let goes_on = |sight: &crate::versions::statement::Sight| {
+        let (statements, kept) = (Statements::new(), OldVersions::default());
+        let goes_on = |snapshot: &crate::versions::statement::Snapshot| {
             let given_up = kept.given_up();
-            given_up == 0 || sight.includes(given_up)
+            given_up == 0 || snapshot.includes(given_up)
         };
         let (older, _) = statements.begin_commit(0, true, || 10);
         let (younger, _) = statements.begin_commit(1, true, || 20);
