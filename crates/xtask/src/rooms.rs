@@ -1,5 +1,5 @@
-//! Which top-level modules of a crate use one another in a circle. A module that is part of one cannot be read, tested
-//! or moved alone.
+//! Which folders and files at the top of a crate use one another in a circle. One that is part of a circle cannot be
+//! read, tested or moved alone. A crate that is not in [`CIRCLES`] has none, and a new one fails here.
 //!
 //! Uses are read from the sources: paths that begin with `crate` or `super`, also through what `lib.rs` shows under a
 //! name of its own. Unit tests are left out, for they may use anything.
