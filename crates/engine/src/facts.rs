@@ -22,6 +22,10 @@ impl Server for Engine {
         self.started_ms
     }
 
+    fn session_settings(&self) -> Vec<(&'static str, &'static str)> {
+        settings::defaults().collect()
+    }
+
     fn session_default(&self, name: &str) -> Option<&'static str> {
         if name.eq_ignore_ascii_case("native_execution") {
             return Some(settings::on_off(self.native_execution()));

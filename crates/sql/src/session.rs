@@ -37,6 +37,10 @@ pub struct Notice {
     pub hint: Option<String>,
 }
 
+/// The isolation that statements have, whatever level was asked for: each sees what was committed when it began, and
+/// what its transaction wrote.
+pub(crate) const ISOLATION: &str = "read committed";
+
 /// One client's session: its open transaction, and what its statements have to say beside their answers.
 #[derive(Debug, Default)]
 pub struct Session {
@@ -44,6 +48,8 @@ pub struct Session {
     pub(crate) block: Option<Box<Block>>,
     /// Whether transactions to come are `READ ONLY`.
     default_read_only: bool,
+    /// The level that transactions to come are asked to have.
+    default_isolation: Option<&'static str>,
     /// Nothing outlives a statement: it has no session of its own.
     single: bool,
     /// In the place of the executor's limit.
@@ -140,10 +146,20 @@ impl Session {
         self.notices.truncate(first);
     }
 
-    /// The isolation that statements have, whatever level was asked for: each sees what was committed when it began,
-    /// and what its transaction wrote.
+    /// The level of isolation that was asked for. Statements run at [`ISOLATION`] all the same, and a notice said so.
     pub fn isolation(&self) -> &'static str {
-        "read committed"
+        let asked = self.block.as_ref().and_then(|block| block.isolation);
+        asked.or(self.default_isolation).unwrap_or(ISOLATION)
+    }
+
+    /// The level of transactions that ask for none (`default_transaction_isolation`).
+    pub fn default_isolation(&self) -> &'static str {
+        self.default_isolation.unwrap_or(ISOLATION)
+    }
+
+    /// Changes that.
+    pub fn set_default_isolation(&mut self, level: &'static str) {
+        self.default_isolation = Some(level);
     }
 
     /// Whether the transaction, or a statement outside of one, may only read.

@@ -12,7 +12,7 @@ use crate::executor::Done;
 use crate::held::Held;
 use crate::journal::{Journal, Reach};
 use crate::limits::{BYTES_PER_TRANSACTION_MAX, ROWS_PER_TRANSACTION_MAX};
-use crate::session::{Session, TransactionStatus};
+use crate::session::{ISOLATION, Session, TransactionStatus};
 use crate::text::transaction::{Control, Modes, misplaced};
 
 /// An open transaction.
@@ -26,6 +26,8 @@ pub(crate) struct Block {
     /// Set while a statement has the list, too: whatever ends it in an unforeseen way ends the transaction.
     pub(crate) failed: bool,
     pub(crate) read_only: bool,
+    /// The level that was asked for.
+    pub(crate) isolation: Option<&'static str>,
     /// A statement was run: what the transaction may do is settled.
     used: bool,
     /// The definitions that the list was made under.
@@ -35,10 +37,10 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    fn new(read_only: bool, held: Held) -> Self {
+    fn new(read_only: bool, isolation: Option<&'static str>, held: Held) -> Self {
         let (own, journal) = (WriteSet::default(), Journal::default());
         let undoing = Undoing::default();
-        Self { own, journal, undoing, failed: false, read_only, used: false, generation: 0, held }
+        Self { own, journal, undoing, failed: false, read_only, isolation, used: false, generation: 0, held }
     }
 
     /// Counts what the list takes now.
@@ -196,6 +198,9 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
         }
         Control::SetDefaults(modes) => {
             say_isolation(session, modes);
+            if let Some(level) = modes.isolation {
+                session.set_default_isolation(level);
+            }
             session.set_default_read_only(modes.read_only.unwrap_or_else(|| session.default_read_only()));
             "SET"
         }
@@ -224,16 +229,16 @@ fn begin(session: &mut Session, modes: Modes) -> Result<(), SqlError> {
     }
     say_isolation(session, modes);
     let read_only = modes.read_only.unwrap_or_else(|| session.default_read_only());
-    session.block = Some(Box::new(Block::new(read_only, session.allowance().hold())));
+    session.block = Some(Box::new(Block::new(read_only, modes.isolation, session.allowance().hold())));
     Ok(())
 }
 
 /// A level is accepted, and what it is answered with is true.
 fn say_isolation(session: &mut Session, modes: Modes) {
-    let asked = modes.isolation.filter(|asked| *asked != session.isolation() && *asked != "read uncommitted");
+    let asked = modes.isolation.filter(|asked| *asked != ISOLATION && *asked != "read uncommitted");
     if let Some(asked) = asked {
         session.note(
-            format!("isolation level {asked} is not available; statements run at {}", session.isolation()),
+            format!("isolation level {asked} is not available; statements run at {ISOLATION}"),
             "COMMIT fails (40001) if another client changed a row that the transaction wrote",
         );
     }
@@ -253,6 +258,7 @@ fn set_transaction(session: &mut Session, modes: Modes) -> Result<(), SqlError> 
         return Err(SqlError::new(state::ACTIVE_TRANSACTION, message));
     }
     block.read_only = modes.read_only.unwrap_or(block.read_only);
+    block.isolation = modes.isolation.or(block.isolation);
     say_isolation(session, modes);
     Ok(())
 }
@@ -293,7 +299,8 @@ fn say_undone(session: &mut Session, failed: &[SqlError]) {
 
 /// `AND CHAIN`: another transaction like the one that ended.
 fn begin_next(session: &mut Session, ended: Option<Box<Block>>) {
-    session.block = ended.map(|ended| Box::new(Block::new(ended.read_only, session.allowance().hold())));
+    session.block =
+        ended.map(|ended| Box::new(Block::new(ended.read_only, ended.isolation, session.allowance().hold())));
 }
 
 fn own_block<'s>(session: &'s mut Session, what: &str) -> Result<&'s mut Block, SqlError> {

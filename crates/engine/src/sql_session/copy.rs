@@ -6,6 +6,7 @@ use sql::{Held, SqlError, SqlType};
 use store::value::Value;
 
 use super::reader::Reader;
+use super::settings::is_utf8;
 use crate::limits::{COPY_BATCH_ROWS, COPY_BATCH_VALUES};
 
 /// A `COPY` statement.
@@ -116,7 +117,7 @@ fn new_options(reader: &mut Reader<'_>, given: &mut Given) -> Result<(), SqlErro
     loop {
         let name = reader.name()?;
         match name.as_str() {
-            "format" => given.layout = Some(layout(&reader.name()?)?),
+            "format" => given.layout = Some(layout(&word(reader)?)?),
             "header" => given.header = switch(reader)?,
             "freeze" => _ = switch(reader)?,
             "encoding" => utf8(&reader.literal()?)?,
@@ -161,6 +162,11 @@ fn one(name: &str, reader: &mut Reader<'_>, given: &mut Given) -> Result<(), Sql
     Ok(())
 }
 
+/// A word, which may stand in quotes.
+fn word(reader: &mut Reader<'_>) -> Result<String, SqlError> {
+    reader.literal().map(|word| word.to_lowercase()).or_else(|_| reader.name())
+}
+
 fn layout(name: &str) -> Result<CopyLayout, SqlError> {
     match name {
         "text" => Ok(CopyLayout::Text),
@@ -182,7 +188,7 @@ fn switch(reader: &mut Reader<'_>) -> Result<bool, SqlError> {
 }
 
 fn utf8(name: &str) -> Result<(), SqlError> {
-    if ["utf8", "utf-8", "unicode"].contains(&name.to_lowercase().as_str()) {
+    if is_utf8(&name.to_lowercase()) {
         return Ok(());
     }
     Err(SqlError::new("22023", format!("encoding \"{name}\" is not supported; data is UTF8")))

@@ -19,6 +19,11 @@ impl<'t> Reader<'t> {
         self.tokens.next_if(|token| token.is(word)).is_some()
     }
 
+    /// Whether the next token is this keyword.
+    pub(crate) fn at_keyword(&mut self, word: &str) -> bool {
+        self.tokens.peek().is_some_and(|token| token.is(word))
+    }
+
     /// Takes a keyword that must be there.
     pub(crate) fn expect(&mut self, word: &str) -> Result<(), SqlError> {
         if self.keyword(word) { Ok(()) } else { Err(self.unexpected()) }

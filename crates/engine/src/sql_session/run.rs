@@ -219,6 +219,7 @@ impl SqlSession {
     pub(super) fn apply_settings(&mut self) {
         self.sql.set_statement_timeout(self.settings.own_time("statement_timeout"));
         self.sql.set_native(self.settings.own_switch("native_execution"));
+        self.sql.set_default_isolation(self.settings.isolation());
         self.sql.set_default_read_only(self.settings.is_on("default_transaction_read_only"));
         self.sql.set_own_settings(self.settings.own());
     }
@@ -241,6 +242,7 @@ impl SqlSession {
         }
         match utility {
             Utility::Set { name, value, local } => self.set(name, value.as_deref(), *local),
+            Utility::SetConstraints => Ok(done("SET CONSTRAINTS")),
             Utility::Show(name) => self.show(name.as_deref(), sink),
             Utility::Reset(name) => self.reset(name.as_deref()),
             Utility::Discard(what) => self.discard(*what),
@@ -282,12 +284,24 @@ impl SqlSession {
             self.sql.warn("25P01", "SET LOCAL can only be used in transaction blocks");
             return Ok(done("SET"));
         }
+        self.check_role(name, value)?;
         if in_block {
             self.pending_held.try_add(SETTING_CHANGE_BYTES + self.settings.get(name).map_or(0, str::len))?;
         }
         self.settings.set(name, value, local, in_block)?;
         self.apply_settings();
         Ok(done("SET"))
+    }
+
+    /// There are no roles: a session is its user's, and goes back to it (`SET ROLE`).
+    fn check_role(&self, name: &str, value: Option<&str>) -> Result<(), SqlError> {
+        let Some(role) = value.filter(|_| name == "role" || name == "session_authorization") else {
+            return Ok(());
+        };
+        if role == self.sql.identity().user || name == "role" && role == "none" {
+            return Ok(());
+        }
+        Err(SqlError::new("22023", format!("role \"{role}\" does not exist")))
     }
 
     fn reset(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {
@@ -326,6 +340,7 @@ impl SqlSession {
             "transaction_isolation" => Some(self.sql.isolation().to_owned()),
             "transaction_read_only" => Some(on_off(self.sql.read_only()).to_owned()),
             "native_execution" => Some(on_off(self.sql.native(self.engine.native_execution())).to_owned()),
+            "default_transaction_isolation" => Some(self.sql.default_isolation().to_owned()),
             "default_transaction_read_only" => Some(on_off(self.sql.default_read_only()).to_owned()),
             _ => None,
         }

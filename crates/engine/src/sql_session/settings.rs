@@ -25,6 +25,8 @@ enum Accepts {
     Word(&'static [&'static str]),
     /// A text whose first word, up to a comma, is one of these; others would change what results look like.
     First(&'static [&'static str]),
+    /// A name of UTF-8, in which PostgreSQL reads letters and digits only.
+    Utf8,
     /// Nothing: it tells a fact.
     Fixed,
 }
@@ -59,7 +61,7 @@ const KNOWN: &[Known] = &[
     known("backslash_quote", "safe_encoding", Accepts::Text),
     known("bytea_output", "hex", Accepts::Word(&["hex"])),
     known("check_function_bodies", "on", Accepts::Switch),
-    reported("client_encoding", "UTF8", Accepts::First(&["utf8", "utf-8", "unicode"])),
+    reported("client_encoding", "UTF8", Accepts::Utf8),
     known("client_min_messages", "notice", Accepts::Word(MESSAGES)),
     reported("DateStyle", "ISO, MDY", Accepts::First(&["iso", "mdy", "dmy", "ymd"])),
     known("default_table_access_method", "heap", Accepts::Text),
@@ -85,12 +87,13 @@ const KNOWN: &[Known] = &[
     known("lock_timeout", "0", Accepts::Time),
     known("max_identifier_length", "63", Accepts::Fixed),
     known("native_execution", "on", Accepts::Switch),
+    known("role", "none", Accepts::Text),
     known("row_security", "on", Accepts::Switch),
     known("search_path", "\"$user\", public", Accepts::Text),
     reported("server_encoding", "UTF8", Accepts::Fixed),
     reported("server_version", SERVER_VERSION, Accepts::Fixed),
     known("server_version_num", "150000", Accepts::Fixed),
-    reported("session_authorization", "sqlcached", Accepts::Fixed),
+    reported("session_authorization", "sqlcached", Accepts::Text),
     reported("standard_conforming_strings", "on", Accepts::Always(true)),
     known("statement_timeout", "30s", Accepts::Time),
     known("synchronize_seqscans", "on", Accepts::Switch),
@@ -250,6 +253,12 @@ impl Settings {
         milliseconds(value).map(Duration::from_millis)
     }
 
+    /// The level of isolation of transactions that ask for none.
+    pub(crate) fn isolation(&self) -> &'static str {
+        let set = self.get("default_transaction_isolation");
+        ISOLATION.iter().find(|level| set == Some(level)).unwrap_or(&"read committed")
+    }
+
     /// A switch that this session set itself.
     pub(crate) fn own_switch(&self, name: &'static str) -> Option<bool> {
         let value = self.values.get(name).or_else(|| self.starting.get(name))?;
@@ -293,6 +302,11 @@ pub(crate) fn after(name: &str, value: Option<&str>) -> Result<String, SqlError>
     Ok(value.unwrap_or_else(|| known.default.to_owned()))
 }
 
+/// Every setting with its value where nobody sets it.
+pub(crate) fn defaults() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KNOWN.iter().map(|known| (known.name, known.default))
+}
+
 /// The value of a setting that nobody set; none for a name that is no setting.
 pub(crate) fn default_of(name: &str) -> Option<&'static str> {
     find(name).map(|known| known.default)
@@ -304,7 +318,13 @@ fn find(name: &str) -> Option<&'static Known> {
 
 #[cold]
 pub(crate) fn unknown(name: &str) -> SqlError {
-    SqlError::new("42704", format!("unrecognized configuration parameter \"{name}\""))
+    let error = SqlError::new("42704", format!("unrecognized configuration parameter \"{name}\""));
+    match name.to_lowercase().as_str() {
+        "tables" | "indexes" | "columns" | "databases" | "schemas" => error.with_hint(
+            "in psql, \\dt lists the tables and \\di the indexes; elsewhere: SELECT * FROM sqlcached_tables",
+        ),
+        _ => error,
+    }
 }
 
 /// The value as it is kept.
@@ -333,12 +353,20 @@ fn checked(known: &Known, value: &str) -> Result<String, SqlError> {
         }),
         Accepts::Word(words) if words.contains(&lower.as_str()) => Ok(lower),
         Accepts::First(words) if words.contains(&lower.split(',').next().unwrap_or("").trim()) => {
-            Ok(if known.name == "DateStyle" { date_style(&lower) } else { known.default.to_owned() })
+            Ok(date_style(&lower))
         }
+        Accepts::Utf8 if is_utf8(&lower) => Ok(known.default.to_owned()),
+        Accepts::Utf8 => Err(wrong(Some("Available values: UTF8.".to_owned()))),
         Accepts::Word(words) | Accepts::First(words) => {
             Err(wrong(Some(format!("Available values: {}.", words.join(", ")))))
         }
     }
+}
+
+/// Whether a name of an encoding, in lower case, means UTF-8: `'utf-8'` with its quotes does to PostgreSQL.
+pub(crate) fn is_utf8(name: &str) -> bool {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    ["utf8", "unicode"].contains(&plain.as_str())
 }
 
 /// Results are always written the ISO way; the order of day and month would only count for input that is not.

@@ -18,6 +18,8 @@ pub(crate) enum Utility {
         /// Up to the end of the transaction.
         local: bool,
     },
+    /// `SET CONSTRAINTS`: no constraint waits for the end of a transaction.
+    SetConstraints,
     /// `SHOW name`; no name is `ALL`.
     Show(Option<String>),
     /// `RESET name`; no name is `ALL`.
@@ -127,7 +129,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "NOTIFY",
         "COPY",
     ];
-    let Some(word) = reader.one_of(words) else { return Ok(None) };
+    let Some(word) = reader.one_of(words) else { return elsewhere(&mut reader).map_or(Ok(None), Err) };
     let utility = match word {
         "SET" => match set(&mut reader)? {
             Some(set) => set,
@@ -156,6 +158,20 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
     Ok(Some(utility))
 }
 
+/// Statements of other databases and consoles, and what does the same here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("DESC", "in psql, \\d NAME describes a table; elsewhere: SELECT * FROM information_schema.columns"),
+    ("DESCRIBE", "in psql, \\d NAME describes a table; elsewhere: SELECT * FROM information_schema.columns"),
+    ("HELP", "docs/sql.md has the statements; in psql, \\? lists its commands and \\dt the tables"),
+    ("USE", "there is one database; all tables are in the schema \"public\""),
+];
+
+/// The error for one of them.
+fn elsewhere(reader: &mut Reader<'_>) -> Option<SqlError> {
+    let (_, hint) = ELSEWHERE.iter().find(|(word, _)| reader.at_keyword(word))?;
+    Some(reader.unexpected().with_hint(*hint))
+}
+
 /// `SET`, unless it is about transactions.
 fn set(reader: &mut Reader<'_>) -> Result<Option<Utility>, SqlError> {
     let local = reader.keyword("LOCAL");
@@ -165,8 +181,18 @@ fn set(reader: &mut Reader<'_>) -> Result<Option<Utility>, SqlError> {
     }
     if reader.keyword("TIME") {
         reader.expect("ZONE")?;
-        let value = value(reader)?.filter(|value| !value.eq_ignore_ascii_case("local"));
+        let value = zone(reader)?.filter(|value| !value.eq_ignore_ascii_case("local"));
         return Ok(Some(Utility::Set { name: "timezone".into(), value, local }));
+    }
+    if !local && !session && reader.keyword("CONSTRAINTS") {
+        constraints(reader)?;
+        return Ok(Some(Utility::SetConstraints));
+    }
+    if reader.keyword("ROLE") {
+        return Ok(Some(Utility::Set { name: "role".into(), value: value(reader)?, local }));
+    }
+    if session && reader.keyword("AUTHORIZATION") {
+        return Ok(Some(Utility::Set { name: "session_authorization".into(), value: value(reader)?, local }));
     }
     if reader.keyword("NAMES") {
         return Ok(Some(Utility::Set { name: "client_encoding".into(), value: value(reader)?, local }));
@@ -176,6 +202,35 @@ fn set(reader: &mut Reader<'_>) -> Result<Option<Utility>, SqlError> {
         reader.expect("TO")?;
     }
     Ok(Some(Utility::Set { name, value: value(reader)?, local }))
+}
+
+/// What follows `SET TIME ZONE`: a zone, or how far it is from UTC.
+fn zone(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
+    if !reader.keyword("INTERVAL") {
+        return value(reader);
+    }
+    let offset = reader.literal()?;
+    if reader.keyword("HOUR") {
+        reader.expect("TO")?;
+        reader.expect("MINUTE")?;
+    }
+    if offset.chars().any(|digit| digit.is_ascii_digit() && digit != '0') {
+        let message = format!("invalid value for parameter \"TimeZone\": \"{offset}\"");
+        return Err(SqlError::new("22023", message)
+            .with_hint("moments are shown in UTC; moment AT TIME ZONE '+02:00' moves one"));
+    }
+    Ok(Some("UTC".to_owned()))
+}
+
+/// `ALL DEFERRED`, `a, b IMMEDIATE`
+fn constraints(reader: &mut Reader<'_>) -> Result<(), SqlError> {
+    if !reader.keyword("ALL") {
+        reader.written_name()?;
+        while reader.sign(",") {
+            reader.written_name()?;
+        }
+    }
+    reader.one_of(&["DEFERRED", "IMMEDIATE"]).map(drop).ok_or_else(|| reader.unexpected())
 }
 
 /// A setting's name, which may have parts.
@@ -346,6 +401,11 @@ mod tests {
             ("SET a TO DEFAULT", set("a", None, false)),
             ("SET a TO -2", set("a", Some("-2"), false)),
             ("SET TIME ZONE 'UTC'", set("timezone", Some("UTC"), false)),
+            ("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", set("timezone", Some("UTC"), false)),
+            ("SET ROLE 'app'", set("role", Some("app"), false)),
+            ("SET SESSION AUTHORIZATION DEFAULT", set("session_authorization", None, false)),
+            ("SET CONSTRAINTS ALL DEFERRED", Utility::SetConstraints),
+            ("SET CONSTRAINTS a, s.b IMMEDIATE", Utility::SetConstraints),
             ("SET NAMES 'utf8'", set("client_encoding", Some("utf8"), false)),
             ("SHOW TRANSACTION ISOLATION LEVEL", Utility::Show(Some("transaction_isolation".into()))),
             ("SHOW ALL", Utility::Show(None)),
@@ -370,6 +430,8 @@ mod tests {
             "SHOW",
             "SET a = 1 2",
             "DISCARD x",
+            "describe frag",
+            "HELP",
             "FETCH",
             "EXECUTE p(1",
         ] {

@@ -51,6 +51,8 @@ pub(super) type Run = fn(Now, &[Value]) -> Result<Value, SqlError>;
 pub(super) enum Source {
     /// SQLite has it.
     Sqlite,
+    /// It is of groups, and its module registers it.
+    Group,
     /// It is here; with the fewest and most arguments (-1: any number).
     Own(Run, i32, i32),
     /// It is here, its answer is JSON, and functions that build JSON take it for that; with how many arguments.

@@ -14,6 +14,7 @@ mod numeric;
 mod patch;
 mod pattern;
 mod search;
+mod spread;
 mod text;
 
 use std::rc::Rc;
@@ -47,6 +48,7 @@ const GROUPS: &[(&str, &[FunctionDef])] = &[
     ("Choices and kinds", builtin::VALUES),
     ("JSON", builtin::JSON_FUNCTIONS),
     ("Groups", builtin::GROUPS),
+    ("Groups, PostgreSQL's", spread::FUNCTIONS),
     ("Windows", builtin::WINDOWS),
 ];
 
@@ -157,7 +159,7 @@ pub fn argument_types(name: &str) -> &'static [SqlType] {
 pub fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<(), SqlError> {
     for function in all() {
         let (run, fewest, most, volatile, strict) = match function.source {
-            Source::Sqlite => continue,
+            Source::Sqlite | Source::Group => continue,
             Source::Json(run, arguments) => {
                 let caller = Rc::clone(caller);
                 connection.create_json_function(
@@ -184,6 +186,7 @@ pub fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<()
         }
     }
     numeric::register(connection, caller)?;
+    spread::register(connection, caller)?;
     for (name, ty) in cast::all() {
         let caller = Rc::clone(caller);
         connection.create_function(&name, 1, Volatility::Immutable, move |arguments| {
@@ -243,9 +246,15 @@ const AGGREGATES: &[&str] = &[
     "min",
     "numeric_avg",
     "numeric_sum",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
     "string_agg",
     "sum",
     "total",
+    "var_pop",
+    "var_samp",
+    "variance",
 ];
 
 /// Functions of windows only.

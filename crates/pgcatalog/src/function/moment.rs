@@ -1,6 +1,9 @@
 //! Functions of dates, times and spans.
 
+use std::time::Duration;
+
 use SqlType::{Date, Float8, Int4, Text, Timestamp, Timestamptz};
+use sqlite::meter;
 use sqltext::error::{SqlError, state};
 use store::definition::SqlType;
 use store::scalar::interval::Interval;
@@ -48,6 +51,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("age", "(moment, earlier)", ty(SqlType::Interval), &[Timestamptz, Timestamptz], Source::Own(age, 1, 2),
         "the time between two moments in years, months and days; with one argument, from it to today", "age('2026-03-01'::date, '2025-01-15'::date)", "1 year 1 mon 17 days"),
     now("clock_timestamp", "when the statement began, as `now()`", "clock_timestamp() = now()"),
+    own("date_bin", "(stride, moment, origin)", Returns::Second, &[SqlType::Interval], Source::Own(date_bin, 3, 3),
+        "cut down to a multiple of the stride since the origin", "date_bin('15 min', '2026-11-21 20:44:17'::timestamp, '2001-01-01'::timestamp)", "2026-11-21 20:30:00"),
     own("date_part", "(field, moment or interval)", ty(Float8), &[Text], Source::Own(date_part, 2, 2),
         "a field, as `extract(field FROM moment)`: `year`, `month`, `day`, `hour`, `minute`, `second`, `dow`, `isodow`, `doy`, `week`, `quarter`, `epoch`, `milliseconds`, `microseconds`, `decade`, `century`, `isoyear`", "date_part('year', '2026-11-21'::date)", "2026"),
     own("date_trunc", "(field, moment)", Returns::Second, &[Text], Source::Own(date_trunc, 2, 3),
@@ -67,6 +72,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("moment_plus", "(moment, interval)", Returns::Argument, &[], Source::Own(plus, 2, 2),
         "what `+` is where a side is a moment", "'2026-01-31'::timestamp + interval '1 month'", "2026-02-28 00:00:00"),
     now("now", "when the statement began", "now() > '2020-01-01'"),
+    own("pg_sleep", "(seconds)", ty(Text), &[Float8], Source::Raw(sleep, 1, 1, true),
+        "waits, and keeps one of the SQL threads; stopped by `statement_timeout`", "pg_sleep(0)", ""),
     now("statement_timestamp", "when the statement began, as `now()`", "statement_timestamp() = now()"),
     own("timezone", "(zone, moment)", ty(Timestamp), &[Text], Source::Own(timezone, 2, 2),
         "what `moment AT TIME ZONE zone` is; zones are `UTC` and offsets (`+02:00`)", "'2026-11-21 20:00+00'::timestamptz AT TIME ZONE '+02:00'", "2026-11-21 22:00:00"),
@@ -78,6 +85,39 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "a moment of Unix seconds, or read by a pattern", "to_timestamp(0)", "1970-01-01 00:00:00+00:00"),
     now("transaction_timestamp", "when the statement began, as `now()`", "transaction_timestamp() = now()"),
 ];
+
+/// How long a sleep lasts until it looks whether its statement must stop.
+const SLEEP_SLICE: Duration = Duration::from_millis(5);
+
+fn sleep(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    if values.first().is_none_or(Value::is_null) {
+        return Ok(Value::Null);
+    }
+    let mut left = Duration::try_from_secs_f64(real(values, 0)?.max(0.0)).unwrap_or(Duration::MAX);
+    while !left.is_zero() {
+        if meter::must_stop(0) {
+            return Err(SqlError::new(state::CANCELED, "the statement was stopped"));
+        }
+        let slice = left.min(SLEEP_SLICE);
+        std::thread::sleep(slice);
+        left -= slice;
+    }
+    Ok(Value::Text(String::new()))
+}
+
+fn date_bin(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let stride = Interval::parse(&text(values, 0)?)?;
+    if stride.months != 0 {
+        return Err(SqlError::not_supported("a stride of months or years in timestamps"));
+    }
+    let stride = stride.days.saturating_mul(DAY_US).saturating_add(stride.us);
+    if stride <= 0 {
+        return Err(SqlError::new("22008", "stride must be greater than zero"));
+    }
+    let (moment, origin) = (Moment::read(&text(values, 1)?)?, Moment::read(&text(values, 2)?)?);
+    let since = moment.us.checked_sub(origin.us).ok_or_else(beyond)?;
+    Moment::write(moment.us - since.rem_euclid(stride), moment.shape)
+}
 
 /// A moment with the type that its form shows.
 struct Moment {

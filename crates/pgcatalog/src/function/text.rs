@@ -56,6 +56,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "as a name in SQL", "quote_ident('Foo bar')", "\"Foo bar\""),
     own("quote_literal", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(format!("'{}'", text(v, 0)?.replace('\'', "''")))), 1, 1),
         "as a literal in SQL", "quote_literal('it''s')", "'it''s'"),
+    own("quote_nullable", "(text)", Text, &[Text], Source::Raw(|_, v| Ok(Value::Text(if v.first().is_none_or(Value::is_null) { "NULL".to_owned() } else { format!("'{}'", text(v, 0)?.replace('\'', "''")) })), 1, 1, false),
+        "as `quote_literal`; `NULL` of NULL", "quote_nullable(NULL)", "NULL"),
     own("repeat", "(text, n)", Text, &[Text, Int4], Source::Own(repeat, 2, 2),
         "n times", "repeat('ab', 3)", "ababab"),
     own("reverse", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(text(v, 0)?.chars().rev().collect())), 1, 1),

@@ -90,6 +90,8 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn settings(&self) -> Vec<SettingFacts>;
     /// Unix milliseconds: when the daemon started.
     fn started_ms(&self) -> i64;
+    /// The settings of sessions with their values where nobody sets them.
+    fn session_settings(&self) -> Vec<(&'static str, &'static str)>;
     /// The value that a session's setting has when nobody sets it; none for a name that is no setting.
     fn session_default(&self, name: &str) -> Option<&'static str>;
     /// What a session's setting would be after this; no value is its default. An error where it is refused.
@@ -119,6 +121,10 @@ impl Server for NoServer {
 
     fn started_ms(&self) -> i64 {
         0
+    }
+
+    fn session_settings(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
     }
 
     fn session_default(&self, _: &str) -> Option<&'static str> {

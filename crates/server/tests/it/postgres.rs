@@ -697,3 +697,53 @@ fn a_drain_says_goodbye() {
         assert!(heard.len() == 1 && heard[0].starts_with("E FATAL 57P01"), "{heard:?}");
     }
 }
+
+/// What clients send before their first statement of one's own: asyncpg, Sequelize, Flyway and Django's migrations went
+/// no further than this.
+#[test]
+fn what_frameworks_set_at_their_start() {
+    let daemon = daemon();
+    let mut named = Pg::plain(&daemon);
+    named.send(&packet(3 << 16, b"user\0me\0client_encoding\0'utf-8'\0\0"));
+    assert_eq!(named.until_ready().last().map(String::as_str), Some("Z I"));
+    let mut one = Pg::connect(&daemon);
+    for text in [
+        "SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE",
+        "SET client_encoding TO 'UTF-8'",
+        "SET ROLE NONE",
+        "SET SESSION AUTHORIZATION DEFAULT",
+    ] {
+        assert!(one.ask(text).contains(&"C SET".to_owned()), "{text}");
+    }
+    assert_eq!(one.ask("SET CONSTRAINTS ALL IMMEDIATE"), ["C SET CONSTRAINTS"]);
+    for (text, state) in [
+        ("SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE", "22023"),
+        ("SET ROLE somebody", "22023"),
+        ("SHOW TABLES", "42704"),
+        ("DESCRIBE memcached", "42601"),
+    ] {
+        let heard = one.ask(text);
+        assert!(heard.iter().any(|line| line.starts_with(&format!("E ERROR {state}"))), "{text}: {heard:?}");
+    }
+}
+
+#[test]
+fn the_level_of_isolation_is_shown_as_asked() {
+    let daemon = daemon();
+    let mut one = Pg::connect(&daemon);
+    let shown = |one: &mut Pg| one.ask("SHOW transaction_isolation")[1].clone();
+    assert_eq!(shown(&mut one), "D read committed");
+    one.ask("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    assert_eq!(shown(&mut one), "D serializable");
+    one.ask("COMMIT AND CHAIN");
+    assert_eq!(shown(&mut one), "D serializable");
+    one.ask("ROLLBACK");
+    assert_eq!(shown(&mut one), "D read committed");
+    one.ask("SET default_transaction_isolation = 'repeatable read'");
+    assert_eq!(shown(&mut one), "D repeatable read");
+    let listed = "SELECT setting FROM pg_settings WHERE name = 'default_transaction_isolation'";
+    assert_eq!(one.ask(listed)[1], "D repeatable read");
+    one.ask("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+    one.ask("BEGIN");
+    assert_eq!(shown(&mut one), "D serializable");
+}

@@ -183,7 +183,10 @@ pub fn parse(text: &str) -> Result<Parts, Refusal> {
     if let Some(date) = date {
         parts.days = Some(parse_date(date).ok_or_else(bad)??);
     }
-    if !rest.is_empty() {
+    if parts.days.is_some() && rest.starts_with(['+', '-', 'Z', 'z']) {
+        // A date with a zone, as JDBC writes one.
+        parts.offset = Some(parse_zone(rest).ok_or_else(bad)?);
+    } else if !rest.is_empty() {
         parse_clock(rest, &mut parts).ok_or_else(bad)??;
     }
     if parts.days.is_none() && parts.time_us.is_none() {
@@ -394,6 +397,9 @@ mod tests {
         }
         assert_eq!(timestamp("2026-11-21 20:00:00+02").as_deref(), Ok("2026-11-21 20:00:00"));
         assert_eq!(date("2026-11-21 20:00:00+02").as_deref(), Ok("2026-11-21"));
+        assert_eq!(date("1980-01-02 +00").as_deref(), Ok("1980-01-02"));
+        assert_eq!(timestamptz("1980-01-02 +01").as_deref(), Ok("1980-01-01 23:00:00+00:00"));
+        assert!(date("1980-01-02 +x").is_err());
         assert_eq!(time("20:01:02.5").as_deref(), Ok("20:01:02.5"));
         assert_eq!(timetz("20:01-05:30").as_deref(), Ok("20:01:00-05:30"));
     }

@@ -55,18 +55,37 @@ pub(super) fn settings(system: &System, rows: &mut Rows) {
         ]);
     }
     for &(name, value) in PRESET {
-        rows.add([
-            ("name", text(name)),
-            ("setting", text(value)),
-            ("category", text("Preset Options")),
-            ("context", text("internal")),
-            ("vartype", text(kind_of(value))),
-            ("source", text("default")),
-            ("boot_val", text(value)),
-            ("reset_val", text(value)),
-            ("pending_restart", int(0)),
-        ]);
+        rows.add(setting(name, value, value, ("Preset Options", "internal")));
     }
+    let own = system.settings();
+    let told = system.server().settings();
+    for (name, default) in system.server().session_settings() {
+        let known =
+            PRESET.iter().any(|(preset, _)| *preset == name) || told.iter().any(|told| told.name == name);
+        if !known {
+            let value = own.get(name).map_or(default, String::as_str);
+            rows.add(setting(name, value, default, ("Client Connection Defaults", "user")));
+        }
+    }
+}
+
+fn setting(
+    name: &str,
+    value: &str,
+    default: &str,
+    (category, context): (&str, &str),
+) -> [(&'static str, Value); 9] {
+    [
+        ("name", text(name)),
+        ("setting", text(value)),
+        ("category", text(category)),
+        ("context", text(context)),
+        ("vartype", text(kind_of(value))),
+        ("source", text(if value == default { "default" } else { "session" })),
+        ("boot_val", text(default)),
+        ("reset_val", text(default)),
+        ("pending_restart", int(0)),
+    ]
 }
 
 /// What PostgreSQL calls the type of a setting.
