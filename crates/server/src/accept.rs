@@ -11,7 +11,7 @@ use rustix::net::{SendFlags, Shutdown};
 
 use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN};
 use crate::listen::Listener;
-use crate::mailbox::{Letter, Mailbox};
+use crate::mailbox::{Mailbox, Message};
 use crate::shared::Shared;
 
 /// What a peer reads who came when all places were taken; memcached's words.
@@ -115,7 +115,7 @@ impl Acceptor {
             return;
         };
         self.next = (self.next + 1) % self.mailboxes.len();
-        self.mailboxes[self.next].send(Letter::Connection(fd, permit));
+        self.mailboxes[self.next].send(Message::Connection(fd, permit));
     }
 }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use engine::{Cancel, Session, Tick, Watching, ticks_between};
 
+use crate::in_place::InPlace;
 use crate::limits::{
     BULK_READ_BYTES, CARRY_BYTES_MAX, FIRST_READ_BYTES, IDLE_BUFFER_BYTES, LINE_READ_BYTES, READ_BUFFER_BYTES,
 };
+use crate::listing::Dumping;
 use crate::mailbox::Address;
-use crate::operator::Dumping;
 use crate::pace::Pace;
 use crate::shared::{Permit, Shared};
 use crate::socket::Socket;
 use crate::spare::SpareBuffers;
-use crate::upload::Upload;
 
 /// Waiting bytes below this are not accounted for: they belong to the cost of a connection, and most turns then touch
 /// no word that other threads write.
@@ -32,7 +32,7 @@ pub(crate) struct Connection {
     /// What was read and not executed. Empty most of the time, for a worker executes from its own buffer.
     pub(crate) input: Vec<u8>,
     /// A large value that is on its way into its row.
-    pub(crate) upload: Option<Upload>,
+    pub(crate) upload: Option<InPlace>,
     /// What was read ahead of the turn, in the worker's buffer for this purpose; only while `input` is empty.
     pub(crate) first_read: Option<FirstRead>,
     /// How many bytes `input` must hold before it can be a whole request, as far as that is known.

@@ -1,68 +1,21 @@
-//! `stats conns`: what each connection is and does. Workers own their connections for good, so each is asked for its
-//! own by letter, and reports some at a time; the last one answers.
+//! `stats conns`: what each connection is and does.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::{TICKS_PER_SECOND, Tick};
-use parking_lot::Mutex;
 use rustix::net::SocketAddrUnix;
 
 use crate::connection::Connection;
-use crate::limits::CONNS_BYTES_MAX;
-use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
 
-/// What is gathered for one who asked.
-#[derive(Debug)]
-pub(crate) struct Gathering {
-    /// Who asked, and its worker.
-    address: Address,
-    mailbox: Arc<Mailbox>,
-    /// Workers that have not told everything yet. AcqRel: the last sees what the others wrote; the text's lock orders
-    /// it anyway.
-    left: AtomicUsize,
-    /// Taken for an append.
-    text: Mutex<String>,
-}
-
-impl Gathering {
-    /// Asks all workers.
-    pub(crate) fn begin(address: Address, mailbox: &Arc<Mailbox>, workers: &[Arc<Mailbox>]) {
-        let gathering = Arc::new(Self {
-            address,
-            mailbox: Arc::clone(mailbox),
-            left: AtomicUsize::new(workers.len()),
-            text: Mutex::default(),
-        });
-        for worker in workers {
-            worker.send(Letter::Describe { gathering: Arc::clone(&gathering), from: 0 });
-        }
+/// The lines of some connections.
+pub(crate) fn lines_of<'c>(connections: impl Iterator<Item = &'c Connection>, now: Tick) -> String {
+    let mut lines = String::new();
+    for connection in connections {
+        describe(connection, now, &mut lines);
     }
-
-    /// Takes in a worker's report of some connections.
-    pub(crate) fn add(&self, connections: &mut dyn Iterator<Item = &Connection>, now: Tick) {
-        let mut lines = String::new();
-        for connection in connections {
-            describe(connection, now, &mut lines);
-        }
-        let mut text = self.text.lock();
-        if text.len() + lines.len() <= CONNS_BYTES_MAX {
-            text.push_str(&lines);
-        }
-    }
-
-    /// A worker has told everything.
-    pub(crate) fn finish(&self) {
-        if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let mut bytes = std::mem::take(&mut *self.text.lock()).into_bytes();
-        bytes.extend_from_slice(b"END\r\n");
-        self.mailbox.send(Letter::Reply(SqlReply { address: self.address, bytes, panicked: false }));
-    }
+    lines
 }
 
 fn describe(connection: &Connection, now: Tick, lines: &mut String) {

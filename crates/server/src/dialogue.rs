@@ -51,7 +51,7 @@ pub(crate) struct Desk {
 /// What a connection wants after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// An event, or a letter.
+    /// An event, or a message.
     Wait,
     /// Another turn, after the others had theirs.
     Again,

@@ -149,7 +149,7 @@ pub(crate) const DUMP_STEPS_PER_TURN: usize = 1_024;
 pub(crate) const CACHE_DUMP_BYTES_MAX: usize = 2 << 20;
 
 /// Connections that a worker reports at once for `stats conns`: two system calls each, some hundred microseconds.
-pub(crate) const CONNS_PER_LETTER: usize = 256;
+pub(crate) const CONNS_PER_MESSAGE: usize = 256;
 
 /// Bytes of an answer to `stats conns`: some fifty thousand connections; beyond, it is cut.
 pub(crate) const CONNS_BYTES_MAX: usize = 8 << 20;

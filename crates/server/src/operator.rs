@@ -1,95 +1,17 @@
 //! The commands of operators: statistics, lists of keys, limits, the end.
-//!
-//! A list of all keys is as long as the store is large. It goes out in slices, one a turn, and only while its reader
-//! keeps up, so it holds up no other connection and takes no memory; the request stands at the front of the
-//! connection's input until the last slice.
 
 use std::sync::Arc;
 
-use engine::{KeyDump, ListedKey, Subject};
+use engine::Subject;
 use memcache::compose::stat;
-use memcache::event::{DumpItem, cachedump, metadump, mgdump};
 use memcache::{Classes, Dump, Reply, Request, Stats, compose};
 
 use crate::connection::Connection;
-use crate::conns::Gathering;
 use crate::dialogue::{Desk, Executed};
-use crate::limits::{CACHE_DUMP_BYTES_MAX, DUMP_STEPS_PER_TURN, SEND_AT_BYTES, SLAB_CLASS};
+use crate::limits::{CACHE_DUMP_BYTES_MAX, SLAB_CLASS};
+use crate::listing::{Dumping, Form, Wanted, refusal_of};
+use crate::mailbox::Gathering;
 use crate::reply::{prefix_line, write_answer};
-
-/// What `stats cachedump` answers where lists of keys are switched off; memcached's words.
-const CACHE_DUMP_REFUSED: &str = "stats cachedump not allowed";
-
-/// A list of keys that is being sent.
-#[derive(Debug)]
-pub(crate) struct Dumping {
-    walk: KeyDump,
-    form: Form,
-    /// Keys that may still be listed.
-    keys_left: u64,
-    /// Bytes that may still be sent.
-    bytes_left: usize,
-}
-
-/// How a list of keys is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Metadump,
-    Mgdump,
-    CacheDump,
-}
-
-/// A list of keys that is asked for.
-struct Wanted {
-    form: Form,
-    /// Whether the slab class under which everything is reported is asked for.
-    ours: bool,
-    keys: u64,
-    bytes: usize,
-}
-
-impl Dumping {
-    /// The next slice. False: it was the last.
-    fn slice(&mut self, desk: &mut Desk) -> bool {
-        let Self { walk, form, keys_left, bytes_left } = self;
-        let out = &mut desk.out;
-        for _ in 0..DUMP_STEPS_PER_TURN {
-            let more = walk.step(&desk.lane, &mut |key| {
-                let before = out.len();
-                if *keys_left > 0 && write_key(*form, key, out) {
-                    let written = out.len() - before;
-                    if written > *bytes_left {
-                        out.truncate(before);
-                        *keys_left = 0;
-                    } else {
-                        *bytes_left -= written;
-                        *keys_left -= 1;
-                    }
-                }
-            });
-            if !more || *keys_left == 0 {
-                return false;
-            }
-            if out.len() >= SEND_AT_BYTES {
-                break;
-            }
-        }
-        true
-    }
-}
-
-/// Appends a key to a list; false if the list has no way to write it.
-fn write_key(form: Form, key: &ListedKey<'_>, out: &mut Vec<u8>) -> bool {
-    let ListedKey { key, expires_at, used_at, cas, fetched, size, value_bytes } = *key;
-    let item = DumpItem { key, expires_at, used_at, cas, fetched, class: SLAB_CLASS, size, value_bytes };
-    match form {
-        Form::Metadump => metadump(&item, out),
-        Form::Mgdump => mgdump(&item, out),
-        Form::CacheDump if key.iter().any(|byte| *byte <= b' ' || *byte == 0x7f) => return false,
-        Form::CacheDump => cachedump(&item, out),
-    }
-    true
-}
 
 impl Desk {
     pub(crate) fn stats(&mut self, connection: &mut Connection, subject: Stats) -> Executed {
@@ -189,15 +111,10 @@ impl Desk {
             None => match connection.session.dump_keys(&self.lane) {
                 Err(refusal) => return self.settle(Err(refusal)),
                 Ok(None) => return self.settle(Ok(refusal_of(wanted.form))),
-                Ok(Some(walk)) => Box::new(Dumping {
-                    walk,
-                    form: wanted.form,
-                    keys_left: wanted.keys,
-                    bytes_left: wanted.bytes,
-                }),
+                Ok(Some(walk)) => Box::new(Dumping::new(walk, wanted)),
             },
         };
-        if wanted.ours && dumping.slice(self) {
+        if wanted.ours && dumping.slice(&self.lane, &mut self.out) {
             connection.dumping = Some(dumping);
             return Executed::InPart;
         }
@@ -240,13 +157,5 @@ impl Desk {
             Ok(None) => self.settle(Ok(Reply::NotAllowed(Dump::Watch))),
             Err(refusal) => self.settle(Err(refusal)),
         }
-    }
-}
-
-fn refusal_of(form: Form) -> Reply<'static> {
-    match form {
-        Form::Metadump => Reply::NotAllowed(Dump::Metadump),
-        Form::Mgdump => Reply::NotAllowed(Dump::Mgdump),
-        Form::CacheDump => Reply::ClientError(CACHE_DUMP_REFUSED),
     }
 }

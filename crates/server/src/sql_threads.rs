@@ -11,7 +11,7 @@ use memcache::compose::sql_error;
 use rustix::io::Errno;
 
 use crate::limits::EVENTS_PER_SQL_WAIT;
-use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
+use crate::mailbox::{Address, Mailbox, Message, SqlReply};
 use crate::reply::write_finished;
 use crate::shared::Shared;
 use crate::sql_door::{self, SqlDesk, SqlDoor, Wake};
@@ -135,7 +135,7 @@ impl SqlThread<'_> {
         let panicked = reply.is_err();
         let bytes = reply.unwrap_or_else(|_| self.apologise());
         let reply = SqlReply { address: statement.address, bytes, panicked };
-        statement.mailbox.send(Letter::Reply(reply));
+        statement.mailbox.send(Message::Reply(reply));
     }
 
     /// The whole reply to a statement.

@@ -11,31 +11,13 @@ use memcache::{KEY_MAX, Malformed, Request, binary};
 use crate::connection::{Connection, Protocol};
 use crate::dialogue::{Desk, Run, verb_of};
 use crate::frame::{asked_to_put, write_put};
+use crate::in_place::InPlace;
 use crate::limits::{BULK_READ_BYTES, LINE_READ_BYTES, UPLOAD_FROM_BYTES};
 use crate::meta;
 use crate::reply::write_answer;
 
 /// Bytes of the line end behind a value.
 const LINE_END: usize = 2;
-
-/// A storage command whose value is on its way into its row. Its line is the beginning of the connection's input; at
-/// most the first byte of the line end behind the value follows it there.
-#[derive(Debug)]
-pub(crate) struct Upload {
-    landing: Landing,
-    /// Bytes of the line.
-    line: usize,
-    /// Bytes of the line end behind the value.
-    end: usize,
-}
-
-impl Upload {
-    /// Begins, with what has come of the value.
-    fn new(mut landing: Landing, come: &[u8], line: usize, end: usize) -> Self {
-        landing.land(come);
-        Self { landing, line, end }
-    }
-}
 
 impl Connection {
     /// Reads once into the row, and behind the value into `spill`; how many bytes came there.
@@ -68,15 +50,15 @@ impl Desk {
         Some(line)
     }
 
-    fn begin_binary(&mut self, connection: &Connection, rest: &[u8]) -> Option<Upload> {
+    fn begin_binary(&mut self, connection: &Connection, rest: &[u8]) -> Option<InPlace> {
         let begun = binary::upload(self.parser.limits(), rest)?;
         let asked = asked_to_put(&begun.request)?;
         let landing =
             connection.session.put_reserve(&mut self.lane, begun.request.key, &asked, begun.bytes)?;
-        Some(Upload::new(landing, begun.request.value, begun.head, 0))
+        Some(InPlace::new(landing, begun.request.value, begun.head, 0))
     }
 
-    fn begin_text(&mut self, connection: &Connection, rest: &[u8]) -> Option<Upload> {
+    fn begin_text(&mut self, connection: &Connection, rest: &[u8]) -> Option<InPlace> {
         let upload = self.parser.upload(rest).filter(|upload| upload.bytes >= UPLOAD_FROM_BYTES)?;
         let (session, lane) = (&connection.session, &mut self.lane);
         let (landing, value) = match upload.request {
@@ -90,11 +72,11 @@ impl Desk {
             }
             _ => return None,
         };
-        Some(Upload::new(landing?, value, upload.line, LINE_END))
+        Some(InPlace::new(landing?, value, upload.line, LINE_END))
     }
 
     /// Reads on into the row, and executes the command and what follows it when the value is whole.
-    pub(crate) fn work_upload(&mut self, connection: &mut Connection, upload: Upload) -> Run {
+    pub(crate) fn work_upload(&mut self, connection: &mut Connection, upload: InPlace) -> Run {
         // Taken out for the turn, because requests borrow from it while they are executed.
         let mut read = std::mem::take(&mut self.read);
         let run = self.receive_upload(connection, upload, &mut read);
@@ -102,7 +84,7 @@ impl Desk {
         run
     }
 
-    fn receive_upload(&mut self, connection: &mut Connection, mut upload: Upload, read: &mut [u8]) -> Run {
+    fn receive_upload(&mut self, connection: &mut Connection, mut upload: InPlace, read: &mut [u8]) -> Run {
         let mut line = std::mem::take(&mut connection.input);
         let begun = line.len() - upload.line;
         read[..begun].copy_from_slice(&line[upload.line..]);

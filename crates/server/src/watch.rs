@@ -7,11 +7,11 @@ use engine::{Event, Happening, Seen, WatcherEnd};
 use memcache::event::url_encoded;
 
 use crate::limits::SLAB_CLASS;
-use crate::mailbox::{Address, Letter, Mailbox};
+use crate::mailbox::{Address, Mailbox, Message};
 
 /// Where the events for a connection go. Its worker is told when some wait.
 pub(crate) fn end(address: Address, mailbox: Arc<Mailbox>) -> WatcherEnd {
-    let wake = Box::new(move || mailbox.send(Letter::Events(address)));
+    let wake = Box::new(move || mailbox.send(Message::Events(address)));
     WatcherEnd { write, skipped, wake }
 }
 

@@ -13,10 +13,10 @@ use mio::{Events, Interest, Poll, Token};
 
 use crate::ahead::Ahead;
 use crate::connection::{Connection, Overdue};
-use crate::conns::{self, Gathering};
+use crate::conns;
 use crate::dialogue::{Desk, Next};
-use crate::limits::{CONNS_PER_LETTER, EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
-use crate::mailbox::{Address, Letter, Mailbox, SqlReply};
+use crate::limits::{CONNS_PER_MESSAGE, EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
+use crate::mailbox::{Address, Gathering, Mailbox, Message, SqlReply};
 use crate::pace::ticks;
 use crate::shared::Permit;
 
@@ -198,12 +198,12 @@ impl Worker {
     }
 
     fn read_mail(&mut self) {
-        for letter in self.mailbox.take() {
-            match letter {
-                Letter::Connection(fd, permit) => self.open(fd, permit),
-                Letter::Reply(reply) => self.finish_statement(reply),
-                Letter::Events(address) => self.wake(address),
-                Letter::Describe { gathering, from } => self.describe(&gathering, from),
+        for message in self.mailbox.take() {
+            match message {
+                Message::Connection(fd, permit) => self.open(fd, permit),
+                Message::Reply(reply) => self.finish_statement(reply),
+                Message::Events(address) => self.wake(address),
+                Message::Describe { gathering, from } => self.describe(&gathering, from),
             }
         }
         if self.desk.shared.is_draining() && !self.draining {
@@ -260,11 +260,11 @@ impl Worker {
 
     /// Reports some connections, and the next ones with another message, so that nobody waits for all of them.
     fn describe(&self, gathering: &Arc<Gathering>, from: usize) {
-        let until = (from + CONNS_PER_LETTER).min(self.connections.len());
+        let until = (from + CONNS_PER_MESSAGE).min(self.connections.len());
         let some = &self.connections[from.min(until)..until];
-        gathering.add(&mut some.iter().flatten().map(Box::as_ref), self.desk.lane.now());
+        gathering.add(&conns::lines_of(some.iter().flatten().map(Box::as_ref), self.desk.lane.now()));
         if until < self.connections.len() {
-            self.mailbox.send(Letter::Describe { gathering: Arc::clone(gathering), from: until });
+            self.mailbox.send(Message::Describe { gathering: Arc::clone(gathering), from: until });
         } else {
             gathering.finish();
         }

@@ -18,7 +18,7 @@ use crate::metadata::{metadata, packages, text};
 const CIRCLES: &[(&str, usize)] = &[
     ("engine", 2),
     ("postgres", 2),
-    ("server", 8),
+    ("server", 2),
     ("sql", 15),
     ("sqlcached-bench", 3),
     ("sqlcached-client", 3),
