@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use arena::{ArenaError, Ends, Hash, Lookup, RowHead, RowRead, TableId, Ticket};
 use parking_lot::Mutex;
 
-use crate::clock::{Clock, NEVER, Tick, moment_after, moment_at, moment_before, ticks_between};
+use crate::clock::{Clock, NEVER, Tick, moment_after, moment_at, moment_so_old, ticks_between};
 use crate::codec::{KeyCodec, KeyError};
 use crate::definition::TableDef;
 use crate::files::hits_path;
@@ -392,7 +392,7 @@ impl Age {
 
     #[cold]
     fn look_up(&self, arena: &arena::Reader, now: Tick) -> u64 {
-        let begin = moment_before(now, self.span.into());
+        let begin = moment_so_old(now, self.span.into());
         let Some(moment) = begin.filter(|_| self.span > 0) else { return 0 };
         // Every write is preceded by a note of its tick. Without one since that moment, every row that could be found
         // before was written earlier; but one may be written now, so the answer is not kept.

@@ -67,6 +67,14 @@ pub(crate) fn moment_before(moment: Tick, ticks: u64) -> Option<Tick> {
     tick_of(moment).checked_sub(ticks).map(moment_of)
 }
 
+/// The last moment that is so many ticks behind at some time within `now`: what is that old is never taken for younger
+/// because `now` was rounded down to its second. `None` before the epoch.
+#[inline]
+pub(crate) fn moment_so_old(now: Tick, ticks: u64) -> Option<Tick> {
+    let last = tick_of(now.saturating_add(1)) - 1;
+    last.checked_sub(ticks).map(moment_of)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +124,11 @@ mod tests {
             assert!(between <= ticks && ticks < between + 16, "{between} from {from} to {to}");
             assert_eq!(moment_before(to, between), Some(from));
         }
+        // Beyond the edge the tick of now is not known: it is taken for the last of its second.
+        assert_eq!(moment_so_old(edge - 1, 10), Some(edge - 11));
+        assert_eq!(moment_so_old(edge, 20), Some(edge - 5));
+        assert_eq!(moment_so_old(edge + 9, 40), Some(edge + 7));
+        assert_eq!(moment_so_old(5, 6), None);
         assert_eq!(ticks_between(7, 5), 0);
         assert_eq!(moment_before(5, 6), None);
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use arena::{Location, RowHead};
 
-use crate::clock::{Tick, moment_before};
+use crate::clock::{Tick, moment_so_old};
 use crate::table::removal_cause::RemovalCause;
 use crate::table::{Table, TableState};
 use crate::time::Time;
@@ -35,7 +35,7 @@ impl Time {
         let ttl = limits.gone_ticks.load(Ordering::Relaxed);
         if ttl != 0 && limits.aged_at.load(Ordering::Acquire) != now {
             let below =
-                moment_before(now, ttl.into()).map_or(0, |moment| self.first_stamp_after(moment, now));
+                moment_so_old(now, ttl.into()).map_or(0, |moment| self.first_stamp_after(moment, now));
             limits.aged_below.fetch_max(below, Ordering::Relaxed);
             limits.aged_at.store(now, Ordering::Release);
         }

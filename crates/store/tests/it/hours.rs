@@ -1,7 +1,8 @@
 //! A day and more of mixed rules on a clock that is moved, in an arena's first years and after them: no row is served
-//! past its time, none goes before it.
+//! past its time, none goes before it. Around the edge rows were served up to a second past it: now was rounded down, and
+//! their own moment was not.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ fn must_live(row: Known, now: u64, resolution: u64) -> Option<bool> {
 struct Day {
     bench: Bench,
     tables: Vec<(Arc<Table>, Ends)>,
-    known: HashMap<(usize, u32), Known>,
+    known: BTreeMap<(usize, u32), Known>,
     /// Milliseconds since the arena was made.
     now: u64,
     /// Milliseconds by which a row may go early.
@@ -88,7 +89,7 @@ impl Day {
             (bench.store.create_table(def).unwrap(), *ends)
         });
         let tables = tables.collect();
-        Self { bench, tables, known: HashMap::new(), now: begin, resolution, written: 0 }
+        Self { bench, tables, known: BTreeMap::new(), now: begin, resolution, written: 0 }
     }
 
     fn write(&mut self, random: &mut fastrand::Rng) {
