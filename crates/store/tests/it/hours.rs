@@ -1,6 +1,6 @@
 //! A day and more of mixed rules on a clock that is moved, in an arena's first years and after them: no row is served
-//! past its time, none goes before it. Around the edge rows were served up to a second past it: now was rounded down, and
-//! their own moment was not.
+//! past its time, none goes before it. Around the edge rows were served up to a second past it: now was rounded down,
+//! and their own moment was not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
