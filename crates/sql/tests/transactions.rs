@@ -234,7 +234,7 @@ fn statements_see_what_others_committed_before_they_began() {
     let (mut db, mut other) = table();
     db.run("BEGIN ISOLATION LEVEL SERIALIZABLE");
     assert_eq!(notices(&mut db), [("NOTICE", "00000")]);
-    assert_eq!(db.session.isolation(), "read committed");
+    assert_eq!(db.session.isolation(), "serializable");
     assert_eq!(db.query("SELECT sum(g) FROM t"), "40");
     other.execute("UPDATE t SET g = 0").unwrap();
     assert_eq!(db.query("SELECT sum(g) FROM t"), "0");

@@ -14,7 +14,7 @@ from sqlalchemy import exc
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from checks import MEMCACHED_PORT, check, memcached, ours, run, same
+from checks import check, memcached, ours, run, same
 
 URL = sa.URL.create(
     "postgresql+psycopg",
@@ -226,8 +226,7 @@ def transactions():
                 connection.rollback()
     with engine.connect().execution_options(isolation_level="SERIALIZABLE") as connection:
         same(connection.scalar(sa.select(sa.func.count()).select_from(pairs)), 1)
-        # sqlcached accepts every level and tells the one that it has.
-        same(connection.get_isolation_level(), "READ COMMITTED" if MEMCACHED_PORT else "SERIALIZABLE")
+        same(connection.get_isolation_level(), "SERIALIZABLE")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(sa.delete(pairs))
 
