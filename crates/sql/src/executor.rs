@@ -2,7 +2,6 @@
 
 mod compile;
 mod describe;
-mod done;
 mod opened;
 
 use std::cell::RefCell;
@@ -11,43 +10,37 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sqlite3_parser::ast::QualifiedName;
+use dialect::Chosen;
+use pgcatalog::system::{self, Server, System};
+use sqlite::limits::PROGRESS_OPERATIONS;
+use sqlite::{Connection, Policy};
 use store::definition::SqlType;
 use store::value::{Value, ValueRef};
-use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
-
-pub(crate) use done::Nobody;
-use opened::Shapes;
-
-pub use done::{ComputedBy, Done, DoneKind, RowSink};
+use store::{Catalog, Store, Table};
 
 use crate::cache::Cache;
 use crate::compute;
+use crate::core::{Core, check_count};
 use crate::define::{self, Defined, Skipped, Undo, altered_table};
-use crate::describe::{Column, OwnedColumn};
+use crate::describe::Column;
+use crate::done::{Done, Nobody, RowSink};
 use crate::error::{SqlError, state};
-use crate::facts;
 use crate::function;
 use crate::journal::Reach;
 use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
 use crate::meter;
 use crate::plan::Plan;
-use crate::rewrite::{self, Rewritten};
+use crate::rewrite;
 use crate::rule::{self, RuleChange};
 use crate::session::{Session, TransactionStatus};
-use crate::table::{Cancel, HIDDEN, Sight, TableModule};
-use crate::text::kind::{StatementKind, kind_of, refuse_tail};
+use crate::table::{Cancel, Sight, TableModule, register_session_functions};
+use crate::text::kind::{StatementKind, kind_of};
 use crate::text::rows::{Rows, rows_of};
 use crate::text::schema::resolved;
 use crate::text::storage::truncate;
-use crate::text::token::unquoted;
 use crate::text::transaction::{Control, control};
 use crate::transaction;
-use dialect::Chosen;
-use pgcatalog::shape::type_of;
-use pgcatalog::system::{self, Server, System};
-use sqlite::limits::PROGRESS_OPERATIONS;
-use sqlite::{Connection, Failure, Policy, Row, Statement, UNSOLVED};
+use opened::Shapes;
 
 /// Runs SQL statements against a store. It stays on the thread that made it.
 pub struct Executor {
@@ -61,27 +54,6 @@ pub struct Executor {
     registered: HashMap<String, Arc<Table>>,
     /// The names of the views that it knows.
     views: Vec<String>,
-}
-
-/// What a statement is called that shows how another finds its rows.
-pub(crate) const EXPLAIN: &str = "EXPLAIN";
-
-/// What all statements of an executor share.
-pub(crate) struct Core {
-    pub(crate) store: Arc<Store>,
-    pub(crate) sight: Rc<Sight>,
-    pub(crate) catalog: Arc<Catalog>,
-    connection: Rc<Connection>,
-    system: Rc<System>,
-    limits: Limits,
-    /// Whether the statement is run without SQLite where it needs none.
-    pub(crate) native: bool,
-    /// While a statement of a transaction runs: what the transaction wrote before.
-    own: Option<WriteSet>,
-    /// The newest stamp before that statement began.
-    since: u64,
-    /// While a statement of a transaction runs: what it wrote itself, laid over when it has worked.
-    written: RefCell<Vec<Write>>,
 }
 
 /// Knows whether anything was told, for then a statement cannot start again.
@@ -107,12 +79,6 @@ impl fmt::Debug for Executor {
     }
 }
 
-impl fmt::Debug for Core {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core").finish_non_exhaustive()
-    }
-}
-
 /// Lets every thread that writes to a store compute what the definitions of its tables ask for: defaults, generated
 /// columns, checks. What opens a store calls this before it lets anybody write: tables of an earlier process are
 /// written through memcached's protocol before there is a statement.
@@ -131,7 +97,7 @@ impl Executor {
         system.register(&connection)?;
         function::register(&connection, &sight)?;
         compute_definitions(&store);
-        facts::register(&connection, &sight)?;
+        register_session_functions(&connection, &sight)?;
         let (own, since, written) = (None, 0, RefCell::default());
         let native = limits.native;
         let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
@@ -183,7 +149,8 @@ impl Executor {
         self.choose_executor(session);
         self.core.system.begin(&self.core.catalog, session.asker());
         session.set_effects(Vec::new());
-        self.core.sight.start_watch(&self.core.limits, session, cancel);
+        let timeout = session.statement_timeout(self.core.limits.statement_timeout);
+        self.core.sight.start_watch(&self.core.limits, timeout, cancel);
         let heap_bytes = self.core.limits.heap_bytes_max;
         self.core.sight.set_facts(session.facts);
         let policy = Rc::<Sight>::clone(&self.core.sight);
@@ -596,216 +563,4 @@ fn check_size(sql: &str) -> Result<(), SqlError> {
         return Err(SqlError::new(state::SYNTAX, "a statement contains no zero byte").at(sql, at));
     }
     Ok(())
-}
-
-pub(crate) fn check_count(given: usize, taken: usize) -> Result<(), SqlError> {
-    if given == taken {
-        return Ok(());
-    }
-    let message = format!("{given} parameters were given, but the statement takes {taken}");
-    Err(SqlError::new(state::PROTOCOL, message))
-}
-
-impl Core {
-    /// Runs a statement of a session, within its transaction if there is one. `writes` names a statement that writes.
-    pub(crate) fn within<T>(
-        &mut self,
-        session: &mut Session,
-        writes: Option<&'static str>,
-        reach: Reach,
-        body: impl FnOnce(&Self) -> Result<T, SqlError>,
-    ) -> Result<T, SqlError> {
-        if let Some(tag) = writes {
-            session.check_writable(tag)?;
-        }
-        let Some(block) = &mut session.block else { return body(self) };
-        self.own = Some(block.lend(&self.catalog)?);
-        self.since = self.store.last_stamp();
-        self.written.get_mut().clear();
-        let result = body(self);
-        let own = self.own.take().unwrap_or_default();
-        let written = self.written.take();
-        let stands = result.as_ref().map_or_else(|error| error.partial, |_| true);
-        block.take_back(own, if stands { written } else { Vec::new() }, reach, result.is_ok())?;
-        result
-    }
-
-    /// What the statement sees.
-    pub(crate) fn view(&self) -> View<'_> {
-        match &self.own {
-            None if self.limits.background => self.store.own_view(),
-            None => self.store.view(),
-            Some(own) => self.store.view_over(own),
-        }
-    }
-
-    /// What one statement may take of the heap.
-    pub(crate) fn heap_bytes_max(&self) -> usize {
-        self.limits.heap_bytes_max
-    }
-
-    /// Whether the statement is one of a transaction: what it breaks must be told at once, not by `COMMIT`.
-    pub(crate) fn in_transaction(&self) -> bool {
-        self.own.is_some()
-    }
-
-    /// Applies what a statement writes: at once, or with its transaction.
-    pub(crate) fn apply(&self, writes: &mut Vec<Write>) -> Result<(), WriteError> {
-        if self.own.is_none() {
-            return self.store.commit(writes).map(|_| ());
-        }
-        // A row that was read and is gone by `COMMIT` is no conflict unless somebody removed it: the write is whole.
-        for write in &mut *writes {
-            let (cas, expiry, lease) = match write.expect {
-                Expect::Version(cas) => (cas, None, None),
-                Expect::Untouched { cas, expiry, lease } => (cas, Some(expiry), lease),
-                _ => continue,
-            };
-            write.expect = Expect::Unremoved { cas, since: self.since, expiry, lease };
-        }
-        self.written.borrow_mut().append(writes);
-        Ok(())
-    }
-
-    /// Removes rows that were read: at once, or with the transaction.
-    pub(crate) fn remove(&self, table: &Arc<Table>, list: &Removals) -> Result<(), WriteError> {
-        if self.own.is_none() {
-            return self.store.remove_all(table, list).map(|_| ());
-        }
-        let removal = |(key, cas): (&[u8], u64)| Write {
-            table: Arc::clone(table),
-            key: key.to_vec(),
-            change: Change::Delete,
-            expect: Expect::Version(cas),
-        };
-        self.apply(&mut list.iter().map(removal).collect())
-    }
-
-    /// A table that is to be written, by its name in a statement.
-    pub(crate) fn table(&self, name: &QualifiedName<'_>) -> Result<Arc<Table>, SqlError> {
-        check_schema(name)?;
-        let name = unquoted(name.name.0);
-        system::refuse_change(&name)?;
-        self.catalog.table(&name).cloned().ok_or_else(|| match self.catalog.view(&name) {
-            Some(view) => SqlError::new(state::NOT_A_TABLE, format!("\"{}\" is a view", view.name))
-                .with_hint("write to the table that it reads"),
-            None => SqlError::unknown_table(&name),
-        })
-    }
-
-    /// Compiles a part of a statement, made of its own text.
-    pub(crate) fn compile(&self, sql: &str) -> Result<Statement, SqlError> {
-        let error = |failure: Failure| self.failed(failure.into());
-        let statement = self.rewritten(sql, error)?;
-        let statement = statement.ok_or_else(|| SqlError::new(state::SYNTAX, "a statement was expected"))?;
-        if !statement.is_read_only() {
-            return Err(SqlError::new(state::FORBIDDEN, "a part of the statement would write"));
-        }
-        Ok(statement)
-    }
-
-    /// Compiles a text in the words that serve its tables best. Its columns are called as in the text, for only what
-    /// follows a `FROM` is replaced. `error` tells what is wrong with the text as it stands.
-    pub(crate) fn rewritten(
-        &self,
-        sql: &str,
-        error: impl Fn(Failure) -> SqlError,
-    ) -> Result<Option<Statement>, SqlError> {
-        let Rewritten { needed, better } = rewrite::rewritten(&self.catalog, sql)?;
-        let text = needed.as_deref().unwrap_or(sql);
-        let prepared = |text: String| {
-            let (statement, end) = Statement::prepare(&self.connection, &text).ok()?;
-            statement.filter(|_| refuse_tail(&text, end).is_ok())
-        };
-        match Statement::prepare(&self.connection, text) {
-            Ok((plain, end)) => {
-                refuse_tail(text, end)?;
-                Ok(better.and_then(prepared).or(plain))
-            }
-            Err(failure) => {
-                // Names were found to be clear: what is missing is that a partial index has all rows.
-                let unsolved = failure.message == UNSOLVED;
-                let solved = better.filter(|_| unsolved).and_then(prepared);
-                solved.map(Some).ok_or_else(|| match &needed {
-                    None => error(failure),
-                    Some(_) => self.error_of_rewritten(sql, failure, &error),
-                })
-            }
-        }
-    }
-
-    /// A place in the new text is none in the user's, whose own mistakes are told by that.
-    fn error_of_rewritten(
-        &self,
-        sql: &str,
-        failure: Failure,
-        error: &impl Fn(Failure) -> SqlError,
-    ) -> SqlError {
-        let unsolved = SqlError { position: None, ..error(failure) };
-        match Statement::prepare(&self.connection, sql) {
-            Err(failure) if !rewrite::asks_for_index(sql) => error(failure),
-            _ => unsolved,
-        }
-    }
-
-    /// The columns of a compiled statement, typed where they come from a table unchanged.
-    pub(crate) fn columns_of(&self, statement: &Statement) -> Vec<OwnedColumn> {
-        let column = |at: usize| {
-            let mut column =
-                OwnedColumn { ty: SqlType::Unknown, ..OwnedColumn::text(statement.column_name(at)) };
-            let origin = statement.origin(at).and_then(|(table, name)| {
-                if let Some((ty, origin)) = system::column(&table, &name) {
-                    (column.ty, column.table) = (ty, Some(origin));
-                }
-                let table = self.catalog.table(&table)?;
-                if let Some(ty) = told_type(&name) {
-                    column.ty = ty;
-                }
-                Some((table, table.def().column_index(&name)?))
-            });
-            if let Some((table, origin)) = origin {
-                column.ty = type_of(table, origin);
-                column.scale = table.def().columns[origin].shown_scale();
-                // Columns are numbered from one, as in `pg_attribute`.
-                let number = u16::try_from(origin + 1).ok();
-                column.table = number.map(|number| (system::oid_of_table(table), number));
-            }
-            column
-        };
-        (0..statement.columns()).map(column).collect()
-    }
-
-    /// Runs a compiled statement with as many of the parameters as it takes.
-    pub(crate) fn run(
-        &self,
-        statement: &mut Statement,
-        parameters: &[Value],
-        row: &mut dyn FnMut(&Row<'_>) -> Result<(), SqlError>,
-    ) -> Result<(), SqlError> {
-        let count = statement.parameter_count();
-        let values = parameters.iter().take(count).map(Value::as_ref);
-        statement.run(values, row).map_err(|error| self.failed(error))
-    }
-
-    /// The reason that a cursor or the watch gave, if it was one of these.
-    pub(crate) fn failed(&self, error: SqlError) -> SqlError {
-        self.sight.take_failure().unwrap_or(error)
-    }
-}
-
-/// The type of a hidden column that clients may read.
-fn told_type(name: &str) -> Option<SqlType> {
-    let told = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
-    told.then_some(SqlType::Int8)
-}
-
-/// The only schema is `main`.
-pub(crate) fn check_schema(name: &QualifiedName<'_>) -> Result<(), SqlError> {
-    match &name.db_name {
-        Some(schema) if !unquoted(schema.0).eq_ignore_ascii_case("main") => {
-            let message = format!("schema \"{}\" does not exist", unquoted(schema.0));
-            Err(SqlError::new(state::UNKNOWN_SCHEMA, message))
-        }
-        _ => Ok(()),
-    }
 }

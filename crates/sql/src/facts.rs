@@ -3,28 +3,23 @@
 //! SQLite has functions of these names, but it writes nothing here, so they are ours: a session keeps the numbers, and
 //! the executor that runs its statement lends them to the functions.
 
-use std::rc::Rc;
-
-use pgcatalog::function::{Caller, OF_SESSION};
-use sqlite::{Connection, Failure, Volatility};
 use store::Table;
-use store::value::{Value, ValueRef};
+use store::definition::ColumnKind;
+use store::value::ValueRef;
 
-use crate::error::{SqlError, state};
-use crate::executor::Done;
-use crate::table::{Sight, is_row_number};
+use crate::done::Done;
 
 /// The numbers of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// Rows that the last statement which writes wrote.
-    changes: i64,
+    pub(crate) changes: i64,
     /// Rows written since the session began.
-    total: i64,
+    pub(crate) total: i64,
     /// The number of the last row inserted into a table that numbers its rows.
-    last_row: i64,
+    pub(crate) last_row: i64,
     /// The number that was made last for a row without one.
-    made: Option<i64>,
+    pub(crate) made: Option<i64>,
 }
 
 /// Statements that write rows, by their tag.
@@ -57,11 +52,6 @@ impl Facts {
     }
 }
 
-fn nothing_made() -> SqlError {
-    SqlError::new(state::NOT_IN_STATE, "lastval is not yet defined in this session")
-        .with_hint("insert a row into a table with an identity first")
-}
-
 /// The number of a row, where its key is one: in a table without a key, and under a single INTEGER key.
 pub(crate) fn row_number(table: &Table, key: &[u8]) -> Option<i64> {
     if !table.def().primary_key.first().is_none_or(|&column| is_row_number(table, column)) {
@@ -73,19 +63,8 @@ pub(crate) fn row_number(table: &Table, key: &[u8]) -> Option<i64> {
     }
 }
 
-/// Makes the functions known to a connection.
-pub(crate) fn register(connection: &Connection, sight: &Rc<Sight>) -> Result<(), Failure> {
-    let numbers: [fn(Facts) -> Option<i64>; 4] = [
-        |facts| Some(facts.changes),
-        |facts| Some(facts.total),
-        |facts| Some(facts.last_row),
-        |facts| facts.made,
-    ];
-    for (name, number) in OF_SESSION.iter().zip(numbers) {
-        let sight = Rc::clone(sight);
-        connection.create_function(name, 0, Volatility::Volatile, move |_| {
-            number(sight.facts()).map(Value::Integer).ok_or_else(|| sight.fail(nothing_made()))
-        })?;
-    }
-    Ok(())
+/// Whether this column is what SQLite calls the row's number.
+pub(crate) fn is_row_number(table: &Table, column: usize) -> bool {
+    let def = table.def();
+    def.primary_key == [column] && def.columns[column].kind == ColumnKind::Integer
 }

@@ -45,10 +45,13 @@
 
 #![forbid(unsafe_code)]
 
+mod blind;
 mod cache;
 mod compute;
+mod core;
 mod define;
 mod describe;
+mod done;
 mod executor;
 mod facts;
 mod held;
@@ -60,6 +63,7 @@ mod prepared;
 mod query;
 mod rewrite;
 mod rule;
+mod rule_runner;
 mod session;
 mod table;
 mod text;
@@ -71,7 +75,8 @@ use sqlite::meter;
 use sqltext::error;
 
 pub use describe::{Column, Description, OwnedColumn};
-pub use executor::{ComputedBy, Done, DoneKind, Executor, RowSink, compute_definitions};
+pub use done::{ComputedBy, Done, DoneKind, RowSink};
+pub use executor::{Executor, compute_definitions};
 pub use held::{Account, Allowance, Held};
 pub use limits::Limits;
 pub use pgcatalog::Effect;
@@ -80,7 +85,7 @@ pub use pgcatalog::session::{Identity, OwnSettings};
 pub use pgcatalog::system::{
     FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table,
 };
-pub use rule::RuleRunner;
+pub use rule_runner::RuleRunner;
 pub use session::{Notice, Session, TransactionStatus};
 #[cfg(feature = "failpoints")]
 pub use sqlite::{FaultPoint, arm_fault};

@@ -2,14 +2,18 @@
 
 use store::value::Value;
 
+use crate::core::{Core, check_count};
 use crate::describe::OwnedColumn;
+use crate::done::{ComputedBy, Done, RowSink};
 use crate::error::{SqlError, state};
-use crate::executor::{ComputedBy, Core, Done, RowSink, check_count};
 use crate::journal::Reach;
 use crate::native::{Known, NativePlan, Ran};
 use crate::query::ReadPlan;
 use crate::text::rows::Rows;
 use crate::write::{self, Given, WritePlan};
+
+/// What a statement is called that shows how another finds its rows.
+pub(crate) const EXPLAIN: &str = "EXPLAIN";
 
 /// A compiled statement.
 #[derive(Debug)]

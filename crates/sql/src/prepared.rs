@@ -1,17 +1,18 @@
 //! A compiled statement with what its text told of its parameters and columns.
 
+use dialect::{Chosen, Item, ParameterType, Translated};
 use pgcatalog::function::{Caller, Now, bound, is_formed};
 use store::definition::SqlType;
 use store::value::Value;
 
+use crate::core::Core;
 use crate::describe::{Description, OwnedColumn};
+use crate::done::{Done, RowSink};
 use crate::error::SqlError;
-use crate::executor::{Core, Done, EXPLAIN, RowSink};
-use crate::plan::Plan;
+use crate::plan::{EXPLAIN, Plan};
 use crate::session::Session;
 use crate::text::rows::Rows;
 use crate::write::Given;
-use dialect::{Chosen, Item, ParameterType, Translated};
 
 /// What the cache keeps.
 #[derive(Debug)]

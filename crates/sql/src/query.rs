@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use sqlite::Statement;
+use sqltext::limits::PARAMETERS_MAX;
 use store::View;
 use store::value::{Value, ValueRef};
 
+use crate::core::Core;
 use crate::describe::{Column, OwnedColumn, lent};
+use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::{SqlError, state};
-use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
 use crate::plan::Plan;
 use crate::text::parameter::dollars_replaced;
-use sqltext::limits::PARAMETERS_MAX;
 
 /// A query with its columns.
 #[derive(Debug)]

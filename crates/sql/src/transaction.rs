@@ -4,13 +4,14 @@
 //! of it, and it holds no lock: `COMMIT` is one commit of the whole list, which the store checks and applies or
 //! refuses.
 
-use store::{Catalog, Change, Moved, Store, Table, Write, WriteError, WriteSet};
+use store::{Catalog, Moved, Store, Table, Write, WriteError, WriteSet};
 
+use crate::core::Core;
 use crate::define::Undoing;
+use crate::done::Done;
 use crate::error::{SqlError, state};
-use crate::executor::Done;
 use crate::held::Held;
-use crate::journal::{Journal, Reach};
+use crate::journal::{Journal, Reach, bytes_of};
 use crate::limits::{BYTES_PER_TRANSACTION_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::session::{ISOLATION, Session, TransactionStatus};
 use crate::text::transaction::{Control, Modes, misplaced};
@@ -113,14 +114,6 @@ impl Block {
         self.forget_steps(|id| catalog.tables().all(|table| table.id() != id));
         self.count();
     }
-}
-
-pub(crate) fn bytes_of(write: &Write) -> usize {
-    let payload = match &write.change {
-        Change::Put(row) => row.payload.len(),
-        Change::Delete => 0,
-    };
-    write.key.len() + payload
 }
 
 pub(crate) fn moved(why: Moved) -> SqlError {
@@ -324,4 +317,29 @@ fn roll_back_to(session: &mut Session, name: &str) -> Result<(), SqlError> {
 fn found_savepoint(found: bool, name: &str) -> Result<(), SqlError> {
     let missing = || SqlError::new(state::NO_SAVEPOINT, format!("savepoint \"{name}\" does not exist"));
     if found { Ok(()) } else { Err(missing()) }
+}
+
+impl Core {
+    /// Runs a statement of a session, within its transaction if there is one. `writes` names a statement that writes.
+    pub(crate) fn within<T>(
+        &mut self,
+        session: &mut Session,
+        writes: Option<&'static str>,
+        reach: Reach,
+        body: impl FnOnce(&Self) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        if let Some(tag) = writes {
+            session.check_writable(tag)?;
+        }
+        let Some(block) = &mut session.block else { return body(self) };
+        self.own = Some(block.lend(&self.catalog)?);
+        self.since = self.store.last_stamp();
+        self.written.get_mut().clear();
+        let result = body(self);
+        let own = self.own.take().unwrap_or_default();
+        let written = self.written.take();
+        let stands = result.as_ref().map_or_else(|error| error.partial, |_| true);
+        block.take_back(own, if stands { written } else { Vec::new() }, reach, result.is_ok())?;
+        result
+    }
 }

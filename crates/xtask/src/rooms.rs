@@ -19,7 +19,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("engine", 2),
     ("postgres", 2),
     ("server", 2),
-    ("sql", 15),
+    ("sql", 2),
     ("sqlcached-bench", 3),
     ("sqlcached-client", 3),
 ];

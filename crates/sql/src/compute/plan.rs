@@ -12,8 +12,8 @@ use super::TOO_MUCH_WORK;
 use super::direct::Direct;
 use super::row::{CurrentRow, RowModule};
 use crate::error::{SqlError, state};
+use crate::table::is_stored_as_it_is;
 use crate::text::token::{Kind, Tokens, quoted_name, unquoted};
-use crate::write::is_stored_as_it_is;
 
 /// The expressions of a table, compiled.
 #[derive(Debug)]

@@ -20,8 +20,8 @@ use sqlite3_parser::ast::{QualifiedName, Stmt};
 use store::Table;
 use store::definition::{IndexDef, TableDef};
 
+use crate::core::{Core, check_schema};
 use crate::error::{SqlError, state};
-use crate::executor::{Core, check_schema};
 use crate::table::HIDDEN;
 use crate::text::kind::StatementKind;
 use crate::text::parse::with_tree;

@@ -4,8 +4,8 @@ use sqlite3_parser::ast::Select;
 use store::definition::{ColumnDef, NAME_BYTES_MAX};
 
 use super::check_column_name;
+use crate::core::Core;
 use crate::error::SqlError;
-use crate::executor::Core;
 use crate::limits::NESTED_VIEWS_MAX;
 use crate::text::parse::Sql;
 use crate::text::token::{Kind, Tokens, unquoted};

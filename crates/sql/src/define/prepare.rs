@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use sqltext::places::Places;
+
+use crate::core::Core;
 use crate::error::SqlError;
-use crate::executor::Core;
 use crate::text::parse::check_nesting;
 use crate::text::token::{Kind, Token, Tokens, unquoted};
-use sqltext::places::Places;
 
 /// What stands for `AS IDENTITY` in the text that is parsed: a generated column of this one name.
 pub(super) const IDENTITY_ALWAYS: &str = "ALWAYS AS IDENTITY";

@@ -3,8 +3,8 @@
 
 use store::definition::Collation;
 
+use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::executor::Core;
 use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens};
 

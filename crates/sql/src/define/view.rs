@@ -5,8 +5,8 @@ use sqlite3_parser::ast::{IndexedColumn, QualifiedName, Select};
 use store::definition::ViewDef;
 
 use super::{Defined, Undo, check_table_name};
+use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::executor::Core;
 use crate::text::parse::Sql;
 use crate::text::token::{Kind, Tokens, unquoted};
 

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
+use dialect::Chosen;
 use sqltext::Tree;
 
-use super::{EXPLAIN, Executor};
+use super::Executor;
 use crate::error::SqlError;
 use crate::native;
-use crate::plan::{General, Plan};
+use crate::plan::{EXPLAIN, General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::token::Tokens;
 use crate::write;
-use dialect::Chosen;
 
 impl Executor {
     /// Compiles a statement that reads or writes rows, in whichever dialect it is written.

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use dialect::Chosen;
 use sqltext::Tree;
 use store::definition::SqlType;
 use store::value::Value;
@@ -19,7 +20,6 @@ use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, Sight};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::schema::resolved;
-use dialect::Chosen;
 
 impl Executor {
     /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what
@@ -35,7 +35,8 @@ impl Executor {
         }
         self.refresh()?;
         self.choose_executor(session);
-        self.core.sight.start_watch(&self.core.limits, session, &Cancel::new());
+        let timeout = session.statement_timeout(self.core.limits.statement_timeout);
+        self.core.sight.start_watch(&self.core.limits, timeout, &Cancel::new());
         let heap_bytes = self.core.limits.heap_bytes_max;
         let policy = Rc::<Sight>::clone(&self.core.sight);
         let result = meter::statement(policy, heap_bytes, || self.described(sql, parameter_types));

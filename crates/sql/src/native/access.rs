@@ -8,8 +8,8 @@ use store::{IndexScan, ReadError, RowBuf, Table, View};
 use super::expr::Beyond;
 use super::scope::Row;
 use super::values::{CONDITIONS_MAX, with_values};
+use crate::core::Core;
 use crate::error::SqlError;
-use crate::executor::Core;
 use crate::table::{KeyList, is_plain};
 use crate::write::Operand;
 

@@ -10,11 +10,13 @@ use store::value::{Value, ValueRef};
 use store::{Change, Expect, Expiry, NewRow, Renewal, Table, Write};
 
 use super::single::{is_plain, is_routed, stands_for_key};
+use crate::core::Core;
+use crate::done::{ComputedBy, Done, DoneKind};
 use crate::error::SqlError;
-use crate::executor::{ComputedBy, Core, Done, DoneKind};
 use crate::limits::{BULK_WRITES_KEPT, BYTES_PER_STATEMENT_MAX};
+use crate::table::is_stored_as_it_is;
 use crate::text::rows::Rows;
-use crate::write::{Draft, InsertPlan, OnConflict, Operand, Source, Target, accept, is_stored_as_it_is};
+use crate::write::{Draft, InsertPlan, OnConflict, Operand, Source, Target, accept};
 
 /// How a statement writes its rows in one go.
 #[derive(Debug)]

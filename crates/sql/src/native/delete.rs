@@ -7,8 +7,9 @@ use store::{Expect, Outcome, Removals, RowBuf, Table, WriteError};
 
 use super::Ran;
 use super::access::{Access, Range, Stop, Walk, Way};
+use crate::core::Core;
+use crate::done::{ComputedBy, Done, DoneKind};
 use crate::error::{SqlError, state};
-use crate::executor::{ComputedBy, Core, Done, DoneKind};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
 
 /// How often all rows are counted to be deleted in one step, before they are deleted one by one: to count takes a

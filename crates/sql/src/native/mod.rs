@@ -28,12 +28,14 @@ use store::value::Value;
 use bulk::{BulkPlan, Tuples};
 use delete::Deletion;
 use query::Query;
+
 pub(crate) use recognise::{of_change, of_text};
 use single::SinglePlan;
 
+use crate::core::Core;
 use crate::describe::OwnedColumn;
+use crate::done::{Done, RowSink};
 use crate::error::SqlError;
-use crate::executor::{Core, Done, RowSink};
 use crate::journal::Reach;
 use crate::write::{Given, Operand};
 

@@ -13,9 +13,10 @@ use super::grouping::Grouping;
 use super::groups::Groups;
 use super::scope::{Given, Place};
 use super::source::Source;
+use crate::core::Core;
 use crate::describe::{OwnedColumn, lent};
+use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::SqlError;
-use crate::executor::{ComputedBy, Core, Done, DoneKind, RowSink};
 use crate::write::Operand;
 
 /// Columns whose values are gathered on the stack; of more they lie on the heap.

@@ -5,7 +5,7 @@
 use sqlite3_parser::ast::Stmt;
 
 use super::{Job, NativePlan};
-use crate::executor::Core;
+use crate::core::Core;
 use crate::text::parameter::numbered;
 use crate::text::parse::with_tree;
 use crate::text::token::Tokens;

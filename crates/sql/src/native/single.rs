@@ -14,10 +14,12 @@ use store::{
 use super::access::Access;
 use super::expr::Term;
 use super::scope::{Given, Row, Standing};
+use crate::core::Core;
+use crate::done::{ComputedBy, Done, DoneKind};
 use crate::error::{SqlError, state};
-use crate::executor::{ComputedBy, Core, Done, DoneKind};
 use crate::limits::RETRIES_MAX;
-use crate::write::{Operand, is_stored_as_it_is, refused};
+use crate::table::is_stored_as_it_is;
+use crate::write::{Operand, refused};
 
 /// Tables of more columns take the general way: a row's values are gathered on the stack.
 const COLUMNS_MAX: usize = 16;

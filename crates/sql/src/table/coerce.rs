@@ -6,7 +6,9 @@
 
 use std::cmp::Ordering;
 
+use store::Table;
 use store::definition::ColumnKind;
+use store::scalar::has_form;
 use store::value::{Affinity, Value, ValueRef};
 
 /// What to look for.
@@ -71,6 +73,17 @@ fn number(kind: ColumnKind, value: Value) -> Sought {
     };
     let equal = ValueRef::compare(candidate.as_ref(), value.as_ref()) == Ordering::Equal;
     if equal { Sought::Value(candidate) } else { Sought::Nothing }
+}
+
+/// Whether a column stores this value without a conversion, as it stores most.
+pub(crate) fn is_stored_as_it_is(table: &Table, at: usize, value: ValueRef<'_>) -> bool {
+    match (table.def().columns[at].kind, value) {
+        (_, ValueRef::Null) => true,
+        (ColumnKind::Integer, ValueRef::Integer(_)) | (ColumnKind::Text, ValueRef::Text(_)) => {
+            !has_form(table.column_type(at))
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

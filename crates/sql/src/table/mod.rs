@@ -6,6 +6,7 @@ mod foresight;
 mod identity;
 mod keys;
 mod plan;
+mod session_functions;
 mod sight;
 
 use std::cell::RefCell;
@@ -17,12 +18,13 @@ use store::Table;
 
 use crate::text::token::quoted_name;
 
-pub(crate) use coerce::{Sought, sought};
+pub(crate) use coerce::{Sought, is_stored_as_it_is, sought};
 pub(crate) use cursor::TableCursor;
 pub(crate) use identity::{Identity, word_of_expiry};
 pub(crate) use keys::{KeyList, is_plain};
 pub(crate) use pgcatalog::shape::{Column, HIDDEN, Head, Shape, Shown, declaration};
-pub(crate) use plan::{Plan, is_row_number};
+pub(crate) use plan::Plan;
+pub(crate) use session_functions::register_session_functions;
 pub use sight::Cancel;
 pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Rest, Sight};
 

@@ -9,6 +9,7 @@ use store::value::{Value, ValueRef};
 use store::{Index, KeyBounds, Store, Table};
 
 use super::coerce::{Sought, bound, sought};
+use crate::facts::is_row_number;
 use crate::rewrite::Forced;
 
 /// What SQLite's planner counts in: reading one row of a table scan is about 1.
@@ -558,12 +559,6 @@ fn distinct(index: &Index, leading: usize) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough positive estimate")]
     let distinct = (index.len() as f64 / 10.0).max(1.0).powf(share) as u64;
     distinct
-}
-
-/// Whether this column is what SQLite calls the row's number.
-pub(crate) fn is_row_number(table: &Table, column: usize) -> bool {
-    let def = table.def();
-    def.primary_key == [column] && def.columns[column].kind == ColumnKind::Integer
 }
 
 /// The bounds of an index range for given arguments; `None` where no row can match, or a value's meaning is

@@ -4,6 +4,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pgcatalog::function::{self, Caller, Now};
 use pgcatalog::system;
@@ -16,7 +17,6 @@ use super::foresight::Foresight;
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
 use crate::limits::{BACKGROUND_REST, BACKGROUND_WORK, Limits};
-use crate::session::Session;
 
 /// Asks a running statement to stop; may be used from any thread.
 #[derive(Clone, Debug, Default)]
@@ -268,8 +268,7 @@ impl Sight {
     }
 
     /// Starts to watch a statement: its deadline counts from now, and it has at least its time.
-    pub(crate) fn start_watch(&self, limits: &Limits, session: &Session, cancel: &Cancel) {
-        let timeout = session.statement_timeout(limits.statement_timeout);
+    pub(crate) fn start_watch(&self, limits: &Limits, timeout: Option<Duration>, cancel: &Cancel) {
         let timeout = timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         let clock = self.store.clock();
         let now_ns = clock.now_ns();

@@ -16,8 +16,8 @@ use super::insert::{InsertPlan, OnConflict, Operand, Source, UpsertClause, Upser
 use super::plan::{Returning, Verb, WritePlan};
 use super::target::Target;
 use super::view::TableView;
+use crate::core::{Core, check_schema};
 use crate::error::{SqlError, state};
-use crate::executor::{Core, check_schema};
 use crate::native::{self, NativePlan};
 use crate::rewrite::{Forced, same_expression};
 use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};

@@ -10,8 +10,8 @@ use super::batch::{Batch, Before, listed};
 use super::insert::{constraint_name, is_broken_constraint};
 use super::plan::Run;
 use super::target::{Draft, Target};
+use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::executor::Core;
 use crate::table::{Identity, ListRow};
 
 /// A compiled `UPDATE` or `DELETE`.

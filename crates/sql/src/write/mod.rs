@@ -15,4 +15,4 @@ mod view;
 pub(crate) use build::{build, build_for_both, operand, plain_row};
 pub(crate) use insert::{InsertPlan, OnConflict, Operand, Source};
 pub(crate) use plan::{Given, Verb, WritePlan, refused};
-pub(crate) use target::{Draft, Target, accept, is_stored_as_it_is};
+pub(crate) use target::{Draft, Target, accept};

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use store::definition::{ColumnDef, ColumnKind, Identity};
-use store::scalar::has_form;
+use store::definition::{ColumnDef, Identity};
 use store::scalar::interval::Interval;
 use store::scalar::moment::micros_of;
-use store::value::{Affinity, Value, ValueRef};
+use store::value::{Affinity, Value};
 use store::{Expiry, Renewal, Store, Table, WriteError};
 
 use crate::error::{SqlError, state};
+use crate::table::is_stored_as_it_is;
 use crate::table::{Column, Head, Shape};
 
 /// Where an assigned value goes.
@@ -124,17 +124,6 @@ impl Draft {
 /// Whether the server alone makes the column's values.
 fn is_made(column: &ColumnDef) -> bool {
     column.generated.is_some() || column.identity == Some(Identity::Always)
-}
-
-/// Whether a column stores this value without a conversion, as it stores most.
-pub(crate) fn is_stored_as_it_is(table: &Table, at: usize, value: ValueRef<'_>) -> bool {
-    match (table.def().columns[at].kind, value) {
-        (_, ValueRef::Null) => true,
-        (ColumnKind::Integer, ValueRef::Integer(_)) | (ColumnKind::Text, ValueRef::Text(_)) => {
-            !has_form(table.column_type(at))
-        }
-        _ => false,
-    }
 }
 
 /// A value as the column stores it.

@@ -10,8 +10,8 @@ use sqlite3_parser::ast::{As, Expr, OneSelect, ResultColumn, Select, SelectTable
 use store::Table;
 use store::definition::ViewDef;
 
+use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::executor::Core;
 use crate::table::{Column, Shape};
 use crate::text::parse::{Sql, with_tree};
 use crate::text::token::{quoted_name, unquoted};

@@ -3,9 +3,9 @@
 use store::definition::{DefinitionError, TableDef};
 
 use super::{Change, if_exists, unknown_constraint};
+use crate::core::Core;
 use crate::define::{Defined, check_column_name, check_table_name};
 use crate::error::{SqlError, state};
-use crate::executor::Core;
 use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 

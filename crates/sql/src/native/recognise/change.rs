@@ -16,7 +16,7 @@ use super::super::{Job, NativePlan};
 use super::condition::{Where, branches};
 use super::names::{changed, place};
 use super::terms::term;
-use crate::executor::Core;
+use crate::core::Core;
 use crate::text::token::unquoted;
 use crate::write::{self, Operand, WritePlan, plain_row};
 

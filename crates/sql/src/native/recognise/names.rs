@@ -7,7 +7,7 @@ use sqlite3_parser::ast::{
 use store::Table;
 
 use super::super::scope::{Named, Place, Scope};
-use crate::executor::Core;
+use crate::core::Core;
 use crate::text::token::unquoted;
 use crate::write::{self, Operand};
 

@@ -18,8 +18,8 @@ use super::super::source::{led, whole};
 use super::condition::Where;
 use super::names::{is_built_in, operand, place, scope_of};
 use super::terms::{aggregate, number};
+use crate::core::Core;
 use crate::describe::OwnedColumn;
-use crate::executor::Core;
 use crate::text::token::unquoted;
 
 /// A query of plain columns, aggregates or groups. `sql` is the statement, whose words name some columns.

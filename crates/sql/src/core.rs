@@ -1,0 +1,235 @@
+//! What all statements of an executor share: the store, the connection, what they see of the one and ask of the other.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pgcatalog::shape::type_of;
+use pgcatalog::system::{self, System};
+use sqlite::{Connection, Failure, Row, Statement, UNSOLVED};
+use sqlite3_parser::ast::QualifiedName;
+use store::definition::SqlType;
+use store::value::Value;
+use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
+
+use crate::describe::OwnedColumn;
+use crate::error::{SqlError, state};
+use crate::limits::Limits;
+use crate::rewrite::{self, Rewritten};
+use crate::table::{HIDDEN, Sight};
+use crate::text::kind::refuse_tail;
+use crate::text::token::unquoted;
+
+/// What all statements of an executor share.
+pub(crate) struct Core {
+    pub(crate) store: Arc<Store>,
+    pub(crate) sight: Rc<Sight>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) connection: Rc<Connection>,
+    pub(crate) system: Rc<System>,
+    pub(crate) limits: Limits,
+    /// Whether the statement is run without SQLite where it needs none.
+    pub(crate) native: bool,
+    /// While a statement of a transaction runs: what the transaction wrote before.
+    pub(crate) own: Option<WriteSet>,
+    /// The newest stamp before that statement began.
+    pub(crate) since: u64,
+    /// While a statement of a transaction runs: what it wrote itself, laid over when it has worked.
+    pub(crate) written: RefCell<Vec<Write>>,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn check_count(given: usize, taken: usize) -> Result<(), SqlError> {
+    if given == taken {
+        return Ok(());
+    }
+    let message = format!("{given} parameters were given, but the statement takes {taken}");
+    Err(SqlError::new(state::PROTOCOL, message))
+}
+
+impl Core {
+    /// What the statement sees.
+    pub(crate) fn view(&self) -> View<'_> {
+        match &self.own {
+            None if self.limits.background => self.store.own_view(),
+            None => self.store.view(),
+            Some(own) => self.store.view_over(own),
+        }
+    }
+
+    /// What one statement may take of the heap.
+    pub(crate) fn heap_bytes_max(&self) -> usize {
+        self.limits.heap_bytes_max
+    }
+
+    /// Whether the statement is one of a transaction: what it breaks must be told at once, not by `COMMIT`.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Applies what a statement writes: at once, or with its transaction.
+    pub(crate) fn apply(&self, writes: &mut Vec<Write>) -> Result<(), WriteError> {
+        if self.own.is_none() {
+            return self.store.commit(writes).map(|_| ());
+        }
+        // A row that was read and is gone by `COMMIT` is no conflict unless somebody removed it: the write is whole.
+        for write in &mut *writes {
+            let (cas, expiry, lease) = match write.expect {
+                Expect::Version(cas) => (cas, None, None),
+                Expect::Untouched { cas, expiry, lease } => (cas, Some(expiry), lease),
+                _ => continue,
+            };
+            write.expect = Expect::Unremoved { cas, since: self.since, expiry, lease };
+        }
+        self.written.borrow_mut().append(writes);
+        Ok(())
+    }
+
+    /// Removes rows that were read: at once, or with the transaction.
+    pub(crate) fn remove(&self, table: &Arc<Table>, list: &Removals) -> Result<(), WriteError> {
+        if self.own.is_none() {
+            return self.store.remove_all(table, list).map(|_| ());
+        }
+        let removal = |(key, cas): (&[u8], u64)| Write {
+            table: Arc::clone(table),
+            key: key.to_vec(),
+            change: Change::Delete,
+            expect: Expect::Version(cas),
+        };
+        self.apply(&mut list.iter().map(removal).collect())
+    }
+
+    /// A table that is to be written, by its name in a statement.
+    pub(crate) fn table(&self, name: &QualifiedName<'_>) -> Result<Arc<Table>, SqlError> {
+        check_schema(name)?;
+        let name = unquoted(name.name.0);
+        system::refuse_change(&name)?;
+        self.catalog.table(&name).cloned().ok_or_else(|| match self.catalog.view(&name) {
+            Some(view) => SqlError::new(state::NOT_A_TABLE, format!("\"{}\" is a view", view.name))
+                .with_hint("write to the table that it reads"),
+            None => SqlError::unknown_table(&name),
+        })
+    }
+
+    /// Compiles a part of a statement, made of its own text.
+    pub(crate) fn compile(&self, sql: &str) -> Result<Statement, SqlError> {
+        let error = |failure: Failure| self.failed(failure.into());
+        let statement = self.rewritten(sql, error)?;
+        let statement = statement.ok_or_else(|| SqlError::new(state::SYNTAX, "a statement was expected"))?;
+        if !statement.is_read_only() {
+            return Err(SqlError::new(state::FORBIDDEN, "a part of the statement would write"));
+        }
+        Ok(statement)
+    }
+
+    /// Compiles a text in the words that serve its tables best. Its columns are called as in the text, for only what
+    /// follows a `FROM` is replaced. `error` tells what is wrong with the text as it stands.
+    pub(crate) fn rewritten(
+        &self,
+        sql: &str,
+        error: impl Fn(Failure) -> SqlError,
+    ) -> Result<Option<Statement>, SqlError> {
+        let Rewritten { needed, better } = rewrite::rewritten(&self.catalog, sql)?;
+        let text = needed.as_deref().unwrap_or(sql);
+        let prepared = |text: String| {
+            let (statement, end) = Statement::prepare(&self.connection, &text).ok()?;
+            statement.filter(|_| refuse_tail(&text, end).is_ok())
+        };
+        match Statement::prepare(&self.connection, text) {
+            Ok((plain, end)) => {
+                refuse_tail(text, end)?;
+                Ok(better.and_then(prepared).or(plain))
+            }
+            Err(failure) => {
+                // Names were found to be clear: what is missing is that a partial index has all rows.
+                let unsolved = failure.message == UNSOLVED;
+                let solved = better.filter(|_| unsolved).and_then(prepared);
+                solved.map(Some).ok_or_else(|| match &needed {
+                    None => error(failure),
+                    Some(_) => self.error_of_rewritten(sql, failure, &error),
+                })
+            }
+        }
+    }
+
+    /// A place in the new text is none in the user's, whose own mistakes are told by that.
+    fn error_of_rewritten(
+        &self,
+        sql: &str,
+        failure: Failure,
+        error: &impl Fn(Failure) -> SqlError,
+    ) -> SqlError {
+        let unsolved = SqlError { position: None, ..error(failure) };
+        match Statement::prepare(&self.connection, sql) {
+            Err(failure) if !rewrite::asks_for_index(sql) => error(failure),
+            _ => unsolved,
+        }
+    }
+
+    /// The columns of a compiled statement, typed where they come from a table unchanged.
+    pub(crate) fn columns_of(&self, statement: &Statement) -> Vec<OwnedColumn> {
+        let column = |at: usize| {
+            let mut column =
+                OwnedColumn { ty: SqlType::Unknown, ..OwnedColumn::text(statement.column_name(at)) };
+            let origin = statement.origin(at).and_then(|(table, name)| {
+                if let Some((ty, origin)) = system::column(&table, &name) {
+                    (column.ty, column.table) = (ty, Some(origin));
+                }
+                let table = self.catalog.table(&table)?;
+                if let Some(ty) = told_type(&name) {
+                    column.ty = ty;
+                }
+                Some((table, table.def().column_index(&name)?))
+            });
+            if let Some((table, origin)) = origin {
+                column.ty = type_of(table, origin);
+                column.scale = table.def().columns[origin].shown_scale();
+                // Columns are numbered from one, as in `pg_attribute`.
+                let number = u16::try_from(origin + 1).ok();
+                column.table = number.map(|number| (system::oid_of_table(table), number));
+            }
+            column
+        };
+        (0..statement.columns()).map(column).collect()
+    }
+
+    /// Runs a compiled statement with as many of the parameters as it takes.
+    pub(crate) fn run(
+        &self,
+        statement: &mut Statement,
+        parameters: &[Value],
+        row: &mut dyn FnMut(&Row<'_>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let count = statement.parameter_count();
+        let values = parameters.iter().take(count).map(Value::as_ref);
+        statement.run(values, row).map_err(|error| self.failed(error))
+    }
+
+    /// The reason that a cursor or the watch gave, if it was one of these.
+    pub(crate) fn failed(&self, error: SqlError) -> SqlError {
+        self.sight.take_failure().unwrap_or(error)
+    }
+}
+
+/// The type of a hidden column that clients may read.
+fn told_type(name: &str) -> Option<SqlType> {
+    let told = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
+    told.then_some(SqlType::Int8)
+}
+
+/// The only schema is `main`.
+pub(crate) fn check_schema(name: &QualifiedName<'_>) -> Result<(), SqlError> {
+    match &name.db_name {
+        Some(schema) if !unquoted(schema.0).eq_ignore_ascii_case("main") => {
+            let message = format!("schema \"{}\" does not exist", unquoted(schema.0));
+            Err(SqlError::new(state::UNKNOWN_SCHEMA, message))
+        }
+        _ => Ok(()),
+    }
+}
