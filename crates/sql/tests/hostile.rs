@@ -327,3 +327,13 @@ fn expressions_of_a_row_have_a_budget_of_time() {
         db.run("DROP TABLE bomb", &[]).expect(column);
     }
 }
+
+/// `pg_sleep` in a default held a memcached worker for as long as it said: only the processor's time was counted.
+#[test]
+fn expressions_of_a_row_do_not_sleep() {
+    let _alone = ALONE.lock();
+    let mut db = Db::new(Limits::default());
+    db.run("CREATE TABLE sleepy (k TEXT PRIMARY KEY, d TEXT DEFAULT pg_sleep(1000))", &[]).unwrap();
+    let error = db.run("INSERT INTO sleepy (k) VALUES ('a')", &[]).expect_err("it sleeps");
+    assert!(error.message.contains("too expensive"), "{error:?}");
+}

@@ -146,6 +146,9 @@ impl SqlSession {
             }
         }
         let done = result?;
+        if done.tag == "SET" {
+            self.follow_defaults()?;
+        }
         self.carry_out()?;
         Ok(outcome(done))
     }
@@ -213,6 +216,21 @@ impl SqlSession {
                 self.announce(&pending);
             }
         }
+    }
+
+    /// `SET SESSION CHARACTERISTICS` is the SQL layer's to read, and sets what the settings have too.
+    fn follow_defaults(&mut self) -> Result<(), SqlError> {
+        let in_block = self.in_block();
+        let defaults = [
+            ("default_transaction_read_only", on_off(self.sql.default_read_only())),
+            ("default_transaction_isolation", self.sql.default_isolation()),
+        ];
+        for (name, value) in defaults {
+            if self.settings.get(name) != Some(value) {
+                self.settings.set(name, Some(value), false, in_block)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the SQL layer know the settings that it heeds.
@@ -295,10 +313,11 @@ impl SqlSession {
 
     /// There are no roles: a session is its user's, and goes back to it (`SET ROLE`).
     fn check_role(&self, name: &str, value: Option<&str>) -> Result<(), SqlError> {
-        let Some(role) = value.filter(|_| name == "role" || name == "session_authorization") else {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let Some(role) = value.filter(|_| is("role") || is("session_authorization")) else {
             return Ok(());
         };
-        if role == self.sql.identity().user || name == "role" && role == "none" {
+        if role == self.sql.identity().user || is("role") && role == "none" {
             return Ok(());
         }
         Err(SqlError::new("22023", format!("role \"{role}\" does not exist")))

@@ -88,6 +88,9 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
 
 /// How long a sleep lasts until it looks whether its statement must stop.
 const SLEEP_SLICE: Duration = Duration::from_millis(5);
+/// What a slice counts as, at ten nanoseconds an operation: the expressions of a row may take a hundred thousand, for a
+/// memcached worker waits for them.
+const SLEEP_SLICE_OPERATIONS: u64 = 500_000;
 
 fn sleep(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     if values.first().is_none_or(Value::is_null) {
@@ -95,7 +98,7 @@ fn sleep(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     }
     let mut left = Duration::try_from_secs_f64(real(values, 0)?.max(0.0)).unwrap_or(Duration::MAX);
     while !left.is_zero() {
-        if meter::must_stop(0) {
+        if meter::must_stop(SLEEP_SLICE_OPERATIONS) {
             return Err(SqlError::new(state::CANCELED, "the statement was stopped"));
         }
         let slice = left.min(SLEEP_SLICE);

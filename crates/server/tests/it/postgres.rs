@@ -744,6 +744,21 @@ fn the_level_of_isolation_is_shown_as_asked() {
     let listed = "SELECT setting FROM pg_settings WHERE name = 'default_transaction_isolation'";
     assert_eq!(one.ask(listed)[1], "D repeatable read");
     one.ask("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+    one.ask("SET work_mem = '1MB'");
     one.ask("BEGIN");
     assert_eq!(shown(&mut one), "D serializable");
+}
+
+/// Any other `SET` made a session writable that was to read only.
+#[test]
+fn the_characteristics_of_a_session_outlive_its_other_settings() {
+    let daemon = daemon();
+    let mut one = Pg::connect(&daemon);
+    one.ask("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY");
+    one.ask("SET work_mem = '1MB'");
+    assert_eq!(one.ask("SHOW default_transaction_read_only")[1], "D on");
+    let heard = one.ask("CREATE TABLE t (k INT)");
+    assert!(heard.iter().any(|line| line.starts_with("E ERROR 25006")), "{heard:?}");
+    one.ask("RESET default_transaction_read_only");
+    assert_eq!(one.ask("CREATE TABLE t (k INT)"), ["C CREATE TABLE"]);
 }
