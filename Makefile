@@ -77,7 +77,7 @@ NIGHTLY = rustup run nightly true || rustup toolchain install nightly --profile 
 
 # Runs the arena's tests of segments and threads under Miri: about eight minutes. It installs what nightly Rust lacks.
 # Aliasing is not checked: a mapping is one slice of atomic words, and Miri visits all of them at each access. Under
-# -Zmiri-tree-borrows a test of three seconds does not end in a minute. Others: make miri MIRI_TESTS='tests::landing'
+# -Zmiri-tree-borrows a test of three seconds does not end in a minute. Others: make miri MIRI_TESTS='tests::in_place'
 MIRI_TESTS ?= fill:: segments:: pool:: hint:: tests::threads::readers
 miri:
 	$(NIGHTLY) miri rust-src

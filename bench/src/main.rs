@@ -26,7 +26,6 @@ mod client;
 mod clock;
 mod cores;
 mod demo;
-mod door;
 mod entry;
 mod experiments;
 mod expiry;
@@ -49,6 +48,7 @@ mod restart;
 mod server;
 mod shared;
 mod single;
+mod sql;
 mod sqlite;
 mod summary;
 mod trace;
@@ -83,7 +83,7 @@ enum Command {
     /// Memory under sizes that move, rows that end together, mixes of times to live, expiry by an index.
     Expiry(expiry::Options),
     /// Statements through PostgreSQL's protocol beside PostgreSQL and memcached.
-    Sql(door::Options),
+    Sql(sql::Options),
     /// Reads in shared memory beside LMDB and memcached.
     Shared(shared::Options),
     /// A daemon that is killed full of rows: how long until the first get, and until every row is checked.
@@ -112,7 +112,7 @@ fn main() -> ExitCode {
         Command::Inside(options) => inside::run(&options),
         Command::Sqlite(options) => sqlite::run(&options),
         Command::Expiry(options) => expiry::run(&options),
-        Command::Sql(options) => door::run(&options),
+        Command::Sql(options) => sql::run(&options),
         Command::Shared(options) => shared::run(&options),
         Command::Restart(options) => restart::run(&options),
         Command::Experiments(options) => experiments::run(&options),

@@ -103,7 +103,7 @@ pub(crate) struct Setup {
     /// Where it runs.
     pub(crate) cores: Cores,
     /// Whether a server of ours opens its PostgreSQL listener.
-    pub(crate) sql_door: bool,
+    pub(crate) sql_listener: bool,
     /// Threads that answer memcached's requests.
     pub(crate) threads: usize,
     /// A memcached listens on its Unix socket, and then on nothing else.
@@ -116,7 +116,15 @@ impl Setup {
     /// A memory limit, the rest as every experiment has it.
     pub(crate) fn new(memory_mib: u64, cores: Cores) -> Self {
         let arena_folder = None;
-        Self { memory_mib, extra: Vec::new(), cores, sql_door: false, threads: 1, unix: false, arena_folder }
+        Self {
+            memory_mib,
+            extra: Vec::new(),
+            cores,
+            sql_listener: false,
+            threads: 1,
+            unix: false,
+            arena_folder,
+        }
     }
 }
 
@@ -172,7 +180,7 @@ impl Server {
         let folder = setup.arena_folder.clone().unwrap_or_else(|| arena_directory(&directory));
         let arena = folder.join(format!("sqlcached-bench-{}.arena", port.port()));
         let sql = match kind {
-            Kind::Sqlcached { .. } if setup.sql_door => Some(Address::free_port()?),
+            Kind::Sqlcached { .. } if setup.sql_listener => Some(Address::free_port()?),
             Kind::PostgreSql => Some(port),
             _ => None,
         };

@@ -3,7 +3,9 @@
 //! The functions here are run by libFuzzer through `fuzz_targets/binary.rs`, and on the stable toolchain by the
 //! tests of the `memcache` crate, which include this file.
 
-use memcache::binary::{Command, Condition, HEADER_BYTES, Id, MAGIC, Parsed, Request, Status, parse, upload};
+use memcache::binary::{
+    Command, Condition, HEADER_BYTES, Id, MAGIC, Parsed, Request, Status, parse, receiving,
+};
 use memcache::{Limits, Then};
 
 /// Runs one input: the first byte chooses limits and cuts, the rest is the stream.
@@ -85,7 +87,7 @@ impl<'a> Connection<'a> {
                 assert!(needed > self.buffer.len(), "more is needed than is there");
                 let most = HEADER_BYTES + 20 + self.limits.key_max + self.limits.value_max;
                 assert!(needed <= most, "{needed} bytes are beyond the limits");
-                check_upload(self.limits, &self.buffer, needed);
+                check_value(self.limits, &self.buffer, needed);
                 self.needed = needed;
                 return false;
             }
@@ -104,8 +106,8 @@ impl<'a> Connection<'a> {
 }
 
 /// A value that is received in place belongs to the request that the whole frame would have been.
-fn check_upload(limits: &Limits, input: &[u8], needed: usize) {
-    let Some(begun) = upload(limits, input) else { return };
+fn check_value(limits: &Limits, input: &[u8], needed: usize) {
+    let Some(begun) = receiving(limits, input) else { return };
     assert_eq!(begun.head + begun.bytes, needed);
     assert_eq!(&input[begun.head..], begun.request.value);
     let mut whole = input.to_vec();

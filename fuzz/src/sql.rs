@@ -38,19 +38,19 @@ const SPECIMEN: &[&str] = &[
 
 /// Runs one input against a store of its own.
 pub fn fuzz_sql(data: &[u8]) {
-    let mut desk = Desk::new();
+    let mut database = Database::new();
     let mut decisions = Decisions::new(data);
     for _ in 0..STATEMENTS_MAX {
-        desk.check(&decisions.statement());
+        database.check(&decisions.statement());
         if decisions.is_empty() {
             break;
         }
     }
-    desk.check_indexes();
+    database.check_indexes();
 }
 
 /// A store and what executes on it, with the checks of every statement.
-pub struct Desk {
+pub struct Database {
     store: Arc<Store>,
     executor: Executor,
     session: Session,
@@ -63,7 +63,7 @@ type Picture = (Vec<ViewDef>, Vec<(TableDef, Vec<SeenRow>)>);
 /// Key, values, version, deadline and flags of a row.
 type SeenRow = (Vec<u8>, String, u64, u32, u32);
 
-impl Desk {
+impl Database {
     pub fn new() -> Self {
         let options = StoreOptions {
             path: None,
@@ -83,11 +83,11 @@ impl Desk {
             native: true,
         };
         let executor = Executor::new(Arc::clone(&store), limits).expect("an executor");
-        let mut desk = Self { store, executor, session: Session::new(), cancel: Cancel::new() };
+        let mut database = Self { store, executor, session: Session::new(), cancel: Cancel::new() };
         for sql in SPECIMEN {
-            desk.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+            database.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
-        desk
+        database
     }
 
     fn execute(&mut self, sql: &str) -> Result<Done, SqlError> {

@@ -181,7 +181,7 @@ fn rush(doors: &mut [Door], body: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn one_client_of_all_doors_makes_the_row_anew() {
+fn one_client_of_all_protocols_makes_the_row_anew() {
     let sql_port = free_port();
     let daemon = Daemon::start(&["--sql-port", &sql_port.to_string()]);
     daemon.connect().change(TABLE);

@@ -89,7 +89,7 @@ impl Lab {
 
     /// A setup with our PostgreSQL listener open.
     pub(super) fn setup(&self, memory_mib: u64) -> Setup {
-        Setup { sql_door: true, ..Setup::new(memory_mib, self.cores) }
+        Setup { sql_listener: true, ..Setup::new(memory_mib, self.cores) }
     }
 
     /// Our builds, or the server that runs already.

@@ -11,8 +11,8 @@
 pub enum Point {
     /// A reservation has looked at the fill word, and has not changed it.
     Reserve,
-    /// Who is about to hold a row knows the row's segment, and does not hold it.
-    Hold,
+    /// Who is about to pin a row knows its segment, and has not pinned it.
+    Pin,
     /// The segment is held, and whether the row is still there was not asked.
     Held,
     /// A row was found, and is about to be read.

@@ -84,8 +84,8 @@ mod commit;
 mod error;
 pub mod failpoint;
 mod file;
+mod in_place;
 mod index;
-mod landing;
 mod layout;
 mod limits;
 mod line;
@@ -111,9 +111,9 @@ pub use arenas::{Arenas, AttachBoth};
 pub use checkpoints::Checkpoints;
 pub use commit::{CommitSlot, CommitState, Redo, RedoEntry};
 pub use error::{ArenaError, CatalogueError, IndexFull};
+pub use in_place::{InPlace, Received};
 pub use index::hint::Hits;
 pub use index::{Entry, ScanShape, ShardToken};
-pub use landing::{Landing, Received};
 pub use layout::{
     BLOCK_UNITS, COMMIT_SLOTS, Hash, InFile, LAYOUT_VERSION, LOCATION_BITS, Location, MAX_CATALOGUE_BYTES,
     MAX_KEY_BYTES, MAX_ROW_BYTES, MAX_TABLES, Queue, SHARDS, SHARED_TABLES, SegmentId, SegmentTag, SlotId,
@@ -122,7 +122,7 @@ pub use layout::{
 pub use line::line as prefetch_line;
 pub use mapped::{Ends, Mapped};
 pub use read::gather::Gathered;
-pub use read::hold::HeldRow;
+pub use read::pin::PinnedRow;
 pub use read::prefetch::Foreseen;
 pub use read::{Lookup, RowRead, Seen};
 pub use reader::Reader;

@@ -1,19 +1,19 @@
 //! What the memcached commands mean.
 
 use store::{
-    Absence, ComingItem, Edit, Edited, Expect, Expiry, Item, ItemMeta, ItemSink, Landing, Mark, Outcome,
+    Absence, ComingItem, Edit, Edited, Expect, Expiry, InPlace, Item, ItemMeta, ItemSink, Mark, Outcome,
     Store, Touch, WriteError,
 };
 
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::exptime::expiry;
-use crate::lane::{Lane, Route};
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
 use crate::observe::status;
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::thread_context::{Route, ThreadContext};
 use crate::watch::Seen;
 
 /// Under which condition a value is stored.
@@ -46,10 +46,15 @@ macro_rules! fault_point {
 impl Session {
     /// Gives the value of `key` to `sink`; says whether there is one.
     #[inline]
-    pub fn get(&self, lane: &mut Lane, key: &[u8], sink: &mut impl ItemSink) -> Result<bool, Answer> {
+    pub fn get(
+        &self,
+        context: &mut ThreadContext,
+        key: &[u8],
+        sink: &mut impl ItemSink,
+    ) -> Result<bool, Answer> {
         self.allow(Command::Get)?;
         fault_point!("get", key);
-        let route = lane.route(key);
+        let route = context.route(key);
         let found = match route.key {
             Ok(key) if route.table.renews() && route.answers_missing(key) => Err(Absence::Missing),
             Ok(key) => route.engine.store.find_item(route.table, key, route.now, sink),
@@ -62,8 +67,8 @@ impl Session {
         }
         route.count(Counter::CmdGet);
         route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
-        if lane.is_observed() {
-            lane.observe_fetch(key, hit);
+        if context.is_observed() {
+            context.observe_fetch(key, hit);
         }
         Ok(hit)
     }
@@ -71,13 +76,13 @@ impl Session {
     /// Gives the value of `key` to `sink` and the row a new deadline; says whether there is one.
     pub fn get_and_touch(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         exptime: i64,
         key: &[u8],
         sink: &mut impl ItemSink,
     ) -> Result<bool, Answer> {
         self.allow(Command::GetAndTouch)?;
-        let route = lane.route(key);
+        let route = context.route(key);
         let hit = match &route.key {
             Ok(key) if route.table.renews() && route.answers_missing(key) => false,
             Ok(key) => get_and_touch(&route, key, exptime, sink)?,
@@ -87,8 +92,8 @@ impl Session {
         route.count(Counter::CmdTouch);
         route.count(if hit { Counter::GetHits } else { Counter::GetMisses });
         route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
-        if lane.is_observed() {
-            lane.observe_fetch(key, hit);
+        if context.is_observed() {
+            context.observe_fetch(key, hit);
         }
         Ok(hit)
     }
@@ -97,14 +102,14 @@ impl Session {
     #[inline]
     pub fn store(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         verb: Verb,
         key: &[u8],
         flags: u32,
         exptime: i64,
         value: &[u8],
     ) -> Answer {
-        self.store_by(lane, verb, key, exptime, value.len(), |route| match verb {
+        self.store_by(context, verb, key, exptime, value.len(), |route| match verb {
             Verb::Append | Verb::Prepend => join(route, verb, value),
             _ => put(route, verb, value.len(), |store, key, expect| {
                 let expiry = expiry(store, exptime);
@@ -118,47 +123,47 @@ impl Session {
     /// elsewhere, and stored with [`Session::store`].
     pub fn reserve(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         verb: Verb,
         key: &[u8],
         flags: u32,
         exptime: i64,
         value_bytes: usize,
-    ) -> Option<Landing> {
+    ) -> Option<InPlace> {
         if matches!(verb, Verb::Append | Verb::Prepend) {
             return None;
         }
-        let expiry = expiry(&lane.engine.store, exptime);
+        let expiry = expiry(&context.engine.store, exptime);
         let item = ComingItem { value_bytes, client_flags: flags, expiry, cas: None };
-        self.reserve_item(lane, key, &item, expectation(verb))
+        self.reserve_item(context, key, &item, expectation(verb))
     }
 
     /// As [`Session::store`], of a value that has come to where it was reserved for.
-    pub fn store_landed(
+    pub fn store_in_place(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         verb: Verb,
         key: &[u8],
         exptime: i64,
-        landing: Landing,
+        in_place: InPlace,
     ) -> Answer {
-        let bytes = landing.value_bytes();
-        self.store_by(lane, verb, key, exptime, bytes, |route| {
+        let bytes = in_place.value_bytes();
+        self.store_by(context, verb, key, exptime, bytes, |route| {
             put(route, verb, bytes, |store, key, expect| {
-                store.put_landed(route.table, key, landing, expiry(store, exptime), expect, route.now)
+                store.put_in_place(route.table, key, in_place, expiry(store, exptime), expect, route.now)
             })
         })
     }
 
     pub(crate) fn reserve_item(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         item: &ComingItem,
         expect: Expect,
-    ) -> Option<Landing> {
+    ) -> Option<InPlace> {
         self.allow(Command::Store).ok()?;
-        let route = lane.way_to(key);
+        let route = context.way_to(key);
         let key = route.key.as_ref().ok()?;
         if item.value_bytes > route.engine.options.item_size_max {
             return None;
@@ -170,7 +175,7 @@ impl Session {
     #[inline]
     fn store_by(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         verb: Verb,
         key: &[u8],
         exptime: i64,
@@ -181,24 +186,24 @@ impl Session {
             return refusal;
         }
         fault_point!("store", key);
-        let route = lane.route(key);
+        let route = context.route(key);
         route.count(Counter::CmdSet);
         let answer = match store(&route) {
             Ok(answer) => answer,
             Err(answer) => refuse_store(&route, verb == Verb::Set, answer),
         };
-        if lane.is_observed() {
+        if context.is_observed() {
             let (command, status) = (verb.name(), status(&answer));
-            lane.observe(key, Seen::Stored { command, status, bytes, exptime });
+            context.observe(key, Seen::Stored { command, status, bytes, exptime });
         }
         answer
     }
 
     /// Removes what a storage command would have replaced, had it not been malformed: the peer believes that the old
     /// value is gone.
-    pub fn invalidate(&self, lane: &mut Lane, key: &[u8]) {
+    pub fn invalidate(&self, context: &mut ThreadContext, key: &[u8]) {
         if self.allow(Command::Store).is_ok() {
-            let route = lane.route(key);
+            let route = context.route(key);
             route.count(Counter::StoreTooLarge);
             remove(&route);
         }
@@ -206,13 +211,13 @@ impl Session {
 
     /// `delete`.
     #[inline]
-    pub fn delete(&self, lane: &mut Lane, key: &[u8]) -> Answer {
+    pub fn delete(&self, context: &mut ThreadContext, key: &[u8]) -> Answer {
         if let Err(refusal) = self.allow(Command::Delete) {
             return refusal;
         }
         fault_point!("delete", key);
-        let bytes = if lane.is_observed() { lane.value_bytes(key) } else { None };
-        let route = lane.route(key);
+        let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
+        let route = context.route(key);
         let outcome = match route.key {
             Ok(key) => route.engine.store.delete(route.table, key, Expect::Anything, route.now),
             Err(_) => Ok(Outcome::Missing),
@@ -228,20 +233,20 @@ impl Session {
             }
             Err(error) => error.into(),
         };
-        if lane.is_observed() {
+        if context.is_observed() {
             let bytes = bytes.filter(|_| answer == Answer::Deleted);
-            lane.observe(key, Seen::Deleted { command: "delete", bytes });
+            context.observe(key, Seen::Deleted { command: "delete", bytes });
         }
         answer
     }
 
     /// `incr` and `decr`: `incr` wraps at 2^64, `decr` stops at 0.
-    pub fn arithmetic(&self, lane: &mut Lane, incr: bool, key: &[u8], delta: u64) -> Answer {
+    pub fn arithmetic(&self, context: &mut ThreadContext, incr: bool, key: &[u8], delta: u64) -> Answer {
         if let Err(refusal) = self.allow(Command::Arithmetic) {
             return refusal;
         }
         fault_point!("arithmetic", key);
-        let route = lane.route(key);
+        let route = context.route(key);
         let Ok(key) = route.key else {
             route.count(if incr { Counter::IncrMisses } else { Counter::DecrMisses });
             return Answer::NotFound;
@@ -268,12 +273,12 @@ impl Session {
     }
 
     /// `touch`.
-    pub fn touch(&self, lane: &mut Lane, key: &[u8], exptime: i64) -> Answer {
+    pub fn touch(&self, context: &mut ThreadContext, key: &[u8], exptime: i64) -> Answer {
         if let Err(refusal) = self.allow(Command::Touch) {
             return refusal;
         }
         fault_point!("touch", key);
-        let route = lane.route(key);
+        let route = context.route(key);
         route.count(Counter::CmdTouch);
         let store = &route.engine.store;
         let outcome = match route.key {
@@ -294,12 +299,12 @@ impl Session {
     }
 
     /// `flush_all`: what memcached can reach and was stored until now, or until a moment to come, is gone.
-    pub fn flush_all(&self, lane: &mut Lane, delay: Option<i64>) -> Answer {
+    pub fn flush_all(&self, context: &mut ThreadContext, delay: Option<i64>) -> Answer {
         if let Err(refusal) = self.allow(Command::FlushAll) {
             return refusal;
         }
-        lane.count(Counter::CmdFlush, 1);
-        let engine = lane.engine();
+        context.count(Counter::CmdFlush, 1);
+        let engine = context.engine();
         if !engine.options.flush_enabled {
             return FLUSH_REFUSED;
         }

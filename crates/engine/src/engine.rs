@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sql::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
 use sql::{Account, Executor, Limits, RuleRunner, SqlError};
-use store::{HeldRow, Pause, RemovalEvent, Store, TICKS_PER_SECOND};
+use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::activity::Activity;
 use crate::channels::Channels;
@@ -71,9 +71,9 @@ pub struct Engine {
     pub(crate) channels: Channels,
     /// What all SQL sessions hold between their statements.
     pub(crate) held: Arc<Account>,
-    /// The counters of every lane ever made. Taken for a moment, and only to make a lane or to sum up.
-    pub(crate) lanes: Mutex<Vec<Arc<Counters>>>,
-    /// What `stats reset` saw; sums are given from there. Taken after `lanes` was let go.
+    /// The counters of every thread context ever made. Taken for a moment, and only to make a context or to sum up.
+    pub(crate) contexts: Mutex<Vec<Arc<Counters>>>,
+    /// What `stats reset` saw; sums are given from there. Taken after `contexts` was let go.
     baseline: Mutex<Totals>,
     /// Names and values for `stats settings`, from those who know them.
     settings: Mutex<Vec<(&'static str, String)>>,
@@ -113,7 +113,7 @@ impl Engine {
             held: Account::new(options.sessions_bytes_max),
             options,
             channels: Channels::default(),
-            lanes: Mutex::new(Vec::new()),
+            contexts: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),
             connections: AtomicUsize::new(0),
@@ -141,13 +141,13 @@ impl Engine {
     }
 
     /// The bytes of a value that is held.
-    pub fn held_bytes(&self, row: &HeldRow) -> &[u8] {
-        self.store.held_bytes(row)
+    pub fn pinned_bytes(&self, row: &PinnedRow) -> &[u8] {
+        self.store.pinned_bytes(row)
     }
 
     /// Lets go of a value that was held.
-    pub fn let_go(&self, row: HeldRow) {
-        self.store.let_go(row);
+    pub fn unpin(&self, row: PinnedRow) {
+        self.store.unpin(row);
     }
 
     /// An executor of SQL for the calling thread.
@@ -264,7 +264,7 @@ impl Engine {
 
     fn raw_totals(&self) -> Totals {
         let mut totals = Totals::zero();
-        for counters in self.lanes.lock().iter() {
+        for counters in self.contexts.lock().iter() {
             totals.add(counters);
         }
         totals

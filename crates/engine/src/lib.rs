@@ -1,6 +1,6 @@
 //! The meaning of every command: every protocol calls this crate, so no protocol can forget a check.
 //!
-//! An [`Engine`] is shared by all. Each thread that serves holds a [`Lane`]: its own counters, its copy of the
+//! An [`Engine`] is shared by all. Each thread that serves holds a [`ThreadContext`]: its own counters, its copy of the
 //! catalogue, the time of its batch. Each connection is a [`Session`]: who speaks, and what they may do. A protocol
 //! turns bytes into calls of `Session`, and the [`Answer`] back into bytes; what a command *means* is decided here,
 //! once, whichever protocol it came through.
@@ -18,11 +18,11 @@
 //! })
 //! .unwrap();
 //! let engine = Engine::new(opened.store, EngineOptions::default());
-//! let mut lane = engine.lane();
+//! let mut context = engine.context();
 //! let session = Session::local();
-//! assert_eq!(session.store(&mut lane, Verb::Set, b"greeting", 0, 0, b"hello"), Answer::Stored);
-//! assert_eq!(session.store(&mut lane, Verb::Add, b"greeting", 0, 0, b"again"), Answer::NotStored);
-//! assert_eq!(session.delete(&mut lane, b"greeting"), Answer::Deleted);
+//! assert_eq!(session.store(&mut context, Verb::Set, b"greeting", 0, 0, b"hello"), Answer::Stored);
+//! assert_eq!(session.store(&mut context, Verb::Add, b"greeting", 0, 0, b"again"), Answer::NotStored);
+//! assert_eq!(session.delete(&mut context, b"greeting"), Answer::Deleted);
 //! ```
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,6 @@ mod engine;
 mod exptime;
 mod facts;
 mod json;
-mod lane;
 mod limits;
 mod meta;
 mod number;
@@ -51,6 +50,7 @@ mod statement;
 mod stats;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod thread_context;
 mod versioned;
 mod watch;
 
@@ -59,7 +59,6 @@ pub use channels::{Notification, Overflown};
 pub use command::Verb;
 pub use counters::{Counter, Totals};
 pub use engine::{Engine, EngineOptions};
-pub use lane::Lane;
 pub use limits::{ITEM_SIZE_MAX, RESULT_SIZE_MAX};
 pub use meta::{
     Condition, MetaArithmetic, MetaDebug, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
@@ -69,11 +68,12 @@ pub use operator::{KeyDump, ListedKey};
 pub use privilege::{Command, Privilege, Role};
 pub use session::Session;
 pub use sql_session::{
-    ClientSink, CopyLayout, CopyOptions, Formats, Outcome, Portal, Prepared, ResultColumn, SqlSeat,
-    SqlSession, result_too_large,
+    ClientSink, CopyLayout, CopyOptions, Formats, Outcome, Portal, Prepared, ResultColumn, SqlSession,
+    SqlThreadContext, result_too_large,
 };
 pub use statement::Finished;
 pub use stats::Subject;
+pub use thread_context::ThreadContext;
 pub use versioned::Touched;
 pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
@@ -84,6 +84,6 @@ pub use sql::{
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{
-    Clock, Eviction, Foreseen, HeldRow, ItemMeta, ItemSink, Landing, Prefetched, Received, TICK_NS,
+    Clock, Eviction, Foreseen, InPlace, ItemMeta, ItemSink, PinnedRow, Prefetched, Received, TICK_NS,
     TICKS_PER_SECOND, Tick, Use, ticks_between,
 };

@@ -5,18 +5,18 @@
 //! the request asks for.
 
 use store::{
-    Edit, Edited, Expect, Expiry, Freshness, Hits, Item, ItemMeta, ItemSink, Landing, Mark, Outcome, Store,
+    Edit, Edited, Expect, Expiry, Freshness, Hits, InPlace, Item, ItemMeta, ItemSink, Mark, Outcome, Store,
     Tick, Touch, WriteError, ticks_between,
 };
 
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::exptime::{expiry, seconds_ahead};
-use crate::lane::{Lane, Route};
 use crate::limits::CONTENDED_ROUNDS;
 use crate::number;
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::thread_context::{Route, ThreadContext};
 
 /// What `mg` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -237,14 +237,14 @@ impl Session {
     /// `mg`.
     pub fn meta_get(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaGet,
         sink: &mut impl MetaSink,
     ) -> Result<MetaGot, Answer> {
         let writes = asked.exptime.is_some() || asked.vivify.is_some();
         self.allow(if writes { Command::GetAndTouch } else { Command::Get })?;
-        let route = lane.route(key);
+        let route = context.route(key);
         route.count(Counter::CmdMeta);
         let got = route.meta_get(asked, sink)?;
         let hit = got != MetaGot::Miss;
@@ -254,8 +254,8 @@ impl Session {
             route.count(Counter::CmdTouch);
             route.count(if hit { Counter::TouchHits } else { Counter::TouchMisses });
         }
-        if lane.is_observed() {
-            lane.observe_fetch(key, hit);
+        if context.is_observed() {
+            context.observe_fetch(key, hit);
         }
         Ok(got)
     }
@@ -263,55 +263,60 @@ impl Session {
     /// `ms`.
     pub fn meta_set(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaSet,
         value: &[u8],
     ) -> Result<MetaDone, Answer> {
-        self.count_meta(lane, Command::Store)?;
-        self.put(lane, key, asked, value)
+        self.count_meta(context, Command::Store)?;
+        self.put(context, key, asked, value)
     }
 
     /// As [`Session::meta_set`], of a value that has come to where it was reserved for.
-    pub fn meta_set_landed(
+    pub fn meta_set_in_place(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaSet,
-        landing: Landing,
+        in_place: InPlace,
     ) -> Result<MetaDone, Answer> {
-        self.count_meta(lane, Command::Store)?;
-        self.put_landed(lane, key, asked, landing)
+        self.count_meta(context, Command::Store)?;
+        self.put_in_place(context, key, asked, in_place)
     }
 
     /// `md`.
-    pub fn meta_delete(&self, lane: &mut Lane, key: &[u8], asked: &MetaDelete) -> Result<MetaDone, Answer> {
-        self.count_meta(lane, Command::Delete)?;
-        self.remove_by(lane, key, asked, "md")
+    pub fn meta_delete(
+        &self,
+        context: &mut ThreadContext,
+        key: &[u8],
+        asked: &MetaDelete,
+    ) -> Result<MetaDone, Answer> {
+        self.count_meta(context, Command::Delete)?;
+        self.remove_by(context, key, asked, "md")
     }
 
     /// `ma`.
     pub fn meta_arithmetic(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaArithmetic,
     ) -> Result<MetaDone, Answer> {
-        self.count_meta(lane, Command::Arithmetic)?;
-        self.calculate(lane, key, asked)
+        self.count_meta(context, Command::Arithmetic)?;
+        self.calculate(context, key, asked)
     }
 
     /// Counts a meta command that may be executed.
-    fn count_meta(&self, lane: &Lane, command: Command) -> Result<(), Answer> {
+    fn count_meta(&self, context: &ThreadContext, command: Command) -> Result<(), Answer> {
         self.allow(command)?;
-        lane.count(Counter::CmdMeta, 1);
+        context.count(Counter::CmdMeta, 1);
         Ok(())
     }
 
     /// `me`: what is known of an item, without counting as a use.
-    pub fn meta_debug(&self, lane: &mut Lane, key: &[u8]) -> Result<Option<MetaDebug>, Answer> {
+    pub fn meta_debug(&self, context: &mut ThreadContext, key: &[u8]) -> Result<Option<MetaDebug>, Answer> {
         self.allow(Command::Get)?;
-        let route = lane.route(key);
+        let route = context.route(key);
         route.count(Counter::CmdMeta);
         let Ok(key) = route.key else { return Ok(None) };
         let looked = route.engine.store.look(route.table, key, route.now, false);

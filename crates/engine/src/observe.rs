@@ -3,10 +3,10 @@
 use crate::answer::Answer;
 use crate::command::Verb;
 use crate::engine::Engine;
-use crate::lane::Lane;
+use crate::thread_context::ThreadContext;
 use crate::watch::{Happening, Seen, Watched};
 
-impl Lane {
+impl ThreadContext {
     /// Whether anybody wants to hear of commands. As of the beginning of the batch.
     #[inline]
     pub(crate) fn is_observed(&self) -> bool {
@@ -39,7 +39,7 @@ impl Lane {
         }
     }
 
-    /// Looks how long a value is, for [`Lane::observe`]; the look counts as no use.
+    /// Looks how long a value is, for [`ThreadContext::observe`]; the look counts as no use.
     #[cold]
     pub(crate) fn observe_fetch(&mut self, key: &[u8], hit: bool) {
         let bytes = hit.then(|| self.value_bytes(key).unwrap_or(0));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use store::Dump;
 
 use crate::answer::Answer;
-use crate::lane::{Lane, Route};
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::thread_context::{Route, ThreadContext};
 use crate::watch::{Watch, Watched, WatcherEnd, Watching};
 
 /// A walk through all keys that memcached can reach, in steps.
@@ -35,11 +35,11 @@ pub struct ListedKey<'a> {
 
 impl KeyDump {
     /// Gives the keys of the next few buckets. False: those were the last.
-    pub fn step(&mut self, lane: &Lane, give: &mut dyn FnMut(&ListedKey<'_>)) -> bool {
-        let engine = &lane.engine;
+    pub fn step(&mut self, context: &ThreadContext, give: &mut dyn FnMut(&ListedKey<'_>)) -> bool {
+        let engine = &context.engine;
         let now_seconds = engine.store.clock().unix_seconds();
-        engine.store.dump_step(&mut self.0, lane.now(), &mut |found| {
-            let route = Route::of_row(lane, found.table);
+        engine.store.dump_step(&mut self.0, context.now(), &mut |found| {
+            let route = Route::of_row(context, found.table);
             let left = engine.store.remaining(found.table, &found.meta, route.now);
             let item = route.describe(&found.meta, found.hits);
             give(&ListedKey {
@@ -57,16 +57,21 @@ impl KeyDump {
 
 impl Session {
     /// Begins a walk through all keys; none where that is switched off.
-    pub fn dump_keys(&self, lane: &Lane) -> Result<Option<KeyDump>, Answer> {
+    pub fn dump_keys(&self, context: &ThreadContext) -> Result<Option<KeyDump>, Answer> {
         self.allow(Command::DumpKeys)?;
-        let engine = &lane.engine;
+        let engine = &context.engine;
         Ok(engine.options.dump_enabled.then(|| KeyDump(engine.store.begin_dump())))
     }
 
     /// Begins to watch; none where that is switched off.
-    pub fn watch(&self, lane: &Lane, wish: Watch, end: WatcherEnd) -> Result<Option<Watching>, Answer> {
+    pub fn watch(
+        &self,
+        context: &ThreadContext,
+        wish: Watch,
+        end: WatcherEnd,
+    ) -> Result<Option<Watching>, Answer> {
         self.allow(Command::Watch)?;
-        let engine = &lane.engine;
+        let engine = &context.engine;
         if !engine.options.watch_enabled {
             return Ok(None);
         }
@@ -76,39 +81,44 @@ impl Session {
     }
 
     /// `cache_memlimit`: another memory limit. False: it cannot be so high.
-    pub fn set_memory_limit(&self, lane: &Lane, mebibytes: u64) -> Result<bool, Answer> {
+    pub fn set_memory_limit(&self, context: &ThreadContext, mebibytes: u64) -> Result<bool, Answer> {
         self.allow(Command::Configure)?;
         let bytes = mebibytes.checked_mul(1 << 20);
-        Ok(bytes.is_some_and(|bytes| lane.engine.store.set_memory_bytes(bytes)))
+        Ok(bytes.is_some_and(|bytes| context.engine.store.set_memory_bytes(bytes)))
     }
 
     /// `verbosity`: logs more or less from now on.
-    pub fn set_verbosity(&self, lane: &Lane, level: u32) -> Result<(), Answer> {
+    pub fn set_verbosity(&self, context: &ThreadContext, level: u32) -> Result<(), Answer> {
         self.allow(Command::Configure)?;
-        lane.engine.change_verbosity(u64::from(level));
+        context.engine.change_verbosity(u64::from(level));
         Ok(())
     }
 
     /// `shutdown`: whether the server is to stop. False where clients may not stop it.
-    pub fn may_shut_down(&self, lane: &Lane) -> Result<bool, Answer> {
+    pub fn may_shut_down(&self, context: &ThreadContext) -> Result<bool, Answer> {
         self.allow(Command::Shutdown)?;
-        Ok(lane.engine.options.shutdown_enabled)
+        Ok(context.engine.options.shutdown_enabled)
     }
 
     /// `lru_crawler crawl`: what has expired gives its memory back with the next tick, without a look whether that is
     /// due.
-    pub fn crawl(&self, lane: &Lane) -> Result<(), Answer> {
+    pub fn crawl(&self, context: &ThreadContext) -> Result<(), Answer> {
         self.allow(Command::Configure)?;
-        lane.engine.store.look_for_expired();
+        context.engine.store.look_for_expired();
         Ok(())
     }
 
     /// `debugtime`: stops the clock, lets it go on (`None`: neither), or moves it forward. The answer says so where it
     /// cannot: time does not go back here, for the kernel's count that deadlines are kept by never does.
     #[cfg(debug_assertions)]
-    pub fn move_clock(&self, lane: &Lane, runs: Option<bool>, seconds: i64) -> Result<(), Answer> {
+    pub fn move_clock(
+        &self,
+        context: &ThreadContext,
+        runs: Option<bool>,
+        seconds: i64,
+    ) -> Result<(), Answer> {
         self.allow(Command::Configure)?;
-        let store::Clock::Debug(clock) = lane.engine.store.clock() else {
+        let store::Clock::Debug(clock) = context.engine.store.clock() else {
             return Err(Answer::server_error("this server's clock cannot be moved"));
         };
         let Ok(seconds) = u64::try_from(seconds) else {
@@ -123,23 +133,33 @@ impl Session {
     }
 
     /// `stats detail on` and `off`.
-    pub fn count_prefixes(&self, lane: &Lane, on: bool) -> Result<(), Answer> {
+    pub fn count_prefixes(&self, context: &ThreadContext, on: bool) -> Result<(), Answer> {
         self.allow(Command::Configure)?;
-        lane.engine.watchers.set(Watched::PREFIXES, on);
+        context.engine.watchers.set(Watched::PREFIXES, on);
         Ok(())
     }
 
     /// `stats detail dump`: each prefix with how often it was fetched, found, stored and removed.
-    pub fn dump_prefixes(&self, lane: &Lane, give: &mut dyn FnMut(&[u8], [u64; 4])) -> Result<(), Answer> {
+    pub fn dump_prefixes(
+        &self,
+        context: &ThreadContext,
+        give: &mut dyn FnMut(&[u8], [u64; 4]),
+    ) -> Result<(), Answer> {
         self.allow(Command::Stats)?;
-        lane.engine.prefixes.dump(give);
+        context.engine.prefixes.dump(give);
         Ok(())
     }
 }
 
 impl<'k> Route<'k> {
     /// The way to a row that was found.
-    fn of_row(lane: &'k Lane, table: &'k Arc<store::Table>) -> Self {
-        Self { engine: &lane.engine, counters: lane.counters(), table, key: Ok(&[]), now: lane.now() }
+    fn of_row(context: &'k ThreadContext, table: &'k Arc<store::Table>) -> Self {
+        Self {
+            engine: &context.engine,
+            counters: context.counters(),
+            table,
+            key: Ok(&[]),
+            now: context.now(),
+        }
     }
 }

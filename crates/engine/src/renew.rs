@@ -3,8 +3,8 @@
 
 use store::Freshness;
 
-use crate::lane::Route;
 use crate::limits::CONTENDED_ROUNDS;
+use crate::thread_context::Route;
 
 impl Route<'_> {
     /// Whether a plain `get` gets a miss although the row exists: the row is due or stale, no client refreshes it, and

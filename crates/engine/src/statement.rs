@@ -6,10 +6,10 @@ use store::value::ValueRef;
 use crate::answer::Answer;
 use crate::counters::Counter;
 use crate::json;
-use crate::lane::Lane;
 use crate::parameters::{self, refused};
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::thread_context::ThreadContext;
 
 /// How a statement ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,21 +27,21 @@ impl Session {
     /// there before the first is sent, so that a slow reader holds nothing but these bytes.
     pub fn sql(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         executor: &mut Executor,
         statement: &[u8],
         parameters: Option<&[u8]>,
         cancel: &Cancel,
         out: &mut Vec<u8>,
     ) -> Finished {
-        lane.count(Counter::CmdSql, 1);
+        context.count(Counter::CmdSql, 1);
         let begin = out.len();
-        match self.run(lane, executor, statement, parameters, cancel, out) {
+        match self.run(context, executor, statement, parameters, cancel, out) {
             Ok(Done { kind: DoneKind::Rows, .. }) => Finished::Rows,
             Ok(done) => Finished::Changed(done.affected),
             Err(error) => {
                 out.truncate(begin);
-                lane.count(Counter::SqlErrors, 1);
+                context.count(Counter::SqlErrors, 1);
                 Finished::Failed(error)
             }
         }
@@ -49,7 +49,7 @@ impl Session {
 
     fn run(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         executor: &mut Executor,
         statement: &[u8],
         parameters: Option<&[u8]>,
@@ -65,11 +65,11 @@ impl Session {
             refused("22021", format!("statement is not UTF-8 at byte {}", error.valid_up_to()))
         })?;
         let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
-        let limit = out.len().saturating_add(lane.engine().options().result_size_max);
+        let limit = out.len().saturating_add(context.engine().options().result_size_max);
         let mut rows = JsonRows { names: Vec::new(), decimal: Vec::new(), out, limit };
-        let counted = lane.statement(statement);
+        let counted = context.statement(statement);
         let session = &mut sql::Session::for_single_statements();
-        counted.run(&lane.engine().store, executor, statement, |executor| {
+        counted.run(&context.engine().store, executor, statement, |executor| {
             executor.execute(session, statement, &parameters, cancel, &mut rows)
         })
     }

@@ -6,10 +6,10 @@ use crate::answer::Answer;
 use crate::command::VERSION;
 use crate::counters::{COUNTERS, Counter, Totals};
 use crate::engine::Engine;
-use crate::lane::Lane;
 use crate::limits::WATCHER_BYTES_MAX;
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::thread_context::ThreadContext;
 use crate::watch::Watched;
 
 /// What `stats` is asked about.
@@ -131,12 +131,12 @@ impl Session {
     /// Gives each statistic of the subject as name and value.
     pub fn stats(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         subject: Subject,
         give: &mut dyn FnMut(&str, &str),
     ) -> Result<(), Answer> {
         self.allow(Command::Stats)?;
-        let engine = lane.engine();
+        let engine = context.engine();
         match subject {
             Subject::General => general(engine, give),
             Subject::Settings => settings(engine, give),
@@ -149,11 +149,11 @@ impl Session {
     }
 
     /// `stats reset`.
-    pub fn reset_stats(&self, lane: &mut Lane) -> Answer {
+    pub fn reset_stats(&self, context: &mut ThreadContext) -> Answer {
         if let Err(refusal) = self.allow(Command::StatsReset) {
             return refusal;
         }
-        lane.engine().reset_counters();
+        context.engine().reset_counters();
         Answer::Reset
     }
 }

@@ -1,18 +1,18 @@
 //! Commands that name versions: they compare the CAS of what is there, and say that of what they wrote. They are the
 //! binary protocol's, and what the meta commands do.
 
-use store::{ComingItem, Expect, Landing, Outcome, Touch};
+use store::{ComingItem, Expect, InPlace, Outcome, Touch};
 
 use crate::answer::Answer;
 use crate::command::refuse_store;
 use crate::counters::Counter;
 use crate::exptime::expiry;
-use crate::lane::{Lane, Route};
 use crate::limits::CONTENDED_ROUNDS;
 use crate::meta::{Condition, MetaArithmetic, MetaDelete, MetaDone, MetaSet};
 use crate::observe::status;
 use crate::privilege::Command;
 use crate::session::Session;
+use crate::thread_context::{Route, ThreadContext};
 use crate::watch::Seen;
 
 /// A version whose deadline is new.
@@ -29,45 +29,45 @@ impl Session {
     #[inline]
     pub fn put(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaSet,
         value: &[u8],
     ) -> Result<MetaDone, Answer> {
-        self.put_by(lane, key, asked, value.len(), |route| route.meta_set(asked, value))
+        self.put_by(context, key, asked, value.len(), |route| route.meta_set(asked, value))
     }
 
     /// As [`Session::reserve`], for [`Session::put`].
     pub fn put_reserve(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaSet,
         value_bytes: usize,
-    ) -> Option<Landing> {
+    ) -> Option<InPlace> {
         let joins = matches!(asked.condition, Condition::Append | Condition::Prepend);
         if joins || (asked.even_if_invalidated && asked.compare.is_some()) {
             return None;
         }
-        let expiry = expiry(&lane.engine.store, asked.exptime);
+        let expiry = expiry(&context.engine.store, asked.exptime);
         let item = ComingItem { value_bytes, client_flags: asked.client_flags, expiry, cas: asked.own_cas };
-        self.reserve_item(lane, key, &item, asked.expectation())
+        self.reserve_item(context, key, &item, asked.expectation())
     }
 
     /// As [`Session::put`], of a value that has come to where it was reserved for.
-    pub fn put_landed(
+    pub fn put_in_place(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaSet,
-        landing: Landing,
+        in_place: InPlace,
     ) -> Result<MetaDone, Answer> {
-        let bytes = landing.value_bytes();
-        self.put_by(lane, key, asked, bytes, |route| {
+        let bytes = in_place.value_bytes();
+        self.put_by(context, key, asked, bytes, |route| {
             let key = route.meta_set_key(bytes)?;
             route.meta_put_by(asked, bytes, |store, expect| {
                 let expiry = expiry(store, asked.exptime);
-                store.put_landed(route.table, key, landing, expiry, expect, route.now)
+                store.put_in_place(route.table, key, in_place, expiry, expect, route.now)
             })
         })
     }
@@ -75,18 +75,18 @@ impl Session {
     #[inline]
     fn put_by(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaSet,
         bytes: usize,
         store: impl FnOnce(&Route<'_>) -> Result<MetaDone, Answer>,
     ) -> Result<MetaDone, Answer> {
         self.allow(Command::Store)?;
-        let route = lane.route(key);
+        let route = context.route(key);
         route.count(Counter::CmdSet);
         let done = store(&route)
             .map_err(|refusal| refuse_store(&route, asked.condition == Condition::Always, refusal));
-        if lane.is_observed() {
+        if context.is_observed() {
             let status = match &done {
                 Ok(MetaDone::Done(_)) => "stored",
                 Ok(MetaDone::Exists) => "exists",
@@ -95,44 +95,54 @@ impl Session {
                 Err(refusal) => status(refusal),
             };
             let (command, exptime) = (asked.condition.name(), asked.exptime);
-            lane.observe(key, Seen::Stored { command, status, bytes, exptime });
+            context.observe(key, Seen::Stored { command, status, bytes, exptime });
         }
         done
     }
 
     /// Removes a key, or only the version with this CAS.
-    pub fn remove(&self, lane: &mut Lane, key: &[u8], compare: Option<u64>) -> Result<MetaDone, Answer> {
+    pub fn remove(
+        &self,
+        context: &mut ThreadContext,
+        key: &[u8],
+        compare: Option<u64>,
+    ) -> Result<MetaDone, Answer> {
         let asked = MetaDelete { compare, ..MetaDelete::default() };
-        self.remove_by(lane, key, &asked, "delete")
+        self.remove_by(context, key, &asked, "delete")
     }
 
     pub(crate) fn remove_by(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         asked: &MetaDelete,
         command: &'static str,
     ) -> Result<MetaDone, Answer> {
         self.allow(Command::Delete)?;
-        let bytes = if lane.is_observed() { lane.value_bytes(key) } else { None };
-        let route = lane.route(key);
+        let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
+        let route = context.route(key);
         let done = route.meta_delete(asked)?;
         match done {
             MetaDone::Done(_) => route.count(Counter::DeleteHits),
             MetaDone::NotFound => route.count(Counter::DeleteMisses),
             MetaDone::NotStored | MetaDone::Exists => {}
         }
-        if lane.is_observed() {
+        if context.is_observed() {
             let bytes = bytes.filter(|_| matches!(done, MetaDone::Done(_)));
-            lane.observe(key, Seen::Deleted { command, bytes });
+            context.observe(key, Seen::Deleted { command, bytes });
         }
         Ok(done)
     }
 
     /// Adds to a number, or takes away; may make a missing one.
-    pub fn calculate(&self, lane: &mut Lane, key: &[u8], asked: &MetaArithmetic) -> Result<MetaDone, Answer> {
+    pub fn calculate(
+        &self,
+        context: &mut ThreadContext,
+        key: &[u8],
+        asked: &MetaArithmetic,
+    ) -> Result<MetaDone, Answer> {
         self.allow(Command::Arithmetic)?;
-        let route = lane.route(key);
+        let route = context.route(key);
         let done = route.meta_arithmetic(asked)?;
         let (hits, misses) = if asked.decrement {
             (Counter::DecrHits, Counter::DecrMisses)
@@ -150,12 +160,12 @@ impl Session {
     /// As [`Session::touch`]; says which version has the new deadline, if there is one.
     pub fn touch_version(
         &self,
-        lane: &mut Lane,
+        context: &mut ThreadContext,
         key: &[u8],
         exptime: i64,
     ) -> Result<Option<Touched>, Answer> {
         self.allow(Command::Touch)?;
-        let route = lane.route(key);
+        let route = context.route(key);
         route.count(Counter::CmdTouch);
         let touched = route.touch_version(exptime)?;
         route.count(if touched.is_some() { Counter::TouchHits } else { Counter::TouchMisses });

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Finished, Identity, Lane, Session, SettingFacts,
-    SqlSeat, SqlSession,
+    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Finished, Identity, Session, SettingFacts,
+    SqlSession, SqlThreadContext, ThreadContext,
 };
 use engine::{Column, Executor, RowSink, SqlError, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
@@ -13,7 +13,7 @@ use store::{Clock, ManualClock, Store, StoreOptions};
 struct Bench {
     engine: Arc<Engine>,
     clock: Arc<ManualClock>,
-    lane: Lane,
+    context: ThreadContext,
     executor: Executor,
 }
 
@@ -56,16 +56,16 @@ impl Bench {
             row_bytes_max: 2 << 20,
         };
         let engine = Engine::new(Store::open(&options).expect("a store").store, EngineOptions::default());
-        let lane = engine.lane();
+        let context = engine.context();
         let executor = engine.executor(None).expect("an executor");
-        Self { engine, clock, lane, executor }
+        Self { engine, clock, context, executor }
     }
 
     /// As a memcached client sends it.
     fn sql(&mut self, statement: &str) -> Result<String, SqlError> {
         let mut out = Vec::new();
         let finished = Session::local().sql(
-            &mut self.lane,
+            &mut self.context,
             &mut self.executor,
             statement.as_bytes(),
             None,
@@ -114,11 +114,11 @@ fn statements_are_counted_by_their_text_without_literals() {
 fn runs_are_counted_by_their_executor() {
     let mut bench = Bench::new();
     bench.sql("CREATE TABLE t (a INT PRIMARY KEY)").expect("a table");
-    let mut seat = SqlSeat::new(bench.engine.lane());
+    let mut context = SqlThreadContext::new(bench.engine.context());
     let mut session = SqlSession::local(Arc::clone(&bench.engine));
     session.start(Identity::default(), None, None, &[]).expect("a session");
     let mut rows = Rows::default();
-    let mut run = |sql: &str| session.run_text(&mut seat, sql, true, &mut rows).expect(sql);
+    let mut run = |sql: &str| session.run_text(&mut context, sql, true, &mut rows).expect(sql);
     let select = "SELECT a FROM t WHERE a = 1";
     run(select);
     run("SET native_execution = off");
@@ -140,7 +140,7 @@ fn runs_are_counted_by_their_executor() {
 #[test]
 fn sessions_are_seen_while_they_last() {
     let mut bench = Bench::new();
-    let mut seat = SqlSeat::new(bench.engine.lane());
+    let mut context = SqlThreadContext::new(bench.engine.context());
     let mut session = SqlSession::local(Arc::clone(&bench.engine));
     let identity = Identity { pid: 7, user: "ada".to_owned(), database: "shop".to_owned() };
     let settings = [("application_name".to_owned(), "console".to_owned())];
@@ -149,7 +149,7 @@ fn sessions_are_seen_while_they_last() {
     let ask = "SELECT pid, user_name, database_name, application_name, client_addr, state, query, started, \
                query_started, transaction_started, statements FROM sqlcached_sessions";
     let mut rows = Rows::default();
-    session.run_text(&mut seat, "BEGIN", true, &mut rows).expect("a transaction");
+    session.run_text(&mut context, "BEGIN", true, &mut rows).expect("a transaction");
     bench.clock.advance(Duration::from_secs(5));
     assert_eq!(
         bench.sql(ask).expect("a session").trim(),
@@ -157,7 +157,7 @@ fn sessions_are_seen_while_they_last() {
     );
     session
         .run_text(
-            &mut seat,
+            &mut context,
             "SELECT state, pid, (SELECT datname FROM pg_database), pg_backend_pid(), current_user() FROM pg_stat_activity",
             true,
             &mut rows,

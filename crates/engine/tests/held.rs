@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use engine::{
-    Cancel, ClientSink, Column, CopyOptions, Engine, EngineOptions, Formats, RowSink, SqlError, SqlSeat,
-    SqlSession, Value, ValueRef,
+    Cancel, ClientSink, Column, CopyOptions, Engine, EngineOptions, Formats, RowSink, SqlError, SqlSession,
+    SqlThreadContext, Value, ValueRef,
 };
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -33,7 +33,7 @@ impl RowSink for Nothing {
 }
 
 struct Client {
-    seat: SqlSeat,
+    context: SqlThreadContext,
     session: SqlSession,
 }
 
@@ -41,11 +41,11 @@ impl Client {
     fn new(engine: &Arc<Engine>) -> Self {
         let mut session = SqlSession::local(Arc::clone(engine));
         session.set_wake(Box::new(|| {}));
-        Self { seat: SqlSeat::new(engine.lane()), session }
+        Self { context: SqlThreadContext::new(engine.context()), session }
     }
 
     fn run(&mut self, text: &str) -> Result<(), SqlError> {
-        let result = self.session.run_text(&mut self.seat, text, true, &mut Nothing).map(|_| ());
+        let result = self.session.run_text(&mut self.context, text, true, &mut Nothing).map(|_| ());
         result.inspect_err(|error| self.session.fail(error))
     }
 
@@ -88,33 +88,33 @@ const KINDS: &[Kind] = &[
     }),
     ("portals that are suspended", "BEGIN", |client, n| {
         client.session.parse(
-            &mut client.seat,
+            &mut client.context,
             "",
             "SELECT repeat('x', 1000) FROM generate_series(1, 20)",
             std::iter::empty(),
         )?;
         let portal = format!("p{n}");
         client.bind(&portal, Vec::new())?;
-        client.session.execute(&mut client.seat, &portal, 1, false, &mut Nothing).map(|_| ())
+        client.session.execute(&mut client.context, &portal, 1, false, &mut Nothing).map(|_| ())
     }),
     ("values of portals", "BEGIN", |client, n| {
-        client.session.parse(&mut client.seat, "", "SELECT $1::text", std::iter::empty())?;
+        client.session.parse(&mut client.context, "", "SELECT $1::text", std::iter::empty())?;
         client.bind(&format!("p{n}"), vec![Value::Text("x".repeat(10_000))])
     }),
     ("values of the unnamed portal", "BEGIN", |client, n| {
-        client.session.parse(&mut client.seat, "", "SELECT $1::text", std::iter::empty())?;
+        client.session.parse(&mut client.context, "", "SELECT $1::text", std::iter::empty())?;
         client.bind("", vec![Value::Text("x".repeat(100_000 * n))])
     }),
     ("prepared statements", "", |client, n| {
         let text = format!("SELECT '{}'", "x".repeat(1000));
-        client.session.parse(&mut client.seat, &format!("s{n}"), &text, std::iter::empty())
+        client.session.parse(&mut client.context, &format!("s{n}"), &text, std::iter::empty())
     }),
     ("prepared statements of SQL", "", |client, n| {
         client.run(&format!("PREPARE s{n} AS SELECT '{}'", "x".repeat(1000)))
     }),
     ("the unnamed statement", "", |client, n| {
         let text = format!("SELECT '{}', '{}'", "x".repeat(50_000 * n), "y".repeat(50_000 * n));
-        client.session.parse(&mut client.seat, "", &text, std::iter::empty())
+        client.session.parse(&mut client.context, "", &text, std::iter::empty())
     }),
     ("rows of a transaction", "BEGIN", |client, n| {
         client.run(&format!("INSERT INTO t VALUES ({n}, repeat('x', 10000))"))
@@ -133,7 +133,7 @@ const KINDS: &[Kind] = &[
         }
         let values =
             [Ok(Value::Integer(i64::try_from(n).expect("a key"))), Ok(Value::Text("x".repeat(100_000)))];
-        client.session.copy_row(&mut client.seat, 1, values.into_iter())
+        client.session.copy_row(&mut client.context, 1, values.into_iter())
     }),
 ];
 

@@ -14,8 +14,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use engine::{
-    Answer as Reply, Cancel, Condition, Engine, EngineOptions, Executor, Finished, ItemMeta, ItemSink, Lane,
-    MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet, MetaSink, Session, Verb,
+    Answer as Reply, Cancel, Condition, Engine, EngineOptions, Executor, Finished, ItemMeta, ItemSink,
+    MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet, MetaSink, Session,
+    ThreadContext, Verb,
 };
 use linear::row::State;
 use linear::run::{Plan, Worker, check};
@@ -93,7 +94,7 @@ impl Sink {
 
 /// A client of the engine, on a thread of its own.
 struct Client {
-    lane: Lane,
+    context: ThreadContext,
     session: Session,
     executor: Executor,
     random: fastrand::Rng,
@@ -126,15 +127,15 @@ fn signed(exptime: u64) -> i64 {
 impl Client {
     fn new(engine: &Arc<Engine>, seed: u64) -> Self {
         let (executor, random) = (engine.executor(None).unwrap(), fastrand::Rng::with_seed(seed));
-        Self { lane: engine.lane(), session: Session::local(), executor, random }
+        Self { context: engine.context(), session: Session::local(), executor, random }
     }
 
     /// Stores by memcached's command or by `ms`.
     fn store(&mut self, verb: Verb, key: usize, flags: u32, exptime: u64, value: &[u8]) -> Answer {
         let (name, exptime) = (format!("t:{key}"), signed(exptime));
-        let Self { lane, session, random, .. } = self;
+        let Self { context, session, random, .. } = self;
         if random.bool() {
-            return plain(session.store(lane, verb, name.as_bytes(), flags, exptime, value));
+            return plain(session.store(context, verb, name.as_bytes(), flags, exptime, value));
         }
         let (condition, compare) = match verb {
             Verb::Set => (Condition::Always, None),
@@ -145,15 +146,15 @@ impl Client {
             Verb::Cas(cas) => (Condition::Always, Some(cas)),
         };
         let asked = MetaSet { condition, compare, client_flags: flags, exptime, ..MetaSet::default() };
-        meta(session.meta_set(lane, name.as_bytes(), &asked, value))
+        meta(session.meta_set(context, name.as_bytes(), &asked, value))
     }
 
     fn get(&mut self, key: usize, exptime: Option<u64>) -> Answer {
         let (name, mut sink) = (format!("t:{key}"), Sink::default());
-        let Self { lane, session, .. } = self;
+        let Self { context, session, .. } = self;
         let hit = match exptime {
-            None => session.get(lane, name.as_bytes(), &mut sink),
-            Some(exptime) => session.get_and_touch(lane, signed(exptime), name.as_bytes(), &mut sink),
+            None => session.get(context, name.as_bytes(), &mut sink),
+            Some(exptime) => session.get_and_touch(context, signed(exptime), name.as_bytes(), &mut sink),
         };
         sink.of_get(hit.unwrap())
     }
@@ -161,13 +162,13 @@ impl Client {
     fn meta_get(&mut self, key: usize, exptime: Option<u64>) -> Answer {
         let (name, mut sink) = (format!("t:{key}"), Sink::default());
         let asked = MetaGet { value: true, exptime: exptime.map(signed), ..MetaGet::default() };
-        let got = self.session.meta_get(&mut self.lane, name.as_bytes(), &asked, &mut sink).unwrap();
+        let got = self.session.meta_get(&mut self.context, name.as_bytes(), &asked, &mut sink).unwrap();
         sink.of_meta(got, exptime.is_some())
     }
 
     fn meta_incr(&mut self, key: usize, delta: u64, exptime: u64) -> Answer {
         let asked = MetaArithmetic { delta, exptime: Some(signed(exptime)), ..MetaArithmetic::default() };
-        match self.session.meta_arithmetic(&mut self.lane, format!("t:{key}").as_bytes(), &asked) {
+        match self.session.meta_arithmetic(&mut self.context, format!("t:{key}").as_bytes(), &asked) {
             Ok(MetaDone::Done(written)) => Answer::Number(written.number),
             done => meta(done),
         }
@@ -175,14 +176,14 @@ impl Client {
 
     fn meta_delete(&mut self, key: usize, invalidate: bool) -> Answer {
         let asked = MetaDelete { invalidate, ..MetaDelete::default() };
-        meta(self.session.meta_delete(&mut self.lane, format!("t:{key}").as_bytes(), &asked))
+        meta(self.session.meta_delete(&mut self.context, format!("t:{key}").as_bytes(), &asked))
     }
 
     /// A statement that changes rows, or shows one.
     fn sql(&mut self, statement: &str) -> Answer {
         let mut out = Vec::new();
-        let Self { session, lane, executor, .. } = self;
-        match session.sql(lane, executor, statement.as_bytes(), None, &Cancel::new(), &mut out) {
+        let Self { session, context, executor, .. } = self;
+        match session.sql(context, executor, statement.as_bytes(), None, &Cancel::new(), &mut out) {
             Finished::Changed(0) => Answer::Not,
             Finished::Changed(1) => Answer::Done,
             Finished::Rows => linear::seen_in_json(&String::from_utf8(out).unwrap()),
@@ -211,7 +212,7 @@ impl Worker for Client {
 
 impl Client {
     fn answer(&mut self, key: usize, op: &Op) -> Answer {
-        self.lane.begin_batch();
+        self.context.begin_batch();
         let text = |value: u64| value.to_string().into_bytes();
         match *op {
             Op::Set { value, flags, exptime } => self.store(Verb::Set, key, flags, exptime, &text(value)),
@@ -226,15 +227,15 @@ impl Client {
             Op::Prepend(byte) => self.store(Verb::Prepend, key, 0, 0, &[byte]),
             Op::Incr(delta) | Op::Decr(delta) => {
                 let up = matches!(op, Op::Incr(_));
-                plain(self.session.arithmetic(&mut self.lane, up, format!("t:{key}").as_bytes(), delta))
+                plain(self.session.arithmetic(&mut self.context, up, format!("t:{key}").as_bytes(), delta))
             }
             Op::Get => self.get(key, None),
             Op::GetAndTouch(exptime) => self.get(key, Some(exptime)),
             Op::Touch(exptime) => {
-                plain(self.session.touch(&mut self.lane, format!("t:{key}").as_bytes(), signed(exptime)))
+                plain(self.session.touch(&mut self.context, format!("t:{key}").as_bytes(), signed(exptime)))
             }
             Op::Delete if self.random.bool() => self.meta_delete(key, false),
-            Op::Delete => plain(self.session.delete(&mut self.lane, format!("t:{key}").as_bytes())),
+            Op::Delete => plain(self.session.delete(&mut self.context, format!("t:{key}").as_bytes())),
             Op::MetaGet | Op::Near => self.meta_get(key, None),
             Op::MetaGetAndTouch(exptime) => self.meta_get(key, Some(exptime)),
             Op::MetaIncr { delta, exptime } => self.meta_incr(key, delta, exptime),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Answer, Condition, Engine, EngineOptions, Lane, MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot,
-    MetaItem, MetaSet, MetaSink, Session, Verb,
+    Answer, Condition, Engine, EngineOptions, MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot,
+    MetaItem, MetaSet, MetaSink, Session, ThreadContext, Verb,
 };
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -51,7 +51,7 @@ impl MetaSink for Found {
 
 struct Pair {
     hands: Arc<ManualClock>,
-    lane: Lane,
+    context: ThreadContext,
     session: Session,
     now_ms: u64,
     model: BTreeMap<String, Model>,
@@ -73,7 +73,7 @@ impl Pair {
         hands.advance(Duration::from_micros(31_250));
         Self {
             hands,
-            lane: engine.lane(),
+            context: engine.context(),
             session: Session::local(),
             now_ms: 0,
             model: BTreeMap::new(),
@@ -84,8 +84,8 @@ impl Pair {
     fn advance(&mut self, ms: u64) {
         self.hands.advance(Duration::from_millis(ms));
         self.now_ms += ms;
-        self.lane.engine().tick();
-        self.lane.begin_batch();
+        self.context.engine().tick();
+        self.context.begin_batch();
         let now = self.now_ms;
         self.model.retain(|_, item| item.deadline.is_none_or(|deadline| now < deadline));
     }
@@ -131,7 +131,7 @@ impl Pair {
             known: None,
         };
         let mut sink = Found::default();
-        let got = self.session.meta_get(&mut self.lane, key.as_bytes(), &asked, &mut sink).unwrap();
+        let got = self.session.meta_get(&mut self.context, key.as_bytes(), &asked, &mut sink).unwrap();
         let (now, touched) = (self.now_ms, asked.exptime.map(|exptime| self.deadline(exptime)));
         let Some(old) = self.model.get(&key).cloned() else {
             let Some(exptime) = asked.vivify else {
@@ -209,7 +209,8 @@ impl Pair {
             vivify: self.maybe(30, Self::exptime),
             own_cas: None,
         };
-        let done = self.session.meta_set(&mut self.lane, key.as_bytes(), &asked, value.as_bytes()).unwrap();
+        let done =
+            self.session.meta_set(&mut self.context, key.as_bytes(), &asked, value.as_bytes()).unwrap();
         let fresh = Model {
             value: value.clone(),
             flags: asked.client_flags,
@@ -262,7 +263,7 @@ impl Pair {
 
     /// A write that was refused has looked at the item, which may count as a use.
     fn take_hint(&mut self, key: &str) {
-        if let Some(debug) = self.session.meta_debug(&mut self.lane, key.as_bytes()).unwrap() {
+        if let Some(debug) = self.session.meta_debug(&mut self.context, key.as_bytes()).unwrap() {
             self.model.get_mut(key).unwrap().fetched = debug.item.fetched;
         }
     }
@@ -276,7 +277,7 @@ impl Pair {
             exptime: self.maybe(50, Self::exptime),
             own_cas: None,
         };
-        let done = self.session.meta_delete(&mut self.lane, key.as_bytes(), &asked).unwrap();
+        let done = self.session.meta_delete(&mut self.context, key.as_bytes(), &asked).unwrap();
         let old = match (self.model.get(&key).cloned(), asked.compare) {
             (None, _) => {
                 assert_eq!(done, MetaDone::NotFound);
@@ -319,7 +320,7 @@ impl Pair {
             exptime: self.maybe(20, Self::exptime),
             own_cas: None,
         };
-        let done = self.session.meta_arithmetic(&mut self.lane, key.as_bytes(), &asked).unwrap();
+        let done = self.session.meta_arithmetic(&mut self.context, key.as_bytes(), &asked).unwrap();
         let fresh = |value: u64, deadline| Model {
             value: value.to_string(),
             flags: 0,
@@ -351,9 +352,9 @@ impl Pair {
     /// A plain `set` ends whatever was the matter with an item.
     fn plain(&mut self) {
         let key = self.key();
-        let answer = self.session.store(&mut self.lane, Verb::Set, key.as_bytes(), 3, 0, b"plain");
+        let answer = self.session.store(&mut self.context, Verb::Set, key.as_bytes(), 3, 0, b"plain");
         assert_eq!(answer, Answer::Stored);
-        let debug = self.session.meta_debug(&mut self.lane, key.as_bytes()).unwrap().unwrap();
+        let debug = self.session.meta_debug(&mut self.context, key.as_bytes()).unwrap().unwrap();
         let item = Model {
             value: "plain".into(),
             flags: 3,

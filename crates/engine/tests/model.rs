@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Answer, Cancel, Engine, EngineOptions, Executor, Finished, ItemMeta, ItemSink, Lane, Session, Verb,
+    Answer, Cancel, Engine, EngineOptions, Executor, Finished, ItemMeta, ItemSink, Session, ThreadContext,
+    Verb,
 };
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -76,7 +77,7 @@ impl ItemSink for Found {
 /// The engine and the model side by side.
 struct Pair {
     hands: Arc<ManualClock>,
-    lane: Lane,
+    context: ThreadContext,
     session: Session,
     executor: Executor,
     now_ms: u64,
@@ -100,7 +101,7 @@ impl Pair {
         let executor = engine.executor(None).unwrap();
         let mut pair = Self {
             hands,
-            lane: engine.lane(),
+            context: engine.context(),
             session: Session::local(),
             executor,
             now_ms: 0,
@@ -115,22 +116,22 @@ impl Pair {
 
     fn sql(&mut self, statement: &str) -> (Finished, String) {
         let mut out = Vec::new();
-        let Self { session, lane, executor, .. } = self;
-        let finished = session.sql(lane, executor, statement.as_bytes(), None, &Cancel::new(), &mut out);
+        let Self { session, context, executor, .. } = self;
+        let finished = session.sql(context, executor, statement.as_bytes(), None, &Cancel::new(), &mut out);
         (finished, String::from_utf8(out).unwrap())
     }
 
     fn get(&mut self, key: &str) -> Option<Found> {
         let mut found = Found::default();
-        let hit = self.session.get(&mut self.lane, key.as_bytes(), &mut found).unwrap();
+        let hit = self.session.get(&mut self.context, key.as_bytes(), &mut found).unwrap();
         hit.then_some(found)
     }
 
     fn advance(&mut self, ms: u64) {
         self.hands.advance(Duration::from_millis(ms));
         self.now_ms += ms;
-        self.lane.engine().tick();
-        self.lane.begin_batch();
+        self.context.engine().tick();
+        self.context.begin_batch();
         let now = moment(self.now_us());
         self.model.retain(|_, row| row.deadline.is_none_or(|deadline| now < deadline));
     }
@@ -161,7 +162,7 @@ impl Pair {
 
     fn store(&mut self, verb: Verb, key: &str, value: &str, flags: u32, exptime: i64) {
         let answer =
-            self.session.store(&mut self.lane, verb, key.as_bytes(), flags, exptime, value.as_bytes());
+            self.session.store(&mut self.context, verb, key.as_bytes(), flags, exptime, value.as_bytes());
         let row = Row { value: value.to_owned(), flags, deadline: self.deadline(exptime) };
         let there = self.model.get(key).cloned();
         let (expected, new) = match (verb, there) {
@@ -181,7 +182,7 @@ impl Pair {
     }
 
     fn arithmetic(&mut self, incr: bool, key: &str, delta: u64) {
-        let answer = self.session.arithmetic(&mut self.lane, incr, key.as_bytes(), delta);
+        let answer = self.session.arithmetic(&mut self.context, incr, key.as_bytes(), delta);
         let Some(row) = self.model.get_mut(key) else {
             assert_eq!(answer, Answer::NotFound);
             return;
@@ -202,10 +203,10 @@ impl Pair {
         let there = self.model.contains_key(key);
         if and_get {
             let mut found = Found::default();
-            let hit = self.session.get_and_touch(&mut self.lane, exptime, key.as_bytes(), &mut found);
+            let hit = self.session.get_and_touch(&mut self.context, exptime, key.as_bytes(), &mut found);
             assert_eq!(hit, Ok(there));
         } else {
-            let answer = self.session.touch(&mut self.lane, key.as_bytes(), exptime);
+            let answer = self.session.touch(&mut self.context, key.as_bytes(), exptime);
             assert_eq!(answer, if there { Answer::Touched } else { Answer::NotFound });
         }
         if let Some(row) = self.model.get(key).cloned() {
@@ -214,7 +215,7 @@ impl Pair {
     }
 
     fn delete(&mut self, key: &str) {
-        let answer = self.session.delete(&mut self.lane, key.as_bytes());
+        let answer = self.session.delete(&mut self.context, key.as_bytes());
         let there = self.model.remove(key).is_some();
         assert_eq!(answer, if there { Answer::Deleted } else { Answer::NotFound });
     }
@@ -224,8 +225,14 @@ impl Pair {
         if meddle {
             self.store(Verb::Append, key, "!", 0, 0);
         }
-        let answer =
-            self.session.store(&mut self.lane, Verb::Cas(found.cas), key.as_bytes(), 1, 0, value.as_bytes());
+        let answer = self.session.store(
+            &mut self.context,
+            Verb::Cas(found.cas),
+            key.as_bytes(),
+            1,
+            0,
+            value.as_bytes(),
+        );
         if meddle {
             assert_eq!(answer, Answer::Exists);
         } else {
@@ -295,7 +302,7 @@ fn place(key: &str) -> (&'static str, &'static str, &str) {
 }
 
 #[test]
-fn both_doors_agree_with_the_model() {
+fn both_protocols_agree_with_the_model() {
     let mut random = fastrand::Rng::with_seed(common::seed());
     let mut pair = Pair::new();
     for step in 0..STEPS {
@@ -318,7 +325,7 @@ fn both_doors_agree_with_the_model() {
             10 | 11 => pair.write_by_sql(&key, value, random.bool()),
             12 => pair.delete_by_sql(&key, value),
             13 if random.u8(0..20) == 0 => {
-                assert_eq!(pair.session.flush_all(&mut pair.lane, None), Answer::Ok);
+                assert_eq!(pair.session.flush_all(&mut pair.context, None), Answer::Ok);
                 pair.model.clear();
             }
             // Beyond the first years, too, in which moments are sixteenths of a second.

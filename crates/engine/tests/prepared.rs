@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{
-    Cancel, ClientSink, Column, CopyOptions, Engine, EngineOptions, Formats, RowSink, SqlError, SqlSeat,
-    SqlSession, Value, ValueRef,
+    Cancel, ClientSink, Column, CopyOptions, Engine, EngineOptions, Formats, RowSink, SqlError, SqlSession,
+    SqlThreadContext, Value, ValueRef,
 };
 use store::{Clock, Store, StoreOptions};
 
@@ -60,7 +60,7 @@ impl RowSink for Rows {
 }
 
 struct Client {
-    seat: SqlSeat,
+    context: SqlThreadContext,
     session: SqlSession,
 }
 
@@ -68,12 +68,12 @@ impl Client {
     fn new(engine: &Arc<Engine>) -> Self {
         let mut session = SqlSession::local(Arc::clone(engine));
         session.set_wake(Box::new(|| {}));
-        Self { seat: SqlSeat::new(engine.lane()), session }
+        Self { context: SqlThreadContext::new(engine.context()), session }
     }
 
     fn run(&mut self, text: &str) -> Result<Rows, SqlError> {
         let mut rows = Rows::default();
-        let result = self.session.run_text(&mut self.seat, text, true, &mut rows).map(|_| rows);
+        let result = self.session.run_text(&mut self.context, text, true, &mut rows).map(|_| rows);
         result.inspect_err(|error| self.session.fail(error))
     }
 
@@ -82,17 +82,17 @@ impl Client {
         let mut rows = Rows::default();
         let prepared = Arc::clone(self.session.prepared(name)?);
         let result = self.session.bind("", prepared, values, Formats::Text);
-        let result =
-            result.and_then(|()| self.session.execute(&mut self.seat, "", 0, false, &mut rows).map(|_| rows));
+        let result = result
+            .and_then(|()| self.session.execute(&mut self.context, "", 0, false, &mut rows).map(|_| rows));
         let result = result.inspect_err(|error| self.session.fail(error));
-        self.session.sync(&mut self.seat)?;
+        self.session.sync(&mut self.context)?;
         result
     }
 
     /// Prepares all statements, half of them in SQL's words. The table may be missing at first.
     fn prepare(&mut self) {
         for (name, text, _) in STATEMENTS {
-            while let Err(error) = self.session.parse(&mut self.seat, name, text, std::iter::empty()) {
+            while let Err(error) = self.session.parse(&mut self.context, name, text, std::iter::empty()) {
                 self.session.fail(&error);
                 expected(text, &error);
             }

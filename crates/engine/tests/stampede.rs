@@ -8,8 +8,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use engine::{
-    Answer, Cancel, Engine, EngineOptions, Executor, Finished, ItemMeta, ItemSink, Lane, MetaDelete,
-    MetaDone, MetaGet, MetaGot, MetaItem, MetaSet, MetaSink, Session, Verb,
+    Answer, Cancel, Engine, EngineOptions, Executor, Finished, ItemMeta, ItemSink, MetaDelete, MetaDone,
+    MetaGet, MetaGot, MetaItem, MetaSet, MetaSink, Session, ThreadContext, Verb,
 };
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -63,28 +63,28 @@ enum Door {
 }
 
 struct Client {
-    lane: Lane,
-    door: Door,
+    context: ThreadContext,
+    listener: Door,
 }
 
 impl Client {
     fn new(engine: &Arc<Engine>, number: usize) -> Self {
-        let door = [Door::Get, Door::Meta, Door::Sql][number % 3];
-        Self { lane: engine.lane(), door }
+        let listener = [Door::Get, Door::Meta, Door::Sql][number % 3];
+        Self { context: engine.context(), listener }
     }
 
     fn ask(&mut self) -> Given {
-        self.lane.begin_batch();
+        self.context.begin_batch();
         let session = Session::local();
         let mut sink = Sink::default();
-        match self.door {
+        match self.listener {
             Door::Get => {
-                let hit = session.get(&mut self.lane, KEY, &mut sink).unwrap();
+                let hit = session.get(&mut self.context, KEY, &mut sink).unwrap();
                 plain(hit, sink)
             }
             Door::Meta => {
                 let asked = MetaGet { value: true, ..MetaGet::default() };
-                match session.meta_get(&mut self.lane, KEY, &asked, &mut sink).unwrap() {
+                match session.meta_get(&mut self.context, KEY, &asked, &mut sink).unwrap() {
                     MetaGot::Miss => Given { told: true, ..Given::default() },
                     MetaGot::Head(_) => unreachable!("the value was asked for"),
                     MetaGot::Value => Given {
@@ -96,13 +96,13 @@ impl Client {
             }
             Door::Sql => {
                 // An executor belongs to its thread.
-                let mut executor = self.lane.engine().executor(None).unwrap();
+                let mut executor = self.context.engine().executor(None).unwrap();
                 // Who sees that the row is due or stale claims it; of all who do one gets it.
                 let claim = "UPDATE page SET _leased = TRUE \
                              WHERE key = '17' AND _due AND NOT _leased RETURNING body, _cas";
-                let won = !sql(&mut self.lane, &mut executor, claim).is_empty();
+                let won = !sql(&mut self.context, &mut executor, claim).is_empty();
                 let rows =
-                    sql(&mut self.lane, &mut executor, "SELECT body, _stale FROM page WHERE key = '17'");
+                    sql(&mut self.context, &mut executor, "SELECT body, _stale FROM page WHERE key = '17'");
                 let body = rows.strip_prefix("{\"body\":\"").and_then(|rest| rest.split('"').next());
                 let marked = rows.contains("\"_stale\":1");
                 Given { told: won, value: body.map(str::to_owned), marked }
@@ -116,9 +116,9 @@ fn plain(hit: bool, sink: Sink) -> Given {
     Given { told: !hit, value, marked: false }
 }
 
-fn sql(lane: &mut Lane, executor: &mut Executor, statement: &str) -> String {
+fn sql(context: &mut ThreadContext, executor: &mut Executor, statement: &str) -> String {
     let mut out = Vec::new();
-    let done = Session::local().sql(lane, executor, statement.as_bytes(), None, &Cancel::new(), &mut out);
+    let done = Session::local().sql(context, executor, statement.as_bytes(), None, &Cancel::new(), &mut out);
     assert!(!matches!(done, Finished::Failed(_)), "{done:?}");
     String::from_utf8(out).unwrap()
 }
@@ -127,7 +127,7 @@ struct Town {
     engine: Arc<Engine>,
     hands: Arc<ManualClock>,
     clients: Vec<Client>,
-    lane: Lane,
+    context: ThreadContext,
 }
 
 impl Town {
@@ -141,33 +141,33 @@ impl Town {
             row_bytes_max: 2 << 20,
         };
         let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
-        let (mut lane, mut executor) = (engine.lane(), engine.executor(None).unwrap());
+        let (mut context, mut executor) = (engine.context(), engine.executor(None).unwrap());
         let create = "CREATE TABLE page (key TEXT PRIMARY KEY, body TEXT) WITH (prefix = 'page:', value = 'body', \
                       refresh_before = '10 s', stale_for = '60 s', lease = '5 s')";
-        sql(&mut lane, &mut executor, create);
+        sql(&mut context, &mut executor, create);
         let clients = (0..CLIENTS).map(|number| Client::new(&engine, number)).collect();
-        Self { engine, hands, clients, lane }
+        Self { engine, hands, clients, context }
     }
 
     fn advance(&mut self, seconds: u64) {
         self.hands.advance(Duration::from_secs(seconds));
         self.engine.tick();
-        self.lane.begin_batch();
+        self.context.begin_batch();
     }
 
     fn set(&mut self, version: usize) {
         let value = format!("version {version}");
-        let answer = Session::local().store(&mut self.lane, Verb::Set, KEY, 0, 60, value.as_bytes());
+        let answer = Session::local().store(&mut self.context, Verb::Set, KEY, 0, 60, value.as_bytes());
         assert_eq!(answer, Answer::Stored);
     }
 
     fn invalidate(&mut self, by_sql: bool) {
         if by_sql {
             let mut executor = self.engine.executor(None).unwrap();
-            sql(&mut self.lane, &mut executor, "UPDATE page SET _stale = TRUE WHERE key LIKE '1%'");
+            sql(&mut self.context, &mut executor, "UPDATE page SET _stale = TRUE WHERE key LIKE '1%'");
         } else {
             let soft = MetaDelete { invalidate: true, ..MetaDelete::default() };
-            let done = Session::local().meta_delete(&mut self.lane, KEY, &soft).unwrap();
+            let done = Session::local().meta_delete(&mut self.context, KEY, &soft).unwrap();
             assert!(matches!(done, MetaDone::Done(_)));
         }
     }
@@ -196,9 +196,13 @@ impl Town {
         assert_eq!(given.iter().filter(|given| given.told).count(), told, "{given:?}");
         let value = format!("version {version}");
         for (client, given) in self.clients.iter().zip(&given) {
-            assert!(given.value.as_deref().is_none_or(|found| found == value), "{:?} {given:?}", client.door);
-            assert!(given.value.is_some() || given.told, "{:?} was given nothing", client.door);
-            let knows = matches!(client.door, Door::Meta | Door::Sql);
+            assert!(
+                given.value.as_deref().is_none_or(|found| found == value),
+                "{:?} {given:?}",
+                client.listener
+            );
+            assert!(given.value.is_some() || given.told, "{:?} was given nothing", client.listener);
+            let knows = matches!(client.listener, Door::Meta | Door::Sql);
             assert!(!knows || given.marked == marked, "{given:?}");
         }
     }
@@ -261,14 +265,14 @@ fn of_many_who_miss_one_takes_the_place() {
                     let asked = MetaGet { value: true, vivify: Some(30), ..MetaGet::default() };
                     barrier.wait();
                     let mut sink = Sink::default();
-                    Session::local().meta_get(&mut client.lane, KEY, &asked, &mut sink).unwrap();
+                    Session::local().meta_get(&mut client.context, KEY, &asked, &mut sink).unwrap();
                     assert!(sink.item.won != sink.item.claimed, "{:?}", sink.item);
                     won.fetch_add(usize::from(sink.item.won), Ordering::Relaxed);
                 });
             }
         });
         assert_eq!(won.into_inner(), 1, "round {round}");
-        assert_eq!(Session::local().delete(&mut town.lane, KEY), Answer::Deleted);
+        assert_eq!(Session::local().delete(&mut town.context, KEY), Answer::Deleted);
     }
 }
 
@@ -276,30 +280,30 @@ fn of_many_who_miss_one_takes_the_place() {
 fn a_stale_fill_is_refused() {
     let mut town = Town::new();
     let session = Session::local();
-    let place = |lane: &mut Lane| {
+    let place = |context: &mut ThreadContext| {
         let asked = MetaGet { vivify: Some(30), ..MetaGet::default() };
-        match session.meta_get(lane, KEY, &asked, &mut Sink::default()).unwrap() {
+        match session.meta_get(context, KEY, &asked, &mut Sink::default()).unwrap() {
             MetaGot::Head(item) => item,
             other => panic!("{other:?}"),
         }
     };
-    let fill = |lane: &mut Lane, cas: u64| {
+    let fill = |context: &mut ThreadContext, cas: u64| {
         let asked = MetaSet { compare: Some(cas), ..MetaSet::default() };
-        session.meta_set(lane, KEY, &asked, b"computed").unwrap()
+        session.meta_set(context, KEY, &asked, b"computed").unwrap()
     };
-    let first = place(&mut town.lane);
+    let first = place(&mut town.context);
     assert!(first.won);
-    assert_eq!(session.delete(&mut town.lane, KEY), Answer::Deleted);
-    assert_eq!(fill(&mut town.lane, first.cas), MetaDone::NotFound);
-    let second = place(&mut town.lane);
+    assert_eq!(session.delete(&mut town.context, KEY), Answer::Deleted);
+    assert_eq!(fill(&mut town.context, first.cas), MetaDone::NotFound);
+    let second = place(&mut town.context);
     assert!(second.won && second.cas != first.cas);
-    assert_eq!(fill(&mut town.lane, first.cas), MetaDone::Exists);
+    assert_eq!(fill(&mut town.context, first.cas), MetaDone::Exists);
     let soft = MetaDelete { invalidate: true, ..MetaDelete::default() };
-    session.meta_delete(&mut town.lane, KEY, &soft).unwrap();
-    assert_eq!(fill(&mut town.lane, second.cas), MetaDone::Exists);
-    let third = place(&mut town.lane);
+    session.meta_delete(&mut town.context, KEY, &soft).unwrap();
+    assert_eq!(fill(&mut town.context, second.cas), MetaDone::Exists);
+    let third = place(&mut town.context);
     assert!(third.won && third.stale);
-    assert!(matches!(fill(&mut town.lane, third.cas), MetaDone::Done(_)));
+    assert!(matches!(fill(&mut town.context, third.cas), MetaDone::Done(_)));
 }
 
 /// The one number of an answer's first row.
@@ -312,31 +316,31 @@ fn number(row: &str) -> i64 {
 fn a_stale_fill_by_sql_is_refused() {
     let mut town = Town::new();
     let mut executor = town.engine.executor(None).unwrap();
-    let mut run = |lane: &mut Lane, statement: &str| sql(lane, &mut executor, statement);
+    let mut run = |context: &mut ThreadContext, statement: &str| sql(context, &mut executor, statement);
     let place =
         "INSERT INTO page (key, _leased, _ttl) VALUES ('17', TRUE, 30) ON CONFLICT DO NOTHING RETURNING key";
-    assert_eq!(run(&mut town.lane, place), "{\"key\":\"17\"}\r\n");
-    assert_eq!(run(&mut town.lane, place), "");
+    assert_eq!(run(&mut town.context, place), "{\"key\":\"17\"}\r\n");
+    assert_eq!(run(&mut town.context, place), "");
     let seen = "SELECT _cas, _leased, _stale FROM page WHERE key = '17'";
-    let first = run(&mut town.lane, seen);
+    let first = run(&mut town.context, seen);
     assert!(first.ends_with(",\"_leased\":1,\"_stale\":0}\r\n"), "{first}");
     let fill = |cas: i64| {
         format!("UPDATE page SET body = 'computed' WHERE key = '17' AND _cas = {cas} RETURNING _leased")
     };
-    run(&mut town.lane, "UPDATE page SET _stale = TRUE WHERE key = '17'");
-    assert_eq!(run(&mut town.lane, &fill(number(&first))), "");
+    run(&mut town.context, "UPDATE page SET _stale = TRUE WHERE key = '17'");
+    assert_eq!(run(&mut town.context, &fill(number(&first))), "");
     // What a claim returns is what the fill asks for.
     let claim =
         "UPDATE page SET _leased = TRUE WHERE key = '17' AND _due AND NOT _leased RETURNING _cas, _stale";
-    let second = run(&mut town.lane, claim);
+    let second = run(&mut town.context, claim);
     assert!(second.ends_with(",\"_stale\":1}\r\n"), "{second}");
-    assert_eq!(run(&mut town.lane, claim), "");
-    assert_eq!(run(&mut town.lane, &fill(number(&second))), "{\"_leased\":0}\r\n");
-    assert!(run(&mut town.lane, seen).ends_with(",\"_leased\":0,\"_stale\":0}\r\n"));
+    assert_eq!(run(&mut town.context, claim), "");
+    assert_eq!(run(&mut town.context, &fill(number(&second))), "{\"_leased\":0}\r\n");
+    assert!(run(&mut town.context, seen).ends_with(",\"_leased\":0,\"_stale\":0}\r\n"));
     // Nor does a fill bring back what was deleted.
-    let third = run(&mut town.lane, seen);
-    run(&mut town.lane, "DELETE FROM page WHERE key = '17'");
-    assert_eq!(run(&mut town.lane, &fill(number(&third))), "");
+    let third = run(&mut town.context, seen);
+    run(&mut town.context, "DELETE FROM page WHERE key = '17'");
+    assert_eq!(run(&mut town.context, &fill(number(&third))), "");
 }
 
 /// A claim by SQL and a win by `mg` take the same lease: whoever comes second gets nothing.
@@ -351,10 +355,10 @@ fn a_claim_by_sql_and_a_win_by_memcached_exclude_each_other() {
         let win = |town: &mut Town| {
             let asked = MetaGet { value: true, ..MetaGet::default() };
             let mut sink = Sink::default();
-            Session::local().meta_get(&mut town.lane, KEY, &asked, &mut sink).unwrap();
+            Session::local().meta_get(&mut town.context, KEY, &asked, &mut sink).unwrap();
             sink.item.won
         };
-        let mut claimed = |town: &mut Town| !sql(&mut town.lane, &mut executor, claim).is_empty();
+        let mut claimed = |town: &mut Town| !sql(&mut town.context, &mut executor, claim).is_empty();
         let outcome = if sql_first {
             (claimed(&mut town), win(&mut town))
         } else {
@@ -370,27 +374,27 @@ fn soft_invalidation_and_claims_leave_the_age_of_a_row() {
     for by_sql in [true, false] {
         let mut town = Town::new();
         let mut executor = town.engine.executor(None).unwrap();
-        let mut run = |lane: &mut Lane, statement: &str| sql(lane, &mut executor, statement);
-        run(&mut town.lane, "ALTER TABLE page SET (ttl = '60 s')");
-        run(&mut town.lane, "INSERT INTO page (key, body) VALUES ('17', 'version 0')");
-        let ttl = |lane: &mut Lane, run: &mut dyn FnMut(&mut Lane, &str) -> String| {
-            number(&run(lane, "SELECT _ttl FROM page WHERE key = '17'"))
+        let mut run = |context: &mut ThreadContext, statement: &str| sql(context, &mut executor, statement);
+        run(&mut town.context, "ALTER TABLE page SET (ttl = '60 s')");
+        run(&mut town.context, "INSERT INTO page (key, body) VALUES ('17', 'version 0')");
+        let ttl = |context: &mut ThreadContext, run: &mut dyn FnMut(&mut ThreadContext, &str) -> String| {
+            number(&run(context, "SELECT _ttl FROM page WHERE key = '17'"))
         };
         town.advance(40);
-        assert_eq!(ttl(&mut town.lane, &mut run), 20);
+        assert_eq!(ttl(&mut town.context, &mut run), 20);
         if by_sql {
-            run(&mut town.lane, "UPDATE page SET _stale = TRUE WHERE key = '17'");
-            assert_eq!(ttl(&mut town.lane, &mut run), 20);
-            run(&mut town.lane, "UPDATE page SET _leased = TRUE WHERE key = '17'");
+            run(&mut town.context, "UPDATE page SET _stale = TRUE WHERE key = '17'");
+            assert_eq!(ttl(&mut town.context, &mut run), 20);
+            run(&mut town.context, "UPDATE page SET _leased = TRUE WHERE key = '17'");
         } else {
             town.invalidate(false);
         }
-        assert_eq!(ttl(&mut town.lane, &mut run), 20);
+        assert_eq!(ttl(&mut town.context, &mut run), 20);
         // Served as stale until its end and `stale_for` behind it, and not longer.
         town.advance(79);
-        assert_ne!(run(&mut town.lane, "SELECT body FROM page WHERE key = '17'"), "");
+        assert_ne!(run(&mut town.context, "SELECT body FROM page WHERE key = '17'"), "");
         town.advance(2);
-        assert_eq!(run(&mut town.lane, "SELECT body FROM page WHERE key = '17'"), "");
+        assert_eq!(run(&mut town.context, "SELECT body FROM page WHERE key = '17'"), "");
     }
 }
 
@@ -400,17 +404,17 @@ fn a_claim_changes_nothing_that_was_read() {
     let mut town = Town::new();
     let mut executor = town.engine.executor(None).unwrap();
     town.set(0);
-    let mut run = |lane: &mut Lane, statement: &str| sql(lane, &mut executor, statement);
+    let mut run = |context: &mut ThreadContext, statement: &str| sql(context, &mut executor, statement);
     let cas = "SELECT _cas FROM page WHERE key = '17'";
-    let before = run(&mut town.lane, cas);
+    let before = run(&mut town.context, cas);
     let claim = "UPDATE page SET _leased = TRUE WHERE key = '17' AND NOT _leased RETURNING _cas";
-    assert_eq!(run(&mut town.lane, claim), before);
-    assert_eq!(run(&mut town.lane, cas), before);
+    assert_eq!(run(&mut town.context, claim), before);
+    assert_eq!(run(&mut town.context, cas), before);
     // Given back, it can be claimed again.
-    assert_eq!(run(&mut town.lane, claim), "");
+    assert_eq!(run(&mut town.context, claim), "");
     assert_eq!(
-        run(&mut town.lane, "UPDATE page SET _leased = FALSE WHERE key = '17' RETURNING _cas"),
+        run(&mut town.context, "UPDATE page SET _leased = FALSE WHERE key = '17' RETURNING _cas"),
         before
     );
-    assert_eq!(run(&mut town.lane, claim), before);
+    assert_eq!(run(&mut town.context, claim), before);
 }

@@ -90,7 +90,7 @@ pub use limits::*;
 pub use malformed::{Malformed, Then};
 pub use meta::{Key, KeyBuffer, Meta, MetaOptions, Mode};
 pub use meta_compose::{ItemFacts, MetaCode, MetaFacts, TimeLeft, meta_debug, meta_line};
-pub use parse::{Parser, Upload};
+pub use parse::{Parser, ToReceive};
 #[cfg(debug_assertions)]
 pub use request::DebugTime;
 pub use request::{Classes, Dump, Keys, Operator, Request, Stats, Verb, Watch};

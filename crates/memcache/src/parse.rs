@@ -13,7 +13,7 @@ pub struct Parser {
 
 /// The beginning of a storage command: its line, and what has come of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upload<'a> {
+pub struct ToReceive<'a> {
     /// The request; its value is the part that has come.
     pub request: Request<'a>,
     /// Bytes of the line with its end.
@@ -58,7 +58,7 @@ impl Parser {
     }
 
     /// The storage command whose line `input` begins with, when its data has not come whole; of anything else none.
-    pub fn upload<'a>(&self, input: &'a [u8]) -> Option<Upload<'a>> {
+    pub fn receiving<'a>(&self, input: &'a [u8]) -> Option<ToReceive<'a>> {
         let (line, rest) = input.split_at_checked(memchr::memchr(b'\n', input)?)?;
         let frame = Frame {
             line: line.strip_suffix(b"\r").unwrap_or(line),
@@ -79,7 +79,7 @@ impl Parser {
             let line = command::store_line(&self.limits, &frame, words.rest, verb).ok()?;
             (line.bytes, line.with(value))
         };
-        (value.len() < bytes).then_some(Upload { request, line: frame.consumed, bytes })
+        (value.len() < bytes).then_some(ToReceive { request, line: frame.consumed, bytes })
     }
 
     /// The input holds no line end. It may still grow into a request, or is too long already.

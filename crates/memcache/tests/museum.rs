@@ -133,7 +133,7 @@ const EXHIBITS: &[Exhibit] = &[
         outcome: &["CLIENT_ERROR bad token in command line format"],
     },
     Exhibit {
-        story: "CVE-2022-48571: an upload split over several datagrams dereferenced a null pointer; \
+        story: "CVE-2022-48571: an receiving split over several datagrams dereferenced a null pointer; \
                 CVE-2018-1000115: a datagram of 15 bytes got an answer 50,000 times as long. There is no UDP here, \
                 and the eight-byte header of a datagram is no beginning of a command.",
         packets: &[b"\0\x01\0\0\0\x01\0\0get k\r\n", b"\0\x01\0\0\0\x02\0\0stats\r\n"],

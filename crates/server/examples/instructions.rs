@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a count of something that failed would be worse than none")]
 
 use engine::testing::{Clock, ManualClock, Store, StoreOptions};
-use engine::{Answer, Engine, EngineOptions, ItemMeta, ItemSink, Lane, MetaDone, MetaSet, Session, Verb};
+use engine::{
+    Answer, Engine, EngineOptions, ItemMeta, ItemSink, MetaDone, MetaSet, Session, ThreadContext, Verb,
+};
 use memcache::compose::{value_end, value_header};
 use memcache::{Limits, Parsed, Parser, Reply, Request, binary, compose};
 
@@ -66,23 +68,23 @@ fn main() {
         row_bytes_max: 2 << 20,
     };
     let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
-    let (mut lane, parser, mut out) = (engine.lane(), Parser::default(), Vec::with_capacity(1 << 20));
+    let (mut context, parser, mut out) = (engine.context(), Parser::default(), Vec::with_capacity(1 << 20));
     let sets: Vec<Vec<u8>> = (0..KEYS).map(set).collect();
     let gets: Vec<Vec<u8>> =
         (0..KEYS).map(|number| format!("get key:{number:06}\r\n").into_bytes()).collect();
     for request in &sets {
-        serve(&parser, &mut lane, request, &mut out);
+        serve(&parser, &mut context, request, &mut out);
     }
     if let Some(verb) = verb.strip_prefix("binary-") {
-        return count_binary(&mut lane, verb, count, &mut out);
+        return count_binary(&mut context, verb, count, &mut out);
     }
     let requests = if verb == "get" { &gets } else { &sets };
     for (number, request) in requests.iter().cycle().take(count).enumerate() {
-        serve(&parser, &mut lane, request, &mut out);
+        serve(&parser, &mut context, request, &mut out);
         if number % TURN == 0 {
             assert!(out.ends_with(if verb == "get" { b"END\r\n" } else { b"STORED\r\n" }));
             out.clear();
-            lane.begin_batch();
+            context.begin_batch();
         }
     }
 }
@@ -95,7 +97,7 @@ fn set(number: usize) -> Vec<u8> {
 }
 
 /// Serves so many requests of the binary protocol.
-fn count_binary(lane: &mut Lane, verb: &str, count: usize, out: &mut Vec<u8>) {
+fn count_binary(context: &mut ThreadContext, verb: &str, count: usize, out: &mut Vec<u8>) {
     let (opcode, extras, value): (_, &[u8], &[u8]) =
         if verb == "get" { (0x00, b"", b"") } else { (0x01, &[0; 8], &[b'x'; VALUE_BYTES]) };
     let request = |number| {
@@ -114,31 +116,31 @@ fn count_binary(lane: &mut Lane, verb: &str, count: usize, out: &mut Vec<u8>) {
         };
         let binary::Request { id, key, value, .. } = request;
         if let binary::Command::Get { .. } = request.command {
-            assert!(session.get(lane, key, &mut Frames { out, id }).unwrap());
+            assert!(session.get(context, key, &mut Frames { out, id }).unwrap());
         } else {
-            let done = session.put(lane, key, &MetaSet::default(), value);
+            let done = session.put(context, key, &MetaSet::default(), value);
             let Ok(MetaDone::Done(made)) = done else { panic!("{done:?}") };
             id.answer(&binary::Answer { cas: made.cas, ..binary::Answer::default() }, out);
         }
         if number % TURN == 0 {
             out.clear();
-            lane.begin_batch();
+            context.begin_batch();
         }
     }
 }
 
-fn serve(parser: &Parser, lane: &mut Lane, bytes: &[u8], out: &mut Vec<u8>) {
+fn serve(parser: &Parser, context: &mut ThreadContext, bytes: &[u8], out: &mut Vec<u8>) {
     let session = Session::local();
     let Parsed::Complete { request, .. } = parser.parse(bytes) else { panic!("not a request") };
     match request {
         Request::Get { keys, .. } => {
             for key in keys {
-                assert!(session.get(lane, key, &mut Sink { out, key }).unwrap());
+                assert!(session.get(context, key, &mut Sink { out, key }).unwrap());
             }
             compose(&Reply::End, out);
         }
         Request::Store { key, flags, exptime, value, .. } => {
-            assert_eq!(session.store(lane, Verb::Set, key, flags, exptime, value), Answer::Stored);
+            assert_eq!(session.store(context, Verb::Set, key, flags, exptime, value), Answer::Stored);
             compose(&Reply::Stored, out);
         }
         other => panic!("{other:?}"),

@@ -4,7 +4,7 @@
 //! several requests have arrived together, the next few are parsed first and memory is asked for all their lines, so
 //! that they come side by side.
 
-use engine::{Foreseen, Lane, Prefetched, Use};
+use engine::{Foreseen, Prefetched, ThreadContext, Use};
 use memcache::{Parsed, Request, Verb, binary};
 
 /// Requests, or keys of one request, that are looked ahead over. A processor has some ten to sixteen line fills under
@@ -76,21 +76,21 @@ impl<'i, P: Foresight<'i>> Window<P> {
     #[inline]
     pub(crate) fn next(
         &mut self,
-        lane: &Lane,
+        context: &ThreadContext,
         input: &'i [u8],
         parse: impl FnMut(&'i [u8]) -> P,
     ) -> Option<P> {
         if self.taken == self.len {
-            self.fill(lane, input, parse);
+            self.fill(context, input, parse);
         }
-        self.ahead.values(lane, self.taken);
+        self.ahead.values(context, self.taken);
         let next = self.parsed[self.taken].take();
         self.taken += 1;
         next
     }
 
     #[inline]
-    fn fill(&mut self, lane: &Lane, input: &'i [u8], mut parse: impl FnMut(&'i [u8]) -> P) {
+    fn fill(&mut self, context: &ThreadContext, input: &'i [u8], mut parse: impl FnMut(&'i [u8]) -> P) {
         (self.len, self.taken) = (0, 0);
         self.ahead.len = 0;
         let mut at = 0;
@@ -102,7 +102,7 @@ impl<'i, P: Foresight<'i>> Window<P> {
                 if (at < input.len() || self.len > 0)
                     && let Some((key, purpose)) = parsed.looks_up()
                 {
-                    self.ahead.bucket(lane, key, purpose);
+                    self.ahead.bucket(context, key, purpose);
                 }
             }
             self.parsed[self.len] = Some(parsed);
@@ -111,7 +111,7 @@ impl<'i, P: Foresight<'i>> Window<P> {
                 break;
             }
         }
-        self.ahead.rows(lane);
+        self.ahead.rows(context);
     }
 }
 
@@ -134,9 +134,9 @@ impl Ahead {
 
     /// Asks for the bucket of one more key; beyond the window nothing happens.
     #[inline]
-    pub(crate) fn bucket(&mut self, lane: &Lane, key: &[u8], purpose: Use) {
+    pub(crate) fn bucket(&mut self, context: &ThreadContext, key: &[u8], purpose: Use) {
         if let Some(place) = self.keys.get_mut(self.len) {
-            *place = lane.prefetch(key).map(|ahead| (ahead, purpose));
+            *place = context.prefetch(key).map(|ahead| (ahead, purpose));
             self.len += 1;
         }
     }
@@ -149,12 +149,12 @@ impl Ahead {
 
     /// Asks for the rows of all of them.
     #[inline]
-    pub(crate) fn rows(&mut self, lane: &Lane) {
+    pub(crate) fn rows(&mut self, context: &ThreadContext) {
         self.rows = [Foreseen::Nothing; WINDOW];
         let mut further = 0_u32;
         for place in 0..self.len {
             let Some((ahead, purpose)) = self.keys[place] else { continue };
-            let row = lane.prefetch_row(ahead, purpose);
+            let row = context.prefetch_row(ahead, purpose);
             further |= u32::from(row == Foreseen::Further) << place;
             if purpose == Use::Read {
                 self.rows[place] = row;
@@ -165,7 +165,7 @@ impl Ahead {
             let place = further.trailing_zeros() as usize;
             further &= further - 1;
             let Some((ahead, purpose)) = self.keys[place] else { continue };
-            let row = lane.prefetch_further(ahead, purpose);
+            let row = context.prefetch_further(ahead, purpose);
             if purpose == Use::Read {
                 self.rows[place] = row;
             }
@@ -174,10 +174,10 @@ impl Ahead {
 
     /// The key in this place has its turn now: asks for the values of those that have theirs soon.
     #[inline]
-    pub(crate) fn values(&self, lane: &Lane, place: usize) {
+    pub(crate) fn values(&self, context: &ThreadContext, place: usize) {
         let from = if place == 0 { 1 } else { place + VALUES_AHEAD };
         for row in (from..=place + VALUES_AHEAD).filter(|place| *place < self.len) {
-            lane.prefetch_value(self.rows[row]);
+            context.prefetch_value(self.rows[row]);
         }
     }
 }

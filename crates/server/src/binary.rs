@@ -8,12 +8,12 @@ use memcache::binary::{self, Command, Id, Parsed, Request, Status, parse};
 
 use crate::ahead::Window;
 use crate::connection::Connection;
-use crate::dialogue::{Desk, Run, next_request};
+use crate::dialogue::{RequestLoop, Run, next_request};
 use crate::frame::{asked_to_put, refuse, version, write_done, write_put, write_undone};
-use crate::limits::{COMMANDS_PER_TURN, UPLOAD_FROM_BYTES};
+use crate::limits::{COMMANDS_PER_TURN, IN_PLACE_FROM_BYTES};
 use crate::reply::{BinaryValue, ValueSink, prefix_line};
 
-impl Desk {
+impl RequestLoop {
     /// Executes what is whole in `input`.
     #[inline]
     pub(crate) fn run_binary(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
@@ -24,13 +24,13 @@ impl Desk {
         connection.needed = 0;
         while let Some(rest) = next_request(connection, &input[run.consumed..], &mut run) {
             if budget == 0 || !connection.socket.keeps_up() {
-                self.lane.count(Counter::ConnYields, 1);
+                self.context.count(Counter::ConnYields, 1);
                 connection.stalled = true;
                 break;
             }
             budget -= 1;
             let limits = self.parser.limits();
-            let Some(parsed) = window.next(&self.lane, rest, |input| parse(limits, input)) else { break };
+            let Some(parsed) = window.next(&self.context, rest, |input| parse(limits, input)) else { break };
             let goes_on = match parsed {
                 Parsed::Complete { request, consumed } => {
                     run.consumed += consumed;
@@ -61,8 +61,8 @@ impl Desk {
     fn await_frame(&mut self, connection: &mut Connection, rest: &[u8], needed: usize, run: &mut Run) {
         connection.needed = needed;
         run.waits_for_peer = true;
-        if needed >= UPLOAD_FROM_BYTES
-            && let Some(head) = self.begin_upload(connection, rest)
+        if needed >= IN_PLACE_FROM_BYTES
+            && let Some(head) = self.begin_receiving(connection, rest)
         {
             run.end = run.consumed + head;
         }
@@ -83,7 +83,7 @@ impl Desk {
         run.progress = true;
         connection.swallow = swallow;
         if let Some(key) = invalidate {
-            connection.session.invalidate(&mut self.lane, key);
+            connection.session.invalidate(&mut self.context, key);
         }
         id.refuse(status, &mut self.out);
         if then == Then::Close { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -96,7 +96,7 @@ impl Desk {
             Command::Store { .. } | Command::Join { .. } => {
                 if let Some(asked) = asked_to_put(request) {
                     let session = &connection.session;
-                    let done = session.put(&mut self.lane, request.key, &asked, request.value);
+                    let done = session.put(&mut self.context, request.key, &asked, request.value);
                     write_put(done, request, &mut self.out);
                 }
             }
@@ -116,14 +116,14 @@ impl Desk {
 
     fn execute_rare_binary(&mut self, connection: &Connection, request: &Request<'_>) {
         let Request { id, quiet, cas, key, .. } = *request;
-        let (session, lane, out) = (&connection.session, &mut self.lane, &mut self.out);
+        let (session, context, out) = (&connection.session, &mut self.context, &mut self.out);
         match request.command {
-            Command::Touch { exptime } => match session.touch_version(lane, key, exptime.into()) {
+            Command::Touch { exptime } => match session.touch_version(context, key, exptime.into()) {
                 Ok(Some(touched)) => id.found(b"", touched.client_flags, 0, touched.cas, out),
                 Ok(None) => id.refuse(Status::NotFound, out),
                 Err(refusal) => refuse(id, &refusal, out),
             },
-            Command::Delete => match session.remove(lane, key, version(cas)) {
+            Command::Delete => match session.remove(context, key, version(cas)) {
                 Ok(MetaDone::Done(_)) => write_done(id, quiet, out),
                 outcome => write_undone(outcome, id, Status::NotFound, out),
             },
@@ -137,13 +137,13 @@ impl Desk {
                     initial,
                     ..MetaArithmetic::default()
                 };
-                match session.calculate(lane, key, &asked) {
+                match session.calculate(context, key, &asked) {
                     Ok(MetaDone::Done(_)) if quiet => {}
                     Ok(MetaDone::Done(made)) => id.number(made.number, made.cas, out),
                     outcome => write_undone(outcome, id, Status::NotFound, out),
                 }
             }
-            Command::Flush { exptime } => match session.flush_all(lane, exptime.map(i64::from)) {
+            Command::Flush { exptime } => match session.flush_all(context, exptime.map(i64::from)) {
                 Answer::Ok => write_done(id, quiet, out),
                 refusal => refuse(id, &refusal, out),
             },
@@ -171,10 +171,12 @@ impl Desk {
         let Request { id, quiet, key, .. } = *request;
         let repeated = if with_key { key } else { b"" };
         let around = BinaryValue { id, key: repeated };
-        let mut sink = ValueSink::new(&mut self.out, &mut self.held, around);
+        let mut sink = ValueSink::new(&mut self.out, &mut self.pinned, around);
         let found = match exptime {
-            None => connection.session.get(&mut self.lane, key, &mut sink),
-            Some(exptime) => connection.session.get_and_touch(&mut self.lane, exptime.into(), key, &mut sink),
+            None => connection.session.get(&mut self.context, key, &mut sink),
+            Some(exptime) => {
+                connection.session.get_and_touch(&mut self.context, exptime.into(), key, &mut sink)
+            }
         };
         match found {
             Ok(true) => {}
@@ -190,7 +192,7 @@ impl Desk {
 
     /// Stat: a frame for each statistic, and one without a name behind the last.
     fn stat(&mut self, connection: &Connection, id: Id, subject: &[u8]) {
-        let (session, lane, out) = (&connection.session, &mut self.lane, &mut self.out);
+        let (session, context, out) = (&connection.session, &mut self.context, &mut self.out);
         let subject = match subject {
             b"" => Subject::General,
             b"settings" => Subject::Settings,
@@ -200,24 +202,24 @@ impl Desk {
             subject => return self.stat_rare(connection, id, subject),
         };
         let mut give = |name: &str, value: &str| id.stat(name, value.as_bytes(), out);
-        match session.stats(lane, subject, &mut give) {
+        match session.stats(context, subject, &mut give) {
             Ok(()) => id.stat("", b"", out),
             Err(refusal) => refuse(id, &refusal, out),
         }
     }
 
     fn stat_rare(&mut self, connection: &Connection, id: Id, subject: &[u8]) {
-        let (session, lane, out) = (&connection.session, &mut self.lane, &mut self.out);
+        let (session, context, out) = (&connection.session, &mut self.context, &mut self.out);
         let outcome = match subject {
-            b"reset" => match session.reset_stats(lane) {
+            b"reset" => match session.reset_stats(context) {
                 Answer::Reset => Ok(()),
                 refusal => Err(refusal),
             },
-            b"detail on" => session.count_prefixes(lane, true),
-            b"detail off" => session.count_prefixes(lane, false),
+            b"detail on" => session.count_prefixes(context, true),
+            b"detail off" => session.count_prefixes(context, false),
             b"detail dump" => {
                 let mut lines = Vec::new();
-                let given = session.dump_prefixes(lane, &mut |prefix, counts| {
+                let given = session.dump_prefixes(context, &mut |prefix, counts| {
                     prefix_line(prefix, counts, &mut lines);
                 });
                 lines.extend_from_slice(b"END\r\n");

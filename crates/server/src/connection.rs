@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use engine::{Cancel, Session, Tick, Watching, ticks_between};
 
-use crate::in_place::InPlace;
 use crate::limits::{
     BULK_READ_BYTES, CARRY_BYTES_MAX, FIRST_READ_BYTES, IDLE_BUFFER_BYTES, LINE_READ_BYTES, READ_BUFFER_BYTES,
 };
 use crate::listing::Dumping;
 use crate::mailbox::Address;
 use crate::pace::Pace;
+use crate::receiving::Receiving;
 use crate::shared::{Permit, Shared};
 use crate::socket::Socket;
 use crate::spare::SpareBuffers;
@@ -32,7 +32,7 @@ pub(crate) struct Connection {
     /// What was read and not executed. Empty most of the time, for a worker executes from its own buffer.
     pub(crate) input: Vec<u8>,
     /// A large value that is on its way into its row.
-    pub(crate) upload: Option<InPlace>,
+    pub(crate) receiving: Option<Receiving>,
     /// What was read ahead of the turn, in the worker's buffer for this purpose; only while `input` is empty.
     pub(crate) first_read: Option<FirstRead>,
     /// How many bytes `input` must hold before it can be a whole request, as far as that is known.
@@ -59,7 +59,7 @@ pub(crate) struct Connection {
     /// Its last turn had more bytes than a first read takes: it is read at once, and much at a time.
     pub(crate) bulky: bool,
     /// It sends values that are received where they are going to lie: of what follows one only the next line is read.
-    pub(crate) uploads: bool,
+    pub(crate) sends_long: bool,
     /// There may be something to read: the kernel announces new bytes only once.
     pub(crate) readable: bool,
     /// Nobody is left to read a reply.
@@ -112,7 +112,7 @@ impl Connection {
             session: Session::local(),
             address,
             input: Vec::new(),
-            upload: None,
+            receiving: None,
             first_read: None,
             needed: 0,
             searched: 0,
@@ -125,7 +125,7 @@ impl Connection {
             accounted: 0,
             statement: None,
             bulky: false,
-            uploads: false,
+            sends_long: false,
             readable: false,
             hung_up: false,
             stalled: false,
@@ -165,7 +165,7 @@ impl Connection {
     /// How far the worker's buffer is filled behind so many bytes that are there.
     #[inline]
     pub(crate) fn read_to(&self, carried: usize) -> usize {
-        if self.uploads {
+        if self.sends_long {
             carried + LINE_READ_BYTES
         } else if self.bulky {
             BULK_READ_BYTES
@@ -177,14 +177,14 @@ impl Connection {
     /// How much is read ahead of a turn.
     #[inline]
     pub(crate) fn first_read_bytes(&self) -> usize {
-        if self.uploads { LINE_READ_BYTES } else { FIRST_READ_BYTES }
+        if self.sends_long { LINE_READ_BYTES } else { FIRST_READ_BYTES }
     }
 
     /// Notes what a turn has read into the worker's buffer, for the next one to read as much as is good.
     #[inline]
     pub(crate) fn note_read(&mut self, bytes: usize) {
-        self.uploads = self.upload.is_some() || (self.uploads && bytes < LINE_READ_BYTES);
-        self.bulky = !self.uploads && bytes > FIRST_READ_BYTES;
+        self.sends_long = self.receiving.is_some() || (self.sends_long && bytes < LINE_READ_BYTES);
+        self.bulky = !self.sends_long && bytes > FIRST_READ_BYTES;
     }
 
     /// Whether its next turn begins with reading, and with nothing else.
@@ -298,7 +298,7 @@ impl Connection {
             "conn_mwrite"
         } else if self.statement.is_some() || self.stalled {
             "conn_parse_cmd"
-        } else if self.upload.is_some() {
+        } else if self.receiving.is_some() {
             "conn_nread"
         } else {
             "conn_read"

@@ -3,19 +3,19 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use engine::{Counter, Lane, Tick, Use, Verb};
+use engine::{Counter, ThreadContext, Tick, Use, Verb};
 use memcache::compose::sql_error;
 use memcache::{KEY_MAX, Keys, Limits, Malformed, Parsed, Parser, Reply, Request, Then, binary, compose};
 
 use crate::ahead::{Ahead, Foresight, WINDOW, Window};
 use crate::connection::{Connection, FirstRead, Protocol};
-use crate::held::Held;
 use crate::limits::{
-    BULK_READ_BYTES, COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, ITEM_HEADER_BYTES, REPLY_BUFFER_KEPT_BYTES,
-    SEND_AT_BYTES, STRANGER_BYTES, UPLOAD_FROM_BYTES, UPLOAD_READS_PER_TURN,
+    BULK_READ_BYTES, COMMANDS_PER_TURN, FIRST_READ_BYTES, GROUP, IN_PLACE_FROM_BYTES,
+    IN_PLACE_READS_PER_TURN, ITEM_HEADER_BYTES, REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES, STRANGER_BYTES,
 };
 use crate::mailbox::Mailbox;
 use crate::meta;
+use crate::pinned::Pinned;
 use crate::reply::{TextValue, ValueSink, write_answer};
 use crate::shared::Shared;
 use crate::spare::SpareBuffers;
@@ -24,8 +24,8 @@ use crate::stranger::Stranger;
 
 /// A worker's tools, which it uses for one connection after the other.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    pub(crate) lane: Lane,
+pub(crate) struct RequestLoop {
+    pub(crate) context: ThreadContext,
     pub(crate) shared: Arc<Shared>,
     pub(crate) parser: Parser,
     /// Where all connections are read to. A request that is not whole at the end of a turn moves to its connection.
@@ -38,7 +38,7 @@ pub(crate) struct Desk {
     /// The replies of this turn.
     pub(crate) out: Vec<u8>,
     /// Large values among them.
-    pub(crate) held: Held,
+    pub(crate) pinned: Pinned,
     /// How much of `out` are whole replies, which are sent even if the next command panics.
     pub(crate) whole: usize,
     statements: Statements,
@@ -84,30 +84,30 @@ pub(crate) struct Run {
     pub(crate) progress: bool,
 }
 
-impl Desk {
+impl RequestLoop {
     pub(crate) fn new(
-        lane: Lane,
+        context: ThreadContext,
         shared: Arc<Shared>,
         statements: Statements,
         mailbox: Arc<Mailbox>,
         colleagues: Arc<[Arc<Mailbox>]>,
     ) -> Self {
-        let item_size_max = lane.engine().options().item_size_max;
+        let item_size_max = context.engine().options().item_size_max;
         let value_max = item_size_max.saturating_sub(ITEM_HEADER_BYTES);
         let parser = Parser::new(Limits { value_max, ..Limits::default() });
         let read = vec![0; BULK_READ_BYTES];
         let first = std::array::from_fn(|_| vec![0; FIRST_READ_BYTES]);
         let out = Vec::new();
-        let (held, spare) = (Held::default(), SpareBuffers::default());
+        let (pinned, spare) = (Pinned::default(), SpareBuffers::default());
         Self {
-            lane,
+            context,
             shared,
             parser,
             read,
             spare,
             first,
             out,
-            held,
+            pinned,
             whole: 0,
             statements,
             mailbox,
@@ -123,7 +123,7 @@ impl Desk {
         }
         let buffer = &mut self.first[part][..connection.first_read_bytes()];
         let len = connection.receive(buffer);
-        self.lane.count(Counter::BytesRead, len as u64);
+        self.context.count(Counter::BytesRead, len as u64);
         if len == 0 {
             return;
         }
@@ -134,7 +134,7 @@ impl Desk {
             Protocol::Binary => binary::parse(self.parser.limits(), read).looks_up(),
         };
         if let Some((key, purpose)) = looked_up {
-            ahead.bucket(&self.lane, key, purpose);
+            ahead.bucket(&self.context, key, purpose);
         }
     }
 
@@ -143,9 +143,9 @@ impl Desk {
     pub(crate) fn turn(&mut self, connection: &mut Connection) -> Next {
         if connection.socket.output_waiting() > 0 {
             let sent = connection.socket.flush();
-            self.lane.count(Counter::BytesWritten, sent as u64);
+            self.context.count(Counter::BytesWritten, sent as u64);
         }
-        self.lane.serves(connection.raw_fd());
+        self.context.serves(connection.raw_fd());
         if connection.watching.is_some() {
             self.tell_events(connection);
         }
@@ -156,8 +156,8 @@ impl Desk {
         if may_execute {
             let run = self.work(connection);
             self.send(connection);
-            if !connection.note_turn(self.lane.now(), run.waits_for_peer, run.progress) {
-                self.lane.count(Counter::OutputKicks, 1);
+            if !connection.note_turn(self.context.now(), run.waits_for_peer, run.progress) {
+                self.context.count(Counter::OutputKicks, 1);
                 connection.socket.broken = true;
             }
             if self.out.capacity() > REPLY_BUFFER_KEPT_BYTES {
@@ -185,10 +185,10 @@ impl Desk {
     ) {
         connection.statement = None;
         connection.closing |= panicked;
-        let sent = connection.socket.deliver(&mut reply, self.lane.now());
-        self.lane.count(Counter::BytesWritten, sent as u64);
-        if !connection.note_turn(self.lane.now(), false, true) {
-            self.lane.count(Counter::OutputKicks, 1);
+        let sent = connection.socket.deliver(&mut reply, self.context.now());
+        self.context.count(Counter::BytesWritten, sent as u64);
+        if !connection.note_turn(self.context.now(), false, true) {
+            self.context.count(Counter::OutputKicks, 1);
             connection.socket.broken = true;
         }
     }
@@ -196,9 +196,9 @@ impl Desk {
     /// After a panic in `turn`: what was answered before goes out, and the peer learns that it was not its fault.
     #[cold]
     pub(crate) fn apologise(&mut self, connection: &mut Connection) {
-        self.lane.count(Counter::Panics, 1);
+        self.context.count(Counter::Panics, 1);
         self.out.truncate(self.whole);
-        self.held.truncate(self.whole, &self.shared.engine);
+        self.pinned.truncate(self.whole, &self.shared.engine);
         // A frame would have to name the request that it answers.
         if connection.protocol == Some(Protocol::Text) {
             compose(&Reply::ServerError("internal error"), &mut self.out);
@@ -226,21 +226,21 @@ impl Desk {
 
     #[inline]
     pub(crate) fn send(&mut self, connection: &mut Connection) {
-        let now = self.lane.now();
-        let sent = if self.held.is_empty() {
+        let now = self.context.now();
+        let sent = if self.pinned.is_empty() {
             connection.socket.deliver(&mut self.out, now)
         } else {
-            self.send_held(connection, now)
+            self.send_pinned(connection, now)
         };
-        self.lane.count(Counter::BytesWritten, sent as u64);
+        self.context.count(Counter::BytesWritten, sent as u64);
         self.whole = 0;
     }
 
     /// Sends replies with large values between them from where these lie.
-    fn send_held(&mut self, connection: &mut Connection, now: Tick) -> usize {
+    fn send_pinned(&mut self, connection: &mut Connection, now: Tick) -> usize {
         let (engine, socket) = (&self.shared.engine, &mut connection.socket);
-        let sent = self.held.with_slices(&self.out, engine, |slices| socket.deliver_slices(slices, now));
-        self.held.let_go(engine);
+        let sent = self.pinned.with_slices(&self.out, engine, |slices| socket.deliver_slices(slices, now));
+        self.pinned.unpin(engine);
         self.out.clear();
         sent
     }
@@ -248,20 +248,20 @@ impl Desk {
     /// Whether so much is to be sent that it should not wait for the rest of the turn.
     #[inline]
     pub(crate) fn has_much_to_send(&self) -> bool {
-        self.out.len() + self.held.bytes() >= SEND_AT_BYTES || !self.held.has_room()
+        self.out.len() + self.pinned.bytes() >= SEND_AT_BYTES || !self.pinned.has_room()
     }
 
     /// Reads, unless whole requests are left from before, and executes.
     #[inline]
     fn work(&mut self, connection: &mut Connection) -> Run {
-        let mut run = match connection.upload.take() {
-            Some(upload) => self.work_upload(connection, upload),
+        let mut run = match connection.receiving.take() {
+            Some(receiving) => self.continue_receiving(connection, receiving),
             None => self.work_in_buffer(connection),
         };
         // What has come with the line of a large value is mostly not all that waits.
-        for _ in 1..UPLOAD_READS_PER_TURN {
-            let Some(upload) = connection.upload.take_if(|_| connection.readable) else { break };
-            let more = self.work_upload(connection, upload);
+        for _ in 1..IN_PLACE_READS_PER_TURN {
+            let Some(receiving) = connection.receiving.take_if(|_| connection.readable) else { break };
+            let more = self.continue_receiving(connection, receiving);
             run = Run { progress: run.progress || more.progress, ..more };
         }
         run
@@ -273,7 +273,7 @@ impl Desk {
             return self.work_in_own_buffer(connection);
         }
         match connection.first_read.take() {
-            Some(FirstRead { part, len }) if len < FIRST_READ_BYTES || connection.uploads => {
+            Some(FirstRead { part, len }) if len < FIRST_READ_BYTES || connection.sends_long => {
                 // Taken out for the turn, because requests borrow from it while they are executed.
                 let read = std::mem::take(&mut self.first[part]);
                 let run = self.run_kept(connection, &read[..len]);
@@ -296,7 +296,7 @@ impl Desk {
         read[..carried].copy_from_slice(there);
         let most = connection.read_to(carried);
         let received = connection.receive(&mut read[carried..most]);
-        self.lane.count(Counter::BytesRead, received as u64);
+        self.context.count(Counter::BytesRead, received as u64);
         let run = self.run_kept(connection, &read[..carried + received]);
         self.read = read;
         run
@@ -314,7 +314,7 @@ impl Desk {
     fn work_in_own_buffer(&mut self, connection: &mut Connection) -> Run {
         if !connection.stalled {
             let received = connection.receive_into_own();
-            self.lane.count(Counter::BytesRead, received as u64);
+            self.context.count(Counter::BytesRead, received as u64);
             if connection.input.len() < connection.needed {
                 return Run { waits_for_peer: true, ..Run::default() };
             }
@@ -344,14 +344,14 @@ impl Desk {
         connection.needed = 0;
         while let Some(rest) = next_request(connection, &input[run.consumed..], &mut run) {
             if budget == 0 || !connection.socket.keeps_up() {
-                self.lane.count(Counter::ConnYields, 1);
+                self.context.count(Counter::ConnYields, 1);
                 connection.stalled = true;
                 break;
             }
             let (parser, mut searched) = (&self.parser, connection.searched);
             // Only of the first request a part was searched before.
             let parse = |input| parser.parse_from(input, std::mem::take(&mut searched));
-            let Some(parsed) = window.next(&self.lane, rest, parse) else { break };
+            let Some(parsed) = window.next(&self.context, rest, parse) else { break };
             match parsed {
                 Parsed::Complete { request, consumed } => {
                     connection.searched = 0;
@@ -389,8 +389,8 @@ impl Desk {
                     connection.needed = needed;
                     connection.searched = searched;
                     run.waits_for_peer = true;
-                    if needed >= UPLOAD_FROM_BYTES
-                        && let Some(line) = self.begin_upload(connection, rest)
+                    if needed >= IN_PLACE_FROM_BYTES
+                        && let Some(line) = self.begin_receiving(connection, rest)
                     {
                         run.end = run.consumed + line;
                     }
@@ -403,7 +403,7 @@ impl Desk {
                     run.progress = true;
                     connection.swallow = swallow;
                     if let Some(key) = invalidate {
-                        connection.session.invalidate(&mut self.lane, key.bytes(&mut [0; KEY_MAX]));
+                        connection.session.invalidate(&mut self.context, key.bytes(&mut [0; KEY_MAX]));
                     }
                     if !noreply {
                         reply.compose(&mut self.out);
@@ -411,7 +411,7 @@ impl Desk {
                     if then == Then::Close {
                         connection.closing = true;
                         if reply == Malformed::Http {
-                            self.shared.strangers.mention(Stranger::Http, self.lane.now());
+                            self.shared.strangers.mention(Stranger::Http, self.context.now());
                         }
                         break;
                     }
@@ -437,7 +437,7 @@ impl Desk {
             connection.is_known = first.len() >= STRANGER_BYTES;
             return false;
         };
-        self.shared.strangers.mention(stranger, self.lane.now());
+        self.shared.strangers.mention(stranger, self.context.now());
         true
     }
 
@@ -447,27 +447,27 @@ impl Desk {
             Request::Get { keys, cas } => return self.retrieve(connection, keys, cas, None, budget),
             Request::Store { verb, key, flags, exptime, value, noreply } => {
                 let session = &connection.session;
-                (session.store(&mut self.lane, verb_of(verb), key, flags, exptime, value), noreply)
+                (session.store(&mut self.context, verb_of(verb), key, flags, exptime, value), noreply)
             }
             Request::GetAndTouch { exptime, keys, cas } => {
                 return self.retrieve(connection, keys, cas, Some(exptime), budget);
             }
-            Request::Delete { key, noreply } => (connection.session.delete(&mut self.lane, key), noreply),
+            Request::Delete { key, noreply } => (connection.session.delete(&mut self.context, key), noreply),
             Request::Arithmetic { incr, key, delta, noreply } => {
-                (connection.session.arithmetic(&mut self.lane, incr, key, delta), noreply)
+                (connection.session.arithmetic(&mut self.context, incr, key, delta), noreply)
             }
             Request::Touch { key, exptime, noreply } => {
-                (connection.session.touch(&mut self.lane, key, exptime), noreply)
+                (connection.session.touch(&mut self.context, key, exptime), noreply)
             }
             Request::FlushAll { delay, noreply } => {
-                (connection.session.flush_all(&mut self.lane, delay), noreply)
+                (connection.session.flush_all(&mut self.context, delay), noreply)
             }
             Request::MetaGet(meta) => {
-                meta::get(&connection.session, &mut self.lane, &meta, &mut self.out);
+                meta::get(&connection.session, &mut self.context, &meta, &mut self.out);
                 return Executed::Whole;
             }
             Request::MetaSet { meta, value } => {
-                meta::set(&connection.session, &mut self.lane, &meta, value, &mut self.out);
+                meta::set(&connection.session, &mut self.context, &meta, value, &mut self.out);
                 return Executed::Whole;
             }
             Request::Sql { statement } => return self.hand_over(connection, statement, None),
@@ -502,7 +502,7 @@ impl Desk {
                 (place, count) = (0, ahead.as_ref().map_or(1, Ahead::len));
             }
             if let Some(ahead) = &ahead {
-                ahead.values(&self.lane, place);
+                ahead.values(&self.context, place);
             }
             place += 1;
             if self.has_much_to_send() {
@@ -513,10 +513,10 @@ impl Desk {
                 return Executed::InPart;
             }
             *budget -= 1;
-            let mut sink = ValueSink::new(&mut self.out, &mut self.held, TextValue { key, cas });
+            let mut sink = ValueSink::new(&mut self.out, &mut self.pinned, TextValue { key, cas });
             let found = match exptime {
-                None => connection.session.get(&mut self.lane, key, &mut sink),
-                Some(exptime) => connection.session.get_and_touch(&mut self.lane, exptime, key, &mut sink),
+                None => connection.session.get(&mut self.context, key, &mut sink),
+                Some(exptime) => connection.session.get_and_touch(&mut self.context, exptime, key, &mut sink),
             };
             if let Err(refusal) = found {
                 write_answer(&refusal, &mut self.out);
@@ -535,9 +535,9 @@ impl Desk {
         following.peek()?;
         let mut ahead = Ahead::new();
         for key in std::iter::once(first).chain(following) {
-            ahead.bucket(&self.lane, key, Use::Read);
+            ahead.bucket(&self.context, key, Use::Read);
         }
-        ahead.rows(&self.lane);
+        ahead.rows(&self.context);
         Some(ahead)
     }
 
@@ -546,9 +546,11 @@ impl Desk {
         match request {
             Request::Version => compose(&Reply::Version(connection.session.version()), out),
             Request::Quit => return Executed::Last,
-            Request::MetaDelete(meta) => meta::delete(&connection.session, &mut self.lane, meta, out),
-            Request::MetaArithmetic(meta) => meta::arithmetic(&connection.session, &mut self.lane, meta, out),
-            Request::MetaDebug(meta) => meta::debug(&connection.session, &mut self.lane, meta, out),
+            Request::MetaDelete(meta) => meta::delete(&connection.session, &mut self.context, meta, out),
+            Request::MetaArithmetic(meta) => {
+                meta::arithmetic(&connection.session, &mut self.context, meta, out);
+            }
+            Request::MetaDebug(meta) => meta::debug(&connection.session, &mut self.context, meta, out),
             Request::MetaNoop => compose(&Reply::MetaNoop, out),
             Request::Stats(subject) => return self.stats(connection, *subject),
             request => return self.operate(connection, request),

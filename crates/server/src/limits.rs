@@ -20,11 +20,11 @@ pub(crate) const REPLIES_WAITING_MAX: usize = 512 << 10;
 
 /// Values of so many bytes and more that have not come whole are received where they are going to lie; of a shorter one
 /// another system call costs more than the copy.
-pub(crate) const UPLOAD_FROM_BYTES: usize = 16 << 10;
+pub(crate) const IN_PLACE_FROM_BYTES: usize = 16 << 10;
 
 /// Reads of large values in one turn, so that their answers go out together: a mebibyte at most, some hundred
 /// microseconds.
-pub(crate) const UPLOAD_READS_PER_TURN: usize = 4;
+pub(crate) const IN_PLACE_READS_PER_TURN: usize = 4;
 
 /// Connections that are read one after the other before the first of them is served, so that memory brings what their
 /// requests look up side by side; see `ahead`.
@@ -51,10 +51,10 @@ pub(crate) const SEND_AT_BYTES: usize = 256 << 10;
 
 /// Values of so many bytes and more are sent from where they lie in the store; shorter ones are copied behind the other
 /// replies of the turn, which costs less than a further piece for the kernel to look at.
-pub(crate) const HELD_FROM_BYTES: usize = 4 << 10;
+pub(crate) const PINNED_FROM_BYTES: usize = 4 << 10;
 
 /// Values that one call sends from where they lie: at the least length they are as many bytes as are sent at once.
-pub(crate) const HELD_VALUES_MAX: usize = SEND_AT_BYTES / HELD_FROM_BYTES;
+pub(crate) const PINNED_VALUES_MAX: usize = SEND_AT_BYTES / PINNED_FROM_BYTES;
 
 /// Capacity of the shared reply buffer that a worker keeps from turn to turn; one large value more is given back.
 pub(crate) const REPLY_BUFFER_KEPT_BYTES: usize = 1 << 20;

@@ -4,7 +4,7 @@
 //! keeps up, so it holds up no other connection and takes no memory; the request stands at the front of the
 //! connection's input until the last slice.
 
-use engine::{KeyDump, Lane, ListedKey};
+use engine::{KeyDump, ListedKey, ThreadContext};
 use memcache::event::{DumpItem, cachedump, metadump, mgdump};
 use memcache::{Dump, Reply};
 
@@ -48,10 +48,10 @@ impl Dumping {
     }
 
     /// The next slice. False: it was the last.
-    pub(crate) fn slice(&mut self, lane: &Lane, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn slice(&mut self, context: &ThreadContext, out: &mut Vec<u8>) -> bool {
         let Self { walk, form, keys_left, bytes_left } = self;
         for _ in 0..DUMP_STEPS_PER_TURN {
-            let more = walk.step(lane, &mut |key| {
+            let more = walk.step(context, &mut |key| {
                 let before = out.len();
                 if *keys_left > 0 && write_key(*form, key, out) {
                     let written = out.len() - before;

@@ -1,8 +1,8 @@
 //! Meta commands: from the request's flags to the engine, and back to bytes.
 
 use engine::{
-    Answer, Condition, Landing, Lane, MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem,
-    MetaSet, MetaSink, MetaWritten, Session,
+    Answer, Condition, InPlace, MetaArithmetic, MetaDelete, MetaDone, MetaGet, MetaGot, MetaItem, MetaSet,
+    MetaSink, MetaWritten, Session, ThreadContext,
 };
 use memcache::compose::{number, value_end};
 use memcache::{ItemFacts, KEY_MAX, Meta, MetaCode, MetaFacts, MetaOptions, Mode, meta_debug, meta_line};
@@ -11,7 +11,7 @@ use crate::limits::SLAB_CLASS;
 use crate::reply::write_answer;
 
 /// `mg`.
-pub(crate) fn get(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+pub(crate) fn get(session: &Session, context: &mut ThreadContext, request: &Meta<'_>, out: &mut Vec<u8>) {
     let mut options = request.options();
     // Of two expiry times for a place that is taken the later counts.
     if options.vivify.is_some() && options.exptime.is_some() && comes_last(request, b'N', b'T') {
@@ -30,7 +30,7 @@ pub(crate) fn get(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &
     let begin = out.len();
     let mut sink = ItemWriter { request, begin, out: &mut *out };
     let mut buffer = [0; KEY_MAX];
-    match session.meta_get(lane, request.key.bytes(&mut buffer), &asked, &mut sink) {
+    match session.meta_get(context, request.key.bytes(&mut buffer), &asked, &mut sink) {
         Ok(MetaGot::Value) => {}
         Ok(MetaGot::Head(item)) => meta_line(MetaCode::Done, request, &facts_of(&item), out),
         Ok(MetaGot::Miss) if options.quiet => {}
@@ -46,26 +46,32 @@ fn comes_last(request: &Meta<'_>, first: u8, second: u8) -> bool {
 }
 
 /// `ms`.
-pub(crate) fn set(session: &Session, lane: &mut Lane, request: &Meta<'_>, value: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn set(
+    session: &Session,
+    context: &mut ThreadContext,
+    request: &Meta<'_>,
+    value: &[u8],
+    out: &mut Vec<u8>,
+) {
     let options = request.options();
     let asked = asked_to_set(&options);
     let mut buffer = [0; KEY_MAX];
-    let done = session.meta_set(lane, request.key.bytes(&mut buffer), &asked, value);
+    let done = session.meta_set(context, request.key.bytes(&mut buffer), &asked, value);
     write_set(done, request, options.quiet, out);
 }
 
 /// `ms`, of a value that has come to where it was reserved for.
-pub(crate) fn set_landed(
+pub(crate) fn set_in_place(
     session: &Session,
-    lane: &mut Lane,
+    context: &mut ThreadContext,
     request: &Meta<'_>,
-    landing: Landing,
+    in_place: InPlace,
     out: &mut Vec<u8>,
 ) {
     let options = request.options();
     let mut buffer = [0; KEY_MAX];
     let key = request.key.bytes(&mut buffer);
-    let done = session.meta_set_landed(lane, key, &asked_to_set(&options), landing);
+    let done = session.meta_set_in_place(context, key, &asked_to_set(&options), in_place);
     write_set(done, request, options.quiet, out);
 }
 
@@ -100,7 +106,7 @@ fn write_set(done: Result<MetaDone, Answer>, request: &Meta<'_>, quiet: bool, ou
 }
 
 /// `md`.
-pub(crate) fn delete(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+pub(crate) fn delete(session: &Session, context: &mut ThreadContext, request: &Meta<'_>, out: &mut Vec<u8>) {
     let options = request.options();
     let asked = MetaDelete {
         compare: options.compare,
@@ -110,13 +116,18 @@ pub(crate) fn delete(session: &Session, lane: &mut Lane, request: &Meta<'_>, out
         own_cas: options.own_cas,
     };
     let mut buffer = [0; KEY_MAX];
-    let done = session.meta_delete(lane, request.key.bytes(&mut buffer), &asked);
+    let done = session.meta_delete(context, request.key.bytes(&mut buffer), &asked);
     let nothing = MetaFacts::default();
     write_done(done, request, options.quiet, |_| nothing, &nothing, out);
 }
 
 /// `ma`.
-pub(crate) fn arithmetic(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+pub(crate) fn arithmetic(
+    session: &Session,
+    context: &mut ThreadContext,
+    request: &Meta<'_>,
+    out: &mut Vec<u8>,
+) {
     let options = request.options();
     let asked = MetaArithmetic {
         decrement: options.mode == Mode::Decrement,
@@ -128,7 +139,7 @@ pub(crate) fn arithmetic(session: &Session, lane: &mut Lane, request: &Meta<'_>,
         own_cas: options.own_cas,
     };
     let mut buffer = [0; KEY_MAX];
-    let done = session.meta_arithmetic(lane, request.key.bytes(&mut buffer), &asked);
+    let done = session.meta_arithmetic(context, request.key.bytes(&mut buffer), &asked);
     let facts = |made: &MetaWritten| MetaFacts {
         cas: Some(made.cas),
         ttl: Some(made.ttl),
@@ -149,10 +160,10 @@ pub(crate) fn arithmetic(session: &Session, lane: &mut Lane, request: &Meta<'_>,
 }
 
 /// `me`.
-pub(crate) fn debug(session: &Session, lane: &mut Lane, request: &Meta<'_>, out: &mut Vec<u8>) {
+pub(crate) fn debug(session: &Session, context: &mut ThreadContext, request: &Meta<'_>, out: &mut Vec<u8>) {
     let mut buffer = [0; KEY_MAX];
     let key = request.key.bytes(&mut buffer);
-    match session.meta_debug(lane, key) {
+    match session.meta_debug(context, key) {
         Ok(Some(debug)) => {
             let facts = ItemFacts {
                 exptime: debug.item.ttl,

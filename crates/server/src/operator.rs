@@ -7,13 +7,13 @@ use memcache::compose::stat;
 use memcache::{Classes, Dump, Reply, Request, Stats, compose};
 
 use crate::connection::Connection;
-use crate::dialogue::{Desk, Executed};
+use crate::dialogue::{Executed, RequestLoop};
 use crate::limits::{CACHE_DUMP_BYTES_MAX, SLAB_CLASS};
 use crate::listing::{Dumping, Form, Wanted, refusal_of};
 use crate::mailbox::Gathering;
 use crate::reply::{prefix_line, write_answer};
 
-impl Desk {
+impl RequestLoop {
     pub(crate) fn stats(&mut self, connection: &mut Connection, subject: Stats) -> Executed {
         let subject = match subject {
             Stats::General => Subject::General,
@@ -23,12 +23,12 @@ impl Desk {
             Stats::Sizes => Subject::Sizes,
             Stats::Connections => return self.list_connections(connection),
             Stats::Reset => {
-                let answer = connection.session.reset_stats(&mut self.lane);
+                let answer = connection.session.reset_stats(&mut self.context);
                 write_answer(&answer, &mut self.out);
                 return Executed::Whole;
             }
             Stats::Detail { on } => {
-                let done = connection.session.count_prefixes(&self.lane, on);
+                let done = connection.session.count_prefixes(&self.context, on);
                 return self.settle(done.map(|()| Reply::Ok));
             }
             Stats::DetailDump => return self.dump_prefixes(connection),
@@ -45,7 +45,7 @@ impl Desk {
         };
         let out = &mut self.out;
         let given =
-            connection.session.stats(&mut self.lane, subject, &mut |name, value| stat(name, value, out));
+            connection.session.stats(&mut self.context, subject, &mut |name, value| stat(name, value, out));
         self.settle(given.map(|()| Reply::End))
     }
 
@@ -54,12 +54,12 @@ impl Desk {
         let session = &connection.session;
         match *request {
             Request::Verbosity { level, noreply } => {
-                let done = session.set_verbosity(&self.lane, level);
+                let done = session.set_verbosity(&self.context, level);
                 if noreply { Executed::Whole } else { self.settle(done.map(|()| Reply::Ok)) }
             }
             Request::Operator { .. } => self.settle(Ok(Reply::Ok)),
             Request::Crawl => {
-                let done = session.crawl(&self.lane);
+                let done = session.crawl(&self.context);
                 self.settle(done.map(|()| Reply::Ok))
             }
             #[cfg(debug_assertions)]
@@ -69,15 +69,15 @@ impl Desk {
                     memcache::DebugTime::Resume => (Some(true), 0),
                     memcache::DebugTime::Add(seconds) => (None, seconds),
                 };
-                let done = session.move_clock(&self.lane, runs, seconds);
+                let done = session.move_clock(&self.context, runs, seconds);
                 self.settle(done.map(|()| Reply::Ok))
             }
             Request::CacheMemlimit { mebibytes, noreply } => {
-                let done = session.set_memory_limit(&self.lane, mebibytes);
+                let done = session.set_memory_limit(&self.context, mebibytes);
                 let reply = |fits| if fits { Reply::Ok } else { Reply::MemlimitAdjustFailed };
                 if noreply { Executed::Whole } else { self.settle(done.map(reply)) }
             }
-            Request::Shutdown { .. } => match session.may_shut_down(&self.lane) {
+            Request::Shutdown { .. } => match session.may_shut_down(&self.context) {
                 Ok(true) => {
                     crate::shared::ask_to_stop();
                     Executed::Last
@@ -108,13 +108,13 @@ impl Desk {
     fn list_keys(&mut self, connection: &mut Connection, wanted: &Wanted) -> Executed {
         let mut dumping = match connection.dumping.take() {
             Some(dumping) => dumping,
-            None => match connection.session.dump_keys(&self.lane) {
+            None => match connection.session.dump_keys(&self.context) {
                 Err(refusal) => return self.settle(Err(refusal)),
                 Ok(None) => return self.settle(Ok(refusal_of(wanted.form))),
                 Ok(Some(walk)) => Box::new(Dumping::new(walk, wanted)),
             },
         };
-        if wanted.ours && dumping.slice(&self.lane, &mut self.out) {
+        if wanted.ours && dumping.slice(&self.context, &mut self.out) {
             connection.dumping = Some(dumping);
             return Executed::InPart;
         }
@@ -126,14 +126,14 @@ impl Desk {
         let out = &mut self.out;
         let given = connection
             .session
-            .dump_prefixes(&self.lane, &mut |prefix, counts| prefix_line(prefix, counts, out));
+            .dump_prefixes(&self.context, &mut |prefix, counts| prefix_line(prefix, counts, out));
         self.settle(given.map(|()| Reply::End))
     }
 
     /// `stats conns`: every worker reports its own, and the last of them answers.
     fn list_connections(&mut self, connection: &mut Connection) -> Executed {
         let mut none = |_: &str, _: &str| {};
-        if let Err(refusal) = connection.session.stats(&mut self.lane, Subject::Connections, &mut none) {
+        if let Err(refusal) = connection.session.stats(&mut self.context, Subject::Connections, &mut none) {
             return self.settle(Err(refusal));
         }
         // Workers that have ended tell nothing.
@@ -149,7 +149,7 @@ impl Desk {
         let memcache::Watch { fetchers, mutations, evictions, connevents, deletions } = watch;
         let wish = engine::Watch { fetchers, mutations, evictions, connections: connevents, deletions };
         let end = crate::watch::end(connection.address, Arc::clone(&self.mailbox));
-        match connection.session.watch(&self.lane, wish, end) {
+        match connection.session.watch(&self.context, wish, end) {
             Ok(Some(watching)) => {
                 connection.watching = Some(watching);
                 self.settle(Ok(Reply::Ok))

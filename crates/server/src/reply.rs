@@ -1,11 +1,11 @@
 //! From the engine's answers to memcached's bytes.
 
-use engine::{Answer, Finished, HeldRow, ItemMeta, ItemSink};
+use engine::{Answer, Finished, ItemMeta, ItemSink, PinnedRow};
 use memcache::compose::{sql_error, value_end, value_header};
 use memcache::{Reply, binary, compose};
 
-use crate::held::Held;
-use crate::limits::HELD_FROM_BYTES;
+use crate::limits::PINNED_FROM_BYTES;
+use crate::pinned::Pinned;
 
 /// Appends an answer.
 pub(crate) fn write_answer(answer: &Answer, out: &mut Vec<u8>) {
@@ -88,7 +88,7 @@ impl Around for BinaryValue<'_> {
 /// Writes values straight from the store into the replies of a turn.
 pub(crate) struct ValueSink<'o, A> {
     out: &'o mut Vec<u8>,
-    held: &'o mut Held,
+    pinned: &'o mut Pinned,
     around: A,
     /// Where the reply begins.
     begin: usize,
@@ -96,9 +96,9 @@ pub(crate) struct ValueSink<'o, A> {
 
 impl<'o, A> ValueSink<'o, A> {
     #[inline]
-    pub(crate) fn new(out: &'o mut Vec<u8>, held: &'o mut Held, around: A) -> Self {
+    pub(crate) fn new(out: &'o mut Vec<u8>, pinned: &'o mut Pinned, around: A) -> Self {
         let begin = out.len();
-        Self { out, held, around, begin }
+        Self { out, pinned, around, begin }
     }
 }
 
@@ -119,16 +119,16 @@ impl<A: Around> ItemSink for ValueSink<'_, A> {
     }
 
     #[inline]
-    fn holds_from(&self) -> usize {
-        HELD_FROM_BYTES
+    fn pins_from(&self) -> usize {
+        PINNED_FROM_BYTES
     }
 
     #[inline]
-    fn hold(&mut self, row: HeldRow) -> Result<(), HeldRow> {
-        if !self.held.has_room() {
+    fn pin(&mut self, row: PinnedRow) -> Result<(), PinnedRow> {
+        if !self.pinned.has_room() {
             return Err(row);
         }
-        self.held.push(self.out.len(), row);
+        self.pinned.push(self.out.len(), row);
         Ok(())
     }
 }

@@ -15,12 +15,12 @@ use mio::{Poll, Waker};
 use crate::accept::Acceptor;
 use crate::config::{Config, Reload};
 use crate::crew::Crew;
-use crate::dialogue::Desk;
+use crate::dialogue::RequestLoop;
 use crate::limits::SQL_STAND_INS;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::shared::Shared;
-use crate::sql_door::{DoorAcceptor, DoorWaker, SqlDoor};
+use crate::sql_listener::{SqlAcceptor, SqlListener, SqlWaker};
 use crate::sql_threads::{self, Statements};
 use crate::worker::{MAIL, Worker};
 
@@ -75,11 +75,11 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     acceptor: Option<JoinHandle<()>>,
     acceptor_waker: Arc<Waker>,
-    door: Arc<SqlDoor>,
+    listener: Arc<SqlListener>,
     sql_addresses: Vec<SocketAddr>,
     /// Whether it listens on the Unix socket for SQL.
     sql_socket: bool,
-    door_acceptor: Option<Arc<DoorWaker>>,
+    sql_acceptor: Option<Arc<SqlWaker>>,
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<()>>,
     crew: Crew,
@@ -102,7 +102,7 @@ impl Server {
         let sql_addresses: Vec<_> = sql_listeners.iter().filter_map(|listener| listener.address).collect();
         let sql_socket = sql_addresses.len() < sql_listeners.len();
         let shared = Shared::new(engine, config);
-        let door = SqlDoor::new(Arc::clone(&shared), config.sql_threads)?;
+        let listener = SqlListener::new(Arc::clone(&shared), config.sql_threads)?;
         let (workers_alive, workers_end) = bounded(0);
         let mut polls = Vec::new();
         let mut mailboxes = Vec::new();
@@ -117,10 +117,10 @@ impl Server {
             addresses,
             acceptor: None,
             acceptor_waker: acceptor.waker(),
-            door,
+            listener,
             sql_addresses,
             sql_socket,
-            door_acceptor: None,
+            sql_acceptor: None,
             mailboxes,
             threads: Vec::new(),
             crew: Crew::new(),
@@ -129,7 +129,7 @@ impl Server {
             rules: None,
         };
         server.start_threads(config, polls, &workers_alive)?;
-        server.open_sql_door(sql_listeners, workers_alive)?;
+        server.open_sql_listener(sql_listeners, workers_alive)?;
         server.acceptor = Some(spawn("accept".into(), move || acceptor.run())?);
         Ok(server)
     }
@@ -156,7 +156,7 @@ impl Server {
 
     /// Accepts nothing new, finishes what was begun, sends the replies, and ends; after `patience` it ends anyway.
     pub fn drain(mut self, patience: Duration) -> Drained {
-        self.close_doors();
+        self.close_listeners();
         self.wake_workers();
         let outcome = match self.workers_end.recv_timeout(patience) {
             Err(RecvTimeoutError::Timeout) => {
@@ -169,18 +169,20 @@ impl Server {
     }
 
     fn start_threads(&mut self, config: &Config, polls: Vec<Poll>, alive: &Sender<()>) -> io::Result<()> {
-        let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&self.door));
+        let (statements, queue) = Statements::queue(config.sql_queue, Arc::clone(&self.listener));
         for number in 0..config.sql_threads + SQL_STAND_INS {
-            let (shared, door, queue) = (Arc::clone(&self.shared), Arc::clone(&self.door), queue.clone());
-            self.crew.start(format!("sql-{number}"), move || sql_threads::run(&shared, &door, &queue))?;
+            let (shared, listener, queue) =
+                (Arc::clone(&self.shared), Arc::clone(&self.listener), queue.clone());
+            self.crew.start(format!("sql-{number}"), move || sql_threads::run(&shared, &listener, &queue))?;
         }
         let colleagues: Arc<[Arc<Mailbox>]> = self.mailboxes.as_slice().into();
         for (number, poll) in polls.into_iter().enumerate() {
             let mailbox = Arc::clone(&self.mailboxes[number]);
-            let lane = self.shared.engine.lane();
+            let context = self.shared.engine.context();
             let (shared, own) = (Arc::clone(&self.shared), Arc::clone(&mailbox));
-            let desk = Desk::new(lane, shared, statements.clone(), own, Arc::clone(&colleagues));
-            let worker = Worker::new(poll, desk, mailbox);
+            let requests =
+                RequestLoop::new(context, shared, statements.clone(), own, Arc::clone(&colleagues));
+            let worker = Worker::new(poll, requests, mailbox);
             let alive = alive.clone();
             let thread = spawn(format!("worker-{number}"), move || {
                 worker.run();
@@ -215,12 +217,12 @@ impl Server {
     }
 
     /// Starts the PostgreSQL listener's acceptor, where there is something to listen on.
-    fn open_sql_door(&mut self, listeners: Vec<Listener>, alive: Sender<()>) -> io::Result<()> {
+    fn open_sql_listener(&mut self, listeners: Vec<Listener>, alive: Sender<()>) -> io::Result<()> {
         if listeners.is_empty() {
             return Ok(());
         }
-        let acceptor = DoorAcceptor::new(listeners, Arc::clone(&self.door))?;
-        self.door_acceptor = Some(acceptor.waker());
+        let acceptor = SqlAcceptor::new(listeners, Arc::clone(&self.listener))?;
+        self.sql_acceptor = Some(acceptor.waker());
         self.threads.push(spawn("sql-accept".into(), move || {
             acceptor.run();
             drop(alive);
@@ -229,12 +231,12 @@ impl Server {
     }
 
     /// Stops accepting; the listening sockets are closed on return.
-    fn close_doors(&mut self) {
+    fn close_listeners(&mut self) {
         self.shared.drain();
         // It can fail only when the acceptor is awake.
         let _awake = self.acceptor_waker.wake();
-        if let Some(door_acceptor) = &self.door_acceptor {
-            door_acceptor.wake();
+        if let Some(sql_acceptor) = &self.sql_acceptor {
+            sql_acceptor.wake();
         }
         if let Some(acceptor) = self.acceptor.take() {
             join(acceptor);
@@ -250,8 +252,8 @@ impl Server {
     fn end(&mut self) {
         self.shared.stop();
         self.wake_workers();
-        self.door.stop();
-        self.close_doors();
+        self.listener.stop();
+        self.close_listeners();
         self.cleaner = None;
         self.shared.engine.store().end_ready();
         if let Some((_, cancel)) = self.rules.take() {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use engine::{Cancel, Counter, Finished, Session, SqlSeat};
+use engine::{Cancel, Counter, Finished, Session, SqlThreadContext};
 use memcache::compose::sql_error;
 use rustix::io::Errno;
 
@@ -14,7 +14,7 @@ use crate::limits::EVENTS_PER_SQL_WAIT;
 use crate::mailbox::{Address, Mailbox, Message, SqlReply};
 use crate::reply::write_finished;
 use crate::shared::Shared;
-use crate::sql_door::{self, SqlDesk, SqlDoor, Wake};
+use crate::sql_listener::{self, SqlListener, SqlRequestLoop, Wake};
 
 /// A statement on its way from a connection to a SQL thread.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Statement {
 #[derive(Clone, Debug)]
 pub(crate) struct Statements {
     queue: Sender<Statement>,
-    door: Arc<SqlDoor>,
+    listener: Arc<SqlListener>,
 }
 
 impl Statement {
@@ -54,16 +54,16 @@ impl Statement {
 
 impl Statements {
     /// The two ends of a queue that holds `length` statements. The listener's threads take them out.
-    pub(crate) fn queue(length: usize, door: Arc<SqlDoor>) -> (Self, Receiver<Statement>) {
+    pub(crate) fn queue(length: usize, listener: Arc<SqlListener>) -> (Self, Receiver<Statement>) {
         let (sender, receiver) = bounded(length);
-        (Self { queue: sender, door }, receiver)
+        (Self { queue: sender, listener }, receiver)
     }
 
     /// Puts a statement into the queue; `Break` when it is full.
     pub(crate) fn submit(&self, statement: Statement) -> ControlFlow<()> {
         match self.queue.try_send(statement) {
             Ok(()) => {
-                self.door.call();
+                self.listener.call();
                 ControlFlow::Continue(())
             }
             Err(_) => ControlFlow::Break(()),
@@ -72,19 +72,23 @@ impl Statements {
 }
 
 /// Serves until the server stops. What was queued is done before.
-pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<Statement>) {
-    let mut thread =
-        SqlThread { shared, door, queue, desk: SqlDesk::new(SqlSeat::new(shared.engine.lane())) };
+pub(crate) fn run(shared: &Arc<Shared>, listener: &Arc<SqlListener>, queue: &Receiver<Statement>) {
+    let mut thread = SqlThread {
+        shared,
+        listener,
+        queue,
+        requests: SqlRequestLoop::new(SqlThreadContext::new(shared.engine.context())),
+    };
     let mut events = Vec::with_capacity(EVENTS_PER_SQL_WAIT);
-    door.seats.take();
+    listener.permits.take();
     loop {
-        match door.wait(&mut events) {
+        match listener.wait(&mut events) {
             Ok(Some(Wake::Connection { place, half_closed, hung_up })) => {
                 if half_closed {
-                    door.note_half_closed(place);
+                    listener.note_half_closed(place);
                 }
-                thread.desk.seat.set_timeout(shared.statement_timeout());
-                sql_door::serve(door, &mut thread.desk, place, hung_up);
+                thread.requests.context.set_timeout(shared.statement_timeout());
+                sql_listener::serve(listener, &mut thread.requests, place, hung_up);
             }
             Ok(Some(Wake::Call)) => thread.answer_call(),
             Ok(None) => {}
@@ -97,40 +101,40 @@ pub(crate) fn run(shared: &Arc<Shared>, door: &Arc<SqlDoor>, queue: &Receiver<St
         }
         if shared.is_stopping() && queue.is_empty() {
             // The call that woke this thread was one for all.
-            return door.call();
+            return listener.call();
         }
-        door.seats.yield_if_crowded();
+        listener.permits.yield_if_crowded();
     }
 }
 
 /// What a SQL thread works with.
 struct SqlThread<'t> {
     shared: &'t Arc<Shared>,
-    door: &'t Arc<SqlDoor>,
+    listener: &'t Arc<SqlListener>,
     queue: &'t Receiver<Statement>,
-    desk: SqlDesk,
+    requests: SqlRequestLoop,
 }
 
 impl SqlThread<'_> {
     /// Takes one statement, or one connection that waits for a turn. A call may stand for several, so another thread
     /// is called before the work begins when there is more.
     fn answer_call(&mut self) {
-        self.desk.seat.set_timeout(self.shared.statement_timeout());
+        self.requests.context.set_timeout(self.shared.statement_timeout());
         if let Ok(statement) = self.queue.try_recv() {
-            if !self.queue.is_empty() || self.door.has_again() {
-                self.door.call();
+            if !self.queue.is_empty() || self.listener.has_again() {
+                self.listener.call();
             }
             self.answer(&statement);
-        } else if let Some(place) = self.door.next_again() {
-            if self.door.has_again() {
-                self.door.call();
+        } else if let Some(place) = self.listener.next_again() {
+            if self.listener.has_again() {
+                self.listener.call();
             }
-            sql_door::serve(self.door, &mut self.desk, place, false);
+            sql_listener::serve(self.listener, &mut self.requests, place, false);
         }
     }
 
     fn answer(&mut self, statement: &Statement) {
-        self.desk.seat.lane_mut().begin_batch();
+        self.requests.context.context_mut().begin_batch();
         let reply = catch_unwind(AssertUnwindSafe(|| self.execute(statement)));
         let panicked = reply.is_err();
         let bytes = reply.unwrap_or_else(|_| self.apologise());
@@ -142,9 +146,9 @@ impl SqlThread<'_> {
     fn execute(&mut self, statement: &Statement) -> Vec<u8> {
         let mut out = Vec::new();
         let Statement { session, text, parameters, cancel, .. } = statement;
-        let finished = match self.desk.seat.tools() {
-            Ok((lane, executor)) => {
-                session.sql(lane, executor, text, parameters.as_deref(), cancel, &mut out)
+        let finished = match self.requests.context.tools() {
+            Ok((context, executor)) => {
+                session.sql(context, executor, text, parameters.as_deref(), cancel, &mut out)
             }
             Err(error) => Finished::Failed(error),
         };
@@ -154,8 +158,8 @@ impl SqlThread<'_> {
 
     #[cold]
     fn apologise(&mut self) -> Vec<u8> {
-        self.desk.seat.lane().count(Counter::Panics, 1);
-        self.desk.seat.distrust();
+        self.requests.context.context().count(Counter::Panics, 1);
+        self.requests.context.distrust();
         let mut bytes = Vec::new();
         sql_error("XX000", "internal error", &mut bytes);
         bytes

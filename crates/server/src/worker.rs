@@ -14,7 +14,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::ahead::Ahead;
 use crate::connection::{Connection, Overdue};
 use crate::conns;
-use crate::dialogue::{Desk, Next};
+use crate::dialogue::{Next, RequestLoop};
 use crate::limits::{CONNS_PER_MESSAGE, EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
 use crate::mailbox::{Address, Gathering, Mailbox, Message, SqlReply};
 use crate::pace::ticks;
@@ -27,7 +27,7 @@ pub(crate) const MAIL: Token = Token(usize::MAX);
 #[derive(Debug)]
 pub(crate) struct Worker {
     poll: Poll,
-    desk: Desk,
+    requests: RequestLoop,
     mailbox: Arc<Mailbox>,
     /// Connections by place. Boxed: a connection moves between free places and the table, and most of a large table
     /// of small places is empty.
@@ -44,11 +44,11 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(poll: Poll, desk: Desk, mailbox: Arc<Mailbox>) -> Self {
-        let swept = desk.lane.now();
+    pub(crate) fn new(poll: Poll, requests: RequestLoop, mailbox: Arc<Mailbox>) -> Self {
+        let swept = requests.context.now();
         Self {
             poll,
-            desk,
+            requests,
             mailbox,
             connections: Vec::new(),
             free: Vec::new(),
@@ -70,7 +70,7 @@ impl Worker {
                 tracing::error!(%error, "worker cannot wait for events");
                 return;
             }
-            self.desk.lane.begin_batch();
+            self.requests.context.begin_batch();
             if self.handle(&events) {
                 self.read_mail();
             }
@@ -129,16 +129,16 @@ impl Worker {
     /// Reads for a group of connections, and gives each its turn.
     fn serve(&mut self, group: &[usize]) {
         if group.len() > 1 {
-            let (desk, connections) = (&mut self.desk, &mut self.connections);
+            let (requests, connections) = (&mut self.requests, &mut self.connections);
             // What was read is executed in the turns, whatever becomes of looking ahead.
             let _panicked = catch_unwind(AssertUnwindSafe(|| {
                 let mut ahead = Ahead::new();
                 for (part, place) in group.iter().enumerate() {
                     if let Some(Some(connection)) = connections.get_mut(*place) {
-                        desk.read_first(part, connection, &mut ahead);
+                        requests.read_first(part, connection, &mut ahead);
                     }
                 }
-                ahead.rows(&desk.lane);
+                ahead.rows(&requests.context);
             }));
         }
         for place in group {
@@ -150,11 +150,11 @@ impl Worker {
     #[inline]
     fn turn(&mut self, place: usize) {
         let Some(Some(connection)) = self.connections.get_mut(place) else { return };
-        let desk = &mut self.desk;
+        let requests = &mut self.requests;
         // What the turn leaves behind is looked at by `apologise` only, which knows what to trust, and the connection
         // is closed.
-        let next = catch_unwind(AssertUnwindSafe(|| desk.turn(connection))).unwrap_or_else(|_| {
-            desk.apologise(connection);
+        let next = catch_unwind(AssertUnwindSafe(|| requests.turn(connection))).unwrap_or_else(|_| {
+            requests.apologise(connection);
             Next::Close
         });
         match next {
@@ -206,7 +206,7 @@ impl Worker {
                 Message::Describe { gathering, from } => self.describe(&gathering, from),
             }
         }
-        if self.desk.shared.is_draining() && !self.draining {
+        if self.requests.shared.is_draining() && !self.draining {
             self.draining = true;
             self.begin_drain();
         }
@@ -219,8 +219,8 @@ impl Worker {
         });
         let address = Address { place, serial: self.serial };
         self.serial += 1;
-        let shared = Arc::clone(&self.desk.shared);
-        let connection = Box::new(Connection::new(fd, permit, shared, address, self.desk.lane.now()));
+        let shared = Arc::clone(&self.requests.shared);
+        let connection = Box::new(Connection::new(fd, permit, shared, address, self.requests.context.now()));
         let fd = connection.raw_fd();
         self.tell(&connection, None);
         self.connections[place] = Some(connection);
@@ -232,7 +232,7 @@ impl Worker {
 
     /// Tells those who watch that a connection came, or went for a reason.
     fn tell(&self, connection: &Connection, reason: Option<&'static str>) {
-        let engine = &self.desk.shared.engine;
+        let engine = &self.requests.shared.engine;
         if !engine.watches_connections() {
             return;
         }
@@ -262,7 +262,7 @@ impl Worker {
     fn describe(&self, gathering: &Arc<Gathering>, from: usize) {
         let until = (from + CONNS_PER_MESSAGE).min(self.connections.len());
         let some = &self.connections[from.min(until)..until];
-        gathering.add(&conns::lines_of(some.iter().flatten().map(Box::as_ref), self.desk.lane.now()));
+        gathering.add(&conns::lines_of(some.iter().flatten().map(Box::as_ref), self.requests.context.now()));
         if until < self.connections.len() {
             self.mailbox.send(Message::Describe { gathering: Arc::clone(gathering), from: until });
         } else {
@@ -285,19 +285,19 @@ impl Worker {
         if let Some(Some(connection)) = self.connections.get_mut(address.place)
             && connection.address == address
         {
-            self.desk.finish_statement(connection, bytes, panicked);
+            self.requests.finish_statement(connection, bytes, panicked);
             self.turn(address.place);
         }
     }
 
     /// Closes what is too slow, and what has been idle for too long.
     fn sweep(&mut self) {
-        let now = self.desk.lane.now();
+        let now = self.requests.context.now();
         if ticks_between(self.swept, now) < ticks(SWEEP_INTERVAL) {
             return;
         }
         self.swept = now;
-        let idle = self.desk.shared.idle_timeout();
+        let idle = self.requests.shared.idle_timeout();
         let idle_ticks = idle.map(ticks);
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
@@ -306,7 +306,7 @@ impl Worker {
                 Some(Overdue::Slow) => (Counter::SlowKicks, "slow"),
                 Some(Overdue::Idle) => (Counter::IdleKicks, "idle_timeout"),
             };
-            self.desk.lane.count(counter, 1);
+            self.requests.context.count(counter, 1);
             self.close(place, reason);
         }
     }
@@ -323,6 +323,6 @@ impl Worker {
 
     fn is_finished(&self) -> bool {
         let empty = self.free.len() == self.connections.len();
-        self.desk.shared.is_stopping() || (self.draining && empty)
+        self.requests.shared.is_stopping() || (self.draining && empty)
     }
 }

@@ -11,7 +11,7 @@ mod target;
 use std::sync::{Mutex, PoisonError};
 
 use harness::{Random, Run, fails};
-use target::{Desk, fuzz_sql};
+use target::{Database, fuzz_sql};
 
 /// More than fit into a run's seconds.
 const INPUTS: u64 = 20_000;
@@ -34,12 +34,12 @@ fn generated_statements_end_well() {
 fn a_planted_panic_is_noticed() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let planted = || {
-        let mut desk = Desk::new();
+        let mut database = Database::new();
         move |_: &[u8]| {
             sql::arm_fault(sql::FaultPoint::Next);
-            desk.check("SELECT * FROM t");
+            database.check("SELECT * FROM t");
         }
     };
     assert!(fails(Run::new(1), planted, input));
-    assert!(!fails(Run::new(1), || |_: &[u8]| Desk::new().check("SELECT * FROM t"), input));
+    assert!(!fails(Run::new(1), || |_: &[u8]| Database::new().check("SELECT * FROM t"), input));
 }

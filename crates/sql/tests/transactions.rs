@@ -463,7 +463,7 @@ fn a_row_that_was_forgotten_meanwhile_is_no_conflict() {
 }
 
 #[test]
-fn a_door_without_sessions_refuses_transactions() {
+fn a_listener_without_sessions_refuses_transactions() {
     let (mut db, _) = table();
     db.session = Session::for_single_statements();
     for sql in ["BEGIN", "COMMIT", "SAVEPOINT a", "SET TRANSACTION READ ONLY"] {

@@ -56,7 +56,7 @@ fn text(facts: &Facts<'_>) -> String {
     if let Some(path) = facts.sql_socket {
         let _ = writeln!(text, "  PostgreSQL clients on {}", path.display());
     }
-    let door = match (facts.addresses.first(), &facts.places.socket) {
+    let listener = match (facts.addresses.first(), &facts.places.socket) {
         (Some(address), _) => format!("{} {}", address.ip(), address.port()),
         (None, Some(path)) => format!("-U {}", path.display()),
         (None, None) => return text,
@@ -65,8 +65,8 @@ fn text(facts: &Facts<'_>) -> String {
     let _ = write!(
         text,
         "try:\n  \
-           printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc {door}\n  \
-           printf 'sql {}\\r\\n{statement}\\r\\nquit\\r\\n' | nc {door}\n",
+           printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc {listener}\n  \
+           printf 'sql {}\\r\\n{statement}\\r\\nquit\\r\\n' | nc {listener}\n",
         statement.len()
     );
     if let Some(address) = facts.sql_addresses.first() {

@@ -10,14 +10,20 @@ use engine::{Cancel, Engine, Finished, Session};
 pub(crate) fn run(path: &Path, engine: &Arc<Engine>) -> Result<usize, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("init_file {}: {error}", path.display()))?;
     let session = Session::local();
-    let mut lane = engine.lane();
+    let mut context = engine.context();
     let mut executor = engine.executor(None).map_err(|error| format!("init_file: {}", error.message))?;
     let mut rows = Vec::new();
     let statements = statements(&text);
     for (line, statement) in &statements {
         rows.clear();
-        let finished =
-            session.sql(&mut lane, &mut executor, statement.as_bytes(), None, &Cancel::default(), &mut rows);
+        let finished = session.sql(
+            &mut context,
+            &mut executor,
+            statement.as_bytes(),
+            None,
+            &Cancel::default(),
+            &mut rows,
+        );
         if let Finished::Failed(error) = finished {
             return Err(format!(
                 "init_file {} line {line}: {} {}",

@@ -20,8 +20,9 @@
 //! | [`Time`] | `time/` | the clock, and whether a row is live |
 //!
 //! Below them lie data that know no part: `table/` (a table's state: queues of segments, counters), `index/`, `row/`,
-//! `codec/`, `definition/`, `scalar/`, `value`, `clock/`. Above them lie `view/` (what a statement reads), `landing.rs`
-//! (large values, received in place) and `tick.rs` (housekeeping). `reader.rs` reads the tables of another process.
+//! `codec/`, `definition/`, `scalar/`, `value`, `clock/`. Above them lie `view/` (what a statement reads),
+//! `in_place.rs` (large values, received in place) and `tick.rs` (housekeeping). `reader.rs` reads the tables of
+//! another process.
 //!
 //! # The way of a request
 //!
@@ -71,8 +72,8 @@ mod commit;
 mod define;
 mod error;
 mod files;
+mod in_place;
 mod index;
-mod landing;
 mod limits;
 mod memory;
 mod mutation;
@@ -95,7 +96,7 @@ pub use arena::Foreseen;
 pub use arena::begins_as_arena;
 #[cfg(feature = "failpoints")]
 pub use arena::failpoint;
-pub use arena::{ArenaError, HeldRow, Hits, Received, TableId, Ticket};
+pub use arena::{ArenaError, Hits, PinnedRow, Received, TableId, Ticket};
 #[cfg(debug_assertions)]
 pub use clock::DebugClock;
 pub use clock::{Clock, ManualClock, TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
@@ -107,8 +108,8 @@ pub use define::alter::TableChange;
 pub use definition::TABLES_MAX;
 pub use error::{DdlError, ReadError, WriteError};
 pub use files::{hits_path, shared_path_beside};
+pub use in_place::{ComingItem, InPlace};
 pub use index::{Index, KeyBounds, ordered};
-pub use landing::{ComingItem, Landing};
 pub use memory::eviction::Eviction;
 pub use memory::{Memory, Pause};
 pub use patience::{MustStop, stoppable};

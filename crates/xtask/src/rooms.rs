@@ -107,7 +107,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// The modules that a file is: `sql_session/seat.rs` is `sql_session::seat`.
+/// The modules that a file is: `sql_session/run.rs` is `sql_session::run`.
 fn modules_of(file: &Path) -> Vec<String> {
     let stem = file.with_extension("");
     let names = stem.iter().filter_map(|name| name.to_str()).filter(|name| *name != "mod");

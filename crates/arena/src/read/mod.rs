@@ -6,7 +6,7 @@
 //! the row and nothing else.
 
 pub(crate) mod gather;
-pub(crate) mod hold;
+pub(crate) mod pin;
 pub(crate) mod prefetch;
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};

@@ -111,7 +111,7 @@ impl Arena {
     /// Lets writers and holders into a segment that was closed, or never was one. Its kind is set.
     fn open_fill(&self, segment: SegmentId, kind: Kind) {
         let opened = |word| fill::opened(word, kind.bytes());
-        // Release: pairs with the Acquire of `reserve` and of `hold_segment`; who is let in sees the kind, and the
+        // Release: pairs with the Acquire of `reserve` and of `pin_segment`; who is let in sees the kind, and the
         // generation that was raised since the last time.
         let before = self.state(segment).fill.fetch_update(order::FILL_OPEN, Ordering::Relaxed, opened);
         debug_assert!(before.is_ok(), "a segment begins where none is open: {before:x?}");

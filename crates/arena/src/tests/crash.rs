@@ -1,7 +1,7 @@
 //! Death after every single store: recovery finds, for each key, the value before or after the operation in
 //! flight, and every finished operation whole.
 
-use super::{Rig, TABLE, Value, landing, seeded, warm};
+use super::{Rig, TABLE, Value, in_place, seeded, warm};
 use crate::{Arena, CommitState, Image, RedoEntry, RowParts, TableId};
 
 /// A key and the value it must have after recovery.
@@ -115,13 +115,13 @@ fn put_replace_delete_touch() {
     kill_after_each_store("put of a run", &mut rig, &keys, true, |rig| {
         assert!(rig.put(TABLE, b"huge", &huge));
     });
-    let mut random = seeded("landing");
+    let mut random = seeded("in_place");
     keys.push(b"landed".to_vec());
     let come = Value::plain(&[7; 300]);
     kill_after_each_store("a value that comes in pieces", &mut rig, &keys, true, |rig| {
-        let mut landing = landing::begin(rig, b"landed", b"", &come);
-        landing::bring(&mut random, &rig.arena, &mut landing, &come.payload);
-        landing::publish(rig, b"landed", &landing);
+        let mut in_place = in_place::begin(rig, b"landed", b"", &come);
+        in_place::bring(&mut random, &rig.arena, &mut in_place, &come.payload);
+        in_place::publish(rig, b"landed", &in_place);
     });
     kill_after_each_store("filler", &mut rig, &keys, true, |rig| {
         let location = rig.reserve(64).unwrap();

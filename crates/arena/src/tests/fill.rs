@@ -65,7 +65,7 @@ fn a_row_of_a_recycled_run_takes_no_count_of_who_came_after() {
     let (mine, others) = (Rc::new(Cell::new(None)), Arc::clone(&arenas));
     let came = Rc::clone(&mine);
     step_in(Point::Held, move || came.set(Some(write_in(&others, location.unit()))));
-    assert!(arenas.hold(&row, 0, 8).is_none(), "its memory was recycled");
+    assert!(arenas.pin(&row, 0, 8).is_none(), "its memory was recycled");
     assert!(disarm() == 1 || mine.get().is_some());
     let mine = mine.get().unwrap_or_else(|| write_in(&arenas, location.unit()));
     assert_eq!(arenas.of(mine).writers(mine), 1, "who writes is counted");
@@ -83,11 +83,11 @@ fn a_hold_of_what_was_given_away_leaves_no_trace() {
     let (run, location) = run_with_a_row(&arenas);
     let row = arenas.of(location).row(location).unwrap();
     let others = Arc::clone(&arenas);
-    step_in(Point::Hold, move || {
+    step_in(Point::Pin, move || {
         give_back(&others, run);
         assert_eq!(write_in(&others, run.0), run);
     });
-    assert!(arenas.hold(&row, 0, 8).is_none(), "its memory was recycled");
+    assert!(arenas.pin(&row, 0, 8).is_none(), "its memory was recycled");
     assert_eq!((disarm(), arenas.of(run).writers(run), arenas.of(run).is_sealed(run)), (0, 1, false));
     arenas.of(run).release(run);
     arenas.of(run).seal(run);
@@ -105,9 +105,9 @@ fn a_run_is_not_given_away_while_a_row_of_it_is_held() {
         others.of(run).seal(run);
         assert!(!others.of(run).close(run));
     });
-    let held = arenas.hold(&row, 0, 5000).unwrap();
-    assert_eq!(arenas.held_bytes(&held), [7; 5000]);
-    arenas.let_go(held);
+    let held = arenas.pin(&row, 0, 5000).unwrap();
+    assert_eq!(arenas.pinned_bytes(&held), [7; 5000]);
+    arenas.unpin(held);
     assert_eq!(disarm(), 0);
     give_back(&arenas, run);
 }
@@ -143,7 +143,7 @@ fn units_where_no_segment_begins_are_closed() {
     let can_hold = |rig: &Rig| -> Vec<u32> {
         let enters = |unit: &u32| {
             let segment = SegmentId(*unit);
-            let held = rig.arena.hold_segment(segment);
+            let held = rig.arena.pin_segment(segment);
             if held {
                 rig.arena.release(segment);
             }
@@ -170,7 +170,7 @@ fn units_where_no_segment_begins_are_closed() {
 /// A panic between the hold of a value and its sending, which a worker catches, kept the value's segment until the next
 /// start: it was never emptied again, whatever died in it.
 #[test]
-fn a_row_that_a_panic_drops_is_let_go() {
+fn a_row_that_a_panic_drops_is_unpinned() {
     let arenas = arenas();
     let (run, location) = run_with_a_row(&arenas);
     let row = arenas.of(location).row(location).unwrap();
@@ -180,7 +180,7 @@ fn a_row_that_a_panic_drops_is_let_go() {
         |arenas: &Arenas, run| arenas.of(run).close(run),
     ] {
         let panics = || {
-            let _held = arenas.hold(&row, 0, 8).unwrap();
+            let _held = arenas.pin(&row, 0, 8).unwrap();
             std::panic::resume_unwind(Box::new("while it is held"));
         };
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());

@@ -7,7 +7,7 @@ mod files;
 mod fill;
 mod generated;
 mod huge;
-mod landing;
+mod in_place;
 mod model;
 mod pages;
 mod refused;

@@ -328,22 +328,22 @@ fn a_held_row_keeps_its_segment_and_a_closed_segment_is_not_held() {
     arenas.of(segment).release(segment);
     arenas.of(segment).seal(segment);
     let row = arenas.of(location).row(location).unwrap();
-    assert!(arenas.hold(&row, 150, 51).is_none(), "beyond the payload");
-    let held = [arenas.hold(&row, 3, 197).unwrap(), arenas.hold(&row, 0, 0).unwrap()];
-    assert_eq!(arenas.held_bytes(&held[0]), &payload[3..]);
+    assert!(arenas.pin(&row, 150, 51).is_none(), "beyond the payload");
+    let held = [arenas.pin(&row, 3, 197).unwrap(), arenas.pin(&row, 0, 0).unwrap()];
+    assert_eq!(arenas.pinned_bytes(&held[0]), &payload[3..]);
     for held in held {
         assert!(!arenas.of(segment).close(segment));
-        arenas.let_go(held);
+        arenas.unpin(held);
     }
     assert!(!arenas.of(location).is_noted_dead(location));
     arenas.of(location).note_dead(location);
     assert!(arenas.of(location).is_noted_dead(location) && arenas.of(segment).close(segment));
-    assert!(arenas.hold(&row, 0, 1).is_none(), "closed");
+    assert!(arenas.pin(&row, 0, 1).is_none(), "closed");
     arenas.of(segment).recycle(segment);
     // The place of the old row leads to nothing in what is opened there now.
     let again = arenas.allocate(1, &Rig::tag(), 0).unwrap();
     assert!(
-        again == segment && !arenas.of(location).is_noted_dead(location) && arenas.hold(&row, 0, 1).is_none()
+        again == segment && !arenas.of(location).is_noted_dead(location) && arenas.pin(&row, 0, 1).is_none()
     );
     assert_eq!(arenas.of(again).writers(again), 0);
 }

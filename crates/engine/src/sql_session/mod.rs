@@ -1,7 +1,7 @@
 //! A SQL session: what a client of a protocol with sessions of its own has between two statements.
 //!
 //! Prepared statements, portals and cursors, settings, the open transaction. Any SQL thread can serve any session,
-//! one at a time: what belongs to the thread is its [`SqlSeat`], what belongs to the client is here.
+//! one at a time: what belongs to the thread is its [`SqlThreadContext`], what belongs to the client is here.
 
 mod copy;
 mod effects;
@@ -10,9 +10,9 @@ mod prepared;
 mod reader;
 mod rows;
 mod run;
-mod seat;
 pub(crate) mod settings;
 mod split;
+mod thread_context;
 mod utility;
 
 use std::sync::Arc;
@@ -30,8 +30,8 @@ use prepared::Statements;
 pub use prepared::{Prepared, ResultColumn};
 use rows::Rows;
 pub use rows::too_large as result_too_large;
-pub use seat::SqlSeat;
 use settings::Settings;
+pub use thread_context::SqlThreadContext;
 use utility::Utility;
 
 use crate::activity::Presence;
@@ -211,15 +211,15 @@ impl SqlSession {
     /// types that the client chose, by their numbers.
     pub fn parse(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         name: &str,
         text: &str,
         types: impl Iterator<Item = u32>,
     ) -> Result<(), SqlError> {
         let chosen = prepared::chosen_types(types);
-        let prepared = chosen.and_then(|chosen| self.prepare(seat, text, &chosen));
+        let prepared = chosen.and_then(|chosen| self.prepare(context, text, &chosen));
         let result = prepared.and_then(|prepared| self.statements.put(name, prepared));
-        counted(seat, result)
+        counted(context, result)
     }
 
     /// A prepared statement.
@@ -257,26 +257,26 @@ impl SqlSession {
     #[inline]
     pub fn execute(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         name: &str,
         max_rows: u32,
         more: bool,
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         let mut portal = self.portals.take(name)?;
-        let joined = if more || self.implicit { self.join_portal(seat, &portal) } else { Ok(()) };
-        let result = joined.and_then(|()| self.run_portal(seat, &mut portal, max_rows, sink));
+        let joined = if more || self.implicit { self.join_portal(context, &portal) } else { Ok(()) };
+        let result = joined.and_then(|()| self.run_portal(context, &mut portal, max_rows, sink));
         self.portals.give_back(name, portal);
-        counted(seat, result)
+        counted(context, result)
     }
 
     /// The client has ended a group of requests: what they wrote is committed, unless one failed or the client has a
     /// transaction of its own. Outside a transaction its portals end with it.
     #[inline]
-    pub fn sync(&mut self, seat: &mut SqlSeat) -> Result<(), SqlError> {
+    pub fn sync(&mut self, context: &mut SqlThreadContext) -> Result<(), SqlError> {
         let mut result = Ok(());
         if self.implicit {
-            result = self.end_together(seat);
+            result = self.end_together(context);
         }
         if self.sql.status() == TransactionStatus::Idle {
             self.portals.end_block(false);
@@ -304,7 +304,7 @@ impl SqlSession {
 
     fn prepare(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         text: &str,
         chosen: &[Option<sql::SqlType>],
     ) -> Result<Prepared, SqlError> {
@@ -316,13 +316,13 @@ impl SqlSession {
             let columns = self.columns_of(&utility)?;
             let parameters = match &utility {
                 Utility::Declare { text, .. } => {
-                    seat.executor()?.describe(&self.sql, text, chosen)?.parameters
+                    context.executor()?.describe(&self.sql, text, chosen)?.parameters
                 }
                 _ => Vec::new(),
             };
             return Ok(Prepared::utility(text, utility, parameters, columns));
         }
-        let description = seat.executor()?.describe(&self.sql, text, chosen)?;
+        let description = context.executor()?.describe(&self.sql, text, chosen)?;
         Ok(Prepared::new(text, description))
     }
 
@@ -334,7 +334,7 @@ impl SqlSession {
     #[inline]
     fn run_portal(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         portal: &mut Portal,
         max_rows: u32,
         sink: &mut dyn ClientSink,
@@ -342,11 +342,11 @@ impl SqlSession {
         match portal.state {
             State::Fresh if max_rows == 0 || portal.prepared.columns().is_none() => {
                 portal.state = State::Ended;
-                self.run_prepared(seat, &portal.prepared, &portal.values, sink)
+                self.run_prepared(context, &portal.prepared, &portal.values, sink)
             }
             State::Fresh => {
                 let mut rows = self.kept();
-                self.run_prepared(seat, &portal.prepared, &portal.values, &mut rows)?;
+                self.run_prepared(context, &portal.prepared, &portal.values, &mut rows)?;
                 rows.0.complete();
                 portal.state = State::Rows { rows: rows.0, next: 0 };
                 portal.replay(max_rows, sink)
@@ -394,9 +394,9 @@ impl RowSink for NoRows {
     }
 }
 
-fn counted<T>(seat: &SqlSeat, result: Result<T, SqlError>) -> Result<T, SqlError> {
+fn counted<T>(context: &SqlThreadContext, result: Result<T, SqlError>) -> Result<T, SqlError> {
     if result.is_err() {
-        seat.lane().count(Counter::SqlErrors, 1);
+        context.context().count(Counter::SqlErrors, 1);
     }
     result
 }

@@ -12,7 +12,7 @@ use super::prepared::{self, Body, Prepared, check_name};
 use super::rows::Rows;
 use super::settings::{self, Settings, on_off};
 use super::utility::{self, Discard, Utility};
-use super::{ClientSink, CopyOptions, NoRows, Outcome, SqlSeat, SqlSession, counted};
+use super::{ClientSink, CopyOptions, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
 use crate::activity::Counted;
 use crate::counters::Counter;
 use crate::limits::{LISTENED_BYTES, NOTIFICATION_BYTES, SETTING_CHANGE_BYTES, SETTINGS_BYTES_MAX};
@@ -28,64 +28,68 @@ impl SqlSession {
     /// several are one transaction, as long as nobody says otherwise.
     pub fn run_text(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         text: &str,
         alone: bool,
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
-        let result = self.run_one(seat, text, alone, sink);
-        counted(seat, result)
+        let result = self.run_one(context, text, alone, sink);
+        counted(context, result)
     }
 
     /// Ends the transaction that statements sent together were made, if they were.
     #[cold]
-    pub(super) fn end_together(&mut self, seat: &mut SqlSeat) -> Result<(), SqlError> {
+    pub(super) fn end_together(&mut self, context: &mut SqlThreadContext) -> Result<(), SqlError> {
         let end = match self.status() {
             _ if !std::mem::take(&mut self.implicit) => return Ok(()),
             TransactionStatus::Idle => return Ok(()),
             TransactionStatus::InBlock => "COMMIT",
             TransactionStatus::Failed => "ROLLBACK",
         };
-        let result = self.run_sql(seat, end, &[], &mut NoRows).map(|_| ());
-        counted(seat, result)
+        let result = self.run_sql(context, end, &[], &mut NoRows).map(|_| ());
+        counted(context, result)
     }
 
     /// See [`SqlSession::join_text`].
     #[cold]
-    pub(super) fn join_portal(&mut self, seat: &mut SqlSeat, portal: &Portal) -> Result<(), SqlError> {
+    pub(super) fn join_portal(
+        &mut self,
+        context: &mut SqlThreadContext,
+        portal: &Portal,
+    ) -> Result<(), SqlError> {
         match portal.prepared.body() {
-            Body::Sql => self.join_text(seat, portal.prepared.text()),
+            Body::Sql => self.join_text(context, portal.prepared.text()),
             _ => Ok(()),
         }
     }
 
     fn run_one(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         text: &str,
         alone: bool,
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         if let Some(utility) = utility::read(text)? {
-            return self.run_utility(seat, &utility, &[], sink);
+            return self.run_utility(context, &utility, &[], sink);
         }
         if !alone {
-            self.join_text(seat, text)?;
+            self.join_text(context, text)?;
         }
-        self.run_sql(seat, text, &[], sink)
+        self.run_sql(context, text, &[], sink)
     }
 
     /// Makes statements that were sent together one transaction: begins it before the first that may write rows, and
     /// ends it before a definition, which takes effect at once, and before the client's own `BEGIN`.
-    fn join_text(&mut self, seat: &mut SqlSeat, text: &str) -> Result<(), SqlError> {
+    fn join_text(&mut self, context: &mut SqlThreadContext, text: &str) -> Result<(), SqlError> {
         let first = sql::token::Tokens::new(text).next();
         let is = |words: &[&str]| first.is_some_and(|first| words.iter().any(|word| first.is(word)));
         if is(&["BEGIN", "START", "CREATE", "DROP", "ALTER", "TRUNCATE", "REINDEX", "ANALYZE"]) {
-            return self.end_together(seat);
+            return self.end_together(context);
         }
         let writes = is(&["WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]);
         if writes && self.status() == TransactionStatus::Idle {
-            self.run_sql(seat, "BEGIN", &[], &mut NoRows)?;
+            self.run_sql(context, "BEGIN", &[], &mut NoRows)?;
             self.implicit = true;
         }
         Ok(())
@@ -94,48 +98,48 @@ impl SqlSession {
     #[inline]
     pub(super) fn run_prepared(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         prepared: &Prepared,
         values: &[Value],
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         match prepared.body() {
-            Body::Sql => self.run_chosen(seat, prepared.text(), values, prepared.chosen(), sink),
+            Body::Sql => self.run_chosen(context, prepared.text(), values, prepared.chosen(), sink),
             Body::Empty => Ok(Outcome::Empty),
-            Body::Utility(utility) => self.run_utility(seat, utility, values, sink),
+            Body::Utility(utility) => self.run_utility(context, utility, values, sink),
         }
     }
 
     /// Runs a statement of the SQL layer whose parameters have no types of the client's.
     fn run_sql(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         text: &str,
         values: &[Value],
         sink: &mut dyn RowSink,
     ) -> Result<Outcome, SqlError> {
-        self.run_chosen(seat, text, values, &[], sink)
+        self.run_chosen(context, text, values, &[], sink)
     }
 
     /// Runs a statement of the SQL layer: the gate for all of them. `chosen`: see [`sql::Description::chosen`].
     #[inline]
     fn run_chosen(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         text: &str,
         values: &[Value],
         chosen: &[Option<SqlType>],
         sink: &mut dyn RowSink,
     ) -> Result<Outcome, SqlError> {
-        self.pass_gate(seat)?;
+        self.pass_gate(context)?;
         #[cfg(feature = "testing")]
         crate::testing::pass("sql session", text.as_bytes());
         let before = self.sql.status();
-        let counted = seat.lane_mut().statement(text);
+        let counted = context.context_mut().statement(text);
         if let Some(presence) = &self.presence {
             presence.begin(&counted);
         }
-        let result = self.run_counted(seat, &counted, text, (values, chosen), sink);
+        let result = self.run_counted(context, &counted, text, (values, chosen), sink);
         if let Some(presence) = &self.presence {
             presence.end(self.sql.status());
         }
@@ -156,22 +160,22 @@ impl SqlSession {
     #[inline]
     fn run_counted(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         counted: &Counted,
         text: &str,
         parameters: (&[Value], &[Option<SqlType>]),
         sink: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let (lane, executor) = seat.tools()?;
-        counted.run(&lane.engine().store, executor, text, |executor| {
+        let (context, executor) = context.tools()?;
+        counted.run(&context.engine().store, executor, text, |executor| {
             executor.execute_chosen(&mut self.sql, text, parameters, &self.cancel, sink)
         })
     }
 
     /// Every statement passes here.
     #[inline]
-    fn pass_gate(&mut self, seat: &SqlSeat) -> Result<(), SqlError> {
-        seat.lane().count(Counter::CmdSql, 1);
+    fn pass_gate(&mut self, context: &SqlThreadContext) -> Result<(), SqlError> {
+        context.context().count(Counter::CmdSql, 1);
         if self.session.allow(Command::Sql).is_err() {
             return Err(SqlError::new("42501", "permission denied"));
         }
@@ -248,12 +252,12 @@ impl SqlSession {
 
     fn run_utility(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         utility: &Utility,
         values: &[Value],
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
-        self.pass_gate(seat)?;
+        self.pass_gate(context)?;
         if self.status() == TransactionStatus::Failed {
             let message = "current transaction is aborted, commands ignored until end of transaction block";
             return Err(SqlError::new("25P02", message));
@@ -268,14 +272,14 @@ impl SqlSession {
                 if name.is_empty() {
                     return Err(SqlError::new("42601", "a prepared statement has a name"));
                 }
-                let prepared = self.prepare(seat, text, types)?;
+                let prepared = self.prepare(context, text, types)?;
                 self.statements.put(name, prepared)?;
                 Ok(done("PREPARE"))
             }
-            Utility::Execute { name, values } => self.execute_prepared(seat, name, values, sink),
+            Utility::Execute { name, values } => self.execute_prepared(context, name, values, sink),
             Utility::Deallocate(name) => self.deallocate(name.as_deref()),
             Utility::Declare { name, hold, forward_only, text } => {
-                let (prepared, rows) = self.declared(seat, name, text, *hold, values)?;
+                let (prepared, rows) = self.declared(context, name, text, *hold, values)?;
                 let cursor = Portal::cursor(Arc::new(prepared), rows, *hold, *forward_only);
                 self.portals.put(name, cursor, &self.allowance)?;
                 Ok(done("DECLARE CURSOR"))
@@ -292,7 +296,7 @@ impl SqlSession {
             }
             Utility::Close(name) => self.close(name.as_deref()),
             Utility::Listen(_) | Utility::Unlisten(_) | Utility::Notify { .. } => self.channel(utility),
-            Utility::Copy(copy) => self.copy(seat, copy, sink),
+            Utility::Copy(copy) => self.copy(context, copy, sink),
         }
     }
 
@@ -403,7 +407,7 @@ impl SqlSession {
     /// `EXECUTE`: the values are computed first.
     fn execute_prepared(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         name: &str,
         values: &str,
         sink: &mut dyn ClientSink,
@@ -411,7 +415,7 @@ impl SqlSession {
         let prepared = Arc::clone(self.statements.get(name)?);
         let mut taken = OneRow::default();
         if !values.is_empty() {
-            self.run_sql(seat, &format!("SELECT {values}"), &[], &mut taken)?;
+            self.run_sql(context, &format!("SELECT {values}"), &[], &mut taken)?;
         }
         let (given, taken_by) = (taken.values.len(), prepared.parameters().len());
         if given != taken_by {
@@ -423,13 +427,13 @@ impl SqlSession {
         if let Body::Utility(Utility::Execute { .. }) = prepared.body() {
             return Err(SqlError::new("0A000", "EXECUTE of a statement that is an EXECUTE is not supported"));
         }
-        self.run_prepared(seat, &prepared, &taken.values, sink)
+        self.run_prepared(context, &prepared, &taken.values, sink)
     }
 
     /// The rows of a cursor, with what its query is.
     fn declared(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         name: &str,
         text: &str,
         hold: bool,
@@ -440,12 +444,12 @@ impl SqlSession {
                 .with_hint("declare it WITH HOLD, or use BEGIN"));
         }
         check_name(name)?;
-        let prepared = self.prepare(seat, text, &[])?;
+        let prepared = self.prepare(context, text, &[])?;
         if prepared.columns().is_none() || prepared.tag() != "SELECT" {
             return Err(SqlError::new("42601", "a cursor is declared for a query"));
         }
         let mut rows = self.kept();
-        self.run_sql(seat, prepared.text(), values, &mut rows)?;
+        self.run_sql(context, prepared.text(), values, &mut rows)?;
         rows.0.complete();
         Ok((prepared, rows.0))
     }
@@ -510,19 +514,19 @@ impl SqlSession {
 
     fn copy(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         copy: &CopyStatement,
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         let query = copy.what.query();
         if copy.direction == CopyDirection::Out {
             sink.begin_copy(&copy.options, &self.cancel);
-            let outcome = self.run_sql(seat, &query, &[], sink)?;
+            let outcome = self.run_sql(context, &query, &[], sink)?;
             let Outcome::Complete { count, .. } = outcome else { return Ok(done("COPY")) };
             return Ok(Outcome::Complete { tag: "COPY", count });
         }
         let What::Table(table, _) = &copy.what else { return Ok(done("COPY")) };
-        let columns = self.prepare(seat, &query, &[])?;
+        let columns = self.prepare(context, &query, &[])?;
         let columns = columns.columns().unwrap_or_default();
         let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();
         let types = columns.iter().map(|column| column.column.ty).collect();
@@ -540,7 +544,7 @@ impl SqlSession {
     /// is no value comes as its error, with its text for the context.
     pub fn copy_row(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         line: u64,
         values: impl Iterator<Item = Result<Value, SqlError>>,
     ) -> Result<(), SqlError> {
@@ -557,7 +561,7 @@ impl SqlSession {
         copy.held.try_add(bytes_of(&copy.values[row..]))?;
         if copy.values.len() >= copy.rows_per_batch() * copy.types.len() {
             let rows = copy.rows_per_batch();
-            return self.store_rows(seat, rows);
+            return self.store_rows(context, rows);
         }
         Ok(())
     }
@@ -568,10 +572,10 @@ impl SqlSession {
     }
 
     /// The last row has come; returns how many there were.
-    pub fn copy_end(&mut self, seat: &mut SqlSeat) -> Result<u64, SqlError> {
+    pub fn copy_end(&mut self, context: &mut SqlThreadContext) -> Result<u64, SqlError> {
         let waiting = self.copy.as_ref().map_or(0, |copy| copy.values.len() / copy.types.len().max(1));
         if waiting > 0 {
-            self.store_rows(seat, waiting)?;
+            self.store_rows(context, waiting)?;
         }
         Ok(self.copy.take().map_or(0, |copy| copy.stored))
     }
@@ -583,9 +587,9 @@ impl SqlSession {
         if self.in_block() { 0 } else { stored }
     }
 
-    fn store_rows(&mut self, seat: &mut SqlSeat, rows: usize) -> Result<(), SqlError> {
+    fn store_rows(&mut self, context: &mut SqlThreadContext, rows: usize) -> Result<(), SqlError> {
         let Some(mut copy) = self.copy.take() else { return Ok(()) };
-        let result = self.run_sql(seat, &copy.statement(rows), &copy.values, &mut NoRows);
+        let result = self.run_sql(context, &copy.statement(rows), &copy.values, &mut NoRows);
         let place = result.as_ref().err().and_then(|error| copy.line_of(error.row));
         let context = place.map(|line| copy.place(line, None).into());
         copy.values.clear();

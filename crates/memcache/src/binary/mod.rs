@@ -31,7 +31,7 @@ mod parse;
 pub use answer::{Answer, Status};
 pub use header::{HEADER_BYTES, Id, MAGIC};
 pub use opcode::{Command, Condition};
-pub use parse::{Parsed, Upload, parse, upload};
+pub use parse::{Parsed, ToReceive, parse, receiving};
 
 /// One request. Its key is within the limit; key and value are empty where the command has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

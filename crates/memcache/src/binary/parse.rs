@@ -43,7 +43,7 @@ pub enum Parsed<'a> {
 
 /// The beginning of a request that stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Upload<'a> {
+pub struct ToReceive<'a> {
     /// The request; its value is the part that has come.
     pub request: Request<'a>,
     /// Bytes of header, extras and key.
@@ -80,13 +80,13 @@ pub fn parse<'a>(limits: &Limits, input: &'a [u8]) -> Parsed<'a> {
 }
 
 /// The storing request whose head `input` begins with, when its value has not come whole; of anything else none.
-pub fn upload<'a>(limits: &Limits, input: &'a [u8]) -> Option<Upload<'a>> {
+pub fn receiving<'a>(limits: &Limits, input: &'a [u8]) -> Option<ToReceive<'a>> {
     let (header, rest) = Header::split(input).filter(|(header, _)| header.magic == MAGIC)?;
     let (opcode, bytes) = judge(limits, &header).ok()?;
     if !opcode.stores() || bytes > limits.value_max || rest.len() >= header.body {
         return None;
     }
-    Some(Upload { request: request(opcode, &header, rest)?, head: header.head(), bytes })
+    Some(ToReceive { request: request(opcode, &header, rest)?, head: header.head(), bytes })
 }
 
 /// The opcode of a header that may stand before a frame, and the bytes of its value.

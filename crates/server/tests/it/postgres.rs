@@ -61,7 +61,7 @@ fn a_session_begins() {
 }
 
 #[test]
-fn who_comes_to_the_wrong_door_is_told() {
+fn who_comes_to_the_wrong_listener_is_told() {
     let daemon = daemon();
     for (bytes, expected) in [
         (&b"get a\r\nget b\r\n"[..], "E FATAL 08P01"),

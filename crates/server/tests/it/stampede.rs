@@ -83,24 +83,24 @@ fn row(heard: &[String]) -> Vec<String> {
 }
 
 /// All ask at the same moment.
-fn rush(doors: &mut [Door]) -> Vec<Given> {
-    let barrier = Barrier::new(doors.len());
+fn rush(listeners: &mut [Door]) -> Vec<Given> {
+    let barrier = Barrier::new(listeners.len());
     std::thread::scope(|scope| {
         let barrier = &barrier;
-        let asking = |door| {
+        let asking = |listener| {
             scope.spawn(move || {
                 barrier.wait();
-                Door::ask(door)
+                Door::ask(listener)
             })
         };
-        let threads: Vec<_> = doors.iter_mut().map(asking).collect();
+        let threads: Vec<_> = listeners.iter_mut().map(asking).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 
 /// A rush in which so many are told, and everybody is given this body. Who was told, and of which version.
-fn rush_for(doors: &mut [Door], told: usize, body: &str, stale: bool) -> Option<(usize, String)> {
-    let given = rush(doors);
+fn rush_for(listeners: &mut [Door], told: usize, body: &str, stale: bool) -> Option<(usize, String)> {
+    let given = rush(listeners);
     assert!(given.iter().all(|given| given.body == body && given.stale == stale), "{body}: {given:?}");
     let winners: Vec<_> =
         given.iter().enumerate().filter_map(|(at, given)| given.told.clone().map(|cas| (at, cas))).collect();
@@ -108,20 +108,20 @@ fn rush_for(doors: &mut [Door], told: usize, body: &str, stale: bool) -> Option<
     winners.into_iter().next()
 }
 
-fn doors(daemon: &Daemon) -> Vec<Door> {
-    let door = |number: usize| match number % 2 {
+fn listeners(daemon: &Daemon) -> Vec<Door> {
+    let listener = |number: usize| match number % 2 {
         0 => Door::Memcached(daemon.connect()),
         _ => Door::Postgres(Pg::connect(daemon)),
     };
-    (0..CLIENTS).map(door).collect()
+    (0..CLIENTS).map(listener).collect()
 }
 
 #[test]
-fn one_recompute_a_period_through_both_doors() {
+fn one_recompute_a_period_through_both_protocols() {
     let config = server::Config { sql_addresses: vec!["127.0.0.1:0".parse().unwrap()], ..harness::config() };
     let daemon = harness::daemon_with(&config);
-    let mut doors = doors(&daemon);
-    let Door::Postgres(pg) = &mut doors[1] else { panic!("the second speaks SQL") };
+    let mut listeners = listeners(&daemon);
+    let Door::Postgres(pg) = &mut listeners[1] else { panic!("the second speaks SQL") };
     pg.ask(
         "CREATE TABLE page (key TEXT PRIMARY KEY, body TEXT) WITH (prefix = 'page:', value = 'body', \
          refresh_before = '10 s', stale_for = '60 s', lease = '5 s')",
@@ -130,27 +130,27 @@ fn one_recompute_a_period_through_both_doors() {
     for period in 0..PERIODS {
         let (body, next) = (format!("version {period}"), format!("version {}", period + 1));
         daemon.advance(Duration::from_secs(45));
-        rush_for(&mut doors, 0, &body, false);
+        rush_for(&mut listeners, 0, &body, false);
         let stale = period % 3 == 2;
         if stale {
-            doors[period % 4].invalidate();
+            listeners[period % 4].invalidate();
         } else {
             daemon.advance(Duration::from_secs(6));
         }
-        let (mut winner, mut cas) = rush_for(&mut doors, 1, &body, stale).unwrap();
-        rush_for(&mut doors, 0, &body, stale);
+        let (mut winner, mut cas) = rush_for(&mut listeners, 1, &body, stale).unwrap();
+        rush_for(&mut listeners, 0, &body, stale);
         if period % 3 == 1 {
             // The winner is gone; when its lease has passed there is another, and what the first made still counts.
             daemon.advance(Duration::from_secs(6));
-            (winner, cas) = rush_for(&mut doors, 1, &body, stale).unwrap();
+            (winner, cas) = rush_for(&mut listeners, 1, &body, stale).unwrap();
         }
         if period % 3 == 0 {
             // Invalidated while it was made: what was made is refused, and somebody refreshes it.
-            doors[(winner + 1) % CLIENTS].invalidate();
-            assert!(!doors[winner].fill(&cas, "of before the invalidation"), "period {period}");
-            (winner, cas) = rush_for(&mut doors, 1, &body, true).unwrap();
+            listeners[(winner + 1) % CLIENTS].invalidate();
+            assert!(!listeners[winner].fill(&cas, "of before the invalidation"), "period {period}");
+            (winner, cas) = rush_for(&mut listeners, 1, &body, true).unwrap();
         }
-        assert!(doors[winner].fill(&cas, &next), "period {period}: {winner}");
-        rush_for(&mut doors, 0, &next, false);
+        assert!(listeners[winner].fill(&cas, &next), "period {period}: {winner}");
+        rush_for(&mut listeners, 0, &next, false);
     }
 }

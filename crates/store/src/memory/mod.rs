@@ -93,8 +93,8 @@ pub struct Memory {
     /// Whether live rows make room for others.
     evictions: AtomicBool,
     evictions_seen: Evictions,
-    /// Bytes of the segments that landings hold.
-    pub(crate) landing_bytes: AtomicU64,
+    /// Bytes of the segments that rows received in place hold.
+    pub(crate) in_place_bytes: AtomicU64,
     pub(crate) row_bytes_max: usize,
 }
 
@@ -114,7 +114,7 @@ impl Memory {
             cleaning: Mutex::new(()),
             evictions: AtomicBool::new(true),
             evictions_seen: Evictions::default(),
-            landing_bytes: AtomicU64::new(0),
+            in_place_bytes: AtomicU64::new(0),
             row_bytes_max,
         }
     }

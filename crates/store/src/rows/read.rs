@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-use arena::{Foreseen, Hash, HeldRow, Hits, Location, Lookup, RowHead, RowRead, TableId};
+use arena::{Foreseen, Hash, Hits, Location, Lookup, PinnedRow, RowHead, RowRead, TableId};
 
 use crate::clock::Tick;
 use crate::codec::{PayloadShape, ValueSpan};
@@ -32,13 +32,13 @@ pub trait ItemSink {
     fn discard(&mut self);
     /// A value of so many bytes is better handed over where it lies than copied.
     #[inline]
-    fn holds_from(&self) -> usize {
+    fn pins_from(&self) -> usize {
         usize::MAX
     }
-    /// Takes a value in its place, between `open` and `close`, and lets it go with [`Rows::let_go`]. Given back, it is
+    /// Takes a value in its place, between `open` and `close`, and lets it go with [`Rows::unpin`]. Given back, it is
     /// copied.
     #[inline]
-    fn hold(&mut self, row: HeldRow) -> Result<(), HeldRow> {
+    fn pin(&mut self, row: PinnedRow) -> Result<(), PinnedRow> {
         Err(row)
     }
     /// Whether this counts as a read of the row, for eviction and for who asks when it was last read.
@@ -262,15 +262,15 @@ impl Rows {
         let head = read.head();
         let meta = |len| ItemMeta::of(head, len);
         if let Some((offset, len)) = value_span(table.layout().shape(), read) {
-            if len >= sink.holds_from()
-                && let Some(row) = self.arena.hold(read, offset, len)
+            if len >= sink.pins_from()
+                && let Some(row) = self.arena.pin(read, offset, len)
             {
                 let _head = sink.open(&meta(len));
-                let Err(row) = sink.hold(row) else {
+                let Err(row) = sink.pin(row) else {
                     sink.close();
                     return true;
                 };
-                self.arena.let_go(row);
+                self.arena.unpin(row);
                 sink.discard();
             }
             read.copy_payload(offset, len, sink.open(&meta(len)));
@@ -291,14 +291,14 @@ impl Rows {
         false
     }
 
-    /// The bytes of a value that is held.
-    pub fn held_bytes(&self, row: &HeldRow) -> &[u8] {
-        self.arena.held_bytes(row)
+    /// The bytes of a value that is pinned.
+    pub fn pinned_bytes(&self, row: &PinnedRow) -> &[u8] {
+        self.arena.pinned_bytes(row)
     }
 
     /// Lets a value go: its memory may be given to others from here on.
-    pub fn let_go(&self, row: HeldRow) {
-        self.arena.let_go(row);
+    pub fn unpin(&self, row: PinnedRow) {
+        self.arena.unpin(row);
     }
 }
 

@@ -1,8 +1,8 @@
 //! `max_ops`: a second clock for a table, which counts the operations on it.
 //!
-//! Operations are counted where the option is set, and nowhere else. Each thread counts in a lane of its own, so that
-//! no two processors share a cache line for it. Now and then the sum of the lanes is noted beside the next stamp: rows
-//! of smaller stamps were written before that many operations, and are dead when `max_ops` more have been.
+//! Operations are counted where the option is set, and nowhere else. Each thread counts in a counter of its own, so
+//! that no two processors share a cache line for it. Now and then the sum of the counters is noted beside the next
+//! stamp: rows of smaller stamps were written before that many operations, and are dead when `max_ops` more have been.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -10,22 +10,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// Lanes of a table: as many as threads that are busy at once on a large machine; more threads share them.
-const LANES: usize = 16;
+/// Counters of a table: as many as threads that are busy at once on a large machine; more threads share them.
+const COUNTERS: usize = 16;
 /// Notes within one `max_ops`: a row goes at most one part in so many later than it says.
 const NOTES: u64 = 1_024;
-/// Of an operation count's logarithm, what is left for one lane to count before it looks at the sum.
-pub(crate) const BATCH_SHIFT: u32 = (NOTES * LANES as u64).ilog2();
+/// Of an operation count's logarithm, what is left for one counter to count before it looks at the sum.
+pub(crate) const BATCH_SHIFT: u32 = (NOTES * COUNTERS as u64).ilog2();
 
 /// One thread's count. It fills two cache lines, for processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Lane(pub(crate) AtomicU64);
+pub(crate) struct Counter(pub(crate) AtomicU64);
 
 /// The operations on one table.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
-    pub(crate) lanes: [Lane; LANES],
+    pub(crate) counters: [Counter; COUNTERS],
     /// Taken for a moment, and only by who gets it at once.
     pub(crate) log: Mutex<Log>,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Log(VecDeque<(u64, u64)>);
 impl Operations {
     /// Operations so far.
     pub(crate) fn total(&self) -> u64 {
-        // Relaxed: each lane is right by itself, and an operation under way may be in the sum or not.
-        self.lanes.iter().map(|lane| lane.0.load(Ordering::Relaxed)).sum()
+        // Relaxed: each counter is right by itself, and an operation under way may be in the sum or not.
+        self.counters.iter().map(|own| own.0.load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -65,18 +65,18 @@ impl Log {
 }
 
 thread_local! {
-    static LANE: Cell<Option<usize>> = const { Cell::new(None) };
+    static OWN_COUNTER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The next thread's lane.
+/// The next thread's counter.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-pub(crate) fn own_lane() -> usize {
-    LANE.with(|lane| {
-        lane.get().unwrap_or_else(|| {
+pub(crate) fn own_counter() -> usize {
+    OWN_COUNTER.with(|known| {
+        known.get().unwrap_or_else(|| {
             // Relaxed: only that neighbours differ.
-            let own = THREADS.fetch_add(1, Ordering::Relaxed) % LANES;
-            lane.set(Some(own));
+            let own = THREADS.fetch_add(1, Ordering::Relaxed) % COUNTERS;
+            known.set(Some(own));
             own
         })
     })

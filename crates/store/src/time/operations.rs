@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use crate::table::operations::{BATCH_SHIFT, own_lane};
+use crate::table::operations::{BATCH_SHIFT, own_counter};
 use crate::table::{Table, TableState};
 use crate::time::Time;
 
@@ -19,15 +19,15 @@ impl Time {
         // Relaxed: a rule that changes takes effect soon.
         let max = table.state.limits.ops_max.load(Ordering::Relaxed);
         if max != 0 {
-            self.count_in_lane(&table.state, count, max);
+            self.count_in_own_counter(&table.state, count, max);
         }
     }
 
-    fn count_in_lane(&self, state: &TableState, count: u64, max: u64) {
+    fn count_in_own_counter(&self, state: &TableState, count: u64, max: u64) {
         let Some(operations) = state.operations.get() else { return };
         let batch = 1 << (max >> BATCH_SHIFT).max(1).ilog2();
         // Relaxed: see `Operations::total`.
-        let before = operations.lanes[own_lane()].0.fetch_add(count, Ordering::Relaxed);
+        let before = operations.counters[own_counter()].0.fetch_add(count, Ordering::Relaxed);
         if before / batch != (before + count) / batch {
             self.settle_operations(state);
         }

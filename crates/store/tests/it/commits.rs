@@ -139,7 +139,7 @@ fn transfer(store: &Store, t: &Arc<Table>, random: &mut fastrand::Rng, accounts:
 
 /// Single-key increments and commits of many increments meet on the same rows: every acknowledged one counts.
 #[test]
-fn no_increment_is_lost_between_doors() {
+fn no_increment_is_lost_between_protocols() {
     const KEYS: usize = 8;
     const ROUNDS: usize = 4_000;
     let bench = Bench::new(32);

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use store::{BUILT_IN, Expiry, HeldRow, ItemMeta, ItemSink, Store, Table};
+use store::{BUILT_IN, Expiry, ItemMeta, ItemSink, PinnedRow, Store, Table};
 
 use crate::common::{Bench, get, seed, set};
 
 /// Holds a value in place of copying it.
 #[derive(Default)]
-struct Holding {
+struct Pinning {
     copied: Vec<u8>,
-    held: Option<HeldRow>,
+    pinned: Option<PinnedRow>,
 }
 
-impl ItemSink for Holding {
+impl ItemSink for Pinning {
     fn open(&mut self, _meta: &ItemMeta) -> &mut Vec<u8> {
         &mut self.copied
     }
@@ -22,22 +22,22 @@ impl ItemSink for Holding {
     fn discard(&mut self) {
         self.copied.clear();
     }
-    fn holds_from(&self) -> usize {
+    fn pins_from(&self) -> usize {
         4_096
     }
-    fn hold(&mut self, row: HeldRow) -> Result<(), HeldRow> {
-        self.held = Some(row);
+    fn pin(&mut self, row: PinnedRow) -> Result<(), PinnedRow> {
+        self.pinned = Some(row);
         Ok(())
     }
 }
 
-fn hold(store: &Store, table: &Table, key: &[u8]) -> Option<Holding> {
-    let mut sink = Holding::default();
+fn pinned_row(store: &Store, table: &Table, key: &[u8]) -> Option<Pinning> {
+    let mut sink = Pinning::default();
     store.get_item(table, key, store.now(), &mut sink).then_some(sink)
 }
 
 #[test]
-fn a_held_value_stays_while_its_row_is_replaced_flushed_and_its_memory_wanted() {
+fn a_pinned_value_stays_while_its_row_is_replaced_flushed_and_its_memory_wanted() {
     let bench = Bench::new(16);
     let store = &bench.store;
     let catalog = store.catalog();
@@ -45,19 +45,19 @@ fn a_held_value_stays_while_its_row_is_replaced_flushed_and_its_memory_wanted() 
     let (filler, after) = (vec![b'v'; 20_000], vec![b'w'; 300_000]);
     for bytes in [4_096, 10_000, 100_000, 400_000] {
         let value: Vec<u8> = (0..bytes).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect();
-        set(store, t, b"held", &value, Expiry::Table);
-        let mut sink = hold(store, t, b"held").unwrap();
-        let row = sink.held.take().expect("long enough to be held");
+        set(store, t, b"pinned", &value, Expiry::Table);
+        let mut sink = pinned_row(store, t, b"pinned").unwrap();
+        let row = sink.pinned.take().expect("long enough to be pinned");
         assert!(sink.copied.is_empty() && row.byte_count() == bytes);
-        set(store, t, b"held", b"another", Expiry::Table);
+        set(store, t, b"pinned", b"another", Expiry::Table);
         for n in 0..4_000 {
             set(store, t, format!("{n}").as_bytes(), &filler, Expiry::Table);
         }
         store.flush(t);
         bench.advance(std::time::Duration::from_secs(1));
         set(store, t, b"after", &after, Expiry::Table);
-        assert!(*store.held_bytes(&row) == *value, "{bytes} bytes");
-        store.let_go(row);
+        assert!(*store.pinned_bytes(&row) == *value, "{bytes} bytes");
+        store.unpin(row);
         // Nothing stays behind: all that was flushed comes back.
         store.flush(t);
         bench.advance(std::time::Duration::from_secs(1));
@@ -69,19 +69,19 @@ fn a_held_value_stays_while_its_row_is_replaced_flushed_and_its_memory_wanted() 
 
 /// `DROP` gave up on memory that somebody held a moment too long, and nobody came back for it before the next start.
 #[test]
-fn a_dropped_table_gives_back_what_was_held() {
+fn a_dropped_table_gives_back_what_was_pinned() {
     let bench = Bench::new(16);
     let store = &bench.store;
     let def =
         crate::common::table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("prefix", "t:"), ("value", "v")]);
     let before = store.usage().segment_bytes;
     let t = store.create_table(def).unwrap();
-    set(store, &t, b"t:held", &vec![b'x'; 100_000], Expiry::Table);
-    let row = hold(store, &t, b"t:held").unwrap().held.expect("long enough to be held");
+    set(store, &t, b"t:pinned", &vec![b'x'; 100_000], Expiry::Table);
+    let row = pinned_row(store, &t, b"t:pinned").unwrap().pinned.expect("long enough to be pinned");
     store.drop_table("t").unwrap();
     bench.advance(std::time::Duration::from_secs(1));
-    assert!(t.stats().segment_bytes > 0, "it is held");
-    store.let_go(row);
+    assert!(t.stats().segment_bytes > 0, "it is pinned");
+    store.unpin(row);
     bench.advance(std::time::Duration::from_secs(1));
     assert_eq!((t.stats().segment_bytes, store.usage().segment_bytes), (0, before));
 }
@@ -92,8 +92,8 @@ fn a_short_value_is_copied() {
     let catalog = bench.store.catalog();
     let t = catalog.table(BUILT_IN).unwrap();
     set(&bench.store, t, b"short", &[b's'; 4_095], Expiry::Table);
-    let sink = hold(&bench.store, t, b"short").unwrap();
-    assert!(sink.held.is_none() && sink.copied == [b's'; 4_095]);
+    let sink = pinned_row(&bench.store, t, b"short").unwrap();
+    assert!(sink.pinned.is_none() && sink.copied == [b's'; 4_095]);
 }
 
 /// A value that tells whether it is whole: every byte is the same.
@@ -102,26 +102,26 @@ fn uniform(random: &mut fastrand::Rng) -> Vec<u8> {
 }
 
 #[test]
-fn held_values_are_whole_while_others_write_and_evict() {
+fn pinned_values_are_whole_while_others_write_and_evict() {
     let seed = seed();
     let bench = Bench::new(16);
-    let (done, held) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (done, pinned) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let (store, done, held) = (&bench.store, &done, &held);
+        let (store, done, pinned) = (&bench.store, &done, &pinned);
         let reader = move |seed: u64| {
             let mut random = fastrand::Rng::with_seed(seed);
             let catalog = store.catalog();
             let t = catalog.table(BUILT_IN).unwrap();
             while !done.load(Ordering::Relaxed) {
-                let rows: Vec<HeldRow> = (0..random.usize(1..8))
-                    .filter_map(|_| hold(store, t, format!("{}", random.u8(..)).as_bytes())?.held)
+                let rows: Vec<PinnedRow> = (0..random.usize(1..8))
+                    .filter_map(|_| pinned_row(store, t, format!("{}", random.u8(..)).as_bytes())?.pinned)
                     .collect();
                 for row in rows {
-                    let bytes = store.held_bytes(&row);
+                    let bytes = store.pinned_bytes(&row);
                     assert!(bytes.iter().all(|byte| *byte == bytes[0]), "torn");
                     assert!(bytes.len() >= 4_096);
-                    store.let_go(row);
-                    held.fetch_add(1, Ordering::Relaxed);
+                    store.unpin(row);
+                    pinned.fetch_add(1, Ordering::Relaxed);
                 }
             }
         };
@@ -137,7 +137,7 @@ fn held_values_are_whole_while_others_write_and_evict() {
             // What fills the memory besides, so that segments are evicted and not only compacted.
             set(store, t, format!("filler {n}").as_bytes(), &[0; 3_000], Expiry::Table);
         }
-        while held.load(Ordering::Relaxed) == 0 {
+        while pinned.load(Ordering::Relaxed) == 0 {
             set(store, t, b"0", &uniform(&mut random), Expiry::Table);
         }
         done.store(true, Ordering::Relaxed);

@@ -86,7 +86,7 @@ struct Goal {
 impl Bench {
     /// Our builds with their PostgreSQL listener; a server that is not installed is skipped with a line.
     fn start(&self, kinds: &[Kind], report: &mut Report) -> Vec<Server> {
-        let setup = Setup { sql_door: true, ..Setup::new(MEMORY_MIB, self.cores) };
+        let setup = Setup { sql_listener: true, ..Setup::new(MEMORY_MIB, self.cores) };
         let mut servers = Vec::new();
         for kind in kinds {
             match Server::start(kind, &setup) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use engine::{
-    Formats, Notice, Outcome, Piece, Prepared, SqlError, SqlSeat, TransactionStatus, Value, split_statements,
+    Formats, Notice, Outcome, Piece, Prepared, SqlError, SqlThreadContext, TransactionStatus, Value,
+    split_statements,
 };
 use postgres::Format;
 use postgres::backend::{self, Report, Severity, Status};
@@ -20,7 +21,7 @@ const SYNC: &[u8] = b"S\0\0\0\x04";
 /// Executes one request and appends its replies. `rest` is what has arrived behind it.
 #[inline]
 pub(crate) fn handle(
-    seat: &mut SqlSeat,
+    context: &mut SqlThreadContext,
     connection: &mut Connection,
     request: &Request<'_>,
     rest: &[u8],
@@ -34,22 +35,22 @@ pub(crate) fn handle(
         }
     }
     if connection.copy.is_some() {
-        return copying(seat, connection, request, out);
+        return copying(context, connection, request, out);
     }
     let result = match request {
         Request::Bind(bind) => self::bind(connection, bind, out),
         Request::Execute { portal, max_rows } => {
-            execute(seat, connection, portal, *max_rows, !rest.starts_with(SYNC), out)
+            execute(context, connection, portal, *max_rows, !rest.starts_with(SYNC), out)
         }
         Request::Sync => {
-            sync(seat, connection, out);
+            sync(context, connection, out);
             Ok(())
         }
         Request::Query(text) => {
-            query(seat, connection, text, out);
+            query(context, connection, text, out);
             Ok(())
         }
-        Request::Parse(parse) => self::parse(seat, connection, parse, out),
+        Request::Parse(parse) => self::parse(context, connection, parse, out),
         Request::Describe(target) => describe(connection, *target, out),
         Request::Close(target) => {
             close(connection, *target, out);
@@ -68,15 +69,20 @@ pub(crate) fn handle(
 }
 
 /// What may come while rows come in.
-fn copying(seat: &mut SqlSeat, connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) {
+fn copying(
+    context: &mut SqlThreadContext,
+    connection: &mut Connection,
+    request: &Request<'_>,
+    out: &mut Vec<u8>,
+) {
     let Some(mut copy) = connection.copy.take() else { return };
     let session = &mut connection.session;
     let result = match request {
-        Request::CopyData(piece) => match copy.feed(seat, session, piece) {
+        Request::CopyData(piece) => match copy.feed(context, session, piece) {
             Ok(()) => return connection.copy = Some(copy),
             Err(error) => Err(error),
         },
-        Request::CopyDone => copy.finish(seat, session),
+        Request::CopyDone => copy.finish(context, session),
         Request::CopyFail(why) => {
             let error = SqlError::new("57014", format!("COPY from stdin failed: {why}"));
             Err(copy.failed(error, session))
@@ -89,11 +95,11 @@ fn copying(seat: &mut SqlSeat, connection: &mut Connection, request: &Request<'_
             return fatal("08P01", "unexpected message during COPY from stdin", out);
         }
     };
-    end_copy(seat, connection, &copy, result, out);
+    end_copy(context, connection, &copy, result, out);
 }
 
 fn end_copy(
-    seat: &mut SqlSeat,
+    context: &mut SqlThreadContext,
     connection: &mut Connection,
     copy: &CopyIn,
     result: Result<u64, SqlError>,
@@ -111,9 +117,9 @@ fn end_copy(
     if copy.extended {
         connection.skipping = failed;
     } else if failed {
-        end_query(seat, connection, out);
+        end_query(context, connection, out);
     } else {
-        run_texts(seat, connection, &copy.rest, false, out);
+        run_texts(context, connection, &copy.rest, false, out);
     }
 }
 
@@ -143,8 +149,8 @@ fn rare(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn sync(seat: &mut SqlSeat, connection: &mut Connection, out: &mut Vec<u8>) {
-    if let Err(error) = connection.session.sync(seat) {
+fn sync(context: &mut SqlThreadContext, connection: &mut Connection, out: &mut Vec<u8>) {
+    if let Err(error) = connection.session.sync(context) {
         fail(&error, out);
     }
     ready(connection, out);
@@ -174,23 +180,29 @@ pub(crate) fn tell_notifications(connection: &mut Connection, out: &mut Vec<u8>)
     }
 }
 
-fn query(seat: &mut SqlSeat, connection: &mut Connection, text: &str, out: &mut Vec<u8>) {
+fn query(context: &mut SqlThreadContext, connection: &mut Connection, text: &str, out: &mut Vec<u8>) {
     let mut pieces = split_statements(text);
     let (first, second) = (pieces.next(), pieces.next());
     if first.is_none() {
         backend::empty_query(out);
     }
-    run_texts(seat, connection, text, second.is_none(), out);
+    run_texts(context, connection, text, second.is_none(), out);
 }
 
 /// Runs the statements of a text one after the other, up to the first that fails.
-fn run_texts(seat: &mut SqlSeat, connection: &mut Connection, text: &str, alone: bool, out: &mut Vec<u8>) {
-    let limit = seat.lane().engine().options().result_size_max;
-    let now = seat.lane().now();
+fn run_texts(
+    context: &mut SqlThreadContext,
+    connection: &mut Connection,
+    text: &str,
+    alone: bool,
+    out: &mut Vec<u8>,
+) {
+    let limit = context.context().engine().options().result_size_max;
+    let now = context.context().now();
     for Piece { start, sql } in split_statements(text) {
-        let Connection { session, socket, door, .. } = connection;
-        let mut rows = ClientRows::described(out, (socket, &door.seats), limit, now);
-        let result = session.run_text(seat, sql, alone, &mut rows);
+        let Connection { session, socket, listener, .. } = connection;
+        let mut rows = ClientRows::described(out, (socket, &listener.permits), limit, now);
+        let result = session.run_text(context, sql, alone, &mut rows);
         if result.is_ok() {
             rows.finish();
         }
@@ -204,16 +216,16 @@ fn run_texts(seat: &mut SqlSeat, connection: &mut Connection, text: &str, alone:
             Err(error) => {
                 connection.session.fail(&error);
                 fail(&moved(error, text, start), out);
-                return end_query(seat, connection, out);
+                return end_query(context, connection, out);
             }
         }
     }
-    end_query(seat, connection, out);
+    end_query(context, connection, out);
 }
 
 /// The text of a simple query is done, or one of its statements failed.
-fn end_query(seat: &mut SqlSeat, connection: &mut Connection, out: &mut Vec<u8>) {
-    if let Err(error) = connection.session.sync(seat) {
+fn end_query(context: &mut SqlThreadContext, connection: &mut Connection, out: &mut Vec<u8>) {
+    if let Err(error) = connection.session.sync(context) {
         fail(&error, out);
     }
     tell(connection, out);
@@ -237,12 +249,12 @@ fn moved(mut error: SqlError, text: &str, offset: usize) -> SqlError {
 }
 
 fn parse(
-    seat: &mut SqlSeat,
+    context: &mut SqlThreadContext,
     connection: &mut Connection,
     parse: &Parse<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
-    connection.session.parse(seat, parse.name, parse.sql, parse.types())?;
+    connection.session.parse(context, parse.name, parse.sql, parse.types())?;
     backend::parse_complete(out);
     Ok(())
 }
@@ -332,7 +344,7 @@ fn describe_columns(prepared: &Prepared, formats: &Formats, out: &mut Vec<u8>) {
 
 #[inline]
 fn execute(
-    seat: &mut SqlSeat,
+    context: &mut SqlThreadContext,
     connection: &mut Connection,
     name: &str,
     max_rows: u32,
@@ -341,12 +353,12 @@ fn execute(
 ) -> Result<(), SqlError> {
     let portal = connection.session.portal(name)?;
     let (prepared, formats) = (Arc::clone(portal.prepared()), portal.formats().clone());
-    let limit = seat.lane().engine().options().result_size_max;
-    let now = seat.lane().now();
+    let limit = context.context().engine().options().result_size_max;
+    let now = context.context().now();
     let columns = prepared.columns().unwrap_or_default();
-    let Connection { session, socket, door, .. } = connection;
-    let mut rows = ClientRows::of_portal(columns, &formats, out, (socket, &door.seats), limit, now);
-    let result = session.execute(seat, name, max_rows, more, &mut rows);
+    let Connection { session, socket, listener, .. } = connection;
+    let mut rows = ClientRows::of_portal(columns, &formats, out, (socket, &listener.permits), limit, now);
+    let result = session.execute(context, name, max_rows, more, &mut rows);
     if result.is_ok() {
         rows.finish();
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use engine::{Cancel, Counter, SqlSession, Tick, TransactionStatus, ticks_between};
 
-use super::SqlDoor;
+use super::SqlListener;
 use super::copy::CopyIn;
 use super::places::Key;
 use crate::limits::{CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
@@ -28,7 +28,7 @@ pub(crate) struct Overdue {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
-    pub(crate) door: Arc<SqlDoor>,
+    pub(crate) listener: Arc<SqlListener>,
     /// Gives the place among all connections back when the connection goes.
     _permit: Permit,
     pub(crate) session: SqlSession,
@@ -52,7 +52,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(
         fd: OwnedFd,
-        door: Arc<SqlDoor>,
+        listener: Arc<SqlListener>,
         permit: Permit,
         session: SqlSession,
         key: Key,
@@ -61,7 +61,7 @@ impl Connection {
     ) -> Self {
         Self {
             socket: Socket::new(fd),
-            door,
+            listener,
             _permit: permit,
             session,
             key,
@@ -130,7 +130,7 @@ impl Connection {
             return true;
         }
         let before = std::mem::replace(&mut self.accounted, accounted);
-        self.door.shared.account(before, accounted)
+        self.listener.shared.account(before, accounted)
     }
 
     /// What the clock says. `idle` is how long any connection may be silent; a session may say so for itself.
@@ -161,8 +161,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.door.cancels.forget(self.key.process);
-        self.door.shared.account(self.accounted, 0);
+        self.listener.cancels.forget(self.key.process);
+        self.listener.shared.account(self.accounted, 0);
     }
 }
 

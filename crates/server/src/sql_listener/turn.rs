@@ -2,19 +2,19 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use engine::{Counter, SqlSeat};
+use engine::{Counter, SqlThreadContext};
 use postgres::backend::{Report, Severity, report};
 use postgres::frontend::{Broken, Parsed, parse};
 
-use super::SqlDoor;
+use super::SqlListener;
 use super::connection::Connection;
 use super::dialogue;
 use crate::limits::{COMMANDS_PER_TURN, READ_BUFFER_BYTES, REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES};
 
 /// What a SQL thread serves connections with.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    pub(crate) seat: SqlSeat,
+pub(crate) struct RequestLoop {
+    pub(crate) context: SqlThreadContext,
     /// Where requests are read to, and executed from.
     buffer: Box<[u8]>,
     /// Replies of the turn.
@@ -42,8 +42,8 @@ struct Executed {
 }
 
 /// Gives a connection its turn, unless another thread does it already: that one is told to look again.
-pub(crate) fn serve(door: &SqlDoor, desk: &mut Desk, place: usize, hung_up: bool) {
-    let Some(found) = door.places.get(place) else { return };
+pub(crate) fn serve(listener: &SqlListener, requests: &mut RequestLoop, place: usize, hung_up: bool) {
+    let Some(found) = listener.places.get(place) else { return };
     found.mark();
     while found.is_marked() {
         let Some(mut guard) = found.take() else {
@@ -55,27 +55,27 @@ pub(crate) fn serve(door: &SqlDoor, desk: &mut Desk, place: usize, hung_up: bool
         };
         let Some(connection) = guard.as_mut() else { return };
         connection.socket.half_closed = found.is_half_closed();
-        match desk.guarded_turn(connection) {
-            Next::Close => return door.places.close(place, guard),
+        match requests.guarded_turn(connection) {
+            Next::Close => return listener.places.close(place, guard),
             Next::Again => {
                 drop(guard);
-                return door.turn_again(place);
+                return listener.turn_again(place);
             }
             Next::Wait => {}
         }
         let awaits_room = connection.socket.output_waiting() > 0;
         if awaits_room != connection.awaits_room {
             connection.awaits_room = awaits_room;
-            if door.watch(place, connection, awaits_room).is_err() {
-                return door.places.close(place, guard);
+            if listener.watch(place, connection, awaits_room).is_err() {
+                return listener.places.close(place, guard);
             }
         }
     }
 }
 
-impl Desk {
-    pub(crate) fn new(seat: SqlSeat) -> Self {
-        Self { seat, buffer: vec![0; READ_BUFFER_BYTES].into(), out: Vec::new() }
+impl RequestLoop {
+    pub(crate) fn new(context: SqlThreadContext) -> Self {
+        Self { context, buffer: vec![0; READ_BUFFER_BYTES].into(), out: Vec::new() }
     }
 
     fn guarded_turn(&mut self, connection: &mut Connection) -> Next {
@@ -88,8 +88,8 @@ impl Desk {
     }
 
     fn turn(&mut self, connection: &mut Connection) -> Next {
-        self.seat.lane_mut().begin_batch();
-        let now = self.seat.lane().now();
+        self.context.context_mut().begin_batch();
+        let now = self.context.context().now();
         let mut written = connection.socket.flush();
         let (mut read, mut stopped, mut progress) = (0, false, false);
         while connection.socket.has_room() && !connection.closing && !stopped {
@@ -110,8 +110,8 @@ impl Desk {
             engine::note_freed(self.out.capacity());
             self.out = Vec::new();
         }
-        self.seat.lane().count(Counter::BytesRead, read as u64);
-        self.seat.lane().count(Counter::BytesWritten, written as u64);
+        self.context.context().count(Counter::BytesRead, read as u64);
+        self.context.context().count(Counter::BytesWritten, written as u64);
         let within_memory = connection.note_turn(now, progress);
         self.next(connection, stopped, within_memory)
     }
@@ -123,14 +123,14 @@ impl Desk {
             return Next::Close;
         }
         if !within_memory {
-            self.seat.lane().count(Counter::OutputKicks, 1);
+            self.context.context().count(Counter::OutputKicks, 1);
             return Next::Close;
         }
         if connection.closing {
             return if connection.socket.output_waiting() == 0 { Next::Close } else { Next::Wait };
         }
         if stopped && connection.socket.has_room() {
-            self.seat.lane().count(Counter::ConnYields, 1);
+            self.context.context().count(Counter::ConnYields, 1);
             return Next::Again;
         }
         Next::Wait
@@ -167,7 +167,7 @@ impl Desk {
                 Parsed::Complete { request, consumed } => {
                     executed.consumed += consumed;
                     let rest = &input[executed.consumed..];
-                    dialogue::handle(&mut self.seat, connection, &request, rest, &mut self.out);
+                    dialogue::handle(&mut self.context, connection, &request, rest, &mut self.out);
                 }
                 Parsed::Broken(broken) => {
                     refuse(connection, broken, &mut self.out);
@@ -176,7 +176,7 @@ impl Desk {
                 }
             }
             if self.out.len() >= SEND_AT_BYTES {
-                let now = self.seat.lane().now();
+                let now = self.context.context().now();
                 connection.socket.deliver(&mut self.out, now);
                 if !connection.socket.has_room() {
                     break;
@@ -189,14 +189,14 @@ impl Desk {
 
     #[cold]
     fn apologise(&mut self, connection: &mut Connection) {
-        self.seat.lane().count(Counter::Panics, 1);
-        self.seat.distrust();
+        self.context.context().count(Counter::Panics, 1);
+        self.context.distrust();
         if self.buffer.is_empty() {
             self.buffer = vec![0; READ_BUFFER_BYTES].into();
         }
         self.out.clear();
         fatal("XX000", "internal error", &mut self.out);
-        let now = self.seat.lane().now();
+        let now = self.context.context().now();
         connection.socket.deliver(&mut self.out, now);
     }
 }

@@ -11,7 +11,7 @@ use crate::watch::Watched;
 
 /// One thread's way through the engine: nothing in it is shared for writing, so a command takes no lock here.
 #[derive(Debug)]
-pub struct Lane {
+pub struct ThreadContext {
     pub(crate) engine: Arc<Engine>,
     counters: Arc<Counters>,
     /// The catalogue as of `generation`; looking whether it is still the newest is one load.
@@ -29,15 +29,15 @@ pub struct Lane {
 }
 
 impl Engine {
-    /// A lane for the calling thread.
-    pub fn lane(self: &Arc<Self>) -> Lane {
+    /// A context for the calling thread.
+    pub fn context(self: &Arc<Self>) -> ThreadContext {
         let counters = Arc::new(Counters::new());
-        self.lanes.lock().push(Arc::clone(&counters));
-        Lane::new(Arc::clone(self), counters)
+        self.contexts.lock().push(Arc::clone(&counters));
+        ThreadContext::new(Arc::clone(self), counters)
     }
 }
 
-impl Lane {
+impl ThreadContext {
     pub(crate) fn new(engine: Arc<Engine>, counters: Arc<Counters>) -> Self {
         let generation = engine.store.generation();
         let catalog = engine.store.catalog();
@@ -68,7 +68,7 @@ impl Lane {
         self.now
     }
 
-    /// The engine that this lane leads through.
+    /// The engine that the thread works on.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
@@ -97,7 +97,7 @@ impl Lane {
         route
     }
 
-    /// As [`Lane::route`], for who only looks and is no operation.
+    /// As [`ThreadContext::route`], for who only looks and is no operation.
     #[inline]
     pub(crate) fn way_to<'k>(&'k mut self, key: &'k [u8]) -> Route<'k> {
         if self.engine.store.generation() != self.generation {

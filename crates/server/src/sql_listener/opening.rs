@@ -10,7 +10,7 @@ use postgres::opening::{NEWEST_MINOR, Opening as Packet, Refusal, parse};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::SqlDoor;
+use super::SqlListener;
 use super::connection::Connection;
 use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
@@ -42,7 +42,7 @@ impl Opening {
     }
 
     /// Reads and answers what has come.
-    pub(crate) fn step(mut self, door: &Arc<SqlDoor>, now: Tick) -> Step {
+    pub(crate) fn step(mut self, listener: &Arc<SqlListener>, now: Tick) -> Step {
         if !self.receive() {
             return Step::End;
         }
@@ -59,16 +59,16 @@ impl Opening {
                     }
                 }
                 Packet::Cancel { process, secret } => {
-                    door.cancels.cancel(process, &secret);
+                    listener.cancels.cancel(process, &secret);
                     return Step::End;
                 }
                 Packet::Startup { consumed, minor, parameters } => {
                     self.input.drain(..consumed);
-                    return self.begin(door, minor, &parameters, now);
+                    return self.begin(listener, minor, &parameters, now);
                 }
                 Packet::Refused(refusal) => {
                     if let Some(stranger) = Stranger::on_sql_port(&self.input) {
-                        door.shared.strangers.mention(stranger, now);
+                        listener.shared.strangers.mention(stranger, now);
                     }
                     self.refuse(refusal);
                     return Step::End;
@@ -125,10 +125,16 @@ impl Opening {
         self.send(&out);
     }
 
-    fn begin(self, door: &Arc<SqlDoor>, minor: u16, parameters: &[(String, String)], now: Tick) -> Step {
+    fn begin(
+        self,
+        listener: &Arc<SqlListener>,
+        minor: u16,
+        parameters: &[(String, String)],
+        now: Tick,
+    ) -> Step {
         // Not before: a client that asked for encryption takes an error for an attack and does not show it, and a
         // statement can be cancelled however many clients there are.
-        let Some(permit) = door.shared.admit() else {
+        let Some(permit) = listener.shared.admit() else {
             refuse_place(&self.fd);
             return Step::End;
         };
@@ -141,10 +147,10 @@ impl Opening {
         if minor > NEWEST_MINOR || minor == 1 || !unknown.is_empty() {
             backend::negotiate_protocol(NEWEST_MINOR.min(minor), unknown, &mut out);
         }
-        let mut session = SqlSession::local(Arc::clone(&door.shared.engine));
-        let Ok(key) = door.cancels.admit(session.cancel().clone(), minor >= 2) else { return Step::End };
-        if let Err(error) = begin_session(&mut session, door, key.process, self.address(), parameters) {
-            door.cancels.forget(key.process);
+        let mut session = SqlSession::local(Arc::clone(&listener.shared.engine));
+        let Ok(key) = listener.cancels.admit(session.cancel().clone(), minor >= 2) else { return Step::End };
+        if let Err(error) = begin_session(&mut session, listener, key.process, self.address(), parameters) {
+            listener.cancels.forget(key.process);
             fatal(error.state, &error.message, &mut out);
             self.send(&out);
             return Step::End;
@@ -157,7 +163,7 @@ impl Opening {
         backend::ready(Status::Idle, &mut out);
         let sent = self.send(&out);
         let Self { fd, input, .. } = self;
-        let connection = Connection::new(fd, Arc::clone(door), permit, session, key, input, now);
+        let connection = Connection::new(fd, Arc::clone(listener), permit, session, key, input, now);
         if sent { Step::Begin(Box::new(connection)) } else { Step::End }
     }
 
@@ -179,7 +185,7 @@ pub(super) fn refuse_place(fd: &OwnedFd) {
 /// Makes the session what its client asks for.
 fn begin_session(
     session: &mut SqlSession,
-    door: &SqlDoor,
+    listener: &SqlListener,
     pid: i32,
     address: Option<String>,
     parameters: &[(String, String)],
@@ -205,7 +211,7 @@ fn begin_session(
     if identity.database.is_empty() {
         identity.database.clone_from(&identity.user);
     }
-    session.start(identity, address, door.shared.statement_timeout(), &settings)
+    session.start(identity, address, listener.shared.statement_timeout(), &settings)
 }
 
 /// The settings in `-c name=value --name=value`, as a server's command line has them; a backslash keeps a blank.

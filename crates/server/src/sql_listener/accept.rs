@@ -7,14 +7,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use engine::{Lane, Tick, ticks_between};
+use engine::{ThreadContext, Tick, ticks_between};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 
 use super::connection::{Connection, Overdue};
 use super::opening::{Opening, Step, refuse_place};
 use super::turn::fatal;
-use super::{ONE, SqlDoor};
+use super::{ONE, SqlListener};
 use crate::limits::{
     ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENING_PATIENCE, OPENINGS_MAX, SWEEP_INTERVAL,
 };
@@ -25,14 +25,14 @@ use crate::shared::Shared;
 /// Tokens below are listeners.
 const LISTENERS: u64 = 1 << 16;
 
-/// The token of [`DoorWaker`].
+/// The token of [`SqlWaker`].
 const CALL: u64 = u64::MAX;
 
 /// Wakes the acceptor, so that it sees that the server drains.
 #[derive(Debug)]
-pub(crate) struct DoorWaker(OwnedFd);
+pub(crate) struct SqlWaker(OwnedFd);
 
-impl DoorWaker {
+impl SqlWaker {
     pub(crate) fn wake(&self) {
         // It fails only when the counter is full, and then the acceptor is awake.
         let _raised = rustix::io::write(&self.0, ONE);
@@ -41,13 +41,13 @@ impl DoorWaker {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct DoorAcceptor {
+pub(crate) struct SqlAcceptor {
     epoll: OwnedFd,
-    waker: Arc<DoorWaker>,
+    waker: Arc<SqlWaker>,
     listeners: Vec<Listener>,
-    door: Arc<SqlDoor>,
+    listener: Arc<SqlListener>,
     shared: Arc<Shared>,
-    lane: Lane,
+    context: ThreadContext,
     /// Connections whose session has not begun, by token.
     openings: HashMap<u64, Opening>,
     /// The token of the next of them.
@@ -55,8 +55,8 @@ pub(crate) struct DoorAcceptor {
     swept: Tick,
 }
 
-impl DoorAcceptor {
-    pub(crate) fn new(listeners: Vec<Listener>, door: Arc<SqlDoor>) -> io::Result<Self> {
+impl SqlAcceptor {
+    pub(crate) fn new(listeners: Vec<Listener>, listener: Arc<SqlListener>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (token, listener) in listeners.iter().enumerate() {
             epoll::add(&epoll, listener, epoll::EventData::new_u64(token as u64), epoll::EventFlags::IN)?;
@@ -68,23 +68,23 @@ impl DoorAcceptor {
             epoll::EventData::new_u64(CALL),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        let shared = Arc::clone(&door.shared);
-        let lane = shared.engine.lane();
-        let swept = lane.now();
+        let shared = Arc::clone(&listener.shared);
+        let context = shared.engine.context();
+        let swept = context.now();
         Ok(Self {
             epoll,
-            waker: Arc::new(DoorWaker(call)),
+            waker: Arc::new(SqlWaker(call)),
             listeners,
-            door,
+            listener,
             shared,
-            lane,
+            context,
             openings: HashMap::new(),
             next: LISTENERS,
             swept,
         })
     }
 
-    pub(crate) fn waker(&self) -> Arc<DoorWaker> {
+    pub(crate) fn waker(&self) -> Arc<SqlWaker> {
         Arc::clone(&self.waker)
     }
 
@@ -95,7 +95,7 @@ impl DoorAcceptor {
             if !self.wait(&mut events) {
                 std::thread::sleep(ACCEPT_REST);
             }
-            self.lane.begin_batch();
+            self.context.begin_batch();
             if self.shared.is_draining() {
                 if self.drain() {
                     return;
@@ -156,19 +156,19 @@ impl DoorAcceptor {
         self.next += 1;
         let events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(token), events).is_ok() {
-            self.step(token, Opening::new(fd, self.lane.now()));
+            self.step(token, Opening::new(fd, self.context.now()));
         }
     }
 
     fn step(&mut self, token: u64, opening: Opening) {
-        match opening.step(&self.door, self.lane.now()) {
+        match opening.step(&self.listener, self.context.now()) {
             Step::Wait(opening) => {
                 self.openings.insert(token, opening);
             }
             Step::Begin(connection) => {
                 let _served = epoll::delete(&self.epoll, connection.fd()).and_then(|()| {
                     // A connection that cannot be registered is dropped, which closes it.
-                    self.door.open(*connection).map_err(|_| Errno::NOMEM)
+                    self.listener.open(*connection).map_err(|_| Errno::NOMEM)
                 });
             }
             Step::End => {}
@@ -177,7 +177,7 @@ impl DoorAcceptor {
 
     /// Closes what has been silent for too long, and what reads or sends too slowly.
     fn sweep(&mut self) {
-        let now = self.lane.now();
+        let now = self.context.now();
         if ticks_between(self.swept, now) < ticks(SWEEP_INTERVAL) {
             return;
         }
@@ -191,19 +191,19 @@ impl DoorAcceptor {
             stays
         });
         let idle = self.shared.idle_timeout();
-        for (place, found) in self.door.places.all() {
+        for (place, found) in self.listener.places.all() {
             let Some(mut guard) = found.look() else { continue };
             if let Some(connection) = guard.as_mut()
                 && let Some(Overdue { counter, state, message }) = connection.overdue(now, idle)
             {
-                self.lane.count(counter, 1);
+                self.context.count(counter, 1);
                 last_words(connection, state, message, now);
-                self.door.places.close(place, guard);
+                self.listener.places.close(place, guard);
                 continue;
             }
             drop(guard);
             if found.is_marked() {
-                self.door.turn_again(place);
+                self.listener.turn_again(place);
             }
         }
     }
@@ -213,9 +213,9 @@ impl DoorAcceptor {
     fn drain(&mut self) -> bool {
         self.listeners.clear();
         self.openings.clear();
-        let now = self.lane.now();
+        let now = self.context.now();
         let mut left = false;
-        for (place, found) in self.door.places.all() {
+        for (place, found) in self.listener.places.all() {
             let Some(mut guard) = found.look() else {
                 left = true;
                 continue;
@@ -227,7 +227,7 @@ impl DoorAcceptor {
             }
             connection.socket.flush();
             if connection.socket.output_waiting() == 0 || connection.socket.broken {
-                self.door.places.close(place, guard);
+                self.listener.places.close(place, guard);
             } else {
                 left = true;
             }

@@ -1,21 +1,21 @@
 //! Large values that are sent from where they lie in the store.
 //!
-//! A turn's replies are bytes in the worker's buffer, and between them such values. They are held while the turn lasts
-//! and no longer: what the socket does not take at once is copied behind the other replies that wait, so a peer that
-//! reads slowly keeps no row from being evicted.
+//! A turn's replies are bytes in the worker's buffer, and between them such values. They are pinned while the turn
+//! lasts and no longer: what the socket does not take at once is copied behind the other replies that wait, so a peer
+//! that reads slowly keeps no row from being evicted.
 
 use std::io::IoSlice;
 
-use engine::{Engine, HeldRow};
+use engine::{Engine, PinnedRow};
 
-use crate::limits::HELD_VALUES_MAX;
+use crate::limits::PINNED_VALUES_MAX;
 
 /// Pieces of a turn's replies: a value, what stands before each, and what follows the last.
-const SLICES: usize = 2 * HELD_VALUES_MAX + 1;
+const SLICES: usize = 2 * PINNED_VALUES_MAX + 1;
 
 /// The values of a turn's replies.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Pinned {
     values: Vec<Value>,
     bytes: usize,
 }
@@ -24,10 +24,10 @@ pub(crate) struct Held {
 struct Value {
     /// The byte of the buffer that it stands before.
     at: usize,
-    row: HeldRow,
+    row: PinnedRow,
 }
 
-impl Held {
+impl Pinned {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -42,10 +42,10 @@ impl Held {
     /// Whether there is room for one more.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.values.len() < HELD_VALUES_MAX
+        self.values.len() < PINNED_VALUES_MAX
     }
 
-    pub(crate) fn push(&mut self, at: usize, row: HeldRow) {
+    pub(crate) fn push(&mut self, at: usize, row: PinnedRow) {
         self.bytes += row.byte_count();
         self.values.push(Value { at, row });
     }
@@ -54,15 +54,15 @@ impl Held {
     pub(crate) fn truncate(&mut self, len: usize, engine: &Engine) {
         while let Some(value) = self.values.pop_if(|value| value.at > len) {
             self.bytes -= value.row.byte_count();
-            engine.let_go(value.row);
+            engine.unpin(value.row);
         }
     }
 
     /// Lets go of all.
-    pub(crate) fn let_go(&mut self, engine: &Engine) {
+    pub(crate) fn unpin(&mut self, engine: &Engine) {
         self.bytes = 0;
         for value in self.values.drain(..) {
-            engine.let_go(value.row);
+            engine.unpin(value.row);
         }
     }
 
@@ -77,7 +77,7 @@ impl Held {
         let (mut from, mut count) = (0, 0);
         for value in &self.values {
             slices[count] = IoSlice::new(&out[from..value.at]);
-            slices[count + 1] = IoSlice::new(engine.held_bytes(&value.row));
+            slices[count + 1] = IoSlice::new(engine.pinned_bytes(&value.row));
             (from, count) = (value.at, count + 2);
         }
         slices[count] = IoSlice::new(&out[from..]);

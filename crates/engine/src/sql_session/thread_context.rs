@@ -5,12 +5,12 @@ use std::time::Duration;
 use sql::{Executor, SqlError};
 
 use crate::engine::Engine;
-use crate::lane::Lane;
+use crate::thread_context::ThreadContext;
 
-/// A thread's own lane and executor.
+/// A thread's own context and executor.
 #[derive(Debug)]
-pub struct SqlSeat {
-    lane: Lane,
+pub struct SqlThreadContext {
+    context: ThreadContext,
     /// None before the first statement, and after one that panicked: what it left behind is not trusted.
     executor: Option<Executor>,
     /// How long a statement may run.
@@ -19,22 +19,22 @@ pub struct SqlSeat {
     told: (Option<Duration>, bool),
 }
 
-impl SqlSeat {
-    /// A seat for the calling thread.
-    pub fn new(lane: Lane) -> Self {
-        Self { lane, executor: None, timeout: None, told: (None, true) }
+impl SqlThreadContext {
+    /// A context for the calling thread.
+    pub fn new(context: ThreadContext) -> Self {
+        Self { context, executor: None, timeout: None, told: (None, true) }
     }
 
-    /// The thread's lane.
+    /// The thread's context.
     #[inline]
-    pub fn lane(&self) -> &Lane {
-        &self.lane
+    pub fn context(&self) -> &ThreadContext {
+        &self.context
     }
 
-    /// The thread's lane, to read the clock with.
+    /// The thread's context, to read the clock with.
     #[inline]
-    pub fn lane_mut(&mut self) -> &mut Lane {
-        &mut self.lane
+    pub fn context_mut(&mut self) -> &mut ThreadContext {
+        &mut self.context
     }
 
     /// How long the next statements may run.
@@ -43,11 +43,11 @@ impl SqlSeat {
         self.timeout = timeout;
     }
 
-    /// The lane and the executor.
-    pub fn tools(&mut self) -> Result<(&mut Lane, &mut Executor), SqlError> {
+    /// The context and the executor.
+    pub fn tools(&mut self) -> Result<(&mut ThreadContext, &mut Executor), SqlError> {
         self.executor()?;
         match &mut self.executor {
-            Some(executor) => Ok((&mut self.lane, executor)),
+            Some(executor) => Ok((&mut self.context, executor)),
             None => Err(SqlError::new("XX000", "no executor")),
         }
     }
@@ -55,7 +55,7 @@ impl SqlSeat {
     /// The executor, with the timeout in force.
     #[inline]
     pub fn executor(&mut self) -> Result<&mut Executor, SqlError> {
-        let engine = self.lane.engine();
+        let engine = self.context.engine();
         let wanted = (self.timeout, engine.native_execution());
         if wanted != self.told
             && let Some(executor) = &mut self.executor

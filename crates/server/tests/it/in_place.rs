@@ -143,14 +143,14 @@ fn what_happens_while_a_value_comes_comes_before_it() {
     ];
     for (meanwhile, answer) in cases {
         other.ask(b"delete k noreply\r\n", b"");
-        let mut upload = begun(&daemon, first);
+        let mut receiving = begun(&daemon, first);
         if meanwhile.starts_with(b"sql") {
             other.send(meanwhile);
             let _changed = other.line();
         } else {
             other.ask(meanwhile, answer);
         }
-        upload.ask(second, b"STORED\r\n");
+        receiving.ask(second, b"STORED\r\n");
         other.ask(b"get k\r\n", &shown("k", Some(&body)));
     }
 }
@@ -169,10 +169,10 @@ fn conditions_are_asked_when_the_value_has_come() {
         other.ask(before, b"");
         let whole = set(verb, "k", &body, "");
         let (first, second) = whole.split_at(60_000);
-        let mut upload = begun(&daemon, first);
+        let mut receiving = begun(&daemon, first);
         let nothing: &[u8] = if meanwhile.starts_with(b"get") { b"END\r\n" } else { b"" };
         other.ask(meanwhile, nothing);
-        upload.ask(second, answer);
+        receiving.ask(second, answer);
         let kept = answer == b"STORED\r\n";
         other.ask(
             b"mg k s\r\n",
@@ -193,11 +193,11 @@ fn conditions_are_asked_when_the_value_has_come() {
     for (changed, answer) in [(true, &b"EXISTS\r\n"[..]), (false, b"EXISTS\r\n")] {
         let whole = set("cas", "k", &body, &format!(" {cas}"));
         let (first, second) = whole.split_at(60_000);
-        let mut upload = begun(&daemon, first);
+        let mut receiving = begun(&daemon, first);
         if changed {
             other.ask(b"set k 0 0 1\r\ny\r\n", b"STORED\r\n");
         }
-        upload.ask(second, answer);
+        receiving.ask(second, answer);
         other.ask(b"get k\r\n", b"VALUE k 0 1\r\ny\r\nEND\r\n");
     }
 }
@@ -217,35 +217,35 @@ fn the_key_may_be_another_tables_when_the_value_has_come() {
         ("ALTER TABLE frag ADD COLUMN more INT DEFAULT 5", "{\"n\":100000}\r\nEND\r\n"),
         ("TRUNCATE frag", "{\"n\":100000}\r\nEND\r\n"),
     ] {
-        let mut upload = begun(&daemon, first);
+        let mut receiving = begun(&daemon, first);
         other.send(&sql(statement));
         let _changed = other.line();
-        upload.ask(second, b"STORED\r\n");
+        receiving.ask(second, b"STORED\r\n");
         other.ask(&sql("SELECT n FROM frag"), count.as_bytes());
         other.ask(b"get frag:k\r\n", &shown("frag:k", Some(&body)));
     }
-    let mut upload = begun(&daemon, first);
+    let mut receiving = begun(&daemon, first);
     other.send(&sql("DROP TABLE frag"));
     let _changed = other.line();
     other.ask(b"get frag:k\r\n", b"END\r\n");
-    upload.ask(second, b"STORED\r\n");
+    receiving.ask(second, b"STORED\r\n");
     other.ask(b"get frag:k\r\n", &shown("frag:k", Some(&body)));
 }
 
 #[test]
-fn more_uploads_than_there_is_room_for_are_received_all_the_same() {
+fn more_values_than_there_is_room_for_are_received_all_the_same() {
     let daemon = daemon();
     let body = value(&mut fastrand::Rng::with_seed(4), 300_000);
     let set = |n: usize| set("set", &format!("k{n}"), &body, "");
-    let mut uploads: Vec<_> = (0..60).map(|n| begun(&daemon, &set(n)[..100_000])).collect();
+    let mut receiving: Vec<_> = (0..60).map(|n| begun(&daemon, &set(n)[..100_000])).collect();
     // What others store finds room beside them.
     let mut other = daemon.connect();
     for n in 0..2_000 {
         let small = format!("set small{n} 0 0 20000\r\n{}\r\n", "s".repeat(20_000));
         other.ask(small.as_bytes(), b"STORED\r\n");
     }
-    for (n, upload) in uploads.iter_mut().enumerate() {
-        upload.ask(&set(n)[100_000..], b"STORED\r\n");
+    for (n, receiving) in receiving.iter_mut().enumerate() {
+        receiving.ask(&set(n)[100_000..], b"STORED\r\n");
         other.ask(format!("get k{n}\r\n").as_bytes(), &shown(&format!("k{n}"), Some(&body)));
     }
 }
@@ -289,9 +289,9 @@ fn a_deadline_that_comes_with_the_value_is_met() {
     let body = value(&mut fastrand::Rng::with_seed(7), LONG);
     let mut other = daemon.connect();
     let request = [format!("set k 7 10 {LONG}\r\n").as_bytes(), &body, b"\r\n"].concat();
-    let mut upload = begun(&daemon, &request[..60_000]);
+    let mut receiving = begun(&daemon, &request[..60_000]);
     daemon.advance(Duration::from_secs(8));
-    upload.ask(&request[60_000..], b"STORED\r\n");
+    receiving.ask(&request[60_000..], b"STORED\r\n");
     // Ten seconds from when it was stored.
     daemon.advance(Duration::from_secs(9));
     other.ask(b"get k\r\n", &shown("k", Some(&body)));
@@ -300,8 +300,8 @@ fn a_deadline_that_comes_with_the_value_is_met() {
     // A moment that has come before the value.
     let moment = crate::harness::UNIX_SECONDS + 60;
     let request = [format!("set k 7 {moment} {LONG}\r\n").as_bytes(), &body, b"\r\n"].concat();
-    let mut upload = begun(&daemon, &request[..60_000]);
+    let mut receiving = begun(&daemon, &request[..60_000]);
     daemon.advance(Duration::from_secs(90));
-    upload.ask(&request[60_000..], b"STORED\r\n");
+    receiving.ask(&request[60_000..], b"STORED\r\n");
     other.ask(b"get k\r\n", b"END\r\n");
 }

@@ -32,12 +32,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
-pub(crate) use accept::{DoorAcceptor, DoorWaker};
-pub(crate) use turn::{Desk as SqlDesk, serve};
+pub(crate) use accept::{SqlAcceptor, SqlWaker};
+pub(crate) use turn::{RequestLoop as SqlRequestLoop, serve};
 
 use self::connection::Connection;
 use self::places::{Cancels, Place, Places};
-use crate::seats::Seats;
+use crate::run_permits::RunPermits;
 use crate::shared::Shared;
 
 /// The mark of the event that no connection causes: a statement of a memcached client waits, a connection wants
@@ -50,7 +50,7 @@ const ONE: &[u8; 8] = &1_u64.to_le_bytes();
 
 /// What the SQL threads and the listener's acceptor share.
 #[derive(Debug)]
-pub(crate) struct SqlDoor {
+pub(crate) struct SqlListener {
     epoll: OwnedFd,
     /// Raised to call one thread.
     call: OwnedFd,
@@ -61,7 +61,7 @@ pub(crate) struct SqlDoor {
     /// Connections that have something to do without an event, each once.
     again: Mutex<VecDeque<usize>>,
     /// For the SQL threads that work.
-    pub(crate) seats: Seats,
+    pub(crate) permits: RunPermits,
     shared: Arc<Shared>,
 }
 
@@ -113,7 +113,7 @@ impl Wake {
         usize::try_from(data.u64()).ok().map(|place| Self::Connection { place, half_closed, hung_up })
     }
 
-    /// The same without what [`SqlDoor::heed_end`] has seen to.
+    /// The same without what [`SqlListener::heed_end`] has seen to.
     fn without_end(self) -> Self {
         match self {
             Self::Connection { place, .. } => Self::Connection { place, half_closed: false, hung_up: false },
@@ -122,7 +122,7 @@ impl Wake {
     }
 }
 
-impl SqlDoor {
+impl SqlListener {
     /// A listener whose connections so many threads serve at once.
     pub(crate) fn new(shared: Arc<Shared>, threads: usize) -> io::Result<Arc<Self>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -141,7 +141,7 @@ impl SqlDoor {
             places: Places::new(),
             cancels: Cancels::default(),
             again: Mutex::new(VecDeque::new()),
-            seats: Seats::new(threads),
+            permits: RunPermits::new(threads),
             shared,
         }))
     }
@@ -206,7 +206,7 @@ impl SqlDoor {
         Some(place)
     }
 
-    /// Whether [`SqlDoor::next_again`] would find one.
+    /// Whether [`SqlListener::next_again`] would find one.
     pub(crate) fn has_again(&self) -> bool {
         !self.again.lock().is_empty()
     }
@@ -224,10 +224,10 @@ impl SqlDoor {
         let has_input = connection.has_input();
         let data = |place: usize| epoll::EventData::new_u64(place as u64);
         let place = self.places.put(connection, |connection, place| {
-            let door = Arc::downgrade(self);
+            let listener = Arc::downgrade(self);
             connection.session.set_wake(Box::new(move || {
-                if let Some(door) = door.upgrade() {
-                    door.turn_again(place);
+                if let Some(listener) = listener.upgrade() {
+                    listener.turn_again(place);
                 }
             }));
             Ok(epoll::add(&self.epoll, connection.fd(), data(place), interest(false))?)
@@ -248,7 +248,7 @@ impl SqlDoor {
     /// Stops all statements: the server's patience has ended.
     pub(crate) fn stop(&self) {
         self.cancels.cancel_all();
-        self.seats.end();
+        self.permits.end();
         self.call();
     }
 }

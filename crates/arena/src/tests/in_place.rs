@@ -5,11 +5,11 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 use super::{Rig, TABLE, Value, seeded, warm};
-use crate::landing::Landing;
+use crate::in_place::InPlace;
 use crate::{Arena, RowParts};
 
 /// Begins a row whose payload begins with `before`; its segment keeps a writer.
-pub(super) fn begin(rig: &mut Rig, key: &[u8], before: &[u8], value: &Value) -> Landing {
+pub(super) fn begin(rig: &mut Rig, key: &[u8], before: &[u8], value: &Value) -> InPlace {
     let parts = RowParts {
         table: TABLE,
         multi: false,
@@ -23,11 +23,11 @@ pub(super) fn begin(rig: &mut Rig, key: &[u8], before: &[u8], value: &Value) -> 
     };
     let coming = value.payload.len() - before.len();
     let location = rig.reserve(parts.total_bytes_before(coming)).expect("room");
-    rig.arena.begin_landing(location, &parts, coming)
+    rig.arena.begin_in_place(location, &parts, coming)
 }
 
 /// Brings the value in pieces, from memory and from a socket, with something else behind it.
-pub(super) fn bring(random: &mut fastrand::Rng, arena: &Arena, landing: &mut Landing, value: &[u8]) {
+pub(super) fn bring(random: &mut fastrand::Rng, arena: &Arena, in_place: &mut InPlace, value: &[u8]) {
     let (here, mut there) = UnixStream::pair().expect("sockets");
     let mut rest = value;
     let mut spill = [0; 64];
@@ -35,7 +35,7 @@ pub(super) fn bring(random: &mut fastrand::Rng, arena: &Arena, landing: &mut Lan
         let (piece, after) = rest.split_at(random.usize(1..=rest.len().min(5_000)));
         rest = after;
         if random.bool() {
-            arena.land(landing, piece);
+            arena.append(in_place, piece);
             continue;
         }
         there.write_all(piece).expect("room in the socket");
@@ -46,19 +46,19 @@ pub(super) fn bring(random: &mut fastrand::Rng, arena: &Arena, landing: &mut Lan
         let (mut left, mut spilled) = (piece.len(), 0);
         while left > 0 || (last && spilled < 6) {
             let most = random.usize(1..=6_000);
-            let got = arena.receive(landing, here.as_fd(), most, &mut spill[spilled..]).expect("bytes");
-            left -= got.landed;
+            let got = arena.receive(in_place, here.as_fd(), most, &mut spill[spilled..]).expect("bytes");
+            left -= got.received;
             spilled += got.spilled;
         }
         assert_eq!(&spill[..spilled], if last { &b"behind"[..] } else { b"" });
     }
-    assert_eq!(landing.missing(), 0);
+    assert_eq!(in_place.missing(), 0);
 }
 
 /// Publishes a row whose value is whole.
-pub(super) fn publish(rig: &mut Rig, key: &[u8], landing: &Landing) {
-    rig.arena.finish_landing(landing);
-    let location = landing.location();
+pub(super) fn publish(rig: &mut Rig, key: &[u8], in_place: &InPlace) {
+    rig.arena.finish_in_place(in_place);
+    let location = in_place.location();
     rig.arena.stamp_row(location, rig.arena.next_stamp());
     let hash = rig.arena.hash(TABLE, key);
     let bytes = rig.arena.row(location).expect("a row").head().total_bytes;
@@ -81,7 +81,7 @@ fn random_value(random: &mut fastrand::Rng) -> Value {
 
 #[test]
 fn a_row_that_comes_in_pieces_is_the_row_written_at_once() {
-    let mut random = seeded("landing");
+    let mut random = seeded("in_place");
     let mut rig = Rig::new(4 << 20);
     // Bytes of earlier rows lie where the new ones come to lie.
     let noise = Value::plain(&[0xa5; 1_000]);
@@ -93,12 +93,12 @@ fn a_row_that_comes_in_pieces_is_the_row_written_at_once() {
         let value = random_value(&mut random);
         let key = format!("{round}{}", "k".repeat(random.usize(..20)));
         let before = random.usize(..9);
-        let mut landing = begin(&mut rig, key.as_bytes(), &value.payload[..before], &value);
-        bring(&mut random, &rig.arena, &mut landing, &value.payload[before..]);
-        publish(&mut rig, key.as_bytes(), &landing);
+        let mut in_place = begin(&mut rig, key.as_bytes(), &value.payload[..before], &value);
+        bring(&mut random, &rig.arena, &mut in_place, &value.payload[before..]);
+        publish(&mut rig, key.as_bytes(), &in_place);
         assert_eq!(rig.get(TABLE, key.as_bytes()).as_ref(), Some(&value));
         // The padding is zeros, as in a row written at once.
-        let location = landing.location();
+        let location = in_place.location();
         let head = *rig.arena.row(location).expect("a row").head();
         let words = &rig.arena.map.words()[rig.arena.layout.at(location) as usize..][..head.total_bytes / 8];
         let last = words[words.len() - 1].load(std::sync::atomic::Ordering::Relaxed).to_le_bytes();
@@ -115,7 +115,7 @@ fn a_row_that_comes_in_pieces_is_the_row_written_at_once() {
 
 #[test]
 fn a_row_that_never_became_whole_is_no_row_after_a_death() {
-    let mut random = seeded("landing");
+    let mut random = seeded("in_place");
     for _ in 0..20 {
         let mut rig = Rig::new(2 << 20);
         let neighbours: Vec<String> = (0..20).map(|n| format!("neighbour {n}")).collect();
@@ -124,10 +124,10 @@ fn a_row_that_never_became_whole_is_no_row_after_a_death() {
         for key in first {
             assert!(rig.put(TABLE, key.as_bytes(), &Value::plain(key.as_bytes())));
         }
-        let mut landing = begin(&mut rig, b"coming", b"", &value);
-        rig.arena.land(&mut landing, &value.payload[..random.usize(..=value.payload.len())]);
-        if landing.missing() == 0 {
-            rig.arena.finish_landing(&landing);
+        let mut in_place = begin(&mut rig, b"coming", b"", &value);
+        rig.arena.append(&mut in_place, &value.payload[..random.usize(..=value.payload.len())]);
+        if in_place.missing() == 0 {
+            rig.arena.finish_in_place(&in_place);
         }
         for key in second {
             assert!(rig.put(TABLE, key.as_bytes(), &Value::plain(key.as_bytes())));

@@ -1,6 +1,6 @@
 //! Rows that a client sends with `COPY FROM STDIN`.
 
-use engine::{CopyLayout, CopyOptions, SqlError, SqlSeat, SqlSession, Value};
+use engine::{CopyLayout, CopyOptions, SqlError, SqlSession, SqlThreadContext, Value};
 use postgres::Format;
 use postgres::copy::{CopyError, Layout, Options, Reader, Row};
 
@@ -60,20 +60,24 @@ impl CopyIn {
     /// Takes a piece of the data.
     pub(crate) fn feed(
         &mut self,
-        seat: &mut SqlSeat,
+        context: &mut SqlThreadContext,
         session: &mut SqlSession,
         piece: &[u8],
     ) -> Result<(), SqlError> {
         let (types, format) = (&self.types, self.format);
-        let result = self.reader.feed(piece, &mut |row| take(seat, session, types, format, row));
+        let result = self.reader.feed(piece, &mut |row| take(context, session, types, format, row));
         result.map_err(|Failure(error)| self.failed(error, session))
     }
 
     /// The end of the data: how many rows there were.
-    pub(crate) fn finish(&mut self, seat: &mut SqlSeat, session: &mut SqlSession) -> Result<u64, SqlError> {
+    pub(crate) fn finish(
+        &mut self,
+        context: &mut SqlThreadContext,
+        session: &mut SqlSession,
+    ) -> Result<u64, SqlError> {
         let (types, format) = (&self.types, self.format);
-        let result = self.reader.finish(&mut |row| take(seat, session, types, format, row));
-        let result = result.and_then(|()| Ok(session.copy_end(seat)?));
+        let result = self.reader.finish(&mut |row| take(context, session, types, format, row));
+        let result = result.and_then(|()| Ok(session.copy_end(context)?));
         result.map_err(|Failure(error)| self.failed(error, session))
     }
 
@@ -96,7 +100,7 @@ impl CopyIn {
 }
 
 fn take(
-    seat: &mut SqlSeat,
+    context: &mut SqlThreadContext,
     session: &mut SqlSession,
     types: &[u32],
     format: Format,
@@ -108,7 +112,7 @@ fn take(
             .map(value)
             .map_err(|error| SqlError { context: Some(shown(bytes).into()), ..refused(error) }),
     });
-    Ok(session.copy_row(seat, row.line(), values)?)
+    Ok(session.copy_row(context, row.line(), values)?)
 }
 
 /// A value as its error shows it: its beginning.

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::copy::wire_options;
 use crate::limits::{ROOM_LOOK_INTERVAL, ROOM_LOOKS, SEND_AT_BYTES, SHORT_LOOKS};
-use crate::seats::Seats;
+use crate::run_permits::RunPermits;
 use crate::socket::Socket;
 
 /// Writes what a statement gives.
@@ -19,8 +19,8 @@ pub(crate) struct ClientRows<'a> {
     shape: Shape<'a>,
     pub(crate) out: &'a mut Vec<u8>,
     socket: &'a mut Socket,
-    /// Where the thread gives its seat away while it waits for the client.
-    seats: &'a Seats,
+    /// Where the thread gives its permit away while it waits for the client.
+    permits: &'a RunPermits,
     /// How long `out` may become.
     limit: usize,
     now: Tick,
@@ -54,23 +54,23 @@ impl<'a> ClientRows<'a> {
         columns: &'a [ResultColumn],
         formats: &'a Formats,
         out: &'a mut Vec<u8>,
-        (socket, seats): (&'a mut Socket, &'a Seats),
+        (socket, permits): (&'a mut Socket, &'a RunPermits),
         limit: usize,
         now: Tick,
     ) -> Self {
         let limit = out.len().saturating_add(limit);
-        Self { shape: Shape::Portal { columns, formats, changed: false }, out, socket, seats, limit, now }
+        Self { shape: Shape::Portal { columns, formats, changed: false }, out, socket, permits, limit, now }
     }
 
     /// For a statement that was sent as text.
     pub(crate) fn described(
         out: &'a mut Vec<u8>,
-        (socket, seats): (&'a mut Socket, &'a Seats),
+        (socket, permits): (&'a mut Socket, &'a RunPermits),
         limit: usize,
         now: Tick,
     ) -> Self {
         let limit = out.len().saturating_add(limit);
-        Self { shape: Shape::Described(Vec::new()), out, socket, seats, limit, now }
+        Self { shape: Shape::Described(Vec::new()), out, socket, permits, limit, now }
     }
 
     /// Ends the data of a `COPY`.
@@ -143,7 +143,7 @@ impl RowSink for ClientRows<'_> {
                     self.socket.deliver(self.out, self.now);
                     if !self.socket.has_room() {
                         let socket = &mut *self.socket;
-                        self.seats.without(|is_short| wait_for_room(socket, cancel, is_short))?;
+                        self.permits.without(|is_short| wait_for_room(socket, cancel, is_short))?;
                     }
                 }
                 return Ok(());

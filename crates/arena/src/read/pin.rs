@@ -1,11 +1,11 @@
-//! Rows held in their place, so that their bytes can be sent from where they lie.
+//! Rows pinned, so that their bytes can be sent from where they lie.
 //!
 //! A segment is recycled only when nobody holds it. A writer holds it from its reservation on; a thread that sends a
 //! row counts as one, too, between finding it and letting it go. Whoever wants to recycle closes the segment first,
 //! which is refused while somebody holds it, and from then on nobody can: a reader copies in place of holding.
 //!
-//! A panic may drop a row that is held without letting it go. Such a row is put on a list, and whoever finds a segment
-//! held looks there: so no segment stays for ever, and letting go in the common way costs nothing of this.
+//! A panic may drop a row that is pinned without unpinning it. Such a row is put on a list, and whoever finds a segment
+//! held looks there: so no segment stays for ever, and unpinning in the common way costs nothing of this.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,24 +22,24 @@ static DROPPED: Mutex<Vec<(u64, SegmentId)>> = Mutex::new(Vec::new());
 /// How many there are, so that nobody takes the lock for nothing. Release and Acquire: whoever sees one finds it.
 static DROPPED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of a row's payload that stay what and where they are until [`Arenas::let_go`]. One that is dropped without
+/// Bytes of a row's payload that stay what and where they are until [`Arenas::unpin`]. One that is dropped without
 /// that is let go by the next thread that wants its segment.
 #[derive(Debug)]
 #[must_use = "the segment stays until the row is let go"]
-pub struct HeldRow {
+pub struct PinnedRow {
     /// As it is called in its file.
     pub(crate) segment: SegmentId,
     pub(crate) is_shared: bool,
     /// The first word of the payload in its file.
     first_word: u64,
-    /// Where the held bytes begin behind it, and how many they are.
+    /// Where the pinned bytes begin behind it, and how many they are.
     from: usize,
     len: usize,
     /// The mapping that they lie in.
     mapping: u64,
 }
 
-impl Drop for HeldRow {
+impl Drop for PinnedRow {
     #[cold]
     fn drop(&mut self) {
         let mut dropped = DROPPED.lock();
@@ -48,8 +48,8 @@ impl Drop for HeldRow {
     }
 }
 
-impl HeldRow {
-    /// How many bytes are held.
+impl PinnedRow {
+    /// How many bytes are pinned.
     pub fn byte_count(&self) -> usize {
         self.len
     }
@@ -86,19 +86,19 @@ impl Arena {
     }
 
     /// Counts the caller among those who hold a segment; false if it is closed, or no segment begins there.
-    pub(crate) fn hold_segment(&self, segment: SegmentId) -> bool {
+    pub(crate) fn pin_segment(&self, segment: SegmentId) -> bool {
         // Acquire: pairs with the Release in `open_fill`: who holds what was closed and opened again sees the
         // generation raised in between.
         self.state(segment).fill.fetch_update(order::FILL_HOLD, Ordering::Relaxed, fill::held).is_ok()
     }
 
-    pub(crate) fn hold(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<HeldRow> {
+    pub(crate) fn pin(&self, read: &RowRead<'_>, from: usize, len: usize) -> Option<PinnedRow> {
         let end = from.checked_add(len).filter(|end| *end <= read.head().payload_len)?;
         let (location, first_word) = (read.inner_location(), read.payload_at());
         let segment = self.head_of(location);
         debug_assert!(first_word * 8 + (end as u64) <= self.map.words().len() as u64 * 8);
-        failpoint::reach(Point::Hold);
-        if !self.hold_segment(segment) {
+        failpoint::reach(Point::Pin);
+        if !self.pin_segment(segment) {
             return None;
         }
         failpoint::reach(Point::Held);
@@ -108,7 +108,7 @@ impl Arena {
             return None;
         }
         let (is_shared, mapping) = (self.is_shared, self.number);
-        Some(HeldRow { segment, is_shared, first_word, from, len, mapping })
+        Some(PinnedRow { segment, is_shared, first_word, from, len, mapping })
     }
 }
 
@@ -117,7 +117,7 @@ impl Mapped {
         self.map.words().as_ptr().addr()
     }
 
-    pub(crate) fn held_bytes(&self, row: &HeldRow) -> &[u8] {
+    pub(crate) fn pinned_bytes(&self, row: &PinnedRow) -> &[u8] {
         assert_eq!(row.mapping, self.number, "a row of this arena");
         let first = row.first_word as usize;
         let words = &self.map.words()[first..first + (row.from + row.len).div_ceil(8)];

@@ -1,9 +1,9 @@
-//! Seats for SQL threads: as many of them work at once as there are seats, and who waits for a slow client has none.
+//! Permits to run for SQL threads: one that works has one, and one that waits for a slow client has none.
 //!
 //! A `COPY TO STDOUT` makes its rows as its client reads them, and its thread waits meanwhile. Two slow readers once
-//! kept both threads, and nobody else's statement ran. So there are more threads than seats: the one that waits gives
-//! its seat to one that stands by, and takes one again when its client has read. For that moment there may be one more
-//! at work than there are seats; the next that has done its turn stands by.
+//! kept both threads, and nobody else's statement ran. So there are more threads than permits: the one that waits gives
+//! its permit to one that stands by, and takes one again when its client has read. For that moment there may be one
+//! more at work than there are permits; the next that has done its turn stands by.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,13 +11,13 @@ use parking_lot::{Condvar, Mutex};
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Seats {
+pub(crate) struct RunPermits {
     count: usize,
     /// Threads at work. Changed under the lock; read without it by those who ask whether they are one too many, who
     /// then ask again under it.
     working: AtomicUsize,
     standing_by: Mutex<StandingBy>,
-    /// A seat is free, or the server ends.
+    /// A permit is free, or the server ends.
     free: Condvar,
 }
 
@@ -27,12 +27,12 @@ struct StandingBy {
     ended: bool,
 }
 
-impl Seats {
+impl RunPermits {
     pub(crate) fn new(count: usize) -> Self {
         Self { count, working: AtomicUsize::new(0), standing_by: Mutex::default(), free: Condvar::new() }
     }
 
-    /// Waits for a seat.
+    /// Waits for a permit.
     pub(crate) fn take(&self) {
         let mut standing_by = self.standing_by.lock();
         standing_by.threads += 1;
@@ -43,7 +43,7 @@ impl Seats {
         self.working.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stands by, if there are more at work than seats. Whoever has done a turn asks.
+    /// Stands by, if there are more at work than permits. Whoever has done a turn asks.
     #[inline]
     pub(crate) fn yield_if_crowded(&self) {
         // Relaxed: `leave` asks again under the lock.
@@ -64,9 +64,9 @@ impl Seats {
         self.take();
     }
 
-    /// Gives the seat away while `wait` waits. `wait` is told how to find out that nobody is left to take it.
+    /// Gives the permit away while `wait` waits. `wait` is told how to find out that nobody is left to take it.
     pub(crate) fn without<T>(&self, wait: impl FnOnce(&dyn Fn() -> bool) -> T) -> T {
-        struct Back<'s>(&'s Seats);
+        struct Back<'s>(&'s RunPermits);
         impl Drop for Back<'_> {
             fn drop(&mut self) {
                 let _order = self.0.standing_by.lock();
@@ -103,44 +103,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_gives_its_seat_away_and_takes_one_again() {
-        let seats = Arc::new(Seats::new(1));
-        seats.take();
+    fn who_waits_gives_its_permit_away_and_takes_one_again() {
+        let permits = Arc::new(RunPermits::new(1));
+        permits.take();
         let other = {
-            let seats = Arc::clone(&seats);
+            let permits = Arc::clone(&permits);
             thread::spawn(move || {
-                seats.take();
-                while seats.working.load(Ordering::Relaxed) <= 1 {
+                permits.take();
+                while permits.working.load(Ordering::Relaxed) <= 1 {
                     thread::yield_now();
                 }
                 // The first is back: this one stands by until the end.
-                seats.yield_if_crowded();
+                permits.yield_if_crowded();
             })
         };
-        seats.without(|is_short| {
-            while seats.working.load(Ordering::Relaxed) == 0 {
+        permits.without(|is_short| {
+            while permits.working.load(Ordering::Relaxed) == 0 {
                 thread::yield_now();
             }
             assert!(!is_short());
         });
-        while seats.standing_by.lock().threads == 0 {
+        while permits.standing_by.lock().threads == 0 {
             thread::yield_now();
         }
-        assert_eq!(seats.working.load(Ordering::Relaxed), 1);
-        seats.end();
+        assert_eq!(permits.working.load(Ordering::Relaxed), 1);
+        permits.end();
         other.join().unwrap();
     }
 
     #[test]
     fn it_is_known_that_nobody_is_left() {
-        let seats = Seats::new(2);
-        seats.take();
-        seats.take();
-        assert!(!seats.is_short());
-        seats.without(|is_short| {
+        let permits = RunPermits::new(2);
+        permits.take();
+        permits.take();
+        assert!(!permits.is_short());
+        permits.without(|is_short| {
             assert!(!is_short(), "the other works");
-            seats.without(|is_short| assert!(is_short()));
+            permits.without(|is_short| assert!(is_short()));
         });
-        assert!(!seats.is_short());
+        assert!(!permits.is_short());
     }
 }

@@ -23,9 +23,9 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::table::queue::{SegmentSize, ttl_class};
 
-/// The segments that landings hold are at most this part of the memory: a peer that stalls in the middle of a value
-/// keeps its segment from being evicted, and all of them together must leave eviction enough to choose from.
-const LANDINGS_PART: u64 = 8;
+/// The segments that rows received in place hold are at most this part of the memory: a peer that stalls in the middle
+/// of a value keeps its segment from being evicted, and all of them together must leave eviction enough to choose from.
+const IN_PLACE_PART: u64 = 8;
 
 /// An item whose value is still to come.
 #[derive(Clone, Copy, Debug)]
@@ -42,17 +42,17 @@ pub struct ComingItem {
 
 /// Room for an item, and what has come of it. Dropped without having been published it leaves nothing behind.
 #[derive(Debug)]
-pub struct Landing {
+pub struct InPlace {
     store: Arc<Store>,
     table: Arc<Table>,
     hash: Hash,
     item: ComingItem,
     version: Version,
-    row: arena::Landing,
+    row: arena::InPlace,
     published: bool,
 }
 
-impl Landing {
+impl InPlace {
     /// Bytes of the value.
     pub fn value_bytes(&self) -> usize {
         self.row.value_bytes()
@@ -64,8 +64,8 @@ impl Landing {
     }
 
     /// Appends bytes to the value, no more than are missing.
-    pub fn land(&mut self, bytes: &[u8]) {
-        self.store.arena.land(&mut self.row, bytes);
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.store.arena.append(&mut self.row, bytes);
     }
 
     /// Reads once from a socket, up to `most` bytes of what is missing; what follows the last of them goes to `spill`.
@@ -75,7 +75,7 @@ impl Landing {
 
     /// What has come of the value.
     fn value(&self) -> &[u8] {
-        self.store.arena.landed_bytes(&self.row)
+        self.store.arena.received_bytes(&self.row)
     }
 
     /// Whether the row as it was begun is the one to be published.
@@ -85,19 +85,19 @@ impl Landing {
         Arc::ptr_eq(&self.table, table) && has_place && !table.has_ended(expiry, now)
     }
 
-    fn held_bytes(&self) -> u64 {
+    fn segment_bytes(&self) -> u64 {
         segment_bytes(self.version.bytes)
     }
 }
 
-impl Drop for Landing {
+impl Drop for InPlace {
     fn drop(&mut self) {
         let store = &*self.store;
         if !self.published {
             store.arena.of(self.version.location).write_filler(self.version.location, self.version.bytes);
         }
         store.arena.of(self.version.segment).release(self.version.segment);
-        store.dismiss_landing(self.held_bytes());
+        store.dismiss_in_place(self.segment_bytes());
         // Who noted what is dead of the segment did not know whether this row would be.
         store.note_dead(&self.table, self.version.segment);
         if self.table.is_gone() {
@@ -117,7 +117,7 @@ impl Store {
         item: &ComingItem,
         expect: Expect,
         now: Tick,
-    ) -> Option<Landing> {
+    ) -> Option<InPlace> {
         let takes_bytes =
             !table.computes() && table.identity().is_none() && table.missing_default().is_none();
         if !takes_bytes || key.len() > arena::MAX_KEY_BYTES || table.has_ended(item.expiry, now) {
@@ -138,17 +138,17 @@ impl Store {
             payload: &[first, second],
         };
         let row_bytes = parts.total_bytes_before(item.value_bytes);
-        if row_bytes > self.row_bytes_max || !self.admit_landing(segment_bytes(row_bytes)) {
+        if row_bytes > self.row_bytes_max || !self.admit_in_place(segment_bytes(row_bytes)) {
             return None;
         }
-        let landing = self.begin_landing(table, &parts, item, row_bytes, expect, now);
-        if landing.is_none() {
-            self.dismiss_landing(segment_bytes(row_bytes));
+        let in_place = self.begin_in_place(table, &parts, item, row_bytes, expect, now);
+        if in_place.is_none() {
+            self.dismiss_in_place(segment_bytes(row_bytes));
         }
-        landing
+        in_place
     }
 
-    fn begin_landing(
+    fn begin_in_place(
         self: &Arc<Self>,
         table: &Arc<Table>,
         parts: &RowParts<'_>,
@@ -156,79 +156,79 @@ impl Store {
         row_bytes: usize,
         expect: Expect,
         now: Tick,
-    ) -> Option<Landing> {
+    ) -> Option<InPlace> {
         let hash = self.arena.of(table.id()).hash(table.id(), parts.key);
         let Glance { queue, .. } = self.glance(table, hash, parts.key, expect, now).ok()?;
         let placed = self.reserve(table, queue, ttl_class(parts.expiry, now), row_bytes).ok()?;
         let version = Version { expiry: parts.expiry, ..placed.keep() };
         self.note_deadline(version.segment, parts.expiry);
-        let row = self.arena.of(version.location).begin_landing(version.location, parts, item.value_bytes);
+        let row = self.arena.of(version.location).begin_in_place(version.location, parts, item.value_bytes);
         let (store, table) = (Arc::clone(self), Arc::clone(table));
-        Some(Landing { store, table, hash, item: *item, version, row, published: false })
+        Some(InPlace { store, table, hash, item: *item, version, row, published: false })
     }
 
     /// Stores an item whose value has come, as [`Rows::put_item`](crate::Rows::put_item) does. `table` is the one that
     /// answers to the key now.
-    pub fn put_landed(
+    pub fn put_in_place(
         &self,
         table: &Arc<Table>,
         key: &[u8],
-        mut landing: Landing,
+        mut in_place: InPlace,
         expiry: Expiry,
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
-        debug_assert!(landing.missing() == 0, "only a whole value is stored");
-        if landing.serves(table, expiry, now) {
-            let outcome = self.publish_landing(&mut landing, key, expiry, expect, now);
+        debug_assert!(in_place.missing() == 0, "only a whole value is stored");
+        if in_place.serves(table, expiry, now) {
+            let outcome = self.publish_in_place(&mut in_place, key, expiry, expect, now);
             if outcome != Err(WriteError::TableChanged) {
-                drop(landing);
+                drop(in_place);
                 self.after_write(table, now);
                 return outcome;
             }
         }
-        let ComingItem { client_flags, cas, .. } = landing.item;
-        let item = Item { value: landing.value(), client_flags, expiry, cas, lease: None };
+        let ComingItem { client_flags, cas, .. } = in_place.item;
+        let item = Item { value: in_place.value(), client_flags, expiry, cas, lease: None };
         self.put_item(table, key, &item, expect, now)
     }
 
-    fn publish_landing(
+    fn publish_in_place(
         &self,
-        landing: &mut Landing,
+        in_place: &mut InPlace,
         key: &[u8],
         expiry: Expiry,
         expect: Expect,
         now: Tick,
     ) -> Result<Outcome, WriteError> {
-        let table = &landing.table;
+        let table = &in_place.table;
         self.checkpoint(now);
         self.await_unique(table);
-        if expiry.word() != landing.item.expiry.word() {
-            landing.version.expiry = expiry.word();
-            self.arena.of(landing.version.location).set_expiry(landing.version.location, expiry.word());
-            self.note_deadline(landing.version.segment, expiry.word());
+        if expiry.word() != in_place.item.expiry.word() {
+            in_place.version.expiry = expiry.word();
+            self.arena.of(in_place.version.location).set_expiry(in_place.version.location, expiry.word());
+            self.note_deadline(in_place.version.segment, expiry.word());
         }
-        self.arena.finish_landing(&landing.row);
+        self.arena.finish_in_place(&in_place.row);
         // What a glance met when the value began to come says nothing any more.
-        let target = Target { hash: landing.hash, key, seen: None, copy: None };
-        let outcome = self.publish(table, &target, Some(landing.version), expect, now);
-        landing.published = matches!(outcome, Ok(Outcome::Done(_)));
+        let target = Target { hash: in_place.hash, key, seen: None, copy: None };
+        let outcome = self.publish(table, &target, Some(in_place.version), expect, now);
+        in_place.published = matches!(outcome, Ok(Outcome::Done(_)));
         outcome
     }
 
-    /// Counts a landing that holds so many bytes of segments, if there is room for it.
-    fn admit_landing(&self, bytes: u64) -> bool {
+    /// Counts a row received in place that holds so many bytes of segments, if there is room for it.
+    fn admit_in_place(&self, bytes: u64) -> bool {
         // Relaxed: a sum that only this comparison reads.
-        let held = self.landing_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let admitted = held <= self.memory_bytes() / LANDINGS_PART;
+        let held = self.in_place_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let admitted = held <= self.memory_bytes() / IN_PLACE_PART;
         if !admitted {
-            self.dismiss_landing(bytes);
+            self.dismiss_in_place(bytes);
         }
         admitted
     }
 
-    fn dismiss_landing(&self, bytes: u64) {
-        self.landing_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    fn dismiss_in_place(&self, bytes: u64) {
+        self.in_place_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
