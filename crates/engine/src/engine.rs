@@ -12,6 +12,7 @@ use sql::{Account, Executor, Limits, RuleRunner, SqlError};
 use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
 use crate::activity::Activity;
+use crate::advisory::Locks;
 use crate::channels::Channels;
 use crate::counters::{Counters, Totals};
 use crate::json;
@@ -69,6 +70,8 @@ pub struct Engine {
     verbosity: (OnceLock<Verbosity>, AtomicU64),
     /// Who listens to what.
     pub(crate) channels: Channels,
+    /// Advisory locks.
+    pub(crate) locks: Locks,
     /// What all SQL sessions hold between their statements.
     pub(crate) held: Arc<Account>,
     /// The counters of every thread context ever made. Taken for a moment, and only to make a context or to sum up.
@@ -105,6 +108,7 @@ impl Engine {
         let started_ms = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
         let counts_prefixes = options.stat_delimiter.is_some();
         let activity = Activity::new(store.clock().clone());
+        let locks = Locks::new(store.clock().clone());
         let engine = Self {
             store,
             watchers: Arc::default(),
@@ -113,6 +117,7 @@ impl Engine {
             held: Account::new(options.sessions_bytes_max),
             options,
             channels: Channels::default(),
+            locks,
             contexts: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),
@@ -190,6 +195,7 @@ impl Engine {
 
     /// The same, with a pause between its pieces where there is much to do.
     pub fn tick_with_pauses(&self, pause: &mut Pause<'_>) {
+        self.locks.tick();
         self.store.tick_with_pauses(pause);
         self.announce();
         self.tell_evictions();

@@ -1,6 +1,6 @@
 //! What the system tables ask of the daemon, answered.
 
-use sql::{Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
+use sql::{LockCall, LockFacts, Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
 
 use crate::engine::Engine;
 use crate::sql_session::{check_notification, settings};
@@ -39,6 +39,14 @@ impl Server for Engine {
 
     fn check_notification(&self, channel: &str, payload: &str) -> Result<(), SqlError> {
         check_notification(channel, payload)
+    }
+
+    fn advisory(&self, pid: i32, at: usize, call: LockCall) -> Result<bool, SqlError> {
+        self.locks.call(pid, at, call)
+    }
+
+    fn advisory_locks(&self) -> Vec<LockFacts> {
+        self.locks.all()
     }
 
     fn cancel(&self, pid: i32) -> bool {

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod advisory;
 mod answer;
 mod channels;
 mod command;

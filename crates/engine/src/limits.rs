@@ -89,3 +89,12 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 /// Bytes of a setting's value.
 pub(crate) const SETTING_BYTES_MAX: usize = 4 << 10;
+
+/// Advisory locks that sessions hold or wait for: as many as PostgreSQL's defaults allow.
+pub(crate) const ADVISORY_LOCKS_MAX: usize = 6_400;
+
+/// Calls of functions of advisory locks that a statement may have made before it waits: each is kept with its answer.
+pub(crate) const ADVISORY_CALLS_MAX: usize = 6_400;
+
+/// How often sessions may overtake one another to break one circle of waits: each round breaks one of few.
+pub(crate) const OVERTAKING_MAX: usize = 64;

@@ -19,4 +19,11 @@ pub enum Effect {
         /// Up to the end of the transaction.
         local: bool,
     },
+    /// A warning of a function.
+    Warn {
+        /// Its SQLSTATE.
+        state: &'static str,
+        /// What it says.
+        message: String,
+    },
 }

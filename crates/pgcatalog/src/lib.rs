@@ -17,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod advisory;
 mod effect;
 pub mod function;
 pub mod limits;

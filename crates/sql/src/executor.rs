@@ -161,10 +161,11 @@ impl Executor {
             session.set_effects(self.core.system.take_effects());
         }
         result.map_err(|error| {
-            if !error.partial {
+            let told = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
+            let partial = error.partial || told.as_ref().is_some_and(|told| told.partial);
+            if !partial {
                 session.fail();
             }
-            let told = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
             told.unwrap_or(error)
         })
     }
@@ -207,6 +208,7 @@ impl Executor {
                 return Err(error);
             }
             self.core.sight.check_watch()?;
+            self.core.system.restart();
             self.refresh()?;
         }
     }

@@ -184,7 +184,7 @@ impl Session {
     }
 
     /// When a statement is stopped, where the executor's limit is this.
-    pub(crate) fn statement_timeout(&self, limit: Option<Duration>) -> Option<Duration> {
+    pub fn statement_timeout(&self, limit: Option<Duration>) -> Option<Duration> {
         self.statement_timeout.or(limit).filter(|timeout| !timeout.is_zero())
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Counted {
     /// Taken out of the table, to make room for others.
     dropped: AtomicBool,
     query: Box<str>,
+    /// It calls functions of advisory locks.
+    locks: bool,
     /// How its rows are found, and the number of the definitions for which that holds.
     plan: Mutex<Option<String>>,
     plan_generation: AtomicU64,
@@ -38,7 +40,14 @@ pub(crate) struct Counted {
 
 impl Counted {
     fn new(query: String) -> Self {
-        Self { query: query.into_boxed_str(), ..Self::default() }
+        let locks = calls_locks(&query);
+        Self { query: query.into_boxed_str(), locks, ..Self::default() }
+    }
+
+    /// Whether it may have to wait for an advisory lock.
+    #[inline]
+    pub(crate) fn locks(&self) -> bool {
+        self.locks
     }
 
     /// Its text, without literals.
@@ -123,6 +132,19 @@ impl Counted {
             sqlite_calls: load(&self.sqlite),
         }
     }
+}
+
+/// Whether a statement names a function of advisory locks.
+fn calls_locks(query: &str) -> bool {
+    const NAME: &[u8] = b"advisory_";
+    let mut windows = query.as_bytes().windows(NAME.len()).enumerate();
+    windows.any(|(at, window)| {
+        let before = &query.as_bytes()[..at];
+        let ends = |word: &[u8]| {
+            before.len() >= word.len() && before[before.len() - word.len()..].eq_ignore_ascii_case(word)
+        };
+        window.eq_ignore_ascii_case(NAME) && (ends(b"pg_") || ends(b"pg_try_"))
+    })
 }
 
 /// All statements, at most [`STATEMENTS_MAX`] of them. The lock is taken when a thread meets a text for the first time.

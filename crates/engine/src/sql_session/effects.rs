@@ -21,9 +21,14 @@ impl SqlSession {
     #[cold]
     fn carry_out_one(&mut self, effect: Effect) -> Result<(), SqlError> {
         match effect {
-            Effect::Notify { channel, payload } => self.channel(&Utility::Notify { channel, payload })?,
-            Effect::Set { name, value, local } => self.set(&name, value.as_deref(), local)?,
-        };
+            Effect::Notify { channel, payload } => {
+                self.channel(&Utility::Notify { channel, payload })?;
+            }
+            Effect::Warn { state, message } => self.sql.warn(state, message),
+            Effect::Set { name, value, local } => {
+                self.set(&name, value.as_deref(), local)?;
+            }
+        }
         Ok(())
     }
 }

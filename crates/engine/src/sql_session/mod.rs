@@ -14,7 +14,9 @@ pub(crate) mod settings;
 mod split;
 mod thread_context;
 mod utility;
+mod waiting;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +37,7 @@ pub use thread_context::SqlThreadContext;
 use utility::Utility;
 
 use crate::activity::Presence;
+use crate::advisory::Wake;
 use crate::channels::{Inbox, Notification, Overflown};
 use crate::counters::Counter;
 use crate::engine::Engine;
@@ -63,10 +66,23 @@ pub enum Outcome {
     Empty,
     /// Rows are to come from the client: see [`SqlSession::copy_columns`].
     CopyIn,
+    /// It must wait for a lock. The session is woken when [`SqlSession::is_waiting`] says that it need not any more;
+    /// then the same statement is run again.
+    Waiting,
+}
+
+/// What the open transaction had done when a savepoint was made.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// Settings that it had changed.
+    changes: usize,
+    /// What it had announced.
+    pending: usize,
+    /// Advisory locks that it had taken.
+    locks: usize,
 }
 
 /// A client's session.
-#[derive(Debug)]
 pub struct SqlSession {
     engine: Arc<Engine>,
     session: Session,
@@ -79,14 +95,20 @@ pub struct SqlSession {
     cancel: Cancel,
     copy: Option<Box<CopyIn>>,
     inbox: Option<Arc<Inbox>>,
+    /// Calls the session back.
+    wake: Option<Wake>,
+    /// Its statement waits for an advisory lock.
+    waiting: bool,
+    /// Statements under way are a part of something that cannot wait.
+    at_once: bool,
     /// It has ever listened: only then is there anything to look for.
     listening: bool,
     /// What the open transaction announces, listens to or ends listening to when it commits.
     pending: Vec<Utility>,
     /// What that takes of the allowance, and the settings that the transaction changed.
     pending_held: Held,
-    /// For each savepoint of the open transaction, how many settings it had changed and how much was pending.
-    marks: Vec<(usize, usize)>,
+    /// For each savepoint of the open transaction, what it had done.
+    marks: Vec<Mark>,
     /// Statements that the client sent together were made one transaction.
     implicit: bool,
     /// What others see of it; none for a session that nobody introduced.
@@ -107,6 +129,9 @@ impl SqlSession {
             cancel: Cancel::new(),
             copy: None,
             inbox: None,
+            wake: None,
+            waiting: false,
+            at_once: false,
             listening: false,
             pending: Vec::new(),
             pending_held: allowance.hold(),
@@ -153,7 +178,9 @@ impl SqlSession {
 
     /// Where what is announced to this session comes in. `wake` is called after each, from any thread.
     pub fn set_wake(&mut self, wake: Box<dyn Fn() + Send + Sync>) {
-        self.inbox = Some(Inbox::new(&self.allowance, wake));
+        let wake: Wake = Arc::from(wake);
+        self.wake = Some(Arc::clone(&wake));
+        self.inbox = Some(Inbox::new(&self.allowance, Box::new(move || wake())));
     }
 
     /// The settings that clients are told at the start.
@@ -342,11 +369,18 @@ impl SqlSession {
         match portal.state {
             State::Fresh if max_rows == 0 || portal.prepared.columns().is_none() => {
                 portal.state = State::Ended;
-                self.run_prepared(context, &portal.prepared, &portal.values, sink)
+                let outcome = self.run_prepared(context, &portal.prepared, &portal.values, sink);
+                if matches!(outcome, Ok(Outcome::Waiting)) {
+                    portal.state = State::Fresh;
+                }
+                outcome
             }
             State::Fresh => {
                 let mut rows = self.kept();
-                self.run_prepared(context, &portal.prepared, &portal.values, &mut rows)?;
+                let outcome = self.run_prepared(context, &portal.prepared, &portal.values, &mut rows)?;
+                if outcome == Outcome::Waiting {
+                    return Ok(outcome);
+                }
                 rows.0.complete();
                 portal.state = State::Rows { rows: rows.0, next: 0 };
                 portal.replay(max_rows, sink)
@@ -357,11 +391,22 @@ impl SqlSession {
     }
 }
 
+impl fmt::Debug for SqlSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (status, waiting) = (self.sql.status(), self.waiting);
+        f.debug_struct("SqlSession")
+            .field("status", &status)
+            .field("waiting", &waiting)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Drop for SqlSession {
     fn drop(&mut self) {
         if let Some(inbox) = &self.inbox {
             self.engine.channels.unlisten(None, inbox);
         }
+        self.engine.locks.forget(self.sql.identity().pid);
     }
 }
 

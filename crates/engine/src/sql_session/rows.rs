@@ -56,6 +56,11 @@ impl Rows {
         Ok(())
     }
 
+    /// Whether it is known of what columns: a statement that gives no rows has none.
+    pub(crate) fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()

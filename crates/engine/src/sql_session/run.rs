@@ -12,7 +12,7 @@ use super::prepared::{self, Body, Prepared, check_name};
 use super::rows::Rows;
 use super::settings::{self, Settings, on_off};
 use super::utility::{self, Discard, Utility};
-use super::{ClientSink, CopyOptions, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
+use super::{ClientSink, CopyOptions, Mark, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
 use crate::activity::Counted;
 use crate::counters::Counter;
 use crate::limits::{LISTENED_BYTES, NOTIFICATION_BYTES, SETTING_CHANGE_BYTES, SETTINGS_BYTES_MAX};
@@ -111,7 +111,7 @@ impl SqlSession {
     }
 
     /// Runs a statement of the SQL layer whose parameters have no types of the client's.
-    fn run_sql(
+    pub(super) fn run_sql(
         &mut self,
         context: &mut SqlThreadContext,
         text: &str,
@@ -134,12 +134,28 @@ impl SqlSession {
         self.pass_gate(context)?;
         #[cfg(feature = "testing")]
         crate::testing::pass("sql session", text.as_bytes());
-        let before = self.sql.status();
         let counted = context.context_mut().statement(text);
-        if let Some(presence) = &self.presence {
-            presence.begin(&counted);
+        if counted.locks() {
+            return self.run_locking(context, &counted, text, (values, chosen), sink);
         }
-        let result = self.run_counted(context, &counted, text, (values, chosen), sink);
+        self.run_through(context, &counted, text, (values, chosen), sink)
+    }
+
+    /// Runs a statement from its beginning to its end.
+    #[inline]
+    pub(super) fn run_through(
+        &mut self,
+        context: &mut SqlThreadContext,
+        counted: &Arc<Counted>,
+        text: &str,
+        parameters: (&[Value], &[Option<SqlType>]),
+        sink: &mut dyn RowSink,
+    ) -> Result<Outcome, SqlError> {
+        let before = self.sql.status();
+        if let Some(presence) = &self.presence {
+            presence.begin(counted);
+        }
+        let result = self.run_counted(context, counted, text, parameters, sink);
         if let Some(presence) = &self.presence {
             presence.end(self.sql.status());
         }
@@ -187,12 +203,17 @@ impl SqlSession {
     fn mark(&mut self, tag: &str) {
         let savepoints = self.sql.savepoints();
         match tag {
-            "SAVEPOINT" => self.marks.push((self.settings.changes(), self.pending.len())),
+            "SAVEPOINT" => {
+                let locks = self.engine.locks.mark(self.sql.identity().pid);
+                let (changes, pending) = (self.settings.changes(), self.pending.len());
+                self.marks.push(Mark { changes, pending, locks });
+            }
             "ROLLBACK" => {
                 self.marks.truncate(savepoints);
-                if let Some((changes, pending)) = self.marks.last() {
-                    self.settings.roll_back_to(*changes);
-                    self.pending.truncate(*pending);
+                if let Some(Mark { changes, pending, locks }) = self.marks.last().copied() {
+                    self.settings.roll_back_to(changes);
+                    self.pending.truncate(pending);
+                    self.engine.locks.end_transaction(self.sql.identity().pid, locks);
                     self.apply_settings();
                 }
             }
@@ -211,6 +232,7 @@ impl SqlSession {
         }
         self.implicit = false;
         self.marks.clear();
+        self.engine.locks.end_transaction(self.sql.identity().pid, 0);
         self.portals.end_block(!committed);
         self.settings.end_block(!committed);
         self.pending_held.set(0);
@@ -246,7 +268,7 @@ impl SqlSession {
         self.sql.set_own_settings(self.settings.own());
     }
 
-    fn in_block(&self) -> bool {
+    pub(super) fn in_block(&self) -> bool {
         self.status() != TransactionStatus::Idle
     }
 
@@ -384,6 +406,7 @@ impl SqlSession {
             self.settings.reset_all(false);
             self.apply_settings();
             self.announce(&Utility::Unlisten(None));
+            self.engine.locks.unlock_all(self.sql.identity().pid);
         }
         Ok(done(match what {
             Discard::All => "DISCARD ALL",
@@ -415,7 +438,7 @@ impl SqlSession {
         let prepared = Arc::clone(self.statements.get(name)?);
         let mut taken = OneRow::default();
         if !values.is_empty() {
-            self.run_sql(context, &format!("SELECT {values}"), &[], &mut taken)?;
+            self.run_at_once(context, &format!("SELECT {values}"), &[], &mut taken)?;
         }
         let (given, taken_by) = (taken.values.len(), prepared.parameters().len());
         if given != taken_by {
@@ -449,7 +472,7 @@ impl SqlSession {
             return Err(SqlError::new("42601", "a cursor is declared for a query"));
         }
         let mut rows = self.kept();
-        self.run_sql(context, prepared.text(), values, &mut rows)?;
+        self.run_at_once(context, prepared.text(), values, &mut rows)?;
         rows.0.complete();
         Ok((prepared, rows.0))
     }
@@ -521,7 +544,7 @@ impl SqlSession {
         let query = copy.what.query();
         if copy.direction == CopyDirection::Out {
             sink.begin_copy(&copy.options, &self.cancel);
-            let outcome = self.run_sql(context, &query, &[], sink)?;
+            let outcome = self.run_at_once(context, &query, &[], sink)?;
             let Outcome::Complete { count, .. } = outcome else { return Ok(done("COPY")) };
             return Ok(Outcome::Complete { tag: "COPY", count });
         }
@@ -589,7 +612,7 @@ impl SqlSession {
 
     fn store_rows(&mut self, context: &mut SqlThreadContext, rows: usize) -> Result<(), SqlError> {
         let Some(mut copy) = self.copy.take() else { return Ok(()) };
-        let result = self.run_sql(context, &copy.statement(rows), &copy.values, &mut NoRows);
+        let result = self.run_at_once(context, &copy.statement(rows), &copy.values, &mut NoRows);
         let place = result.as_ref().err().and_then(|error| copy.line_of(error.row));
         let context = place.map(|line| copy.place(line, None).into());
         copy.values.clear();

@@ -37,6 +37,11 @@ impl SqlThreadContext {
         &mut self.context
     }
 
+    /// How long statements may run whose session says nothing.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// How long the next statements may run.
     #[inline]
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {

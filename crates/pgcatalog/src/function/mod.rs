@@ -83,6 +83,17 @@ const RENAMED: &[(&str, Returns)] = &[
     ("array_position", Returns::Type(SqlType::Int4)),
     ("array_append", Returns::Argument),
     ("array_remove", Returns::Argument),
+    ("pg_advisory_lock", Returns::Type(SqlType::Text)),
+    ("pg_advisory_lock_shared", Returns::Type(SqlType::Text)),
+    ("pg_advisory_unlock", Returns::Type(SqlType::Bool)),
+    ("pg_advisory_unlock_all", Returns::Type(SqlType::Text)),
+    ("pg_advisory_unlock_shared", Returns::Type(SqlType::Bool)),
+    ("pg_advisory_xact_lock", Returns::Type(SqlType::Text)),
+    ("pg_advisory_xact_lock_shared", Returns::Type(SqlType::Text)),
+    ("pg_try_advisory_lock", Returns::Type(SqlType::Bool)),
+    ("pg_try_advisory_lock_shared", Returns::Type(SqlType::Bool)),
+    ("pg_try_advisory_xact_lock", Returns::Type(SqlType::Bool)),
+    ("pg_try_advisory_xact_lock_shared", Returns::Type(SqlType::Bool)),
     ("pg_backend_pid", Returns::Type(SqlType::Int4)),
     ("pg_cancel_backend", Returns::Type(SqlType::Bool)),
     ("pg_notify", Returns::Type(SqlType::Text)),
@@ -152,6 +163,9 @@ pub fn returns(name: &str) -> Option<Returns> {
 
 /// The types of a function's first arguments.
 pub fn argument_types(name: &str) -> &'static [SqlType] {
+    if name.starts_with("pg_") && name.contains("advisory_") {
+        return &[SqlType::Int8, SqlType::Int8];
+    }
     find(name).map_or(&[], |function| function.types)
 }
 

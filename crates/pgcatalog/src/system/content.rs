@@ -30,6 +30,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_index", relations::indexes),
     ("pg_indexes", relations::index_definitions),
     ("pg_language", fixed::languages),
+    ("pg_locks", activity::locks),
     ("pg_namespace", fixed::namespaces),
     ("pg_opclass", fixed::operator_classes),
     ("pg_proc", types::functions),

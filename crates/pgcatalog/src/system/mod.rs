@@ -33,6 +33,7 @@ use self::columns::LAYOUTS;
 use self::module::{Content, SystemModule};
 use self::rows::Rows;
 use self::server::NoServer;
+use crate::advisory::LockCall;
 use crate::effect::Effect;
 use crate::limits::EFFECTS_MAX;
 use crate::session::{Asker, Identity, OwnSettings};
@@ -59,6 +60,8 @@ pub struct System {
     lasting: Cell<bool>,
     /// What the statement's functions asked for.
     effects: RefCell<Vec<Effect>>,
+    /// How often they called for advisory locks.
+    lock_calls: Cell<usize>,
     /// Why a function refused.
     failure: RefCell<Option<SqlError>>,
 }
@@ -76,6 +79,7 @@ impl System {
             settings: RefCell::default(),
             lasting: Cell::new(false),
             effects: RefCell::default(),
+            lock_calls: Cell::new(0),
             failure: RefCell::default(),
         })
     }
@@ -88,6 +92,7 @@ impl System {
     /// Forgets what was computed for the statement before.
     pub fn begin(&self, catalog: &Arc<Catalog>, asker: Asker<'_>) {
         self.effects.borrow_mut().clear();
+        self.lock_calls.set(0);
         self.failure.take();
         self.lasting.set(asker.lasting);
         if !Arc::ptr_eq(&self.settings.borrow(), asker.settings) {
@@ -158,6 +163,18 @@ impl System {
         }
         effects.push(effect);
         Ok(())
+    }
+
+    /// The statement begins again: its functions are called once more.
+    pub fn restart(&self) {
+        self.lock_calls.set(0);
+    }
+
+    /// Asks for an advisory lock.
+    fn advisory(&self, call: LockCall) -> Result<bool, SqlError> {
+        let at = self.lock_calls.replace(self.lock_calls.get() + 1);
+        let pid = if self.lasting.get() { self.identity.borrow().pid } else { 0 };
+        self.server().advisory(pid, at, call)
     }
 
     /// What the statement asked for.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sqltext::error::{SqlError, state};
 
+use crate::advisory::{LockCall, LockFacts};
+
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionFacts {
@@ -98,6 +100,10 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn check_setting(&self, name: &str, value: Option<&str>) -> Result<String, SqlError>;
     /// Whether this can be announced.
     fn check_notification(&self, channel: &str, payload: &str) -> Result<(), SqlError>;
+    /// What a session's function asks of the advisory locks; `at`: how many its statement asked before.
+    fn advisory(&self, pid: i32, at: usize, call: LockCall) -> Result<bool, SqlError>;
+    /// Every advisory lock that is held or waited for.
+    fn advisory_locks(&self) -> Vec<LockFacts>;
     /// Stops the statement of a session; false where there is no such session.
     fn cancel(&self, pid: i32) -> bool;
 }
@@ -138,6 +144,14 @@ impl Server for NoServer {
 
     fn check_notification(&self, _: &str, _: &str) -> Result<(), SqlError> {
         Err(SqlError::new(state::NOT_SUPPORTED, "no client can listen here"))
+    }
+
+    fn advisory(&self, _: i32, _: usize, _: LockCall) -> Result<bool, SqlError> {
+        Err(SqlError::new(state::NOT_SUPPORTED, "no client can hold a lock here"))
+    }
+
+    fn advisory_locks(&self) -> Vec<LockFacts> {
+        Vec::new()
     }
 
     fn cancel(&self, _: i32) -> bool {

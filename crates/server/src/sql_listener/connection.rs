@@ -8,6 +8,7 @@ use engine::{Cancel, Counter, SqlSession, Tick, TransactionStatus, ticks_between
 
 use super::SqlListener;
 use super::copy::CopyIn;
+use super::dialogue::Parked;
 use super::places::Key;
 use crate::limits::{CARRY_BYTES_MAX, IDLE_BUFFER_BYTES, READ_BUFFER_BYTES};
 use crate::pace::{Pace, ticks};
@@ -41,6 +42,8 @@ pub(crate) struct Connection {
     pub(crate) skipping: bool,
     /// Rows are coming in.
     pub(crate) copy: Option<Box<CopyIn>>,
+    /// Its statement waits for a lock, and nothing is read meanwhile.
+    pub(crate) parked: Option<Box<Parked>>,
     /// To be closed when the replies are out.
     pub(crate) closing: bool,
     /// Registered for room to write.
@@ -69,6 +72,7 @@ impl Connection {
             accounted: 0,
             skipping: false,
             copy: None,
+            parked: None,
             closing: false,
             awaits_room: false,
             active: now,
@@ -86,6 +90,12 @@ impl Connection {
     #[inline]
     pub(crate) fn has_input(&self) -> bool {
         !self.input.is_empty()
+    }
+
+    /// Whether its next requests may be executed.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.socket.has_room() && !self.closing && self.parked.is_none()
     }
 
     pub(crate) fn take_input(&mut self) -> Vec<u8> {
@@ -135,6 +145,9 @@ impl Connection {
 
     /// What the clock says. `idle` is how long any connection may be silent; a session may say so for itself.
     pub(crate) fn overdue(&self, now: Tick, idle: Option<Duration>) -> Option<Overdue> {
+        if self.parked.is_some() {
+            return None;
+        }
         if self.socket.receiving.is_too_slow(now) || self.socket.sending.is_too_slow(now) {
             let message = "terminating connection because it reads or sends too slowly";
             return Some(Overdue { counter: Counter::SlowKicks, state: "08006", message });

@@ -18,6 +18,32 @@ use super::turn::fatal;
 /// A whole `Sync`.
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
+/// A request whose statement waits for a lock.
+#[derive(Debug)]
+pub(crate) enum Parked {
+    /// An `Execute`, which is still in the connection's input.
+    Execute,
+    /// A simple query.
+    Query {
+        text: String,
+        /// Where in the text its statement begins.
+        from: usize,
+        alone: bool,
+    },
+}
+
+/// Goes on with a request that waited. False: it must wait on.
+#[cold]
+pub(crate) fn resume(context: &mut SqlThreadContext, connection: &mut Connection, out: &mut Vec<u8>) -> bool {
+    if connection.session.is_waiting() {
+        return false;
+    }
+    if let Some(Parked::Query { text, from, alone }) = connection.parked.take().map(|parked| *parked) {
+        run_texts(context, connection, (&text, from), alone, out);
+    }
+    true
+}
+
 /// Executes one request and appends its replies. `rest` is what has arrived behind it.
 #[inline]
 pub(crate) fn handle(
@@ -119,7 +145,7 @@ fn end_copy(
     } else if failed {
         end_query(context, connection, out);
     } else {
-        run_texts(context, connection, &copy.rest, false, out);
+        run_texts(context, connection, (&copy.rest, 0), false, out);
     }
 }
 
@@ -186,20 +212,21 @@ fn query(context: &mut SqlThreadContext, connection: &mut Connection, text: &str
     if first.is_none() {
         backend::empty_query(out);
     }
-    run_texts(context, connection, text, second.is_none(), out);
+    run_texts(context, connection, (text, 0), second.is_none(), out);
 }
 
-/// Runs the statements of a text one after the other, up to the first that fails.
+/// Runs the statements of a text from a place on, one after the other, up to the first that fails or must wait.
 fn run_texts(
     context: &mut SqlThreadContext,
     connection: &mut Connection,
-    text: &str,
+    (text, from): (&str, usize),
     alone: bool,
     out: &mut Vec<u8>,
 ) {
     let limit = context.context().engine().options().result_size_max;
     let now = context.context().now();
-    for Piece { start, sql } in split_statements(text) {
+    for Piece { start, sql } in split_statements(text.get(from..).unwrap_or("")) {
+        let start = from + start;
         let Connection { session, socket, listener, .. } = connection;
         let mut rows = ClientRows::described(out, (socket, &listener.permits), limit, now);
         let result = session.run_text(context, sql, alone, &mut rows);
@@ -211,6 +238,10 @@ fn run_texts(
             Ok(Outcome::CopyIn) => {
                 let rest = text.get(start + sql.len()..).unwrap_or("");
                 return begin_copy(connection, false, rest, out);
+            }
+            Ok(Outcome::Waiting) => {
+                let parked = Parked::Query { text: text.to_owned(), from: start, alone };
+                return connection.parked = Some(Box::new(parked));
             }
             Ok(outcome) => complete(outcome, out),
             Err(error) => {
@@ -365,6 +396,7 @@ fn execute(
     tell(connection, out);
     match result? {
         Outcome::CopyIn => begin_copy(connection, true, "", out),
+        Outcome::Waiting => connection.parked = Some(Box::new(Parked::Execute)),
         outcome => complete(outcome, out),
     }
     Ok(())
@@ -384,8 +416,8 @@ fn complete(outcome: Outcome, out: &mut Vec<u8>) {
         Outcome::Complete { tag, count } => backend::command_complete(tag, count, out),
         Outcome::Suspended => backend::portal_suspended(out),
         Outcome::Empty => backend::empty_query(out),
-        // Its answer is another.
-        Outcome::CopyIn => {}
+        // Their answers are others.
+        Outcome::CopyIn | Outcome::Waiting => {}
     }
 }
 

@@ -8,7 +8,7 @@ use postgres::frontend::{Broken, Parsed, parse};
 
 use super::SqlListener;
 use super::connection::Connection;
-use super::dialogue;
+use super::dialogue::{self, Parked};
 use crate::limits::{COMMANDS_PER_TURN, READ_BUFFER_BYTES, REPLY_BUFFER_KEPT_BYTES, SEND_AT_BYTES};
 
 /// What a SQL thread serves connections with.
@@ -54,6 +54,10 @@ pub(crate) fn serve(listener: &SqlListener, requests: &mut RequestLoop, place: u
             return;
         };
         let Some(connection) = guard.as_mut() else { return };
+        if hung_up && connection.parked.is_some() {
+            // Nobody is left to hear that the lock is there.
+            return listener.places.close(place, guard);
+        }
         connection.socket.half_closed = found.is_half_closed();
         match requests.guarded_turn(connection) {
             Next::Close => return listener.places.close(place, guard),
@@ -92,7 +96,11 @@ impl RequestLoop {
         let now = self.context.context().now();
         let mut written = connection.socket.flush();
         let (mut read, mut stopped, mut progress) = (0, false, false);
-        while connection.socket.has_room() && !connection.closing && !stopped {
+        if connection.parked.is_some() {
+            progress = dialogue::resume(&mut self.context, connection, &mut self.out);
+            written += connection.socket.deliver(&mut self.out, now);
+        }
+        while connection.is_ready() && !stopped {
             let (count, more, executed) = self.round(connection);
             read += count;
             progress |= executed.consumed > 0;
@@ -102,7 +110,7 @@ impl RequestLoop {
                 break;
             }
         }
-        if connection.copy.is_none() && !connection.closing {
+        if connection.copy.is_none() && connection.parked.is_none() && !connection.closing {
             dialogue::tell_notifications(connection, &mut self.out);
             written += connection.socket.deliver(&mut self.out, now);
         }
@@ -165,9 +173,17 @@ impl RequestLoop {
             match parse(&input[executed.consumed..]) {
                 Parsed::Incomplete { .. } => return executed,
                 Parsed::Complete { request, consumed } => {
-                    executed.consumed += consumed;
-                    let rest = &input[executed.consumed..];
+                    let rest = &input[executed.consumed + consumed..];
                     dialogue::handle(&mut self.context, connection, &request, rest, &mut self.out);
+                    match connection.parked.as_deref() {
+                        // It is handled again when its lock is there.
+                        Some(Parked::Execute) => return executed,
+                        Some(Parked::Query { .. }) => {
+                            executed.consumed += consumed;
+                            return executed;
+                        }
+                        None => executed.consumed += consumed,
+                    }
                 }
                 Parsed::Broken(broken) => {
                     refuse(connection, broken, &mut self.out);

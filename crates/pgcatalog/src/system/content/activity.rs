@@ -7,6 +7,7 @@ use super::super::oid::oid_of_table;
 use super::super::relation::tables_of;
 use super::super::rows::{Rows, int, text};
 use super::fixed::{DATABASE, OWNER, PUBLIC_NAME};
+use crate::advisory::LockFacts;
 use crate::system::functions::PRESET;
 use crate::system::time::{moment, moment_of};
 
@@ -33,6 +34,25 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
             ("state", text(session.state)),
             ("query", text(&session.query)),
             ("backend_type", text("client backend")),
+        ]);
+    }
+}
+
+/// `pg_locks`: advisory locks. Rows are never locked.
+pub(super) fn locks(system: &System, rows: &mut Rows) {
+    for LockFacts { key, mode, pid, waits_since_ms } in system.server().advisory_locks() {
+        rows.add([
+            ("locktype", text("advisory")),
+            ("database", int(DATABASE)),
+            ("classid", int(key.upper)),
+            ("objid", int(key.lower)),
+            ("objsubid", int(if key.pair { 2 } else { 1 })),
+            ("virtualtransaction", text(&format!("{pid}/0"))),
+            ("pid", int(pid)),
+            ("mode", text(mode.name())),
+            ("granted", int(i32::from(waits_since_ms.is_none()))),
+            ("fastpath", int(0)),
+            ("waitstart", moment_of(waits_since_ms)),
         ]);
     }
 }

@@ -1,5 +1,6 @@
 //! Functions that ask the catalogue or the session: those of PostgreSQL that its clients call beside the tables.
 
+mod advisory;
 mod arrays;
 mod definitions;
 mod effects;
@@ -57,7 +58,14 @@ const fn fallible(
 
 /// All of them.
 fn all() -> impl Iterator<Item = &'static FunctionDef> {
-    [session::FUNCTIONS, effects::FUNCTIONS, definitions::FUNCTIONS, arrays::FUNCTIONS].into_iter().flatten()
+    let groups = [
+        advisory::FUNCTIONS,
+        session::FUNCTIONS,
+        effects::FUNCTIONS,
+        definitions::FUNCTIONS,
+        arrays::FUNCTIONS,
+    ];
+    groups.into_iter().flatten()
 }
 
 /// Whether a statement may call the function of this name.
