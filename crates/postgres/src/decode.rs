@@ -3,7 +3,7 @@
 use crate::datum::{Format, Value, ValueError};
 use crate::encode::{uuid_bytes, uuid_text};
 use crate::limits::ARRAY_DIMENSIONS_MAX;
-use crate::{datetime, numeric, oid, real};
+use crate::{datetime, interval, numeric, oid, real};
 
 /// Reads a parameter that is not NULL. Lists become JSON text, which the engine takes for a list.
 #[inline]
@@ -167,17 +167,12 @@ fn read_binary(type_oid: u32, bytes: &[u8]) -> Result<Value, ValueError> {
             [1, text @ ..] => Value::Text(text_of(text)?.to_owned()),
             _ => return Err(wrong()),
         },
-        oid::INTERVAL => return Err(unsupported()),
+        oid::INTERVAL => Value::Text(interval::read_binary(fixed(type_oid, bytes)?)),
         array => match oid::element_of(array) {
             Some(element) => Value::Text(crate::array::json_of_binary(element, bytes, ARRAY_DIMENSIONS_MAX)?),
             None => Value::Text(text_of(bytes)?.to_owned()),
         },
     })
-}
-
-fn unsupported() -> ValueError {
-    let message = "binary input of type interval is not supported; send it as text";
-    ValueError::new("0A000", message.into())
 }
 
 fn out_of_range(type_oid: u32) -> ValueError {

@@ -1,7 +1,7 @@
 //! Values of a result, as their type wants them.
 
 use crate::datum::{Datum, Format, ValueError};
-use crate::{datetime, integer, list, numeric, oid, real};
+use crate::{datetime, integer, interval, list, numeric, oid, real};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -99,7 +99,9 @@ fn write_binary(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) -> Result<()
             Datum::Bytes(bytes) => out.extend_from_slice(bytes),
             other => write_text(oid::TEXT, other, out),
         },
-        oid::INTERVAL => return Err(unsupported(type_oid)),
+        oid::INTERVAL => {
+            out.extend_from_slice(&moment(type_oid, datum, interval::write_binary)?);
+        }
         _ => match (oid::element_of(type_oid), datum) {
             (None, datum) => write_text(type_oid, datum, out),
             (Some(element), Datum::Text(json)) => list::write_binary(type_oid, element, json, out)?,
@@ -107,15 +109,6 @@ fn write_binary(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) -> Result<()
         },
     }
     Ok(())
-}
-
-#[cold]
-fn unsupported(type_oid: u32) -> ValueError {
-    let name = oid::name(oid::element_of(type_oid).unwrap_or(type_oid));
-    ValueError::new(
-        "0A000",
-        format!("binary output of type {name} is not supported; ask for the text format"),
-    )
 }
 
 fn whole(type_oid: u32, datum: Datum<'_>) -> Result<i64, ValueError> {

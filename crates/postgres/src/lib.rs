@@ -21,6 +21,7 @@ mod decode;
 mod encode;
 pub mod frontend;
 mod integer;
+mod interval;
 pub mod limits;
 mod list;
 mod numeric;

@@ -1,0 +1,117 @@
+//! ORMs and migration tools, unchanged, at the PostgreSQL listener; and the same suites at a PostgreSQL, so that what
+//! they expect is what PostgreSQL does. `tests/orms/README.md` says what a suite is.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::drivers::place::SqlDaemon;
+use crate::drivers::postgresql::PostgreSql;
+use crate::drivers::suite::{Line, Suite, build_once, built, fetched, go_build_in, python_script, root};
+use crate::drivers::{expected, report};
+
+/// Steps that PostgreSQL takes and that fail here, with the reason: `suite | step | reason`. The list may only shrink: a
+/// step of it that succeeds fails the test until its line is taken away.
+const MISSING: &str = include_str!("../orms/missing.txt");
+
+const SUITES: &[Suite] = &[
+    Suite { name: "django", command: || python_script(&source("django/suite.py")) },
+    Suite { name: "alembic", command: || python_script(&source("alembic/suite.py")) },
+    Suite { name: "asyncpg", command: || python_script(&source("asyncpg/suite.py")) },
+    Suite { name: "sequelize", command: || node("sequelize") },
+    Suite { name: "typeorm", command: || node("typeorm") },
+    Suite { name: "drizzle", command: || node("drizzle") },
+    Suite { name: "knex", command: || node("knex") },
+    Suite { name: "gorm", command: || go("gorm") },
+    Suite { name: "sqlx", command: || go("sqlx") },
+    Suite { name: "golang-migrate", command: || go("golang-migrate") },
+];
+
+fn source(path: &str) -> PathBuf {
+    root().join("tests/orms").join(path)
+}
+
+fn node(suite: &str) -> Command {
+    let mut node = Command::new("node");
+    node.arg(source(suite).join("suite.js")).env("NODE_PATH", fetched("orms-node/node_modules"));
+    node
+}
+
+/// All of Go's suites are one module: built at once, what they share is compiled once.
+fn go(suite: &str) -> Command {
+    static DONE: OnceLock<()> = OnceLock::new();
+    let programs = built("orms-go");
+    let mut go = go_build_in(&source("go"), &fetched("orms-go"), &programs);
+    build_once(&DONE, go.arg("./..."));
+    Command::new(programs.join(suite))
+}
+
+/// Runs the suite of this name at a PostgreSQL, which must take every step, and at a daemon of its own.
+fn compared(name: &str) {
+    let suite = SUITES.iter().find(|suite| suite.name == name).unwrap();
+    let server = PostgreSql::start();
+    let there = Instant::now();
+    report(name, &suite.run(&server.database(suite.name)));
+    let here = Instant::now();
+    let daemon = SqlDaemon::start(&[]);
+    let lines = suite.run(&daemon.place);
+    said(name, &lines, (here - there).as_secs_f64(), here.elapsed().as_secs_f64());
+    report(name, &expected(MISSING, name, lines));
+}
+
+/// One line with the figures of a suite, also for `make test-orms`.
+fn said(name: &str, lines: &[Line], there: f64, here: f64) {
+    let held = lines.iter().filter(|line| line.held).count();
+    println!("{name}: {held} of {} steps of PostgreSQL's; {there:.1} s there, {here:.1} s here", lines.len());
+}
+
+#[test]
+fn django() {
+    compared("django");
+}
+
+#[test]
+fn alembic() {
+    compared("alembic");
+}
+
+#[test]
+fn asyncpg() {
+    compared("asyncpg");
+}
+
+#[test]
+fn sequelize() {
+    compared("sequelize");
+}
+
+#[test]
+fn typeorm() {
+    compared("typeorm");
+}
+
+#[test]
+fn drizzle() {
+    compared("drizzle");
+}
+
+#[test]
+fn knex() {
+    compared("knex");
+}
+
+#[test]
+fn gorm() {
+    compared("gorm");
+}
+
+#[test]
+fn sqlx() {
+    compared("sqlx");
+}
+
+#[test]
+fn golang_migrate() {
+    compared("golang-migrate");
+}
