@@ -23,8 +23,18 @@ def ours(function):
     return check(function) if MEMCACHED_PORT else function
 
 
-def run():
-    """Runs all checks in their order; exits with their sum."""
+def sqlstate(error):
+    """The SQLSTATE that a driver's error brought, also where a layer above wrapped it; with a blank before it."""
+    while error is not None:
+        state = getattr(error, "sqlstate", None)
+        if state:
+            return f" {state}"
+        error = getattr(error, "orig", None) or error.__cause__
+    return ""
+
+
+def run(after_failure=lambda: None):
+    """Runs all checks in their order, and what makes the next one possible after one that failed; exits with their sum."""
     failed = 0
     for function in _checks:
         try:
@@ -33,8 +43,9 @@ def run():
         except Exception as error:
             failed += 1
             said = " ".join(str(error).split())
-            print(f"not ok - {function.__doc__}: {type(error).__name__} {said}", flush=True)
+            print(f"not ok - {function.__doc__}: {type(error).__name__}{sqlstate(error)} {said}", flush=True)
             traceback.print_exc()
+            after_failure()
     sys.exit(1 if failed else 0)
 
 

@@ -22,6 +22,7 @@ mod linearizability;
 mod memcached;
 mod memory;
 mod operators;
+mod orms;
 mod placement;
 mod rules;
 mod settings;

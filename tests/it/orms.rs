@@ -11,8 +11,8 @@ use crate::drivers::postgresql::PostgreSql;
 use crate::drivers::suite::{Line, Suite, build_once, built, fetched, go_build_in, python_script, root};
 use crate::drivers::{expected, report};
 
-/// Steps that PostgreSQL takes and that fail here, with the reason: `suite | step | reason`. The list may only shrink: a
-/// step of it that succeeds fails the test until its line is taken away.
+/// Steps that PostgreSQL takes and that fail here, with the reason: `suite | step | reason`. The list may only shrink:
+/// a step of it that succeeds fails the test until its line is taken away.
 const MISSING: &str = include_str!("../orms/missing.txt");
 
 const SUITES: &[Suite] = &[
@@ -42,7 +42,8 @@ fn node(suite: &str) -> Command {
 fn go(suite: &str) -> Command {
     static DONE: OnceLock<()> = OnceLock::new();
     let programs = built("orms-go");
-    let mut go = go_build_in(&source("go"), &fetched("orms-go"), &programs);
+    // The slash says that it is a folder, one program for each suite.
+    let mut go = go_build_in(&source("go"), &fetched("orms-go"), &programs.join(""));
     build_once(&DONE, go.arg("./..."));
     Command::new(programs.join(suite))
 }

@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running server; it ends with its owner.
 #[derive(Debug)]
-pub(super) struct PostgreSql {
+pub(crate) struct PostgreSql {
     child: Child,
-    pub(super) place: Place,
+    pub(crate) place: Place,
     _folder: Folder,
 }
 
 impl PostgreSql {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = Folder::new();
         let data = folder.0.join("data");
         if is_root() {
@@ -51,6 +51,14 @@ impl PostgreSql {
         let server = Self { child: server.spawn().unwrap(), place, _folder: folder };
         server.wait_until_it_serves();
         server
+    }
+
+    /// A new database of this name, so that suites do not meet one another's tables.
+    pub(crate) fn database(&self, name: &'static str) -> Place {
+        let mut psql = self.place.program("psql");
+        let (code, out, error) = run(psql.args(["-X", "-q", "-c", &format!("CREATE DATABASE \"{name}\"")]));
+        assert_eq!(code, Some(0), "{out}{error}");
+        Place { database: name, ..self.place.clone() }
     }
 
     fn wait_until_it_serves(&self) {
@@ -81,6 +89,6 @@ fn unprivileged(program: &str) -> Command {
     command
 }
 
-pub(super) fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     run(Command::new("id").arg("-u")).1.trim() == "0"
 }

@@ -13,29 +13,34 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What a suite said of one check.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) held: bool,
-    pub(super) text: String,
+pub(crate) struct Line {
+    pub(crate) held: bool,
+    pub(crate) text: String,
 }
 
 impl Line {
+    /// A line that the suite did not print itself.
+    pub(crate) fn failed(why: &str) -> Self {
+        Self { held: false, text: format!("not ok - {why}") }
+    }
+
     /// The check's name, without what was said of its failure.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         let text = self.text.strip_prefix("not ").unwrap_or(&self.text);
         let text = text.strip_prefix("ok - ").unwrap_or(text);
         if self.held { text } else { text.split_once(": ").map_or(text, |(name, _)| name) }
     }
 }
 
-/// A folder of `tests/drivers` and the command that runs it.
+/// A folder of `tests/drivers` or `tests/orms` and the command that runs it.
 #[derive(Debug)]
-pub(super) struct Suite {
-    pub(super) name: &'static str,
-    command: fn() -> Command,
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    pub(crate) command: fn() -> Command,
 }
 
 /// All of them.
-pub(super) const SUITES: &[Suite] = &[
+pub(crate) const SUITES: &[Suite] = &[
     Suite { name: "libpq", command: libpq },
     Suite { name: "psycopg", command: || python("psycopg") },
     Suite { name: "sqlalchemy", command: || python("sqlalchemy") },
@@ -47,7 +52,7 @@ pub(super) const SUITES: &[Suite] = &[
 
 impl Suite {
     /// Runs it against a server and returns its lines.
-    pub(super) fn run(&self, place: &Place) -> Vec<Line> {
+    pub(crate) fn run(&self, place: &Place) -> Vec<Line> {
         let suite = (self.command)();
         let mut command = Command::new("timeout");
         command.arg(PATIENCE.as_secs().to_string()).arg(suite.get_program()).args(suite.get_args());
@@ -62,7 +67,7 @@ impl Suite {
             println!("--- {} ended with {code:?} and said:\n{out}{error}", self.name);
         }
         if code != Some(0) && all_held {
-            lines.push(Line { held: false, text: format!("not ok - the suite itself ended with {code:?}") });
+            lines.push(Line::failed(&format!("the suite itself ended with {code:?}")));
         }
         lines
     }
@@ -73,7 +78,7 @@ fn line(text: &str) -> Option<Line> {
     (held || text.starts_with("not ok - ")).then(|| Line { held, text: text.to_owned() })
 }
 
-pub(super) fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
@@ -82,19 +87,19 @@ fn source(path: &str) -> PathBuf {
 }
 
 /// What `cargo xtask tools` fetched.
-pub(super) fn fetched(path: &str) -> PathBuf {
+pub(crate) fn fetched(path: &str) -> PathBuf {
     let path = root().join("target/drivers").join(path);
     assert!(path.exists(), "{} is missing; make tools fetches it", path.display());
     path
 }
 
 /// Where compiled suites go.
-fn built(name: &str) -> PathBuf {
+pub(crate) fn built(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 /// Compiles a suite, once for all the tests that run it.
-fn build_once(done: &OnceLock<()>, command: &mut Command) {
+pub(crate) fn build_once(done: &OnceLock<()>, command: &mut Command) {
     done.get_or_init(|| {
         let (code, out, error) = run(command);
         assert_eq!(code, Some(0), "{command:?}\n{out}{error}");
@@ -112,9 +117,14 @@ fn libpq() -> Command {
 }
 
 fn python(suite: &str) -> Command {
+    python_script(&source(suite).join("suite.py"))
+}
+
+/// A script that finds the Python packages.
+pub(crate) fn python_script(script: &Path) -> Command {
     let mut command = Command::new(fetched("python/bin/python"));
     // No compiled files beside the sources.
-    command.arg("-B").arg(source(suite).join("suite.py"));
+    command.arg("-B").arg(script);
     command
 }
 
@@ -137,7 +147,7 @@ fn node_postgres() -> Command {
 }
 
 /// A script of Node's that finds the driver.
-pub(super) fn node(script: &Path) -> Command {
+pub(crate) fn node(script: &Path) -> Command {
     let mut node = Command::new("node");
     node.arg(script).env("NODE_PATH", fetched("node/node_modules"));
     node
@@ -150,11 +160,16 @@ fn pgx() -> Command {
     Command::new(program)
 }
 
-/// Go's compiler in the suite's module, with what was fetched and nothing else.
-pub(super) fn go_build(program: &Path) -> Command {
+/// Go's compiler in the driver suite's module.
+pub(crate) fn go_build(program: &Path) -> Command {
+    go_build_in(&source("pgx"), &fetched("go"), program)
+}
+
+/// Go's compiler in a module, with what was fetched and nothing else.
+pub(crate) fn go_build_in(module: &Path, fetched: &Path, program: &Path) -> Command {
     let mut go = Command::new("go");
-    go.args(["build", "-o"]).arg(program).current_dir(source("pgx"));
-    go.env("GOMODCACHE", fetched("go")).env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
+    go.args(["build", "-o"]).arg(program).current_dir(module);
+    go.env("GOMODCACHE", fetched).env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
     go.env("GOFLAGS", "-mod=readonly -modcacherw");
     go
 }

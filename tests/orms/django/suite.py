@@ -460,7 +460,7 @@ def now():
 
 @check
 def json_lookups():
-    """JSONField: paths, contains, has_key"""
+    """JSONField, paths, contains, has_key"""
     own = Product.objects.filter(title="all types")
     same(own.filter(properties__colour="red").count(), 1)
     same(own.filter(properties__size__w=2).count(), 1)
@@ -477,7 +477,7 @@ def json_lookups():
 
 @check
 def array_lookups():
-    """ArrayField: contains, overlap, len, element"""
+    """ArrayField, contains, overlap, len, element"""
     own = Product.objects.filter(title="all types")
     same(own.filter(sizes__contains=["S"]).count(), 1)
     same(own.filter(sizes__contained_by=["S", "M", "L"]).count(), 1)
@@ -532,7 +532,7 @@ def raw():
 
 @check
 def atomic():
-    """atomic: rollback, savepoints"""
+    """atomic, rollback, savepoints"""
     try:
         with transaction.atomic():
             Brand.objects.create(name="rolled back")
@@ -588,7 +588,7 @@ def explains():
 
 @check
 def users():
-    """auth: users, groups, permissions, authenticate"""
+    """auth, users, groups, permissions, authenticate"""
     user = User.objects.create_user("ann", "ann@example.com", "secret")
     group = Group.objects.create(name="editors")
     group.permissions.add(Permission.objects.get(codename="change_brand"))
@@ -602,7 +602,7 @@ def users():
 
 @check
 def content_types():
-    """contenttypes: the type of a model, and its object"""
+    """contenttypes, the type of a model, and its object"""
     kind = ContentType.objects.get_for_model(Brand)
     same((kind.app_label, kind.model), ("shop", "brand"))
     same(kind.get_object_for_this_type(name="kept").name, "kept")
@@ -610,7 +610,7 @@ def content_types():
 
 @check
 def sessions():
-    """sessions: save, load, clearsessions"""
+    """sessions, save, load, clearsessions"""
     store = SessionStore()
     store["cart"] = [1, 2]
     store.create()
@@ -625,7 +625,7 @@ def sessions():
 
 @check
 def admin():
-    """admin: log in, add, search, change, delete, history"""
+    """admin, log in, add, search, change, delete, history"""
     User.objects.create_superuser("root", "", "secret")
     browser = Client()
     assert browser.login(username="root", password="secret")

@@ -212,7 +212,7 @@ check("views", async () => {
   await db.schema.createViewOrReplace("open_shops", view(db("shops")));
   await db.schema.dropView("open_shops");
 });
-check("schema builder: set and drop NOT NULL, defaults, keys, names", async () => {
+check("schema builder, set and drop NOT NULL, defaults, keys, names", async () => {
   await db.schema.createTable("moves", (table) => {
     table.integer("a");
     table.integer("b").defaultTo(2);

@@ -1,4 +1,4 @@
-//! The clients that come from a language's own registry: pinned by a lock file under `tests/drivers` or
+//! The clients that come from a language's own registry: pinned by a lock file under `tests/drivers`, `tests/orms` or
 //! `clients`, put under `target/drivers`, and fetched again only when the lock file changed. The tests themselves need
 //! no network.
 
@@ -30,6 +30,8 @@ const PACKAGES: &[Packages] = &[
         fetch: fetch_python,
     },
     Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
+    Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
+    Packages { name: "orms-go", pinned_by: "tests/orms/go/go.sum", fetch: fetch_go },
     Packages { name: "spymemcached", pinned_by: "tests/drivers/spymemcached/pom.xml", fetch: fetch_java },
 ];
 
@@ -81,7 +83,7 @@ fn fetch_node(lock: &Path, to: &Path) -> Result<(), String> {
 /// A module cache, checked against `go.sum`, from which the test builds; the build here leaves it the modules compiled.
 /// Go makes what it fetched read-only unless told otherwise, and then it could not be fetched again.
 fn fetch_go(sums: &Path, to: &Path) -> Result<(), String> {
-    for arguments in [&["mod", "download"][..], &["build", "-o", "/dev/null", "."]] {
+    for arguments in [&["mod", "download"][..], &["build", "-o", "/dev/null", "./..."]] {
         let mut go = Command::new("go");
         go.args(arguments).env("GOTOOLCHAIN", "local").env("GOMODCACHE", to).env("GOFLAGS", "-modcacherw");
         run(go.current_dir(sums.parent().unwrap_or_else(|| Path::new("."))))?;

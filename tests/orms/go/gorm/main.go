@@ -246,7 +246,7 @@ func main() {
 	Check("AutoMigrate of a later release widens, adds and changes defaults", func() error {
 		return All(db.AutoMigrate(&UserLater{}), db.Create(&UserLater{Name: "later"}).Error, expect(db.Where("name = 'later' AND age = 21 AND town = 'Ulm'").Unscoped(), "later"))
 	})
-	Check("Migrator alters: columns, indexes, constraints, tables, views", func() error {
+	Check("Migrator alters columns, indexes, constraints, tables, views", func() error {
 		m := db.Migrator()
 		return All(m.RenameColumn(&UserLater{}, "town", "city"), m.DropColumn(&UserLater{}, "city"), m.DropIndex(&User{}, "idx_name_age"),
 			m.DropConstraint(&User{}, "age_positive"), m.RenameTable("languages", "tongues"), Same(m.HasTable("tongues"), true),
