@@ -1,4 +1,5 @@
-//! `ON CONFLICT` of an `INSERT`, with SQLite's forms: several of them, of expressions, with a condition.
+//! `ON CONFLICT` of an `INSERT`, with SQLite's forms: several of them, of expressions, with a condition. And the second
+//! number of a `LIMIT` of an `UPDATE` or `DELETE`.
 
 use sqlparser::ast::{Assignment, Expr, OrderByExpr, SelectItem};
 use sqlparser::keywords::Keyword;
@@ -36,18 +37,26 @@ pub struct Update {
     pub selection: Option<Expr>,
 }
 
-/// What stands behind the rows of an `INSERT`.
+/// What stands behind a statement that writes.
 #[derive(Debug, Default)]
 pub struct Tail {
     /// In their order.
     pub conflicts: Vec<Conflict>,
     /// The columns that are given back, where `ON CONFLICT` stands before them.
     pub returning: Option<Vec<SelectItem>>,
+    /// What stands behind `OFFSET`, or behind the comma, of the `LIMIT` of an `UPDATE` or `DELETE`.
+    pub second_limit: Option<Expr>,
 }
 
 /// Whether `ON CONFLICT` begins at a place.
 pub(crate) fn begins(tokens: &[token::Token<'_>], at: usize) -> bool {
     tokens[at].is("ON") && tokens.get(at + 1).is_some_and(|next| next.is("CONFLICT"))
+}
+
+/// Reads the second number of a `LIMIT`.
+pub(crate) fn second_limit(parser: &mut Parser<'_>) -> Result<Option<Expr>, ParserError> {
+    let follows = parser.parse_keyword(Keyword::OFFSET) || parser.consume_token(&Token::Comma);
+    follows.then(|| parser.parse_expr()).transpose()
 }
 
 /// Reads them all.

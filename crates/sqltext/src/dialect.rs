@@ -149,6 +149,10 @@ impl Dialect for Sql {
         true
     }
 
+    fn supports_cross_join_constraint(&self) -> bool {
+        true
+    }
+
     fn supports_limit_comma(&self) -> bool {
         true
     }

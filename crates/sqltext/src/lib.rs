@@ -21,6 +21,7 @@ mod nesting;
 mod parse;
 pub mod places;
 pub mod token;
+pub mod value;
 
 pub use nesting::too_deep;
 pub use parse::{Fault, SyntaxError, Tree, parse, parse_terms, parse_tokens, token_at};

@@ -4,8 +4,9 @@
 //! node of the tree leads back to the text as the user wrote it.
 
 use std::fmt;
+use std::ops::Range;
 
-use sqlparser::ast::{OrderByExpr, Spanned, Statement};
+use sqlparser::ast::{OrderByExpr, SetExpr, Spanned, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token as Spelled, TokenWithSpan, Word};
@@ -29,7 +30,7 @@ pub struct Tree<'a> {
     pub tokens: Vec<Token<'a>>,
     /// Their tree.
     pub statement: Statement,
-    /// What stands behind the rows of an `INSERT`, from `ON CONFLICT` on.
+    /// What stands behind the rows of an `INSERT`, from `ON CONFLICT` on, or behind the number of a `LIMIT`.
     pub tail: Tail,
 }
 
@@ -95,6 +96,11 @@ pub fn parse_tokens<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Tree<'a>
         error => error,
     })?;
     let tail = match behind {
+        None if ends_with_limit(&statement) => {
+            let second_limit =
+                conflict::second_limit(&mut parser).map_err(|error| error_of(end, &tokens, &error))?;
+            Tail { second_limit, ..Tail::default() }
+        }
         None => Tail::default(),
         Some(behind) => {
             expect_end(sql, &mut parser, end)?;
@@ -142,6 +148,20 @@ fn all_spelled(tokens: &[Token<'_>]) -> Result<Vec<TokenWithSpan>, SyntaxError> 
     Ok(spelled)
 }
 
+/// Whether a statement that writes has a `LIMIT`, which is the last of it.
+fn ends_with_limit(statement: &Statement) -> bool {
+    match statement {
+        Statement::Update(update) => update.limit.is_some(),
+        Statement::Delete(delete) => delete.limit.is_some(),
+        Statement::Explain { statement, .. } => ends_with_limit(statement),
+        Statement::Query(query) => match &*query.body {
+            SetExpr::Update(statement) | SetExpr::Delete(statement) => ends_with_limit(statement),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// Nothing but semicolons is left.
 fn expect_end(sql: &str, parser: &mut Parser<'_>, end: usize) -> Result<(), SyntaxError> {
     let mut ended = false;
@@ -180,8 +200,9 @@ fn replaces(tokens: &[Token<'_>], at: usize) -> bool {
         && !at.checked_sub(1).is_some_and(|before| tokens[before].is("OR"))
 }
 
-/// How many tokens from here on the parser does not know: `ONLY` before a table, `INDEXED BY`, the `CROSS` of a join,
-/// `OVERRIDING`. Whoever walks the tree finds them between its nodes.
+/// How many tokens from here on the parser does not know: `ONLY` before a table, `INDEXED BY`, `OVERRIDING`, the
+/// `CROSS` of SQLite's `CROSS INNER JOIN`, the `EXCLUDE` of a window's frame. Whoever walks the tree finds them between
+/// its nodes.
 fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
     let Some(token) = tokens.get(at).filter(|token| token.kind == Kind::Word) else { return 0 };
     let next = |ahead: usize, word: &str| tokens.get(at + ahead).is_some_and(|next| next.is(word));
@@ -191,7 +212,7 @@ fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
         return usize::from(table && behind(&["FROM", "JOIN", "UPDATE"]));
     }
     if token.is("CROSS") {
-        return usize::from(next(1, "JOIN"));
+        return usize::from(next(1, "INNER") && next(2, "JOIN"));
     }
     if token.is("INDEXED") && next(1, "BY") && tokens.len() > at + 2 {
         return 3;
@@ -199,11 +220,25 @@ fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
     if token.is("NOT") && next(1, "INDEXED") {
         return 2;
     }
+    if token.is("EXCLUDE") {
+        let ends = |ahead: usize| tokens.get(at + ahead).is_some_and(|next| next.is_sign(")"));
+        let short = (next(1, "TIES") || next(1, "GROUP")) && ends(2);
+        let long =
+            ((next(1, "CURRENT") && next(2, "ROW")) || (next(1, "NO") && next(2, "OTHERS"))) && ends(3);
+        return if short { 2 } else { 3 * usize::from(long) };
+    }
     let overrides = token.is("OVERRIDING") && (next(1, "SYSTEM") || next(1, "USER")) && next(2, "VALUE");
     if overrides { 3 } else { 0 }
 }
 
 impl Tree<'_> {
+    /// The text of these tokens.
+    pub fn text(&self, tokens: Range<usize>) -> &str {
+        let tokens = self.tokens.get(tokens).unwrap_or_default();
+        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return "" };
+        self.sql.get(first.start..last.end()).unwrap_or_default()
+    }
+
     /// The number of the first token of a node; `None` where the parser kept no place of it.
     pub fn token_of(&self, node: &impl Spanned) -> Option<usize> {
         token_at(node.span().start)

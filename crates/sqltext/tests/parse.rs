@@ -77,6 +77,11 @@ fn forms_of_both_dialects_are_read() {
         "INSERT INTO t OVERRIDING SYSTEM VALUE VALUES (1) ON CONFLICT (lower(a), b DESC) WHERE c DO NOTHING \
          ON CONFLICT ON CONSTRAINT d DO UPDATE SET (a, b) = (1, 2) WHERE e ON CONFLICT DO NOTHING RETURNING a",
         "WITH x AS (SELECT 1) REPLACE INTO t SELECT * FROM x",
+        "SELECT * FROM t CROSS JOIN u JOIN t AS x ON x.t0 = u.u2 WHERE t.t1 <> NULL",
+        "SELECT * FROM (SELECT (t.t0 % u.u1), x.t0, t.t0 FROM t CROSS JOIN u JOIN t AS x ON x.a = 1 WHERE t.t1 <> NULL)",
+        "SELECT sum(a) OVER (ORDER BY b ROWS 1 PRECEDING EXCLUDE TIES), sum(a) OVER (ORDER BY b EXCLUDE NO OTHERS) FROM t",
+        "DELETE FROM t x WHERE x.a = 1 ORDER BY b LIMIT 2 OFFSET 1",
+        "EXPLAIN UPDATE t AS x SET a = 1 RETURNING a ORDER BY b LIMIT 2, 1;",
         "UPDATE ONLY t INDEXED BY i SET a = 1 WHERE b ORDER BY c LIMIT 1",
     ] {
         let found = parse(sql);
