@@ -4,7 +4,7 @@ use sqltext::ast::{Expr, Query};
 use sqltext::token::Token;
 use store::definition::SqlType;
 
-use super::expression::pattern;
+use super::expression::{one_of, pattern};
 use super::out::{Form, Out, call};
 use super::structures::array_part;
 use super::{Step, Translator};
@@ -38,9 +38,11 @@ impl<'a> Translator<'a, '_> {
         let equal = operator.text == "=" || operator.text == "==";
         let unequal = operator.text == "<>" || operator.text == "!=";
         let out = if (equal && !all) || (unequal && all) {
+            let mut elements = elements(list, operator.start);
+            let node = one_of(left.take_node(), elements.take_node());
             left.push_str(if all { " NOT IN " } else { " IN " });
-            left.push(elements(list, operator.start));
-            left
+            left.push(elements);
+            if all { left } else { left.meaning(node) }
         } else {
             self.compared_with_each(&left, list, operator, all)?
         };
@@ -155,7 +157,7 @@ fn elements(list: Out<'_>, from: usize) -> Out<'_> {
             let mut out = Out::made("(", from);
             out.push(Out::joined(parts.iter().cloned(), ","));
             out.push_str(")");
-            out
+            out.formed(Form::List(parts.clone()))
         }
         _ => {
             let mut out = Out::made("(SELECT value FROM json_each(", from);

@@ -11,6 +11,7 @@ use super::out::{Form, Out, call};
 use super::structures::{OF_NO_ROWS, argument_for};
 use super::types::{Told, common};
 use super::{Step, Stop, Translator, numeric};
+use crate::lowered::Node;
 use pgcatalog::function::{self, Returns};
 use pgcatalog::limits::UNNEST_ARRAYS_MAX;
 use pgcatalog::system::{UNNEST, unnest_column};
@@ -88,7 +89,7 @@ impl<'a> Translator<'a, '_> {
         };
         let open = self.sign("(")?;
         let clauses = behind.map_or(&[][..], |(list, _)| &list.clauses);
-        let Arguments { told: arguments, inner, numeric } = self.arguments(&lower, list, clauses)?;
+        let Arguments { told: arguments, only, inner, numeric } = self.arguments(&lower, list, clauses)?;
         if bare
             && matches!(lower.as_str(), "to_json" | "to_jsonb")
             && arguments.iter().any(|told| told.is_json())
@@ -99,11 +100,16 @@ impl<'a> Translator<'a, '_> {
         if let (true, Numbers::Exact, Some(function)) = (bare, &numeric, numeric::function_for(&lower)) {
             out = Out::made(function, token.start);
         }
+        let node = only.map(|argument| argument.called(out.text().trim()));
         out.push(self.copied(open));
         out.push(inner);
         self.pass_sign(")", &mut out)?;
         if let Some((_, function)) = behind {
             self.behind_call(function, &mut out)?;
+        }
+        if let Some(node) = node.filter(|_| behind.is_none_or(|(_, function)| ends_with_arguments(function)))
+        {
+            out = out.meaning(node);
         }
         if let Some((_, empty)) = OF_NO_ROWS.iter().find(|(name, _)| bare && *name == lower) {
             out = out.wrapped("nullif(", &format!(", '{empty}')"));
@@ -125,6 +131,7 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<Arguments<'a>> {
         let mut all = Out::default();
         let distinct = self.peek().is_some_and(|token| token.is("DISTINCT"));
+        let bare = self.peek().is_some_and(|token| !token.is_any(&["DISTINCT", "ALL"])) && clauses.is_empty();
         self.pass_words(&["DISTINCT", "ALL"], &mut all);
         let mut parts: Vec<Out<'a>> = Vec::new();
         let mut commas = Vec::new();
@@ -141,6 +148,7 @@ impl<'a> Translator<'a, '_> {
             numeric = Numbers::Chosen(call(name, [numeric::listed(&parts)]));
         }
         let types = parts.iter().map(Told::of).collect();
+        let only = if bare { Only::of(&mut parts, list) } else { None };
         for (at, part) in parts.into_iter().enumerate() {
             if at > 0 {
                 all.push(self.copied(commas[at - 1]));
@@ -148,7 +156,7 @@ impl<'a> Translator<'a, '_> {
             all.push(part);
         }
         all.push(clauses);
-        Ok(Arguments { told: types, inner: all, numeric })
+        Ok(Arguments { told: types, only, inner: all, numeric })
     }
 
     /// What an aggregate may have behind its arguments.
@@ -157,7 +165,7 @@ impl<'a> Translator<'a, '_> {
         for clause in clauses {
             let FunctionArgumentClause::OrderBy(terms) = clause else { return Err(Stop::Unknown) };
             self.pass_words(&["ORDER", "BY"], &mut out);
-            out.push(self.terms(terms, None)?);
+            out.push(self.terms(terms, None)?.0);
         }
         Ok(out)
     }
@@ -251,7 +259,7 @@ impl<'a> Translator<'a, '_> {
         }
         if !window.order_by.is_empty() {
             self.pass_words(&["ORDER", "BY"], out);
-            out.push(self.terms(&window.order_by, None)?);
+            out.push(self.terms(&window.order_by, None)?.0);
         }
         while !self.next_is_sign(0, ")") && self.peek().is_some() {
             self.pass(out);
@@ -564,8 +572,41 @@ fn expression_of(argument: &FunctionArg) -> Option<&Expr> {
 /// What stands between the parentheses of a call.
 struct Arguments<'a> {
     told: Vec<Told>,
+    only: Option<Only>,
     inner: Out<'a>,
     numeric: Numbers<'a>,
+}
+
+/// The only argument of a call.
+enum Only {
+    Star,
+    Value(Node),
+}
+
+impl Only {
+    fn of(parts: &mut [Out<'_>], list: &[Argument<'_>]) -> Option<Self> {
+        match (parts, list) {
+            ([part], [Argument::Value(_)]) => Some(Self::Value(part.take_node())),
+            ([part], [Argument::Star]) if part.text().trim() == "*" => Some(Self::Star),
+            _ => None,
+        }
+    }
+
+    fn called(self, name: &str) -> Node {
+        let argument = match self {
+            Self::Star => None,
+            Self::Value(node) => Some(Box::new(node)),
+        };
+        Node::Call { name: name.to_owned(), argument }
+    }
+}
+
+/// Whether nothing stands behind the arguments of a call.
+fn ends_with_arguments(function: &Function) -> bool {
+    function.filter.is_none()
+        && function.over.is_none()
+        && function.null_treatment.is_none()
+        && function.within_group.is_empty()
 }
 
 /// What the arguments say of a result that is `NUMERIC`.

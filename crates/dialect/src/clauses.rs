@@ -1,6 +1,6 @@
 //! Clauses that PostgreSQL spells otherwise.
 
-use sqltext::ast::{Assignment, Expr, Fetch};
+use sqltext::ast::{Assignment, Expr, Fetch, OrderByExpr};
 use sqltext::conflict::{self, Conflict};
 use sqltext::token::Kind;
 use sqltext::token::sql_literal;
@@ -10,6 +10,7 @@ use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 use super::out::{Form, Out, call};
 use super::scope::{Relation, Source};
 use super::{Step, Stop, Translator, numeric, types};
+use crate::lowered::{self, ConflictTarget, ConflictUpdate, Named, Node, Piece, Resolve, Set, Term, Values};
 use sqltext::error::state;
 use sqltext::token::{quoted_name, unquoted};
 
@@ -19,6 +20,18 @@ pub(super) const DEFAULT: &str = "default";
 /// A statement that asked for locks gets this notice.
 const NOT_LOCKED: &str = "rows are not locked by SELECT ... FOR UPDATE or SHARE: the first to commit wins, and a \
                           transaction that read what has changed answers 40001 when it writes the row";
+
+/// The words of `OR ...`.
+const RESOLVED: &[(&str, Resolve)] = &[
+    ("ROLLBACK", Resolve::Rollback),
+    ("ABORT", Resolve::Abort),
+    ("FAIL", Resolve::Fail),
+    ("IGNORE", Resolve::Ignore),
+    ("REPLACE", Resolve::Replace),
+];
+
+/// The words behind a term of an order.
+pub(super) const ORDER_WORDS: &[&str] = &["ASC", "DESC", "NULLS", "FIRST", "LAST"];
 
 /// What a value of an `INSERT` is assigned to.
 #[derive(Clone, Debug, Default)]
@@ -58,13 +71,13 @@ fn value_is_shown(ty: SqlType) -> bool {
 }
 
 impl<'a> Translator<'a, '_> {
-    /// `LIMIT`, `OFFSET` and `FETCH FIRST` in any order, as SQLite's `LIMIT n OFFSET m`.
+    /// `LIMIT`, `OFFSET` and `FETCH FIRST` in any order, as SQLite's `LIMIT n OFFSET m`; and what `n` and `m` are.
     pub(super) fn limits(
         &mut self,
         count: Option<&Expr>,
         first: Option<&Expr>,
         fetch: Option<&Fetch>,
-    ) -> Step<Out<'a>> {
+    ) -> Step<(Out<'a>, [Option<Node>; 2])> {
         let from = self.peek().map_or(0, |token| token.start);
         let (mut limit, mut offset) = (None, None);
         loop {
@@ -94,12 +107,15 @@ impl<'a> Translator<'a, '_> {
             }
         }
         let mut out = Out::made("LIMIT", from);
-        out.push(limit.unwrap_or_else(|| Out::made("-1", from)));
-        if let Some(offset) = offset {
+        let mut limit = limit.unwrap_or_else(|| Out::made("-1", from));
+        let mut nodes = [Some(limit.take_node()), None];
+        out.push(limit);
+        if let Some(mut offset) = offset {
+            nodes[1] = Some(offset.take_node());
             out.push_str(" OFFSET");
             out.push(offset);
         }
-        Ok(out)
+        Ok((out, nodes))
     }
 
     /// Whether a comma follows before the words of another clause: what is next is how many rows are left out.
@@ -145,49 +161,54 @@ impl<'a> Translator<'a, '_> {
         Ok(Out::made("", first.start))
     }
 
-    /// `INSERT INTO t (a, b)`: what follows is assigned to these.
-    pub(super) fn insert(&mut self) -> Step<Out<'a>> {
-        let mut out = Out::default();
-        while let Some(token) = self.peek().filter(|token| !token.is("INTO")) {
-            self.at += 1;
-            out.push(self.copied(token));
-        }
-        self.pass_word("INTO", &mut out)?;
-        let (name, mut parts, _) = self.qualified()?;
-        out.push(name);
-        let own = parts.pop().unwrap_or_default();
-        let mut alias = None;
-        if let Some(name) = self.peek().filter(|token| {
+    /// `INSERT [OR ...] INTO t [AS name] [(a, b)]`: what follows is assigned to these.
+    pub(super) fn insert(&mut self) -> Step<(Option<Resolve>, Named, Option<Vec<String>>)> {
+        let resolve = self.resolve()?;
+        self.keyword("INTO")?;
+        let mut table = self.table_name()?;
+        let own = table.name.clone();
+        if self.peek().is_some_and(|token| {
             matches!(token.kind, Kind::Word | Kind::Quoted)
                 && !token.is_any(&["VALUES", "SELECT", "WITH", "DEFAULT", "OVERRIDING"])
         }) {
-            self.at += 1;
-            out.push(self.copied(name));
-            alias = if name.is("AS") {
-                self.peek().map(|name| unquoted(name.text))
-            } else {
-                Some(unquoted(name.text))
-            };
-            if name.is("AS") {
-                self.pass(&mut out);
-            }
+            self.take_word("AS");
+            table.alias = Some(unquoted(self.token()?.text));
         }
         // What a WITH calls so is not written.
         let source = Source::Named(own.to_lowercase());
-        self.scopes.add(Relation::new(alias.unwrap_or_else(|| own.clone()), source.clone()));
+        let called = table.alias.clone().unwrap_or_else(|| own.clone());
+        self.scopes.add(Relation::new(called, source.clone()));
         self.scopes.add(Relation::new("excluded".to_owned(), source));
-        let columns = self.named_columns(&mut out);
+        let columns = self.named_columns(&mut Out::default());
         if self.take_word("OVERRIDING") {
             self.at += 2;
         }
-        let Some(table) = self.names.table(&own).cloned() else { return Ok(out) };
-        let targets = match columns {
-            Some(columns) => columns.iter().map(|name| Target::of(&table, name)).collect(),
-            None => assignable(table.def()).map(|at| Target::column(&table, at)).collect(),
-        };
-        self.written = Some(table);
-        self.targets = Some(targets);
-        Ok(out)
+        if let Some(written) = self.names.table(&own).cloned() {
+            self.targets = Some(match &columns {
+                Some(columns) => columns.iter().map(|name| Target::of(&written, name)).collect(),
+                None => assignable(written.def()).map(|at| Target::column(&written, at)).collect(),
+            });
+            self.written = Some(written);
+        }
+        Ok((resolve, table, columns))
+    }
+
+    /// The verb of an `INSERT`, `REPLACE` or `UPDATE`, and its `OR ...`.
+    pub(super) fn resolve(&mut self) -> Step<Option<Resolve>> {
+        let verb = self.token()?;
+        if !self.take_word("OR") {
+            return Ok(verb.is("REPLACE").then_some(Resolve::Replace));
+        }
+        let word = self.token()?;
+        let known = RESOLVED.iter().find(|(known, _)| word.is(known));
+        known.map(|(_, resolve)| Some(*resolve)).ok_or(Stop::Unknown)
+    }
+
+    /// A table's name, with its schema.
+    pub(super) fn table_name(&mut self) -> Step<Named> {
+        let (_, mut parts, _) = self.qualified()?;
+        let name = parts.pop().unwrap_or_default();
+        Ok(Named { schema: parts.pop(), name, alias: None })
     }
 
     pub(super) fn named_columns(&mut self, out: &mut Out<'a>) -> Option<Vec<String>> {
@@ -220,10 +241,11 @@ impl<'a> Translator<'a, '_> {
             }
             targets.get(at).map_or_else(|| Out::made("NULL", from), |target| target.default_at(from))
         });
+        let parts: Vec<Out<'a>> = parts.collect();
         let mut out = Out::made("(", from);
-        out.push(Out::joined(parts, ","));
+        out.push(Out::joined(parts.iter().cloned(), ","));
         out.push_str(")");
-        out
+        out.formed(Form::List(parts))
     }
 
     /// `SET a = value, (b, c) = (value, value)`: the names are columns of the table that is written, and each value
@@ -232,29 +254,29 @@ impl<'a> Translator<'a, '_> {
         &mut self,
         assignments: &[Assignment],
         table: Option<&Table>,
-        out: &mut Out<'a>,
-    ) -> Step<()> {
+    ) -> Step<Vec<Set>> {
         let target = |name: &String| table.map_or_else(Target::default, |table| Target::of(table, name));
+        let mut sets = Vec::with_capacity(assignments.len());
         for (at, assignment) in assignments.iter().enumerate() {
             if at > 0 {
-                self.pass_sign(",", out)?;
+                self.sign(",")?;
             }
-            let names = self.assigned_names(out)?;
-            self.pass_sign("=", out)?;
+            let columns = self.assigned_names()?;
+            self.sign("=")?;
             let value = self.expression(&assignment.value)?;
-            let targets: Vec<Target> = names.iter().map(target).collect();
-            out.push(self.assigned(value, &targets)?);
+            let targets: Vec<Target> = columns.iter().map(target).collect();
+            let values = values_of(self.assigned(value, &targets)?, columns.len());
+            sets.push(Set { columns, values });
         }
-        Ok(())
+        Ok(sets)
     }
 
     /// `a` or `(a, b)`
-    fn assigned_names(&mut self, out: &mut Out<'a>) -> Step<Vec<String>> {
-        if let Some(names) = self.named_columns(out) {
+    fn assigned_names(&mut self) -> Step<Vec<String>> {
+        if let Some(names) = self.named_columns(&mut Out::default()) {
             return Ok(names);
         }
-        let (name, parts, _) = self.qualified()?;
-        out.push(name);
+        let (_, parts, _) = self.qualified()?;
         if parts.len() == 1 { Ok(parts) } else { Err(Stop::Unknown) }
     }
 
@@ -318,38 +340,65 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `ON CONFLICT ...`
-    pub(super) fn conflict(&mut self, conflict: &Conflict) -> Step<Out<'a>> {
-        let mut out = Out::default();
-        if let conflict::Target::Constraint = conflict.target {
-            out.push(self.on_constraint()?);
-        } else {
-            self.pass_words(&["ON", "CONFLICT"], &mut out);
-        }
-        if let conflict::Target::Terms(terms, condition) = &conflict.target {
-            self.pass_sign("(", &mut out)?;
-            out.push(self.terms(terms, None)?);
-            self.pass_sign(")", &mut out)?;
-            if let Some(condition) = condition {
-                self.pass_word("WHERE", &mut out)?;
-                out.push(self.condition(condition)?);
+    pub(super) fn conflict(&mut self, conflict: &Conflict) -> Step<lowered::Conflict> {
+        let target = match &conflict.target {
+            conflict::Target::Constraint => Some(self.on_constraint()?),
+            conflict::Target::Any => {
+                self.take_words(&["ON", "CONFLICT"]);
+                None
             }
-        }
-        self.pass_words(&["DO", "NOTHING", "UPDATE", "SET"], &mut out);
-        if let Some(update) = &conflict.update {
-            let table = self.written.clone();
-            self.assignments(&update.assignments, table.as_deref(), &mut out)?;
-            if let Some(condition) = &update.selection {
-                self.pass_word("WHERE", &mut out)?;
-                out.push(self.condition(condition)?);
+            conflict::Target::Terms(terms, condition) => {
+                self.take_words(&["ON", "CONFLICT"]);
+                Some(self.conflict_target(terms, condition.as_deref())?)
             }
+        };
+        let Some(update) = &conflict.update else {
+            self.take_words(&["DO", "NOTHING"]);
+            return Ok(lowered::Conflict { target, update: None });
+        };
+        self.take_words(&["DO", "UPDATE", "SET"]);
+        let table = self.written.clone();
+        let sets = self.assignments(&update.assignments, table.as_deref())?;
+        let condition =
+            update.selection.as_ref().map(|condition| self.condition_of(condition)).transpose()?;
+        let condition = condition.map(|condition| condition.sql);
+        Ok(lowered::Conflict { target, update: Some(ConflictUpdate { sets, condition }) })
+    }
+
+    /// `(terms) [WHERE condition]`
+    fn conflict_target(&mut self, terms: &[OrderByExpr], condition: Option<&Expr>) -> Step<ConflictTarget> {
+        self.sign("(")?;
+        let mut found = Vec::with_capacity(terms.len());
+        for (at, term) in terms.iter().enumerate() {
+            if at > 0 {
+                self.sign(",")?;
+            }
+            let mut compared = &term.expr;
+            while let Expr::Collate { expr, .. } = compared {
+                compared = expr;
+            }
+            let piece = self.expression(compared)?.lowered();
+            let collated = self.peek().is_some_and(|token| token.is("COLLATE"));
+            while self.take_word("COLLATE") {
+                self.qualified()?;
+            }
+            self.pass_words(ORDER_WORDS, &mut Out::default());
+            found.push(Term { piece, collated });
         }
-        Ok(out)
+        self.sign(")")?;
+        let condition = condition.map(|condition| self.condition_of(condition)).transpose()?;
+        Ok(ConflictTarget { terms: found, condition: condition.map(|condition| condition.sql) })
+    }
+
+    /// `WHERE condition`
+    pub(super) fn condition_of(&mut self, condition: &Expr) -> Step<Piece> {
+        self.keyword("WHERE")?;
+        Ok(self.condition(condition)?.lowered())
     }
 
     /// `ON CONFLICT ON CONSTRAINT name` names the columns of the constraint.
-    fn on_constraint(&mut self) -> Step<Out<'a>> {
-        let first = self.token()?;
-        self.at += 3;
+    fn on_constraint(&mut self) -> Step<ConflictTarget> {
+        self.at += 4;
         let name = self.take();
         let wanted = name.map(|name| unquoted(name.text)).unwrap_or_default();
         let columns = self.names.tables().find_map(|table| {
@@ -365,9 +414,26 @@ impl<'a> Translator<'a, '_> {
             let message = format!("constraint \"{wanted}\" does not exist");
             return Err(self.error_at(name, state::UNKNOWN_OBJECT, message));
         };
-        let names: Vec<String> =
-            columns.iter().map(|&at| quoted_name(&table.def().columns[at].name)).collect();
-        Ok(Out::made(format!("ON CONFLICT ({})", names.join(", ")), first.start))
+        let term = |at: usize| {
+            let name = table.def().columns[at].name.clone();
+            let node = Node::Column { table: None, name: name.clone() };
+            Term { piece: Piece { sql: quoted_name(&name), node }, collated: false }
+        };
+        Ok(ConflictTarget { terms: columns.into_iter().map(term).collect(), condition: None })
+    }
+}
+
+/// What so many columns are set to.
+fn values_of(value: Out<'_>, columns: usize) -> Values {
+    if columns == 1 {
+        return Values::One(value.lowered());
+    }
+    match *value.form {
+        Form::List(parts) if parts.len() == columns => {
+            Values::Each(parts.into_iter().map(Out::sql).collect())
+        }
+        Form::Query => Values::Query(Out::sql(value)),
+        _ => Values::Other,
     }
 }
 

@@ -9,6 +9,7 @@ use store::definition::SqlType;
 
 use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, numeric, structures, types};
+use crate::lowered::{Node, Operator};
 use sqltext::error::state;
 use sqltext::token::unquoted;
 
@@ -205,10 +206,16 @@ impl<'a> Translator<'a, '_> {
     }
 
     pub(super) fn infixed(&self, sides: [Out<'a>; 2], operator: Token<'a>) -> Out<'a> {
-        let [mut out, right] = sides;
+        let [mut out, mut right] = sides;
+        let node = Operator::spelled(operator.text)
+            .map(|known| Node::Binary(known, Box::new([out.take_node(), right.take_node()])));
         out.push(self.copied(operator));
         out.push(right);
-        out.labelled("?column?")
+        let out = out.labelled("?column?");
+        match node {
+            Some(node) => out.meaning(node),
+            None => out,
+        }
     }
 
     /// The same with another operator in place of the one that stands there.
@@ -267,10 +274,12 @@ impl<'a> Translator<'a, '_> {
 
     fn between(&mut self, left: Out<'a>, low: &Expr, high: &Expr) -> Step<Out<'a>> {
         let mut words = Out::default();
+        let negated = self.peek().is_some_and(|token| token.is("NOT"));
         self.pass_words(&["NOT", "BETWEEN"], &mut words);
         let low = self.expression(low)?;
-        let [mut out, low] = self.agreed(left, low)?;
+        let [mut out, mut low] = self.agreed(left, low)?;
         let ty = out.ty.or(low.ty);
+        let nodes = [out.take_node(), low.take_node()];
         out.push(words);
         out.push(low);
         self.pass_word("AND", &mut out)?;
@@ -278,12 +287,15 @@ impl<'a> Translator<'a, '_> {
         if let Some(ty) = ty {
             self.suggest(&mut high, ty)?;
         }
+        let [of, from] = nodes;
+        let node = Node::Between(Box::new([of, from, high.take_node()]));
         out.push(high);
-        Ok(truth(out))
+        Ok(truth(out).meaning(negation(node, negated)))
     }
 
     fn in_list(&mut self, left: Out<'a>, list: &[Expr]) -> Step<Out<'a>> {
         let mut words = Out::default();
+        let negated = self.peek().is_some_and(|token| token.is("NOT"));
         self.pass_words(&["NOT", "IN"], &mut words);
         let mut list = self.list(list)?;
         let mut left = left;
@@ -304,10 +316,11 @@ impl<'a> Translator<'a, '_> {
             }
             _ => {}
         }
+        let node = one_of(left.take_node(), list.take_node());
         let mut out = left;
         out.push(words);
         out.push(list);
-        Ok(truth(out))
+        Ok(truth(out).meaning(negation(node, negated)))
     }
 
     fn in_query(&mut self, left: Out<'a>, query: &Query) -> Step<Out<'a>> {
@@ -321,11 +334,13 @@ impl<'a> Translator<'a, '_> {
     fn is(&mut self, left: Out<'a>, right: Option<&Expr>) -> Step<Out<'a>> {
         let mut out = left;
         let left_type = out.ty;
+        let node = Node::IsNull(Box::new(out.take_node()));
         let first = self.token()?;
         out.push(self.copied(first));
         if first.is_any(&["ISNULL", "NOTNULL"]) {
-            return Ok(truth(out));
+            return Ok(truth(out).meaning(negation(node, first.is("NOTNULL"))));
         }
+        let negated = first.is("NOT") || self.peek().is_some_and(|token| token.is("NOT"));
         self.pass_words(&["NOT", "DISTINCT", "FROM"], &mut out);
         if let Some(right) = right {
             let mut right = self.expression(right)?;
@@ -333,12 +348,16 @@ impl<'a> Translator<'a, '_> {
                 self.suggest(&mut right, ty)?;
             }
             out.push(right);
-        } else if self.take_word("UNKNOWN") {
+            return Ok(truth(out));
+        }
+        let null = self.peek().is_some_and(|token| token.is_any(&["UNKNOWN", "NULL"]));
+        if self.take_word("UNKNOWN") {
             out.push_str(" NULL");
         } else {
             self.pass(&mut out);
         }
-        Ok(truth(out))
+        let out = truth(out);
+        Ok(if null { out.meaning(negation(node, negated)) } else { out })
     }
 
     /// Operators of PostgreSQL's widest class: patterns, JSON, concatenation.
@@ -429,6 +448,19 @@ impl<'a> Translator<'a, '_> {
             _ => "interval_divided",
         };
         Ok(call(name, [left, right]).of_type(ty).labelled("?column?"))
+    }
+}
+
+/// What `NOT` before its word makes of a condition.
+fn negation(node: Node, negated: bool) -> Node {
+    if negated { Node::Not(Box::new(node)) } else { node }
+}
+
+/// `left IN (list)`
+pub(super) fn one_of(left: Node, list: Node) -> Node {
+    match list {
+        Node::List(list) => Node::In(Box::new(left), list),
+        _ => Node::Other,
     }
 }
 

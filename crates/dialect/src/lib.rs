@@ -4,9 +4,12 @@
 //! one after the other, and are copied wherever SQLite spells the same. On the way the walk learns what it can about
 //! types: those of the result's columns and of the parameters. What a `FROM` lists is looked at before the columns.
 //!
+//! A statement that writes is rendered piece by piece ([`lowered`]): what computes its rows is a query made of these.
+//! The walk also says what an expression is, for those who compute without SQLite.
+//!
 //! [`translate`] is given a statement that a session runs, and [`translate_part`] the expressions and queries of a
-//! definition. A text that our grammar does not know, or whose tree has what the walk does not know, stays as it is:
-//! SQLite has the last word on it.
+//! definition. A query that our grammar does not know, or whose tree has what the walk does not know, stays as it is:
+//! SQLite has the last word on it. A statement that writes is wrong then.
 //!
 //! ```
 //! use store::definition::SqlType;
@@ -32,6 +35,7 @@ mod cast;
 mod clauses;
 mod expression;
 pub mod limits;
+pub mod lowered;
 mod names;
 mod numeric;
 mod operand;
@@ -50,11 +54,13 @@ use std::sync::Arc;
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
+use lowered::{Lowered, Select, Write};
 use names::Names;
 use out::Out;
 use params::Parameters;
 use scope::{Column, Scopes};
 use sqltext::error::{SqlError, state};
+use sqltext::limits::NESTING_MAX;
 use sqltext::places::Places;
 use sqltext::token::{self, Kind, Token, Tokens};
 use sqltext::{Fault, SyntaxError, Tree};
@@ -97,9 +103,11 @@ impl Item {
 /// A statement in SQLite's words.
 #[derive(Debug)]
 pub struct Translated {
-    /// Its text.
+    /// Its text, if it reads.
     pub sql: String,
     places: Places,
+    /// What it is, or the pieces of a statement that writes.
+    pub lowered: Lowered,
     /// What is known of the parameters.
     pub parameters: Vec<ParameterType>,
     /// The columns of the result.
@@ -111,6 +119,17 @@ pub struct Translated {
 }
 
 impl Translated {
+    /// The pieces of a statement that writes, which are taken out.
+    pub fn take_write(&mut self) -> Option<Box<Write>> {
+        match std::mem::replace(&mut self.lowered, Lowered::Read(None)) {
+            Lowered::Write(write) => Some(write),
+            read @ Lowered::Read(_) => {
+                self.lowered = read;
+                None
+            }
+        }
+    }
+
     /// Turns a place in the new text, in characters from 1, into one of the user's text.
     pub fn relocate(&self, error: SqlError, user: &str) -> SqlError {
         self.places.relocate(error, &self.sql, user)
@@ -141,12 +160,46 @@ struct Translator<'a, 'n> {
     shown: numeric::Shown<'a>,
     /// The outermost query gives rows to an `INSERT`.
     inserts: bool,
-    /// The list of a `FROM` is what was written last.
-    ends_in_from: bool,
+    /// The statement writes.
+    writes: bool,
+    /// The outermost query, where it is a plain one.
+    select: Plain,
     /// What its list makes rows of, while the list of a `SELECT` is under way.
     spread: Option<rows::Spread<'a>>,
     /// Tables made of that so far, which need names.
     made: usize,
+}
+
+/// What a statement became.
+enum Made<'a> {
+    Text(Out<'a>, Option<Box<Select>>),
+    Write(Box<Write>),
+}
+
+/// The outermost query as one that may need no SQLite.
+enum Plain {
+    Not,
+    /// The next `SELECT` is it.
+    Wanted,
+    Found(Box<Select>),
+}
+
+impl Plain {
+    /// Whether the `SELECT` that begins is it.
+    fn begin(&mut self) -> bool {
+        let wanted = matches!(self, Self::Wanted);
+        if wanted {
+            *self = Self::Not;
+        }
+        wanted
+    }
+
+    fn take(&mut self) -> Option<Box<Select>> {
+        match std::mem::replace(self, Self::Not) {
+            Self::Found(select) => Some(select),
+            Self::Not | Self::Wanted => None,
+        }
+    }
 }
 
 /// Why the walk ended early.
@@ -239,11 +292,37 @@ pub fn further_error(sql: &str, error: SqlError) -> SqlError {
     if error.state != state::SYNTAX || !known {
         return error;
     }
-    let own = match Tokens::new(sql).find(|token| token.start >= place) {
+    let own = syntax_error(sql, Tokens::new(sql).find(|token| token.start >= place));
+    if own.position > error.position { own } else { error }
+}
+
+/// What is wrong with a text that has no tree. `start`: where the statement begins, behind `EXPLAIN`.
+pub fn error_of(sql: &str, start: usize) -> SqlError {
+    let error = sqltext::parse(&sql[start..]).err();
+    match error.map(|error| SyntaxError { place: start + error.place, ..error }) {
+        None => syntax_error(sql, None),
+        Some(SyntaxError { place, fault }) => match fault {
+            Fault::Unexpected | Fault::Unfinished => {
+                syntax_error(sql, Tokens::new(sql).find(|token| token.start >= place))
+            }
+            Fault::Literal => SqlError::new(state::SYNTAX, "a literal is not closed").at(sql, place),
+            Fault::Another => {
+                let message = "only one statement can be sent at a time; send the next one separately";
+                SqlError::new(state::SYNTAX, message).at(sql, place)
+            }
+            Fault::Deep => {
+                let message = format!("the statement nests more than {NESTING_MAX} operators; split it");
+                SqlError::new(state::TOO_COMPLEX, message).at(sql, place)
+            }
+        },
+    }
+}
+
+fn syntax_error(sql: &str, token: Option<Token<'_>>) -> SqlError {
+    match token {
         Some(token) => SqlError::syntax(sql, &token),
         None => SqlError::new(state::SYNTAX, "the statement ends too early").at(sql, sql.len()),
-    };
-    if own.position > error.position { own } else { error }
+    }
 }
 
 /// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose
@@ -260,7 +339,7 @@ pub fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Resu
             names.add(table);
         }
         let mut walk = Translator::new(sql, &tokens, &names, &[]);
-        let out = walk.terms(&terms, None);
+        let out = walk.terms(&terms, None).map(|(out, _)| Made::Text(out, None));
         walk.finish(out)?
     };
     Ok(translated.map_or_else(|| sql.to_owned(), |translated| translated.sql))
@@ -287,37 +366,56 @@ impl<'a, 'n> Translator<'a, 'n> {
             shows: false,
             shown: numeric::Shown::default(),
             inserts: false,
-            ends_in_from: false,
+            writes: false,
+            select: Plain::Not,
             spread: None,
             made: 0,
         }
     }
 
     /// The whole statement, with the semicolons around it.
-    fn whole(&mut self, tree: &Tree<'_>) -> Step<Out<'a>> {
+    fn whole(&mut self, tree: &Tree<'_>) -> Step<Made<'a>> {
         let mut out = Out::default();
+        self.pass_semicolons(&mut out);
+        let made = self.statement(&tree.statement, &tree.tail)?;
+        Ok(match made {
+            Made::Text(text, select) => {
+                out.push(text);
+                self.pass_semicolons(&mut out);
+                Made::Text(out, select)
+            }
+            Made::Write(write) => {
+                self.pass_semicolons(&mut out);
+                Made::Write(write)
+            }
+        })
+    }
+
+    fn pass_semicolons(&mut self, out: &mut Out<'a>) {
         while self.next_is_sign(0, ";") {
-            self.pass(&mut out);
+            self.pass(out);
         }
-        out.push(self.statement(&tree.statement, &tree.tail)?);
-        while self.next_is_sign(0, ";") {
-            self.pass(&mut out);
-        }
-        Ok(out)
     }
 
     /// What became of the text; `None` where it stays as it is.
-    fn finish(mut self, out: Step<Out<'a>>) -> Result<Option<Translated>, SqlError> {
-        let out = match out {
-            Ok(out) if self.at == self.tokens.len() => out,
+    fn finish(mut self, made: Step<Made<'a>>) -> Result<Option<Translated>, SqlError> {
+        let made = match made {
+            Ok(made) if self.at == self.tokens.len() => made,
+            Ok(_) | Err(Stop::Unknown) if self.writes => return Err(syntax_error(self.sql, self.peek())),
             Ok(_) | Err(Stop::Unknown) => return Ok(None),
             Err(Stop::Error(error)) => return Err(error),
         };
         let items = self.queries.pop().flatten().unwrap_or_default();
         let columns = self.columns_of_items(&items);
-        let (sql, places) = out.finish();
+        let (sql, places, lowered) = match made {
+            Made::Text(out, select) => {
+                let (sql, places) = out.finish();
+                (sql, places, Lowered::Read(select))
+            }
+            Made::Write(write) => (String::new(), Places::unchanged(), Lowered::Write(write)),
+        };
         let parameters = self.parameters.finish();
-        Ok(Some(Translated { sql, places, parameters, items, columns, notice: self.notice }))
+        Ok(Some(Translated { sql, places, lowered, parameters, items, columns, notice: self.notice }))
     }
 
     fn peek(&self) -> Option<Token<'a>> {

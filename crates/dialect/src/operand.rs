@@ -7,10 +7,12 @@ use store::definition::SqlType;
 use store::scalar;
 use store::value::Value;
 
-use super::out::{Form, Out, call};
+use super::out::{Form, Out, call, signed_node};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
-use sqltext::error::SqlError;
+use crate::lowered::Node;
+use sqltext::error::{SqlError, state};
+use sqltext::limits::PARAMETERS_MAX;
 use sqltext::token::unquoted;
 
 /// Words that are functions without parentheses, and what they are.
@@ -76,7 +78,7 @@ impl<'a> Translator<'a, '_> {
             Kind::Text | Kind::Foreign => self.literal(token),
             Kind::Blob => Ok(self.taken(token).typed(SqlType::Bytea).labelled("?column?")),
             Kind::Number => Ok(self.number(token)),
-            Kind::Parameter => Ok(self.parameter(token)),
+            Kind::Parameter => self.parameter(token),
             _ => self.constant(false)?.ok_or(Stop::Unknown),
         }
     }
@@ -114,15 +116,30 @@ impl<'a> Translator<'a, '_> {
         if ty == SqlType::Numeric { out.formed(Form::Number(token.text.to_owned())) } else { out }
     }
 
-    fn parameter(&mut self, token: Token<'a>) -> Out<'a> {
-        let out = self.taken(token).labelled("?column?");
-        match self.parameters.number(&token) {
-            Some(number) => {
-                let ty = self.parameters.ty(number);
-                out.of_type(ty).formed(Form::Parameter(number))
+    /// The pieces of a statement that writes are compiled apart, so there each parameter has its number.
+    fn parameter(&mut self, token: Token<'a>) -> Step<Out<'a>> {
+        let Some(number) = self.parameters.number(&token) else {
+            if self.writes {
+                return Err(self.unknown_parameter(token));
             }
-            None => out,
+            return Ok(self.taken(token).labelled("?column?"));
+        };
+        let out = if self.writes {
+            self.at += 1;
+            Out::made(format!("?{}", number + 1), token.start)
+        } else {
+            self.taken(token)
+        };
+        let ty = self.parameters.ty(number);
+        let out = out.labelled("?column?").of_type(ty).formed(Form::Parameter(number));
+        Ok(out.meaning(Node::Parameter(number)))
+    }
+
+    fn unknown_parameter(&self, token: Token<'a>) -> Stop {
+        if token.text.get(1..).and_then(|digits| digits.parse::<usize>().ok()) == Some(0) {
+            return self.error_at(Some(token), state::SYNTAX, "parameters are numbered from 1");
         }
+        self.error_at(Some(token), state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}"))
     }
 
     /// `-a`, `+a`, `~a`
@@ -132,7 +149,14 @@ impl<'a> Translator<'a, '_> {
             return Err(Stop::Unknown);
         }
         let sign = self.copied(token);
-        let inner = self.expression(inner)?;
+        let digits = self.peek().filter(|next| next.kind == Kind::Number);
+        let mut inner = self.expression(inner)?;
+        let node = match inner.take_node() {
+            Node::Value(Value::Integer(_) | Value::Real(_)) => {
+                digits.and_then(|digits| signed_node(token.text, digits.text))
+            }
+            node => (token.text == "-").then(|| Node::Negative(Box::new(node))),
+        };
         // A truth is a number to SQLite's signs.
         let ty = inner.ty.map(|ty| if ty == SqlType::Bool { SqlType::Int4 } else { ty });
         if ty == Some(SqlType::Interval) && token.text == "-" {
@@ -141,7 +165,8 @@ impl<'a> Translator<'a, '_> {
         }
         let mut out = sign;
         out.push(inner.clone());
-        Ok(numeric::signed(token.text, &inner, out.of_type(ty)).labelled("?column?"))
+        out = out.of_type(ty).meaning(node.unwrap_or(Node::Other));
+        Ok(numeric::signed(token.text, &inner, out).labelled("?column?"))
     }
 
     /// `(a, b)`
@@ -153,9 +178,9 @@ impl<'a> Translator<'a, '_> {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            let part = self.expression(part)?;
-            parts.push(part.clone());
-            out.push(part);
+            let mut part = self.expression(part)?;
+            out.push(part.without_node());
+            parts.push(part);
         }
         self.pass_sign(")", &mut out)?;
         if let [only] = &parts[..] {
@@ -195,8 +220,9 @@ impl<'a> Translator<'a, '_> {
         self.pass_word("NOT", &mut out)?;
         let mut inner = structures::as_value(self.expression(inner)?);
         self.suggest(&mut inner, SqlType::Bool)?;
+        let node = Node::Not(Box::new(inner.take_node()));
         out.push(inner);
-        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+        Ok(out.typed(SqlType::Bool).labelled("?column?").meaning(node))
     }
 
     /// `[NOT] EXISTS (SELECT ...)`
@@ -302,6 +328,9 @@ impl<'a> Translator<'a, '_> {
             return Ok(number);
         }
         let ty = self.column_type(qualifier.as_deref(), &name);
+        if parts.is_empty() {
+            out = out.meaning(Node::Column { table: qualifier, name: name.clone() });
+        }
         if ty == Some(SqlType::Numeric) {
             match self.names.scale(&name) {
                 Some(scale) => out = out.formed(Form::Column(scale)),

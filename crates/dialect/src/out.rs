@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use store::definition::SqlType;
 
 use sqltext::places::Places;
-use sqltext::token::in_word;
+use sqltext::token::{Kind, Tokens, in_word};
+use sqltext::value;
+
+use crate::lowered::{Node, Piece as Lowered};
 
 /// A piece of the new text and the place in the user's text that it stands for.
 #[derive(Clone, Debug)]
@@ -54,6 +57,8 @@ pub(super) struct Out<'a> {
     pieces: Vec<Piece<'a>>,
     pub(super) ty: Option<SqlType>,
     pub(super) form: Box<Form<'a>>,
+    /// What it is in SQLite's words, where neither its form nor its only piece says that.
+    node: Option<Box<Node>>,
     /// What PostgreSQL calls a column of it.
     pub(super) label: Option<String>,
 }
@@ -98,10 +103,51 @@ impl<'a> Out<'a> {
         self
     }
 
+    /// Says what the whole of it is.
+    pub(super) fn meaning(mut self, node: Node) -> Self {
+        self.node = Some(Box::new(node));
+        self
+    }
+
+    /// What it is in SQLite's words. It is asked once.
+    pub(super) fn take_node(&mut self) -> Node {
+        if let Some(node) = self.node.take() {
+            return *node;
+        }
+        match (&mut *self.form, &self.pieces[..]) {
+            (Form::List(parts), _) => Node::List(parts.iter_mut().map(Self::take_node).collect()),
+            (_, [literal]) => literal_node(&literal.text),
+            _ => Node::Other,
+        }
+    }
+
+    /// The same with its node left behind.
+    pub(super) fn without_node(&mut self) -> Self {
+        let node = self.node.take();
+        let kept = self.clone();
+        self.node = node;
+        kept
+    }
+
+    /// Its text by itself.
+    pub(super) fn sql(self) -> String {
+        let (mut text, _) = self.finish();
+        let blanks = text.len() - text.trim_start().len();
+        text.drain(..blanks);
+        text
+    }
+
+    /// Its text, and what it is.
+    pub(super) fn lowered(mut self) -> Lowered {
+        let node = self.take_node();
+        Lowered { sql: self.sql(), node }
+    }
+
     /// Puts another behind, which makes it a computed one.
     pub(super) fn push(&mut self, other: Self) {
         self.pieces.extend(other.pieces);
         *self.form = Form::Computed;
+        self.node = None;
     }
 
     /// Puts a text behind.
@@ -109,6 +155,7 @@ impl<'a> Out<'a> {
         let from = self.pieces.last().map_or(0, |piece| piece.from);
         self.pieces.push(Piece { text: Cow::Owned(text.to_owned()), from });
         *self.form = Form::Computed;
+        self.node = None;
     }
 
     /// `before`, it, `behind`.
@@ -172,6 +219,28 @@ impl<'a> Out<'a> {
         }
         (text, places)
     }
+}
+
+/// A literal as a value.
+fn literal_node(text: &str) -> Node {
+    let mut tokens = Tokens::new(text);
+    let (Some(first), second, None) = (tokens.next(), tokens.next(), tokens.next()) else {
+        return Node::Other;
+    };
+    let node = match second {
+        None if first.is("TRUE") => Some(Node::Truth(true)),
+        None if first.is("FALSE") => Some(Node::Truth(false)),
+        None => value::of_token(&first).map(Node::Value),
+        Some(number) if number.kind == Kind::Number => signed_node(first.text, number.text),
+        Some(_) => None,
+    };
+    node.unwrap_or(Node::Other)
+}
+
+/// A number behind a sign.
+pub(super) fn signed_node(sign: &str, digits: &str) -> Option<Node> {
+    let known = matches!(sign, "-" | "+");
+    known.then(|| value::number(&format!("{sign}{digits}")).map(Node::Signed)).flatten()
 }
 
 /// A function of these.

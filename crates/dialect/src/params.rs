@@ -76,6 +76,11 @@ impl Parameters {
         (number < sqltext::limits::PARAMETERS_MAX).then_some(number)
     }
 
+    /// The highest number of them.
+    pub(super) fn count(&self) -> usize {
+        self.types.len()
+    }
+
     pub(super) fn ty(&self, number: usize) -> Option<SqlType> {
         self.types.get(number)?.ty
     }

@@ -11,7 +11,8 @@ use super::out::{Form, Out};
 use super::rows::Spread;
 use super::scope::{Relation, Source};
 use super::types::Told;
-use super::{Item, Step, Stop, Translator, numeric};
+use super::{Item, Plain, Step, Stop, Translator, numeric};
+use crate::lowered::{self, Joined, Listed, Named};
 use sqltext::token::{quoted_name, unquoted};
 
 /// The words of a join.
@@ -21,20 +22,24 @@ const JOINS: &[&str] = &["NATURAL", "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "
 pub(super) struct Tables<'a> {
     begin: usize,
     end: usize,
+    word: Out<'a>,
     out: Out<'a>,
+    plain: Option<lowered::Tables>,
 }
 
 impl<'a> Translator<'a, '_> {
     pub(super) fn select(&mut self, select: &Select) -> Step<Out<'a>> {
         self.scopes.begin();
+        let wanted = self.select.begin();
         let mut out = Out::default();
         self.pass_word("SELECT", &mut out)?;
         self.distinct(select.distinct.as_ref(), &mut out)?;
         let list = self.at;
-        let from = if select.from.is_empty() { None } else { Some(self.tables_ahead(&select.from)?) };
+        let mut from = if select.from.is_empty() { None } else { Some(self.tables_ahead(&select.from)?) };
+        let plain = from.as_mut().and_then(|from| from.plain.take());
         self.at = list;
         self.spread = Some(Spread::default());
-        let (items, columns) = self.columns(&select.projection)?;
+        let (items, listed, columns) = self.columns(&select.projection)?;
         let spread = self.spread.take();
         self.add_arm(items);
         out.push(columns);
@@ -42,18 +47,25 @@ impl<'a> Translator<'a, '_> {
         if let Some(rows) = spread.and_then(|spread| spread.joined(!select.from.is_empty())) {
             out.push(rows);
         }
-        let begin = self.at;
-        if let Some(condition) = &select.selection {
+        let mut condition = None;
+        if let Some(selection) = &select.selection {
             self.pass_word("WHERE", &mut out)?;
-            out.push(self.condition(condition)?);
+            let mut selection = self.condition(selection)?;
+            condition = Some(selection.take_node());
+            out.push(selection);
         }
-        self.group(&select.group_by, &mut out)?;
+        let group = self.group(&select.group_by, &mut out)?;
         if let Some(condition) = &select.having {
             self.pass_word("HAVING", &mut out)?;
             out.push(self.condition(condition)?);
         }
         self.windows(select, &mut out)?;
-        self.ends_in_from = !select.from.is_empty() && self.at == begin;
+        let more = select.distinct.is_some() || select.having.is_some() || !select.named_window.is_empty();
+        if let Some(tables) = plain.filter(|_| wanted && !more) {
+            let (order, limit, offset) = (Vec::new(), None, None);
+            let select = lowered::Select { list: listed, tables, condition, group, order, limit, offset };
+            self.select = Plain::Found(Box::new(select));
+        }
         Ok(out)
     }
 
@@ -74,24 +86,24 @@ impl<'a> Translator<'a, '_> {
         Ok(())
     }
 
-    /// `RETURNING` with the columns behind it.
-    pub(super) fn returning(&mut self, items: &[SelectItem]) -> Step<Out<'a>> {
-        let mut out = Out::default();
-        self.pass_word("RETURNING", &mut out)?;
+    /// The columns behind `RETURNING`.
+    pub(super) fn returning(&mut self, items: Option<&Vec<SelectItem>>) -> Step<Option<String>> {
+        let Some(items) = items else { return Ok(None) };
+        self.keyword("RETURNING")?;
         // These are given, not assigned.
         self.targets = None;
         self.inserts = false;
-        let (items, columns) = self.columns(items)?;
+        let (items, _, columns) = self.columns(items)?;
         if let Some(query) = self.queries.last_mut() {
             *query = Some(items);
         }
-        out.push(columns);
-        Ok(out)
+        Ok(Some(columns.sql()))
     }
 
-    fn columns(&mut self, list: &[SelectItem]) -> Step<(Vec<Item>, Out<'a>)> {
+    fn columns(&mut self, list: &[SelectItem]) -> Step<(Vec<Item>, Vec<Listed>, Out<'a>)> {
         let mut out = Out::default();
         let mut items: Vec<Item> = Vec::with_capacity(list.len());
+        let mut listed = Vec::with_capacity(list.len());
         for (at, column) in list.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
@@ -99,15 +111,16 @@ impl<'a> Translator<'a, '_> {
             // Behind a star the place of a column in the result is not known.
             let known = !items.iter().any(|item| item.star);
             let place = if known { at } else { usize::MAX };
-            let (item, column) = self.column(column, at, place)?;
+            let (item, node, column) = self.column(column, at, place)?;
             items.push(item);
+            listed.push(node);
             out.push(column);
         }
-        Ok((items, out))
+        Ok((items, listed, out))
     }
 
     /// One column of a list.
-    fn column(&mut self, column: &SelectItem, number: usize, place: usize) -> Step<(Item, Out<'a>)> {
+    fn column(&mut self, column: &SelectItem, number: usize, place: usize) -> Step<(Item, Listed, Out<'a>)> {
         let (expr, named) = match column {
             SelectItem::UnnamedExpr(expr) => (expr, false),
             SelectItem::ExprWithAlias { expr, .. } => (expr, true),
@@ -117,6 +130,7 @@ impl<'a> Translator<'a, '_> {
         let column = self.expression(expr)?;
         let alias = if named { Some(self.alias_ahead()?) } else { None };
         let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number, place)?;
+        let listed = Listed::Value(column.take_node(), alias.clone());
         if alias.is_none()
             && let Form::Renamed(name) = *column.form
         {
@@ -136,7 +150,7 @@ impl<'a> Translator<'a, '_> {
             self.name_shown(place, &alias);
             item.label = Some(alias);
         }
-        Ok((item, column))
+        Ok((item, listed, column))
     }
 
     /// A column as it is given or assigned.
@@ -176,7 +190,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `*` or `t.*`
-    fn star_column(&mut self) -> Step<(Item, Out<'a>)> {
+    fn star_column(&mut self) -> Step<(Item, Listed, Out<'a>)> {
         let mut out = Out::default();
         let mut qualifier = None;
         while !self.next_is_sign(0, "*") {
@@ -187,7 +201,7 @@ impl<'a> Translator<'a, '_> {
         }
         self.pass(&mut out);
         let columns = self.star(qualifier.as_deref());
-        Ok((Item { star: true, columns, ..Item::default() }, out))
+        Ok((Item { star: true, columns, ..Item::default() }, Listed::All(qualifier), out))
     }
 
     /// The name that `AS name` or `name` gives next, which is not taken.
@@ -205,26 +219,37 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn tables_ahead(&mut self, tables: &[TableWithJoins]) -> Step<Tables<'a>> {
         let begin = self.place_of_from().ok_or(Stop::Unknown)?;
         self.at = begin;
-        let mut out = Out::default();
-        self.pass_word("FROM", &mut out)?;
+        let word = self.keyword("FROM")?;
+        let (word, mut out) = (self.copied(word), Out::default());
+        let mut found = Vec::new();
         for (at, table) in tables.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            self.joined_tables(table, &mut out)?;
+            self.joined_tables(table, &mut out, &mut found)?;
         }
-        Ok(Tables { begin, end: self.at, out })
+        Ok(Tables { begin, end: self.at, word, out, plain: plain_tables(found) })
     }
 
     /// Goes past it, where it stands.
-    pub(super) fn then_tables(&mut self, from: Option<Tables<'a>>, out: &mut Out<'a>) -> Step<()> {
+    fn then_tables(&mut self, from: Option<Tables<'a>>, out: &mut Out<'a>) -> Step<()> {
         let Some(from) = from else { return Ok(()) };
         if self.at != from.begin {
             return Err(Stop::Unknown);
         }
+        out.push(from.word);
         out.push(from.out);
         self.at = from.end;
         Ok(())
+    }
+
+    /// The same without its word.
+    pub(super) fn behind_tables(&mut self, from: Option<Tables<'a>>) -> Step<Option<Out<'a>>> {
+        let from = from.map(|from| Tables { word: Out::default(), ..from });
+        let there = from.is_some();
+        let mut out = Out::default();
+        self.then_tables(from, &mut out)?;
+        Ok(there.then_some(out))
     }
 
     /// Where the next `FROM` outside parentheses is that lists tables.
@@ -250,11 +275,22 @@ impl<'a> Translator<'a, '_> {
         None
     }
 
-    fn joined_tables(&mut self, tables: &TableWithJoins, out: &mut Out<'a>) -> Step<()> {
-        self.relation(&tables.relation, out)?;
+    /// `found`: its tables, for as long as nothing else is among them.
+    fn joined_tables(
+        &mut self,
+        tables: &TableWithJoins,
+        out: &mut Out<'a>,
+        found: &mut Vec<Option<Joined>>,
+    ) -> Step<()> {
+        let table = self.relation(&tables.relation, out)?;
+        found.push(table.map(|table| Joined { table, left: false, on: None }));
         for join in &tables.joins {
+            let begin = self.at;
             self.pass_words(JOINS, out);
-            self.relation(&join.relation, out)?;
+            let words = &self.tokens[begin..self.at];
+            let left = words.iter().any(|word| word.is("LEFT"));
+            let mut plain = !words.iter().any(|word| word.is_any(&["NATURAL", "RIGHT", "FULL"]));
+            let table = self.relation(&join.relation, out)?;
             let (JoinOperator::Join(on)
             | JoinOperator::Inner(on)
             | JoinOperator::Left(on)
@@ -266,17 +302,22 @@ impl<'a> Translator<'a, '_> {
             else {
                 return Err(Stop::Unknown);
             };
+            let mut node = None;
             match on {
                 JoinConstraint::On(condition) => {
                     self.pass_word("ON", out)?;
-                    out.push(self.expression(condition)?);
+                    let mut condition = self.expression(condition)?;
+                    node = Some(condition.take_node());
+                    out.push(condition);
                 }
                 JoinConstraint::Using(_) => {
+                    plain = false;
                     self.pass_word("USING", out)?;
                     self.pass_parentheses(out)?;
                 }
                 JoinConstraint::Natural | JoinConstraint::None => {}
             }
+            found.push(table.filter(|_| plain).map(|table| Joined { table, left, on: node }));
         }
         Ok(())
     }
@@ -290,10 +331,11 @@ impl<'a> Translator<'a, '_> {
         self.pass_sign(")", out)
     }
 
-    /// A table, a function that is a table, a query or a join in parentheses, with the names that it is given.
-    fn relation(&mut self, factor: &TableFactor, out: &mut Out<'a>) -> Step<()> {
+    /// A table, a function that is a table, a query or a join in parentheses, with the names that it is given. Returns
+    /// the name of a plain table.
+    fn relation(&mut self, factor: &TableFactor, out: &mut Out<'a>) -> Step<Option<Named>> {
         match factor {
-            TableFactor::Table { alias, args: None, .. } => self.table(alias.as_ref(), out),
+            TableFactor::Table { alias, args: None, .. } => return self.table(alias.as_ref(), out),
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
                 // A qualified function is none of those that are rewritten.
                 let ordinality = *with_ordinality || name.0.len() > 1;
@@ -314,28 +356,33 @@ impl<'a> Translator<'a, '_> {
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 self.pass_sign("(", out)?;
-                self.joined_tables(table_with_joins, out)?;
+                self.joined_tables(table_with_joins, out, &mut Vec::new())?;
                 self.pass_sign(")", out)?;
                 self.table_alias_copied(alias.as_ref(), out).map(|_| ())
             }
             _ => Err(Stop::Unknown),
-        }
+        }?;
+        Ok(None)
     }
 
-    fn table(&mut self, alias: Option<&TableAlias>, out: &mut Out<'a>) -> Step<()> {
+    fn table(&mut self, alias: Option<&TableAlias>, out: &mut Out<'a>) -> Step<Option<Named>> {
         if self.peek_at(1).is_some_and(|next| next.kind != Kind::Sign) {
             self.take_word("ONLY");
         }
         let (name, mut parts, _) = self.qualified()?;
         out.push(name);
         let own = parts.pop().unwrap_or_default();
+        let named =
+            self.at + alias.map_or(0, |_| 1 + usize::from(self.peek().is_some_and(|token| token.is("AS"))));
         let alias = self.table_alias_copied(alias, out)?;
         let source = match self.scopes.common(&own).filter(|_| parts.is_empty()) {
             Some(common) => common.clone(),
             None => Source::Named(own.to_lowercase()),
         };
-        self.scopes.add(Relation::new(alias.unwrap_or(own), source));
-        Ok(())
+        self.scopes.add(Relation::new(alias.clone().unwrap_or_else(|| own.clone()), source));
+        // Columns may be named behind the alias, or an index.
+        let plain = self.at == named;
+        Ok(plain.then(|| Named { schema: parts.pop(), name: own, alias }))
     }
 
     fn rows_of_function(
@@ -464,6 +511,17 @@ impl<'a> Translator<'a, '_> {
         }
         Ok(out)
     }
+}
+
+/// One table or two, if nothing else was found.
+fn plain_tables(found: Vec<Option<Joined>>) -> Option<lowered::Tables> {
+    let mut found = found.into_iter();
+    let (first, second, None) = (found.next()??, found.next(), found.next()) else { return None };
+    let second = match second {
+        Some(second) => Some(second?),
+        None => None,
+    };
+    Some(lowered::Tables { first: first.table, second })
 }
 
 fn arguments_of(arguments: &[FunctionArg]) -> Step<Vec<Argument<'_>>> {

@@ -1,76 +1,106 @@
 //! Statements and queries: their clauses, in the order of the text.
 
 use sqltext::ast::{
-    Cte, Delete, Distinct, FromTable, GroupByExpr, Insert, LimitClause, OrderBy, OrderByExpr, OrderByKind,
-    Query, SetExpr, Statement, TableWithJoins, Update, UpdateTableFromKind, Values, With,
+    Cte, Delete, Distinct, Expr, FromTable, GroupByExpr, Insert, LimitClause, OrderBy, OrderByExpr,
+    OrderByKind, OrderBySort, Query, SetExpr, Statement, TableWithJoins, Update, UpdateTableFromKind, Values,
+    With,
 };
 use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
+use super::clauses::ORDER_WORDS;
 use super::out::{Form, Out};
-use super::scope::{Known, Relation, Source};
+use super::scope::{Relation, Source};
 use super::types::Told;
-use super::{Item, Step, Stop, Translator};
+use super::{Item, Made, Plain, Step, Stop, Translator};
+use crate::lowered::{self, Indexed, Named, Node, Order, Piece, Resolve, Rows, Select, Verb, Write};
 use sqltext::error::state;
 use sqltext::token::unquoted;
 
 impl<'a> Translator<'a, '_> {
-    pub(super) fn statement(&mut self, statement: &Statement, tail: &Tail) -> Step<Out<'a>> {
-        match statement {
+    pub(super) fn statement(&mut self, statement: &Statement, tail: &Tail) -> Step<Made<'a>> {
+        let (with, statement) = match statement {
             Statement::Query(query) => match &*query.body {
                 SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => {
-                    let mut out = self.with(query.with.as_ref())?;
-                    out.push(self.statement(statement, tail)?);
-                    Ok(out)
+                    (query.with.as_ref(), statement)
                 }
-                _ => self.query(query, None).map(|(out, _)| out),
+                _ => {
+                    if query.with.is_none() && matches!(&*query.body, SetExpr::Select(_)) {
+                        self.select = Plain::Wanted;
+                    }
+                    let (out, [limit, offset]) = self.query(query, None)?;
+                    let select =
+                        self.select.take().map(|select| Box::new(Select { limit, offset, ..*select }));
+                    return Ok(Made::Text(out, select));
+                }
             },
-            Statement::Insert(insert) => self.insert_statement(insert, tail),
-            Statement::Update(update) => self.update_statement(update),
-            Statement::Delete(delete) => self.delete_statement(delete),
             Statement::Explain { statement, .. } => {
                 let mut out = Out::default();
                 self.pass_words(&["EXPLAIN", "QUERY", "PLAN"], &mut out);
-                out.push(self.statement(statement, tail)?);
-                Ok(out)
+                return Ok(match self.statement(statement, tail)? {
+                    Made::Text(explained, select) => {
+                        out.push(explained);
+                        Made::Text(out, select)
+                    }
+                    write @ Made::Write(_) => write,
+                });
             }
+            statement => (None, statement),
+        };
+        self.writes = true;
+        let with = match with {
+            Some(with) => format!("{} ", self.with(Some(with))?.sql()),
+            None => String::new(),
+        };
+        self.scopes.begin();
+        let write = match statement {
+            Statement::Insert(insert) => self.insert_statement(insert, tail),
+            Statement::Update(update) => self.update_statement(update, tail),
+            Statement::Delete(delete) => self.delete_statement(delete, tail),
             _ => Err(Stop::Unknown),
-        }
+        }?;
+        Ok(Made::Write(Box::new(Write { with, ..write })))
     }
 
-    fn insert_statement(&mut self, insert: &Insert, tail: &Tail) -> Step<Out<'a>> {
-        self.scopes.begin();
-        let mut out = self.insert()?;
-        match &insert.source {
-            Some(source) => {
-                let known = self.scopes.known();
-                out.push(self.query(source, None)?.0);
-                self.scopes.back_to(known);
-            }
-            None => self.pass_words(&["DEFAULT", "VALUES"], &mut out),
-        }
-        if self.ends_in_from
-            && !tail.conflicts.is_empty()
-            && let Some(on) = self.peek()
+    fn insert_statement(&mut self, insert: &Insert, tail: &Tail) -> Step<Write> {
+        let (resolve, table, columns) = self.insert()?;
+        let source = if let Some(source) = &insert.source {
+            let known = self.scopes.known();
+            let source = self.source(source)?;
+            self.scopes.back_to(known);
+            source
+        } else {
+            self.take_words(&["DEFAULT", "VALUES"]);
+            lowered::Source::Defaults
+        };
+        let conflicts = tail.conflicts.iter().map(|conflict| self.conflict(conflict));
+        let conflicts = conflicts.collect::<Step<Vec<_>>>()?;
+        let returning = self.returning(insert.returning.as_ref().or(tail.returning.as_ref()))?;
+        let verb = Verb::Insert(lowered::Insert { columns, source, conflicts });
+        Ok(self.write(verb, table, resolve, returning))
+    }
+
+    fn write(&self, verb: Verb, table: Named, resolve: Option<Resolve>, returning: Option<String>) -> Write {
+        let parameters = self.parameters.count();
+        Write { verb, table, with: String::new(), resolve, returning, parameters }
+    }
+
+    /// The rows of an `INSERT`.
+    fn source(&mut self, source: &Query) -> Step<lowered::Source> {
+        let bare = source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
+        if let SetExpr::Values(values) = &*source.body
+            && bare
         {
-            // SQLite's grammar would read a join's condition here.
-            out.push(Out::made("WHERE true", on.start));
+            let (out, rows) = self.values(values)?;
+            return Ok(lowered::Source::Query { sql: out.sql(), with: false, rows: Some(rows) });
         }
-        for conflict in &tail.conflicts {
-            out.push(self.conflict(conflict)?);
-        }
-        if let Some(items) = insert.returning.as_ref().or(tail.returning.as_ref()) {
-            out.push(self.returning(items)?);
-        }
-        Ok(out)
+        let (out, _) = self.query(source, None)?;
+        Ok(lowered::Source::Query { sql: out.sql(), with: source.with.is_some(), rows: None })
     }
 
-    fn update_statement(&mut self, update: &Update) -> Step<Out<'a>> {
-        self.scopes.begin();
-        let mut out = Out::default();
-        let words = ["UPDATE", "OR", "ROLLBACK", "ABORT", "REPLACE", "FAIL", "IGNORE"];
-        self.pass_words(&words, &mut out);
-        let table = self.written_table(&update.table, &mut out)?;
+    fn update_statement(&mut self, update: &Update, tail: &Tail) -> Step<Write> {
+        let resolve = self.resolve()?;
+        let (table, indexed) = self.written_table(&update.table)?;
         let set = self.at;
         let from = match &update.from {
             Some(UpdateTableFromKind::AfterSet(tables)) => Some(self.tables_ahead(tables)?),
@@ -78,79 +108,88 @@ impl<'a> Translator<'a, '_> {
             None => None,
         };
         self.at = set;
-        self.pass_word("SET", &mut out)?;
-        let table = self.names.table(&table).cloned();
-        self.assignments(&update.assignments, table.as_deref(), &mut out)?;
-        self.then_tables(from, &mut out)?;
-        if let Some(condition) = &update.selection {
-            self.pass_word("WHERE", &mut out)?;
-            out.push(self.condition(condition)?);
-        }
-        self.changed_rows((update.returning.as_ref(), &update.order_by, update.limit.as_ref()), &mut out)?;
-        Ok(out)
+        self.keyword("SET")?;
+        let written = self.names.table(&table.name).cloned();
+        let sets = self.assignments(&update.assignments, written.as_deref())?;
+        let from = self.behind_tables(from)?.map(Out::sql);
+        let condition =
+            update.selection.as_ref().map(|condition| self.condition_of(condition)).transpose()?;
+        let returning = self.returning(update.returning.as_ref())?;
+        let rows =
+            self.changed_rows((indexed, condition), &update.order_by, limits(update.limit.as_ref(), tail))?;
+        let verb = Verb::Update(lowered::Update { sets, from, rows });
+        Ok(self.write(verb, table, resolve, returning))
     }
 
-    fn delete_statement(&mut self, delete: &Delete) -> Step<Out<'a>> {
-        self.scopes.begin();
-        let mut out = Out::default();
-        self.pass_words(&["DELETE", "FROM"], &mut out);
+    fn delete_statement(&mut self, delete: &Delete, tail: &Tail) -> Step<Write> {
+        self.take_words(&["DELETE", "FROM"]);
         let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
         let [table] = &tables[..] else { return Err(Stop::Unknown) };
-        self.written_table(table, &mut out)?;
+        let (table, indexed) = self.written_table(table)?;
         if delete.using.is_some() {
             let message = "DELETE ... USING is not supported; use WHERE ... IN (SELECT ...)";
             return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, message));
         }
-        if let Some(condition) = &delete.selection {
-            self.pass_word("WHERE", &mut out)?;
-            out.push(self.condition(condition)?);
-        }
-        self.changed_rows((delete.returning.as_ref(), &delete.order_by, delete.limit.as_ref()), &mut out)?;
-        Ok(out)
+        let condition =
+            delete.selection.as_ref().map(|condition| self.condition_of(condition)).transpose()?;
+        let returning = self.returning(delete.returning.as_ref())?;
+        let rows =
+            self.changed_rows((indexed, condition), &delete.order_by, limits(delete.limit.as_ref(), tail))?;
+        Ok(self.write(Verb::Delete(rows), table, None, returning))
     }
 
-    /// The table of an `UPDATE` or `DELETE`; returns its own name.
-    fn written_table(&mut self, table: &TableWithJoins, out: &mut Out<'a>) -> Step<String> {
+    /// The table of an `UPDATE` or `DELETE`, and by which index its rows are to be found.
+    fn written_table(&mut self, table: &TableWithJoins) -> Step<(Named, Option<Indexed>)> {
         if !table.joins.is_empty() {
             return Err(Stop::Unknown);
         }
         self.take_word("ONLY");
-        let (name, mut parts, _) = self.qualified()?;
-        out.push(name);
-        let own = parts.pop().unwrap_or_default();
+        let mut named = self.table_name()?;
         let alias = match &table.relation {
             sqltext::ast::TableFactor::Table { alias, args: None, .. } => alias.as_ref(),
             _ => return Err(Stop::Unknown),
         };
-        let alias = self.table_alias_copied(alias, out)?;
+        let (alias, _) = self.alias_taken(alias)?;
+        let indexed = self.indexed_taken()?;
+        named.alias = alias;
         // What a WITH calls so is not written.
-        let source = Source::Named(own.to_lowercase());
-        self.scopes.add(Relation::new(alias.unwrap_or_else(|| own.clone()), source));
-        Ok(own)
+        let source = Source::Named(named.name.to_lowercase());
+        let called = named.alias.as_ref().unwrap_or(&named.name);
+        self.scopes.add(Relation::new(called.clone(), source));
+        Ok((named, indexed))
+    }
+
+    /// `INDEXED BY name`, `NOT INDEXED`
+    fn indexed_taken(&mut self) -> Step<Option<Indexed>> {
+        if self.take_words(&["INDEXED", "BY"]) {
+            return Ok(Some(Indexed::By(unquoted(self.token()?.text))));
+        }
+        Ok(self.take_words(&["NOT", "INDEXED"]).then_some(Indexed::Not))
     }
 
     /// What stands at the end of an `UPDATE` or `DELETE`.
     fn changed_rows(
         &mut self,
-        (returning, order, limit): (
-            Option<&Vec<sqltext::ast::SelectItem>>,
-            &[OrderByExpr],
-            Option<&sqltext::ast::Expr>,
-        ),
-        out: &mut Out<'a>,
-    ) -> Step<()> {
-        if let Some(items) = returning {
-            out.push(self.returning(items)?);
-        }
+        (indexed, condition): (Option<Indexed>, Option<Piece>),
+        order: &[OrderByExpr],
+        limit: Option<(&Expr, Option<&Expr>)>,
+    ) -> Step<Rows> {
+        let mut rows = Rows { indexed, condition, order: None, limit: None };
         if !order.is_empty() {
-            self.pass_words(&["ORDER", "BY"], out);
-            out.push(self.terms(order, Some(true))?);
+            self.take_words(&["ORDER", "BY"]);
+            rows.order = Some(self.terms(order, Some(true))?.0.sql());
         }
-        if let Some(limit) = limit {
-            self.pass_word("LIMIT", out)?;
+        if let Some((limit, second)) = limit {
+            let word = self.keyword("LIMIT")?;
+            let mut out = self.copied(word);
             out.push(self.expression(limit)?);
+            if let Some(second) = second {
+                self.pass(&mut out);
+                out.push(self.expression(second)?);
+            }
+            rows.limit = Some(out.sql());
         }
-        Ok(())
+        Ok(rows)
     }
 
     /// A query within a statement; `common`: that of a `WITH` which begins.
@@ -168,17 +207,19 @@ impl<'a> Translator<'a, '_> {
         Ok((out, self.queries.pop().flatten().unwrap_or_default()))
     }
 
-    /// A query; what is known of its tables stays.
-    fn query(&mut self, query: &Query, common: Option<(&str, &[String])>) -> Step<(Out<'a>, Known)> {
+    /// A query, and how many rows it gives and leaves out; what is known of its tables stays.
+    fn query(
+        &mut self,
+        query: &Query,
+        common: Option<(&str, &[String])>,
+    ) -> Step<(Out<'a>, [Option<Node>; 2])> {
         let mut out = self.with(query.with.as_ref())?;
-        let known = self.scopes.known();
+        let mut counts = [None, None];
         out.push(self.body(&query.body, common)?);
         if let Some(order) = &query.order_by {
-            self.ends_in_from = false;
             out.push(self.order(order)?);
         }
         if query.limit_clause.is_some() || query.fetch.is_some() {
-            self.ends_in_from = false;
             let (mut limit, mut offset) = (None, None);
             match &query.limit_clause {
                 Some(LimitClause::LimitOffset { limit: count, offset: first, .. }) => {
@@ -191,12 +232,14 @@ impl<'a> Translator<'a, '_> {
                 }
                 None => {}
             }
-            out.push(self.limits(limit, offset, query.fetch.as_ref())?);
+            let (limits, known) = self.limits(limit, offset, query.fetch.as_ref())?;
+            counts = known;
+            out.push(limits);
         }
         if !query.locks.is_empty() {
             out.push(self.locking()?);
         }
-        Ok((out, known))
+        Ok((out, counts))
     }
 
     /// `WITH [RECURSIVE] name [(columns)] AS (query), ...`
@@ -263,11 +306,8 @@ impl<'a> Translator<'a, '_> {
     fn arm(&mut self, arm: &SetExpr) -> Step<Out<'a>> {
         match arm {
             SetExpr::Select(select) => self.select(select),
-            SetExpr::Values(values) => self.values(values),
-            SetExpr::Query(query) => {
-                self.ends_in_from = false;
-                self.query_in_parentheses(query).map(|(out, _)| out)
-            }
+            SetExpr::Values(values) => self.values(values).map(|(out, _)| out),
+            SetExpr::Query(query) => self.query_in_parentheses(query).map(|(out, _)| out),
             _ => Err(Stop::Unknown),
         }
     }
@@ -283,54 +323,72 @@ impl<'a> Translator<'a, '_> {
         Ok(())
     }
 
-    pub(super) fn group(&mut self, group: &GroupByExpr, out: &mut Out<'a>) -> Step<()> {
+    pub(super) fn group(&mut self, group: &GroupByExpr, out: &mut Out<'a>) -> Step<Vec<Node>> {
         let GroupByExpr::Expressions(terms, modifiers) = group else { return Err(Stop::Unknown) };
         if !modifiers.is_empty() {
             return Err(Stop::Unknown);
         }
+        let mut nodes = Vec::with_capacity(terms.len());
         if terms.is_empty() {
-            return Ok(());
+            return Ok(nodes);
         }
         self.pass_words(&["GROUP", "BY"], out);
         for (at, term) in terms.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", out)?;
             }
-            out.push(match self.term_shown(false) {
+            let mut term = match self.term_shown(false) {
                 Some(number) => number,
                 None => self.expression(term)?,
-            });
+            };
+            nodes.push(term.take_node());
+            out.push(term);
         }
-        Ok(())
+        Ok(nodes)
     }
 
     fn order(&mut self, order: &OrderBy) -> Step<Out<'a>> {
         let OrderByKind::Expressions(terms) = &order.kind else { return Err(Stop::Unknown) };
         let mut out = Out::default();
         self.pass_words(&["ORDER", "BY"], &mut out);
-        out.push(self.terms(terms, Some(true))?);
+        let (terms, nodes) = self.terms(terms, Some(true))?;
+        if let Plain::Found(select) = &mut self.select
+            && self.queries.len() == 1
+        {
+            select.order = nodes;
+        }
+        out.push(terms);
         Ok(out)
     }
 
     /// Terms with the words of their order; `shown`: they may name columns that are shown exactly, and are an order's.
-    pub(super) fn terms(&mut self, terms: &[OrderByExpr], shown: Option<bool>) -> Step<Out<'a>> {
+    pub(super) fn terms(
+        &mut self,
+        terms: &[OrderByExpr],
+        shown: Option<bool>,
+    ) -> Step<(Out<'a>, Vec<Order>)> {
         let mut out = Out::default();
+        let mut nodes = Vec::with_capacity(terms.len());
         for (at, term) in terms.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            out.push(match shown.and_then(|order| self.term_shown(order)) {
+            let mut by = match shown.and_then(|order| self.term_shown(order)) {
                 Some(number) => number,
                 None => self.expression(&term.expr)?,
-            });
-            self.pass_words(&["ASC", "DESC", "NULLS", "FIRST", "LAST"], &mut out);
+            };
+            let (descending, nulls) =
+                (matches!(term.options.sort, Some(OrderBySort::Desc)), term.options.nulls_first.is_some());
+            nodes.push(Order { by: by.take_node(), descending, nulls });
+            out.push(by);
+            self.pass_words(ORDER_WORDS, &mut out);
         }
-        Ok(out)
+        Ok((out, nodes))
     }
 
     /// The rows of `VALUES`.
-    fn values(&mut self, values: &Values) -> Step<Out<'a>> {
-        self.ends_in_from = false;
+    fn values(&mut self, values: &Values) -> Step<(Out<'a>, Vec<Vec<Node>>)> {
+        let mut rows = Vec::with_capacity(values.rows.len());
         let mut out = Out::default();
         self.pass_word("VALUES", &mut out)?;
         let targets = self.targets.take();
@@ -347,9 +405,13 @@ impl<'a> Translator<'a, '_> {
                 let items = parts.iter().enumerate().map(item_of_row).collect();
                 self.add_arm(items);
             }
+            rows.push(match row.take_node() {
+                Node::List(cells) => cells,
+                _ => Vec::new(),
+            });
             out.push(row);
         }
-        Ok(out)
+        Ok((out, rows))
     }
 
     /// The columns of one more arm of the query that is under way.
@@ -360,6 +422,11 @@ impl<'a> Translator<'a, '_> {
             None => {}
         }
     }
+}
+
+/// The numbers of a `LIMIT`.
+fn limits<'e>(first: Option<&'e Expr>, tail: &'e Tail) -> Option<(&'e Expr, Option<&'e Expr>)> {
+    first.map(|first| (first, tail.second_limit.as_ref()))
 }
 
 fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {

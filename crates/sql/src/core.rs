@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use dialect::lowered::Named;
 use pgcatalog::shape::type_of;
 use pgcatalog::system::{self, System};
 use sqlite::{Connection, Failure, Row, Statement, UNSOLVED};
@@ -106,14 +107,16 @@ impl Core {
     }
 
     /// A table that is to be written, by its name in a statement.
-    pub(crate) fn table(&self, name: &QualifiedName<'_>) -> Result<Arc<Table>, SqlError> {
-        check_schema(name)?;
-        let name = unquoted(name.name.0);
-        system::refuse_change(&name)?;
-        self.catalog.table(&name).cloned().ok_or_else(|| match self.catalog.view(&name) {
+    pub(crate) fn table(&self, named: &Named) -> Result<Arc<Table>, SqlError> {
+        if let Some(schema) = named.schema.as_deref().filter(|schema| !is_main(Some(schema))) {
+            return Err(SqlError::new(state::UNKNOWN_SCHEMA, format!("schema \"{schema}\" does not exist")));
+        }
+        let name = &named.name;
+        system::refuse_change(name)?;
+        self.catalog.table(name).cloned().ok_or_else(|| match self.catalog.view(name) {
             Some(view) => SqlError::new(state::NOT_A_TABLE, format!("\"{}\" is a view", view.name))
                 .with_hint("write to the table that it reads"),
-            None => SqlError::unknown_table(&name),
+            None => SqlError::unknown_table(name),
         })
     }
 
@@ -221,6 +224,11 @@ impl Core {
 fn told_type(name: &str) -> Option<SqlType> {
     let told = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
     told.then_some(SqlType::Int8)
+}
+
+/// Whether a schema is the only one, `main`.
+pub(crate) fn is_main(schema: Option<&str>) -> bool {
+    schema.is_none_or(|schema| schema.eq_ignore_ascii_case("main"))
 }
 
 /// The only schema is `main`.

@@ -1,5 +1,6 @@
 //! A compiled statement: which executor runs it, and what it reports about itself.
 
+use dialect::lowered::Write;
 use store::value::Value;
 
 use crate::core::{Core, check_count};
@@ -29,15 +30,17 @@ pub(crate) enum Plan {
 /// The same statement by SQLite.
 #[derive(Debug)]
 pub(crate) enum General {
-    /// Compiled when it is needed.
+    /// A query, compiled when it is needed.
     Text(String),
+    /// What writes, compiled when it is needed.
+    Pieces(Box<Write>),
     Ready(Box<Plan>),
 }
 
 impl General {
     fn plan(&self) -> Option<&Plan> {
         match self {
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Pieces(_) => None,
             Self::Ready(plan) => Some(plan),
         }
     }
@@ -51,19 +54,21 @@ impl General {
         }
     }
 
-    /// The plan, compiled. `writes`: the statement does.
-    fn ready(&mut self, core: &Core, writes: bool) -> Result<&mut Plan, SqlError> {
-        if let Self::Text(sql) = self {
-            let plan = if writes {
-                Plan::Write(Box::new(write::build(core, sql)?))
-            } else {
-                Plan::Read(ReadPlan::new(core, sql, "SELECT")?)
-            };
+    /// The plan, compiled.
+    fn ready(&mut self, core: &Core) -> Result<&mut Plan, SqlError> {
+        let compiled = match self {
+            Self::Text(sql) => Some(Plan::Read(ReadPlan::new(core, sql, "SELECT")?)),
+            Self::Pieces(write) => Some(Plan::Write(Box::new(write::build(core, write)?))),
+            Self::Ready(_) => None,
+        };
+        if let Some(plan) = compiled {
             *self = Self::Ready(Box::new(plan));
         }
         match self {
             Self::Ready(plan) => Ok(plan),
-            Self::Text(_) => Err(SqlError::new(state::INTERNAL, "a statement was not compiled")),
+            Self::Text(_) | Self::Pieces(_) => {
+                Err(SqlError::new(state::INTERNAL, "a statement was not compiled"))
+            }
         }
     }
 }
@@ -196,7 +201,7 @@ fn run_native(
     };
     match native.run(core, given, general.known(), out) {
         Ok(Ran::Done(done)) => Ok(done),
-        Ok(Ran::Left(view)) => general.ready(core, native.writes())?.run_from(core, view, given, out),
+        Ok(Ran::Left(view)) => general.ready(core)?.run_from(core, view, given, out),
         Err(error) => {
             if native.writes() {
                 core.sight.note_failed(0);

@@ -199,6 +199,7 @@ pub(crate) fn are_alike(open: &Translated, closed: &Translated, chosen: Chosen<'
         of.parameters.iter().enumerate().map(one).collect::<Vec<_>>()
     };
     open.sql == closed.sql
+        && open.lowered == closed.lowered
         && told(open, &[]) == told(closed, chosen)
         && conversions(open) == conversions(closed)
 }

@@ -445,3 +445,51 @@ fn endless_statements_end_at_once() {
         }
     }
 }
+
+#[test]
+fn statements_that_write_are_read_as_queries_are() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (k INT PRIMARY KEY, n INT, name TEXT);
+         INSERT INTO t SELECT k, sum(n) OVER (ORDER BY k ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+             EXCLUDE CURRENT ROW), 'x' FROM (SELECT 1 AS k, 10 AS n UNION ALL SELECT 2, 20) AS v;
+         UPDATE t x SET name = x.name || '!' WHERE x.k = 1;
+         DELETE FROM t y WHERE y.k = 2 AND y.n = 10",
+    );
+    assert_eq!(db.query("SELECT * FROM t"), "1,20,x!");
+    // A column is called as that of a query.
+    let (_, updated) = db.execute("UPDATE t SET n = n+1 RETURNING n+1, length(name), k", &[]).unwrap();
+    let (_, selected) = db.execute("SELECT n+1, length(name), k FROM t", &[]).unwrap();
+    assert_eq!(updated, selected);
+    // The parts of a statement are compiled apart, and parameters mean the same in all of them.
+    let values = [Value::Integer(7), Value::from("b"), Value::Integer(1)];
+    let sql = "INSERT INTO t VALUES ($3, $1, $2) ON CONFLICT (k) DO UPDATE SET n = excluded.n + $1, name = $2 \
+               WHERE t.k = $3 RETURNING n, name, $1 + 1";
+    assert_eq!(shown(&db.execute(sql, &values).unwrap().1.rows), "14,b,8");
+    let named = "UPDATE t SET n = :a, name = :b WHERE k = :c AND n > :a RETURNING n, :b";
+    assert_eq!(shown(&db.execute(named, &values).unwrap().1.rows), "7,b");
+}
+
+#[test]
+fn a_statement_that_writes_and_cannot_be_read_shows_where() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (k INT PRIMARY KEY, n INT)");
+    for (sql, state, position) in [
+        ("INSERT INTO t VALUES (1,, 2)", "42601", Some(25)),
+        ("INSERT INTO t VALUES (1, 2", "42601", Some(27)),
+        ("DELETE FROM t WHERE", "42601", Some(20)),
+        ("DELETE FROM t WHERE k = 1 n = 2", "42601", Some(27)),
+        ("UPDATE t SET n = 'x", "42601", Some(18)),
+        ("UPDATE t SET (n = 1", "42601", Some(17)),
+        ("UPDATE t SET n = $0", "42601", Some(18)),
+        ("UPDATE t SET n = $99999", "54001", Some(18)),
+        ("UPDATE t SET (k, n) = 1", "42601", None),
+        ("UPDATE t SET n = nowhere", "42703", Some(18)),
+        ("UPDATE t SET n = references", "42601", Some(18)),
+        ("UPDATE t SET nothing = 1", "42703", Some(14)),
+        ("EXPLAIN DELETE FROM t WHERE", "42601", Some(28)),
+    ] {
+        let error = db.execute(sql, &[]).unwrap_err();
+        assert_eq!((error.state, error.position), (state, position), "{sql}: {error}");
+    }
+}

@@ -1,8 +1,7 @@
 //! From a statement's text to its plan.
 
-use std::borrow::Cow;
-
-use dialect::Chosen;
+use dialect::lowered::{Lowered, Select, Write};
+use dialect::{Chosen, Translated};
 use sqltext::Tree;
 
 use super::Executor;
@@ -12,7 +11,6 @@ use crate::plan::{EXPLAIN, General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
 use crate::text::kind::{StatementKind, kind_of};
-use crate::text::token::Tokens;
 use crate::write;
 
 impl Executor {
@@ -24,34 +22,59 @@ impl Executor {
         chosen: Chosen<'_>,
         known: Option<&Tree<'_>>,
     ) -> Result<Prepared, SqlError> {
-        let Some(translated) = dialect::translate(&self.core.catalog, sql, chosen, known)? else {
-            let plan = self.compile(kind, sql).map_err(|error| dialect::further_error(sql, error))?;
-            return Ok(Prepared::new(plan));
+        let Some(mut translated) = dialect::translate(&self.core.catalog, sql, chosen, known)? else {
+            return self.compile_unread(kind, sql).map(Prepared::new);
         };
-        let compiled = kind_of(&translated.sql).and_then(|kind| self.compile(kind, &translated.sql));
-        let plan = compiled.map_err(|error| translated.relocate(error, sql))?;
+        let plan = match translated.take_write() {
+            Some(write) => self.compile_write(kind, write).map_err(|error| write::placed(error, sql)),
+            None => self.compile_read(&translated).map_err(|error| translated.relocate(error, sql)),
+        }?;
         Ok(Prepared::translated(plan, translated, sql, chosen))
     }
 
-    /// The plan of a statement in SQLite's words.
-    fn compile(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
-        let core = &self.core;
-        Ok(match kind {
-            StatementKind::Write => return self.compile_write(sql),
-            StatementKind::ExplainWrite(start) => {
-                let plan = write::build(core, &sql[start..])?;
-                let explained = format!("EXPLAIN QUERY PLAN {}", plan.source_sql);
-                Plan::Read(ReadPlan::new(core, &explained, EXPLAIN)?)
-            }
-            StatementKind::Explain(start) => return self.compile_explained(&sql[start..]),
-            StatementKind::Read => return self.compile_read(sql),
-            _ => Plan::Read(ReadPlan::new(core, sql, EXPLAIN)?),
-        })
+    /// The plan of a text that only SQLite can read. What writes is not handed to it.
+    fn compile_unread(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
+        let (inner, start) = match kind {
+            StatementKind::Explain(start) => (kind_of(&sql[start..])?, start),
+            StatementKind::ExplainWrite(start) => (StatementKind::Write, start),
+            kind => (kind, 0),
+        };
+        if inner == StatementKind::Write {
+            return Err(dialect::error_of(sql, start));
+        }
+        self.compile(kind, sql, None).map_err(|error| dialect::further_error(sql, error))
     }
 
-    fn compile_read(&self, sql: &str) -> Result<Plan, SqlError> {
+    /// The plan of a statement that reads, in SQLite's words.
+    fn compile_read(&self, translated: &Translated) -> Result<Plan, SqlError> {
+        let select = match &translated.lowered {
+            Lowered::Read(Some(select)) => Some((&**select, translated.parameters.len())),
+            _ => None,
+        };
+        self.compile(kind_of(&translated.sql)?, &translated.sql, select)
+    }
+
+    /// `select`: it where it may need no SQLite, and how many parameters it takes.
+    fn compile(
+        &self,
+        kind: StatementKind,
+        sql: &str,
+        select: Option<(&Select, usize)>,
+    ) -> Result<Plan, SqlError> {
+        match kind {
+            StatementKind::Explain(start) => {
+                let explained = self.compile_query(&sql[start..], select)?;
+                self.compile_explained(&sql[start..], explained)
+            }
+            StatementKind::Read => self.compile_query(sql, select),
+            _ => Ok(Plan::Read(ReadPlan::new(&self.core, sql, EXPLAIN)?)),
+        }
+    }
+
+    fn compile_query(&self, sql: &str, select: Option<(&Select, usize)>) -> Result<Plan, SqlError> {
         let core = &self.core;
-        let native = if core.native { native::of_text(core, sql) } else { None };
+        let known = select.filter(|_| core.native);
+        let native = known.and_then(|(select, count)| native::of_query(core, select, (sql, count)));
         let native = match native.map(Box::new) {
             Some(native) if !native.needs_general() => {
                 return Ok(Plan::Native { native, general: General::Text(sql.to_owned()) });
@@ -65,17 +88,30 @@ impl Executor {
         })
     }
 
-    fn compile_write(&self, sql: &str) -> Result<Plan, SqlError> {
-        let core = &self.core;
-        let deletes = Tokens::new(sql).next().is_some_and(|verb| verb.is("DELETE"));
-        if core.native
-            && deletes
-            && let Some(native) = native::of_text(core, sql)
-        {
-            let (native, general) = (Box::new(native), General::Text(sql.to_owned()));
-            return Ok(Plan::Native { native, general });
+    /// The plan of a statement that writes, or of its `EXPLAIN`.
+    fn compile_write(&self, kind: StatementKind, write: Box<Write>) -> Result<Plan, SqlError> {
+        match kind {
+            StatementKind::ExplainWrite(_) => {
+                let source = write::build(&self.core, &write)?.source_sql;
+                Ok(Plan::Read(ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {source}"), EXPLAIN)?))
+            }
+            StatementKind::Explain(_) => {
+                let source = write::build(&self.core, &write)?.source_sql;
+                self.compile_explained(&source, self.compile_change(write)?)
+            }
+            _ => self.compile_change(write),
         }
-        let (plan, native) = write::build_for_both(core, sql)?;
+    }
+
+    fn compile_change(&self, write: Box<Write>) -> Result<Plan, SqlError> {
+        let core = &self.core;
+        if core.native
+            && let Some(native) = native::of_deletion(core, &write)
+        {
+            return Ok(Plan::Native { native: Box::new(native), general: General::Pieces(write) });
+        }
+        let plan = write::build(core, &write)?;
+        let native = if core.native { native::of_change(core, &write, &plan) } else { None };
         let plan = Plan::Write(Box::new(plan));
         Ok(match native.map(Box::new) {
             Some(native) => Plan::Native { native, general: General::Ready(Box::new(plan)) },
@@ -83,15 +119,9 @@ impl Executor {
         })
     }
 
-    /// `EXPLAIN` of this statement: who runs it, and SQLite's plan of it, in PostgreSQL's shape.
-    fn compile_explained(&self, sql: &str) -> Result<Plan, SqlError> {
-        let kind = kind_of(sql)?;
-        let explained = self.compile(kind, sql)?;
-        let text = match kind {
-            StatementKind::Write => Cow::Owned(write::build(&self.core, sql)?.source_sql),
-            _ => Cow::Borrowed(sql),
-        };
-        let plan = ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {text}"), EXPLAIN)?;
+    /// `EXPLAIN`: who runs the statement, and SQLite's plan of the query that computes it, in PostgreSQL's shape.
+    fn compile_explained(&self, query: &str, explained: Plan) -> Result<Plan, SqlError> {
+        let plan = ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {query}"), EXPLAIN)?;
         Ok(Plan::Read(plan.in_lines(explained)))
     }
 }

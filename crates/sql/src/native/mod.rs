@@ -29,7 +29,7 @@ use bulk::{BulkPlan, Tuples};
 use delete::Deletion;
 use query::Query;
 
-pub(crate) use recognise::{of_change, of_text};
+pub(crate) use recognise::{of_change, of_deletion, of_query};
 use single::SinglePlan;
 
 use crate::core::Core;

@@ -1,14 +1,12 @@
 //! Which statements need no SQLite: the only reader of a statement's conditions and names outside of SQLite.
 //!
-//! It reads the grammar's tree into the few forms that this module runs; what it does not know it declines.
+//! It reads what the dialect made of a statement into the few forms that this module runs; what it does not know it
+//! declines.
 
-use sqlite3_parser::ast::Stmt;
+use dialect::lowered::{Select, Write};
 
 use super::{Job, NativePlan};
 use crate::core::Core;
-use crate::text::parameter::numbered;
-use crate::text::parse::with_tree;
-use crate::text::token::Tokens;
 
 mod change;
 mod condition;
@@ -19,21 +17,15 @@ mod terms;
 pub(crate) use change::of_change;
 pub(super) use condition::Where;
 
-/// The plan of a `SELECT` or a `DELETE` that needs no SQLite, or SQLite only to say what its columns are.
-pub(crate) fn of_text(core: &Core, sql: &str) -> Option<NativePlan> {
-    // Without a table there is nothing to find.
-    if !Tokens::new(sql).any(|token| token.is("FROM")) {
-        return None;
-    }
-    let numbered = numbered(sql).ok()?;
-    let read = |tree: &Stmt<'_>| {
-        Ok(match tree {
-            Stmt::Select(select) => {
-                query::of(core, select, &numbered.sql).map(|query| Job::Query(Box::new(query)))
-            }
-            tree => change::deletion(core, tree).map(|deletion| Job::Delete(Box::new(deletion))),
-        })
-    };
-    let job = with_tree(&numbered.sql, read).ok()??;
-    Some(NativePlan::new(numbered.count, job))
+/// The plan of a query that needs no SQLite, or SQLite only to say what its columns are. `sql` is its text, whose words
+/// name some columns.
+pub(crate) fn of_query(core: &Core, select: &Select, (sql, parameters): (&str, usize)) -> Option<NativePlan> {
+    let query = query::of(core, select, sql)?;
+    Some(NativePlan::new(parameters, Job::Query(Box::new(query))))
+}
+
+/// The plan of a `DELETE` that needs no SQLite.
+pub(crate) fn of_deletion(core: &Core, write: &Write) -> Option<NativePlan> {
+    let deletion = change::deletion(core, write)?;
+    Some(NativePlan::new(write.parameters, Job::Delete(Box::new(deletion))))
 }

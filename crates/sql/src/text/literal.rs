@@ -1,6 +1,7 @@
 //! Literals of the tree as values, without asking SQLite.
 
 use sqlite3_parser::ast::{Expr, Literal, UnaryOperator};
+use sqltext::value::number;
 use store::value::Value;
 
 use super::token::unquoted;
@@ -15,15 +16,6 @@ pub(crate) fn value_of(expression: &Expr<'_>) -> Option<Value> {
         Expr::Unary(UnaryOperator::Positive, Expr::Literal(Literal::Numeric(digits))) => number(digits),
         Expr::Id(id) => truth(id.0),
         Expr::Parenthesized(inner) if inner.len() == 1 => value_of(inner.first()?),
-        _ => None,
-    }
-}
-
-/// The number of a parameter, from 0. All parameters were numbered before the text was parsed.
-pub(crate) fn parameter_of(expression: &Expr<'_>) -> Option<usize> {
-    match expression {
-        Expr::Variable(number) => number.parse::<usize>().ok()?.checked_sub(1),
-        Expr::Parenthesized(inner) if inner.len() == 1 => parameter_of(inner.first()?),
         _ => None,
     }
 }
@@ -47,17 +39,6 @@ fn truth(word: &str) -> Option<Value> {
     } else {
         None
     }
-}
-
-/// A decimal number; hexadecimal ones and those with separators are SQLite's to read.
-pub(super) fn number(digits: &str) -> Option<Value> {
-    if digits.contains(['x', 'X', '_']) {
-        return None;
-    }
-    if let Ok(integer) = digits.parse::<i64>() {
-        return Some(Value::Integer(integer));
-    }
-    digits.parse::<f64>().ok().filter(|real| real.is_finite()).map(Value::Real)
 }
 
 fn bytes(digits: &str) -> Option<Vec<u8>> {

@@ -5,9 +5,9 @@
 //! parameter) makes the text none of these, and it goes the general way.
 
 use memchr::memchr;
+use sqltext::value::number;
 use store::value::ValueRef;
 
-use super::literal::number;
 use super::token::{Kind, Tokens, number as number_length, word};
 use crate::limits::STATEMENT_BYTES_MAX;
 

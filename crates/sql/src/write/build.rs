@@ -1,12 +1,12 @@
-//! From the tree of a statement that writes to its plan: the queries that compute it, as text, compiled.
+//! From the pieces of a statement that writes to its plan: the queries that compute it, as text, compiled.
 
 use std::sync::Arc;
 
-use pgcatalog::predicate::predicate_of;
-use sqlite3_parser::ast::{
-    Expr, FromClause, Indexed, InsertBody, Limit, Name, OneSelect, QualifiedName, ResolveType, ResultColumn,
-    Select, Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex, With,
+use dialect::lowered::{
+    self, Conflict, ConflictTarget, ConflictUpdate, Indexed, Insert, Node, Resolve, Rows, Set, Term, Values,
+    Write,
 };
+use pgcatalog::predicate::predicate_of;
 use store::Table;
 use store::definition::TableDef;
 
@@ -16,172 +16,87 @@ use super::insert::{InsertPlan, OnConflict, Operand, Source, UpsertClause, Upser
 use super::plan::{Returning, Verb, WritePlan};
 use super::target::Target;
 use super::view::TableView;
-use crate::core::{Core, check_schema};
+use crate::core::{Core, is_main};
 use crate::error::{SqlError, state};
-use crate::native::{self, NativePlan};
 use crate::rewrite::{Forced, same_expression};
 use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
-use crate::text::literal::{parameter_of, value_of};
-use crate::text::parameter::numbered;
-use crate::text::parse::{Sql, with_tree};
-use crate::text::token::{Tokens, quoted_name, unquoted};
+use crate::text::token::{Token, Tokens, quoted_name, unquoted};
 
 /// Compiles a statement that writes.
-pub(crate) fn build(core: &Core, sql: &str) -> Result<WritePlan, SqlError> {
-    Ok(build_for_both(core, sql)?.0)
-}
-
-/// The same, with what it needs no SQLite for.
-pub(crate) fn build_for_both(core: &Core, sql: &str) -> Result<(WritePlan, Option<NativePlan>), SqlError> {
-    let numbered = numbered(sql)?;
-    let plan = |tree: &Stmt<'_>| {
-        let mut plan = build_tree(core, tree, numbered.count)?;
-        plan.rolls_back = rolls_back(tree);
-        let native = if core.native { native::of_change(core, tree, &plan) } else { None };
-        Ok((plan, native))
-    };
-    with_tree(&numbered.sql, plan).map_err(|error| relocated(error, sql))
-}
-
-fn rolls_back(tree: &Stmt<'_>) -> bool {
-    matches!(
-        tree,
-        Stmt::Insert { or_conflict: Some(ResolveType::Rollback), .. }
-            | Stmt::Update { or_conflict: Some(ResolveType::Rollback), .. }
-    )
-}
-
-/// Errors speak of the text as it was sent, not of what was made of it.
-fn relocated(mut error: SqlError, sql: &str) -> SqlError {
-    if error.state == state::SYNTAX && error.position.is_some() {
-        // The text with numbered parameters may be longer; the one that was sent has the same mistake.
-        return with_tree(sql, |_| Ok(())).err().unwrap_or(error);
+pub(crate) fn build(core: &Core, write: &Write) -> Result<WritePlan, SqlError> {
+    let writer = Writer::new(core, write)?;
+    match &write.verb {
+        lowered::Verb::Insert(insert) => writer.insert(insert),
+        lowered::Verb::Update(update) => writer.update(update),
+        lowered::Verb::Delete(rows) => writer.delete(rows),
     }
-    error.position = None;
-    core_position(error, sql)
 }
 
-/// Finds the name that an error is about in the statement.
-fn core_position(error: SqlError, sql: &str) -> SqlError {
-    let named = [state::UNKNOWN_COLUMN, state::UNKNOWN_TABLE].contains(&error.state);
-    let name = error.message.split('"').nth(1).filter(|_| named).map(str::to_owned);
-    let name = name.and_then(|name| name.rsplit('.').next().map(str::to_owned));
-    let token = name.and_then(|name| {
-        crate::text::token::Tokens::new(sql).find(|token| unquoted(token.text).eq_ignore_ascii_case(&name))
-    });
-    match token {
+/// Errors speak of the text as it was sent, not of what was made of it: they show the name or word that they are about
+/// there.
+pub(crate) fn placed(mut error: SqlError, sql: &str) -> SqlError {
+    error.position = None;
+    let quoted = error.message.split('"').nth(1).unwrap_or_default();
+    let (named, word) = match error.state {
+        state::UNKNOWN_COLUMN | state::UNKNOWN_TABLE => (quoted.rsplit('.').next(), None),
+        state::SYNTAX if error.message.starts_with("near \"") => (None, Some(quoted)),
+        _ => (None, None),
+    };
+    let is_meant = |token: &Token<'_>| {
+        named.is_some_and(|name| unquoted(token.text).eq_ignore_ascii_case(name)) || word == Some(token.text)
+    };
+    match Tokens::new(sql).find(is_meant) {
+        Some(token) if word.is_some() => SqlError::syntax(sql, &token),
         Some(token) => error.at(sql, token.start),
         None => error,
     }
 }
 
-fn build_tree(core: &Core, tree: &Stmt<'_>, parameters: usize) -> Result<WritePlan, SqlError> {
-    match tree {
-        Stmt::Insert { with, or_conflict, tbl_name, columns, body, returning } => {
-            let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
-            writer.insert(*or_conflict, columns.as_deref().map(|names| &names[..]), body, *returning)
-        }
-        Stmt::Update {
-            with,
-            or_conflict,
-            tbl_name,
-            sets,
-            indexed,
-            from,
-            where_clause,
-            returning,
-            order_by,
-            limit,
-        } => {
-            let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
-            let rows = Rows {
-                indexed: writer.forced(indexed.as_ref())?,
-                from: from.as_ref(),
-                condition: where_clause.as_ref(),
-                order: order_by.unwrap_or_default(),
-                limit: *limit,
-            };
-            writer.update(*or_conflict, sets, &rows, *returning)
-        }
-        Stmt::Delete { with, tbl_name, indexed, where_clause, returning, order_by, limit } => {
-            let writer = Writer::new(core, tbl_name, with.as_ref(), parameters)?;
-            let rows = Rows {
-                indexed: writer.forced(indexed.as_ref())?,
-                from: None,
-                condition: where_clause.as_ref(),
-                order: order_by.unwrap_or_default(),
-                limit: *limit,
-            };
-            writer.delete(&rows, *returning)
-        }
-        _ => Err(SqlError::new(state::SYNTAX, "a statement that writes was expected")),
-    }
-}
-
-/// Which rows an `UPDATE` or `DELETE` is about.
-struct Rows<'t> {
-    indexed: Option<Forced>,
-    from: Option<&'t FromClause<'t>>,
-    condition: Option<&'t Expr<'t>>,
-    order: &'t [SortedColumn<'t>],
-    limit: Option<&'t Limit<'t>>,
-}
-
 /// The table that is written and what the statement calls it.
 struct Writer<'t> {
     core: &'t Core,
+    write: &'t Write,
     table: Arc<Table>,
     /// Where it is written through a view.
     view: Option<TableView>,
     shape: Shape,
     /// As expressions name it: quoted.
     name: String,
-    with: Option<&'t With<'t>>,
-    parameters: usize,
 }
 
 impl<'t> Writer<'t> {
-    fn new(
-        core: &'t Core,
-        name: &QualifiedName<'_>,
-        with: Option<&'t With<'t>>,
-        parameters: usize,
-    ) -> Result<Self, SqlError> {
-        let view = core.catalog.view(&unquoted(name.name.0)).filter(|_| check_schema(name).is_ok());
+    fn new(core: &'t Core, write: &'t Write) -> Result<Self, SqlError> {
+        let named = &write.table;
+        let view = core.catalog.view(&named.name).filter(|_| is_main(named.schema.as_deref()));
         let view = view.map(|view| TableView::of(core, view)).transpose()?;
         let table = match &view {
             Some(view) => Arc::clone(&view.table),
-            None => core.table(name)?,
+            None => core.table(named)?,
         };
         let shape = Shape::of(&table);
-        let called = name.alias.as_ref().unwrap_or(&name.name);
-        Ok(Self { core, table, view, shape, name: quoted_name(&unquoted(called.0)), with, parameters })
+        let name = quoted_name(named.alias.as_ref().unwrap_or(&named.name));
+        Ok(Self { core, write, table, view, shape, name })
     }
 
     /// What `INDEXED BY` asks for.
-    fn forced(&self, indexed: Option<&Indexed<'_>>) -> Result<Option<Forced>, SqlError> {
+    fn forced(&self, indexed: Option<&Indexed>) -> Result<Option<Forced>, SqlError> {
         let named = |name: Option<&str>| Forced::named(&self.table, name).map(Some);
         match indexed {
             Some(_) if self.view.is_some() => Err(SqlError::not_supported("INDEXED BY of a view")),
             None => Ok(None),
-            Some(Indexed::NotIndexed) => named(None),
-            Some(Indexed::IndexedBy(name)) => named(Some(&unquoted(name.0))),
+            Some(Indexed::Not) => named(None),
+            Some(Indexed::By(name)) => named(Some(name)),
         }
     }
 
-    fn plan(
-        self,
-        verb: Verb,
-        returning: Option<&[ResultColumn<'_>]>,
-        source_sql: String,
-    ) -> Result<WritePlan, SqlError> {
-        let returning = returning.map(|list| self.returning(list)).transpose()?;
+    fn plan(self, verb: Verb, source_sql: String) -> Result<WritePlan, SqlError> {
+        let returning = self.write.returning.as_ref().map(|list| self.returning(list)).transpose()?;
         Ok(WritePlan {
             table: self.table,
-            parameters: self.parameters,
+            parameters: self.write.parameters,
             verb,
             returning,
-            rolls_back: false,
+            rolls_back: self.write.resolve == Some(Resolve::Rollback),
             source_sql,
         })
     }
@@ -204,44 +119,24 @@ impl<'t> Writer<'t> {
         format!("{}.{}", self.name, quoted_name(&name))
     }
 
-    fn with_clause(&self) -> String {
-        self.with.map_or_else(String::new, |with| format!("{} ", Sql(with)))
-    }
-
-    fn returning(&self, list: &[ResultColumn<'_>]) -> Result<Returning, SqlError> {
-        let columns: Vec<String> = list.iter().map(|column| Sql(column).to_string()).collect();
+    fn returning(&self, list: &str) -> Result<Returning, SqlError> {
         let rows = self.rows_of_list(NEW_ROWS, &self.name);
-        let sql = format!("{}SELECT {} FROM {rows}", self.with_clause(), columns.join(", "));
+        let sql = format!("{}SELECT {list} FROM {rows}", self.write.with);
         let statement = self.core.compile(&sql)?;
         let columns = self.core.columns_of(&statement);
         let queries = Tokens::new(&sql).filter(|word| word.is("SELECT")).count() > 1;
         Ok(Returning { statement, queries, columns })
     }
 
-    fn target(&self, name: &Name<'_>) -> Result<Target, SqlError> {
-        self.target_named(&unquoted(name.0))
-    }
-
-    fn target_named(&self, name: &str) -> Result<Target, SqlError> {
+    fn target(&self, name: &str) -> Result<Target, SqlError> {
         let name = self.view.as_ref().map_or(Ok(name), |view| view.column(name))?;
         Target::named(&self.table, &self.shape, name)
     }
 
-    fn insert(
-        self,
-        or_conflict: Option<ResolveType>,
-        columns: Option<&[Name<'_>]>,
-        body: &InsertBody<'_>,
-        returning: Option<&[ResultColumn<'_>]>,
-    ) -> Result<WritePlan, SqlError> {
+    fn insert(self, insert: &Insert) -> Result<WritePlan, SqlError> {
+        let columns = insert.columns.as_deref();
         let all = self.insert_targets(columns)?;
-        let (source, width, upsert, sql) = match body {
-            InsertBody::DefaultValues => (Source::Defaults, 0, None, "SELECT 1".to_owned()),
-            InsertBody::Select(select, upsert) => {
-                let (source, width, sql) = self.source(select)?;
-                (source, width, *upsert, sql)
-            }
-        };
+        let (source, width, sql) = self.source(&insert.source)?;
         if width > all.len() {
             let message =
                 format!("INSERT has more expressions ({width}) than target columns ({})", all.len());
@@ -253,16 +148,15 @@ impl<'t> Writer<'t> {
             return Err(SqlError::new(state::SYNTAX, message));
         }
         let targets = all.into_iter().take(width).collect();
-        let conflict = self.on_conflict(or_conflict, upsert)?;
-        let verb = Verb::Insert(InsertPlan { targets, source, conflict });
-        self.plan(verb, returning, sql)
+        let conflict = self.on_conflict(&insert.conflicts)?;
+        self.plan(Verb::Insert(InsertPlan { targets, source, conflict }), sql)
     }
 
     /// The columns named, or all that can be assigned.
-    fn insert_targets(&self, columns: Option<&[Name<'_>]>) -> Result<Vec<Target>, SqlError> {
+    fn insert_targets(&self, columns: Option<&[String]>) -> Result<Vec<Target>, SqlError> {
         let Some(names) = columns else {
             if let Some(view) = &self.view {
-                return view.columns().iter().map(|column| self.target_named(&column.name)).collect();
+                return view.columns().iter().map(|column| self.target(&column.name)).collect();
             }
             let assignable = |shown: &Shown| Target::named(&self.table, &self.shape, &shown.name).ok();
             return Ok(self.shape.visible().iter().filter_map(assignable).collect());
@@ -276,13 +170,16 @@ impl<'t> Writer<'t> {
         Ok(targets)
     }
 
-    /// Literals and parameters are taken as they are; anything else is a query.
-    fn source(&self, select: &Select<'_>) -> Result<(Source, usize, String), SqlError> {
-        if self.with.is_some() && select.with.is_some() {
+    /// Literals and parameters are taken as they are; anything else is a query. With its width and text.
+    fn source(&self, source: &lowered::Source) -> Result<(Source, usize, String), SqlError> {
+        let lowered::Source::Query { sql, with, rows } = source else {
+            return Ok((Source::Defaults, 0, "SELECT 1".to_owned()));
+        };
+        if *with && !self.write.with.is_empty() {
             return Err(SqlError::not_supported("WITH both before INSERT and before its SELECT"));
         }
-        let sql = format!("{}{}", self.with_clause(), Sql(select));
-        if let Some(rows) = plain_values(select) {
+        let sql = format!("{}{sql}", self.write.with);
+        if let Some(rows) = rows.as_deref().and_then(plain_rows) {
             let width = rows.first().map_or(0, Vec::len);
             if rows.iter().any(|row| row.len() != width) {
                 return Err(SqlError::new(state::SYNTAX, "VALUES lists must all be the same length"));
@@ -294,47 +191,36 @@ impl<'t> Writer<'t> {
         Ok((Source::Query(statement), width, sql))
     }
 
-    fn on_conflict(
-        &self,
-        resolve: Option<ResolveType>,
-        upsert: Option<&Upsert<'_>>,
-    ) -> Result<OnConflict, SqlError> {
-        let Some(first) = upsert else {
+    fn on_conflict(&self, clauses: &[Conflict]) -> Result<OnConflict, SqlError> {
+        let resolve = self.write.resolve;
+        if clauses.is_empty() {
             return Ok(match resolve {
-                Some(ResolveType::Ignore) => OnConflict::Ignore,
-                Some(ResolveType::Replace) => OnConflict::Replace,
-                Some(ResolveType::Fail) => OnConflict::Fail,
-                None | Some(ResolveType::Abort | ResolveType::Rollback) => OnConflict::Abort,
+                Some(Resolve::Ignore) => OnConflict::Ignore,
+                Some(Resolve::Replace) => OnConflict::Replace,
+                Some(Resolve::Fail) => OnConflict::Fail,
+                None | Some(Resolve::Abort | Resolve::Rollback) => OnConflict::Abort,
             });
-        };
+        }
         if resolve.is_some() {
             return Err(SqlError::not_supported("INSERT OR ... together with ON CONFLICT"));
         }
-        let mut clauses = Vec::new();
-        let mut next = Some(first);
-        while let Some(upsert) = next {
-            clauses.push(self.upsert_clause(upsert)?);
-            next = upsert.next;
-        }
-        Ok(OnConflict::Upsert(clauses))
+        clauses
+            .iter()
+            .map(|clause| self.upsert_clause(clause))
+            .collect::<Result<_, _>>()
+            .map(OnConflict::Upsert)
     }
 
-    fn upsert_clause(&self, upsert: &Upsert<'_>) -> Result<UpsertClause, SqlError> {
-        let target = upsert.index.as_ref().map(|index| self.conflict_target(index)).transpose()?;
-        let update = match &upsert.do_clause {
-            UpsertDo::Nothing => None,
-            UpsertDo::Set { sets, where_clause } => Some(self.upsert_update(sets, where_clause.as_ref())?),
-        };
+    fn upsert_clause(&self, clause: &Conflict) -> Result<UpsertClause, SqlError> {
+        let target = clause.target.as_ref().map(|target| self.conflict_target(target)).transpose()?;
+        let update = clause.update.as_ref().map(|update| self.upsert_update(update)).transpose()?;
         Ok(UpsertClause { target, update })
     }
 
     /// The key or unique index that has exactly these columns, expressions and condition.
-    fn conflict_target(&self, index: &UpsertIndex<'_>) -> Result<Constraint, SqlError> {
-        let mut columns: Vec<usize> = index
-            .targets
-            .iter()
-            .map(|target| self.conflict_column(&target.expr))
-            .collect::<Result<_, _>>()?;
+    fn conflict_target(&self, target: &ConflictTarget) -> Result<Constraint, SqlError> {
+        let mut columns: Vec<usize> =
+            target.terms.iter().map(|term| self.conflict_column(term)).collect::<Result<_, _>>()?;
         columns.sort_unstable();
         let same = |other: &[usize]| {
             let mut other: Vec<usize> = other.iter().map(|&at| self.first_of_its_kind(at)).collect();
@@ -342,14 +228,13 @@ impl<'t> Writer<'t> {
             other == columns
         };
         let def = self.table.def();
-        let condition = index.where_clause.as_ref().map(|condition| Sql(condition).to_string());
         // As in SQLite, the newest of those that fit. So a key that compares otherwise than by its bytes is its index,
         // which says which texts are the same.
         let unique = self.table.indexes().iter().rposition(|index| {
             let whole = index.def().predicate.is_none();
             let known = index.def().predicate.and_then(|at| predicate_of(generated_sql(def, at)?));
-            let holds =
-                known.zip(condition.as_deref()).is_some_and(|(known, given)| same_expression(known, given));
+            let given = target.condition.as_deref();
+            let holds = known.zip(given).is_some_and(|(known, given)| same_expression(known, given));
             index.def().unique && same(&index.def().columns) && (whole || holds)
         });
         let key = || same(&def.primary_key).then_some(Constraint::Primary);
@@ -357,17 +242,14 @@ impl<'t> Writer<'t> {
     }
 
     /// A column, or the hidden one of an indexed expression.
-    fn conflict_column(&self, expression: &Expr<'_>) -> Result<usize, SqlError> {
+    fn conflict_column(&self, term: &Term) -> Result<usize, SqlError> {
         let def = self.table.def();
-        let name = match expression {
-            Expr::Id(id) => unquoted(id.0),
-            Expr::Name(name) => unquoted(name.0),
-            Expr::Collate(inner, _) => return self.conflict_column(inner),
-            _ if self.view.is_some() => return Err(bad_target()),
-            _ => return self.hidden_column(&Sql(expression).to_string()).ok_or_else(bad_target),
+        let Node::Column { table: None, name } = &term.piece.node else {
+            let hidden = if self.view.is_some() { None } else { self.hidden_column(&term.piece.sql) };
+            return hidden.ok_or_else(bad_target);
         };
-        let own = self.view.as_ref().map_or(Ok(name.as_str()), |view| view.column(&name))?;
-        def.column_index(own).ok_or_else(|| match self.target_named(&name) {
+        let own = self.view.as_ref().map_or(Ok(name.as_str()), |view| view.column(name))?;
+        def.column_index(own).ok_or_else(|| match self.target(name) {
             Ok(_) => bad_target(),
             Err(error) => error,
         })
@@ -389,30 +271,26 @@ impl<'t> Writer<'t> {
 
     /// Each expression is a query of the old row inside one of the new row, so that a bare name means the old
     /// row's column without any look-up of names here.
-    fn upsert_update(
-        &self,
-        sets: &[Set<'_>],
-        condition: Option<&Expr<'_>>,
-    ) -> Result<UpsertUpdate, SqlError> {
+    fn upsert_update(&self, update: &ConflictUpdate) -> Result<UpsertUpdate, SqlError> {
         let old = self.rows_of_list(OLD_ROWS, &self.name);
         let new = self.rows_of_list(NEW_ROWS, "excluded");
         let of_old = |expression: &str| format!("(SELECT {expression} FROM {old})");
-        let mut columns = vec![match condition {
-            Some(condition) => format!("CASE WHEN {} THEN 1 ELSE 0 END", of_old(&Sql(condition).to_string())),
+        let mut columns = vec![match &update.condition {
+            Some(condition) => format!("CASE WHEN {} THEN 1 ELSE 0 END", of_old(condition)),
             None => "1".to_owned(),
         }];
-        let assigned = self.assignments(sets)?;
+        let assigned = self.assignments(&update.sets)?;
         columns.extend(assigned.iter().map(|(_, expression)| of_old(expression)));
-        let sql = format!("{}SELECT {} FROM {new}", self.with_clause(), columns.join(", "));
+        let sql = format!("{}SELECT {} FROM {new}", self.write.with, columns.join(", "));
         let targets = assigned.into_iter().map(|(target, _)| target).collect();
         Ok(UpsertUpdate { statement: self.core.compile(&sql)?, targets })
     }
 
     /// `SET` as single assignments. Of several to one column, the rightmost counts, as in SQLite.
-    fn assignments(&self, sets: &[Set<'_>]) -> Result<Vec<(Target, String)>, SqlError> {
+    fn assignments(&self, sets: &[Set]) -> Result<Vec<(Target, String)>, SqlError> {
         let mut assigned: Vec<(Target, String)> = Vec::new();
         for set in sets {
-            for (name, expression) in set.col_names.iter().zip(split_assignment(set)?) {
+            for (name, expression) in set.columns.iter().zip(split_assignment(set)?) {
                 let target = self.target(name)?;
                 assigned.retain(|(known, _)| *known != target);
                 assigned.push((target, expression));
@@ -421,14 +299,8 @@ impl<'t> Writer<'t> {
         Ok(assigned)
     }
 
-    fn update(
-        self,
-        resolve: Option<ResolveType>,
-        sets: &[Set<'_>],
-        rows: &Rows<'_>,
-        returning: Option<&[ResultColumn<'_>]>,
-    ) -> Result<WritePlan, SqlError> {
-        let assigned = self.assignments(sets)?;
+    fn update(self, update: &lowered::Update) -> Result<WritePlan, SqlError> {
+        let assigned = self.assignments(&update.sets)?;
         let mut columns = vec![format!("{}.\"_row\"", self.name)];
         let mut is_assigned = Vec::new();
         for (at, column) in self.table.def().columns.iter().enumerate() {
@@ -447,11 +319,11 @@ impl<'t> Writer<'t> {
             heads.push(*target);
             columns.push(format!("({expression})"));
         }
-        let conflict = match resolve {
-            Some(ResolveType::Ignore) => UpdateConflict::Ignore,
-            Some(ResolveType::Replace) => UpdateConflict::Replace,
-            Some(ResolveType::Fail) => UpdateConflict::Fail,
-            None | Some(ResolveType::Abort | ResolveType::Rollback) => UpdateConflict::Abort,
+        let conflict = match self.write.resolve {
+            Some(Resolve::Ignore) => UpdateConflict::Ignore,
+            Some(Resolve::Replace) => UpdateConflict::Replace,
+            Some(Resolve::Fail) => UpdateConflict::Fail,
+            None | Some(Resolve::Abort | Resolve::Rollback) => UpdateConflict::Abort,
         };
         // Rows that meet each other's keys or values must be computed together.
         let moves = assigned.iter().any(|(target, _)| match target {
@@ -460,55 +332,58 @@ impl<'t> Writer<'t> {
         });
         let alone = !moves && conflict == UpdateConflict::Abort;
         let kind = ChangeKind::Update { assigned: is_assigned, heads, conflict };
-        self.change(kind, &columns, rows, alone, returning)
+        self.change(kind, &columns, (&update.rows, update.from.as_deref()), alone)
     }
 
-    fn delete(self, rows: &Rows<'_>, returning: Option<&[ResultColumn<'_>]>) -> Result<WritePlan, SqlError> {
+    fn delete(self, rows: &Rows) -> Result<WritePlan, SqlError> {
+        let returns = self.write.returning.is_some();
         let mut columns = vec![format!("{}.\"_row\"", self.name)];
-        if returning.is_some() {
+        if returns {
             columns.extend((0..self.table.def().columns.len()).map(|at| self.qualified(at)));
         }
-        self.change(ChangeKind::Delete { columns: returning.is_some() }, &columns, rows, true, returning)
+        self.change(ChangeKind::Delete { columns: returns }, &columns, (rows, None), true)
     }
 
-    /// `alone`: each row can be computed again by itself.
+    /// `from`: the tables beside its own. `alone`: each row can be computed again by itself.
     fn change(
         self,
         kind: ChangeKind,
         columns: &[String],
-        rows: &Rows<'_>,
+        (rows, from): (&Rows, Option<&str>),
         alone: bool,
-        returning: Option<&[ResultColumn<'_>]>,
     ) -> Result<WritePlan, SqlError> {
-        let sql = self.query(columns, rows, None);
+        let forced = self.forced(rows.indexed.as_ref())?;
+        let sql = self.query(columns, (rows, from), forced, None);
         let statement = self.core.compile(&sql)?;
         let pick = format!("{}.\"_pick\" = 1", self.name);
-        let picked = (alone && rows.limit.is_none() && self.view.is_none())
-            .then(|| Picked::Text(self.query(columns, rows, Some(&pick))));
         let limited = rows.limit.is_some();
-        self.plan(Verb::Change(ChangePlan { statement, picked, limited, kind }), returning, sql)
+        let picked = (alone && !limited && self.view.is_none())
+            .then(|| Picked::Text(self.query(columns, (rows, from), forced, Some(&pick))));
+        self.plan(Verb::Change(ChangePlan { statement, picked, limited, kind }), sql)
     }
 
-    fn query(&self, columns: &[String], rows: &Rows<'_>, pick: Option<&str>) -> String {
+    fn query(
+        &self,
+        columns: &[String],
+        (rows, from): (&Rows, Option<&str>),
+        forced: Option<Forced>,
+        pick: Option<&str>,
+    ) -> String {
         let table = quoted_name(self.table.name());
-        let source = match (&self.view, rows.indexed) {
+        let source = match (&self.view, forced) {
             (Some(view), _) => view.rows(&self.name),
             (None, Some(forced)) => format!("{table}({}) AS {}", forced.argument(), self.name),
             (None, None) => format!("{table} AS {}", self.name),
         };
-        let columns = columns.join(", ");
-        let mut parts = vec![format!("{}SELECT {columns} FROM {source}", self.with_clause())];
-        parts.extend(rows.from.map(|from| format!(", {}", Sql(from))));
-        let condition = rows.condition.map(|condition| format!("({})", Sql(condition)));
+        let mut parts = vec![format!("{}SELECT {} FROM {source}", self.write.with, columns.join(", "))];
+        parts.extend(from.map(|from| format!(", {from}")));
+        let condition = rows.condition.as_ref().map(|condition| format!("({})", condition.sql));
         let conditions: Vec<&str> = pick.into_iter().chain(condition.as_deref()).collect();
         if !conditions.is_empty() {
             parts.push(format!("WHERE {}", conditions.join(" AND ")));
         }
-        if !rows.order.is_empty() {
-            let order: Vec<String> = rows.order.iter().map(|term| Sql(term).to_string()).collect();
-            parts.push(format!("ORDER BY {}", order.join(", ")));
-        }
-        parts.extend(rows.limit.map(|limit| Sql(limit).to_string()));
+        parts.extend(rows.order.as_ref().map(|order| format!("ORDER BY {order}")));
+        parts.extend(rows.limit.clone());
         parts.join(" ")
     }
 }
@@ -522,59 +397,47 @@ fn bad_target() -> SqlError {
     SqlError::new(state::BAD_TARGET, message)
 }
 
-fn check_new(known: &[Target], target: Target, name: &Name<'_>) -> Result<(), SqlError> {
+fn check_new(known: &[Target], target: Target, name: &str) -> Result<(), SqlError> {
     if known.contains(&target) {
-        let message = format!("column \"{}\" specified more than once", unquoted(name.0));
+        let message = format!("column \"{name}\" specified more than once");
         return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
     }
     Ok(())
 }
 
 /// The expression for each column of one assignment: `(a, b) = (1, 2)` and `(a, b) = (SELECT ...)` have several.
-fn split_assignment(set: &Set<'_>) -> Result<Vec<String>, SqlError> {
-    let columns = set.col_names.len();
-    if columns == 1 {
-        return Ok(vec![Sql(&set.expr).to_string()]);
-    }
-    match &set.expr {
-        Expr::Parenthesized(values) if values.len() == columns => {
-            Ok(values.iter().map(|value| Sql(value).to_string()).collect())
-        }
-        Expr::Subquery(select) => {
-            let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+fn split_assignment(set: &Set) -> Result<Vec<String>, SqlError> {
+    match &set.values {
+        Values::One(value) => Ok(vec![value.sql.clone()]),
+        Values::Each(values) => Ok(values.clone()),
+        Values::Query(query) => {
+            let names: Vec<String> = (0..set.columns.len()).map(|column| format!("c{column}")).collect();
             let all = names.join(", ");
-            let text = Sql(*select).to_string();
-            Ok(names.iter().map(|name| format!("(WITH v({all}) AS ({text}) SELECT {name} FROM v)")).collect())
+            Ok(names.iter().map(|name| format!("(WITH v({all}) AS {query} SELECT {name} FROM v)")).collect())
         }
-        _ => Err(SqlError::new(state::SYNTAX, "number of columns does not match number of values")),
+        Values::Other => {
+            Err(SqlError::new(state::SYNTAX, "number of columns does not match number of values"))
+        }
     }
 }
 
 /// `VALUES` of nothing but literals and parameters.
-fn plain_values(select: &Select<'_>) -> Option<Vec<Vec<Operand>>> {
-    bare_values(select)?.map(|row| row.iter().map(operand).collect()).collect()
+fn plain_rows(rows: &[Vec<Node>]) -> Option<Vec<Vec<Operand>>> {
+    rows.iter().map(|row| row.iter().map(operand).collect()).collect()
 }
 
 /// The same where it is one row.
-pub(crate) fn plain_row(select: &Select<'_>) -> Option<Vec<Operand>> {
-    let mut rows = bare_values(select)?;
-    let row = rows.next().filter(|_| rows.next().is_none())?;
+pub(crate) fn plain_row(rows: &[Vec<Node>]) -> Option<Vec<Operand>> {
+    let [row] = rows else { return None };
     row.iter().map(operand).collect()
 }
 
-/// `VALUES` and nothing else.
-fn bare_values<'t>(select: &'t Select<'t>) -> Option<impl Iterator<Item = &'t [Expr<'t>]>> {
-    if select.with.is_some() || select.order_by.is_some() || select.limit.is_some() {
-        return None;
-    }
-    if select.body.compounds.is_some() {
-        return None;
-    }
-    let OneSelect::Values(rows) = &select.body.select else { return None };
-    Some(rows.iter().map(sqlite3_parser::Vec::as_slice))
-}
-
 /// A value that needs no computing.
-pub(crate) fn operand(expression: &Expr<'_>) -> Option<Operand> {
-    parameter_of(expression).map(Operand::Parameter).or_else(|| value_of(expression).map(Operand::Literal))
+pub(crate) fn operand(node: &Node) -> Option<Operand> {
+    match node.bare() {
+        Node::Parameter(number) => Some(Operand::Parameter(*number)),
+        Node::Value(value) | Node::Signed(value) => Some(Operand::Literal(value.clone())),
+        Node::Truth(truth) => Some(Operand::Literal(i64::from(*truth).into())),
+        _ => None,
+    }
 }

@@ -12,7 +12,7 @@ mod plan;
 mod target;
 mod view;
 
-pub(crate) use build::{build, build_for_both, operand, plain_row};
+pub(crate) use build::{build, operand, placed, plain_row};
 pub(crate) use insert::{InsertPlan, OnConflict, Operand, Source};
 pub(crate) use plan::{Given, Verb, WritePlan, refused};
 pub(crate) use target::{Draft, Target, accept};

@@ -4,17 +4,20 @@
 //! `UPDATE` and `DELETE` find their rows through the view's own query, so its condition holds for them. `INSERT` writes
 //! whatever it is given: a row that the view does not show is written all the same.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use sqlite3_parser::ast::{As, Expr, OneSelect, ResultColumn, Select, SelectTable, Stmt};
+use sqltext::ast::{
+    Expr, GroupByExpr, Ident, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
+};
+use sqltext::{Tree, token_at};
 use store::Table;
 use store::definition::ViewDef;
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::table::{Column, Shape};
-use crate::text::parse::{Sql, with_tree};
-use crate::text::token::{quoted_name, unquoted};
+use crate::text::token::quoted_name;
 
 /// A view of one table.
 #[derive(Debug)]
@@ -44,50 +47,31 @@ impl TableView {
             [] => (0..statement.columns()).map(|at| statement.column_name(at)).collect(),
             given => given.to_vec(),
         };
-        with_tree(&view.sql, |tree| match tree {
-            Stmt::Select(select) => Self::of_select(core, view, names, select),
+        let tree = sqltext::parse(&view.sql).ok();
+        match tree.as_ref().map(|tree| (tree, &tree.statement)) {
+            Some((tree, Statement::Query(query))) => Self::of_query(core, view, names, (tree, query)),
             _ => Err(refused(view, "its query is not a plain SELECT")),
-        })
+        }
     }
 
-    fn of_select(
+    fn of_query(
         core: &Core,
         view: &ViewDef,
         names: Vec<String>,
-        select: &Select<'_>,
+        (tree, query): (&Tree<'_>, &Query),
     ) -> Result<Self, SqlError> {
-        let OneSelect::Select { distinctness, columns, from, where_clause, group_by, having, window_clause } =
-            &select.body.select
-        else {
-            return Err(refused(view, "it reads no table"));
-        };
-        if select.with.is_some() || select.body.compounds.is_some() {
-            return Err(refused(view, "it has WITH, UNION, INTERSECT or EXCEPT"));
-        }
-        if distinctness.is_some() || select.limit.is_some() {
-            return Err(refused(view, "it has DISTINCT or LIMIT"));
-        }
-        if group_by.is_some() || having.is_some() || window_clause.is_some() {
-            return Err(refused(view, "it has GROUP BY, HAVING or WINDOW"));
-        }
-        let from = from.as_ref().filter(|from| from.joins.as_ref().is_none_or(sqlite3_parser::Vec::is_empty));
-        let Some(SelectTable::Table(name, alias, _)) = from.and_then(|from| from.select) else {
-            return Err(refused(view, "it does not read exactly one table"));
-        };
-        let table = core
-            .catalog
-            .table(&unquoted(name.name.0))
-            .ok_or_else(|| refused(view, "it does not read a table"))?;
-        let called = match alias {
-            Some(As::As(name) | As::Elided(name)) => unquoted(name.0),
-            None => table.name().to_owned(),
-        };
-        let shape = Shape::of(table);
+        let select = plain_select(view, query)?;
+        let (table, called, first) = read_table(core, view, select)?;
+        let clauses = Clauses::of(tree, first);
+        let shape = Shape::of(&table);
         let mut found: Vec<ViewColumn> = Vec::new();
-        for item in *columns {
-            add_columns(&shape, item, &mut found);
+        let mut computed = Vec::new();
+        for (item, range) in select.projection.iter().zip(&clauses.list) {
+            let text = tree.text(expression_of(tree, item, range));
+            add_columns(&shape, item, text, &mut found);
+            computed.extend((!is_name(item)).then_some(text));
         }
-        if found.len() != names.len() || calls_aggregate(core, select, columns) {
+        if found.len() != names.len() || calls_aggregate(core, tree.text(clauses.from), &computed) {
             return Err(refused(view, "its rows are not those of the table"));
         }
         for (column, name) in found.iter_mut().zip(names) {
@@ -95,10 +79,10 @@ impl TableView {
         }
         Ok(Self {
             name: view.name.clone(),
-            table: Arc::clone(table),
+            table,
             columns: found,
             called: quoted_name(&called),
-            condition: where_clause.as_ref().map(|condition| Sql(*condition).to_string()),
+            condition: clauses.condition.map(|condition| tree.text(condition).to_owned()),
         })
     }
 
@@ -153,48 +137,129 @@ impl TableView {
     }
 }
 
-fn add_columns(shape: &Shape, item: &ResultColumn<'_>, found: &mut Vec<ViewColumn>) {
-    let name = String::new;
-    match item {
-        ResultColumn::Star | ResultColumn::TableStar(_) => {
-            for shown in shape.visible() {
-                let stored = matches!(shown.column, Column::Stored(_));
-                found.push(ViewColumn {
-                    name: name(),
-                    expression: quoted_name(&shown.name),
-                    column: stored.then(|| shown.name.clone()),
-                });
+/// The query as a `SELECT` of rows as they are.
+fn plain_select<'q>(view: &ViewDef, query: &'q Query) -> Result<&'q Select, SqlError> {
+    let select = match &*query.body {
+        SetExpr::Select(select) if query.with.is_none() => select,
+        SetExpr::Select(_) | SetExpr::SetOperation { .. } => {
+            return Err(refused(view, "it has WITH, UNION, INTERSECT or EXCEPT"));
+        }
+        _ => return Err(refused(view, "it reads no table")),
+    };
+    if select.distinct.is_some() || query.limit_clause.is_some() || query.fetch.is_some() {
+        return Err(refused(view, "it has DISTINCT or LIMIT"));
+    }
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(terms, _) if terms.is_empty());
+    if grouped || select.having.is_some() || !select.named_window.is_empty() {
+        return Err(refused(view, "it has GROUP BY, HAVING or WINDOW"));
+    }
+    Ok(select)
+}
+
+/// The only table that it reads, what the query calls it, and the number of its name's first token.
+fn read_table(core: &Core, view: &ViewDef, select: &Select) -> Result<(Arc<Table>, String, usize), SqlError> {
+    let factor = match &select.from[..] {
+        [from] if from.joins.is_empty() => Some(&from.relation),
+        _ => None,
+    };
+    let Some(TableFactor::Table { name, alias, args: None, .. }) = factor else {
+        return Err(refused(view, "it does not read exactly one table"));
+    };
+    let parts: Vec<&Ident> = name.0.iter().filter_map(ObjectNamePart::as_ident).collect();
+    let first = parts.first().and_then(|first| token_at(first.span.start));
+    let table = parts.last().and_then(|last| core.catalog.table(&last.value));
+    let (Some(first), Some(table)) = (first, table) else {
+        return Err(refused(view, "it does not read a table"));
+    };
+    let called = alias.as_ref().map_or_else(|| table.name().to_owned(), |alias| alias.name.value.clone());
+    Ok((Arc::clone(table), called, first))
+}
+
+/// Where the clauses of a plain `SELECT` stand, in tokens.
+struct Clauses {
+    list: Vec<Range<usize>>,
+    from: Range<usize>,
+    condition: Option<Range<usize>>,
+}
+
+impl Clauses {
+    /// `table`: where the name of the only table is.
+    fn of(tree: &Tree<'_>, table: usize) -> Self {
+        let tokens = &tree.tokens;
+        let mut depth = 0_usize;
+        let (mut list, mut begin) = (Vec::new(), None);
+        let (mut filter, mut end) = (None, tokens.len());
+        for (at, token) in tokens.iter().enumerate() {
+            depth += usize::from(token.is_sign("("));
+            depth = depth.saturating_sub(usize::from(token.is_sign(")")));
+            if depth > 0 {
+                continue;
+            }
+            match begin {
+                None if token.is("SELECT") => begin = Some(at + 1),
+                Some(first) if at < table && (token.is_sign(",") || at + 1 == table) => {
+                    list.push(first..at);
+                    begin = Some(at + 1);
+                }
+                _ if at > table && token.is("WHERE") => filter = Some(at),
+                _ if at > table && (token.is("ORDER") || token.is_sign(";")) => {
+                    end = at;
+                    break;
+                }
+                _ => {}
             }
         }
-        ResultColumn::Expr(expression, _) => {
-            let named = match expression {
-                Expr::Id(id) => Some(unquoted(id.0)),
-                Expr::Name(name) | Expr::Qualified(_, name) => Some(unquoted(name.0)),
-                _ => None,
-            };
-            let column = named.filter(|name| shape.named(name).is_some());
-            found.push(ViewColumn { name: name(), expression: Sql(expression).to_string(), column });
-        }
+        let condition = filter.map(|filter| filter + 1..end);
+        Self { list, from: table..filter.unwrap_or(end), condition }
     }
+}
+
+/// Where the expression of an item stands, without the name that it is given.
+fn expression_of(tree: &Tree<'_>, item: &SelectItem, range: &Range<usize>) -> Range<usize> {
+    let alias = match item {
+        SelectItem::ExprWithAlias { alias, .. } => token_at(alias.span.start),
+        _ => None,
+    };
+    let Some(alias) = alias else { return range.clone() };
+    let explicit = tree.tokens.get(alias.wrapping_sub(1)).is_some_and(|word| word.is("AS"));
+    range.start..alias - usize::from(explicit)
+}
+
+/// Whether it shows columns of the table as they are.
+fn is_name(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        }
+        _ => true,
+    }
+}
+
+fn add_columns(shape: &Shape, item: &SelectItem, text: &str, found: &mut Vec<ViewColumn>) {
+    let name = String::new;
+    let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+        for shown in shape.visible() {
+            let stored = matches!(shown.column, Column::Stored(_));
+            found.push(ViewColumn {
+                name: name(),
+                expression: quoted_name(&shown.name),
+                column: stored.then(|| shown.name.clone()),
+            });
+        }
+        return;
+    };
+    let named = match expr {
+        Expr::Identifier(name) => Some(&name.value),
+        Expr::CompoundIdentifier(parts) => parts.last().map(|name| &name.value),
+        _ => None,
+    };
+    let column = named.filter(|name| shape.named(name).is_some()).cloned();
+    found.push(ViewColumn { name: name(), expression: text.to_owned(), column });
 }
 
 /// Whether a column is made of several rows: an aggregate or a window function, which may not stand in a condition.
-fn calls_aggregate(core: &Core, select: &Select<'_>, columns: &[ResultColumn<'_>]) -> bool {
-    let Some(from) = from_of(select) else { return true };
-    columns.iter().any(|item| match item {
-        ResultColumn::Expr(Expr::Id(_) | Expr::Name(_) | Expr::Qualified(..), _) => false,
-        ResultColumn::Expr(expression, _) => {
-            core.compile(&format!("SELECT 1 FROM {from} WHERE {}", Sql(expression))).is_err()
-        }
-        _ => false,
-    })
-}
-
-fn from_of(select: &Select<'_>) -> Option<String> {
-    match &select.body.select {
-        OneSelect::Select { from: Some(from), .. } => Some(Sql(from).to_string()),
-        _ => None,
-    }
+fn calls_aggregate(core: &Core, from: &str, computed: &[&str]) -> bool {
+    computed.iter().any(|text| core.compile(&format!("SELECT 1 FROM {from} WHERE {text}")).is_err())
 }
 
 fn refused(view: &ViewDef, why: &str) -> SqlError {

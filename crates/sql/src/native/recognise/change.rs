@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sqlite3_parser::ast::{
-    InsertBody, Name, ResolveType, Set, SortedColumn, Stmt, Upsert, UpsertDo, UpsertIndex,
+use dialect::lowered::{
+    Conflict as Clause, ConflictTarget, Resolve, Rows, Set, Source, Term, Values, Verb as Lowered, Write,
 };
 use store::Table;
 
@@ -17,84 +17,74 @@ use super::condition::{Where, branches};
 use super::names::{changed, place};
 use super::terms::term;
 use crate::core::Core;
-use crate::text::token::unquoted;
 use crate::write::{self, Operand, WritePlan, plain_row};
 
 /// A `DELETE` of rows that equal columns lead to, or of all rows.
-pub(super) fn deletion(core: &Core, tree: &Stmt<'_>) -> Option<Deletion> {
-    let Stmt::Delete {
-        with: None,
-        tbl_name,
-        indexed: None,
-        where_clause,
-        returning: None,
-        order_by: None,
-        limit: None,
-    } = tree
-    else {
+pub(super) fn deletion(core: &Core, write: &Write) -> Option<Deletion> {
+    let Lowered::Delete(rows) = &write.verb else { return None };
+    if !is_bare(write) {
         return None;
-    };
-    let scope = changed(core, tbl_name)?;
-    let branches = branches(&scope, where_clause.as_ref())?;
+    }
+    let Rows { indexed: None, condition, order: None, limit: None } = rows else { return None };
+    let scope = changed(core, &write.table)?;
+    let branches = branches(&scope, condition.as_ref().map(|condition| &condition.node))?;
     Some(Deletion::new(&scope.first.table, branches))
 }
 
+/// Whether nothing stands before and behind it.
+fn is_bare(write: &Write) -> bool {
+    write.with.is_empty() && write.returning.is_none()
+}
+
 /// What an `INSERT` or `UPDATE` needs no SQLite for, beside its general plan.
-pub(crate) fn of_change(core: &Core, tree: &Stmt<'_>, general: &WritePlan) -> Option<NativePlan> {
-    let (Stmt::Insert { tbl_name, .. } | Stmt::Update { tbl_name, .. }) = tree else { return None };
+pub(crate) fn of_change(core: &Core, write: &Write, general: &WritePlan) -> Option<NativePlan> {
+    if matches!(write.verb, Lowered::Delete(_)) {
+        return None;
+    }
     // Of a view there is no such table.
-    let scope = changed(core, tbl_name)?;
+    let scope = changed(core, &write.table)?;
     let table = &scope.first.table;
-    let single = verb(&scope, tree).map(|verb| Box::new(SinglePlan::new(table, verb)));
+    let single = verb(&scope, write).map(|verb| Box::new(SinglePlan::new(table, verb)));
     let bulk = match &general.verb {
         write::Verb::Insert(plan) if general.returning.is_none() => BulkPlan::of(table, plan).map(Box::new),
         _ => None,
     };
-    let job = Job::Write { single, bulk };
-    let any = matches!(job, Job::Write { single: Some(_), .. } | Job::Write { bulk: Some(_), .. });
-    any.then(|| NativePlan::new(general.parameters, job))
+    let any = single.is_some() || bulk.is_some();
+    any.then(|| NativePlan::new(general.parameters, Job::Write { single, bulk }))
 }
 
-fn verb(scope: &Scope, tree: &Stmt<'_>) -> Option<Verb> {
+fn verb(scope: &Scope, write: &Write) -> Option<Verb> {
     let table = &scope.first.table;
-    if !is_open_to(table) {
+    if !is_open_to(table) || !is_bare(write) {
         return None;
     }
-    match tree {
-        Stmt::Insert {
-            with: None,
-            or_conflict,
-            tbl_name,
-            columns,
-            body: InsertBody::Select(select, upsert),
-            returning: None,
-        } if tbl_name.alias.is_none() => {
-            let row = plain_row(select)?;
-            let cells = cells(table, columns.as_deref().map(|names| &names[..]), &row)?;
-            Some(Verb::Insert { cells, conflict: conflict(scope, *or_conflict, *upsert)? })
+    match &write.verb {
+        Lowered::Insert(insert) => {
+            let Source::Query { rows: Some(rows), .. } = &insert.source else { return None };
+            if write.table.alias.is_some() {
+                return None;
+            }
+            let cells = cells(table, insert.columns.as_deref(), &plain_row(rows)?)?;
+            Some(Verb::Insert { cells, conflict: conflict(scope, write.resolve, &insert.conflicts)? })
         }
-        Stmt::Update {
-            with: None,
-            or_conflict: None,
-            indexed: None,
-            sets,
-            from: None,
-            where_clause: Some(condition),
-            returning: None,
-            order_by,
-            limit: None,
-            ..
-        } if order_by.is_none_or(<[SortedColumn<'_>]>::is_empty) => {
-            let access = Where::of(scope, Some(condition))?.access(scope)?;
-            let sets = assignments(scope, sets, false)?;
+        Lowered::Update(update) => {
+            let Rows { indexed: None, condition: Some(condition), order: None, limit: None } = &update.rows
+            else {
+                return None;
+            };
+            if write.resolve.is_some() || update.from.is_some() {
+                return None;
+            }
+            let access = Where::of(scope, Some(&condition.node))?.access(scope)?;
+            let sets = assignments(scope, &update.sets, false)?;
             (access.way == Way::Key).then(|| Verb::Update { access: Box::new(access), sets })
         }
-        _ => None,
+        Lowered::Delete(_) => None,
     }
 }
 
 /// The operand of each column; those not named have their default.
-fn cells(table: &Arc<Table>, names: Option<&[Name<'_>]>, row: &[Operand]) -> Option<Vec<Operand>> {
+fn cells(table: &Arc<Table>, names: Option<&[String]>, row: &[Operand]) -> Option<Vec<Operand>> {
     let columns = &table.def().columns;
     let Some(names) = names else {
         return (row.len() == columns.len()).then(|| row.to_vec());
@@ -102,26 +92,26 @@ fn cells(table: &Arc<Table>, names: Option<&[Name<'_>]>, row: &[Operand]) -> Opt
     let mut cells: Vec<Operand> =
         columns.iter().map(|column| Operand::Literal(column.default.clone().unwrap_or_default())).collect();
     for (name, operand) in names.iter().zip(row) {
-        cells[table.def().column_index(&unquoted(name.0))?] = operand.clone();
+        cells[table.def().column_index(name)?] = operand.clone();
     }
     (names.len() == row.len()).then_some(cells)
 }
 
-fn conflict(scope: &Scope, or: Option<ResolveType>, upsert: Option<&Upsert<'_>>) -> Option<Conflict> {
+fn conflict(scope: &Scope, or: Option<Resolve>, clauses: &[Clause]) -> Option<Conflict> {
     let table = &scope.first.table;
     let alone = table.indexes().iter().all(|index| !index.def().unique || stands_for_key(table, index));
-    match (or, upsert) {
-        (None | Some(ResolveType::Abort), None) => Some(Conflict::Abort),
+    match (or, clauses) {
+        (None | Some(Resolve::Abort), []) => Some(Conflict::Abort),
         // Other unique values may be in the way too.
         _ if !alone => None,
-        (Some(ResolveType::Replace), None) => Some(Conflict::Replace),
-        (Some(ResolveType::Ignore), None) => Some(Conflict::Leave),
-        (None, Some(Upsert { index, do_clause, next: None })) => {
-            let keyed = index.as_ref().is_some_and(|index| is_key(scope, index));
-            match do_clause {
-                UpsertDo::Nothing if keyed || index.is_none() => Some(Conflict::Leave),
-                UpsertDo::Set { sets, where_clause: None } if keyed => {
-                    Some(Conflict::Update(assignments(scope, sets, true)?))
+        (Some(Resolve::Replace), []) => Some(Conflict::Replace),
+        (Some(Resolve::Ignore), []) => Some(Conflict::Leave),
+        (None, [Clause { target, update }]) => {
+            let keyed = target.as_ref().is_some_and(|target| is_key(scope, target));
+            match update {
+                None if keyed || target.is_none() => Some(Conflict::Leave),
+                Some(update) if keyed && update.condition.is_none() => {
+                    Some(Conflict::Update(assignments(scope, &update.sets, true)?))
                 }
                 _ => None,
             }
@@ -131,25 +121,25 @@ fn conflict(scope: &Scope, or: Option<ResolveType>, upsert: Option<&Upsert<'_>>)
 }
 
 /// Whether `ON CONFLICT` names the key.
-fn is_key(scope: &Scope, index: &UpsertIndex<'_>) -> bool {
-    let columns = index.targets.iter().map(|target| Some(place(scope, &target.expr)?.column));
-    let columns: Option<Vec<usize>> = columns.collect();
-    index.where_clause.is_none()
+fn is_key(scope: &Scope, target: &ConflictTarget) -> bool {
+    let column = |term: &Term| Some(place(scope, &term.piece.node).filter(|_| !term.collated)?.column);
+    let columns: Option<Vec<usize>> = target.terms.iter().map(column).collect();
+    target.condition.is_none()
         && columns.is_some_and(|columns| columns == scope.first.table.def().primary_key)
 }
 
 /// The assignments, none of them to the key.
-fn assignments(scope: &Scope, sets: &[Set<'_>], excluded: bool) -> Option<Sets> {
+fn assignments(scope: &Scope, sets: &[Set], excluded: bool) -> Option<Sets> {
     let table = &scope.first.table;
     let mut found: Sets = Vec::with_capacity(sets.len());
     for set in sets {
-        let [name] = &set.col_names[..] else { return None };
-        let column = table.def().column_index(&unquoted(name.0))?;
+        let ([name], Values::One(value)) = (&set.columns[..], &set.values) else { return None };
+        let column = table.def().column_index(name)?;
         let again = found.iter().any(|(known, _)| *known == column);
         if again || table.def().is_key(column) {
             return None;
         }
-        found.push((column, term(scope, &set.expr, excluded)?));
+        found.push((column, term(scope, &value.node, excluded)?));
     }
     Some(found)
 }

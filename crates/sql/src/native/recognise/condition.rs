@@ -1,12 +1,13 @@
 //! A `WHERE`, taken apart into what leads to rows and what is left to be tested.
 
-use sqlite3_parser::ast::{Expr, Literal, Operator};
+use dialect::lowered::{Node, Operator};
 use store::definition::ColumnKind;
+use store::value::Value;
 
 use super::super::access::{Access, Equals};
 use super::super::expr::{Comparison, Term, Test};
 use super::super::scope::{Place, Scope, Side};
-use super::names::{bare, operand, place};
+use super::names::{operand, place};
 use super::terms;
 use crate::write::Operand;
 
@@ -27,7 +28,7 @@ pub(in super::super) struct Where {
 
 impl Where {
     /// What an expression says; `None`: something else is in it.
-    pub(super) fn of(scope: &Scope, expression: Option<&Expr<'_>>) -> Option<Self> {
+    pub(super) fn of(scope: &Scope, expression: Option<&Node>) -> Option<Self> {
         let mut found = Self::default();
         if let Some(expression) = expression {
             found.gather(scope, expression)?;
@@ -35,16 +36,17 @@ impl Where {
         Some(found)
     }
 
-    fn gather(&mut self, scope: &Scope, expression: &Expr<'_>) -> Option<()> {
-        match bare(expression) {
-            Expr::Binary(left, Operator::And, right) => {
+    fn gather(&mut self, scope: &Scope, expression: &Node) -> Option<()> {
+        match expression.bare() {
+            Node::Binary(Operator::And, sides) => {
+                let [left, right] = &**sides;
                 self.gather(scope, left)?;
                 self.gather(scope, right)
             }
-            Expr::Binary(left, Operator::Equals, right) if self.equals(scope, left, right) => Some(()),
-            Expr::InList { lhs, not: false, rhs: Some(list) } => {
+            Node::Binary(Operator::Equal, sides) if self.equals(scope, sides) => Some(()),
+            Node::In(left, list) => {
                 let values: Option<Vec<Operand>> = list.iter().map(operand).collect();
-                self.listed.push((place(scope, lhs)?, values?));
+                self.listed.push((place(scope, left)?, values?));
                 Some(())
             }
             always if is_true(scope, always) => Some(()),
@@ -56,7 +58,7 @@ impl Where {
     }
 
     /// Takes an equation in, if it is of a column and a value, or of columns of two tables.
-    fn equals(&mut self, scope: &Scope, left: &Expr<'_>, right: &Expr<'_>) -> bool {
+    fn equals(&mut self, scope: &Scope, [left, right]: &[Node; 2]) -> bool {
         match (place(scope, left), place(scope, right)) {
             (Some(left), Some(right)) if left.side != right.side && is_comparable(scope, [left, right]) => {
                 self.joined.push([left, right]);
@@ -68,7 +70,7 @@ impl Where {
         }
     }
 
-    fn equal_to(&mut self, place: Place, value: &Expr<'_>) -> bool {
+    fn equal_to(&mut self, place: Place, value: &Node) -> bool {
         let value = operand(value);
         self.equal.extend(value.clone().map(|value| (place, value)));
         value.is_some()
@@ -114,7 +116,7 @@ impl Where {
 }
 
 /// How the rows are found of which any of several conditions, joined by `OR`, is true; one alone is one of them.
-pub(super) fn branches(scope: &Scope, condition: Option<&Expr<'_>>) -> Option<Vec<Access>> {
+pub(super) fn branches(scope: &Scope, condition: Option<&Node>) -> Option<Vec<Access>> {
     if let Some(access) = Where::of(scope, condition).and_then(|wanted| wanted.access(scope)) {
         return Some(vec![access]);
     }
@@ -123,9 +125,10 @@ pub(super) fn branches(scope: &Scope, condition: Option<&Expr<'_>>) -> Option<Ve
     Some(found)
 }
 
-fn gather_branches(scope: &Scope, condition: &Expr<'_>, found: &mut Vec<Access>) -> Option<()> {
-    match bare(condition) {
-        Expr::Binary(left, Operator::Or, right) => {
+fn gather_branches(scope: &Scope, condition: &Node, found: &mut Vec<Access>) -> Option<()> {
+    match condition.bare() {
+        Node::Binary(Operator::Or, sides) => {
+            let [left, right] = &**sides;
             gather_branches(scope, left, found)?;
             gather_branches(scope, right, found)
         }
@@ -140,16 +143,20 @@ fn gather_branches(scope: &Scope, condition: &Expr<'_>, found: &mut Vec<Access>)
 }
 
 /// Whether a condition is true of every row, as programs write that: `1`, `TRUE`, `1 = 1`.
-fn is_true(scope: &Scope, condition: &Expr<'_>) -> bool {
+fn is_true(scope: &Scope, condition: &Node) -> bool {
     match condition {
-        Expr::Literal(Literal::Numeric(digits)) => digits.parse::<u64>().is_ok_and(|number| number != 0),
-        Expr::Id(id) => id.0.eq_ignore_ascii_case("TRUE") && !scope.knows(id.0),
-        Expr::Binary(left, Operator::Equals, right) => match (bare(left), bare(right)) {
-            (Expr::Literal(Literal::Numeric(left)), Expr::Literal(Literal::Numeric(right))) => left == right,
+        Node::Value(Value::Integer(number)) => *number != 0,
+        Node::Truth(true) => !scope.knows("TRUE"),
+        Node::Binary(Operator::Equal, sides) => match [sides[0].bare(), sides[1].bare()] {
+            [Node::Value(left), Node::Value(right)] => is_number(left) && left == right,
             _ => false,
         },
         _ => false,
     }
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Integer(_) | Value::Real(_))
 }
 
 /// Whether two columns hold values of one kind, which are equal where their bytes are.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use dialect::lowered::{Listed, Node, Order, Select};
 use pgcatalog::shape::type_of;
 use pgcatalog::system::oid_of_table;
-use sqlite3_parser::ast::{As, Expr, Literal, OneSelect, ResultColumn, Select, SortOrder, SortedColumn};
 use store::Table;
 use store::definition::SqlType;
+use store::value::Value;
 
 use super::super::access::{Access, Way};
 use super::super::expr::Test;
@@ -20,35 +21,26 @@ use super::names::{is_built_in, operand, place, scope_of};
 use super::terms::{aggregate, number};
 use crate::core::Core;
 use crate::describe::OwnedColumn;
-use crate::text::token::unquoted;
 
 /// A query of plain columns, aggregates or groups. `sql` is the statement, whose words name some columns.
-pub(super) fn of(core: &Core, select: &Select<'_>, sql: &str) -> Option<Query> {
-    let Select { with: None, body, .. } = select else { return None };
-    let (OneSelect::Select { columns, from: Some(from), where_clause, group_by, .. }, None) =
-        (&body.select, &body.compounds)
-    else {
-        return None;
-    };
-    let OneSelect::Select { distinctness: None, having: None, window_clause: None, .. } = &body.select else {
-        return None;
-    };
-    let (scope, on) = scope_of(core, from)?;
-    let wanted = Where::of(&scope, where_clause.as_deref())?;
-    let terms = group_by.unwrap_or_default();
-    if let Some(table) = scope.alone().filter(|_| terms.is_empty())
-        && let Some(query) = of_table(&scope, table, &wanted, select, (columns, sql))
+pub(super) fn of(core: &Core, select: &Select, sql: &str) -> Option<Query> {
+    let (scope, on) = scope_of(core, &select.tables)?;
+    let wanted = Where::of(&scope, select.condition.as_ref())?;
+    if let Some(table) = scope.alone().filter(|_| select.group.is_empty())
+        && let Some(query) = of_table(&scope, table, &wanted, (select, sql))
     {
         return Some(query);
     }
-    if select.order_by.is_some()
-        || select.limit.is_some()
-        || scope.sides().any(|(.., table)| is_built_in(table))
-    {
+    if !is_whole(select) || scope.sides().any(|(.., table)| is_built_in(table)) {
         return None;
     }
     let of_join = Where::of(&scope, on)?;
-    of_tables(&scope, (&of_join, &wanted), columns, terms)
+    of_tables(&scope, (&of_join, &wanted), &select.list, &select.group)
+}
+
+/// Whether it gives all rows, in any order.
+fn is_whole(select: &Select) -> bool {
+    select.order.is_empty() && select.limit.is_none()
 }
 
 /// A query of one table that conditions on equal columns lead to, of which everything is known here.
@@ -56,12 +48,11 @@ fn of_table(
     scope: &Scope,
     table: &Arc<Table>,
     wanted: &Where,
-    select: &Select<'_>,
-    (list, sql): (&[ResultColumn<'_>], &str),
+    (select, sql): (&Select, &str),
 ) -> Option<Query> {
     let access = wanted.access(scope)?;
-    let is_whole = select.order_by.is_none() && select.limit.is_none();
-    if let Some(column) = count_column(list, sql).filter(|_| is_whole) {
+    let is_whole = is_whole(select);
+    if let Some(column) = count_column(&select.list, sql).filter(|_| is_whole) {
         let (output, extent) = (Output::Count, Extent::default());
         return Some(Query {
             source: access.into(),
@@ -74,7 +65,7 @@ fn of_table(
     if access.way == Way::All {
         return None;
     }
-    let (places, columns) = plain_columns(scope, table, list)?;
+    let (places, columns) = plain_columns(scope, table, &select.list)?;
     let extent = if is_whole { Extent::default() } else { extent(scope, &access, select)? };
     let output = Output::Columns(places);
     Some(Query { source: access.into(), filter: None, output, extent, columns: Some(columns) })
@@ -84,8 +75,8 @@ fn of_table(
 fn of_tables(
     scope: &Scope,
     (of_join, wanted): (&Where, &Where),
-    list: &[ResultColumn<'_>],
-    terms: &[Expr<'_>],
+    list: &[Listed],
+    terms: &[Node],
 ) -> Option<Query> {
     let output = match grouping(scope, list, terms) {
         Some(grouping) => Output::Groups(grouping),
@@ -107,19 +98,17 @@ fn of_tables(
 }
 
 /// The column of a list that is `count(*)` and nothing else. `sql` is the statement, whose words name the column.
-fn count_column(list: &[ResultColumn<'_>], sql: &str) -> Option<OwnedColumn> {
-    let [ResultColumn::Expr(expression, alias)] = list else { return None };
-    let Expr::FunctionCallStar { name, filter_over: None } = expression else { return None };
-    if !unquoted(name.0).eq_ignore_ascii_case("count") {
+fn count_column(list: &[Listed], sql: &str) -> Option<OwnedColumn> {
+    let [Listed::Value(Node::Call { name, argument: None }, alias)] = list else { return None };
+    if !name.eq_ignore_ascii_case("count") {
         return None;
     }
-    let (name, label) = match alias {
-        Some(As::As(alias) | As::Elided(alias)) => (unquoted(alias.0), unquoted(alias.0)),
-        None => {
-            let written = format!("{}(*)", name.0);
-            // Written with blanks in between it is called so.
-            (sql.contains(&written).then_some(written)?, "count".to_owned())
-        }
+    let (name, label) = if let Some(alias) = alias {
+        (alias.clone(), alias.clone())
+    } else {
+        let written = format!("{name}(*)");
+        // Written with blanks in between it is called so.
+        (sql.contains(&written).then_some(written)?, "count".to_owned())
     };
     Some(OwnedColumn { name, label, ty: SqlType::Int8, table: None, scale: None })
 }
@@ -128,7 +117,7 @@ fn count_column(list: &[ResultColumn<'_>], sql: &str) -> Option<OwnedColumn> {
 fn plain_columns(
     scope: &Scope,
     table: &Arc<Table>,
-    list: &[ResultColumn<'_>],
+    list: &[Listed],
 ) -> Option<(Vec<Place>, Vec<OwnedColumn>)> {
     let (mut places, mut columns) = (Vec::new(), Vec::new());
     let mut push = |column: usize, name: String| {
@@ -142,18 +131,13 @@ fn plain_columns(
     };
     for item in list {
         match item {
-            ResultColumn::Star if !is_built_in(table) => {
+            Listed::All(None) if !is_built_in(table) => {
                 table.def().visible_columns().for_each(|(at, column)| push(at, column.name.clone()));
             }
-            ResultColumn::Expr(expression @ (Expr::Id(_) | Expr::Name(_) | Expr::Qualified(..)), alias) => {
+            Listed::Value(expression @ Node::Column { .. }, alias) => {
                 let column = place(scope, expression)?.column;
-                push(
-                    column,
-                    match alias {
-                        Some(As::As(name) | As::Elided(name)) => unquoted(name.0),
-                        None => table.def().columns[column].name.clone(),
-                    },
-                );
+                let name = alias.as_ref().unwrap_or_else(|| &table.def().columns[column].name);
+                push(column, name.clone());
             }
             _ => return None,
         }
@@ -162,20 +146,19 @@ fn plain_columns(
 }
 
 /// `ORDER BY` and `LIMIT`, where the index gives the order behind its equal columns.
-fn extent(scope: &Scope, access: &Access, select: &Select<'_>) -> Option<Extent> {
+fn extent(scope: &Scope, access: &Access, select: &Select) -> Option<Extent> {
     let Way::Index(index) = access.way else { return None };
     let mut extent = Extent::default();
-    if let Some(order) = &select.order_by {
-        let OneSelect::Select { columns, .. } = &select.body.select else { return None };
+    if !select.order.is_empty() {
         // A name may be one that the list gives.
-        if columns.iter().any(|item| matches!(item, ResultColumn::Expr(_, Some(_)))) {
+        if select.list.iter().any(|item| matches!(item, Listed::Value(_, Some(_)))) {
             return None;
         }
-        extent.reverse = direction(scope, &access.table, (index, access.equals.len()), order)?;
+        extent.reverse = direction(scope, &access.table, (index, access.equals.len()), &select.order)?;
     }
     if let Some(limit) = &select.limit {
-        extent.limit = Some(operand(&limit.expr)?);
-        if let Some(offset) = &limit.offset {
+        extent.limit = Some(operand(limit)?);
+        if let Some(offset) = &select.offset {
             extent.offset = Some(operand(offset)?);
         }
     }
@@ -183,22 +166,17 @@ fn extent(scope: &Scope, access: &Access, select: &Select<'_>) -> Option<Extent>
 }
 
 /// Whether the rows behind so many equal columns of an index come in this order, and if so whether backwards.
-fn direction(
-    scope: &Scope,
-    table: &Table,
-    (index, equal): (usize, usize),
-    order: &[SortedColumn<'_>],
-) -> Option<bool> {
+fn direction(scope: &Scope, table: &Table, (index, equal): (usize, usize), order: &[Order]) -> Option<bool> {
     let index = &table.indexes()[index];
     let columns = &index.def().columns;
     let (mut at, mut backwards) = (equal, None);
-    for SortedColumn { expr, order, nulls } in order {
-        let column = place(scope, expr).filter(|_| nulls.is_none())?.column;
+    for Order { by, descending, nulls } in order {
+        let column = place(scope, by).filter(|_| !nulls)?.column;
         if columns[..equal].contains(&column) {
             continue;
         }
         let own = index.collation(at) == table.def().columns[column].collation;
-        let turned = matches!(order, Some(SortOrder::Desc)) != index.def().is_descending(at);
+        let turned = *descending != index.def().is_descending(at);
         if columns.get(at) != Some(&column) || !own || *backwards.get_or_insert(turned) != turned {
             return None;
         }
@@ -208,16 +186,15 @@ fn direction(
 }
 
 /// The columns of a list that names nothing else, of all tables.
-fn all_places(scope: &Scope, list: &[ResultColumn<'_>]) -> Option<Vec<Place>> {
+fn all_places(scope: &Scope, list: &[Listed]) -> Option<Vec<Place>> {
     let mut places = Vec::new();
     for item in list {
         let of = match item {
-            ResultColumn::Expr(expression, _) => {
+            Listed::Value(expression, _) => {
                 places.push(place(scope, expression)?);
                 continue;
             }
-            ResultColumn::Star => None,
-            ResultColumn::TableStar(name) => Some(unquoted(name.0)),
+            Listed::All(of) => of,
         };
         let meant = |name: &str| of.as_ref().is_none_or(|of| of.eq_ignore_ascii_case(name));
         for (side, _, table) in scope.sides().filter(|(_, name, _)| meant(name)) {
@@ -228,11 +205,11 @@ fn all_places(scope: &Scope, list: &[ResultColumn<'_>]) -> Option<Vec<Place>> {
 }
 
 /// Aggregates, and terms of `GROUP BY`; `None`: something else is in the list or in the terms.
-fn grouping(scope: &Scope, list: &[ResultColumn<'_>], terms: &[Expr<'_>]) -> Option<Grouping> {
+fn grouping(scope: &Scope, list: &[Listed], terms: &[Node]) -> Option<Grouping> {
     let keys: Vec<Key> = terms.iter().map(|term| group_key(scope, list, term)).collect::<Option<_>>()?;
     let (mut aggregates, mut columns) = (Vec::new(), Vec::new());
     for item in list {
-        let ResultColumn::Expr(expression, _) = item else { return None };
+        let Listed::Value(expression, _) = item else { return None };
         columns.push(if let Some(aggregate) = aggregate(scope, expression) {
             aggregates.push(aggregate);
             Shown::Aggregate(aggregates.len() - 1)
@@ -245,21 +222,21 @@ fn grouping(scope: &Scope, list: &[ResultColumn<'_>], terms: &[Expr<'_>]) -> Opt
 }
 
 /// A term of `GROUP BY`: a place in the list, a column, a name that the list gives, or an expression.
-fn group_key(scope: &Scope, list: &[ResultColumn<'_>], term: &Expr<'_>) -> Option<Key> {
-    match super::names::bare(term) {
-        Expr::Literal(Literal::Numeric(digits)) => {
-            let place = digits.parse::<usize>().ok()?.checked_sub(1)?;
-            let ResultColumn::Expr(expression, _) = list.get(place)? else { return None };
+fn group_key(scope: &Scope, list: &[Listed], term: &Node) -> Option<Key> {
+    match term.bare() {
+        Node::Value(Value::Integer(place)) => {
+            let place = usize::try_from(*place).ok()?.checked_sub(1)?;
+            let Listed::Value(expression, _) = list.get(place)? else { return None };
             key(scope, expression)
         }
-        Expr::Literal(_) | Expr::Unary(..) | Expr::Variable(_) => None,
-        Expr::Id(id) if !scope.knows(&unquoted(id.0)) => {
-            if is_of_every_table(&unquoted(id.0)) {
+        Node::Value(_) | Node::Signed(_) | Node::Negative(_) | Node::Not(_) | Node::Parameter(_) => None,
+        Node::Column { table: None, name } if !scope.knows(name) => {
+            if is_of_every_table(name) {
                 return None;
             }
             let mut named = list.iter().filter_map(|item| match item {
-                ResultColumn::Expr(expression, Some(As::As(name) | As::Elided(name))) => {
-                    unquoted(name.0).eq_ignore_ascii_case(&unquoted(id.0)).then_some(expression)
+                Listed::Value(expression, Some(alias)) => {
+                    alias.eq_ignore_ascii_case(name).then_some(expression)
                 }
                 _ => None,
             });
@@ -275,7 +252,7 @@ fn is_of_every_table(name: &str) -> bool {
     name.starts_with('_') || ["rowid", "oid"].iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-fn key(scope: &Scope, expression: &Expr<'_>) -> Option<Key> {
+fn key(scope: &Scope, expression: &Node) -> Option<Key> {
     let text = place(scope, expression).and_then(|place| Key::text(scope, place));
     text.or_else(|| number(scope, expression).map(Key::Number))
 }
