@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Cancel, Column, Done, DoneKind, Executor, Limits, RowSink, Session, SqlError, TransactionStatus};
+use sql::{
+    Cancel, Done, DoneKind, Executor, Limits, OwnedColumn, RowSink, Session, SqlError, TransactionStatus,
+};
 use store::definition::{TableDef, ViewDef};
 use store::value::{Value, ValueRef};
 use store::{Clock, KeyBounds, ManualClock, RowBuf, Store, StoreOptions, Table};
@@ -194,7 +196,7 @@ fn check_error(sql: &str, error: &SqlError) {
 struct Ignore;
 
 impl RowSink for Ignore {
-    fn columns(&mut self, _: &[Column<'_>]) {}
+    fn columns(&mut self, _: &[OwnedColumn]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

@@ -1,6 +1,6 @@
 //! SQL statements over a protocol that wants rows as JSON.
 
-use sql::{Cancel, Column, Done, DoneKind, Executor, RowSink, SqlError, SqlType};
+use sql::{Cancel, Done, DoneKind, Executor, OwnedColumn, RowSink, SqlError, SqlType};
 use store::value::ValueRef;
 
 use crate::answer::Answer;
@@ -87,13 +87,13 @@ struct JsonRows<'o> {
 }
 
 impl RowSink for JsonRows<'_> {
-    fn columns(&mut self, columns: &[Column<'_>]) {
+    fn columns(&mut self, columns: &[OwnedColumn]) {
         self.names.clear();
         self.decimal.clear();
         self.decimal.extend(columns.iter().map(|column| column.ty == SqlType::Numeric));
         for (at, column) in columns.iter().enumerate() {
             let mut text = vec![if at == 0 { b'{' } else { b',' }];
-            json::write_text(column.name, &mut text);
+            json::write_text(&column.name, &mut text);
             text.push(b':');
             self.names.push(text);
         }

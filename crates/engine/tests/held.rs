@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use engine::{
-    Cancel, ClientSink, Column, CopyOptions, Engine, EngineOptions, Formats, RowSink, SqlError, SqlSession,
-    SqlThreadContext, Value, ValueRef,
+    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Formats, OwnedColumn, RowSink, SqlError,
+    SqlSession, SqlThreadContext, Value, ValueRef,
 };
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -25,7 +25,7 @@ impl ClientSink for Nothing {
 }
 
 impl RowSink for Nothing {
-    fn columns(&mut self, _: &[Column<'_>]) {}
+    fn columns(&mut self, _: &[OwnedColumn]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

@@ -27,7 +27,7 @@ pub type OwnSettings = BTreeMap<&'static str, String>;
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'s> {
     /// Who.
-    pub identity: &'s Identity,
+    pub identity: &'s Arc<Identity>,
     /// What the session set.
     pub settings: &'s Arc<OwnSettings>,
     /// The session outlives the statement, so it can do what functions ask.

@@ -1,12 +1,17 @@
-//! A fixed number of memcached requests, parsed, executed and answered without a socket, for counting their
-//! instructions: `cargo xtask ci callgrind` runs it under valgrind. Arguments: `get`, `set`, or with `binary-` before
-//! them the same in the binary protocol, and how many.
+//! A fixed number of requests, parsed, executed and answered without a socket, for counting their instructions:
+//! `cargo xtask ci callgrind` runs it under valgrind. Arguments: what is asked, and how often. `get` and `set` are
+//! memcached's, with `binary-` before them those of its binary protocol; `sql-select`, `sql-upsert` and `sql-delete`
+//! are prepared statements, bound and executed; `sql-cold` prepares a text that was not seen before.
 
 #![allow(clippy::unwrap_used, reason = "a count of something that failed would be worse than none")]
 
+use std::sync::Arc;
+
 use engine::testing::{Clock, ManualClock, Store, StoreOptions};
 use engine::{
-    Answer, Engine, EngineOptions, ItemMeta, ItemSink, MetaDone, MetaSet, Session, ThreadContext, Verb,
+    Answer, Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Formats, ItemMeta, ItemSink, MetaDone,
+    MetaSet, OwnedColumn, RowSink, Session, SqlError, SqlSession, SqlThreadContext, ThreadContext, Value,
+    ValueRef, Verb,
 };
 use memcache::compose::{value_end, value_header};
 use memcache::{Limits, Parsed, Parser, Reply, Request, binary, compose};
@@ -57,7 +62,9 @@ impl ItemSink for Frames<'_> {
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let (Some(verb), Some(count)) = (arguments.next(), arguments.next()) else {
-        panic!("usage: instructions get|set|binary-get|binary-set count");
+        panic!(
+            "usage: instructions get|set|binary-get|binary-set|sql-select|sql-upsert|sql-delete|sql-cold count"
+        );
     };
     let count: usize = count.parse().unwrap();
     let options = StoreOptions {
@@ -68,6 +75,9 @@ fn main() {
         row_bytes_max: 2 << 20,
     };
     let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
+    if let Some(verb) = verb.strip_prefix("sql-") {
+        return count_sql(&engine, verb, count);
+    }
     let (mut context, parser, mut out) = (engine.context(), Parser::default(), Vec::with_capacity(1 << 20));
     let sets: Vec<Vec<u8>> = (0..KEYS).map(set).collect();
     let gets: Vec<Vec<u8>> =
@@ -144,5 +154,84 @@ fn serve(parser: &Parser, context: &mut ThreadContext, bytes: &[u8], out: &mut V
             compose(&Reply::Stored, out);
         }
         other => panic!("{other:?}"),
+    }
+}
+
+/// Takes rows in and forgets them.
+#[derive(Default)]
+struct Rows(usize);
+
+impl ClientSink for Rows {
+    fn begin_copy(&mut self, _: &CopyOptions, _: &Cancel) {}
+}
+
+impl RowSink for Rows {
+    fn columns(&mut self, _: &[OwnedColumn]) {}
+
+    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+/// One client of the SQL listener.
+struct SqlClient {
+    context: SqlThreadContext,
+    session: SqlSession,
+}
+
+impl SqlClient {
+    fn prepare(&mut self, name: &str, text: &str) {
+        self.session.parse(&mut self.context, name, text, std::iter::empty()).unwrap();
+    }
+
+    fn run(&mut self, name: &str, parameters: impl IntoIterator<Item = Value>) -> usize {
+        let prepared = Arc::clone(self.session.prepared(name).unwrap());
+        let mut values = self.session.recycled_values();
+        values.extend(parameters);
+        self.session.bind("", prepared, values, Formats::default()).unwrap();
+        let mut rows = Rows::default();
+        self.session.execute(&mut self.context, "", 0, false, &mut rows).unwrap();
+        self.session.sync(&mut self.context).unwrap();
+        rows.0
+    }
+}
+
+/// Runs so many statements of one kind.
+fn count_sql(engine: &Arc<Engine>, verb: &str, count: usize) {
+    let mut session = SqlSession::local(Arc::clone(engine));
+    session.set_wake(Box::new(|| {}));
+    let mut client = SqlClient { context: SqlThreadContext::new(engine.context()), session };
+    for text in ["CREATE TABLE t (k INT PRIMARY KEY, page INT, v TEXT)", "CREATE INDEX t_page ON t (page)"] {
+        client.session.run_text(&mut client.context, text, true, &mut Rows::default()).unwrap();
+    }
+    client.prepare("insert", "INSERT INTO t (k, page, v) VALUES ($1, $2, 'a value of a row')");
+    client.prepare("select", "SELECT page, v FROM t WHERE k = $1");
+    let upsert =
+        "INSERT INTO t (k, page, v) VALUES ($1, $1, $2) ON CONFLICT (k) DO UPDATE SET v = excluded.v";
+    client.prepare("upsert", upsert);
+    client.prepare("delete", "DELETE FROM t WHERE page = $1");
+    let integer = |number: usize| Value::Integer(i64::try_from(number).unwrap());
+    for key in 0..KEYS {
+        client.run("insert", [integer(key), integer(key)]);
+    }
+    for number in 0..count {
+        let key = integer(number % KEYS);
+        match verb {
+            "select" => assert_eq!(client.run(verb, [key]), 1),
+            "upsert" => assert_eq!(client.run(verb, [key, Value::Text("another".into())]), 0),
+            // The row comes back, so this is a pair.
+            "delete" => {
+                client.run(verb, [key.clone()]);
+                client.run("insert", [key.clone(), key]);
+            }
+            "cold" => {
+                client.prepare("", &format!("SELECT page, v, k + {number} FROM t WHERE page = $1 ORDER BY k"));
+            }
+            other => panic!("{other}"),
+        }
+        if number % TURN == 0 {
+            client.context.context_mut().begin_batch();
+        }
     }
 }

@@ -3,12 +3,12 @@
 use store::definition::SqlType;
 
 /// A column of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedColumn {
     /// What it is called: by `AS`, by its own name, or by the text of its expression, as SQLite has it.
-    pub name: &'a str,
+    pub name: String,
     /// What PostgreSQL would call it: as above, but an expression is named after its function or is `?column?`.
-    pub label: &'a str,
+    pub label: String,
     /// What its values are. A value that does not fit is text beside this type, never another number.
     pub ty: SqlType,
     /// The OID of the table that it comes from unchanged, and its number there, from 1.
@@ -17,36 +17,11 @@ pub struct Column<'a> {
     pub scale: Option<u16>,
 }
 
-/// The same, kept with a compiled statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedColumn {
-    /// See [`Column::name`].
-    pub name: String,
-    /// See [`Column::label`].
-    pub label: String,
-    /// See [`Column::ty`].
-    pub ty: SqlType,
-    /// See [`Column::table`].
-    pub table: Option<(u32, u16)>,
-    /// See [`Column::scale`].
-    pub scale: Option<u16>,
-}
-
 impl OwnedColumn {
-    /// The column, lent.
-    pub fn as_column(&self) -> Column<'_> {
-        Column { name: &self.name, label: &self.label, ty: self.ty, table: self.table, scale: self.scale }
-    }
-
     /// A column that is a text to all.
     pub(crate) fn text(name: String) -> Self {
         Self { label: name.clone(), name, ty: SqlType::Text, table: None, scale: None }
     }
-}
-
-/// Lends all columns of a result.
-pub(crate) fn lent(columns: &[OwnedColumn]) -> Vec<Column<'_>> {
-    columns.iter().map(OwnedColumn::as_column).collect()
 }
 
 /// What a statement takes and gives.

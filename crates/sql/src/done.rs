@@ -2,13 +2,13 @@
 
 use store::value::ValueRef;
 
-use crate::describe::Column;
+use crate::describe::OwnedColumn;
 use crate::error::SqlError;
 
 /// Takes the rows of a statement as they come.
 pub trait RowSink {
     /// The columns, once, before the first row.
-    fn columns(&mut self, columns: &[Column<'_>]);
+    fn columns(&mut self, columns: &[OwnedColumn]);
 
     /// One row. An error stops the statement and is what it answers.
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
@@ -69,7 +69,7 @@ pub enum DoneKind {
 pub(crate) struct Nobody;
 
 impl RowSink for Nobody {
-    fn columns(&mut self, _: &[Column<'_>]) {}
+    fn columns(&mut self, _: &[OwnedColumn]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

@@ -22,7 +22,7 @@ use crate::cache::Cache;
 use crate::compute;
 use crate::core::{Core, check_count};
 use crate::define::{self, Defined, Skipped, Undo, altered_table};
-use crate::describe::Column;
+use crate::describe::OwnedColumn;
 use crate::done::{Done, Nobody, RowSink};
 use crate::error::{SqlError, state};
 use crate::function;
@@ -63,7 +63,7 @@ struct Telling<'o> {
 }
 
 impl RowSink for Telling<'_> {
-    fn columns(&mut self, columns: &[Column<'_>]) {
+    fn columns(&mut self, columns: &[OwnedColumn]) {
         self.told = true;
         self.out.columns(columns);
     }
@@ -533,7 +533,7 @@ impl Executor {
 struct Steps(String);
 
 impl RowSink for Steps {
-    fn columns(&mut self, _: &[Column<'_>]) {}
+    fn columns(&mut self, _: &[OwnedColumn]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         if let Some(ValueRef::Text(step)) = values.last() {

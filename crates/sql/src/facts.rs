@@ -22,13 +22,11 @@ pub(crate) struct Facts {
     pub(crate) made: Option<i64>,
 }
 
-/// Statements that write rows, by their tag.
-const WRITES: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
-
 impl Facts {
     /// Takes note of a statement that worked.
     pub(crate) fn note(&mut self, done: &Done) {
-        if WRITES.contains(&done.tag) {
+        // A pattern: it is compared without a call.
+        if matches!(done.tag, "INSERT" | "UPDATE" | "DELETE" | "MERGE") {
             self.note_rows(done.affected);
         }
     }

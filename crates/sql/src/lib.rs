@@ -8,13 +8,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use sql::{Cancel, Column, Executor, Limits, RowSink, Session, SqlError};
+//! use sql::{Cancel, OwnedColumn, Executor, Limits, RowSink, Session, SqlError};
 //! use store::value::{Value, ValueRef};
 //! use store::{Clock, Store, StoreOptions};
 //!
 //! struct Print(Vec<String>);
 //! impl RowSink for Print {
-//!     fn columns(&mut self, _: &[Column<'_>]) {}
+//!     fn columns(&mut self, _: &[OwnedColumn]) {}
 //!     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
 //!         self.0.push(format!("{values:?}"));
 //!         Ok(())
@@ -74,7 +74,7 @@ use pgcatalog::function;
 use sqlite::meter;
 use sqltext::error;
 
-pub use describe::{Column, Description, OwnedColumn};
+pub use describe::{Description, OwnedColumn};
 pub use done::{ComputedBy, Done, DoneKind, RowSink};
 pub use executor::{Executor, compute_definitions};
 pub use held::{Account, Allowance, Held};

@@ -8,7 +8,7 @@ use store::View;
 use store::value::{Value, ValueRef};
 
 use crate::core::Core;
-use crate::describe::{Column, OwnedColumn, lent};
+use crate::describe::OwnedColumn;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::{SqlError, state};
 use crate::plan::Plan;
@@ -90,7 +90,7 @@ impl ReadPlan {
             core.run(&mut self.statement, parameters, &mut |row| {
                 // Not before: a statement that told nothing can start again.
                 if rows == 0 {
-                    out.columns(&lent(columns));
+                    out.columns(columns);
                 }
                 rows += 1;
                 // The buffer is reused; its lifetime is renewed for each row.
@@ -102,7 +102,7 @@ impl ReadPlan {
             })
         })?;
         if rows == 0 {
-            out.columns(&lent(columns));
+            out.columns(columns);
         }
         Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag, by: ComputedBy::Sqlite })
     }
@@ -127,7 +127,7 @@ impl Lines<'_> {
 }
 
 impl RowSink for Lines<'_> {
-    fn columns(&mut self, columns: &[Column<'_>]) {
+    fn columns(&mut self, columns: &[OwnedColumn]) {
         self.out.columns(columns);
     }
 

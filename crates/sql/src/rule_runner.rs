@@ -6,7 +6,7 @@ use store::definition::ExpiryRule;
 use store::value::ValueRef;
 use store::{Judged, RuleRun, Store, Table};
 
-use crate::describe::Column;
+use crate::describe::OwnedColumn;
 use crate::done::RowSink;
 use crate::error::{SqlError, state};
 use crate::executor::Executor;
@@ -106,7 +106,7 @@ struct Slice {
 }
 
 impl RowSink for Slice {
-    fn columns(&mut self, _: &[Column<'_>]) {}
+    fn columns(&mut self, _: &[OwnedColumn]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         if let [ValueRef::Blob(bytes)] = values

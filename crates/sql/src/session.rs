@@ -59,7 +59,7 @@ pub struct Session {
     notices: Vec<Notice>,
     /// What its statements wrote.
     pub(crate) facts: Facts,
-    identity: Identity,
+    identity: Arc<Identity>,
     /// The settings of the session, as its owner reports them.
     settings: Arc<OwnSettings>,
     effects: Vec<Effect>,
@@ -89,7 +89,7 @@ impl Session {
 
     /// Says who speaks, once it is known.
     pub fn set_identity(&mut self, identity: Identity) {
-        self.identity = identity;
+        self.identity = Arc::new(identity);
     }
 
     /// Says what the session set, for `current_setting()`.

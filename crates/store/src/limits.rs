@@ -7,6 +7,9 @@ pub(crate) const READER_ROW_BYTES_MAX: usize = 1 << 20;
 /// Longest lead of an encoded value: a number's 8 bytes, or a length of up to 4.
 pub(crate) const LEAD_BYTES_MAX: usize = 8;
 
+/// Columns of a key that is made without memory of its own: few keys have more.
+pub(crate) const KEY_COLUMNS_AT_HAND: usize = 8;
+
 /// Most bytes of a sort key's whole number: 64 bits of whole part and one for the fraction.
 pub(crate) const WHOLE_BYTES_MAX: usize = 9;
 

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Allowance, Cancel, Column, Held, Identity, RowSink, SqlError, TransactionStatus};
+use sql::{Allowance, Cancel, Held, Identity, OwnedColumn, RowSink, SqlError, TransactionStatus};
 use store::value::Value;
 
 use copy::CopyIn;
@@ -414,7 +414,7 @@ impl Drop for SqlSession {
 struct Kept(Rows);
 
 impl RowSink for Kept {
-    fn columns(&mut self, columns: &[Column<'_>]) {
+    fn columns(&mut self, columns: &[OwnedColumn]) {
         self.0.columns(columns);
     }
 
@@ -432,7 +432,7 @@ impl ClientSink for Kept {
 struct NoRows;
 
 impl RowSink for NoRows {
-    fn columns(&mut self, _columns: &[Column<'_>]) {}
+    fn columns(&mut self, _columns: &[OwnedColumn]) {}
 
     fn row(&mut self, _values: &[store::value::ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

@@ -3,7 +3,7 @@
 //! A suspended result is made whole and kept here, so that a client that never asks for the rest holds no row of the
 //! store back. The values lie behind one another in one buffer.
 
-use sql::{Column, Held, OwnedColumn, RowSink, SqlError};
+use sql::{Held, OwnedColumn, RowSink, SqlError};
 use store::value::ValueRef;
 
 /// Kept rows, limited in bytes.
@@ -72,14 +72,13 @@ impl Rows {
         wanted: impl Iterator<Item = usize>,
         sink: &mut dyn RowSink,
     ) -> Result<(), SqlError> {
-        let columns: Vec<Column<'_>> = self.columns.iter().map(OwnedColumn::as_column).collect();
-        sink.columns(&columns);
-        let mut values = Vec::with_capacity(columns.len());
+        sink.columns(&self.columns);
+        let mut values = Vec::with_capacity(self.columns.len());
         for row in wanted {
             let Some(start) = self.starts.get(row) else { break };
             let mut rest = &self.bytes[*start..];
             values.clear();
-            for _ in 0..columns.len() {
+            for _ in 0..self.columns.len() {
                 let (value, after) =
                     read(rest).ok_or_else(|| SqlError::new("XX000", "a kept row is damaged"))?;
                 values.push(value);
@@ -92,17 +91,8 @@ impl Rows {
 }
 
 impl RowSink for Rows {
-    fn columns(&mut self, columns: &[Column<'_>]) {
-        self.columns = columns
-            .iter()
-            .map(|column| OwnedColumn {
-                name: column.name.to_owned(),
-                label: column.label.to_owned(),
-                ty: column.ty,
-                table: column.table,
-                scale: column.scale,
-            })
-            .collect();
+    fn columns(&mut self, columns: &[OwnedColumn]) {
+        self.columns = columns.to_vec();
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
@@ -189,7 +179,7 @@ mod tests {
     struct Taken(Vec<String>);
 
     impl RowSink for Taken {
-        fn columns(&mut self, columns: &[Column<'_>]) {
+        fn columns(&mut self, columns: &[OwnedColumn]) {
             self.0.push(format!("{}", columns.len()));
         }
 
@@ -203,8 +193,10 @@ mod tests {
     fn rows_come_back_as_they_were() {
         let account = sql::Account::new(1 << 20);
         let mut rows = Rows::new(1 << 10, sql::Allowance::new(&account, 1 << 20).hold());
-        let column = Column { name: "a", label: "a", ty: sql::SqlType::Text, table: None, scale: None };
-        rows.columns(&[column; 5]);
+        let name = || "a".to_owned();
+        let column =
+            || OwnedColumn { name: name(), label: name(), ty: sql::SqlType::Text, table: None, scale: None };
+        rows.columns(&[column(), column(), column(), column(), column()]);
         let row = [
             ValueRef::Null,
             ValueRef::Integer(-7),

@@ -365,7 +365,7 @@ impl SqlSession {
 
     fn show(&mut self, name: Option<&str>, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
         let columns = show_columns(name);
-        sink.columns(&columns.iter().map(OwnedColumn::as_column).collect::<Vec<_>>());
+        sink.columns(&columns);
         let Some(name) = name else {
             for (name, value) in self.settings.all() {
                 let value = self.current(name).unwrap_or_else(|| value.to_owned());
@@ -663,7 +663,7 @@ struct OneRow {
 }
 
 impl RowSink for OneRow {
-    fn columns(&mut self, _columns: &[sql::Column<'_>]) {}
+    fn columns(&mut self, _columns: &[sql::OwnedColumn]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         self.values = values.iter().map(|value| ValueRef::to_owned(*value)).collect();

@@ -53,7 +53,7 @@ pub struct System {
     /// Rows computed for this statement, by the table's place in [`LAYOUTS`].
     contents: RefCell<HashMap<usize, Rc<Content>>>,
     /// Whose statement it is.
-    identity: RefCell<Identity>,
+    identity: RefCell<Arc<Identity>>,
     /// What its session set.
     settings: RefCell<Arc<OwnSettings>>,
     /// The client has a session, which can do what functions ask.
@@ -99,8 +99,8 @@ impl System {
             *self.settings.borrow_mut() = Arc::clone(asker.settings);
         }
         self.contents.borrow_mut().clear();
-        if *self.identity.borrow() != *asker.identity {
-            self.identity.borrow_mut().clone_from(asker.identity);
+        if !Arc::ptr_eq(&self.identity.borrow(), asker.identity) {
+            *self.identity.borrow_mut() = Arc::clone(asker.identity);
         }
         if !Arc::ptr_eq(&self.catalog.borrow(), catalog) {
             *self.catalog.borrow_mut() = Arc::clone(catalog);
@@ -113,8 +113,8 @@ impl System {
     }
 
     /// Who asks.
-    pub fn identity(&self) -> Identity {
-        self.identity.borrow().clone()
+    pub fn identity(&self) -> Arc<Identity> {
+        Arc::clone(&self.identity.borrow())
     }
 
     /// The role that owns everything: whoever asks, for there is but one.

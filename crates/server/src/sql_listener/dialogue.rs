@@ -367,9 +367,10 @@ fn describe(connection: &Connection, target: Target<'_>, out: &mut Vec<u8>) -> R
 
 fn describe_columns(prepared: &Prepared, formats: &Formats, out: &mut Vec<u8>) {
     let Some(columns) = prepared.columns() else { return backend::no_data(out) };
-    let fields = columns.iter().enumerate().map(|(at, column)| {
-        field(column.column.as_column(), column.column.ty, format_of(formats.is_binary(at)))
-    });
+    let fields = columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| field(&column.column, column.column.ty, format_of(formats.is_binary(at))));
     backend::row_description(fields, out);
 }
 

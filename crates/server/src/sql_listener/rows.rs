@@ -1,7 +1,7 @@
 //! What statements give, as messages: rows of a portal, rows with their description, data of a `COPY`.
 
 use engine::{
-    Cancel, ClientSink, Column, CopyOptions, Formats, ResultColumn, RowSink, SqlError, SqlType, Tick,
+    Cancel, ClientSink, CopyOptions, Formats, OwnedColumn, ResultColumn, RowSink, SqlError, SqlType, Tick,
     ValueRef,
 };
 use postgres::backend::{Field, copy_data, copy_done, copy_out, data_row, row_description};
@@ -87,24 +87,24 @@ impl<'a> ClientRows<'a> {
 
 impl RowSink for ClientRows<'_> {
     #[inline]
-    fn columns(&mut self, columns: &[Column<'_>]) {
+    fn columns(&mut self, columns: &[OwnedColumn]) {
         match &mut self.shape {
             Shape::Portal { columns: said, changed, .. } => {
-                let same = |(said, is): (&ResultColumn, &Column<'_>)| said.column.ty == is.ty;
+                let same = |(said, is): (&ResultColumn, &OwnedColumn)| said.column.ty == is.ty;
                 *changed = said.len() != columns.len() || !said.iter().zip(columns).all(same);
             }
             Shape::Described(types) => {
                 types.clear();
                 types.extend(columns.iter().map(|column| (column.ty.oid(), column.scale)));
                 row_description(
-                    columns.iter().map(|column| field(*column, column.ty, Format::Text)),
+                    columns.iter().map(|column| field(column, column.ty, Format::Text)),
                     self.out,
                 );
             }
             Shape::Copy { writer, types, head, .. } => {
                 types.extend(columns.iter().map(|column| (column.ty.oid(), column.scale)));
                 copy_out(writer.format(), columns.len(), self.out);
-                writer.begin(columns.iter().map(|column| column.name), head);
+                writer.begin(columns.iter().map(|column| column.name.as_str()), head);
                 // A line of names is a message of its own.
                 if writer.format() == Format::Text && !head.is_empty() {
                     copy_data(self.out, |out| out.append(head));
@@ -188,9 +188,9 @@ fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bo
 }
 
 /// A column as it is described to the client.
-pub(crate) fn field(column: Column<'_>, ty: SqlType, format: Format) -> Field<'_> {
+pub(crate) fn field(column: &OwnedColumn, ty: SqlType, format: Format) -> Field<'_> {
     let (table, number) = column.table.unwrap_or_default();
-    Field { name: column.label, table, column: number, type_oid: ty.oid(), size: ty.size(), format }
+    Field { name: &column.label, table, column: number, type_oid: ty.oid(), size: ty.size(), format }
 }
 
 #[inline]

@@ -14,7 +14,7 @@ use super::groups::Groups;
 use super::scope::{Given, Place};
 use super::source::Source;
 use crate::core::Core;
-use crate::describe::{OwnedColumn, lent};
+use crate::describe::OwnedColumn;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::SqlError;
 use crate::write::Operand;
@@ -106,14 +106,14 @@ impl Query {
                 }
                 Output::Groups(grouping) => {
                     group(source, &mut walk, filter.as_ref(), grouping).and_then(|groups| {
-                        out.columns(&lent(columns));
+                        out.columns(columns);
                         let groups = groups.in_order();
                         groups.iter().try_for_each(|group| out.row(&grouping.row(group)))?;
                         Ok(groups.len() as u64)
                     })
                 }
                 Output::Count => count(source, &mut walk).and_then(|rows| {
-                    out.columns(&lent(columns));
+                    out.columns(columns);
                     out.row(&[ValueRef::Integer(rows.cast_signed())])?;
                     Ok(1)
                 }),
@@ -203,14 +203,14 @@ impl Giver<'_, '_> {
             Err(stop) => return Err(stop),
         }
         if self.rows == 0 {
-            self.out.columns(&lent(self.columns));
+            self.out.columns(self.columns);
         }
         Ok(self.rows)
     }
 
     fn row(&mut self, given: Given<'_>) -> Result<(), SqlError> {
         if self.rows == 0 {
-            self.out.columns(&lent(self.columns));
+            self.out.columns(self.columns);
         }
         self.rows += 1;
         let mut few = [ValueRef::Null; COLUMNS_AT_HAND];

@@ -12,7 +12,7 @@ use super::change::ChangePlan;
 use super::insert::{InsertPlan, Operand, Source, constraint_name};
 use super::target::Target;
 use crate::core::Core;
-use crate::describe::{OwnedColumn, lent};
+use crate::describe::OwnedColumn;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
@@ -143,7 +143,7 @@ impl WritePlan {
             return Err(Failed { error: SqlError { partial: true, ..error }, written: batch.affected() });
         }
         if let Some(returning) = &self.returning {
-            out.columns(&lent(&returning.columns));
+            out.columns(&returning.columns);
             for row in &rows {
                 let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
                 out.row(&values)?;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{CorruptRow, PayloadShape, ValueTooLong};
 use crate::definition::{ColumnKind, TableDef};
+use crate::limits::KEY_COLUMNS_AT_HAND;
 use crate::value::{ValueRef, text_or_blob};
 
 /// What stands between the parts of a composite key in memcached text.
@@ -121,9 +122,16 @@ impl KeyCodec {
             }
             Form::Coded(shape) => {
                 let columns = self.kinds.iter().zip(values).enumerate();
-                let canonical: Result<Vec<_>, _> =
-                    columns.map(|(column, (kind, value))| canonical(*kind, *value, column)).collect();
-                Ok(shape.encode(&canonical?, out)?)
+                let mut columns = columns.map(|(column, (kind, value))| canonical(*kind, *value, column));
+                let mut few = [ValueRef::Null; KEY_COLUMNS_AT_HAND];
+                let Some(few) = few.get_mut(..values.len()) else {
+                    let all: Result<Vec<_>, _> = columns.collect();
+                    return Ok(shape.encode(&all?, out)?);
+                };
+                for (place, value) in few.iter_mut().zip(&mut columns) {
+                    *place = value?;
+                }
+                Ok(shape.encode(few, out)?)
             }
             Form::RowId => match values {
                 [ValueRef::Integer(_)] => Ok(PayloadShape::new(1, None).encode(values, out)?),
