@@ -226,7 +226,8 @@ fn count_sql(engine: &Arc<Engine>, verb: &str, count: usize) {
                 client.run("insert", [key.clone(), key]);
             }
             "cold" => {
-                client.prepare("", &format!("SELECT page, v, k + {number} FROM t WHERE page = $1 ORDER BY k"));
+                let text = format!("SELECT page, v, k + {number} FROM t WHERE page = $1 ORDER BY k");
+                client.prepare("", &text);
             }
             other => panic!("{other}"),
         }
