@@ -10,6 +10,15 @@
 //! place here: no message is copied to be looked at, and nothing is allocated for it. The requests are read here
 //! too because `pgwire` replaces bytes that are not UTF-8, where PostgreSQL refuses them, and trusts the lengths
 //! within a message.
+//!
+//! ```
+//! use postgres::frontend::{self, Parsed, Request};
+//!
+//! let message = b"Q\0\0\0\x0dSELECT 1\0";
+//! let Parsed::Complete { request, consumed } = frontend::parse(message) else { panic!("it is whole") };
+//! assert_eq!(consumed, message.len());
+//! assert!(matches!(request, Request::Query("SELECT 1")));
+//! ```
 #![forbid(unsafe_code)]
 
 mod array;

@@ -13,6 +13,31 @@
 //! connection continues when the reply comes back. A *cleaner* thread calls the store's housekeeping every tick.
 //!
 //! An unpipelined `get` costs one `epoll_wait` (shared by all connections that are ready), one `recv` and one `send`.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use std::net::TcpStream;
+//!
+//! use engine::testing::{Clock, Store, StoreOptions};
+//! use engine::{Engine, EngineOptions};
+//! use server::{Config, Server};
+//!
+//! let options = StoreOptions {
+//!     path: None,
+//!     memory_bytes: 16 << 20,
+//!     cold: true,
+//!     clock: Clock::System,
+//!     row_bytes_max: 1 << 20,
+//! };
+//! let engine = Engine::new(Store::open(&options).unwrap().store, EngineOptions::default());
+//! let config = Config { listen_addresses: vec!["127.0.0.1:0".parse().unwrap()], ..Config::default() };
+//! let server = Server::start(&config, engine).unwrap();
+//! let mut client = TcpStream::connect(server.addresses()[0]).unwrap();
+//! client.write_all(b"set greeting 0 0 5\r\nhello\r\n").unwrap();
+//! let mut answer = [0; 8];
+//! client.read_exact(&mut answer).unwrap();
+//! assert_eq!(&answer, b"STORED\r\n");
+//! ```
 #![forbid(unsafe_code)]
 
 mod accept;

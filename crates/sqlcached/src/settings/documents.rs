@@ -38,7 +38,7 @@ pub(crate) fn reference() -> String {
          environment, and the environment overrides the file.\n\n\
          Sizes take `k`, `m`, `g`. Times take `ms`, `s`, `min`, `h`; a plain number is in milliseconds. SIGHUP applies \
          new values of the settings marked *reload*. The others change at the next start.\n\n\
-         This page is generated from the table in `crates/sqlcached/src/settings.rs`, and a test compares them.\n",
+         This page is generated from the table in `crates/sqlcached/src/settings/mod.rs`, and a test compares them.\n",
     );
     for section in Section::ALL {
         let _ = write!(text, "\n## {}\n\n", section.title());
