@@ -67,6 +67,68 @@ use sqltext::{Fault, SyntaxError, Tree};
 
 pub use params::ParameterType;
 
+/// Words that are no names to SQLite unless they are quoted.
+const RESERVED: &[&str] = &[
+    "ADD",
+    "ALL",
+    "ALTER",
+    "AND",
+    "AS",
+    "AUTOINCREMENT",
+    "BETWEEN",
+    "CASE",
+    "CHECK",
+    "COLLATE",
+    "COMMIT",
+    "CONSTRAINT",
+    "CREATE",
+    "DEFAULT",
+    "DEFERRABLE",
+    "DELETE",
+    "DISTINCT",
+    "DROP",
+    "ELSE",
+    "ESCAPE",
+    "EXCEPT",
+    "EXISTS",
+    "FOREIGN",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INDEX",
+    "INSERT",
+    "INTERSECT",
+    "INTO",
+    "IS",
+    "ISNULL",
+    "JOIN",
+    "LIMIT",
+    "NOT",
+    "NOTHING",
+    "NOTNULL",
+    "NULL",
+    "ON",
+    "OR",
+    "ORDER",
+    "PRIMARY",
+    "REFERENCES",
+    "RETURNING",
+    "SELECT",
+    "SET",
+    "TABLE",
+    "THEN",
+    "TO",
+    "TRANSACTION",
+    "UNION",
+    "UNIQUE",
+    "UPDATE",
+    "USING",
+    "VALUES",
+    "WHEN",
+    "WHERE",
+];
+
 /// One column of a result, as far as the text tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Item {
@@ -466,6 +528,14 @@ impl<'a, 'n> Translator<'a, 'n> {
         }
         let own = Out::source(&self.sql[token.start..token.end()], token.start);
         if token.apart { Out::joined([Out::made("", token.start), own], "") } else { own }
+    }
+
+    /// A name that was taken, as it stands, in quotes where SQLite keeps the word for itself. A function's is none.
+    fn name_copied(&self, token: Token<'a>) -> Out<'a> {
+        if token.kind == Kind::Word && !self.next_is_sign(0, "(") && token.is_any(RESERVED) {
+            return Out::made(token::quoted_name(token.text), token.start);
+        }
+        self.copied(token)
     }
 
     /// Copies the next token.

@@ -207,7 +207,7 @@ pub enum Verb {
     /// `UPDATE`
     Update(Update),
     /// `DELETE`
-    Delete(Rows),
+    Delete(Delete),
 }
 
 /// `OR ...`: what becomes of a row whose key or unique value is taken.
@@ -300,6 +300,15 @@ pub struct Update {
     pub sets: Vec<Set>,
     /// The tables that it reads beside its own.
     pub from: Option<String>,
+    /// The rows.
+    pub rows: Rows,
+}
+
+/// `DELETE FROM table USING ... WHERE ...`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    /// The tables that it reads beside its own.
+    pub using: Option<String>,
     /// The rows.
     pub rows: Rows,
 }

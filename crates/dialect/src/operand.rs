@@ -300,13 +300,14 @@ impl<'a> Translator<'a, '_> {
         if !is_name(&last) {
             return Err(Stop::Unknown);
         }
-        let mut out = self.copied(last);
+        let mut out = self.name_copied(last);
         let mut parts = vec![unquoted(last.text)];
         while self.next_is_sign(0, ".")
             && let Some(next) = self.peek_at(1).filter(is_name)
         {
             self.pass(&mut out);
-            self.pass(&mut out);
+            self.at += 1;
+            out.push(self.name_copied(next));
             parts.push(unquoted(next.text));
             last = next;
         }

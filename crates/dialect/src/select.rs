@@ -142,7 +142,8 @@ impl<'a> Translator<'a, '_> {
             if self.peek().is_some_and(|token| token.is("AS")) {
                 self.pass(&mut column);
             }
-            self.pass(&mut column);
+            let name = self.token()?;
+            column.push(self.name_copied(name));
             column.ty = ty;
             if let Some(ty) = ty.or(item.ty) {
                 self.learned.insert(alias.to_lowercase(), ty);
@@ -220,15 +221,21 @@ impl<'a> Translator<'a, '_> {
         let begin = self.place_of_from().ok_or(Stop::Unknown)?;
         self.at = begin;
         let word = self.keyword("FROM")?;
-        let (word, mut out) = (self.copied(word), Out::default());
-        let mut found = Vec::new();
+        let word = self.copied(word);
+        let (out, plain) = self.tables(tables)?;
+        Ok(Tables { begin, end: self.at, word, out, plain })
+    }
+
+    /// Tables with commas between.
+    pub(super) fn tables(&mut self, tables: &[TableWithJoins]) -> Step<(Out<'a>, Option<lowered::Tables>)> {
+        let (mut out, mut found) = (Out::default(), Vec::new());
         for (at, table) in tables.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
             self.joined_tables(table, &mut out, &mut found)?;
         }
-        Ok(Tables { begin, end: self.at, word, out, plain: plain_tables(found) })
+        Ok((out, plain_tables(found)))
     }
 
     /// Goes past it, where it stands.
@@ -452,7 +459,7 @@ impl<'a> Translator<'a, '_> {
         if let Some(alias) = alias {
             self.pass_words(&["AS"], out);
             let token = self.token()?;
-            out.push(self.copied(token));
+            out.push(self.name_copied(token));
             name = Some(unquoted(token.text));
             if !alias.columns.is_empty() {
                 self.pass_parentheses(out)?;

@@ -126,16 +126,19 @@ impl<'a> Translator<'a, '_> {
         let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
         let [table] = &tables[..] else { return Err(Stop::Unknown) };
         let (table, indexed) = self.written_table(table)?;
-        if delete.using.is_some() {
-            let message = "DELETE ... USING is not supported; use WHERE ... IN (SELECT ...)";
-            return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, message));
-        }
+        let using = match &delete.using {
+            Some(tables) => {
+                self.keyword("USING")?;
+                Some(self.tables(tables)?.0.sql())
+            }
+            None => None,
+        };
         let condition =
             delete.selection.as_ref().map(|condition| self.condition_of(condition)).transpose()?;
         let returning = self.returning(delete.returning.as_ref())?;
         let rows =
             self.changed_rows((indexed, condition), &delete.order_by, limits(delete.limit.as_ref(), tail))?;
-        Ok(self.write(Verb::Delete(rows), table, None, returning))
+        Ok(self.write(Verb::Delete(lowered::Delete { using, rows }), table, None, returning))
     }
 
     /// The table of an `UPDATE` or `DELETE`, and by which index its rows are to be found.
@@ -307,7 +310,12 @@ impl<'a> Translator<'a, '_> {
         match arm {
             SetExpr::Select(select) => self.select(select),
             SetExpr::Values(values) => self.values(values).map(|(out, _)| out),
-            SetExpr::Query(query) => self.query_in_parentheses(query).map(|(out, _)| out),
+            SetExpr::Query(query) => {
+                // SQLite takes no parentheses around an arm.
+                let (out, items) = self.query_in_parentheses(query)?;
+                self.add_arm(items);
+                Ok(out.wrapped("SELECT * FROM", ""))
+            }
             _ => Err(Stop::Unknown),
         }
     }

@@ -485,7 +485,8 @@ fn a_statement_that_writes_and_cannot_be_read_shows_where() {
         ("UPDATE t SET n = $99999", "54001", Some(18)),
         ("UPDATE t SET (k, n) = 1", "42601", None),
         ("UPDATE t SET n = nowhere", "42703", Some(18)),
-        ("UPDATE t SET n = references", "42601", Some(18)),
+        ("UPDATE t SET n = references", "42703", Some(18)),
+        ("UPDATE t SET n = \"no where\"", "42703", Some(18)),
         ("UPDATE t SET nothing = 1", "42703", Some(14)),
         ("EXPLAIN DELETE FROM t WHERE", "42601", Some(28)),
     ] {

@@ -99,11 +99,20 @@ fn of_message(message: String) -> SqlError {
     };
     let message = match message.split_once(": ") {
         Some(("no such table", name)) => format!("table \"{name}\" does not exist"),
-        Some(("no such column", name)) => format!("column \"{name}\" does not exist"),
+        Some(("no such column", name)) => format!("column \"{}\" does not exist", bare_name(name)),
         Some(("no such function", name)) => format!("function {name} does not exist"),
         _ => message,
     };
     SqlError { hint: hint.map(str::to_owned), ..SqlError::new(state, message) }
+}
+
+/// A name as SQLite reports it, without the quotes and the advice that it adds where the name was quoted.
+fn bare_name(name: &str) -> String {
+    let quoted = name.split_once(" - should this be").and_then(|(name, _)| {
+        let inner = name.strip_prefix('"')?.strip_suffix('"')?;
+        Some(inner.replace("\"\"", "\""))
+    });
+    quoted.unwrap_or_else(|| name.to_owned())
 }
 
 /// What does the work of a function that PostgreSQL's users look for.

@@ -28,7 +28,7 @@ pub(crate) fn build(core: &Core, write: &Write) -> Result<WritePlan, SqlError> {
     match &write.verb {
         lowered::Verb::Insert(insert) => writer.insert(insert),
         lowered::Verb::Update(update) => writer.update(update),
-        lowered::Verb::Delete(rows) => writer.delete(rows),
+        lowered::Verb::Delete(delete) => writer.delete(delete),
     }
 }
 
@@ -335,13 +335,18 @@ impl<'t> Writer<'t> {
         self.change(kind, &columns, (&update.rows, update.from.as_deref()), alone)
     }
 
-    fn delete(self, rows: &Rows) -> Result<WritePlan, SqlError> {
+    fn delete(self, delete: &lowered::Delete) -> Result<WritePlan, SqlError> {
         let returns = self.write.returning.is_some();
         let mut columns = vec![format!("{}.\"_row\"", self.name)];
         if returns {
             columns.extend((0..self.table.def().columns.len()).map(|at| self.qualified(at)));
         }
-        self.change(ChangeKind::Delete { columns: returns }, &columns, (rows, None), true)
+        self.change(
+            ChangeKind::Delete { columns: returns },
+            &columns,
+            (&delete.rows, delete.using.as_deref()),
+            true,
+        )
     }
 
     /// `from`: the tables beside its own. `alone`: each row can be computed again by itself.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dialect::lowered::{
-    Conflict as Clause, ConflictTarget, Resolve, Rows, Set, Source, Term, Values, Verb as Lowered, Write,
+    Conflict as Clause, ConflictTarget, Delete, Resolve, Rows, Set, Source, Term, Values, Verb as Lowered,
+    Write,
 };
 use store::Table;
 
@@ -21,7 +22,7 @@ use crate::write::{self, Operand, WritePlan, plain_row};
 
 /// A `DELETE` of rows that equal columns lead to, or of all rows.
 pub(super) fn deletion(core: &Core, write: &Write) -> Option<Deletion> {
-    let Lowered::Delete(rows) = &write.verb else { return None };
+    let Lowered::Delete(Delete { using: None, rows }) = &write.verb else { return None };
     if !is_bare(write) {
         return None;
     }
