@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Db, shown};
+use common::Db;
 use sql::SqlType;
 use store::value::Value;
 
