@@ -374,8 +374,10 @@ impl<'a> Translator<'a, '_> {
         Ok(match operator.text {
             "@>" => self.contains(left, right)?,
             "<@" => self.contains(right, left)?,
-            "#>" => call("jsonb_extract_path_list", [left, right]).typed(SqlType::Jsonb),
-            "#>>" => call("jsonb_extract_path_list_text", [left, right]).typed(SqlType::Text),
+            "#>" => call("jsonb_extract_path_list", [left, right]).typed(SqlType::Jsonb).labelled("?column?"),
+            "#>>" => {
+                call("jsonb_extract_path_list_text", [left, right]).typed(SqlType::Text).labelled("?column?")
+            }
             "#-" => self.without_path(left, operator, right)?,
             "&&" | "@@" => {
                 let message = format!("operator {} is not supported", operator.text);

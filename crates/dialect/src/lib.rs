@@ -383,7 +383,7 @@ pub fn error_of(sql: &str, start: usize) -> SqlError {
 fn syntax_error(sql: &str, token: Option<Token<'_>>) -> SqlError {
     match token {
         Some(token) => SqlError::syntax(sql, &token),
-        None => SqlError::new(state::SYNTAX, "the statement ends too early").at(sql, sql.len()),
+        None => SqlError::new(state::SYNTAX, "syntax error at end of input").at(sql, sql.len()),
     }
 }
 

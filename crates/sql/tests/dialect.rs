@@ -187,9 +187,9 @@ const DESCRIPTIONS: &[(&str, &str, &str)] = &[
         "?column? timestamptz, ?column? interval, ?column? date, ?column? int8",
     ),
     (
-        "SELECT data -> 'a', data ->> 'a', tags[1], ARRAY[1, 2] FROM t",
+        "SELECT data -> 'a', data ->> 'a', data #> '{a}', data #>> '{a}', tags[1], ARRAY[1, 2] FROM t",
         "",
-        "?column? jsonb, ?column? text, tags text, array int4[]",
+        "?column? jsonb, ?column? text, ?column? jsonb, ?column? text, tags text, array int4[]",
     ),
     (
         "SELECT CASE WHEN flag THEN id END, coalesce(name, $1), greatest(id, $2) FROM t",

@@ -62,7 +62,7 @@ impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.fault {
             Fault::Unexpected => "unexpected text",
-            Fault::Unfinished => "the statement ends too early",
+            Fault::Unfinished => "syntax error at end of input",
             Fault::Literal => "a literal is not closed or has an unknown escape",
             Fault::Another => "another statement begins",
             Fault::Deep => "the statement nests too deep",
