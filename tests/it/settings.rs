@@ -1,12 +1,13 @@
 //! Flags, environment, file, SIGHUP.
 
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::client::{Client, Reply};
-use crate::daemon::{Daemon, Folder, program, run};
+use crate::daemon::{Daemon, Folder, free_port, program, run};
 
 #[test]
 fn wrong_settings_say_name_place_value_and_what_is_allowed() {
@@ -120,4 +121,34 @@ fn sqlite_runs_every_statement_where_that_is_wished() {
     while executor(&mut client) != "Executor: sqlite" {
         assert!(Instant::now() < end, "the setting has no effect");
     }
+}
+
+/// `SHOW` knew the session's settings only: `SHOW memory_mb` was an error where `current_setting('memory_mb')` answered,
+/// and `SHOW ALL` listed none of the daemon's.
+#[test]
+fn show_tells_every_setting_as_the_catalogue_does() {
+    let port = free_port().to_string();
+    let daemon = Daemon::start(&["--sql-port", &port, "-m", "33"]);
+    let ask = |statement: &str| -> Vec<String> {
+        let mut psql = Command::new("psql");
+        psql.args(["-h", "127.0.0.1", "-p", &port, "-U", "sqlcached", "-d", "sqlcached", "-XAtc", statement]);
+        let output = psql.output().expect("psql is installed");
+        assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    };
+    let of_catalogue = ask("SELECT name || '|' || coalesce(setting, '') FROM sqlcached_settings");
+    assert!(of_catalogue.contains(&"memory_mb|33".to_owned()), "{of_catalogue:?}");
+    let all = ask("SHOW ALL");
+    for line in &of_catalogue {
+        let (name, value) = line.split_once('|').unwrap();
+        assert_eq!(
+            ask(&format!("SHOW {name}")).concat(),
+            ask(&format!("SELECT current_setting('{name}')")).concat()
+        );
+        let in_session = ["statement_timeout", "native_execution"].contains(&name);
+        let shown = all.iter().find(|shown| shown.starts_with(&format!("{name}|"))).expect(name);
+        assert!(in_session || shown.starts_with(&format!("{name}|{value}|")), "{shown}");
+    }
+    assert_eq!(ask("SHOW server_version"), ask("SELECT current_setting('server_version')"));
+    drop(daemon);
 }

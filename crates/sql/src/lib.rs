@@ -84,7 +84,7 @@ pub use pgcatalog::advisory::{LockCall, LockFacts, LockKey, LockMode, LockScope}
 pub use pgcatalog::function::{examples as function_examples, page as function_page};
 pub use pgcatalog::session::{Identity, OwnSettings};
 pub use pgcatalog::system::{
-    FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table,
+    FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table, preset_setting,
 };
 pub use rule_runner::RuleRunner;
 pub use session::{Notice, Session, TransactionStatus};

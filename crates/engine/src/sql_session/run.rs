@@ -1,5 +1,6 @@
 //! Runs statements: those of the SQL layer, and those that the session answers itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sql::{Done, DoneKind, OwnedColumn, RowSink, SqlError, SqlType, TransactionStatus};
@@ -366,16 +367,33 @@ impl SqlSession {
     fn show(&mut self, name: Option<&str>, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
         let columns = show_columns(name);
         sink.columns(&columns);
-        let Some(name) = name else {
-            for (name, value) in self.settings.all() {
-                let value = self.current(name).unwrap_or_else(|| value.to_owned());
-                sink.row(&[ValueRef::Text(name), ValueRef::Text(&value), ValueRef::Text("")])?;
-            }
-            return Ok(done("SHOW"));
-        };
-        let value = self.current(name).or_else(|| self.settings.get(name).map(str::to_owned));
-        let value = value.or_else(|| self.setting_of_server(name)).ok_or_else(|| settings::unknown(name))?;
+        let Some(name) = name else { return self.show_all(sink) };
+        let daemons =
+            || self.engine.activity.settings().into_iter().find(|told| told.name.eq_ignore_ascii_case(name));
+        let value = self
+            .current(name)
+            .or_else(|| self.settings.get(name).map(str::to_owned))
+            .or_else(|| daemons().map(|told| told.setting))
+            .or_else(|| sql::preset_setting(name).map(str::to_owned))
+            .ok_or_else(|| settings::unknown(name))?;
         sink.row(&[ValueRef::Text(&value)])?;
+        Ok(done("SHOW"))
+    }
+
+    /// The session's settings and the daemon's by their names; where both have one, the session's value holds.
+    fn show_all(&self, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
+        let told = self.engine.activity.settings();
+        let daemons = told.into_iter().map(|told| (told.name, told.setting, told.description));
+        let mut rows: BTreeMap<String, [String; 3]> =
+            daemons.map(|(name, value, about)| (name.to_lowercase(), [name, value, about])).collect();
+        for (name, value) in self.settings.all() {
+            let value = self.current(name).unwrap_or_else(|| value.to_owned());
+            let row = rows.entry(name.to_lowercase()).or_default();
+            (row[0], row[1]) = (name.to_owned(), value);
+        }
+        for row in rows.values() {
+            sink.row(&row.each_ref().map(|text| ValueRef::Text(text)))?;
+        }
         Ok(done("SHOW"))
     }
 
@@ -389,11 +407,6 @@ impl SqlSession {
             "default_transaction_read_only" => Some(on_off(self.sql.default_read_only()).to_owned()),
             _ => None,
         }
-    }
-
-    fn setting_of_server(&self, name: &str) -> Option<String> {
-        let settings = self.engine.settings();
-        settings.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     fn discard(&mut self, what: Discard) -> Result<Outcome, SqlError> {

@@ -38,7 +38,7 @@ use crate::effect::Effect;
 use crate::limits::EFFECTS_MAX;
 use crate::session::{Asker, Identity, OwnSettings};
 
-pub use self::functions::is_allowed as is_function;
+pub use self::functions::{is_allowed as is_function, preset as preset_setting};
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub use self::series::row_function;
 pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};

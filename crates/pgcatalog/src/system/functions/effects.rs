@@ -3,7 +3,7 @@
 use sqltext::error::{SqlError, state};
 use store::value::Value;
 
-use super::session::{FIXED, PRESET};
+use super::session::preset;
 use super::{Call, FunctionDef, fallible, truth};
 use crate::effect::Effect;
 use crate::system::System;
@@ -42,9 +42,7 @@ fn setting(system: &System, name: &str) -> Option<String> {
         .session_default(name)
         .map(str::to_owned)
         .or_else(|| server.settings().into_iter().find(|told| same(&told.name)).map(|told| told.setting))
-        .or_else(|| {
-            PRESET.iter().chain(FIXED).find(|(known, _)| same(known)).map(|(_, value)| (*value).to_owned())
-        })
+        .or_else(|| preset(name).map(str::to_owned))
 }
 
 /// Takes effect at once, whatever becomes of this statement, as in PostgreSQL.

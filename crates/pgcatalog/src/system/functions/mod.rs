@@ -11,6 +11,7 @@ use std::rc::Rc;
 use store::value::Value;
 
 pub(super) use self::session::PRESET;
+pub use self::session::preset;
 use super::System;
 use crate::function;
 use sqlite::meter;

@@ -99,7 +99,7 @@ pub(crate) const PRESET: &[(&str, &str)] = &[
 ];
 
 /// Settings that clients ask for where no session answers, as a new session has them.
-pub(super) const FIXED: &[(&str, &str)] = &[
+const FIXED: &[(&str, &str)] = &[
     ("client_encoding", "UTF8"),
     ("datestyle", "ISO, MDY"),
     ("default_table_access_method", "cache"),
@@ -113,3 +113,8 @@ pub(super) const FIXED: &[(&str, &str)] = &[
     ("transaction_isolation", "read committed"),
     ("transaction_read_only", "off"),
 ];
+
+/// What PostgreSQL fixes when it is built or started, as it is here.
+pub fn preset(name: &str) -> Option<&'static str> {
+    PRESET.iter().chain(FIXED).find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+}
