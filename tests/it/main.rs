@@ -43,8 +43,8 @@ pub(crate) fn skipped(why: &str) {
 
 /// The seed of a random test: `SEED`, or a new one. Printed, so that a failure can be replayed.
 pub(crate) fn seed() -> u64 {
-    let seed =
-        std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    let given = std::env::var("SEED").ok();
+    let seed = given.map_or_else(|| fastrand::u64(..), |text| text.parse().expect("SEED is a number"));
     println!("SEED={seed}");
     seed
 }

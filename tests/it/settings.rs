@@ -123,8 +123,8 @@ fn sqlite_runs_every_statement_where_that_is_wished() {
     }
 }
 
-/// `SHOW` knew the session's settings only: `SHOW memory_mb` was an error where `current_setting('memory_mb')` answered,
-/// and `SHOW ALL` listed none of the daemon's.
+/// `SHOW` knew the session's settings only: `SHOW memory_mb` was an error where `current_setting('memory_mb')`
+/// answered, and `SHOW ALL` listed none of the daemon's.
 #[test]
 fn show_tells_every_setting_as_the_catalogue_does() {
     let port = free_port().to_string();

@@ -1,6 +1,6 @@
 //! Each function of the user's page answers its example as the page says, and the page has them all.
 //!
-//! `WRITE=1 cargo test -p sql --test functions` writes the page again.
+//! `UPDATE=1 cargo test -p sql --test functions` writes the page again.
 
 mod common;
 
@@ -31,12 +31,12 @@ fn every_example_answers_as_written() {
 #[test]
 fn the_page_has_every_function() {
     let (head, tables) = PAGE.split_once(HEAD_END).expect("the page has its mark");
-    if std::env::var_os("WRITE").is_some() {
+    if std::env::var_os("UPDATE").is_some() {
         std::fs::write(PLACE, format!("{head}{HEAD_END}{}", sql::function_page()))
             .expect("the page is writable");
         return;
     }
-    assert_eq!(tables, sql::function_page(), "run with WRITE=1");
+    assert_eq!(tables, sql::function_page(), "run with UPDATE=1");
 }
 
 /// Texts that are compared at every place, or with every character, take hours for each of these.

@@ -1,4 +1,5 @@
-//! SQLite behind a safe interface: exactly what we need of its C interface, and the only `unsafe` above the arena.
+//! SQLite behind a safe interface: exactly what we need of its C interface, and the daemon's only `unsafe` above the
+//! arena.
 //!
 //! A [`Connection`] is hardened when it is opened and never touches a file; its [`Policy`] decides what a statement may
 //! do and when it must stop. A [`Statement`] is run as a whole by one call, so that nothing bound to it outlives the
