@@ -7,9 +7,9 @@ use store::value::Value;
 use super::super::access::{Access, Equals};
 use super::super::expr::{Comparison, Term, Test};
 use super::super::scope::{Place, Scope, Side};
-use super::names::{operand, place};
+use super::names::place;
 use super::terms;
-use crate::write::Operand;
+use crate::write::{Operand, operand};
 
 /// Conditions joined by `OR` at most: more are hardly written by hand, and each is judged for itself.
 const BRANCHES_MAX: usize = 8;

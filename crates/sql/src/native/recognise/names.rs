@@ -5,7 +5,6 @@ use store::Table;
 
 use super::super::scope::{Named, Place, Scope};
 use crate::core::Core;
-use crate::write::{self, Operand};
 
 /// The tables of a `FROM`, and what joins them; `None` where a name is of none, or of both.
 pub(super) fn scope_of<'e>(core: &Core, tables: &'e Tables) -> Option<(Scope, Option<&'e Node>)> {
@@ -30,11 +29,6 @@ pub(super) fn place(scope: &Scope, expression: &Node) -> Option<Place> {
         Node::Truth(truth) => scope.column(None, if *truth { "TRUE" } else { "FALSE" }),
         _ => None,
     }
-}
-
-/// A value that needs no computing.
-pub(super) fn operand(expression: &Node) -> Option<Operand> {
-    write::operand(expression)
 }
 
 /// Whether the table shows more than it stores.

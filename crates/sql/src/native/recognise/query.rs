@@ -17,10 +17,11 @@ use super::super::query::{Extent, Output, Query};
 use super::super::scope::{Place, Scope, Side};
 use super::super::source::{led, whole};
 use super::condition::Where;
-use super::names::{is_built_in, operand, place, scope_of};
+use super::names::{is_built_in, place, scope_of};
 use super::terms::{aggregate, number};
 use crate::core::Core;
 use crate::describe::OwnedColumn;
+use crate::write::operand;
 
 /// A query of plain columns, aggregates or groups. `sql` is the statement, whose words name some columns.
 pub(super) fn of(core: &Core, select: &Select, sql: &str) -> Option<Query> {

@@ -6,7 +6,8 @@ use store::definition::ColumnKind;
 use super::super::aggregate::{Aggregate, Function};
 use super::super::expr::{Arithmetic, Comparison, Term, Test};
 use super::super::scope::{Place, Scope, Side};
-use super::names::{operand, place};
+use super::names::place;
+use crate::write::operand;
 
 /// A value. `excluded`: the row that was to be inserted has this name.
 pub(super) fn term(scope: &Scope, expression: &Node, excluded: bool) -> Option<Term> {
