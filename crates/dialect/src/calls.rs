@@ -85,6 +85,7 @@ impl<'a> Translator<'a, '_> {
         let bare = token.kind == Kind::Word;
         let mut out = match RENAMED.iter().find(|(from, _)| bare && *from == lower) {
             Some((_, to)) => Out::made(to, token.start),
+            None if bare && lower == "pg_typeof" => Out::default(),
             None => out,
         };
         let open = self.sign("(")?;
@@ -107,6 +108,9 @@ impl<'a> Translator<'a, '_> {
         if let Some((_, function)) = behind {
             self.behind_call(function, &mut out)?;
         }
+        if bare && lower == "pg_typeof" {
+            return Ok(type_of_argument(out, &arguments));
+        }
         if let Some(node) = node.filter(|_| behind.is_none_or(|(_, function)| ends_with_arguments(function)))
         {
             out = out.meaning(node);
@@ -114,7 +118,10 @@ impl<'a> Translator<'a, '_> {
         if let Some((_, empty)) = OF_NO_ROWS.iter().find(|(name, _)| bare && *name == lower) {
             out = out.wrapped("nullif(", &format!(", '{empty}')"));
         }
-        let ty = if lower == "unnest" {
+        let ty = if lower == "timezone" {
+            let zoned = arguments.get(1).is_some_and(|moment| moment.ty == Some(SqlType::Timestamptz));
+            Some(if zoned { SqlType::Timestamp } else { SqlType::Timestamptz })
+        } else if lower == "unnest" {
             arguments.first().and_then(|array| array.ty).map(SqlType::scalar)
         } else {
             function::returns(&lower).and_then(|returns| returned(returns, &arguments))
@@ -647,6 +654,14 @@ fn unnest<'a>(arguments: Vec<Out<'a>>, column: &str) -> Option<Out<'a>> {
     let array = if known { array } else { call("cast_array", [array]) };
     let before = format!("(SELECT value AS {} FROM json_each(", quoted_name(column));
     Some(array.wrapped(&before, "))"))
+}
+
+/// `pg_typeof(value)`: the text says the type, and the value is computed for nothing.
+fn type_of_argument<'a>(call: Out<'a>, arguments: &[Told]) -> Out<'a> {
+    let told = arguments.first().copied().unwrap_or_default();
+    let unknown = if told.is_open() { SqlType::Unknown } else { SqlType::Text };
+    let oid = told.ty.unwrap_or(unknown).oid();
+    call.wrapped("iif(0, ", &format!(", {oid})")).typed(SqlType::Regtype).labelled("pg_typeof")
 }
 
 /// What a function returns, given its arguments.

@@ -4,11 +4,11 @@ use sqltext::ast::Expr;
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
-use store::scalar;
+use store::scalar::{self, zone};
 use store::value::Value;
 
 use super::out::{Form, Out, call};
-use super::{Step, Stop, Translator, numeric, types};
+use super::{Step, Stop, Translator, numeric, objects, types};
 use sqltext::error::{SqlError, state};
 use sqltext::token::unquoted;
 
@@ -255,6 +255,9 @@ impl<'a> Translator<'a, '_> {
 /// Types of the catalogue, which no column is declared with.
 fn catalogue_type(name: &str) -> Option<SqlType> {
     let lower = name.to_ascii_lowercase();
+    if lower == "regprocedure" {
+        return Some(SqlType::Regproc);
+    }
     let own = SqlType::all().find(|ty| ty.name() == lower);
     own.or_else(|| {
         lower.strip_prefix('_').and_then(|name| SqlType::all().find(|ty| ty.name() == name)?.array())
@@ -285,8 +288,26 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::has_digits(&out) => {
             numeric::written(out)
         }
-        SqlType::Regclass => call("regclass", [out]),
         _ if out.ty == Some(ty) => out,
+        SqlType::Regclass | SqlType::Regtype | SqlType::Regnamespace | SqlType::Regrole => {
+            objects::numbered(out, ty)
+        }
+        SqlType::Regproc => call("regproc", [out]),
+        SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name if objects::is_number(out.ty) => {
+            objects::named(out)
+        }
+        _ if out.ty == Some(SqlType::Timestamptz) && zone::current().is_some() => of_zoned(out, ty),
+        _ => call(&types::cast_name(ty), [out]),
+    }
+}
+
+/// A moment with a zone as it is where the session is, which has another zone than UTC.
+fn of_zoned(out: Out<'_>, ty: SqlType) -> Out<'_> {
+    match ty {
+        SqlType::Text | SqlType::Varchar | SqlType::Bpchar => call("zoned_text", [out]),
+        SqlType::Timestamp => call("zoned_local", [out]),
+        SqlType::Date | SqlType::Time => call(&types::cast_name(ty), [call("zoned_local", [out])]),
+        SqlType::Timetz => call(&types::cast_name(ty), [call("zoned_text", [out])]),
         _ => call(&types::cast_name(ty), [out]),
     }
 }

@@ -175,7 +175,8 @@ impl<'a> Translator<'a, '_> {
         let zone = self.expression(zone)?;
         let zoned = left.ty == Some(SqlType::Timestamptz);
         let ty = if zoned { SqlType::Timestamp } else { SqlType::Timestamptz };
-        Ok(call("timezone", [zone, left]).typed(ty).labelled("timezone"))
+        let name = if zone.ty == Some(SqlType::Interval) { "timezone_away" } else { "timezone" };
+        Ok(call(name, [zone, left]).typed(ty).labelled("timezone"))
     }
 
     /// `[n]` and `.field` behind an operand. What is a column's name was taken with it.
@@ -443,7 +444,13 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut right, ty)?;
         }
         let ty = types::moment_result(left.ty, right.ty, sign);
+        let (time, span) = (Some(SqlType::Time), Some(SqlType::Interval));
+        if left.ty == span && right.ty == time && sign == "+" {
+            std::mem::swap(&mut left, &mut right);
+        }
         let name = match sign {
+            "+" if left.ty == time && right.ty == span => "time_plus",
+            "-" if left.ty == time && right.ty == span => "time_minus",
             "+" => "moment_plus",
             "-" => "moment_minus",
             "*" => "interval_times",

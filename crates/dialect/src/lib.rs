@@ -38,6 +38,7 @@ pub mod limits;
 pub mod lowered;
 mod names;
 mod numeric;
+mod objects;
 mod operand;
 mod out;
 mod params;
@@ -463,6 +464,10 @@ impl<'a, 'n> Translator<'a, 'n> {
         let there = self.next_is_sign(0, sign);
         self.at += usize::from(there);
         there
+    }
+
+    fn next_is_words(&self, words: &[&str]) -> bool {
+        words.iter().enumerate().all(|(at, word)| self.peek_at(at).is_some_and(|token| token.is(word)))
     }
 
     fn next_is_sign(&self, ahead: usize, sign: &str) -> bool {

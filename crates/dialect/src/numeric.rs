@@ -313,5 +313,8 @@ pub(super) fn shown(out: Out<'_>) -> Out<'_> {
     if has_digits(&out) {
         return written(out);
     }
+    if super::objects::is_number(out.ty) {
+        return super::objects::named(out).typed(SqlType::Text);
+    }
     out
 }

@@ -266,7 +266,13 @@ impl<'a> Translator<'a, '_> {
             }
             self.sign(")")?;
         }
-        Ok(Some(Out::made(text, token.start).typed(*ty).labelled(&word.to_lowercase())))
+        let out = match store::scalar::zone::current() {
+            // What the clock shows where the session is.
+            Some(_) if *ty == SqlType::Timetz => Out::made("cast_timetz(zoned_text(now()))", token.start),
+            Some(_) => Out::made(text.replace("(now())", "(zoned_local(now()))"), token.start),
+            None => Out::made(text, token.start),
+        };
+        Ok(Some(out.typed(*ty).labelled(&word.to_lowercase())))
     }
 
     /// `interval '1 day'`, `timestamp with time zone '...'`: a type before a literal.
@@ -302,6 +308,12 @@ impl<'a> Translator<'a, '_> {
         }
         let mut out = self.name_copied(last);
         let mut parts = vec![unquoted(last.text)];
+        if self.next_is_sign(0, ".")
+            && let Some(bare) = parts[0].strip_prefix(super::select::INFORMATION)
+        {
+            out = Out::made(bare, last.start);
+            parts = vec![bare.to_owned()];
+        }
         while self.next_is_sign(0, ".")
             && let Some(next) = self.peek_at(1).filter(is_name)
         {

@@ -11,8 +11,10 @@ use super::out::{Form, Out};
 use super::rows::Spread;
 use super::scope::{Relation, Source};
 use super::types::Told;
-use super::{Item, Plain, Step, Stop, Translator, numeric};
+use super::{Item, Plain, Step, Stop, Translator, numeric, objects};
 use crate::lowered::{self, Joined, Listed, Named};
+use pgcatalog::function;
+use pgcatalog::system::{is_function, row_function};
 use sqltext::token::{quoted_name, unquoted};
 
 /// The words of a join.
@@ -176,6 +178,7 @@ impl<'a> Translator<'a, '_> {
         column = match target {
             Some(ty) => self.assigned_column(column, ty, place),
             None if self.inserts => column,
+            None if self.queries.len() == 1 && objects::is_number(column.ty) => objects::shown(column),
             None => self.shown_exactly(column, place),
         };
         let item = Item {
@@ -378,17 +381,26 @@ impl<'a> Translator<'a, '_> {
         }
         let (name, mut parts, _) = self.qualified()?;
         out.push(name);
-        let own = parts.pop().unwrap_or_default();
+        let mut own = parts.pop().unwrap_or_default();
+        let source = Source::Named(own.to_lowercase());
+        let of_system = own.starts_with(INFORMATION);
+        if alias.is_none()
+            && let Some(bare) = own.strip_prefix(INFORMATION)
+        {
+            // Its columns are qualified by the name that it has in its schema.
+            out.push_str(&format!(" AS {bare}"));
+            own = bare.into();
+        }
         let named =
             self.at + alias.map_or(0, |_| 1 + usize::from(self.peek().is_some_and(|token| token.is("AS"))));
         let alias = self.table_alias_copied(alias, out)?;
         let source = match self.scopes.common(&own).filter(|_| parts.is_empty()) {
             Some(common) => common.clone(),
-            None => Source::Named(own.to_lowercase()),
+            None => source,
         };
         self.scopes.add(Relation::new(alias.clone().unwrap_or_else(|| own.clone()), source));
         // Columns may be named behind the alias, or an index.
-        let plain = self.at == named;
+        let plain = self.at == named && !of_system;
         Ok(plain.then(|| Named { schema: parts.pop(), name: own, alias }))
     }
 
@@ -407,7 +419,11 @@ impl<'a> Translator<'a, '_> {
         } else {
             let (name, mut parts, token) = self.qualified()?;
             let own = parts.pop().unwrap_or_default();
-            out.push(self.call(name, &own, token, arguments, None)?);
+            let call = self.call(name, &own, token, arguments, None)?;
+            if is_scalar(&own) && !self.next_is_words(&["WITH", "ORDINALITY"]) {
+                return self.row_of_call(call, &own.to_lowercase(), alias, out);
+            }
+            out.push(call);
             if self.rows_named(&own, alias, out)? {
                 return Ok(());
             }
@@ -420,6 +436,26 @@ impl<'a> Translator<'a, '_> {
             alias => self.table_alias_copied(alias, out)?,
         };
         self.scopes.add(Relation::new(name.unwrap_or(own), Source::Query(None)));
+        Ok(())
+    }
+
+    /// A function that gives one value is a table of one row, and its column is called like the table.
+    fn row_of_call(
+        &mut self,
+        call: Out<'a>,
+        name: &str,
+        alias: Option<&TableAlias>,
+        out: &mut Out<'a>,
+    ) -> Step<()> {
+        let (given, columns) = self.alias_taken(alias)?;
+        let name = given.unwrap_or_else(|| name.to_owned());
+        let column = columns.into_iter().next().unwrap_or_else(|| name.clone());
+        let ty = call.ty;
+        let (before, behind) = (quoted_name(&column), quoted_name(&name));
+        out.push(call.wrapped("(SELECT ", &format!(" AS {before}) AS {behind}")));
+        let item = Item { ty, label: Some(column), ..Item::default() };
+        let source = self.source_of_items(&[item], &[]);
+        self.scopes.add(Relation::new(name, source));
         Ok(())
     }
 
@@ -529,6 +565,17 @@ fn plain_tables(found: Vec<Option<Joined>>) -> Option<lowered::Tables> {
         None => None,
     };
     Some(lowered::Tables { first: first.table, second })
+}
+
+/// What begins the names under which SQLite knows the tables of `information_schema`.
+pub(super) const INFORMATION: &str = "information_schema_";
+
+/// Whether a function gives one value for a call.
+fn is_scalar(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    !function::TABLE_FUNCTIONS.contains(&lower.as_str())
+        && row_function(&lower).is_none()
+        && is_function(&lower)
 }
 
 fn arguments_of(arguments: &[FunctionArg]) -> Step<Vec<Argument<'_>>> {

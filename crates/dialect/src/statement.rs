@@ -311,10 +311,16 @@ impl<'a> Translator<'a, '_> {
             SetExpr::Select(select) => self.select(select),
             SetExpr::Values(values) => self.values(values).map(|(out, _)| out),
             SetExpr::Query(query) => {
-                // SQLite takes no parentheses around an arm.
-                let (out, items) = self.query_in_parentheses(query)?;
+                // SQLite has no parentheses around an arm.
+                if is_bare(query) {
+                    self.sign("(")?;
+                    let inner = self.arm(&query.body)?;
+                    self.sign(")")?;
+                    return Ok(inner);
+                }
+                let (inner, items) = self.query_in_parentheses(query)?;
                 self.add_arm(items);
-                Ok(out.wrapped("SELECT * FROM", ""))
+                Ok(inner.wrapped("SELECT * FROM ", ""))
             }
             _ => Err(Stop::Unknown),
         }
@@ -435,6 +441,13 @@ impl<'a> Translator<'a, '_> {
 /// The numbers of a `LIMIT`.
 fn limits<'e>(first: Option<&'e Expr>, tail: &'e Tail) -> Option<(&'e Expr, Option<&'e Expr>)> {
     first.map(|first| (first, tail.second_limit.as_ref()))
+}
+
+/// Whether a query is one `SELECT` without anything behind it.
+fn is_bare(query: &Query) -> bool {
+    let arm = matches!(&*query.body, SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Query(_));
+    let behind = query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
+    arm && !behind && query.with.is_none() && query.locks.is_empty()
 }
 
 fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {

@@ -69,6 +69,11 @@ impl Told {
         Self { ty: out.ty, unknown: out.ty.is_none() && !says_nothing, literal: text.is_some(), number }
     }
 
+    /// Whether it is a literal, NULL or a parameter whose type nothing says.
+    pub(super) fn is_open(self) -> bool {
+        self.ty.is_none() && !self.unknown
+    }
+
     pub(super) fn is_json(self) -> bool {
         matches!(self.ty, Some(SqlType::Json | SqlType::Jsonb))
     }

@@ -80,8 +80,8 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
-    Cancel, Executor, Identity, Notice, OwnedColumn, Piece, RowSink, RuleRunner, SettingFacts, SqlError,
-    SqlType, TransactionStatus, give_memory_back, note_freed, split_statements,
+    Cancel, Executor, Identity, Look, Notice, OwnedColumn, Piece, RowSink, RuleRunner, SettingFacts,
+    SqlError, SqlType, TransactionStatus, give_memory_back, note_freed, split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{

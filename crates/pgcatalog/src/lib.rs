@@ -21,9 +21,11 @@ pub mod advisory;
 mod effect;
 pub mod function;
 pub mod limits;
+pub mod look;
 pub mod predicate;
 pub mod session;
 pub mod shape;
 pub mod system;
+pub mod zone;
 
 pub use effect::Effect;

@@ -18,3 +18,5 @@ pub const JSON_MEMBERS_MAX: usize = 1_000_000;
 pub const UNNEST_ARRAYS_MAX: usize = 100;
 /// Units of work for an element of a JSON value: it is allocated, filled, compared.
 pub const NODE_UNITS: usize = 32;
+/// Names of time zones that are looked up once and stay: the list has six hundred, and offsets are few.
+pub const ZONES_MAX: usize = 4_096;

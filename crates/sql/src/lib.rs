@@ -82,10 +82,12 @@ pub use limits::Limits;
 pub use pgcatalog::Effect;
 pub use pgcatalog::advisory::{LockCall, LockFacts, LockKey, LockMode, LockScope};
 pub use pgcatalog::function::{examples as function_examples, page as function_page};
+pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Identity, OwnSettings};
 pub use pgcatalog::system::{
     FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table, preset_setting,
 };
+pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;
 pub use session::{Notice, Session, TransactionStatus};
 #[cfg(feature = "failpoints")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pgcatalog::Effect;
 use pgcatalog::session::{Asker, Identity, OwnSettings};
+use store::scalar::zone::Zone;
 
 use crate::error::{SqlError, state};
 use crate::facts::Facts;
@@ -56,6 +57,8 @@ pub struct Session {
     statement_timeout: Option<Duration>,
     /// The same.
     native: Option<bool>,
+    /// Where it is; none is UTC.
+    zone: Option<Zone>,
     notices: Vec<Notice>,
     /// What its statements wrote.
     pub(crate) facts: Facts,
@@ -80,6 +83,16 @@ impl Session {
 
     pub(crate) fn allowance(&mut self) -> &Arc<Allowance> {
         self.allowance.get_or_insert_with(Allowance::alone)
+    }
+
+    /// The time zone that moments without an offset are of.
+    pub(crate) fn zone(&self) -> Option<Zone> {
+        self.zone
+    }
+
+    /// Changes that; none is UTC.
+    pub fn set_zone(&mut self, zone: Option<Zone>) {
+        self.zone = zone;
     }
 
     /// Who speaks.

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Allowance, Cancel, Held, Identity, OwnedColumn, RowSink, SqlError, TransactionStatus};
+use sql::{Allowance, Cancel, Held, Identity, Look, OwnedColumn, RowSink, SqlError, TransactionStatus};
 use store::value::Value;
 
 use copy::CopyIn;
@@ -92,6 +92,8 @@ pub struct SqlSession {
     statements: Statements,
     portals: Portals,
     settings: Settings,
+    /// How values are shown.
+    look: Look,
     cancel: Cancel,
     copy: Option<Box<CopyIn>>,
     inbox: Option<Arc<Inbox>>,
@@ -126,6 +128,7 @@ impl SqlSession {
             statements: Statements::new(&allowance),
             portals: Portals::default(),
             settings: Settings::default(),
+            look: Look::default(),
             cancel: Cancel::new(),
             copy: None,
             inbox: None,
@@ -201,6 +204,12 @@ impl SqlSession {
             _ => "idle_in_transaction_session_timeout",
         };
         self.settings.time(name)
+    }
+
+    /// How the values of its results are shown.
+    #[inline]
+    pub fn look(&self) -> Look {
+        self.look
     }
 
     /// What stops its statement.

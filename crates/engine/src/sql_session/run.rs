@@ -267,6 +267,8 @@ impl SqlSession {
         self.sql.set_default_isolation(self.settings.isolation());
         self.sql.set_default_read_only(self.settings.is_on("default_transaction_read_only"));
         self.sql.set_own_settings(self.settings.own());
+        self.look = self.settings.look();
+        self.sql.set_zone(self.look.zone);
     }
 
     pub(super) fn in_block(&self) -> bool {

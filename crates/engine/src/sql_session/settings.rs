@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{OwnSettings, SqlError};
+use sql::{Look, OwnSettings, SqlError, zone};
+use store::scalar::interval::Style;
 
 use crate::limits::SETTING_BYTES_MAX;
 
@@ -27,6 +28,8 @@ enum Accepts {
     First(&'static [&'static str]),
     /// A name of UTF-8, in which PostgreSQL reads letters and digits only.
     Utf8,
+    /// The name of a time zone, or how far it is from UTC.
+    Zone,
     /// Nothing: it tells a fact.
     Fixed,
 }
@@ -51,6 +54,7 @@ const fn reported(name: &'static str, default: &'static str, accepts: Accepts) -
 }
 
 const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
+const INTERVAL_STYLES: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
 const MESSAGES: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
@@ -75,7 +79,7 @@ const KNOWN: &[Known] = &[
     known("idle_session_timeout", "0", Accepts::Time),
     reported("in_hot_standby", "off", Accepts::Fixed),
     reported("integer_datetimes", "on", Accepts::Fixed),
-    reported("IntervalStyle", "postgres", Accepts::Word(&["postgres"])),
+    reported("IntervalStyle", "postgres", Accepts::Word(INTERVAL_STYLES)),
     reported("is_superuser", "on", Accepts::Fixed),
     known("jit", "off", Accepts::Switch),
     known("lc_collate", "C", Accepts::Fixed),
@@ -98,7 +102,7 @@ const KNOWN: &[Known] = &[
     known("statement_timeout", "30s", Accepts::Time),
     known("synchronize_seqscans", "on", Accepts::Switch),
     known("synchronous_commit", "off", Accepts::Text),
-    reported("TimeZone", "UTC", Accepts::Text),
+    reported("TimeZone", "UTC", Accepts::Zone),
     known("transaction_isolation", "read committed", Accepts::Fixed),
     known("transaction_read_only", "off", Accepts::Fixed),
     known("work_mem", "64MB", Accepts::Text),
@@ -233,6 +237,14 @@ impl Settings {
         changed.into_iter().map(|name| (name, self.get(name).unwrap_or("").to_owned())).collect()
     }
 
+    /// How values are shown.
+    pub(crate) fn look(&self) -> Look {
+        let own = |name: &'static str| self.values.get(name).or_else(|| self.starting.get(name));
+        let zone = own("TimeZone").and_then(|name| zone::find(name).ok()).and_then(|found| found.zone);
+        let style = own("IntervalStyle").and_then(|word| Style::of_word(word)).unwrap_or_default();
+        Look { zone, style }
+    }
+
     /// Whether a message of this severity is wanted.
     pub(crate) fn wants(&self, severity: &str) -> bool {
         match self.get("client_min_messages") {
@@ -355,6 +367,10 @@ fn checked(known: &Known, value: &str) -> Result<String, SqlError> {
         Accepts::First(words) if words.contains(&lower.split(',').next().unwrap_or("").trim()) => {
             Ok(date_style(&lower))
         }
+        Accepts::Zone => match zone::find_setting(value) {
+            Ok(found) => Ok(found.name),
+            Err(error) => Err(wrong(error.hint)),
+        },
         Accepts::Utf8 if is_utf8(&lower) => Ok(known.default.to_owned()),
         Accepts::Utf8 => Err(wrong(Some("Available values: UTF8.".to_owned()))),
         Accepts::Word(words) | Accepts::First(words) => {

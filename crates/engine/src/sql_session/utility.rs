@@ -2,6 +2,7 @@
 
 use sql::token::Kind;
 use sql::{SqlError, SqlType};
+use store::scalar::interval::Interval;
 
 use super::copy::{self, CopyStatement};
 use super::reader::{Reader, folded};
@@ -214,12 +215,12 @@ fn zone(reader: &mut Reader<'_>) -> Result<Option<String>, SqlError> {
         reader.expect("TO")?;
         reader.expect("MINUTE")?;
     }
-    if offset.chars().any(|digit| digit.is_ascii_digit() && digit != '0') {
-        let message = format!("invalid value for parameter \"TimeZone\": \"{offset}\"");
-        return Err(SqlError::new("22023", message)
-            .with_hint("moments are shown in UTC; moment AT TIME ZONE '+02:00' moves one"));
+    let span = Interval::parse(&offset).map_err(|refusal| SqlError::new(refusal.state, refusal.message))?;
+    if span.months != 0 || span.days != 0 {
+        let message = "invalid value for parameter \"TimeZone\": \"INTERVAL\"";
+        return Err(SqlError::new("22023", message).with_hint("the interval has hours and minutes only"));
     }
-    Ok(Some("UTC".to_owned()))
+    Ok(Some(sql::zone::of_seconds(span.us / 1_000_000)?.name))
 }
 
 /// `ALL DEFERRED`, `a, b IMMEDIATE`

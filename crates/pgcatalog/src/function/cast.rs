@@ -44,7 +44,11 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
         (Bool, Value::Integer(integer)) => Ok(Value::Integer(i64::from(integer != 0))),
         (Int2 | Int4 | Int8 | Oid, value) => integer(ty, value),
         (Timestamptz | Timestamp | Date | Time | Timetz, Value::Text(text)) => {
-            let text = of_word(now, &text).unwrap_or(text);
+            let text = match of_word(now, &text) {
+                Some(moment) if ty == Timestamptz => moment,
+                Some(moment) => super::moment::local(&moment)?,
+                None => text,
+            };
             Ok(accept(ty, Value::Text(text))?)
         }
         (SqlType::Numeric, value) => {

@@ -4,6 +4,7 @@ use sqlite::meter;
 use sqltext::error::SqlError;
 use store::scalar::interval::Interval;
 use store::scalar::moment::{self, DAY_US};
+use store::scalar::zone;
 use store::value::Value;
 
 use super::def::{Now, real, text};
@@ -41,12 +42,20 @@ pub(super) fn to_char(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     }
     let own = text(values, 0)?;
     let us = match moment::micros_of(&own) {
-        Ok(Some(us)) if own.len() >= 10 => us,
+        Ok(Some(us)) if own.len() >= 10 => return written_moment(us, own.ends_with("+00:00"), &pattern),
         Ok(None) => return Ok(Value::Text(own)),
         // A span is written like the moment so long after 0000-00-00, as far as its hours.
         _ => Interval::parse(&own)?.us,
     };
-    written(us, &pattern).map(Value::Text)
+    written(us, &pattern, ("UTC", 0)).map(Value::Text)
+}
+
+/// A moment; one with a zone as it is where the session is.
+fn written_moment(us: i64, zoned: bool, pattern: &str) -> Result<Value, SqlError> {
+    let zone = zone::current().filter(|_| zoned);
+    let (ahead, name) =
+        zone.map_or_else(|| (0, "UTC".to_owned()), |zone| (zone.ahead(us), zone.abbreviation(us)));
+    written(us + ahead, pattern, (&name, ahead)).map(Value::Text)
 }
 
 /// What a piece takes in a list that grows.
@@ -91,7 +100,7 @@ fn pieces(pattern: &str) -> Result<Vec<(&str, bool, bool)>, SqlError> {
     Ok(found)
 }
 
-fn written(us: i64, pattern: &str) -> Result<String, SqlError> {
+fn written(us: i64, pattern: &str, (zone, ahead): (&str, i64)) -> Result<String, SqlError> {
     let pieces = pieces(pattern)?;
     meter::take(pattern.len() * WRITTEN_BYTES)?;
     let mut out = String::new();
@@ -105,7 +114,12 @@ fn written(us: i64, pattern: &str) -> Result<String, SqlError> {
             out.push_str(ordinal(last));
             continue;
         }
-        let (number, text) = part(us, piece);
+        let (number, text) = match piece {
+            "TZ" => (None, zone.to_owned()),
+            "tz" => (None, zone.to_lowercase()),
+            "OF" => (None, crate::look::offset(ahead / 1_000_000)),
+            _ => part(us, piece),
+        };
         last = number.unwrap_or(last);
         match number {
             Some(number) if bare => out.push_str(&number.to_string()),
@@ -165,9 +179,6 @@ fn part(us: i64, part: &str) -> (Option<i64>, String) {
         "SSSS" => numeric(time / 1_000_000, 1),
         "MS" => numeric(time / 1_000 % 1_000, 3),
         "US" => numeric(time % 1_000_000, 6),
-        "TZ" => (None, "UTC".to_owned()),
-        "tz" => (None, "utc".to_owned()),
-        "OF" => (None, "+00".to_owned()),
         "MONTH" | "Month" | "month" => (None, format!("{:9}", cased(name(&MONTHS, month - 1), part))),
         "MON" | "Mon" | "mon" => (None, cased(name(&MONTHS, month - 1)[..3].to_owned(), part)),
         "DAY" | "Day" | "day" => (None, format!("{:9}", cased(name(&DAYS, weekday), part))),

@@ -8,6 +8,7 @@ use sqltext::error::{SqlError, state};
 use store::definition::SqlType;
 use store::scalar::interval::Interval;
 use store::scalar::moment::{self, DAY_US};
+use store::scalar::zone;
 use store::value::Value;
 
 use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
@@ -72,11 +73,17 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("moment_plus", "(moment, interval)", Returns::Argument, &[], Source::Own(plus, 2, 2),
         "what `+` is where a side is a moment", "'2026-01-31'::timestamp + interval '1 month'", "2026-02-28 00:00:00"),
     now("now", "when the statement began", "now() > '2020-01-01'"),
-    own("pg_sleep", "(seconds)", ty(Text), &[Float8], Source::Raw(sleep, 1, 1, true),
+    own("pg_sleep", "(seconds)", ty(SqlType::Void), &[Float8], Source::Raw(sleep, 1, 1, true),
         "waits, and keeps one of the SQL threads; stopped by `statement_timeout`", "pg_sleep(0)", ""),
     now("statement_timestamp", "when the statement began, as `now()`", "statement_timestamp() = now()"),
     own("timezone", "(zone, moment)", ty(Timestamp), &[Text], Source::Own(timezone, 2, 2),
-        "what `moment AT TIME ZONE zone` is; zones are `UTC` and offsets (`+02:00`)", "'2026-11-21 20:00+00'::timestamptz AT TIME ZONE '+02:00'", "2026-11-21 22:00:00"),
+        "what `moment AT TIME ZONE zone` is; zones have the names of the IANA list. An offset as text counts to the west, as POSIX has it; an interval counts to the east", "'2026-11-21 20:00+00'::timestamptz AT TIME ZONE 'Europe/Berlin'", "2026-11-21 21:00:00"),
+    own("timezone_away", "(interval, moment)", ty(Timestamp), &[SqlType::Interval], Source::Own(timezone_away, 2, 2),
+        "what `moment AT TIME ZONE interval` is", "'2026-11-21 20:00+00'::timestamptz AT TIME ZONE interval '2 hours'", "2026-11-21 22:00:00"),
+    own("time_minus", "(time, interval)", ty(SqlType::Time), &[SqlType::Time, SqlType::Interval], Source::Own(|_, v| time_moved(v, true), 2, 2),
+        "what `time - interval` is: it goes round the clock", "'01:00'::time - interval '2 hours'", "23:00:00"),
+    own("time_plus", "(time, interval)", ty(SqlType::Time), &[SqlType::Time, SqlType::Interval], Source::Own(|_, v| time_moved(v, false), 2, 2),
+        "what `time + interval` is: it goes round the clock", "'12:00'::time + interval '13 hours'", "01:00:00"),
     own("to_char", "(moment, interval or number, pattern)", ty(Text), &[], Source::Own(format::to_char, 2, 2),
         "written by a pattern: `YYYY`, `MM`, `DD`, `HH24`, `HH12`, `MI`, `SS`, `MS`, `US`, `AM`, `Mon`, `Month`, `Dy`, `Day`, `D`, `DDD`, `IW`, `Q`, `TZ`, `FM`, \"text\"; numbers: `9`, `0`, `.`, `,`, `FM`", "to_char('2026-11-21 20:05'::timestamp, 'DD.MM.YYYY HH24:MI')", "21.11.2026 20:05"),
     own("to_date", "(text, pattern)", ty(Date), &[Text, Text], Source::Own(|_, v| { let us = format::read(&text(v, 0)?, &text(v, 1)?)?; Ok(Value::Text(moment::write_date(us.div_euclid(DAY_US)))) }, 2, 2),
@@ -84,6 +91,10 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("to_timestamp", "(seconds) or (text, pattern)", ty(Timestamptz), &[], Source::Own(to_timestamp, 1, 2),
         "a moment of Unix seconds, or read by a pattern", "to_timestamp(0)", "1970-01-01 00:00:00+00:00"),
     now("transaction_timestamp", "when the statement began, as `now()`", "transaction_timestamp() = now()"),
+    own("zoned_local", "(moment)", ty(Timestamp), &[Timestamptz], Source::Own(|_, v| zoned(v, true), 1, 1),
+        "what the clock of the session's time zone shows at the moment", "zoned_local('2026-11-21 20:00+00'::timestamptz)", "2026-11-21 20:00:00"),
+    own("zoned_text", "(moment)", ty(Text), &[Timestamptz], Source::Own(|_, v| zoned(v, false), 1, 1),
+        "the same with its offset", "zoned_text('2026-11-21 20:00+00'::timestamptz)", "2026-11-21 20:00:00+00"),
 ];
 
 /// How long a sleep lasts until it looks whether its statement must stop.
@@ -122,6 +133,36 @@ fn date_bin(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     Moment::write(moment.us - since.rem_euclid(stride), moment.shape)
 }
 
+/// A time of day so much later or earlier.
+fn time_moved(values: &[Value], back: bool) -> Result<Value, SqlError> {
+    let (time, span) = (Interval::parse(&text(values, 0)?)?.us, Interval::parse(&text(values, 1)?)?.us);
+    let moved = if back { time.saturating_sub(span) } else { time.saturating_add(span) };
+    Ok(Value::Text(moment::write_time(moved.rem_euclid(DAY_US))))
+}
+
+/// A moment in the session's zone.
+fn zoned(values: &[Value], local: bool) -> Result<Value, SqlError> {
+    let of = text(values, 0)?;
+    let Some(us) = moment::micros_of(&of)? else { return Ok(Value::Text(of)) };
+    let ahead = zone::current().map_or(0, |zone| zone.ahead(us));
+    if local {
+        return Ok(Value::Text(moment::write_timestamp(us + ahead)?));
+    }
+    let shown = zone::current().and_then(|zone| crate::look::zoned(zone, &of));
+    Ok(Value::Text(match shown {
+        Some(shown) => shown,
+        None => moment::write_timestamp(us)? + "+00",
+    }))
+}
+
+/// What the clock of the session's zone shows at a moment.
+pub(super) fn local(text: &str) -> Result<String, SqlError> {
+    match zoned(&[Value::from(text)], true)? {
+        Value::Text(local) => Ok(local),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// A moment with the type that its form shows.
 struct Moment {
     us: i64,
@@ -140,6 +181,22 @@ impl Moment {
             Timestamp
         };
         Ok(Self { us, shape })
+    }
+
+    /// What the clock shows: of the session's zone, where it is a moment with a zone.
+    fn local(&self) -> i64 {
+        match (self.shape, zone::current()) {
+            (Timestamptz, Some(zone)) => self.us + zone.ahead(self.us),
+            _ => self.us,
+        }
+    }
+
+    /// A moment of that clock.
+    fn write_local(local: i64, shape: SqlType) -> Result<Value, SqlError> {
+        match (shape, zone::current()) {
+            (Timestamptz, Some(zone)) => Self::write(zone.to_utc(local), shape),
+            _ => Self::write(local, shape),
+        }
     }
 
     /// With the time of day even where it was a date.
@@ -183,8 +240,17 @@ fn plus(_: Now, values: &[Value]) -> Result<Value, SqlError> {
             .map(Value::Text)
             .map_err(Into::into);
     }
-    let us = Interval::parse(&right)?.after(start.us).ok_or_else(beyond)?;
-    Moment::write(us, start.shape)
+    let span = Interval::parse(&right)?;
+    if span.months == 0 && span.days == 0 {
+        return Moment::write(start.us.checked_add(span.us).ok_or_else(beyond)?, start.shape);
+    }
+    // Days and months are those of the calendar, hours those of the clock after it.
+    let calendar = Interval { us: 0, ..span }.after(start.local()).ok_or_else(beyond)?;
+    let us = match (start.shape, zone::current()) {
+        (Timestamptz, Some(zone)) => zone.to_utc(calendar),
+        _ => calendar,
+    };
+    Moment::write(us.checked_add(span.us).ok_or_else(beyond)?, start.shape)
 }
 
 fn minus(now: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -261,7 +327,8 @@ fn number(value: f64) -> Value {
 fn date_part(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (field, of) = (text(values, 0)?.to_ascii_lowercase(), text(values, 1)?);
     if is_moment(&of) {
-        return part_of_moment(&field, Moment::read(&of)?.us);
+        let moment = Moment::read(&of)?;
+        return part_of_moment(&field, moment.us, moment.local());
     }
     let span = Interval::parse(of.split(['+', 'Z']).next().unwrap_or(&of))?;
     let seconds = (span.us % 60_000_000) as f64 / 1e6;
@@ -280,8 +347,9 @@ fn date_part(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     }))
 }
 
-fn part_of_moment(field: &str, us: i64) -> Result<Value, SqlError> {
-    let (days, time) = (us.div_euclid(DAY_US), us.rem_euclid(DAY_US));
+fn part_of_moment(field: &str, us: i64, local: i64) -> Result<Value, SqlError> {
+    let (days, time) = (local.div_euclid(DAY_US), local.rem_euclid(DAY_US));
+    let ahead = (local - us) / 1_000_000;
     let (year, month, day) = moment::date_of(days);
     let seconds = (time % 60_000_000) as f64 / 1e6;
     Ok(match field {
@@ -302,7 +370,9 @@ fn part_of_moment(field: &str, us: i64) -> Result<Value, SqlError> {
         "isoyear" => Value::Integer(iso_week(days).0),
         "decade" => Value::Integer(year.div_euclid(10)),
         "century" => Value::Integer((year + 99) / 100),
-        "timezone" | "timezone_hour" | "timezone_minute" => Value::Integer(0),
+        "timezone" => Value::Integer(ahead),
+        "timezone_hour" => Value::Integer(ahead / 3_600),
+        "timezone_minute" => Value::Integer(ahead / 60 % 60),
         _ => return Err(unknown_word("field", field)),
     })
 }
@@ -317,11 +387,11 @@ pub(super) fn iso_week(days: i64) -> (i64, i64) {
 fn date_trunc(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (field, of) = (text(values, 0)?.to_ascii_lowercase(), text(values, 1)?);
     let at = Moment::read(&of)?;
-    let (days, time) = (at.us.div_euclid(DAY_US), at.us.rem_euclid(DAY_US));
+    let (days, time) = (at.local().div_euclid(DAY_US), at.local().rem_euclid(DAY_US));
     let (year, month, _) = moment::date_of(days);
     let of_day = |unit: i64| days * DAY_US + time - time % unit;
     let us = match field.as_str() {
-        "microseconds" => at.us,
+        "microseconds" => at.local(),
         "milliseconds" => of_day(1_000),
         "second" => of_day(1_000_000),
         "minute" => of_day(60_000_000),
@@ -336,7 +406,7 @@ fn date_trunc(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         _ => return Err(unknown_word("field", &field)),
     };
     // Of a date PostgreSQL makes a moment with a zone.
-    Moment::write(us, if at.shape == Date { Timestamptz } else { at.shape })
+    Moment::write_local(us, if at.shape == Date { Timestamptz } else { at.shape })
 }
 
 fn make_date(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -367,28 +437,37 @@ fn to_timestamp(_: Now, values: &[Value]) -> Result<Value, SqlError> {
 }
 
 fn timezone(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let (zone, of) = (text(values, 0)?, text(values, 1)?);
-    let offset =
-        moment::parse(&format!("00:00 {zone}")).ok().and_then(|parts| parts.offset).ok_or_else(|| {
-            SqlError::new("22023", format!("time zone \"{zone}\" not recognized"))
-                .with_hint("zones are UTC and offsets like +02:00; there is no table of names")
-        })?;
-    let at = Moment::read(&of)?;
-    let away = offset * 1_000_000;
+    let zone = crate::zone::find(&text(values, 0)?)?.zone;
+    let at = Moment::read(&text(values, 1)?)?;
+    match (at.shape, zone) {
+        (Timestamptz, zone) => Moment::write(at.us + zone.map_or(0, |zone| zone.ahead(at.us)), Timestamp),
+        (_, Some(zone)) => Moment::write(zone.to_utc(at.us), Timestamptz),
+        (_, None) => Moment::write(at.us, Timestamptz),
+    }
+}
+
+fn timezone_away(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (span, at) = (Interval::parse(&text(values, 0)?)?, Moment::read(&text(values, 1)?)?);
+    if span.months != 0 || span.days != 0 {
+        return Err(SqlError::new("22023", "interval time zone must not include months or days"));
+    }
     match at.shape {
-        Timestamptz => Moment::write(at.us + away, Timestamp),
-        _ => Moment::write(at.us - away, Timestamptz),
+        Timestamptz => Moment::write(at.us.checked_add(span.us).ok_or_else(beyond)?, Timestamp),
+        _ => Moment::write(at.us.checked_sub(span.us).ok_or_else(beyond)?, Timestamptz),
     }
 }
 
 /// `now`, `today`, `tomorrow` and `yesterday`, which a cast takes.
 pub(super) fn of_word(now: Now, word: &str) -> Option<String> {
-    let today = now.us - now.us.rem_euclid(DAY_US);
+    // A day begins where the session is.
+    let (ahead, zone) = (zone::current().map_or(0, |zone| zone.ahead(now.us)), zone::current());
+    let midnight = (now.us + ahead).div_euclid(DAY_US) * DAY_US;
+    let at = |local: i64| zone.map_or(local, |zone| zone.to_utc(local));
     let us = match word.trim().to_ascii_lowercase().as_str() {
         "now" => now.us,
-        "today" => today,
-        "tomorrow" => today + DAY_US,
-        "yesterday" => today - DAY_US,
+        "today" => at(midnight),
+        "tomorrow" => at(midnight + DAY_US),
+        "yesterday" => at(midnight - DAY_US),
         _ => return None,
     };
     moment::write_timestamptz(us).ok()

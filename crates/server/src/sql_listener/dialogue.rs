@@ -228,7 +228,8 @@ fn run_texts(
     for Piece { start, sql } in split_statements(text.get(from..).unwrap_or("")) {
         let start = from + start;
         let Connection { session, socket, listener, .. } = connection;
-        let mut rows = ClientRows::described(out, (socket, &listener.permits), limit, now);
+        let rows = ClientRows::described(out, (socket, &listener.permits), limit, now);
+        let mut rows = rows.looking(session.look());
         let result = session.run_text(context, sql, alone, &mut rows);
         if result.is_ok() {
             rows.finish();
@@ -389,7 +390,8 @@ fn execute(
     let now = context.context().now();
     let columns = prepared.columns().unwrap_or_default();
     let Connection { session, socket, listener, .. } = connection;
-    let mut rows = ClientRows::of_portal(columns, &formats, out, (socket, &listener.permits), limit, now);
+    let rows = ClientRows::of_portal(columns, &formats, out, (socket, &listener.permits), limit, now);
+    let mut rows = rows.looking(session.look());
     let result = session.execute(context, name, max_rows, more, &mut rows);
     if result.is_ok() {
         rows.finish();

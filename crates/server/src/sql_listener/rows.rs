@@ -1,8 +1,8 @@
 //! What statements give, as messages: rows of a portal, rows with their description, data of a `COPY`.
 
 use engine::{
-    Cancel, ClientSink, CopyOptions, Formats, OwnedColumn, ResultColumn, RowSink, SqlError, SqlType, Tick,
-    ValueRef,
+    Cancel, ClientSink, CopyOptions, Formats, Look, OwnedColumn, ResultColumn, RowSink, SqlError, SqlType,
+    Tick, ValueRef,
 };
 use postgres::backend::{Field, copy_data, copy_done, copy_out, data_row, row_description};
 use postgres::copy::Writer;
@@ -19,8 +19,10 @@ pub(crate) struct ClientRows<'a> {
     shape: Shape<'a>,
     pub(crate) out: &'a mut Vec<u8>,
     socket: &'a mut Socket,
-    /// Where the thread gives its permit away while it waits for the client.
+    /// Where the thread gives its context away while it waits for the client.
     permits: &'a RunPermits,
+    /// How values are shown.
+    look: Look,
     /// How long `out` may become.
     limit: usize,
     now: Tick,
@@ -59,7 +61,8 @@ impl<'a> ClientRows<'a> {
         now: Tick,
     ) -> Self {
         let limit = out.len().saturating_add(limit);
-        Self { shape: Shape::Portal { columns, formats, changed: false }, out, socket, permits, limit, now }
+        let shape = Shape::Portal { columns, formats, changed: false };
+        Self { shape, out, socket, permits, look: Look::default(), limit, now }
     }
 
     /// For a statement that was sent as text.
@@ -70,7 +73,31 @@ impl<'a> ClientRows<'a> {
         now: Tick,
     ) -> Self {
         let limit = out.len().saturating_add(limit);
-        Self { shape: Shape::Described(Vec::new()), out, socket, permits, limit, now }
+        let shape = Shape::Described(Vec::new());
+        Self { shape, out, socket, permits, look: Look::default(), limit, now }
+    }
+
+    /// The same with values shown as the session wants them.
+    #[inline]
+    pub(crate) fn looking(mut self, look: Look) -> Self {
+        self.look = look;
+        self
+    }
+
+    /// Values as the session wants them, where that is not as they are kept. In binary they all look alike.
+    #[cold]
+    fn dress(&self, values: &[ValueRef<'_>]) -> Vec<Option<String>> {
+        let type_of = |at: usize| match &self.shape {
+            Shape::Portal { formats, .. } if formats.is_binary(at) => None,
+            Shape::Portal { columns, .. } => columns.get(at).map(|column| column.type_oid),
+            Shape::Copy { writer, .. } if writer.format() == Format::Binary => None,
+            Shape::Described(types) | Shape::Copy { types, .. } => types.get(at).map(|(oid, _)| *oid),
+        };
+        let shown = |(at, value): (usize, &ValueRef<'_>)| match value {
+            ValueRef::Text(text) => self.look.shown(type_of(at)?, text),
+            _ => None,
+        };
+        values.iter().enumerate().map(shown).collect()
     }
 
     /// Ends the data of a `COPY`.
@@ -115,6 +142,22 @@ impl RowSink for ClientRows<'_> {
 
     #[inline]
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        if self.look.is_plain() {
+            return self.plain_row(values);
+        }
+        let dressed = self.dress(values);
+        let values: Vec<ValueRef<'_>> = values
+            .iter()
+            .zip(&dressed)
+            .map(|(value, dressed)| dressed.as_deref().map_or(*value, ValueRef::Text))
+            .collect();
+        self.plain_row(&values)
+    }
+}
+
+impl ClientRows<'_> {
+    #[inline]
+    fn plain_row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         match &mut self.shape {
             Shape::Portal { changed: true, .. } => return Err(changed()),
             Shape::Portal { columns, formats, .. } => {

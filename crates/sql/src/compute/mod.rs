@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use store::scalar::zone;
 use store::{Clock, Compute, Made, MakeCompute, Task, WriteError};
 
 use plan::TablePlan;
@@ -99,9 +100,13 @@ impl Compute for Computer {
         self.policy.begin();
         let row = Rc::clone(&self.row);
         let policy = Rc::<Bounded>::clone(&self.policy);
-        meter::statement(policy, EXPRESSION_HEAP_BYTES_MAX, || {
-            let plan = self.plan(task.table).map_err(|error| WriteError::Expression(error.to_string()))?;
-            plan.run(&row, task, made)
+        // They mean the same whoever writes the row, so they are computed in UTC.
+        zone::within(None, || {
+            meter::statement(policy, EXPRESSION_HEAP_BYTES_MAX, || {
+                let plan =
+                    self.plan(task.table).map_err(|error| WriteError::Expression(error.to_string()))?;
+                plan.run(&row, task, made)
+            })
         })
     }
 }

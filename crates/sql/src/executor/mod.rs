@@ -15,6 +15,7 @@ use pgcatalog::system::{self, Server, System};
 use sqlite::limits::PROGRESS_OPERATIONS;
 use sqlite::{Connection, Policy};
 use store::definition::SqlType;
+use store::scalar::zone::{self, Zone};
 use store::value::{Value, ValueRef};
 use store::{Catalog, Store, Table};
 
@@ -54,6 +55,8 @@ pub struct Executor {
     registered: HashMap<String, Arc<Table>>,
     /// The names of the views that it knows.
     views: Vec<String>,
+    /// The zone for which plans were made.
+    zone: Option<Zone>,
 }
 
 /// Knows whether anything was told, for then a statement cannot start again.
@@ -102,7 +105,7 @@ impl Executor {
         let native = limits.native;
         let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
         let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
-        let mut executor = Self { core, cache, other_cache, shapes, registered, views };
+        let mut executor = Self { core, cache, other_cache, shapes, registered, views, zone: None };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -170,9 +173,25 @@ impl Executor {
         })
     }
 
+    /// Forgets the plans: texts in them became moments of another zone.
+    #[cold]
+    fn change_zone(&mut self, zone: Option<Zone>) {
+        self.zone = zone;
+        self.cache.clear();
+        self.other_cache.clear();
+        self.shapes.clear();
+    }
+
     /// Takes the plans of the executor that the session wants: a plan knows by whom it is run.
     #[inline]
     fn choose_executor(&mut self, session: &Session) {
+        let zone = session.zone();
+        if zone::current() != zone {
+            zone::set_current(zone);
+        }
+        if self.zone != zone {
+            self.change_zone(zone);
+        }
         let native = session.native(self.core.limits.native);
         if native != self.core.native {
             self.core.native = native;

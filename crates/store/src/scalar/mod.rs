@@ -6,6 +6,7 @@ pub mod moment;
 pub mod numeric;
 pub mod simple;
 mod sql_type;
+pub mod zone;
 
 use crate::value::{Affinity, Value};
 use interval::Interval;

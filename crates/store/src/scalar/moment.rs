@@ -4,7 +4,7 @@
 //! the fields have fixed widths, and what may follow the seconds (`+`, `.`, a digit) sorts in this very order. Moments
 //! with a zone are kept in UTC. `infinity` sorts behind every year and `-infinity` before.
 
-use super::Refusal;
+use super::{Refusal, zone};
 
 /// Microseconds of a day.
 pub const DAY_US: i64 = 86_400_000_000;
@@ -106,12 +106,18 @@ pub fn micros_of(text: &str) -> Result<Option<i64>, Refusal> {
     Ok(Some(days * DAY_US + parts.time_us.unwrap_or(0) - parts.offset.unwrap_or(0) * SECOND_US))
 }
 
-/// The canonical text of a moment with a zone.
+/// The canonical text of a moment with a zone; without an offset it is of the zone of the thread's statement.
 pub fn timestamptz(text: &str) -> Result<String, Refusal> {
-    match micros_of(text)? {
-        Some(us) => write_timestamptz(us),
-        None => Ok(infinite(text).unwrap_or(INFINITY).to_owned()),
+    if let Some(infinite) = infinite(text) {
+        return Ok(infinite.to_owned());
     }
+    let parts = parse(text)?;
+    let days = parts.days.ok_or_else(|| Refusal::moment(text))?;
+    let local = days * DAY_US + parts.time_us.unwrap_or(0);
+    write_timestamptz(match parts.offset {
+        Some(offset) => local - offset * SECOND_US,
+        None => zone::utc_of_local(local),
+    })
 }
 
 /// The canonical text of a moment without a zone; a zone in the text is left out, as in PostgreSQL.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use sqltext::error::SqlError;
 use sqltext::token::unquoted;
 use store::Table;
 use store::definition::SqlType;
 use store::value::Value;
 
-use super::{Call, FunctionDef, function, optional, truth};
+use super::{Call, FunctionDef, fallible, function, optional, truth};
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::content::{NAMESPACES, OWNER};
@@ -66,7 +67,23 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_ts_template_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_type_is_visible", (1, 1), |_, _| truth(true)),
     function("quote_ident", (1, 1), |_, call| optional(call.text(0).map(|name| identifier(&name)))),
-    function("regclass", (1, 1), regclass),
+    fallible("regclass", (1, 1), |system, call| {
+        number_of(call, "42P01", "relation", |name| relation_oid(system, name))
+    }),
+    function("regclass_name", (1, 1), |system, call| name_of(call, |oid| relation_name(system, oid))),
+    fallible("regnamespace", (1, 1), |_, call| number_of(call, "3F000", "schema", namespace_oid)),
+    function("regnamespace_name", (1, 1), |_, call| name_of(call, namespace_name)),
+    function("regproc", (1, 1), |_, call| optional(call.text(0).map(|name| bare_function(&name)))),
+    fallible("regrole", (1, 1), |system, call| {
+        number_of(call, "42704", "role", |name| (*name == *system.owner()).then_some(OWNER))
+    }),
+    function("regrole_name", (1, 1), |system, call| {
+        name_of(call, |oid| (oid == OWNER).then(|| identifier(&system.owner())))
+    }),
+    fallible("regtype", (1, 1), |_, call| number_of(call, "42704", "type", type_oid)),
+    function("regtype_name", (1, 1), |_, call| {
+        name_of(call, |oid| SqlType::of_oid(oid).map(SqlType::sql_name))
+    }),
     function("shobj_description", (2, 2), |_, _| Value::Null),
     function("to_regclass", (1, 1), |system, call| {
         int_or_null(call.text(0).and_then(|name| relation_oid(system, &name)))
@@ -74,9 +91,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("to_regnamespace", (1, 1), |_, call| {
         int_or_null(call.text(0).and_then(|name| namespace_oid(&name)))
     }),
-    function("to_regtype", (1, 1), |_, call| {
-        int_or_null(call.text(0).and_then(|name| SqlType::of_declared(&name)).map(SqlType::oid))
-    }),
+    function("to_regtype", (1, 1), |_, call| int_or_null(call.text(0).and_then(|name| type_oid(&name)))),
 ];
 
 fn int_or_null(oid: Option<u32>) -> Value {
@@ -132,16 +147,54 @@ pub(super) fn relation_name(system: &System, oid: u32) -> Option<String> {
     }
 }
 
-/// What `::regclass` makes of a value: the number of a name, the name of a number.
-fn regclass(system: &System, call: &Call) -> Value {
-    match call.value(0) {
-        Value::Integer(_) => {
-            optional(call.oid(0).map(|oid| relation_name(system, oid).unwrap_or_else(|| oid.to_string())))
-        }
-        _ => int_or_null(
-            call.text(0).and_then(|name| name.parse().ok().or_else(|| relation_oid(system, &name))),
-        ),
+/// What `::regclass` and similar ones make of a value: the number of the object that it names.
+fn number_of(
+    call: &Call,
+    state: &'static str,
+    kind: &str,
+    find: impl Fn(&str) -> Option<u32>,
+) -> Result<Value, SqlError> {
+    let Some(name) = call.text(0) else { return Ok(Value::Null) };
+    if name == "-" {
+        return Ok(int(0));
     }
+    let found = name.parse().ok().or_else(|| find(&name));
+    let unknown = || SqlError::new(state, format!("{kind} \"{name}\" does not exist"));
+    found.map(int).ok_or_else(unknown)
+}
+
+/// The name of an object by its number; what is no number, or nobody's, stays.
+fn name_of(call: &Call, find: impl Fn(u32) -> Option<String>) -> Value {
+    match (call.value(0), call.oid(0)) {
+        (Value::Integer(_), Some(0)) => text("-"),
+        (Value::Integer(_), Some(oid)) => Value::Text(find(oid).unwrap_or_else(|| oid.to_string())),
+        (value, _) => value.clone(),
+    }
+}
+
+/// `pg_catalog.array_in(cstring,oid)` as `pg_proc` has it.
+fn bare_function(name: &str) -> String {
+    let name = name.split('(').next().unwrap_or(name).trim();
+    name.strip_prefix("pg_catalog.").unwrap_or(name).to_owned()
+}
+
+/// The number of a type by one of its names.
+fn type_oid(name: &str) -> Option<u32> {
+    let name = name.trim();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    let lower = name.trim_matches('"').to_ascii_lowercase();
+    let own = |name: &str| SqlType::all().find(|ty| ty.name() == name || ty.sql_name() == name);
+    let array = || {
+        let element =
+            lower.strip_suffix("[]").and_then(own).or_else(|| lower.strip_prefix('_').and_then(own));
+        element.and_then(SqlType::array)
+    };
+    own(&lower).or_else(array).or_else(|| SqlType::of_declared(name)).map(SqlType::oid)
+}
+
+/// The name of a schema by its number.
+fn namespace_name(oid: u32) -> Option<String> {
+    NAMESPACES.iter().find(|(known, _)| *known == oid).map(|(_, name)| (*name).to_owned())
 }
 
 /// The sequence of a numbered column, with its schema.

@@ -1,0 +1,55 @@
+//! Statements with the answers that PostgreSQL 15 gave, as its clients see them: `SET`, values as text, errors.
+//!
+//! In the files, `+` is a statement before the questions, `?` a question, `=` a row of the answer of a real server with
+//! tabs between the columns, `= !` its SQLSTATE. They were made by `psql -At -F $'\t'` in the time zone UTC.
+
+use server::Config;
+
+use crate::harness::{config, daemon_with};
+use crate::pg::Pg;
+
+const FILES: &[(&str, &str)] = &[
+    ("moments.txt", include_str!("answers/moments.txt")),
+    ("objects.txt", include_str!("answers/objects.txt")),
+];
+
+/// A statement's rows, or its SQLSTATE.
+fn answer(pg: &mut Pg, question: &str) -> Vec<String> {
+    let row = |line: &String| {
+        let error = line.strip_prefix("E ERROR ").and_then(|rest| rest.split(' ').next());
+        error.map(|state| format!("!{state}")).or_else(|| line.strip_prefix("D ").map(str::to_owned))
+    };
+    pg.ask(question).iter().filter_map(row).collect()
+}
+
+#[test]
+fn answers_are_those_of_postgresql() {
+    let addresses = vec!["127.0.0.1:0".parse().unwrap()];
+    let daemon = daemon_with(&Config { sql_addresses: addresses, ..config() });
+    let mut wrong = Vec::new();
+    let mut asked = 0;
+    for (file, text) in FILES {
+        let mut pg = Pg::connect(&daemon);
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            if let Some(statement) = line.strip_prefix("+ ") {
+                let heard = answer(&mut pg, statement);
+                assert!(heard.is_empty(), "{file}: {statement}: {heard:?}");
+                continue;
+            }
+            let question = line.strip_prefix("? ").expect("a question");
+            let mut expected = Vec::new();
+            while let Some(row) = lines.peek().and_then(|line| line.strip_prefix('=')) {
+                expected.push(row.strip_prefix(' ').unwrap_or(row).replace('\t', "|"));
+                lines.next();
+            }
+            asked += 1;
+            let found = answer(&mut pg, question);
+            if found != expected {
+                wrong.push(format!("{file}: {question}\n  here: {found:?}\n  PostgreSQL: {expected:?}"));
+            }
+        }
+    }
+    assert!(asked > 50, "{asked} questions");
+    assert!(wrong.is_empty(), "{} of {asked}:\n{}", wrong.len(), wrong.join("\n"));
+}
