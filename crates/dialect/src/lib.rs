@@ -7,7 +7,7 @@
 //! A statement that writes is rendered piece by piece ([`lowered`]): what computes its rows is a query made of these.
 //! The walk also says what an expression is, for those who compute without SQLite.
 //!
-//! [`translate`] is given a statement that a session runs, and [`translate_part`] the expressions and queries of a
+//! [`translate`] is given a statement that a session runs, and [`definition`] the expressions and queries of a
 //! definition. A query that our grammar does not know, or whose tree has what the walk does not know, stays as it is:
 //! SQLite has the last word on it. A statement that writes is wrong then.
 //!
@@ -33,6 +33,7 @@ mod arrays;
 mod calls;
 mod cast;
 mod clauses;
+pub mod definition;
 mod expression;
 pub mod limits;
 pub mod lowered;
@@ -43,6 +44,7 @@ mod operand;
 mod out;
 mod params;
 mod rows;
+pub mod schemas;
 mod scope;
 mod select;
 mod statement;
@@ -61,7 +63,6 @@ use out::Out;
 use params::Parameters;
 use scope::{Column, Scopes};
 use sqltext::error::{SqlError, state};
-use sqltext::limits::NESTING_MAX;
 use sqltext::places::Places;
 use sqltext::token::{self, Kind, Token, Tokens};
 use sqltext::{Fault, SyntaxError, Tree};
@@ -310,23 +311,9 @@ pub fn further_error(sql: &str, error: SqlError) -> SqlError {
 
 /// What is wrong with a text that has no tree. `start`: where the statement begins, behind `EXPLAIN`.
 pub fn error_of(sql: &str, start: usize) -> SqlError {
-    let error = sqltext::parse(&sql[start..]).err();
-    match error.map(|error| SyntaxError { place: start + error.place, ..error }) {
-        None => syntax_error(sql, None),
-        Some(SyntaxError { place, fault }) => match fault {
-            Fault::Unexpected | Fault::Unfinished => {
-                syntax_error(sql, Tokens::new(sql).find(|token| token.start >= place))
-            }
-            Fault::Literal => SqlError::new(state::SYNTAX, "a literal is not closed").at(sql, place),
-            Fault::Another => {
-                let message = "only one statement can be sent at a time; send the next one separately";
-                SqlError::new(state::SYNTAX, message).at(sql, place)
-            }
-            Fault::Deep => {
-                let message = format!("the statement nests more than {NESTING_MAX} operators; split it");
-                SqlError::new(state::TOO_COMPLEX, message).at(sql, place)
-            }
-        },
+    match sqltext::parse(&sql[start..]) {
+        Ok(_) => syntax_error(sql, None),
+        Err(error) => SyntaxError { place: start + error.place, ..error }.told(sql, &token::tokens(sql)),
     }
 }
 
@@ -335,26 +322,6 @@ fn syntax_error(sql: &str, token: Option<Token<'_>>) -> SqlError {
         Some(token) => SqlError::syntax(sql, &token),
         None => SqlError::new(state::SYNTAX, "syntax error at end of input").at(sql, sql.len()),
     }
-}
-
-/// A part of a definition in SQLite's words: an expression, a list of them, or a query. `table` is the one whose
-/// columns it may name.
-pub fn translate_part(catalog: &Catalog, table: Option<&str>, sql: &str) -> Result<String, SqlError> {
-    let tokens = token::tokens(sql);
-    let translated = if tokens.iter().any(|token| token.is("SELECT")) {
-        // Statements that read the view compute with its columns.
-        translate_within(catalog, sql, &[], 0, false)?
-    } else {
-        let Ok(terms) = sqltext::parse_terms(sql, &tokens) else { return Ok(sql.to_owned()) };
-        let mut names = Names::of(catalog, &tokens, 0);
-        if let Some(table) = table.and_then(|name| catalog.table(name)) {
-            names.add(table);
-        }
-        let mut walk = Translator::new(sql, &tokens, &names, &[]);
-        let out = walk.terms(&terms, None).map(|(out, _)| Made::Text(out, None));
-        walk.finish(out)?
-    };
-    Ok(translated.map_or_else(|| sql.to_owned(), |translated| translated.sql))
 }
 
 impl<'a, 'n> Translator<'a, 'n> {
@@ -476,6 +443,9 @@ impl<'a, 'n> Translator<'a, 'n> {
 
     /// A token as it stands, with a blank before it where there was something.
     fn copied(&self, token: Token<'a>) -> Out<'a> {
+        if !self.sql[token.start..].starts_with(token.text) {
+            return Out::made(token.text, token.start);
+        }
         let blank = token.start > 0 && self.sql.as_bytes()[token.start - 1].is_ascii_whitespace();
         if blank {
             return Out::source(&self.sql[token.start - 1..token.end()], token.start - 1);

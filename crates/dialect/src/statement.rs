@@ -211,7 +211,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// A query, and how many rows it gives and leaves out; what is known of its tables stays.
-    fn query(
+    pub(super) fn query(
         &mut self,
         query: &Query,
         common: Option<(&str, &[String])>,

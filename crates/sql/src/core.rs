@@ -9,7 +9,6 @@ use dialect::lowered::Named;
 use pgcatalog::shape::type_of;
 use pgcatalog::system::{self, System};
 use sqlite::{Connection, Failure, Row, Statement, UNSOLVED};
-use sqlite3_parser::ast::QualifiedName;
 use store::definition::SqlType;
 use store::value::Value;
 use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
@@ -20,7 +19,6 @@ use crate::limits::Limits;
 use crate::rewrite::{self, Rewritten};
 use crate::table::{HIDDEN, Sight};
 use crate::text::kind::refuse_tail;
-use crate::text::token::unquoted;
 
 /// What all statements of an executor share.
 pub(crate) struct Core {
@@ -229,15 +227,4 @@ fn told_type(name: &str) -> Option<SqlType> {
 /// Whether a schema is the only one, `main`.
 pub(crate) fn is_main(schema: Option<&str>) -> bool {
     schema.is_none_or(|schema| schema.eq_ignore_ascii_case("main"))
-}
-
-/// The only schema is `main`.
-pub(crate) fn check_schema(name: &QualifiedName<'_>) -> Result<(), SqlError> {
-    match &name.db_name {
-        Some(schema) if !unquoted(schema.0).eq_ignore_ascii_case("main") => {
-            let message = format!("schema \"{}\" does not exist", unquoted(schema.0));
-            Err(SqlError::new(state::UNKNOWN_SCHEMA, message))
-        }
-        _ => Ok(()),
-    }
 }

@@ -281,7 +281,6 @@ fn definitions() {
     assert_eq!(db.state("TRUNCATE nope"), "42P01");
     assert_eq!(db.state("ALTER TABLE nope SET (ttl = 1)"), "42P01");
     for (sql, state) in [
-        ("CREATE TABLE t (a INT REFERENCES b (c))", "0A000"),
         ("CREATE TEMP TABLE t (a INT)", "0A000"),
         ("CREATE TEMP VIEW v AS SELECT 1", "0A000"),
         ("CREATE TRIGGER r AFTER INSERT ON memcached BEGIN SELECT 1; END", "0A000"),
@@ -394,8 +393,8 @@ fn mistakes_have_states_and_places() {
 fn mistakes_behind_rewritten_words_have_places_of_the_users_text() {
     let mut db = fragments();
     for (sql, mistake) in [
-        ("CREATE TABLE n AS SELECT now() AS at; DELETE FORM frag", "FORM"),
-        ("CREATE OR REPLACE VIEW v AS SELECT 1 AS a; DELETE FORM frag", "FORM"),
+        ("CREATE TABLE n AS SELECT now() AS at; DELETE FORM frag", "DELETE"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1 AS a; DELETE FORM frag", "DELETE"),
         ("CREATE UNLOGGED TABLE n (a INT, b TEXT DEFAULT now()::text, FORM FORM FORM,)", ")"),
         ("CREATE INDEX i ON frag USING btree (w) FORM", "FORM"),
         ("ALTER TABLE frag ADD COLUMN n TEXT DEFAULT now()::text, FORM n", "FORM"),
@@ -407,7 +406,8 @@ fn mistakes_behind_rewritten_words_have_places_of_the_users_text() {
     let sql = "CREATE TABLE \"\" AS SELECT \"T\".* FROM sqlite_schema WHERE EXISTS (VALUES (1, 2, 3)); \
                UPDATE OR IGNORE t SET _ttl = --  RETURNING *";
     let error = db.error(sql);
-    assert_eq!((error.state, error.position), ("42601", Some(sql.len() + 1)), "{error}");
+    let place = sql.find("UPDATE").map(|at| at + 1);
+    assert_eq!((error.state, error.position), ("42601", place), "{error}");
 }
 
 /// The columns of `CREATE TABLE ... AS` were called by the whole text of an expression, which a name has no room for,

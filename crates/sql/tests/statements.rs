@@ -402,10 +402,6 @@ fn what_a_table_does_not_have_is_refused_with_advice() {
     for (sql, advice) in [
         ("CREATE TRIGGER r AFTER INSERT ON t BEGIN DELETE FROM t; END", "generated columns"),
         ("DROP TRIGGER r", "generated columns"),
-        ("CREATE TABLE u (a INT REFERENCES t (a))", "database"),
-        ("CREATE TABLE u (a INT, FOREIGN KEY (a) REFERENCES t (a))", "database"),
-        ("ALTER TABLE t ADD COLUMN b INT REFERENCES t (a)", "database"),
-        ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES t (a)", "database"),
         ("CREATE TEMP TABLE u (a INT)", "ttl"),
         ("ALTER TABLE t ADD COLUMN b INT PRIMARY KEY", "new table"),
         ("ALTER TABLE t ADD COLUMN b INT GENERATED ALWAYS AS IDENTITY", "new table"),

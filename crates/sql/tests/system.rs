@@ -225,7 +225,7 @@ fn conditions_expressions_and_views_are_described() {
         ),
         (
             "SELECT pg_get_indexdef('item_lower'::regclass, 1, true), pg_get_indexdef('item_note'::regclass, 1, true)",
-            "(lower (name)),note",
+            "(lower(name)),note",
         ),
         (
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'item'::regclass AND contype = 'c'",
@@ -234,7 +234,7 @@ fn conditions_expressions_and_views_are_described() {
         (
             "SELECT is_generated, generation_expression, column_default FROM information_schema.columns \
              WHERE table_name = 'item' AND column_name = 'upper_name'",
-            "ALWAYS,upper (name),NULL",
+            "ALWAYS,upper(name),NULL",
         ),
         ("SELECT relkind, pg_table_is_visible(oid) FROM pg_class WHERE relname = 'cheap'", "v,1"),
         ("SELECT pg_get_viewdef('cheap'::regclass) = definition FROM pg_views", "1"),

@@ -91,6 +91,8 @@ pub mod state {
     pub const UNKNOWN_TABLE: &str = "42P01";
     /// A table, an index or a view that is there already.
     pub const DUPLICATE_TABLE: &str = "42P07";
+    /// A schema that is there already.
+    pub const DUPLICATE_SCHEMA: &str = "42P06";
     /// No such schema.
     pub const UNKNOWN_SCHEMA: &str = "3F000";
     /// An expression that cannot stand in a definition.

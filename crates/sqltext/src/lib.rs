@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conflict;
+pub mod definition;
 mod dialect;
 pub mod error;
 pub mod limits;
@@ -24,5 +25,5 @@ pub mod token;
 pub mod value;
 
 pub use nesting::too_deep;
-pub use parse::{Fault, SyntaxError, Tree, parse, parse_terms, parse_tokens, token_at};
+pub use parse::{Fault, SyntaxError, Tree, parse, parse_tokens, token_at};
 pub use sqlparser::ast;

@@ -6,14 +6,15 @@
 use std::fmt;
 use std::ops::Range;
 
-use sqlparser::ast::{OrderByExpr, SetExpr, Spanned, Statement};
+use sqlparser::ast::{SetExpr, Spanned, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token as Spelled, TokenWithSpan, Word};
 
 use crate::conflict::{self, Tail};
 use crate::dialect::Sql;
-use crate::limits::DEPTH_MAX;
+use crate::error::{SqlError, state};
+use crate::limits::{DEPTH_MAX, NESTING_MAX};
 use crate::nesting::too_deep;
 use crate::token::{Kind, Token, text_of, tokens, unquoted};
 
@@ -73,6 +74,32 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
+impl SyntaxError {
+    /// What a client is told of it.
+    #[cold]
+    pub fn told(self, sql: &str, tokens: &[Token<'_>]) -> SqlError {
+        let error = |state, message: &str| SqlError::new(state, message).at(sql, self.place);
+        let token = tokens.iter().find(|token| token.start >= self.place);
+        match (self.fault, token) {
+            (Fault::Unexpected, Some(token)) => SqlError::syntax(sql, token),
+            (Fault::Unexpected | Fault::Unfinished, _) => {
+                SqlError::new(state::SYNTAX, "the statement ends too early").at(sql, sql.len())
+            }
+            (Fault::Literal, Some(Token { kind: Kind::Foreign, .. })) => {
+                error("22025", "the text has an escape without a character")
+            }
+            (Fault::Literal, _) => error(state::SYNTAX, "a literal is not closed"),
+            (Fault::Another, _) => {
+                error(state::SYNTAX, "only one statement can be sent at a time; send the next one separately")
+            }
+            (Fault::Deep, _) => error(
+                state::TOO_COMPLEX,
+                &format!("the statement nests more than {NESTING_MAX} operators; split it"),
+            ),
+        }
+    }
+}
+
 /// Reads one statement.
 pub fn parse(sql: &str) -> Result<Tree<'_>, SyntaxError> {
     parse_tokens(sql, tokens(sql))
@@ -112,16 +139,7 @@ pub fn parse_tokens<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Tree<'a>
     Ok(Tree { sql, tokens, statement, tail })
 }
 
-/// Reads a list of expressions, as an index has it.
-pub fn parse_terms(sql: &str, tokens: &[Token<'_>]) -> Result<Vec<OrderByExpr>, SyntaxError> {
-    let mut parser = parser_of(all_spelled(tokens)?);
-    let terms = parser.parse_comma_separated(Parser::parse_order_by_expr);
-    let terms = terms.map_err(|error| error_of(sql.len(), tokens, &error))?;
-    expect_end(sql, &mut parser, sql.len())?;
-    Ok(terms)
-}
-
-fn parser_of(spelled: Vec<TokenWithSpan>) -> Parser<'static> {
+pub(crate) fn parser_of(spelled: Vec<TokenWithSpan>) -> Parser<'static> {
     Parser::new(&Sql).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(spelled)
 }
 
@@ -130,9 +148,17 @@ fn all_spelled(tokens: &[Token<'_>]) -> Result<Vec<TokenWithSpan>, SyntaxError> 
     if let Some(place) = too_deep(tokens) {
         return Err(SyntaxError { place, fault: Fault::Deep });
     }
-    let mut spelled = Vec::with_capacity(tokens.len());
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
+    spelled_in(tokens, 0..tokens.len())
+}
+
+/// The same of some of them.
+pub(crate) fn spelled_in(
+    tokens: &[Token<'_>],
+    range: Range<usize>,
+) -> Result<Vec<TokenWithSpan>, SyntaxError> {
+    let mut spelled = Vec::with_capacity(range.len());
+    let mut at = range.start;
+    while let Some(token) = tokens.get(at).filter(|_| at < range.end) {
         let unknown = passed_over(tokens, at);
         if unknown == 0 {
             let literal = SyntaxError { place: token.start, fault: Fault::Literal };
@@ -262,7 +288,7 @@ fn span_of(at: usize, token: &Token<'_>) -> Span {
 }
 
 /// Where the parser found what it did not expect; `end`: where its tokens end.
-fn error_of(end: usize, tokens: &[Token<'_>], error: &ParserError) -> SyntaxError {
+pub(crate) fn error_of(end: usize, tokens: &[Token<'_>], error: &ParserError) -> SyntaxError {
     let words = match error {
         ParserError::RecursionLimitExceeded => {
             let place = tokens.first().map_or(0, |token| token.start);

@@ -47,6 +47,12 @@ pub const INDEXES_MAX: usize = 64;
 /// Longest name of a table, column or index, as in PostgreSQL.
 pub const NAME_BYTES_MAX: usize = 63;
 
+/// Longest comment on a table, column, index or view: some pages of text. All definitions are written at each change.
+pub const COMMENT_BYTES_MAX: usize = 8 << 10;
+
+/// Most foreign keys of a table: as many as it may have indexes.
+pub const FOREIGN_KEYS_MAX: usize = INDEXES_MAX;
+
 /// Longest prefix: memcached keys end at 250 bytes, and a row's own part needs room behind it.
 pub(crate) const PREFIX_BYTES_MAX: usize = 200;
 

@@ -7,6 +7,7 @@
 
 mod array;
 mod columns;
+mod comments;
 mod content;
 mod functions;
 mod keywords;
@@ -220,6 +221,14 @@ impl System {
 /// Whether a table of the system is registered under this name, given in any case.
 pub fn is_table(registered: &str) -> bool {
     LAYOUTS.iter().any(|layout| layout.registered.eq_ignore_ascii_case(registered))
+}
+
+/// The name under which a table of `information_schema` is registered.
+pub fn information_table(name: &str) -> Option<&'static str> {
+    let prefix = columns::INFORMATION_PREFIX;
+    let is_so =
+        |registered: &str| registered.strip_prefix(prefix).is_some_and(|own| own.eq_ignore_ascii_case(name));
+    LAYOUTS.iter().map(|layout| layout.registered.as_str()).find(|registered| is_so(registered))
 }
 
 /// The type of a column of a system table, with the table's number and the column's.

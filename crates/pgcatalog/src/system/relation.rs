@@ -1,9 +1,10 @@
 //! Tables and indexes as PostgreSQL's catalogue sees them: with numbers, and the primary key as an index.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use sqltext::token::quoted_name;
-use store::definition::{CheckDef, ColumnDef, SqlType};
+use store::definition::{CheckDef, ColumnDef, ForeignKey, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
 use super::keywords::is_keyword;
@@ -197,6 +198,21 @@ impl IndexFacts {
     pub(super) fn constraint_oid(&self, table: &Table) -> u32 {
         oid_of_name(Named::Constraint, oid_of_table(table), &self.name)
     }
+}
+
+/// A foreign key as it stands in a table's definition.
+pub(super) fn foreign_key_definition(key: &ForeignKey) -> String {
+    let list = |names: &[String]| names.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", ");
+    let mut sql = format!("FOREIGN KEY ({}) REFERENCES {}", list(&key.columns), identifier(&key.table));
+    if !key.references.is_empty() {
+        let _ = write!(sql, "({})", list(&key.references));
+    }
+    for (clause, action) in [("ON UPDATE", &key.on_update), ("ON DELETE", &key.on_delete)] {
+        if !action.is_empty() && action != "NO ACTION" {
+            let _ = write!(sql, " {clause} {action}");
+        }
+    }
+    sql
 }
 
 /// A column's name, or the expression that it was made for, by its position in the table's definition.

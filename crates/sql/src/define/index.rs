@@ -1,25 +1,21 @@
 //! `CREATE INDEX`: columns, expressions and conditions.
 
+use std::ops::Range;
+
 use pgcatalog::predicate::predicate_column;
 use pgcatalog::system;
-use sqlite3_parser::ast::{Expr, Name, QualifiedName, SortOrder, SortedColumn};
-use store::definition::{Collation, ColumnDef, Generated, IndexDef, TableDef};
+use sqltext::ast::Expr;
+use sqltext::definition::{CreateIndex, Term};
+use sqltext::token::{Token, tokens};
+use store::definition::{Collation, ColumnDef, Generated, IndexDef, NAME_BYTES_MAX, TableDef};
 
 use super::table::collation;
-use super::{Defined, altered};
+use super::words::{Words, bare};
+use super::{Defined, Told, altered, free_name, method};
 use crate::compute::check_definition;
-use crate::core::{Core, check_schema};
+use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::table::HIDDEN;
-use crate::text::parse::Sql;
-use crate::text::token::unquoted;
-
-/// What an index is to be.
-pub(super) struct Wanted<'t> {
-    pub(super) unique: bool,
-    pub(super) columns: &'t [SortedColumn<'t>],
-    pub(super) condition: Option<&'t Expr<'t>>,
-}
 
 /// An index with the hidden columns that it needs, as if these stood behind the table's own.
 pub(super) struct Form {
@@ -27,27 +23,36 @@ pub(super) struct Form {
     pub(super) hidden: Vec<ColumnDef>,
 }
 
-pub(super) fn create(
-    core: &Core,
-    if_not_exists: bool,
-    (index, table): (&QualifiedName<'_>, &Name<'_>),
-    wanted: &Wanted<'_>,
-) -> Result<Defined, SqlError> {
+pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE INDEX";
-    check_schema(index)?;
-    let name = unquoted(index.name.0);
-    let table = unquoted(table.0);
-    system::refuse_change(&table)?;
-    let table = core.catalog.table(&table).ok_or_else(|| SqlError::unknown_table(&table))?;
-    if if_not_exists && core.catalog.index_owner(&name).is_some() {
-        return Ok(Defined::present(TAG, &name));
+    let mut told: Vec<Told> = method::note(words, wanted.method.as_ref())?.into_iter().collect();
+    let table = &wanted.table.text;
+    system::refuse_change(table)?;
+    let table = core.catalog.table(table).ok_or_else(|| SqlError::unknown_table(table))?;
+    let named = wanted.name.as_ref().map(|name| name.text.as_str());
+    if let Some(name) = named
+        && wanted.if_not_exists
+        && core.catalog.index_owner(name).is_some()
+    {
+        return Ok(Defined::present(TAG, name));
     }
     let def = table.def();
-    let mut form = index_form(def, wanted.columns)?;
+    if let Some(missing) = wanted.include.iter().find(|name| def.column_index(&name.text).is_none()) {
+        return Err(SqlError::unknown_column(&def.name, &missing.text));
+    }
+    if !wanted.include.is_empty() {
+        told.push(Told::note(
+            "the columns of INCLUDE are not in the index",
+            "an index leads to whole rows, so a query that uses it reads them there",
+        ));
+    }
+    let mut form = index_form(words, def, &wanted.terms)?;
+    let name = named.map_or_else(|| own_name(core, def, &form, &wanted.terms), ToOwned::to_owned);
     form.index = IndexDef { name: name.clone(), unique: wanted.unique, ..form.index };
-    if let Some(condition) = wanted.condition {
+    if let Some(condition) = &wanted.condition {
         form.index.predicate = Some(def.columns.len() + form.hidden.len());
-        form.hidden.push(predicate_column(&free_name(def, form.hidden.len()), &Sql(condition).to_string())?);
+        form.hidden
+            .push(predicate_column(&hidden_name(def, form.hidden.len()), &words.expression(condition)?)?);
     }
     check_form(def, &form)?;
     let Form { index, hidden } = form;
@@ -62,11 +67,29 @@ pub(super) fn create(
         }
     };
     match core.store.create_index_with(table.name(), hidden, &placed) {
-        Err(error) if error.state == state::DUPLICATE_TABLE && if_not_exists => {
+        Err(error) if error.state == state::DUPLICATE_TABLE && wanted.if_not_exists => {
             Ok(Defined::present(TAG, &name))
         }
-        result => Ok(result.map(|()| Defined { undo: altered(table), ..TAG.into() })?),
+        result => Ok(result.map(|()| Defined { told, ..Defined::undone_by(TAG, altered(table)) })?),
     }
+}
+
+/// `table_a_b_idx`, as PostgreSQL names an index without a name: an expression is called by its function, or `expr`.
+fn own_name(core: &Core, def: &TableDef, form: &Form, terms: &[Term]) -> String {
+    let part = |(term, &at): (&Term, &usize)| match def.columns.get(at) {
+        Some(column) => column.name.clone(),
+        None => match bare(&term.expression).0 {
+            Expr::Function(function) => function.name.to_string().to_lowercase(),
+            _ => "expr".to_owned(),
+        },
+    };
+    let parts: Vec<String> = terms.iter().zip(&form.index.columns).map(part).collect();
+    // Room for a number stays.
+    let name = format!("{}_{}", def.name, parts.join("_"));
+    let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX - 8)];
+    free_name(format!("{name}_idx"), |name| {
+        core.catalog.index_owner(name).is_some() || core.catalog.table(name).is_some()
+    })
 }
 
 /// Proves the expressions in a copy of the definition.
@@ -78,19 +101,19 @@ fn check_form(def: &TableDef, form: &Form) -> Result<(), SqlError> {
 }
 
 /// The columns of a key or an index; what is no column becomes a hidden one.
-pub(super) fn index_form(def: &TableDef, list: &[SortedColumn<'_>]) -> Result<Form, SqlError> {
+pub(super) fn index_form(words: &Words<'_>, def: &TableDef, terms: &[Term]) -> Result<Form, SqlError> {
     let mut form = Form { index: IndexDef::default(), hidden: Vec::new() };
-    for item in list {
-        let (expression, collation) = collated(&item.expr)?;
-        let column = if let Some(name) = column_name(expression) {
-            def.column_index(&name).ok_or_else(|| no_column(def, &name))?
+    for term in terms {
+        let (expression, tokens, collation) = collated(words, term)?;
+        let column = if let Expr::Identifier(name) = expression {
+            def.column_index(&name.value).ok_or_else(|| no_column(def, &name.value))?
         } else {
-            let name = free_name(def, form.hidden.len());
-            form.hidden.push(expression_column(&name, expression)?);
+            let name = hidden_name(def, form.hidden.len());
+            form.hidden.push(expression_column(&name, words.of_tokens(expression, tokens)?)?);
             def.columns.len() + form.hidden.len() - 1
         };
         form.index.columns.push(column);
-        form.index.descending.push(item.order == Some(SortOrder::Desc));
+        form.index.descending.push(term.descending);
         form.index.collations.push(collation);
     }
     // Both lists are empty where they say nothing.
@@ -103,20 +126,23 @@ pub(super) fn index_form(def: &TableDef, list: &[SortedColumn<'_>]) -> Result<Fo
     Ok(form)
 }
 
-fn collated<'t>(expression: &'t Expr<'t>) -> Result<(&'t Expr<'t>, Option<Collation>), SqlError> {
-    match expression {
-        Expr::Collate(inner, name) => Ok((inner, Some(collation(&unquoted(name))?))),
-        Expr::Parenthesized(inner) if inner.len() == 1 => collated(&inner[0]),
-        other => Ok((other, None)),
+/// What a term is made of, and how it compares.
+fn collated<'t>(
+    words: &Words<'_>,
+    term: &'t Term,
+) -> Result<(&'t Expr, Range<usize>, Option<Collation>), SqlError> {
+    let (mut expression, mut tokens) = bare(&term.expression);
+    let mut own = None;
+    while let Expr::Collate { expr, collation: name } = expression {
+        let name = name.0.last().and_then(|part| part.as_ident()).map_or("", |name| name.value.as_str());
+        own = own.or(Some(collation(name)?));
+        let end = words.last(&tokens, "COLLATE").unwrap_or(tokens.end);
+        (expression, tokens) = (&**expr, tokens.start..end);
+        while let Expr::Nested(inner) = expression {
+            (expression, tokens) = (&**inner, tokens.start + 1..tokens.end - 1);
+        }
     }
-}
-
-fn column_name(expression: &Expr<'_>) -> Option<String> {
-    match expression {
-        Expr::Id(id) => Some(unquoted(id.0)),
-        Expr::Name(name) => Some(unquoted(name.0)),
-        _ => None,
-    }
+    Ok((expression, tokens, own))
 }
 
 /// What is said of a name that is no column of the table's rows.
@@ -130,17 +156,35 @@ fn no_column(def: &TableDef, name: &str) -> SqlError {
 
 /// The hidden column of an indexed expression. It has the affinity of the expression, so that comparisons with it are
 /// those with the expression: only a cast has one.
-fn expression_column(name: &str, expression: &Expr<'_>) -> Result<ColumnDef, SqlError> {
-    let declared = match expression {
-        Expr::Cast { type_name: Some(of), .. } => Sql(of).to_string(),
-        _ => String::new(),
-    };
-    let generated = Some(Generated { sql: Sql(expression).to_string(), stored: true });
-    Ok(ColumnDef { hidden: true, generated, ..ColumnDef::new(name, &declared)? })
+fn expression_column(name: &str, sql: String) -> Result<ColumnDef, SqlError> {
+    let column = ColumnDef::new(name, &cast_type(&sql).unwrap_or_default())?;
+    Ok(ColumnDef { hidden: true, generated: Some(Generated { sql, stored: true }), ..column })
+}
+
+/// The type of an expression of SQLite's that is a cast as a whole.
+fn cast_type(sql: &str) -> Option<String> {
+    let all = tokens(sql);
+    let [cast, open, inner @ .., close] = &all[..] else { return None };
+    if !cast.is("CAST") || !open.is_sign("(") || !close.is_sign(")") {
+        return None;
+    }
+    let mut depth = 0_usize;
+    let mut named = None;
+    for (at, token) in inner.iter().enumerate() {
+        if token.is_sign(")") {
+            depth = depth.checked_sub(1)?;
+        }
+        depth += usize::from(token.is_sign("("));
+        if depth == 0 && token.is("AS") {
+            named = Some(at + 1);
+        }
+    }
+    let words: Vec<&str> = inner.get(named?..)?.iter().map(|token: &Token<'_>| token.text).collect();
+    Some(words.join(" "))
 }
 
 /// A name for the n-th hidden column to come, which nobody writes by accident.
-fn free_name(def: &TableDef, ahead: usize) -> String {
+fn hidden_name(def: &TableDef, ahead: usize) -> String {
     let taken = |name: &String| def.columns.iter().any(|column| column.name == *name);
     (1_usize..).map(|number| format!("#{number}")).filter(|name| !taken(name)).nth(ahead).unwrap_or_default()
 }

@@ -1,35 +1,37 @@
-//! Definitions: from the tree of `CREATE`, `DROP`, and from our own readers of `TRUNCATE` and `ALTER`, to the
-//! store.
+//! Definitions: from the tree of `CREATE`, `ALTER`, `DROP` and their like to the store.
+//!
+//! A definition is parsed once. Names, types and constraints are taken from its tree; each expression that is kept is
+//! brought into SQLite's words by itself ([`words`]), and what SQLite says of it is asked in a database of its own.
 
 mod alter;
+mod comment;
+mod constant;
+mod drop;
 mod index;
-pub(crate) mod method;
+mod known;
+mod like;
+mod method;
 mod of_query;
-mod prepare;
-mod refused;
 mod table;
 mod undo;
 mod upkeep;
 mod view;
+mod words;
 
 use std::sync::Arc;
 
 use pgcatalog::function::TABLE_FUNCTIONS;
 use pgcatalog::system;
-use sqlite3_parser::ast::{QualifiedName, Stmt};
+use sqltext::definition::{self, Definition, Truncate, What};
 use store::Table;
-use store::definition::{IndexDef, TableDef};
 
-use crate::core::{Core, check_schema};
+use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::rule;
 use crate::table::HIDDEN;
-use crate::text::kind::StatementKind;
-use crate::text::parse::with_tree;
-use crate::text::storage::{Setting, split_parameters, truncate};
-use crate::text::token::unquoted;
 
-pub(crate) use alter::altered_table;
 pub(crate) use undo::{Undo, Undoing};
+use words::Words;
 
 /// What a definition was.
 #[derive(Clone, Debug)]
@@ -37,106 +39,117 @@ pub(crate) struct Defined {
     pub(crate) tag: &'static str,
     /// `CREATE TABLE ... AS`: the table that is to be filled, and the statement that does it.
     pub(crate) fill: Option<(String, String)>,
+    /// What the client is told beside.
+    pub(crate) told: Vec<Told>,
     /// Nothing was done, as `IF EXISTS` or `IF NOT EXISTS` allows.
-    pub(crate) skipped: Option<Skipped>,
-    /// How `ROLLBACK` takes it back.
-    pub(crate) undo: Undo,
+    pub(crate) skipped: bool,
+    /// How `ROLLBACK` takes it back, the last step first.
+    pub(crate) undo: Vec<Undo>,
 }
 
-/// What a client is told of a definition that had nothing to do.
+/// Something that a client is told of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Skipped {
+pub(crate) struct Told {
     pub(crate) state: &'static str,
     pub(crate) message: String,
+    pub(crate) hint: Option<&'static str>,
+}
+
+impl Told {
+    /// Something that is worth knowing.
+    fn note(message: impl Into<String>, hint: &'static str) -> Self {
+        Self { state: state::SUCCESS, message: message.into(), hint: Some(hint) }
+    }
+
+    /// The same with nothing to do about it.
+    fn plain(message: impl Into<String>) -> Self {
+        Self { state: state::SUCCESS, message: message.into(), hint: None }
+    }
+
+    /// `IF EXISTS`, where there is no such thing. `what`: `table`, `index`, `view`.
+    fn missing(what: &str, name: &str) -> Self {
+        Self::plain(format!("{what} \"{name}\" does not exist, skipping"))
+    }
 }
 
 impl Defined {
-    /// `IF EXISTS`, where there is no such thing. `what`: `table`, `index`, `view`.
+    /// It was done, and this takes it back.
+    fn undone_by(tag: &'static str, undo: Undo) -> Self {
+        Self { tag, fill: None, told: Vec::new(), skipped: false, undo: vec![undo] }
+    }
+
+    /// Nothing was to do.
+    fn skipped(tag: &'static str, told: Told) -> Self {
+        Self { tag, fill: None, told: vec![told], skipped: true, undo: Vec::new() }
+    }
+
+    /// `IF EXISTS`, where there is no such thing.
     pub(crate) fn missing(tag: &'static str, what: &str, name: &str) -> Self {
-        let message = format!("{what} \"{name}\" does not exist, skipping");
-        Self { skipped: Some(Skipped { state: state::SUCCESS, message }), ..tag.into() }
+        Self::skipped(tag, Told::missing(what, name))
     }
 
     /// `IF NOT EXISTS`, where the name is taken.
     pub(crate) fn present(tag: &'static str, name: &str) -> Self {
         let message = format!("relation \"{name}\" already exists, skipping");
-        Self { skipped: Some(Skipped { state: state::DUPLICATE_TABLE, message }), ..tag.into() }
+        Self::skipped(tag, Told { state: state::DUPLICATE_TABLE, message, hint: None })
     }
 }
 
 impl From<&'static str> for Defined {
     fn from(tag: &'static str) -> Self {
-        Self { tag, fill: None, skipped: None, undo: Undo::Impossible }
+        Self::undone_by(tag, Undo::Impossible)
     }
+}
+
+/// Reads a definition.
+pub(crate) fn read(sql: &str) -> Result<Definition<'_>, SqlError> {
+    definition::read(sql, dialect::schemas::tokens(sql)?)
 }
 
 /// Carries out a definition and says what it was.
-pub(crate) fn run(core: &Core, kind: StatementKind, sql: &str) -> Result<Defined, SqlError> {
-    match kind {
-        StatementKind::Truncate => run_truncate(core, sql).map(Defined::from),
-        StatementKind::Alter => alter::run(core, sql),
-        StatementKind::Upkeep => upkeep::run(core, sql).map(Defined::from),
-        _ => {
-            refused::check(sql)?;
-            let (text, settings) = split_parameters(sql)?;
-            let prepared = prepare::prepared(core, &text)?;
-            let defined = with_tree(&prepared.sql, |tree| run_tree(core, tree, &settings, prepared.replace));
-            defined.map_err(|error| prepared.relocate(error, sql))
+pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<Defined, SqlError> {
+    let words = |table: Option<&'w Arc<Table>>| Words::new(core, definition, table);
+    match &definition.what {
+        What::CreateTable(wanted) => {
+            table::create(core, &words(core.catalog.table(&wanted.name.text)), wanted)
         }
+        What::CreateIndex(wanted) => {
+            index::create(core, &words(core.catalog.table(&wanted.table.text)), wanted)
+        }
+        What::CreateView(wanted) => view::create(core, &words(None), wanted),
+        What::Drop(dropped) => drop::run(core, dropped),
+        What::AlterTable(alter) => alter::run(core, &words(core.catalog.table(&alter.table.text)), alter),
+        What::RenameIndex(rename) => alter::rename_index(core, rename),
+        What::Truncate(emptied) => truncate(core, emptied).map(Defined::from),
+        What::CreateRule(wanted) => rule::create(core, definition, wanted),
+        What::DropRule(dropped) => rule::drop(core, dropped),
+        What::Comment(wanted) => comment::run(core, wanted),
+        What::Known(known) => known::run(&words(None), known),
+        What::Upkeep(upkeep) => upkeep::run(core, upkeep).map(Defined::from),
     }
 }
 
-fn run_truncate(core: &Core, sql: &str) -> Result<&'static str, SqlError> {
-    let names = truncate(sql)?;
-    names.iter().try_for_each(|name| system::refuse_change(name))?;
-    let tables: Result<Vec<_>, _> = names
-        .iter()
-        .map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name)))
-        .collect();
+fn truncate(core: &Core, emptied: &Truncate) -> Result<&'static str, SqlError> {
+    let names = || emptied.names.iter().map(|name| name.text.as_str());
+    names().try_for_each(system::refuse_change)?;
+    let tables: Result<Vec<_>, _> =
+        names().map(|name| core.catalog.table(name).ok_or_else(|| SqlError::unknown_table(name))).collect();
     for table in tables? {
         core.store.truncate(table);
+        if emptied.restart && table.def().identity().is_some() {
+            core.store.restart_numbers(table);
+        }
     }
     Ok("TRUNCATE TABLE")
 }
 
-/// `replace`: it began with `CREATE OR REPLACE`.
-fn run_tree(core: &Core, tree: &Stmt<'_>, settings: &[Setting], replace: bool) -> Result<Defined, SqlError> {
-    if !settings.is_empty() && !matches!(tree, Stmt::CreateTable { .. }) {
-        return Err(SqlError::not_supported("WITH (...) on anything but a table"));
+/// Refuses what is to go by itself.
+fn refuse_temporary(temporary: bool) -> Result<(), SqlError> {
+    if temporary {
+        return Err(SqlError::not_supported("a temporary table or view")
+            .with_hint("rows of any table may expire: WITH (ttl = '5 min')"));
     }
-    if replace && !matches!(tree, Stmt::CreateView { .. }) {
-        return Err(SqlError::not_supported("OR REPLACE of other objects than views"));
-    }
-    match tree {
-        Stmt::CreateTable { temporary: true, .. } | Stmt::CreateView { temporary: true, .. } => {
-            Err(SqlError::not_supported("a temporary table or view")
-                .with_hint("rows of any table may expire: WITH (ttl = '5 min')"))
-        }
-        Stmt::CreateTable { if_not_exists, tbl_name, body, .. } => {
-            check_schema(tbl_name)?;
-            table::create(core, *if_not_exists, tbl_name, body, settings)
-        }
-        Stmt::CreateIndex { unique, if_not_exists, idx_name, tbl_name, columns, where_clause } => {
-            let wanted = index::Wanted { unique: *unique, columns, condition: where_clause.as_ref() };
-            index::create(core, *if_not_exists, (idx_name, tbl_name), &wanted)
-        }
-        Stmt::CreateView { if_not_exists, view_name, columns, select, .. } => {
-            check_schema(view_name)?;
-            let existing = view::Existing::of(*if_not_exists, replace);
-            view::create(core, existing, view_name, *columns, select)
-        }
-        Stmt::DropTable { if_exists, tbl_name } => drop_table(core, *if_exists, tbl_name),
-        Stmt::DropIndex { if_exists, idx_name } => drop_index(core, *if_exists, idx_name),
-        Stmt::DropView { if_exists, view_name } => {
-            check_schema(view_name)?;
-            view::drop(core, *if_exists, view_name)
-        }
-        Stmt::CreateVirtualTable { .. } => Err(SqlError::new(
-            state::FORBIDDEN,
-            "CREATE VIRTUAL TABLE is not allowed: a table is made by CREATE TABLE",
-        )),
-        _ => Err(SqlError::not_supported("this definition")),
-    }
+    Ok(())
 }
 
 /// Names that SQLite or this server keep for themselves.
@@ -167,54 +180,13 @@ fn check_column_name(name: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn drop_table(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
-    const TAG: &str = "DROP TABLE";
-    check_schema(name)?;
-    let name = unquoted(name.name.0);
-    system::refuse_change(&name)?;
-    match core.store.drop_table(&name) {
-        Err(error) if error.state == state::UNKNOWN_TABLE && if_exists => {
-            Ok(Defined::missing(TAG, "table", &name))
-        }
-        result => Ok(result.map(|()| TAG.into())?),
-    }
-}
-
-/// Whether a constraint stands for a key that compares otherwise than by its bytes.
-fn is_of_key(def: &TableDef, name: &str) -> bool {
-    let is_so = |index: &IndexDef| index.constraint && index.columns == def.primary_key;
-    def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name) && is_so(index))
-}
-
 /// The table gets the definition of now again.
 fn altered(table: &Arc<Table>) -> Undo {
     Undo::Altered(Arc::clone(table), Box::new(table.def().clone()))
 }
 
-/// Whether an index reads columns that nobody sees.
-fn reads_hidden(def: &TableDef, name: &str) -> bool {
-    let index = def.indexes.iter().find(|index| index.name.eq_ignore_ascii_case(name));
-    let columns = index.map(|index| index.columns.iter().chain(&index.predicate));
-    columns.is_some_and(|mut columns| columns.any(|&at| def.columns[at].hidden))
-}
-
-fn drop_index(core: &Core, if_exists: bool, name: &QualifiedName<'_>) -> Result<Defined, SqlError> {
-    const TAG: &str = "DROP INDEX";
-    check_schema(name)?;
-    let name = unquoted(name.name.0);
-    let owner = core.catalog.index_owner(&name);
-    if owner.is_some_and(|table| is_of_key(table.def(), &name)) {
-        let message = format!("index \"{name}\" defines which keys of the table are equal");
-        return Err(SqlError::new(state::DEPENDED_ON, message));
-    }
-    match core.store.drop_index(&name) {
-        Err(error) if error.state == state::UNKNOWN_OBJECT && if_exists => {
-            Ok(Defined::missing(TAG, "index", &name))
-        }
-        // The hidden columns of indexed expressions go with their index, and rows come without them.
-        result => Ok(result.map(|()| Defined {
-            undo: owner.filter(|table| !reads_hidden(table.def(), &name)).map_or(Undo::Impossible, altered),
-            ..TAG.into()
-        })?),
-    }
+/// A name that is not taken: this one, or the first with a number behind it.
+fn free_name(name: String, taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (1..).map(|number: u32| format!("{name}{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or(name)
 }

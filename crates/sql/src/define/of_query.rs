@@ -1,21 +1,18 @@
 //! The columns of `CREATE TABLE ... AS`.
 
-use sqlite3_parser::ast::Select;
 use store::definition::{ColumnDef, NAME_BYTES_MAX};
 
 use super::check_column_name;
 use crate::core::Core;
 use crate::error::SqlError;
 use crate::limits::NESTED_VIEWS_MAX;
-use crate::text::parse::Sql;
 use crate::text::token::{Kind, Tokens, unquoted};
 
 /// The columns of a query's result; those that come from a table unchanged keep its type. Where rows of several queries
 /// come together, a column may hold what its first query's does not.
-pub(super) fn columns(core: &Core, select: &Select<'_>) -> Result<Vec<ColumnDef>, SqlError> {
-    let sql = Sql(select).to_string();
-    let statement = core.compile(&sql)?;
-    let mixed = is_mixed(core, &sql, NESTED_VIEWS_MAX);
+pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError> {
+    let statement = core.compile(sql)?;
+    let mixed = is_mixed(core, sql, NESTED_VIEWS_MAX);
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(statement.columns());
     for at in 0..statement.columns() {
         let name = free_name(&columns, &statement.column_name(at));

@@ -1,81 +1,90 @@
 //! `CREATE TABLE`: from the tree to a definition.
 
-use sqlite3_parser::ast::{
-    ColumnConstraint, ColumnDefinition, CreateTableBody, Expr, Id, NamedTableConstraint, QualifiedName,
-    ResolveType, SortedColumn, TableConstraint,
+use sqltext::definition::{
+    Body, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable, Element, Expression,
+    Reference, Setting, Term,
 };
 use store::definition::{
-    CheckDef, Collation, ColumnDef, ColumnKind, Generated, Identity, IndexDef, TableDef,
+    CheckDef, Collation, ColumnDef, ColumnKind, FOREIGN_KEYS_MAX, ForeignKey, Generated, Identity, IndexDef,
+    TableDef,
 };
 
+use super::constant::value_of;
 use super::index::index_form;
-use super::prepare::{IDENTITY_ALWAYS, IDENTITY_BY_DEFAULT};
-use super::{Defined, Undo, check_column_name, check_table_name, of_query};
+use super::words::{Words, bare};
+use super::{
+    Defined, Told, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
+};
 use crate::compute::{check_definition, mentions};
 use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::text::literal::value_of;
-use crate::text::parse::Sql;
-use crate::text::storage::Setting;
-use crate::text::token::{quoted_name, unquoted};
+use crate::text::token::quoted_name;
 
-pub(super) fn create(
-    core: &Core,
-    if_not_exists: bool,
-    name: &QualifiedName<'_>,
-    body: &CreateTableBody<'_>,
-    settings: &[Setting],
-) -> Result<Defined, SqlError> {
+pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE TABLE";
-    let name = unquoted(name.name.0);
-    if if_not_exists && core.catalog.table(&name).is_some() {
-        return Ok(Defined::present(TAG, &name));
+    refuse_temporary(wanted.temporary)?;
+    let name = &wanted.name.text;
+    if wanted.if_not_exists && core.catalog.table(name).is_some() {
+        return Ok(Defined::present(TAG, name));
     }
-    check_table_name(&name)?;
-    let mut maker = TableMaker::new(&name);
+    check_table_name(name)?;
+    let mut maker = TableMaker::new(core, words, name);
     let mut fill = None;
-    match body {
-        CreateTableBody::ColumnsAndConstraints { columns, constraints, .. } => {
-            for column in columns {
-                maker.column(column)?;
-            }
-            for constraint in constraints.unwrap_or_default() {
-                maker.constraint(constraint)?;
-            }
-        }
-        CreateTableBody::AsSelect(select) => {
-            maker.def.columns = of_query::columns(core, select)?;
-            fill = Some((name.clone(), format!("INSERT INTO {} {}", quoted_name(&name), Sql(*select))));
+    match &wanted.body {
+        Body::Elements(elements) => elements.iter().try_for_each(|element| match element {
+            Element::Column(column) => maker.column(column),
+            Element::Constraint(constraint) => maker.constraint(constraint),
+            Element::Like(like) => maker.like(core, like),
+        })?,
+        Body::Query(query) => {
+            let query = words.query(query)?;
+            let columns = of_query::columns(core, &query.sql);
+            maker.def.columns = columns.map_err(|error| words.relocate(&query, error))?;
+            fill = Some((name.clone(), format!("INSERT INTO {} {}", quoted_name(name), query.sql)));
         }
     }
-    let def = maker.finish(settings)?;
+    let (told, start) = (std::mem::take(&mut maker.told), maker.start);
+    let def = maker.finish(&wanted.settings)?;
     match core.store.create_table(def) {
-        Err(error) if error.state == state::DUPLICATE_TABLE && if_not_exists => {
-            Ok(Defined::present(TAG, &name))
+        Err(error) if error.state == state::DUPLICATE_TABLE && wanted.if_not_exists => {
+            Ok(Defined::present(TAG, name))
         }
         Err(error) => Err(error.into()),
-        Ok(table) => Ok(Defined { fill, undo: Undo::Table(table), ..TAG.into() }),
+        Ok(table) => {
+            if start > 1 {
+                core.store.note_number(&table, start - 1)?;
+            }
+            Ok(Defined { fill, told, ..Defined::undone_by(TAG, Undo::Table(table)) })
+        }
     }
 }
 
 /// Gathers a table's definition.
-#[derive(Debug)]
-pub(super) struct TableMaker {
+pub(super) struct TableMaker<'w> {
+    core: &'w Core,
+    words: &'w Words<'w>,
     pub(super) def: TableDef,
+    /// What the client is to know of it.
+    pub(super) told: Vec<Told>,
+    /// The first number of its identity column.
+    start: i64,
     /// What `UNIQUE` names; their indexes get their names last.
     unique: Vec<IndexDef>,
+    /// Indexes of another table, which get names of their own.
+    pub(super) copied: Vec<IndexDef>,
     /// The collations that `PRIMARY KEY (a COLLATE ...)` names; empty: the columns' own.
     key_collations: Vec<Option<Collation>>,
 }
 
-impl TableMaker {
-    pub(super) fn new(name: &str) -> Self {
-        Self::of(TableDef::new(name, Vec::new(), Vec::new()))
+impl<'w> TableMaker<'w> {
+    pub(super) fn new(core: &'w Core, words: &'w Words<'w>, name: &str) -> Self {
+        Self::of(core, words, TableDef::new(name, Vec::new(), Vec::new()))
     }
 
     /// A maker that goes on with a table that is there.
-    pub(super) fn of(def: TableDef) -> Self {
-        Self { def, unique: Vec::new(), key_collations: Vec::new() }
+    pub(super) fn of(core: &'w Core, words: &'w Words<'w>, def: TableDef) -> Self {
+        let (told, unique, copied, key_collations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { core, words, def, told, start: 1, unique, copied, key_collations }
     }
 
     /// The names of the `UNIQUE`s that were met; an empty one is none.
@@ -83,82 +92,170 @@ impl TableMaker {
         std::mem::take(&mut self.unique).into_iter().map(|index| index.name).collect()
     }
 
-    pub(super) fn column(&mut self, definition: &ColumnDefinition<'_>) -> Result<(), SqlError> {
-        let name = unquoted(definition.col_name.0);
-        check_column_name(&name)?;
-        let declared = definition.col_type.as_ref().map_or_else(String::new, |of| Sql(of).to_string());
-        let mut column = new_column(&name, &declared)?;
-        let at = self.def.columns.len();
-        for constraint in definition.constraints {
-            let named = constraint.name.as_ref().map(|name| unquoted(name.0));
-            match &constraint.constraint {
-                ColumnConstraint::PrimaryKey { conflict_clause, .. } => {
-                    refuse_conflict_clause(*conflict_clause)?;
-                    if !self.def.primary_key.is_empty() {
-                        return Err(two_keys(&self.def.name));
-                    }
-                    self.def.primary_key = vec![at];
-                    column.not_null = true;
-                }
-                ColumnConstraint::NotNull { nullable, conflict_clause } => {
-                    refuse_conflict_clause(*conflict_clause)?;
-                    column.not_null |= !*nullable;
-                }
-                ColumnConstraint::Unique(conflict_clause) => {
-                    refuse_conflict_clause(*conflict_clause)?;
-                    self.unique.push(IndexDef::new(named.unwrap_or_default(), vec![at], true));
-                }
-                ColumnConstraint::Default(expression) => set_default(&mut column, expression),
-                ColumnConstraint::Check(expression) => {
-                    let sql = Sql(expression).to_string();
-                    let name = named.unwrap_or_else(|| self.check_name(Some(&name)));
-                    self.def.checks.push(CheckDef { name, sql, not_null: None });
-                }
-                ColumnConstraint::Collate { collation_name } => {
-                    column.collation = collation(&unquoted(collation_name.0))?;
-                }
-                ColumnConstraint::ForeignKey { .. } | ColumnConstraint::Defer(_) => {
-                    return Err(no_foreign_keys("REFERENCES"));
-                }
-                ColumnConstraint::Generated { expr, typ } => set_generated(&mut column, expr, typ.as_ref())?,
-            }
+    pub(super) fn column(&mut self, wanted: &Column) -> Result<(), SqlError> {
+        let name = &wanted.name.text;
+        check_column_name(name)?;
+        if self.def.column_index(name).is_some() {
+            let error = SqlError::new(state::DUPLICATE_COLUMN, format!("duplicate column name: {name}"));
+            return Err(self.words.at(error, wanted.name.place));
+        }
+        let mut column = new_column(name, &wanted.declared)?;
+        for rule in &wanted.rules {
+            self.column_rule(&mut column, rule)?;
         }
         self.def.columns.push(column);
         Ok(())
     }
 
-    pub(super) fn constraint(&mut self, constraint: &NamedTableConstraint<'_>) -> Result<(), SqlError> {
-        let named = constraint.name.as_ref().map(|name| unquoted(name.0));
-        match &constraint.constraint {
-            TableConstraint::PrimaryKey { columns, conflict_clause, .. } => {
-                refuse_conflict_clause(*conflict_clause)?;
-                if !self.def.primary_key.is_empty() {
-                    return Err(two_keys(&self.def.name));
+    fn column_rule(&mut self, column: &mut ColumnDef, rule: &ColumnRule) -> Result<(), SqlError> {
+        let at = self.def.columns.len();
+        match &rule.kind {
+            ColumnRuleKind::PrimaryKey { autoincrement } => {
+                if let Some(place) = *autoincrement
+                    && !column.declared.eq_ignore_ascii_case("INTEGER")
+                {
+                    let message = "AUTOINCREMENT is only allowed on an INTEGER PRIMARY KEY";
+                    return Err(self.words.at(SqlError::new(state::BAD_DEFINITION, message), place));
                 }
-                let key = self.key_columns(columns)?;
+                self.refuse_two_keys()?;
+                self.def.primary_key = vec![at];
+                column.not_null = true;
+            }
+            ColumnRuleKind::NotNull => column.not_null = true,
+            ColumnRuleKind::Null => {}
+            ColumnRuleKind::Unique => {
+                self.unique.push(IndexDef::new(rule.name.clone().unwrap_or_default(), vec![at], true));
+            }
+            ColumnRuleKind::Default(expression) => set_default(self.words, column, expression)?,
+            ColumnRuleKind::Check(expression) => {
+                let sql = self.words.expression(expression)?;
+                let name = rule.name.clone().unwrap_or_else(|| self.check_name(Some(&column.name)));
+                self.def.checks.push(CheckDef { name, sql, not_null: None });
+            }
+            ColumnRuleKind::Collate(name) => column.collation = collation(name)?,
+            ColumnRuleKind::References(reference) => {
+                self.foreign_key(rule.name.as_deref(), vec![column.name.clone()], reference)?;
+            }
+            ColumnRuleKind::Generated { expression, stored } => {
+                let sql = self.words.expression(expression)?;
+                column.generated = Some(Generated { sql, stored: *stored });
+            }
+            ColumnRuleKind::Identity { always, start } => {
+                self.start = *start;
+                set_identity(column, *always)?;
+            }
+            ColumnRuleKind::Deferrable => self.tell_deferrable(),
+        }
+        Ok(())
+    }
+
+    fn refuse_two_keys(&self) -> Result<(), SqlError> {
+        if self.def.primary_key.is_empty() {
+            return Ok(());
+        }
+        let message = format!("multiple primary keys for table \"{}\" are not allowed", self.def.name);
+        Err(SqlError::new(state::BAD_DEFINITION, message))
+    }
+
+    pub(super) fn constraint(&mut self, constraint: &Constraint) -> Result<(), SqlError> {
+        let named = constraint.name.as_deref();
+        match &constraint.kind {
+            ConstraintKind::PrimaryKey(terms) => {
+                self.refuse_two_keys()?;
+                let key = self.key_columns(terms)?;
                 (self.def.primary_key, self.key_collations) = (key.columns, key.collations);
                 for &column in &self.def.primary_key {
                     self.def.columns[column].not_null = true;
                 }
             }
-            TableConstraint::Unique { columns, conflict_clause } => {
-                refuse_conflict_clause(*conflict_clause)?;
-                let index = self.key_columns(columns)?;
-                self.unique.push(IndexDef { name: named.unwrap_or_default(), unique: true, ..index });
+            ConstraintKind::Unique(terms) => {
+                let index = self.key_columns(terms)?;
+                let name = named.unwrap_or_default().to_owned();
+                self.unique.push(IndexDef { name, unique: true, ..index });
             }
-            TableConstraint::Check(expression, _) => {
-                let sql = Sql(expression).to_string();
+            ConstraintKind::Check(expression) => {
+                let sql = self.words.expression(expression)?;
+                let named = named.map(ToOwned::to_owned);
                 let name = named.unwrap_or_else(|| self.check_name(self.only_column(&sql).as_deref()));
                 self.def.checks.push(CheckDef { name, sql, not_null: None });
             }
-            TableConstraint::ForeignKey { .. } => return Err(no_foreign_keys("FOREIGN KEY")),
+            ConstraintKind::ForeignKey(columns, reference) => {
+                let columns = columns.iter().map(|column| column.text.clone()).collect();
+                self.foreign_key(named, columns, reference)?;
+            }
+        }
+        if constraint.deferrable && !matches!(constraint.kind, ConstraintKind::ForeignKey(..)) {
+            self.tell_deferrable();
         }
         Ok(())
     }
 
+    /// A foreign key is kept, for tools that ask what they made, and not enforced.
+    fn foreign_key(
+        &mut self,
+        name: Option<&str>,
+        columns: Vec<String>,
+        reference: &Reference,
+    ) -> Result<(), SqlError> {
+        let taken = |name: &str| self.def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(name));
+        let name = match name {
+            Some(name) if taken(name) => {
+                let message = format!("constraint \"{name}\" exists already");
+                return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
+            }
+            Some(name) => name.to_owned(),
+            None => free_name(format!("{}_{}_fkey", self.def.name, columns.join("_")), taken),
+        };
+        if self.def.foreign_keys.len() >= FOREIGN_KEYS_MAX {
+            let message = format!("table has more than {FOREIGN_KEYS_MAX} foreign keys");
+            return Err(SqlError::new(state::TOO_LARGE, message));
+        }
+        self.told.push(Told::note(
+            format!("foreign key \"{name}\" is not enforced"),
+            "rows of a cache expire and are evicted; keep the constraint in the database",
+        ));
+        self.def.foreign_keys.push(ForeignKey {
+            name,
+            columns,
+            table: reference.table.text.clone(),
+            references: reference.columns.iter().map(|column| column.text.clone()).collect(),
+            on_delete: reference.on_delete.clone(),
+            on_update: reference.on_update.clone(),
+        });
+        Ok(())
+    }
+
+    /// The columns of foreign keys are there.
+    fn check_foreign_keys(&self) -> Result<(), SqlError> {
+        let columns = self.def.foreign_keys.iter().flat_map(|key| &key.columns);
+        match columns.into_iter().find(|column| self.def.column_index(column).is_none()) {
+            Some(missing) => Err(SqlError::new(
+                state::UNKNOWN_COLUMN,
+                format!("column \"{missing}\" referenced in foreign key constraint does not exist"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A `UNIQUE` that was met elsewhere.
+    pub(super) fn add_unique(&mut self, index: IndexDef) {
+        self.unique.push(index);
+    }
+
+    /// A constraint holds at the end of each statement, whenever it was asked for.
+    fn tell_deferrable(&mut self) {
+        let told = Told::note(
+            "the constraint is not deferred",
+            "it holds at the end of each statement; a transaction's writes are checked again by COMMIT",
+        );
+        if !self.told.contains(&told) {
+            self.told.push(told);
+        }
+    }
+
     /// Columns of a key: expressions belong into indexes.
-    fn key_columns(&self, list: &[SortedColumn<'_>]) -> Result<IndexDef, SqlError> {
-        let form = index_form(&self.def, list)?;
+    fn key_columns(&self, terms: &[Term]) -> Result<IndexDef, SqlError> {
+        let form = index_form(self.words, &self.def, terms)?;
         if form.hidden.is_empty() {
             return Ok(form.index);
         }
@@ -199,6 +296,8 @@ impl TableMaker {
                 self.def.indexes.push(IndexDef { name, constraint: true, ..unique });
             }
         }
+        self.name_copied();
+        self.check_foreign_keys()?;
         check_made_columns(&self.def)?;
         self.def.validate()?;
         check_definition(&self.def)?;
@@ -233,22 +332,30 @@ impl TableMaker {
 
     /// `table_a_b_key`, as PostgreSQL names it, with a number where that name is taken.
     fn unique_name(&self, columns: &[usize]) -> String {
+        self.index_name(columns, "key")
+    }
+
+    /// The same for any index.
+    fn index_name(&self, columns: &[usize], what: &str) -> String {
         let names: Vec<&str> = columns.iter().map(|&column| self.def.columns[column].name.as_str()).collect();
-        free_name(format!("{}_{}_key", self.def.name, names.join("_")), |name| {
+        free_name(format!("{}_{}_{what}", self.def.name, names.join("_")), |name| {
             self.def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name))
+                || self.core.catalog.index_owner(name).is_some()
         })
+    }
+
+    /// Gives the indexes of another table their names here.
+    fn name_copied(&mut self) {
+        for index in std::mem::take(&mut self.copied) {
+            let name = self.index_name(&index.columns, if index.constraint { "key" } else { "idx" });
+            self.def.indexes.push(IndexDef { name, ..index });
+        }
     }
 }
 
 /// Whether a constraint says of the same columns the same as another.
 fn is_same_constraint(index: &IndexDef, other: &IndexDef) -> bool {
     index.constraint && index.columns == other.columns && index.collations == other.collations
-}
-
-/// A name that is not taken: this one, or the first with a number behind it.
-fn free_name(name: String, taken: impl Fn(&str) -> bool) -> String {
-    let numbered = (1..).map(|number: u32| format!("{name}{number}"));
-    std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name)).unwrap_or(name)
 }
 
 /// A column of a declared type; PostgreSQL's serial types are integers that the server numbers.
@@ -268,42 +375,28 @@ fn new_column(name: &str, declared: &str) -> Result<ColumnDef, SqlError> {
 }
 
 /// A literal is kept as a value; anything else is computed for each row.
-pub(super) fn set_default(column: &mut ColumnDef, expression: &Expr<'_>) {
-    (column.default, column.default_sql) = match value_of(expression) {
+pub(super) fn set_default(
+    words: &Words<'_>,
+    column: &mut ColumnDef,
+    expression: &Expression,
+) -> Result<(), SqlError> {
+    let (inner, tokens) = bare(expression);
+    let word = expression.tokens.len() == 1;
+    let sql = words.of_tokens(inner, tokens)?;
+    (column.default, column.default_sql) = match value_of(&sql) {
         Some(value) => (Some(column.accept(value.clone()).unwrap_or(value)), None),
-        None => (None, Some(Sql(expression).to_string())),
+        None => (None, Some(if word { sql } else { format!("({sql})") })),
     };
+    Ok(())
 }
 
-fn set_generated(
-    column: &mut ColumnDef,
-    expression: &Expr<'_>,
-    kind: Option<&Id<'_>>,
-) -> Result<(), SqlError> {
-    let identity = match expression {
-        Expr::Id(id) => unquoted(id.0),
-        Expr::Name(name) => unquoted(name.0),
-        _ => String::new(),
-    };
-    if identity == IDENTITY_ALWAYS || identity == IDENTITY_BY_DEFAULT {
-        if column.kind != ColumnKind::Integer {
-            let message = format!("identity column \"{}\" must be of an integer type", column.name);
-            return Err(SqlError::new("22023", message));
-        }
-        let always = identity == IDENTITY_ALWAYS;
-        column.identity = Some(if always { Identity::Always } else { Identity::ByDefault });
-        column.not_null = true;
-        return Ok(());
+fn set_identity(column: &mut ColumnDef, always: bool) -> Result<(), SqlError> {
+    if column.kind != ColumnKind::Integer {
+        let message = format!("identity column \"{}\" must be of an integer type", column.name);
+        return Err(SqlError::new("22023", message));
     }
-    let stored = match kind.map(|kind| kind.0.to_ascii_uppercase()).as_deref() {
-        None | Some("VIRTUAL") => false,
-        Some("STORED") => true,
-        Some(other) => {
-            let message = format!("a generated column is STORED or VIRTUAL, not {other}");
-            return Err(SqlError::new(state::SYNTAX, message));
-        }
-    };
-    column.generated = Some(Generated { sql: Sql(expression).to_string(), stored });
+    column.identity = Some(if always { Identity::Always } else { Identity::ByDefault });
+    column.not_null = true;
     Ok(())
 }
 
@@ -337,25 +430,4 @@ pub(super) fn collation(name: &str) -> Result<Collation, SqlError> {
         SqlError::new(state::UNKNOWN_OBJECT, format!("collation \"{name}\" does not exist"))
             .with_hint("there are BINARY, NOCASE and RTRIM")
     })
-}
-
-fn no_foreign_keys(what: &str) -> SqlError {
-    SqlError::not_supported(what)
-        .with_hint("rows of a cache expire and are evicted; keep the constraint in the database")
-}
-
-fn two_keys(table: &str) -> SqlError {
-    SqlError::new(
-        state::BAD_DEFINITION,
-        format!("multiple primary keys for table \"{table}\" are not allowed"),
-    )
-}
-
-fn refuse_conflict_clause(clause: Option<ResolveType>) -> Result<(), SqlError> {
-    match clause {
-        None | Some(ResolveType::Abort) => Ok(()),
-        Some(_) => {
-            Err(SqlError::not_supported("ON CONFLICT in a definition").with_hint("write it in the INSERT"))
-        }
-    }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Undo {
     View(String),
     /// The view is made again.
     ViewGone(Box<ViewDef>),
+    /// The view gets this comment again.
+    ViewComment(String, Option<String>),
 }
 
 /// The definitions of an open transaction, the newest last. Dropped, it takes them back: also where the client is gone.
@@ -121,6 +123,7 @@ impl Undo {
             },
             Self::View(name) => Ok(store.drop_view(&name)?),
             Self::ViewGone(view) => Ok(store.create_view(*view, true)?),
+            Self::ViewComment(name, comment) => Ok(store.comment_view(&name, comment.as_deref())?),
         }
     }
 }

@@ -109,21 +109,14 @@ impl Executor {
         known: Option<&Tree<'_>>,
     ) -> Result<Option<Prepared>, SqlError> {
         check_size(sql)?;
+        let kind = kind_of(sql)?;
+        if matches!(kind, StatementKind::Define | StatementKind::Transaction | StatementKind::Empty) {
+            return Ok(None);
+        }
         let text = resolved(sql)?;
-        let kind = kind_of(&text)?;
-        let other = matches!(
-            kind,
-            StatementKind::Define
-                | StatementKind::Rule
-                | StatementKind::Truncate
-                | StatementKind::Alter
-                | StatementKind::Upkeep
-                | StatementKind::Transaction
-                | StatementKind::Empty
-        );
         // What names a schema has other tokens than the text that the tree is of.
         let known = known.filter(|_| matches!(text, Cow::Borrowed(_)));
-        if other { Ok(None) } else { self.prepare(kind, &text, chosen, known).map(Some) }
+        self.prepare(kind, &text, chosen, known).map(Some)
     }
 
     /// Runs a statement whose parameters have types that the client chose. It is compiled for these.

@@ -14,6 +14,7 @@ use dialect::Chosen;
 use pgcatalog::system::{self, Server, System};
 use sqlite::limits::PROGRESS_OPERATIONS;
 use sqlite::{Connection, Policy};
+use sqltext::definition::{CreateRule, Definition, Name, What};
 use store::definition::SqlType;
 use store::scalar::zone::{self, Zone};
 use store::value::{Value, ValueRef};
@@ -22,7 +23,7 @@ use store::{Catalog, Store, Table};
 use crate::cache::Cache;
 use crate::compute;
 use crate::core::{Core, check_count};
-use crate::define::{self, Defined, Skipped, Undo, altered_table};
+use crate::define::{self, Defined, Told, Undo};
 use crate::describe::OwnedColumn;
 use crate::done::{Done, Nobody, RowSink};
 use crate::error::{SqlError, state};
@@ -32,13 +33,12 @@ use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
 use crate::meter;
 use crate::plan::Plan;
 use crate::rewrite;
-use crate::rule::{self, RuleChange};
+use crate::rule;
 use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, Sight, TableModule, register_session_functions};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::rows::{Rows, rows_of};
 use crate::text::schema::resolved;
-use crate::text::storage::truncate;
 use crate::text::transaction::{Control, control};
 use crate::transaction;
 use opened::Shapes;
@@ -293,23 +293,15 @@ impl Executor {
         {
             return Ok(done);
         }
-        let text = resolved(sql)?;
-        let kind = kind_of(&text)?;
+        let kind = kind_of(sql)?;
         let mut prepared = match kind {
-            StatementKind::Rule => {
+            StatementKind::Define => {
                 check_count(parameters.len(), 0)?;
-                return self.change_rules(session, &text);
-            }
-            StatementKind::Define
-            | StatementKind::Truncate
-            | StatementKind::Alter
-            | StatementKind::Upkeep => {
-                check_count(parameters.len(), 0)?;
-                return self.define(session, kind, &text);
+                return self.define(session, sql);
             }
             StatementKind::Transaction => {
                 check_count(parameters.len(), 0)?;
-                let control = control(&text)?;
+                let control = control(sql)?;
                 let commits = matches!(control, Control::Commit { .. });
                 if commits && session.block.as_ref().is_some_and(|block| block.is_blind()) {
                     self.commit_again(session)?;
@@ -319,7 +311,7 @@ impl Executor {
             StatementKind::Empty => {
                 return Ok(Done::of_nobody(""));
             }
-            _ => self.prepare(kind, &text, &[], None)?,
+            _ => self.prepare(kind, &resolved(sql)?, &[], None)?,
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
         self.cache.put(sql, prepared);
@@ -354,71 +346,73 @@ impl Executor {
         transaction::run(&self.core.store, session, ending(sql)?)
     }
 
-    /// `CREATE EXPIRY RULE` and `DROP EXPIRY RULE`. What is wrong with a condition is told now, not by its runs.
-    fn change_rules(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
-        let change = rule::read(sql)?;
-        if let RuleChange::Create { table, rule, .. } = &change {
-            system::refuse_change(table)?;
-            if self.core.catalog.table(table).is_none() {
-                return Err(SqlError::unknown_table(table));
-            }
-            // A place in the query would be none in the user's text.
-            let query = rule::query(table, &rule.condition);
-            let prepared = self
-                .prepare(StatementKind::Read, &query, &[], None)
-                .map_err(|error| SqlError { position: None, ..error })?;
-            if prepared.plan().head().0 > 0 {
-                return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
-            }
-        }
-        let reach = Reach::Reads(None);
-        let defined =
-            self.core.within(session, Some("a definition"), reach, |core| rule::apply(core, change))?;
-        self.finish_definition(session, defined, None)
-    }
-
     /// A definition takes effect at once, within a transaction too.
-    fn define(&mut self, session: &mut Session, kind: StatementKind, sql: &str) -> Result<Done, SqlError> {
-        if kind == StatementKind::Alter {
-            self.write_before(session, sql)?;
+    fn define(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
+        let definition = define::read(sql)?;
+        match &definition.what {
+            What::CreateRule(rule) => self.check_rule(&definition, rule)?,
+            What::AlterTable(alter) => self.write_before(session, &alter.table.text)?,
+            _ => {}
         }
-        let method = if kind == StatementKind::Define { define::method::of_index(sql)? } else { None };
         let reach = Reach::Reads(None);
         let defined = self.core.within(session, Some("a definition"), reach, |core| {
             let sight = Rc::clone(&core.sight);
             let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
-            store::stoppable(Rc::new(must_stop), || define::run(core, kind, sql))
+            store::stoppable(Rc::new(must_stop), || define::run(core, &definition))
         })?;
-        let emptied = if kind == StatementKind::Truncate { Some(truncate(sql)?) } else { None };
-        if let Some(method) = method.filter(|_| defined.skipped.is_none()) {
-            let (message, hint) = method.notice();
-            session.note(message, hint);
-        }
+        let emptied = match &definition.what {
+            What::Truncate(truncate) => Some(&truncate.names[..]),
+            _ => None,
+        };
         self.finish_definition(session, defined, emptied)
+    }
+
+    /// What is wrong with the condition of an expiry rule is told now, not by its runs.
+    fn check_rule(&self, definition: &Definition<'_>, rule: &CreateRule) -> Result<(), SqlError> {
+        system::refuse_change(&rule.table.text)?;
+        if self.core.catalog.table(&rule.table.text).is_none() {
+            return Err(SqlError::unknown_table(&rule.table.text));
+        }
+        // A place in the query would be none in the user's text.
+        let query = rule::query(&rule.table.text, &rule::condition(definition, rule));
+        let prepared = self
+            .prepare(StatementKind::Read, &resolved(&query)?, &[], None)
+            .map_err(|error| SqlError { position: None, ..error })?;
+        if prepared.plan().head().0 > 0 {
+            return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
+        }
+        Ok(())
     }
 
     fn finish_definition(
         &mut self,
         session: &mut Session,
         defined: Defined,
-        emptied: Option<Vec<String>>,
+        emptied: Option<&[Name]>,
     ) -> Result<Done, SqlError> {
-        let Defined { tag, fill, skipped, undo } = defined;
-        if let Some(Skipped { state, message }) = skipped {
-            session.tell(state, message);
+        let Defined { tag, fill, told, skipped, undo } = defined;
+        for Told { state, message, hint } in told {
+            match hint {
+                Some(hint) => session.note(message, hint),
+                None => session.tell(state, message),
+            }
+        }
+        if skipped {
             return Ok(Done::of_nobody(tag));
         }
         if let Some(block) = &mut session.block {
             if let Some(emptied) = emptied {
                 emptied
                     .iter()
-                    .filter_map(|name| self.core.catalog.table(name))
+                    .filter_map(|name| self.core.catalog.table(&name.text))
                     .for_each(|table| block.forget(table));
             } else {
                 block.forget_dropped(&self.core.store.catalog());
             }
-            let lasts = matches!(undo, Undo::Impossible);
-            block.undoing.add(&self.core.store, undo);
+            let lasts = undo.iter().any(|undo| matches!(undo, Undo::Impossible));
+            for undo in undo {
+                block.undoing.add(&self.core.store, undo);
+            }
             if lasts {
                 session.warn(
                     state::WARNING,
@@ -439,9 +433,9 @@ impl Executor {
 
     /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed
     /// before its table is altered.
-    fn write_before(&mut self, session: &mut Session, sql: &str) -> Result<(), SqlError> {
+    fn write_before(&mut self, session: &mut Session, table: &str) -> Result<(), SqlError> {
         let Some(block) = &session.block else { return Ok(()) };
-        let table = altered_table(sql).and_then(|name| self.core.catalog.table(&name).cloned());
+        let table = self.core.catalog.table(table).cloned();
         let Some(table) = table.filter(|table| block.own.writes(table)) else { return Ok(()) };
         session.check_writable("ALTER TABLE")?;
         self.commit_so_far(session)?;

@@ -1,5 +1,6 @@
 //! What kind of statement a text is, told by its first words.
 
+use super::schema::shown;
 use super::token::{Kind, Token, Tokens};
 use super::transaction::is_set_transaction;
 use crate::error::{SqlError, state};
@@ -17,16 +18,9 @@ pub(crate) enum StatementKind {
     ExplainWrite(usize),
     /// Rows are computed, then applied.
     Write,
-    /// A definition in SQLite's grammar.
+    /// A definition: `CREATE`, `DROP`, `ALTER`, `TRUNCATE`, `COMMENT`. Or upkeep that the store does by itself:
+    /// `ANALYZE`, `REINDEX`, `VACUUM`.
     Define,
-    /// `CREATE EXPIRY RULE`, `DROP EXPIRY RULE`
-    Rule,
-    /// `TRUNCATE`
-    Truncate,
-    /// `ALTER TABLE`, `ALTER INDEX`
-    Alter,
-    /// `ANALYZE`, `REINDEX`, `VACUUM`: upkeep that the store does by itself.
-    Upkeep,
     /// `BEGIN`, `COMMIT`, `SAVEPOINT` and their like.
     Transaction,
     /// Nothing but blanks, comments and semicolons.
@@ -63,15 +57,14 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "SELECT" | "VALUES" | "WITH" => StatementKind::Read,
         "EXPLAIN" => explained(tokens)?,
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
-        "CREATE" | "DROP" if tokens.next().is_some_and(|token| token.is("EXPIRY")) => StatementKind::Rule,
-        "CREATE" | "DROP" => StatementKind::Define,
-        "TRUNCATE" => StatementKind::Truncate,
-        "ALTER" => StatementKind::Alter,
-        "ANALYZE" | "REINDEX" | "VACUUM" => StatementKind::Upkeep,
+        "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "ANALYZE" | "REINDEX" | "VACUUM" => {
+            StatementKind::Define
+        }
         "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ABORT" => {
             StatementKind::Transaction
         }
         "SET" if is_set_transaction(sql) => StatementKind::Transaction,
+        "SHOW" if shown(sql).is_some() => StatementKind::Read,
         word => return refused_or_unknown(sql, &first, word),
     })
 }
@@ -177,14 +170,15 @@ mod tests {
             ("EXPLAIN QUERY PLAN DELETE FROM t", StatementKind::ExplainWrite(19)),
             ("replace into t values (1)", StatementKind::Write),
             ("create table t (a)", StatementKind::Define),
-            ("create expiry rule r on t when a", StatementKind::Rule),
-            ("drop expiry rule r", StatementKind::Rule),
-            ("truncate t", StatementKind::Truncate),
-            ("alter table t set (ttl = 1)", StatementKind::Alter),
+            ("create expiry rule r on t when a", StatementKind::Define),
+            ("drop expiry rule r", StatementKind::Define),
+            ("truncate t", StatementKind::Define),
+            ("alter table t set (ttl = 1)", StatementKind::Define),
+            ("show expiry rules", StatementKind::Read),
             ("begin", StatementKind::Transaction),
             ("ROLLBACK TO a", StatementKind::Transaction),
             ("set transaction read only", StatementKind::Transaction),
-            ("vacuum", StatementKind::Upkeep),
+            ("vacuum", StatementKind::Define),
             (" ; ;", StatementKind::Empty),
             ("", StatementKind::Empty),
         ] {

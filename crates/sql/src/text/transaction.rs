@@ -1,6 +1,6 @@
 //! The statements that begin, end and mark transactions, as PostgreSQL and SQLite write them.
 
-use super::storage::Reader;
+use super::reader::Reader;
 use super::token::Tokens;
 use crate::error::{SqlError, state};
 

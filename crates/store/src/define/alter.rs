@@ -122,6 +122,24 @@ impl Store {
         self.install_all(catalog.tables().cloned().collect(), views)
     }
 
+    /// Says something of a view, which stays the one that it is.
+    pub fn comment_view(&self, name: &str, comment: Option<&str>) -> Result<(), DdlError> {
+        let _one = self.lock_definitions();
+        let catalog = self.catalog();
+        if catalog.view(name).is_none() {
+            return Err(ddl("42P01", format!("view \"{name}\" does not exist")));
+        }
+        let commented = |view: &Arc<ViewDef>| {
+            if view.name.eq_ignore_ascii_case(name) {
+                Arc::new(ViewDef { comment: comment.map(ToOwned::to_owned), ..ViewDef::clone(view) })
+            } else {
+                Arc::clone(view)
+            }
+        };
+        let views = catalog.views().map(commented).collect();
+        self.install_all(catalog.tables().cloned().collect(), views)
+    }
+
     /// Removes a view.
     pub fn drop_view(&self, name: &str) -> Result<(), DdlError> {
         let _one = self.lock_definitions();

@@ -85,6 +85,9 @@ pub struct ColumnDef {
     /// Its value in rows that were written before it was added; `None` is NULL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Value>,
+    /// What `COMMENT ON` says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
 
 /// What computes a column.
@@ -124,6 +127,7 @@ impl ColumnDef {
             pending: false,
             slot: None,
             absent: None,
+            comment: None,
         })
     }
 

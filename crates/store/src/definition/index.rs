@@ -25,6 +25,9 @@ pub struct IndexDef {
     /// Whether it stands for a `UNIQUE` in the table's definition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub constraint: bool,
+    /// What `COMMENT ON` says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
 
 impl IndexDef {

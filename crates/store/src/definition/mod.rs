@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::limits::COLUMNS_DEFINED_MAX;
 pub use crate::limits::COLUMNS_MAX;
+pub use crate::limits::COMMENT_BYTES_MAX;
+pub use crate::limits::FOREIGN_KEYS_MAX;
 pub use crate::limits::INDEXES_MAX;
 pub use crate::limits::KEY_COLUMNS_MAX;
 pub use crate::limits::NAME_BYTES_MAX;
@@ -20,6 +22,7 @@ use crate::value::Value;
 mod alter;
 mod collation;
 mod column;
+mod foreign;
 mod index;
 mod options;
 mod rule;
@@ -30,6 +33,7 @@ pub use crate::scalar::{Element, SqlType};
 pub use alter::SLOTS_MAX;
 pub use collation::Collation;
 pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
+pub use foreign::ForeignKey;
 pub use index::IndexDef;
 pub use options::{OPTIONS, OptionDef, TableOptions, parse_span, print_span};
 pub use rule::ExpiryRule;
@@ -60,6 +64,12 @@ pub struct TableDef {
     /// Conditions by which rows expire.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<ExpiryRule>,
+    /// Foreign keys, which nobody enforces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKey>,
+    /// What `COMMENT ON` says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
     /// The places in payloads, once columns came or went; `None`: one for each payload column, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
@@ -107,6 +117,8 @@ impl TableDef {
             options: TableOptions::default(),
             checks: Vec::new(),
             rules: Vec::new(),
+            foreign_keys: Vec::new(),
+            comment: None,
             slots: None,
             numbers_below: 0,
         }

@@ -14,4 +14,7 @@ pub struct ViewDef {
     pub columns: Vec<String>,
     /// Its query, as SQL.
     pub sql: String,
+    /// What `COMMENT ON` says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }

@@ -34,6 +34,16 @@ impl Schema {
         if number < next { Ok(()) } else { self.reserve_numbers(table, number) }
     }
 
+    /// Begins again with the first number: of a table whose rows just went. Nothing is written down, for what the
+    /// definitions say is passed by the next number that is reserved.
+    pub fn restart_numbers(&self, table: &Table) {
+        let _one = self.definitions.lock();
+        // Release: pairs with the Acquire in `reserve_numbers`, which then writes the definitions.
+        table.state.numbers_below.store(0, Ordering::Release);
+        // Relaxed: as in `next_number`.
+        table.state.next_number.store(1, Ordering::Relaxed);
+    }
+
     /// Has the definitions say that this number may be in use.
     fn reserve_numbers(&self, table: &Table, number: i64) -> Result<(), WriteError> {
         let below = &table.state.numbers_below;

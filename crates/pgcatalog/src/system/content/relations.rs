@@ -1,9 +1,9 @@
 //! Tables, their columns, indexes and constraints.
 
 use sqltext::token::sql_literal;
-use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType};
 use store::value::Value;
+use store::{Catalog, Table};
 
 use super::super::System;
 use super::super::columns::LAYOUTS;
@@ -252,6 +252,7 @@ pub(super) fn constraints(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
     for table in tables_of(&catalog) {
         check_constraints(table, rows);
+        foreign_keys(&catalog, table, rows);
         for index in indexes_of(table).iter().filter(|index| index.constraint) {
             let numbers: Vec<String> =
                 index.columns.iter().map(|&column| number_of(table, column).to_string()).collect();
@@ -290,6 +291,51 @@ fn check_constraints(table: &Table, rows: &mut Rows) {
             ("conislocal", flag(true)),
             ("conbin", text(&check.sql)),
         ]);
+    }
+}
+
+/// The foreign keys among `pg_constraint`: kept as they were declared, and not enforced.
+fn foreign_keys(catalog: &Catalog, table: &Table, rows: &mut Rows) {
+    let numbers = |table: &Table, columns: &[usize]| {
+        let numbers: Vec<String> = columns.iter().map(|&at| number_of(table, at).to_string()).collect();
+        text(&format!("[{}]", numbers.join(",")))
+    };
+    let named = |table: &Table, names: &[String]| -> Vec<usize> {
+        names.iter().filter_map(|name| table.def().column_index(name)).collect()
+    };
+    for key in &table.def().foreign_keys {
+        let other = catalog.table(&key.table);
+        let referred = other.map(|other| {
+            let columns = named(other, &key.references);
+            numbers(other, if columns.is_empty() { &other.def().primary_key } else { &columns })
+        });
+        rows.add([
+            ("oid", int(check_oid(table, &key.name))),
+            ("conname", text(&key.name)),
+            ("connamespace", int(PUBLIC)),
+            ("contype", text("f")),
+            ("convalidated", flag(true)),
+            ("conrelid", int(oid_of_table(table))),
+            ("confrelid", int(other.map_or(0, |other| oid_of_table(other)))),
+            ("confupdtype", text(action(&key.on_update))),
+            ("confdeltype", text(action(&key.on_delete))),
+            ("confmatchtype", text("s")),
+            ("conislocal", flag(true)),
+            ("connoinherit", flag(true)),
+            ("conkey", numbers(table, &named(table, &key.columns))),
+            ("confkey", referred.unwrap_or(Value::Null)),
+        ]);
+    }
+}
+
+/// The letter of an action.
+fn action(name: &str) -> &'static str {
+    match name {
+        "RESTRICT" => "r",
+        "CASCADE" => "c",
+        "SET NULL" => "n",
+        "SET DEFAULT" => "d",
+        _ => "a",
     }
 }
 

@@ -11,17 +11,25 @@ use store::value::Value;
 use super::{Call, FunctionDef, fallible, function, optional, truth};
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
+use crate::system::comments::comment_on;
 use crate::system::content::{NAMESPACES, OWNER};
 use crate::system::oid::{oid_of_table, oid_of_view};
 use crate::system::relation::{
-    IndexFacts, check_oid, checks_of, identifier, indexes_of, sequences_of, shown_at,
+    IndexFacts, check_oid, checks_of, foreign_key_definition, identifier, indexes_of, sequences_of, shown_at,
 };
 use crate::system::rows::{int, text};
 
 pub(super) static FUNCTIONS: &[FunctionDef] = &[
-    function("col_description", (2, 2), |_, _| Value::Null),
+    function("col_description", (2, 2), |system, call| {
+        let column =
+            call.text(1).and_then(|number| number.parse::<usize>().ok()).filter(|&number| number > 0);
+        optional(call.oid(0).zip(column).and_then(|(oid, column)| comment_on(system, oid, column)))
+    }),
     function("format_type", (2, 2), format_type),
-    function("obj_description", (1, 2), |_, _| Value::Null),
+    function("obj_description", (1, 2), |system, call| {
+        let of_class = call.text(1).is_none_or(|class| class == "pg_class");
+        optional(call.oid(0).filter(|_| of_class).and_then(|oid| comment_on(system, oid, 0)))
+    }),
     function("pg_collation_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_conversion_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_database_size", (1, 1), |system, _| int(system.store().usage().segment_bytes)),
@@ -276,10 +284,15 @@ fn constraint_definition(system: &System, call: &Call) -> Value {
         let constraints = indexes_of(table).into_iter().filter(|index| index.constraint);
         let mut constraints = constraints.filter(|index| index.constraint_oid(table) == oid);
         let of_index = constraints.next().map(|index| index.constraint_definition(table));
-        of_index.or_else(|| {
-            let check = checks_of(table).find(|check| check_oid(table, &check.name) == oid)?;
-            Some(format!("CHECK ({})", check.sql))
-        })
+        of_index
+            .or_else(|| {
+                let check = checks_of(table).find(|check| check_oid(table, &check.name) == oid);
+                check.map(|check| format!("CHECK ({})", check.sql))
+            })
+            .or_else(|| {
+                let keys = &table.def().foreign_keys;
+                keys.iter().find(|key| check_oid(table, &key.name) == oid).map(foreign_key_definition)
+            })
     });
     optional(found)
 }

@@ -1,45 +1,33 @@
 //! `ALTER TABLE ... ADD`: columns and constraints.
 
-use sqlite3_parser::ast::{CreateTableBody, Stmt};
-use store::definition::{CheckDef, ColumnDef, TableDef};
+use sqltext::definition::{Column, Constraint};
+use store::definition::{CheckDef, ColumnDef, IndexDef, TableDef};
 use store::value::Value;
 
-use super::{Change, rest_of_change};
+use super::Change;
 use crate::compute::check_definition;
+use crate::define::Told;
 use crate::define::table::TableMaker;
 use crate::error::{SqlError, state};
-use crate::text::parse::with_tree;
-use crate::text::storage::Reader;
-use crate::text::token::quoted_name;
-
-/// Words that begin a constraint.
-const CONSTRAINTS: &[&str] = &["CONSTRAINT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN"];
 
 impl Change<'_> {
-    /// `ADD [COLUMN] [IF NOT EXISTS] definition`, `ADD [CONSTRAINT name] constraint`
-    pub(super) fn add(&self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
-        if reader.peek().is_some_and(|token| CONSTRAINTS.iter().any(|word| token.is(word))) {
-            return self.add_constraint(rest_of_change(reader));
-        }
-        let _ = reader.keyword("COLUMN");
-        let if_not_exists = reader.keyword("IF").is_ok();
-        if if_not_exists {
-            reader.keyword("NOT")?;
-            reader.keyword("EXISTS")?;
-        }
-        self.add_column(rest_of_change(reader), if_not_exists)
-    }
-
-    fn add_column(&self, text: &str, if_not_exists: bool) -> Result<(), SqlError> {
+    /// `ADD [COLUMN] [IF NOT EXISTS] definition`
+    pub(super) fn add_column(&mut self, wanted: &Column, if_not_exists: bool) -> Result<(), SqlError> {
         let def = self.def()?;
-        let (made, unique) = column_definition(&def.name, text)?;
-        let [column] = made.columns.as_slice() else {
-            return Err(SqlError::new(state::SYNTAX, "the definition of one column was expected"));
-        };
+        let mut maker = TableMaker::new(self.core, self.words, &def.name);
+        maker.column(wanted)?;
+        let (unique, told) = (maker.take_unique(), std::mem::take(&mut maker.told));
+        let made = maker.def;
+        let [column] = made.columns.as_slice() else { return Ok(()) };
         if def.column_index(&column.name).is_some() {
             let message = format!("column \"{}\" of table \"{}\" exists already", column.name, def.name);
-            let error = SqlError::new(state::DUPLICATE_COLUMN, message);
-            return if if_not_exists { Ok(()) } else { Err(error) };
+            if !if_not_exists {
+                return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+            }
+            let message =
+                format!("column \"{}\" of relation \"{}\" already exists, skipping", column.name, def.name);
+            self.told.push(Told { state: state::DUPLICATE_COLUMN, message, hint: None });
+            return Ok(());
         }
         check_addable(&made, column)?;
         let mut whole = def.clone();
@@ -55,16 +43,40 @@ impl Change<'_> {
             self.core.store.add_check(&self.table, check)?;
         }
         for name in unique {
-            self.add_unique(&column.name, &name)?;
+            self.add_unique(&column.name, name)?;
         }
+        self.add_foreign_keys(&made)?;
+        self.told.extend(told);
         Ok(())
     }
 
     /// The constraint of a column that was added, with its name or none.
-    fn add_unique(&self, column: &str, name: &str) -> Result<(), SqlError> {
-        let named =
-            if name.is_empty() { String::new() } else { format!("CONSTRAINT {} ", quoted_name(name)) };
-        self.add_constraint(&format!("{named}UNIQUE ({})", quoted_name(column)))
+    fn add_unique(&self, column: &str, name: String) -> Result<(), SqlError> {
+        let def = self.def()?;
+        let at = def.column_index(column).ok_or_else(|| SqlError::unknown_column(&def.name, column))?;
+        let indexes = def.indexes.len();
+        let mut maker = TableMaker::of(self.core, self.words, def);
+        maker.add_unique(IndexDef::new(name, vec![at], true));
+        self.add_indexes(&maker.finish(&[])?.indexes[indexes..])
+    }
+
+    fn add_indexes(&self, indexes: &[IndexDef]) -> Result<(), SqlError> {
+        for index in indexes {
+            self.core.store.create_index(&self.table, index.clone())?;
+        }
+        Ok(())
+    }
+
+    fn add_foreign_keys(&self, made: &TableDef) -> Result<(), SqlError> {
+        let own = &self.def()?.foreign_keys;
+        let new = || made.foreign_keys.iter().filter(|key| !own.contains(key)).cloned();
+        if new().next().is_none() {
+            return Ok(());
+        }
+        self.alter(|def| {
+            def.foreign_keys.extend(new());
+            Ok(())
+        })
     }
 
     /// Rows that are there hold the default of this moment in the new column, and are not touched for it.
@@ -94,49 +106,30 @@ impl Change<'_> {
         Ok(value)
     }
 
-    fn add_constraint(&self, text: &str) -> Result<(), SqlError> {
+    /// `ADD [CONSTRAINT name] constraint`
+    pub(super) fn add_constraint(&mut self, wanted: &Constraint) -> Result<(), SqlError> {
         let def = self.def()?;
         let (checks, indexes) = (def.checks.len(), def.indexes.len());
-        let mut maker = TableMaker::of(def);
-        let key = maker.def.primary_key.clone();
-        with_tree(&format!("CREATE TABLE t (c, {text})"), |tree| match tree {
-            Stmt::CreateTable {
-                body: CreateTableBody::ColumnsAndConstraints { constraints: Some([constraint]), .. },
-                ..
-            } => maker.constraint(constraint),
-            _ => Err(SqlError::new(state::SYNTAX, "one constraint was expected")),
-        })
-        .map_err(|error| SqlError { position: None, ..error })?;
-        if maker.def.primary_key != key {
+        let mut maker = TableMaker::of(self.core, self.words, def);
+        let key = std::mem::take(&mut maker.def.primary_key);
+        maker.constraint(wanted)?;
+        if !maker.def.primary_key.is_empty() {
             return Err(SqlError::not_supported("ADD PRIMARY KEY").with_hint(
                 "rows are stored under their key; create a new table and INSERT INTO it ... SELECT",
             ));
         }
+        maker.def.primary_key = key;
+        let told = std::mem::take(&mut maker.told);
         let whole = maker.finish(&[])?;
         for check in &whole.checks[checks..] {
             refuse_known_name(&whole.checks[..checks], check)?;
             self.core.store.add_check(&self.table, check)?;
         }
-        for index in &whole.indexes[indexes..] {
-            self.core.store.create_index(&self.table, index.clone())?;
-        }
+        self.add_indexes(&whole.indexes[indexes..])?;
+        self.add_foreign_keys(&whole)?;
+        self.told.extend(told);
         Ok(())
     }
-}
-
-/// The definition of one column, as that of a table of it alone, and the names of its `UNIQUE`s.
-fn column_definition(table: &str, text: &str) -> Result<(TableDef, Vec<String>), SqlError> {
-    let mut maker = TableMaker::new(table);
-    let parsed = with_tree(&format!("CREATE TABLE t ({text})"), |tree| match tree {
-        Stmt::CreateTable {
-            body: CreateTableBody::ColumnsAndConstraints { columns, constraints: None, .. },
-            ..
-        } => columns.iter().try_for_each(|column| maker.column(column)),
-        _ => Err(SqlError::new(state::SYNTAX, "the definition of one column was expected")),
-    });
-    parsed.map_err(|error| SqlError { position: None, ..error })?;
-    let unique = maker.take_unique();
-    Ok((maker.def, unique))
 }
 
 /// What a column that comes later cannot be.

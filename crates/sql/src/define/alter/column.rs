@@ -1,47 +1,47 @@
 //! `ALTER TABLE ... ALTER COLUMN`: defaults, NULL, types.
 
-use sqlite3_parser::ast::{OneSelect, ResultColumn, Stmt};
-use store::definition::{CheckDef, ColumnDef, Generated, NAME_BYTES_MAX, TableDef};
+use sqltext::ast::Expr;
+use sqltext::definition::{ColumnChange, Expression};
+use store::definition::{CheckDef, ColumnDef, Generated, NAME_BYTES_MAX, SqlType, TableDef};
 
+use super::Change;
 use super::depend::reader_of;
-use super::{Change, rest_of_change};
 use crate::compute::check_definition;
-use crate::define::table::set_default;
+use crate::define::table::{collation, set_default};
 use crate::error::{SqlError, state};
-use crate::text::parse::with_tree;
-use crate::text::storage::Reader;
-use crate::text::token::{Tokens, quoted_name};
+use crate::text::token::quoted_name;
 
 impl Change<'_> {
     /// `ALTER [COLUMN] name ...`
-    pub(super) fn column(&self, name: &str, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
+    pub(super) fn column(&self, name: &str, wanted: &ColumnChange) -> Result<(), SqlError> {
         let def = self.def()?;
         let at = def.column_index(name).ok_or_else(|| SqlError::unknown_column(&def.name, name))?;
-        if reader.keyword("TYPE").is_ok() {
-            return self.change_type(&def, at, rest_of_change(reader));
+        match wanted {
+            ColumnChange::Type { declared, collation: wanted, using } => {
+                if let Some(wanted) = wanted
+                    && collation(wanted)? != def.columns[at].collation
+                {
+                    return Err(SqlError::not_supported("a new collation of a column")
+                        .with_hint("an index may have a collation of its own"));
+                }
+                self.change_type(&def, at, declared, using.as_ref())
+            }
+            ColumnChange::SetDefault(expression) => self.change_default(&def, at, Some(expression)),
+            ColumnChange::DropDefault => self.change_default(&def, at, None),
+            ColumnChange::NotNull(set) => self.change_not_null(&def, at, *set),
         }
-        let set = reader.keyword("SET").is_ok();
-        if !set {
-            reader.keyword("DROP")?;
-        }
-        if reader.keyword("DEFAULT").is_ok() {
-            let text = set.then(|| rest_of_change(reader));
-            return self.change_default(&def, at, text);
-        }
-        if set && reader.keyword("DATA").is_ok() {
-            reader.keyword("TYPE")?;
-            return self.change_type(&def, at, rest_of_change(reader));
-        }
-        reader.keyword("NOT")?;
-        reader.keyword("NULL")?;
-        self.change_not_null(&def, at, set)
     }
 
-    fn change_default(&self, def: &TableDef, at: usize, text: Option<&str>) -> Result<(), SqlError> {
+    fn change_default(
+        &self,
+        def: &TableDef,
+        at: usize,
+        expression: Option<&Expression>,
+    ) -> Result<(), SqlError> {
         let mut column = def.columns[at].clone();
         (column.default, column.default_sql) = (None, None);
-        if let Some(text) = text {
-            parse_default(&mut column, text)?;
+        if let Some(expression) = expression {
+            set_default(self.words, &mut column, expression)?;
         }
         let mut whole = def.clone();
         whole.columns[at] = column.clone();
@@ -81,19 +81,32 @@ impl Change<'_> {
     }
 
     /// `TYPE type [USING expression]`: every row gets the converted value, while others read and write.
-    fn change_type(&self, def: &TableDef, at: usize, text: &str) -> Result<(), SqlError> {
-        let using = Tokens::new(text).find(|token| token.is("USING"));
-        let declared = using.map_or(text, |using| &text[..using.start]).trim();
+    fn change_type(
+        &self,
+        def: &TableDef,
+        at: usize,
+        declared: &str,
+        using: Option<&Expression>,
+    ) -> Result<(), SqlError> {
         let old = &def.columns[at];
         let plain = ColumnDef::new(&old.name, declared)?;
+        let using = using.filter(|using| !is_cast_of(&using.node, &old.name, declared));
+        if using.is_none() && changes_nothing(old, &plain) {
+            return self.alter(|def| {
+                def.columns[at].declared.clone_from(&plain.declared);
+                Ok(())
+            });
+        }
         let mut finished =
             ColumnDef { declared: plain.declared.clone(), kind: plain.kind, absent: None, ..old.clone() };
         if let Some(default) = finished.default.take() {
             finished.default = Some(finished.accept(default)?);
         }
         refuse_type_change(def, at)?;
-        let own = || quoted_name(&old.name);
-        let sql = using.map_or_else(own, |using| text[using.end()..].trim().to_owned());
+        let sql = match using {
+            Some(using) => self.words.expression(using)?,
+            None => quoted_name(&old.name),
+        };
         // It never has another name for anybody: it is pending until it takes the column's place.
         let name: String = format!("{} #", old.name).chars().take(NAME_BYTES_MAX / 4).collect();
         let made = ColumnDef { name, generated: Some(Generated { sql, stored: true }), ..plain };
@@ -105,19 +118,32 @@ impl Change<'_> {
     }
 }
 
-fn parse_default(column: &mut ColumnDef, text: &str) -> Result<(), SqlError> {
-    let expected = || SqlError::new(state::SYNTAX, "an expression was expected");
-    with_tree(&format!("SELECT {text}"), |tree| {
-        let Stmt::Select(select) = tree else { return Err(expected()) };
-        let OneSelect::Select { columns: [ResultColumn::Expr(expression, None)], from: None, .. } =
-            &select.body.select
-        else {
-            return Err(expected());
-        };
-        set_default(column, expression);
-        Ok(())
-    })
-    .map_err(|error| SqlError { position: None, ..error })
+/// Whether every value of a column is one of the other type as it is: texts have no longest length here, and a wider
+/// integer takes the others.
+fn changes_nothing(old: &ColumnDef, new: &ColumnDef) -> bool {
+    use SqlType::{Bpchar, Int2, Int4, Int8, Text, Varchar};
+    let (from, to) = (old.sql_type(), new.sql_type());
+    let either = |types: &[SqlType]| types.contains(&from) && types.contains(&to);
+    let rank = |ty| [Int2, Int4, Int8].iter().position(|known| *known == ty);
+    let widened = rank(from).zip(rank(to)).is_some_and(|(from, to)| from <= to);
+    let same = from == to && old.shown_scale() == new.shown_scale() && from != SqlType::Numeric;
+    old.kind == new.kind && (either(&[Text, Varchar, Bpchar]) || widened || same)
+}
+
+/// Whether an expression is the column itself, or its cast to this type, as migration tools write it.
+fn is_cast_of(expression: &Expr, column: &str, declared: &str) -> bool {
+    match expression {
+        Expr::Identifier(name) => name.value.eq_ignore_ascii_case(column),
+        Expr::Nested(inner) => is_cast_of(inner, column, declared),
+        Expr::Cast { expr, data_type, .. } => {
+            let letters = |text: &str| -> String {
+                text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase()
+            };
+            letters(&data_type.to_string()) == letters(declared)
+                && matches!(&**expr, Expr::Identifier(name) if name.value.eq_ignore_ascii_case(column))
+        }
+        _ => false,
+    }
 }
 
 fn refuse_type_change(def: &TableDef, at: usize) -> Result<(), SqlError> {

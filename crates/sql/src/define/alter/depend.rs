@@ -26,6 +26,18 @@ pub(super) fn check_droppable(def: &TableDef, at: usize) -> Result<(), SqlError>
         .with_hint("drop the objects that depend on it first"))
 }
 
+/// The indexes that have a column, or whose expressions read it.
+pub(super) fn dependents(def: &TableDef, at: usize) -> Vec<String> {
+    let name = &def.columns[at].name;
+    let reads = |read: usize| {
+        let column = &def.columns[read];
+        let generated = column.generated.as_ref().filter(|_| column.hidden);
+        read == at || generated.is_some_and(|generated| mentions(&generated.sql, name))
+    };
+    let concerned = def.indexes.iter().filter(|index| index.reads().any(reads));
+    concerned.map(|index| index.name.clone()).collect()
+}
+
 /// An expression of the definition that reads a column.
 pub(super) fn reader_of(def: &TableDef, at: usize) -> Option<String> {
     let name = &def.columns[at].name;

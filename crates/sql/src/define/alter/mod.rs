@@ -1,4 +1,4 @@
-//! `ALTER TABLE` and `ALTER INDEX`, read by a reader of our own: SQLite's grammar knows a few of their forms only.
+//! `ALTER TABLE` and `ALTER INDEX`.
 
 mod add;
 mod column;
@@ -6,131 +6,81 @@ mod depend;
 mod rename;
 
 use pgcatalog::system;
+use sqltext::definition::{self, AlterTable, ColumnChange};
 use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
 
-use self::depend::check_droppable;
-use super::prepare::prepared;
+use self::depend::{check_droppable, dependents};
+use super::drop::{is_of_key, reader_of};
 use super::undo::{Undo, redefine};
-use super::{Defined, is_of_key};
+use super::words::Words;
+use super::{Defined, Told};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::text::kind::refuse_tail;
-use crate::text::storage::Reader;
-use crate::text::token::{Kind, Token, Tokens};
 
-pub(super) fn run(core: &Core, sql: &str) -> Result<Defined, SqlError> {
-    let prepared = prepared(core, sql)?;
-    run_text(core, &prepared.sql).map_err(|error| prepared.relocate(error, sql))
-}
+pub(super) use rename::index as rename_index;
 
-/// The table that an `ALTER TABLE` names.
-pub(crate) fn altered_table(sql: &str) -> Option<String> {
-    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
-    let mut reader = Reader { sql, tokens: &tokens, at: 0 };
-    reader.skip_semicolons();
-    reader.keyword("ALTER").ok()?;
-    reader.keyword("TABLE").ok()?;
-    if_exists(&mut reader).ok()?;
-    let _ = reader.keyword("ONLY");
-    reader.table_name().ok()
-}
-
-fn run_text(core: &Core, sql: &str) -> Result<Defined, SqlError> {
+pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<Defined, SqlError> {
     const TAG: &str = "ALTER TABLE";
-    let tokens: Vec<Token<'_>> = Tokens::new(sql).collect();
-    let mut reader = Reader { sql, tokens: &tokens, at: 0 };
-    reader.skip_semicolons();
-    // Before the first change is made.
-    refuse_tail(sql, end_of_statement(sql, &tokens[reader.at..]))?;
-    reader.keyword("ALTER")?;
-    if reader.keyword("INDEX").is_ok() {
-        return rename::index(core, &mut reader);
-    }
-    if reader.keyword("TABLE").is_err() {
-        return Err(SqlError::not_supported("ALTER of other objects than tables and indexes"));
-    }
-    let if_exists = if_exists(&mut reader)?;
-    let _ = reader.keyword("ONLY");
-    let table = reader.table_name()?;
-    system::refuse_change(&table)?;
-    if core.catalog.table(&table).is_none() {
-        return if if_exists {
-            Ok(Defined::missing(TAG, "relation", &table))
+    let table = alter.table.text.as_str();
+    system::refuse_change(table)?;
+    let Some(known) = core.catalog.table(table).cloned() else {
+        return if alter.if_exists {
+            Ok(Defined::missing(TAG, "relation", table))
         } else {
-            Err(SqlError::unknown_table(&table))
+            Err(SqlError::unknown_table(table))
         };
-    }
-    let known = core.catalog.table(&table).cloned();
-    let mut change = Change { core, table, destroys: false };
+    };
+    let (table, told) = (table.to_owned(), Vec::new());
+    let mut change = Change { core, words, table, told, destroys: false };
     let before = change.def()?;
-    if let Err(error) = change.all(&mut reader) {
+    if let Err(error) = alter.changes.iter().try_for_each(|wanted| change.one(wanted)) {
         redefine(&core.store, &change.table, &before)?;
         return Err(error);
     }
-    let undo = known.filter(|_| !change.destroys).map(|known| Undo::Altered(known, Box::new(before)));
-    Ok(Defined { undo: undo.unwrap_or(Undo::Impossible), ..TAG.into() })
-}
-
-/// Where the statement ends that begins with these tokens.
-fn end_of_statement(sql: &str, tokens: &[Token<'_>]) -> usize {
-    tokens.iter().find(|token| token.is_sign(";")).map_or(sql.len(), |token| token.start)
-}
-
-fn if_exists(reader: &mut Reader<'_, '_>) -> Result<bool, SqlError> {
-    if reader.keyword("IF").is_err() {
-        return Ok(false);
-    }
-    reader.keyword("EXISTS").map(|()| true)
+    let undo = if change.destroys { Undo::Impossible } else { Undo::Altered(known, Box::new(before)) };
+    Ok(Defined { told: change.told, ..Defined::undone_by(TAG, undo) })
 }
 
 /// What is done to one table. Several changes of one statement are made one after the other; when one fails, those
 /// before it are taken back.
 struct Change<'c> {
     core: &'c Core,
+    words: &'c Words<'c>,
     table: String,
+    /// What the client is to know of it.
+    told: Vec<Told>,
     /// Something is gone, or allowed, that rows may rest on before it could be taken back.
     destroys: bool,
 }
 
 impl Change<'_> {
-    fn all(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
-        loop {
-            self.one(reader)?;
-            if reader.sign(",").is_err() {
-                return reader.end();
+    fn one(&mut self, wanted: &definition::Change) -> Result<(), SqlError> {
+        use definition::Change as Wanted;
+        match wanted {
+            Wanted::AddColumn { if_not_exists, column } => self.add_column(column, *if_not_exists),
+            Wanted::AddConstraint(constraint) => self.add_constraint(constraint),
+            Wanted::DropColumn { if_exists, name, cascade } => {
+                self.destroys = true;
+                self.drop_column(&name.text, *if_exists, *cascade)
             }
-        }
-    }
-
-    fn one(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
-        if reader.keyword("ADD").is_ok() {
-            self.add(reader)
-        } else if reader.keyword("DROP").is_ok() {
-            self.destroys = true;
-            self.drop(reader)
-        } else if reader.keyword("RENAME").is_ok() {
-            self.rename(reader)
-        } else if reader.keyword("ALTER").is_ok() {
-            let _ = reader.keyword("COLUMN");
-            let column = reader.name()?;
-            self.destroys |= !narrows(reader);
-            self.column(&column, reader)
-        } else if reader.keyword("SET").is_ok() {
-            let settings = reader.settings()?;
-            self.options(|options, columns| {
+            Wanted::DropConstraint { if_exists, name } => {
+                self.destroys = true;
+                self.drop_constraint(&name.text, *if_exists)
+            }
+            Wanted::RenameTable(to) => self.rename_table(to.text.clone()),
+            Wanted::RenameColumn(from, to) => self.rename_column(&from.text, &to.text),
+            Wanted::RenameConstraint(from, to) => self.rename_constraint(&from.text, &to.text),
+            Wanted::Column(name, wanted) => {
+                self.destroys |= !narrows(wanted);
+                self.column(&name.text, wanted)
+            }
+            Wanted::Set(settings) => self.options(|options, columns| {
                 settings.iter().try_for_each(|(name, value)| options.set(name, value, columns))
-            })
-        } else if reader.keyword("RESET").is_ok() {
-            let settings = reader.settings()?;
-            self.options(|options, _| settings.iter().try_for_each(|(name, _)| options.reset(name)))
-        } else if let Some(word) = reader.peek() {
-            let what = format!("ALTER TABLE ... {}", word.text.to_ascii_uppercase());
-            Err(SqlError::not_supported(what)
-                .with_hint("ADD, DROP, RENAME, ALTER COLUMN, SET (...) and RESET (...) are")
-                .at(reader.sql, word.start))
-        } else {
-            Err(reader.unexpected())
+            }),
+            Wanted::Reset(settings) => {
+                self.options(|options, _| settings.iter().try_for_each(|(name, _)| options.reset(name)))
+            }
         }
     }
 
@@ -156,19 +106,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// `DROP [COLUMN] [IF EXISTS] name`, `DROP CONSTRAINT [IF EXISTS] name`
-    fn drop(&self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
-        let constraint = reader.keyword("CONSTRAINT").is_ok();
-        if !constraint {
-            let _ = reader.keyword("COLUMN");
-        }
-        let if_exists = if_exists(reader)?;
-        let name = reader.name()?;
-        let _ = reader.keyword("RESTRICT");
-        if constraint { self.drop_constraint(&name, if_exists) } else { self.drop_column(&name, if_exists) }
-    }
-
-    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<(), SqlError> {
+    fn drop_constraint(&mut self, name: &str, if_exists: bool) -> Result<(), SqlError> {
         let def = self.def()?;
         if def.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name)) {
             return self.alter(|def| {
@@ -184,15 +122,38 @@ impl Change<'_> {
             }
             return Ok(self.core.store.drop_index(name)?);
         }
-        if if_exists { Ok(()) } else { Err(unknown_constraint(&def, name)) }
+        if def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(name)) {
+            return self.alter(|def| {
+                def.foreign_keys.retain(|key| !key.name.eq_ignore_ascii_case(name));
+                Ok(())
+            });
+        }
+        if !if_exists {
+            return Err(unknown_constraint(&def, name));
+        }
+        let what = format!("constraint \"{name}\" of relation \"{}\" does not exist, skipping", self.table);
+        self.told.push(Told::plain(what));
+        Ok(())
     }
 
-    fn drop_column(&self, name: &str, if_exists: bool) -> Result<(), SqlError> {
+    fn drop_column(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<(), SqlError> {
         let def = self.def()?;
         let Some(at) = def.column_index(name) else {
-            return if if_exists { Ok(()) } else { Err(SqlError::unknown_column(&def.name, name)) };
+            if !if_exists {
+                return Err(SqlError::unknown_column(&def.name, name));
+            }
+            let what = format!("column \"{name}\" of relation \"{}\" does not exist, skipping", self.table);
+            self.told.push(Told::plain(what));
+            return Ok(());
         };
-        self.refuse_views("DROP COLUMN")?;
+        if cascade {
+            self.drop_readers(&def, at)?;
+        } else {
+            self.refuse_views("DROP COLUMN")?;
+        }
+        self.drop_constraints_of(name)?;
+        let def = self.def()?;
+        let Some(at) = def.column_index(name) else { return Ok(()) };
         check_droppable(&def, at)?;
         self.alter(|def| {
             if let Some(at) = def.column_index(name) {
@@ -201,6 +162,59 @@ impl Change<'_> {
             }
             Ok(())
         })
+    }
+
+    /// Indexes and checks of a column go with it, as in PostgreSQL; a unique constraint too.
+    fn drop_constraints_of(&self, name: &str) -> Result<(), SqlError> {
+        let def = self.def()?;
+        let Some(at) = def.column_index(name) else { return Ok(()) };
+        if def.is_key(at) || def.options.value == Some(at) || def.visible_columns().count() == 1 {
+            return Ok(());
+        }
+        for index in dependents(&def, at) {
+            self.core.store.drop_index(&index)?;
+        }
+        let concerned = |def: &TableDef| {
+            def.checks.iter().any(|check| mentions(&check.sql, name))
+                || def
+                    .foreign_keys
+                    .iter()
+                    .any(|key| key.columns.iter().any(|of| of.eq_ignore_ascii_case(name)))
+        };
+        if !concerned(&def) {
+            return Ok(());
+        }
+        self.alter(|def| {
+            def.checks.retain(|check| !mentions(&check.sql, name));
+            def.foreign_keys.retain(|key| !key.columns.iter().any(|of| of.eq_ignore_ascii_case(name)));
+            Ok(())
+        })
+    }
+
+    /// `CASCADE`: what reads a column goes with it, and what reads that.
+    fn drop_readers(&mut self, def: &TableDef, at: usize) -> Result<(), SqlError> {
+        let name = &def.columns[at].name;
+        while let Some(view) = reader_of(self.core, &self.table) {
+            self.told.push(Told::plain(format!("drop cascades to view {}", view.name)));
+            self.core.store.drop_view(&view.name)?;
+        }
+        let rules = def.rules.iter().filter(|rule| mentions(&rule.condition, name));
+        for rule in rules {
+            self.told.push(Told::plain(format!("drop cascades to expiry rule {}", rule.name)));
+            self.core.store.drop_rule(&rule.name)?;
+        }
+        let reads = |column: &&ColumnDef| {
+            let generated = column.generated.as_ref().filter(|_| !column.hidden);
+            generated.is_some_and(|generated| mentions(&generated.sql, name))
+        };
+        for column in def.columns.iter().filter(reads) {
+            self.told.push(Told::plain(format!(
+                "drop cascades to column {} of table {}",
+                column.name, self.table
+            )));
+            self.drop_column(&column.name, true, true)?;
+        }
+        Ok(())
     }
 
     /// A view's text names tables and columns; it would not find them any more.
@@ -218,31 +232,11 @@ impl Change<'_> {
 
 /// Whether a change of a column says what is stored from now on (`SET DEFAULT`, `DROP DEFAULT`), or forbids (`SET NOT
 /// NULL`).
-fn narrows(reader: &Reader<'_, '_>) -> bool {
-    let word = |ahead: usize| reader.tokens.get(reader.at + ahead);
-    let is = |ahead, text| word(ahead).is_some_and(|word| word.is(text));
-    is(1, "DEFAULT") || (is(0, "SET") && is(1, "NOT"))
+fn narrows(change: &ColumnChange) -> bool {
+    matches!(change, ColumnChange::SetDefault(_) | ColumnChange::DropDefault | ColumnChange::NotNull(true))
 }
 
 fn unknown_constraint(def: &TableDef, name: &str) -> SqlError {
     let message = format!("constraint \"{name}\" of table \"{}\" does not exist", def.name);
     SqlError::new(state::UNKNOWN_OBJECT, message)
-}
-
-/// The text up to the comma or the end that closes this change.
-fn rest_of_change<'a>(reader: &mut Reader<'_, 'a>) -> &'a str {
-    let start = reader.peek().map_or(reader.sql.len(), |token| token.start);
-    let mut depth = 0_usize;
-    let mut end = start;
-    while let Some(token) = reader.peek() {
-        match token.kind {
-            Kind::Sign if token.is_sign("(") => depth += 1,
-            Kind::Sign if token.is_sign(")") => depth = depth.saturating_sub(1),
-            Kind::Sign if depth == 0 && matches!(token.text, "," | ";") => break,
-            _ => {}
-        }
-        end = token.end();
-        reader.at += 1;
-    }
-    reader.sql.get(start..end).unwrap_or_default()
 }

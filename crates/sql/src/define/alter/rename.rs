@@ -1,37 +1,32 @@
 //! `RENAME`: tables, columns, constraints, indexes, and their names in expressions.
 
+use sqltext::definition::RenameIndex;
 use store::definition::{DefinitionError, TableDef};
 
-use super::{Change, if_exists, unknown_constraint};
+use super::{Change, unknown_constraint};
 use crate::core::Core;
 use crate::define::{Defined, check_column_name, check_table_name};
 use crate::error::{SqlError, state};
-use crate::text::storage::Reader;
 use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 
 /// `ALTER INDEX name RENAME TO name`
-pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<Defined, SqlError> {
+pub(in crate::define) fn index(core: &Core, rename: &RenameIndex) -> Result<Defined, SqlError> {
     const TAG: &str = "ALTER INDEX";
-    let if_exists = if_exists(reader)?;
-    let name = reader.table_name()?;
-    reader.keyword("RENAME")?;
-    reader.keyword("TO")?;
-    let new = reader.name()?;
-    reader.end()?;
-    let Some(owner) = core.catalog.index_owner(&name) else {
+    let (name, new) = (&rename.name.text, &rename.to.text);
+    let Some(owner) = core.catalog.index_owner(name) else {
         let error = SqlError::new(state::UNKNOWN_OBJECT, format!("index \"{name}\" does not exist"));
-        return if if_exists { Ok(Defined::missing(TAG, "relation", &name)) } else { Err(error) };
+        return if rename.if_exists { Ok(Defined::missing(TAG, "relation", name)) } else { Err(error) };
     };
-    if core.catalog.index_owner(&new).is_some() {
+    if core.catalog.index_owner(new).is_some() {
         return Err(SqlError::new(state::DUPLICATE_TABLE, format!("index \"{new}\" exists already")));
     }
     core.store.alter_table(owner.name(), &mut |def| match def
         .indexes
         .iter_mut()
-        .find(|index| index.name.eq_ignore_ascii_case(&name))
+        .find(|index| index.name.eq_ignore_ascii_case(name))
     {
         Some(index) => {
-            index.name.clone_from(&new);
+            index.name.clone_from(new);
             Ok(())
         }
         None => Err(DefinitionError::new(
@@ -43,23 +38,8 @@ pub(super) fn index(core: &Core, reader: &mut Reader<'_, '_>) -> Result<Defined,
 }
 
 impl Change<'_> {
-    /// `RENAME TO name`, `RENAME [COLUMN] name TO name`, `RENAME CONSTRAINT name TO name`
-    pub(super) fn rename(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
-        if reader.keyword("TO").is_ok() {
-            let name = reader.name()?;
-            return self.rename_table(name);
-        }
-        let constraint = reader.keyword("CONSTRAINT").is_ok();
-        if !constraint {
-            let _ = reader.keyword("COLUMN");
-        }
-        let from = reader.name()?;
-        reader.keyword("TO")?;
-        let to = reader.name()?;
-        if constraint { self.rename_constraint(&from, &to) } else { self.rename_column(&from, &to) }
-    }
-
-    fn rename_table(&mut self, name: String) -> Result<(), SqlError> {
+    /// `RENAME TO name`
+    pub(super) fn rename_table(&mut self, name: String) -> Result<(), SqlError> {
         check_table_name(&name)?;
         self.refuse_views("RENAME TO")?;
         self.alter(|def| {
@@ -71,7 +51,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn rename_column(&self, from: &str, to: &str) -> Result<(), SqlError> {
+    /// `RENAME [COLUMN] name TO name`
+    pub(super) fn rename_column(&self, from: &str, to: &str) -> Result<(), SqlError> {
         check_column_name(to)?;
         self.refuse_views("RENAME COLUMN")?;
         let def = self.def()?;
@@ -82,12 +63,15 @@ impl Change<'_> {
             if let Some(at) = def.column_index(from) {
                 to.clone_into(&mut def.columns[at].name);
                 rename_in_expressions(def, from, to, Meant::Column);
+                let columns = def.foreign_keys.iter_mut().flat_map(|key| &mut key.columns);
+                columns.filter(|name| name.eq_ignore_ascii_case(from)).for_each(|name| to.clone_into(name));
             }
             Ok(())
         })
     }
 
-    fn rename_constraint(&self, from: &str, to: &str) -> Result<(), SqlError> {
+    /// `RENAME CONSTRAINT name TO name`
+    pub(super) fn rename_constraint(&self, from: &str, to: &str) -> Result<(), SqlError> {
         let mut def = self.def()?;
         if constraint_names(&mut def).any(|name| name.eq_ignore_ascii_case(to)) {
             return Err(SqlError::new(
@@ -110,7 +94,8 @@ impl Change<'_> {
 /// The names of a table's constraints but for its key's.
 fn constraint_names(def: &mut TableDef) -> impl Iterator<Item = &mut String> {
     let unique = def.indexes.iter_mut().filter(|index| index.constraint).map(|index| &mut index.name);
-    def.checks.iter_mut().map(|check| &mut check.name).chain(unique)
+    let foreign = def.foreign_keys.iter_mut().map(|key| &mut key.name);
+    def.checks.iter_mut().map(|check| &mut check.name).chain(unique).chain(foreign)
 }
 
 /// What a name in an expression stands for.

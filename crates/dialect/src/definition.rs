@@ -1,0 +1,97 @@
+//! The expressions and queries of definitions.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use sqltext::ast::{Expr, Query};
+use sqltext::definition::{Definition, Part, Read};
+use sqltext::error::SqlError;
+use sqltext::places::Places;
+use store::{Catalog, Table};
+
+use super::names::Names;
+use super::out::Out;
+use super::{Made, Step, Stop, Translated, Translator};
+
+/// A query in SQLite's words.
+#[derive(Debug)]
+pub struct Piece {
+    /// Its text.
+    pub sql: String,
+    places: Places,
+}
+
+impl Piece {
+    /// Turns a place in the new text, in characters from 1, into one of the user's text.
+    pub fn relocate(&self, error: SqlError, user: &str) -> SqlError {
+        self.places.relocate(error, &self.sql, user)
+    }
+}
+
+/// An expression in SQLite's words: these tokens of the definition. `table` is the one whose columns it may name.
+pub fn expression(
+    catalog: &Catalog,
+    table: Option<&Arc<Table>>,
+    definition: &Definition<'_>,
+    expression: &Expr,
+    tokens: Range<usize>,
+) -> Result<String, SqlError> {
+    let mut names = Names::of(catalog, &definition.tokens[tokens.clone()], 0);
+    if let Some(table) = table {
+        names.add(table);
+    }
+    let mut walk = walk(definition, &names, &tokens);
+    let out = walk.expression(expression);
+    Ok(finished(walk, out, definition, tokens)?.sql.trim().to_owned())
+}
+
+/// A query in SQLite's words. Statements that read the view compute with its columns.
+pub fn query(catalog: &Catalog, definition: &Definition<'_>, query: &Part<Read>) -> Result<Piece, SqlError> {
+    let names = Names::of(catalog, &definition.tokens[query.tokens.clone()], 0);
+    let mut walk = walk(definition, &names, &query.tokens);
+    let out = query.node.as_ref().map_or(Err(Stop::Unknown), |query| walk.whole_query(query));
+    let Translated { sql, places, .. } = finished(walk, out, definition, query.tokens.clone())?;
+    Ok(Piece { sql, places })
+}
+
+fn walk<'a, 'n>(
+    definition: &'a Definition<'a>,
+    names: &'n Names,
+    tokens: &Range<usize>,
+) -> Translator<'a, 'n> {
+    let mut walk = Translator::new(definition.sql, &definition.tokens[..tokens.end], names, &[]);
+    walk.at = tokens.start;
+    walk
+}
+
+/// What became of it. What the walk does not know stays as it is: SQLite has the last word on it.
+fn finished<'a>(
+    walk: Translator<'a, '_>,
+    out: Step<Out<'a>>,
+    definition: &'a Definition<'a>,
+    tokens: Range<usize>,
+) -> Result<Translated, SqlError> {
+    let names = walk.names;
+    let text = |out| Made::Text(out, None);
+    if let Some(found) = walk.finish(out.map(text))? {
+        return Ok(found);
+    }
+    let mut walk = self::walk(definition, names, &tokens);
+    let mut out = Out::default();
+    while walk.at < tokens.end {
+        walk.pass(&mut out);
+    }
+    let copied = walk.finish(Ok(text(out)))?;
+    copied.ok_or_else(|| SqlError::new(sqltext::error::state::INTERNAL, "a part of a definition was lost"))
+}
+
+impl<'a> Translator<'a, '_> {
+    fn whole_query(&mut self, query: &Query) -> Step<Out<'a>> {
+        match &*query.body {
+            sqltext::ast::SetExpr::Insert(_)
+            | sqltext::ast::SetExpr::Update(_)
+            | sqltext::ast::SetExpr::Delete(_) => Err(Stop::Unknown),
+            _ => self.query(query, None).map(|(out, _)| out),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `DROP TABLE`, `DROP INDEX`, `DROP VIEW`.
+
+use std::sync::Arc;
+
+use pgcatalog::system;
+use sqltext::definition::{Drop, Name, ObjectKind};
+use store::definition::{IndexDef, TableDef, ViewDef};
+
+use super::{Defined, Told, Undo, altered};
+use crate::compute::mentions;
+use crate::core::Core;
+use crate::error::{SqlError, state};
+
+/// What is to go, and what is said of it.
+struct Going<'g> {
+    core: &'g Core,
+    done: Defined,
+}
+
+/// All that are named are looked for before the first goes.
+pub(super) fn run(core: &Core, dropped: &Drop) -> Result<Defined, SqlError> {
+    let (tag, what) = match dropped.kind {
+        ObjectKind::Table => ("DROP TABLE", "table"),
+        ObjectKind::Index => ("DROP INDEX", "index"),
+        ObjectKind::View => ("DROP VIEW", "view"),
+    };
+    let mut names: Vec<&Name> = Vec::new();
+    let mut told = Vec::new();
+    for name in &dropped.names {
+        if dropped.kind != ObjectKind::View {
+            system::refuse_change(&name.text)?;
+        }
+        match missing(core, dropped.kind, &name.text) {
+            None => names.push(name),
+            Some(_) if dropped.if_exists => told.push(Told::missing(what, &name.text)),
+            Some(error) => return Err(error),
+        }
+    }
+    let done = Defined { tag, fill: None, told, skipped: names.is_empty(), undo: Vec::new() };
+    let mut going = Going { core, done };
+    for name in names {
+        match dropped.kind {
+            ObjectKind::Table => going.table(&name.text, dropped.cascade)?,
+            ObjectKind::Index => going.index(&name.text)?,
+            ObjectKind::View => going.view(&name.text, dropped.cascade)?,
+        }
+    }
+    Ok(going.done)
+}
+
+/// What is said of a name that nothing of the kind has.
+fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
+    let catalog = &core.catalog;
+    let error = |state, what: &str| Some(SqlError::new(state, format!("{what} \"{name}\" does not exist")));
+    match kind {
+        ObjectKind::Table if catalog.table(name).is_none() => Some(SqlError::unknown_table(name)),
+        ObjectKind::Index if catalog.index_owner(name).is_none() => error(state::UNKNOWN_OBJECT, "index"),
+        ObjectKind::View if catalog.view(name).is_none() => error(state::UNKNOWN_TABLE, "view"),
+        _ => None,
+    }
+}
+
+impl Going<'_> {
+    fn table(&mut self, name: &str, cascade: bool) -> Result<(), SqlError> {
+        if cascade {
+            self.readers(name)?;
+        }
+        self.core.store.drop_table(name)?;
+        self.done.undo.push(Undo::Impossible);
+        Ok(())
+    }
+
+    fn index(&mut self, name: &str) -> Result<(), SqlError> {
+        // Of now: an index that was named before this one may have been of the same table.
+        let catalog = self.core.store.catalog();
+        let owner = catalog.index_owner(name);
+        if owner.is_some_and(|table| is_of_key(table.def(), name)) {
+            let message = format!("index \"{name}\" defines which keys of the table are equal");
+            return Err(SqlError::new(state::DEPENDED_ON, message));
+        }
+        self.core.store.drop_index(name)?;
+        // The hidden columns of indexed expressions go with their index, and rows come without them.
+        let back = owner.filter(|table| !reads_hidden(table.def(), name));
+        self.done.undo.push(back.map_or(Undo::Impossible, altered));
+        Ok(())
+    }
+
+    fn view(&mut self, name: &str, cascade: bool) -> Result<(), SqlError> {
+        if cascade {
+            self.readers(name)?;
+        }
+        let view = self.core.store.catalog().view(name).map(|view| ViewDef::clone(view));
+        self.core.store.drop_view(name)?;
+        self.done.undo.push(view.map_or(Undo::Nothing, |view| Undo::ViewGone(Box::new(view))));
+        Ok(())
+    }
+
+    /// The views that read what goes, go with it, and those that read these.
+    fn readers(&mut self, name: &str) -> Result<(), SqlError> {
+        while let Some(view) = reader_of(self.core, name) {
+            self.readers(&view.name)?;
+            self.done.told.push(Told::plain(format!("drop cascades to view {}", view.name)));
+            self.core.store.drop_view(&view.name)?;
+            self.done.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(&view))));
+        }
+        Ok(())
+    }
+}
+
+/// A view that reads a table or view of this name.
+pub(super) fn reader_of(core: &Core, name: &str) -> Option<Arc<ViewDef>> {
+    let catalog = core.store.catalog();
+    let reads = |view: &&Arc<ViewDef>| !view.name.eq_ignore_ascii_case(name) && mentions(&view.sql, name);
+    catalog.views().find(reads).cloned()
+}
+
+/// Whether a constraint stands for a key that compares otherwise than by its bytes.
+pub(super) fn is_of_key(def: &TableDef, name: &str) -> bool {
+    let is_so = |index: &IndexDef| index.constraint && index.columns == def.primary_key;
+    def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name) && is_so(index))
+}
+
+/// Whether an index reads columns that nobody sees.
+fn reads_hidden(def: &TableDef, name: &str) -> bool {
+    let index = def.indexes.iter().find(|index| index.name.eq_ignore_ascii_case(name));
+    let columns = index.map(|index| index.columns.iter().chain(&index.predicate));
+    columns.is_some_and(|mut columns| columns.any(|&at| def.columns[at].hidden))
+}

@@ -1,0 +1,121 @@
+//! Which definition it is, told by its first words. What there is not is answered with what to do instead, whatever
+//! its grammar.
+
+use super::reader::Reader;
+use super::{ObjectKind, What};
+use crate::error::{SqlError, state};
+
+/// What `CREATE` and `DROP` may name, how it is called, and what does its work here.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("TRIGGER", "a trigger", "use generated columns for derived values and CHECK to refuse rows"),
+    (
+        "SEQUENCE",
+        "a sequence",
+        "use INTEGER PRIMARY KEY or GENERATED AS IDENTITY to number rows; INSERT ... RETURNING returns the number",
+    ),
+    ("DATABASE", "a database of your own", "there is one database; any name connects to it"),
+    ("FUNCTION", "a function of your own", "docs/functions.md lists the available functions"),
+    ("PROCEDURE", "a procedure", "send its statements, between BEGIN and COMMIT if they belong together"),
+    ("AGGREGATE", "an aggregate of your own", "docs/functions.md lists the available functions"),
+    ("TYPE", "a type of your own", "use a CHECK to limit the values of a column"),
+    ("DOMAIN", "a domain", "use a CHECK to limit the values of a column"),
+    ("MATERIALIZED", "a materialized view", "CREATE TABLE ... WITH (ttl = '5 min') AS keeps a query's rows"),
+    ("RULE", "a rule for writes", "CREATE EXPIRY RULE lets rows expire by a condition"),
+    ("ROLE", "a role", "there is no authentication yet: every client may do everything"),
+    ("USER", "a user", "there is no authentication yet: every client may do everything"),
+];
+
+/// Words that may stand before.
+const BEFORE: &[&str] = &["OR", "REPLACE", "TEMP", "TEMPORARY", "CONSTRAINT", "TRUSTED"];
+
+impl Reader<'_, '_> {
+    pub(super) fn definition(&mut self) -> Result<What, SqlError> {
+        while self.sign(";") {}
+        match self
+            .any_word(&["CREATE", "DROP", "ALTER", "TRUNCATE", "COMMENT", "ANALYZE", "REINDEX", "VACUUM"])
+        {
+            Some("CREATE") => {
+                self.refuse_absent()?;
+                self.create()
+            }
+            Some("DROP") => {
+                self.refuse_absent()?;
+                self.drop_what()
+            }
+            Some("ALTER") => self.alter(),
+            Some("TRUNCATE") => self.truncate().map(What::Truncate),
+            Some("COMMENT") => self.comment().map(What::Comment),
+            Some(tag) => self.upkeep(tag).map(What::Upkeep),
+            None => Err(self.unexpected()),
+        }
+    }
+
+    /// Refuses a definition of something that this server does not have.
+    fn refuse_absent(&self) -> Result<(), SqlError> {
+        let mut at = 0;
+        while self.peek_at(at).is_some_and(|token| token.is_any(BEFORE)) {
+            at += 1;
+        }
+        let Some(kind) = self.peek_at(at) else { return Ok(()) };
+        match REFUSED.iter().find(|(word, ..)| kind.is(word)) {
+            Some((_, what, instead)) => {
+                Err(SqlError::not_supported(what).with_hint(*instead).at(self.sql, kind.start))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn create(&mut self) -> Result<What, SqlError> {
+        let replace = self.words(&["OR", "REPLACE"]);
+        let temporary = self.any_word(&["TEMP", "TEMPORARY"]).is_some();
+        let unlogged = self.word("UNLOGGED");
+        let unique = !unlogged && self.word("UNIQUE");
+        let only: &[&'static str] = match (unique, unlogged) {
+            (true, _) => &["INDEX"],
+            (_, true) => &["TABLE"],
+            _ => &["TABLE", "INDEX", "VIEW", "VIRTUAL", "SCHEMA", "EXTENSION", "EXPIRY"],
+        };
+        let place = self.place();
+        let Some(kind) = self.any_word(only) else { return Err(self.unexpected()) };
+        if replace && kind != "VIEW" {
+            return Err(SqlError::not_supported("OR REPLACE of other objects than views"));
+        }
+        Ok(match kind {
+            "TABLE" => What::CreateTable(Box::new(self.create_table(temporary)?)),
+            "INDEX" => What::CreateIndex(Box::new(self.create_index(unique)?)),
+            "VIEW" => What::CreateView(Box::new(self.create_view(replace, temporary)?)),
+            "SCHEMA" => What::Known(self.known(false, false, place)?),
+            "EXTENSION" => What::Known(self.known(true, false, place)?),
+            "EXPIRY" => {
+                self.expect_word("RULE")?;
+                What::CreateRule(self.create_rule()?)
+            }
+            _ => {
+                self.expect_word("TABLE")?;
+                self.if_not_exists()?;
+                self.object()?;
+                self.expect_word("USING")?;
+                return Err(SqlError::new(
+                    state::FORBIDDEN,
+                    "CREATE VIRTUAL TABLE is not allowed: a table is made by CREATE TABLE",
+                ));
+            }
+        })
+    }
+
+    fn drop_what(&mut self) -> Result<What, SqlError> {
+        let place = self.place();
+        Ok(match self.any_word(&["TABLE", "INDEX", "VIEW", "SCHEMA", "EXTENSION", "EXPIRY"]) {
+            Some("TABLE") => What::Drop(self.drop(ObjectKind::Table)?),
+            Some("INDEX") => What::Drop(self.drop(ObjectKind::Index)?),
+            Some("VIEW") => What::Drop(self.drop(ObjectKind::View)?),
+            Some("SCHEMA") => What::Known(self.known(false, true, place)?),
+            Some("EXTENSION") => What::Known(self.known(true, true, place)?),
+            Some("EXPIRY") => {
+                self.expect_word("RULE")?;
+                What::DropRule(self.drop_rule()?)
+            }
+            _ => return Err(self.unexpected()),
+        })
+    }
+}

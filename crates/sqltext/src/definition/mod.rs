@@ -1,0 +1,598 @@
+//! Definitions: what `CREATE`, `ALTER`, `DROP` and their like say.
+//!
+//! Their clauses are read by readers of our own: the parser's take those of a dozen databases, and a clause that means
+//! nothing here must be refused with its place. Expressions and queries within them are the parser's, from the same
+//! tokens, so a definition is one tree too. Each keeps its tokens, by which it is brought into SQLite's words.
+//!
+//! ```
+//! use sqltext::definition::{What, read};
+//! let sql = "CREATE TABLE t (a INT DEFAULT 1 + 1 NOT NULL)";
+//! let What::CreateTable(table) = read(sql, sqltext::token::tokens(sql)).unwrap().what else { panic!() };
+//! assert_eq!(table.name.text, "t");
+//! ```
+
+mod alter;
+mod column;
+mod kinds;
+mod object;
+mod reader;
+mod rule;
+mod table;
+
+use std::ops::Range;
+
+use sqlparser::ast::{Expr, Query};
+
+use crate::error::SqlError;
+use crate::token::Token;
+use reader::Reader;
+
+/// A definition with the text that it was read from.
+#[derive(Debug)]
+pub struct Definition<'a> {
+    /// The text.
+    pub sql: &'a str,
+    /// Its tokens.
+    pub tokens: Vec<Token<'a>>,
+    /// What they say.
+    pub what: What,
+}
+
+/// What a definition says.
+#[derive(Debug)]
+pub enum What {
+    /// `CREATE TABLE`
+    CreateTable(Box<CreateTable>),
+    /// `CREATE INDEX`
+    CreateIndex(Box<CreateIndex>),
+    /// `CREATE VIEW`
+    CreateView(Box<CreateView>),
+    /// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`
+    Drop(Drop),
+    /// `ALTER TABLE`
+    AlterTable(AlterTable),
+    /// `ALTER INDEX ... RENAME TO`
+    RenameIndex(RenameIndex),
+    /// `TRUNCATE`
+    Truncate(Truncate),
+    /// `CREATE EXPIRY RULE`
+    CreateRule(CreateRule),
+    /// `DROP EXPIRY RULE`
+    DropRule(DropRule),
+    /// `COMMENT ON`
+    Comment(Comment),
+    /// `CREATE SCHEMA`, `CREATE EXTENSION`
+    Known(Known),
+    /// `ANALYZE`, `REINDEX`, `VACUUM`
+    Upkeep(Upkeep),
+}
+
+/// A name as it is meant, without quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// Where it stands, in bytes.
+    pub place: usize,
+}
+
+/// An expression or a query, and its tokens.
+#[derive(Debug)]
+pub struct Part<T> {
+    /// Its tree.
+    pub node: T,
+    /// The numbers of its tokens.
+    pub tokens: Range<usize>,
+}
+
+/// An expression.
+pub type Expression = Part<Box<Expr>>;
+
+/// A query; `None`: the parser does not know all of it, and SQLite has the last word on it.
+pub type Read = Option<Box<Query>>;
+
+/// A table option and its text.
+pub type Setting = (String, String);
+
+/// `CREATE TABLE name (...)`, `CREATE TABLE name AS query`
+#[derive(Debug)]
+pub struct CreateTable {
+    /// It says that the table is to go by itself.
+    pub temporary: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The name.
+    pub name: Name,
+    /// What it is made of.
+    pub body: Body,
+    /// `WITH (...)`
+    pub settings: Vec<Setting>,
+}
+
+/// What a table is made of.
+#[derive(Debug)]
+pub enum Body {
+    /// Columns and constraints, in their order.
+    Elements(Vec<Element>),
+    /// The rows of a query.
+    Query(Part<Read>),
+}
+
+/// What stands between two commas of a table's definition.
+#[derive(Debug)]
+pub enum Element {
+    /// A column.
+    Column(Column),
+    /// A constraint.
+    Constraint(Constraint),
+    /// `LIKE table`
+    Like(Like),
+}
+
+/// `LIKE table INCLUDING ...`
+#[derive(Debug)]
+pub struct Like {
+    /// The table that is copied.
+    pub table: Name,
+    /// What is copied beside columns and `NOT NULL`.
+    pub including: Including,
+}
+
+/// What `INCLUDING` names.
+#[expect(clippy::struct_excessive_bools, reason = "the clause is a list of things that are copied or not")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Including {
+    /// `COMMENTS`
+    pub comments: bool,
+    /// `CONSTRAINTS`: checks.
+    pub constraints: bool,
+    /// `DEFAULTS`
+    pub defaults: bool,
+    /// `GENERATED`
+    pub generated: bool,
+    /// `IDENTITY`
+    pub identity: bool,
+    /// `INDEXES`: keys and unique constraints among them.
+    pub indexes: bool,
+    /// `STORAGE`: the table's options.
+    pub storage: bool,
+}
+
+/// A column's definition.
+#[derive(Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: Name,
+    /// The type as it was declared, in one spelling; empty: none.
+    pub declared: String,
+    /// What else is said of it.
+    pub rules: Vec<ColumnRule>,
+}
+
+/// What is said of a column, with the constraint's name.
+#[derive(Debug)]
+pub struct ColumnRule {
+    /// `CONSTRAINT name`
+    pub name: Option<String>,
+    /// What is said.
+    pub kind: ColumnRuleKind,
+}
+
+/// What is said of a column.
+#[derive(Debug)]
+pub enum ColumnRuleKind {
+    /// `PRIMARY KEY`
+    PrimaryKey {
+        /// Where `AUTOINCREMENT` stands behind it.
+        autoincrement: Option<usize>,
+    },
+    /// `NOT NULL`
+    NotNull,
+    /// `NULL`
+    Null,
+    /// `UNIQUE`
+    Unique,
+    /// `DEFAULT expression`
+    Default(Expression),
+    /// `CHECK (expression)`
+    Check(Expression),
+    /// `COLLATE name`
+    Collate(String),
+    /// `REFERENCES table`
+    References(Reference),
+    /// `GENERATED ALWAYS AS (expression)`
+    Generated {
+        /// What computes it.
+        expression: Expression,
+        /// `STORED`
+        stored: bool,
+    },
+    /// `GENERATED ... AS IDENTITY`
+    Identity {
+        /// `ALWAYS`
+        always: bool,
+        /// `START WITH`
+        start: i64,
+    },
+    /// `DEFERRABLE` or `INITIALLY DEFERRED`, which no constraint here is.
+    Deferrable,
+}
+
+/// A table's constraint.
+#[derive(Debug)]
+pub struct Constraint {
+    /// `CONSTRAINT name`
+    pub name: Option<String>,
+    /// What it is.
+    pub kind: ConstraintKind,
+    /// `DEFERRABLE` or `INITIALLY DEFERRED`
+    pub deferrable: bool,
+}
+
+/// What a table's constraint is.
+#[derive(Debug)]
+pub enum ConstraintKind {
+    /// `PRIMARY KEY (terms)`
+    PrimaryKey(Vec<Term>),
+    /// `UNIQUE (terms)`
+    Unique(Vec<Term>),
+    /// `CHECK (expression)`
+    Check(Expression),
+    /// `FOREIGN KEY (columns) REFERENCES table`
+    ForeignKey(Vec<Name>, Reference),
+}
+
+/// `REFERENCES table (columns) ON DELETE action ON UPDATE action`
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// The table.
+    pub table: Name,
+    /// Its columns; empty: its key.
+    pub columns: Vec<Name>,
+    /// `ON DELETE`, in capitals; empty: nothing is said.
+    pub on_delete: String,
+    /// `ON UPDATE`
+    pub on_update: String,
+    /// `DEFERRABLE` or `INITIALLY DEFERRED`
+    pub deferrable: bool,
+}
+
+/// One term of an index or a key.
+#[derive(Debug)]
+pub struct Term {
+    /// What it is made of.
+    pub expression: Expression,
+    /// `DESC`
+    pub descending: bool,
+}
+
+/// `CREATE INDEX`
+#[derive(Debug)]
+pub struct CreateIndex {
+    /// `UNIQUE`
+    pub unique: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Its name, if it has one.
+    pub name: Option<Name>,
+    /// The table.
+    pub table: Name,
+    /// `USING method`
+    pub method: Option<Name>,
+    /// What it is made of.
+    pub terms: Vec<Term>,
+    /// `INCLUDE (columns)`
+    pub include: Vec<Name>,
+    /// `WHERE expression`
+    pub condition: Option<Expression>,
+}
+
+/// `CREATE VIEW`
+#[derive(Debug)]
+pub struct CreateView {
+    /// `OR REPLACE`
+    pub replace: bool,
+    /// It says that the view is to go by itself.
+    pub temporary: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The name.
+    pub name: Name,
+    /// The names of its columns.
+    pub columns: Vec<Name>,
+    /// What it is.
+    pub query: Part<Read>,
+}
+
+/// What is dropped, or commented on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// A table.
+    Table,
+    /// An index.
+    Index,
+    /// A view.
+    View,
+}
+
+/// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`
+#[derive(Debug)]
+pub struct Drop {
+    /// Of what kind they are.
+    pub kind: ObjectKind,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The names.
+    pub names: Vec<Name>,
+    /// `CASCADE`
+    pub cascade: bool,
+}
+
+/// `ALTER TABLE`
+#[derive(Debug)]
+pub struct AlterTable {
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The table.
+    pub table: Name,
+    /// What is changed, one after the other.
+    pub changes: Vec<Change>,
+}
+
+/// One change of a table.
+#[derive(Debug)]
+pub enum Change {
+    /// `ADD [COLUMN] [IF NOT EXISTS] column`
+    AddColumn {
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// The column.
+        column: Box<Column>,
+    },
+    /// `ADD constraint`
+    AddConstraint(Box<Constraint>),
+    /// `DROP [COLUMN] [IF EXISTS] name`
+    DropColumn {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// Its name.
+        name: Name,
+        /// `CASCADE`
+        cascade: bool,
+    },
+    /// `DROP CONSTRAINT [IF EXISTS] name`
+    DropConstraint {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// Its name.
+        name: Name,
+    },
+    /// `RENAME TO name`
+    RenameTable(Name),
+    /// `RENAME [COLUMN] name TO name`
+    RenameColumn(Name, Name),
+    /// `RENAME CONSTRAINT name TO name`
+    RenameConstraint(Name, Name),
+    /// `ALTER [COLUMN] name ...`
+    Column(Name, ColumnChange),
+    /// `SET (...)`
+    Set(Vec<Setting>),
+    /// `RESET (...)`
+    Reset(Vec<Setting>),
+}
+
+/// A change of a column.
+#[derive(Debug)]
+pub enum ColumnChange {
+    /// `TYPE type [USING expression]`
+    Type {
+        /// As it was declared, in one spelling.
+        declared: String,
+        /// `COLLATE name`
+        collation: Option<String>,
+        /// What makes the new value.
+        using: Option<Expression>,
+    },
+    /// `SET DEFAULT expression`
+    SetDefault(Expression),
+    /// `DROP DEFAULT`
+    DropDefault,
+    /// `SET NOT NULL`, `DROP NOT NULL`
+    NotNull(bool),
+}
+
+/// `ALTER INDEX name RENAME TO name`
+#[derive(Debug)]
+pub struct RenameIndex {
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The name of now.
+    pub name: Name,
+    /// The name from then on.
+    pub to: Name,
+}
+
+/// `TRUNCATE`
+#[derive(Debug)]
+pub struct Truncate {
+    /// The tables.
+    pub names: Vec<Name>,
+    /// `RESTART IDENTITY`
+    pub restart: bool,
+}
+
+/// `CREATE EXPIRY RULE name ON table WHEN condition EVERY 'span'`
+#[derive(Debug)]
+pub struct CreateRule {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Its name.
+    pub name: Name,
+    /// The table.
+    pub table: Name,
+    /// The condition.
+    pub condition: Expression,
+    /// `EVERY`: the text of the span, and its place.
+    pub every: Option<Name>,
+}
+
+/// `DROP EXPIRY RULE`
+#[derive(Debug)]
+pub struct DropRule {
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// Its name.
+    pub name: Name,
+}
+
+/// `COMMENT ON object IS text`
+#[derive(Debug)]
+pub struct Comment {
+    /// What it is about.
+    pub about: Commented,
+    /// The text; `None`: no comment any more.
+    pub text: Option<String>,
+}
+
+/// What a comment is about.
+#[derive(Debug)]
+pub enum Commented {
+    /// A table, an index or a view.
+    Object(ObjectKind, Name),
+    /// A column of a table or view.
+    Column(Name, Name),
+    /// A constraint of a table.
+    Constraint(Name, Name),
+    /// Something of which no comments are kept: `DATABASE`, `SCHEMA`, `EXTENSION`.
+    Other,
+}
+
+/// `CREATE SCHEMA name`, `CREATE EXTENSION name`
+#[derive(Debug)]
+pub struct Known {
+    /// It is an extension, not a schema.
+    pub extension: bool,
+    /// `IF NOT EXISTS`, or `IF EXISTS` of a `DROP`.
+    pub conditional: bool,
+    /// It is dropped.
+    pub drops: bool,
+    /// Its name.
+    pub name: Name,
+    /// Where the word stands that says what it is.
+    pub place: usize,
+}
+
+/// `ANALYZE`, `REINDEX`, `VACUUM`
+#[derive(Debug)]
+pub struct Upkeep {
+    /// The word.
+    pub tag: &'static str,
+    /// Tables, indexes, collations.
+    pub names: Vec<Name>,
+}
+
+/// Reads a definition of which the tokens are known.
+pub fn read<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Definition<'a>, SqlError> {
+    let what = {
+        let mut reader = Reader::new(sql, &tokens)?;
+        let what = reader.definition()?;
+        reader.end()?;
+        what
+    };
+    Ok(Definition { sql, tokens, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::tokens;
+
+    fn read_sql(sql: &str) -> Result<Definition<'_>, SqlError> {
+        read(sql, tokens(sql))
+    }
+
+    fn columns(sql: &str) -> Vec<Column> {
+        let What::CreateTable(table) = read_sql(sql).unwrap().what else { panic!("{sql}") };
+        let Body::Elements(elements) = table.body else { panic!("{sql}") };
+        let column = |element| match element {
+            Element::Column(column) => Some(column),
+            _ => None,
+        };
+        elements.into_iter().filter_map(column).collect()
+    }
+
+    #[test]
+    fn types_have_one_spelling() {
+        for (written, declared) in [
+            ("int", "int"),
+            ("", ""),
+            ("numeric ( 10,2 )", "numeric (10, 2)"),
+            ("timestamp(6) with time zone", "timestamp (6) with time zone"),
+            ("double  precision", "double precision"),
+            ("varchar(20)[]", "varchar (20) []"),
+            ("text array[3]", "text []"),
+            ("int[][]", "int []"),
+            ("int [ ]", "int []"),
+            ("\"char\"", "char"),
+            ("character varying (7) collate x", "character varying (7)"),
+        ] {
+            let sql = format!("CREATE TABLE t (a {written} NOT NULL)");
+            assert_eq!(columns(&sql)[0].declared, declared, "{written}");
+        }
+    }
+
+    /// An expression ends where the next rule of its column begins.
+    #[test]
+    fn expressions_keep_their_tokens() {
+        let sql = "CREATE TABLE t (a TEXT DEFAULT 'x' || (1) COLLATE NOCASE NOT NULL, \
+                   b INT DEFAULT CASE WHEN 1 IS NOT NULL THEN 2 END CHECK (b > 0), c INT AS (a + b) STORED)";
+        let definition = read_sql(sql).unwrap();
+        let texts = |parts: &[Column]| -> Vec<String> {
+            let rules = parts.iter().flat_map(|column| &column.rules);
+            let text = |part: &Expression| {
+                let tokens = &definition.tokens[part.tokens.clone()];
+                sql[tokens[0].start..tokens[tokens.len() - 1].end()].to_owned()
+            };
+            rules
+                .filter_map(|rule| match &rule.kind {
+                    ColumnRuleKind::Default(part)
+                    | ColumnRuleKind::Check(part)
+                    | ColumnRuleKind::Generated { expression: part, .. } => Some(text(part)),
+                    _ => None,
+                })
+                .collect()
+        };
+        assert_eq!(
+            texts(&columns(sql)),
+            ["'x' || (1)", "CASE WHEN 1 IS NOT NULL THEN 2 END", "b > 0", "a + b"]
+        );
+    }
+
+    #[test]
+    fn mistakes_have_their_places() {
+        for (sql, state, place) in [
+            ("CREATE TABLE t (a int,)", "42601", 22),
+            ("CREATE TABLE t (a int DEFAULT)", "42601", 29),
+            ("CREATE TABLE t (a int DEFAULT NOT NULL)", "42601", 30),
+            ("CREATE TABLE t (select int)", "42601", 16),
+            ("CREATE TABLE t (a int) b", "42601", 23),
+            ("CREATE TABLE t (a int GENERATED BY DEFAULT AS (1))", "42601", 46),
+            ("CREATE TABLE s.t (a int)", "3F000", 13),
+            ("CREATE INDEX i ON t (a", "42601", 22),
+            ("CREATE SEQUENCE s", "0A000", 7),
+            ("CREATE OR REPLACE FUNCTION f()", "0A000", 18),
+            ("DROP TABLE a, b cascade restrict", "42601", 24),
+            ("ALTER TABLE t", "42601", 13),
+            ("ALTER TABLE t ADD a int, DROP", "42601", 29),
+            ("ALTER TABLE t ENABLE x", "0A000", 14),
+            ("TRUNCATE", "42601", 8),
+            ("COMMENT ON TABLE t IS 1", "42601", 22),
+            ("DROP VIEW a; DROP VIEW b", "42601", 13),
+            ("CREATE VIEW v AS DELETE FROM t", "42601", 17),
+            ("ALTER TABLE t ADD CHECK (a = 'x", "42601", 29),
+        ] {
+            let error = read_sql(sql).unwrap_err();
+            assert_eq!((error.state, error.position), (state, Some(place + 1)), "{sql}: {error}");
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The cursor: our tokens one after the other, and the parser for what is an expression or a query.
+
+use std::ops::Range;
+
+use sqlparser::parser::{Parser, ParserError};
+
+use super::{Expression, Name, Part, Read, Setting};
+use crate::error::{SqlError, state};
+use crate::nesting::too_deep;
+use crate::parse::{Fault, SyntaxError, error_of, parser_of, spelled_in, token_at};
+use crate::token::{Kind, Token, text_of, unquoted};
+
+/// Words that are no names without quotes, here and in PostgreSQL.
+const RESERVED: &[&str] = &[
+    "ALL",
+    "AND",
+    "AS",
+    "CASE",
+    "CHECK",
+    "COLLATE",
+    "CONSTRAINT",
+    "CREATE",
+    "DEFAULT",
+    "DEFERRABLE",
+    "DISTINCT",
+    "ELSE",
+    "EXCEPT",
+    "FOREIGN",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INTERSECT",
+    "INTO",
+    "LIMIT",
+    "NOT",
+    "NULL",
+    "ON",
+    "OR",
+    "ORDER",
+    "PRIMARY",
+    "REFERENCES",
+    "SELECT",
+    "TABLE",
+    "THEN",
+    "TO",
+    "UNION",
+    "UNIQUE",
+    "USING",
+    "WHEN",
+    "WHERE",
+];
+
+pub(super) struct Reader<'t, 'a> {
+    pub(super) sql: &'a str,
+    tokens: &'t [Token<'a>],
+    parser: Parser<'static>,
+}
+
+impl<'t, 'a> Reader<'t, 'a> {
+    pub(super) fn new(sql: &'a str, tokens: &'t [Token<'a>]) -> Result<Self, SqlError> {
+        if let Some(place) = too_deep(tokens) {
+            return Err(SyntaxError { place, fault: Fault::Deep }.told(sql, tokens));
+        }
+        let spelled = spelled_in(tokens, 0..tokens.len()).map_err(|error| error.told(sql, tokens))?;
+        Ok(Self { sql, tokens, parser: parser_of(spelled) })
+    }
+
+    /// The number of the next token.
+    pub(super) fn number(&self) -> usize {
+        token_at(self.parser.peek_token_ref().span.start).unwrap_or(self.tokens.len())
+    }
+
+    pub(super) fn peek(&self) -> Option<&'t Token<'a>> {
+        self.tokens.get(self.number())
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<&'t Token<'a>> {
+        self.tokens.get(self.number() + ahead)
+    }
+
+    /// The token that begins at a place.
+    pub(super) fn at_place(&self, place: usize) -> Option<&'t Token<'a>> {
+        let at = self.tokens.partition_point(|token| token.start < place);
+        self.tokens.get(at)
+    }
+
+    /// The first of these tokens that is a keyword.
+    pub(super) fn among(&self, tokens: Range<usize>, word: &str) -> Option<&'t Token<'a>> {
+        self.tokens.get(tokens)?.iter().find(|token| token.is(word))
+    }
+
+    /// Where the next token begins, in bytes.
+    pub(super) fn place(&self) -> usize {
+        self.peek().map_or(self.sql.len(), |token| token.start)
+    }
+
+    pub(super) fn skip(&mut self) {
+        self.parser.advance_token();
+    }
+
+    #[cold]
+    pub(super) fn unexpected(&self) -> SqlError {
+        match self.peek() {
+            Some(token) => SqlError::syntax(self.sql, token),
+            None => {
+                SyntaxError { place: self.sql.len(), fault: Fault::Unfinished }.told(self.sql, self.tokens)
+            }
+        }
+    }
+
+    #[cold]
+    fn refused(&self, error: &ParserError) -> SqlError {
+        error_of(self.sql.len(), self.tokens, error).told(self.sql, self.tokens)
+    }
+
+    pub(super) fn at_word(&self, word: &str) -> bool {
+        self.peek().is_some_and(|token| token.is(word))
+    }
+
+    pub(super) fn at_any(&self, words: &[&str]) -> bool {
+        self.peek().is_some_and(|token| token.is_any(words))
+    }
+
+    pub(super) fn at_sign(&self, sign: &str) -> bool {
+        self.peek().is_some_and(|token| token.is_sign(sign))
+    }
+
+    /// Takes a keyword if it is next.
+    pub(super) fn word(&mut self, word: &str) -> bool {
+        let there = self.at_word(word);
+        if there {
+            self.skip();
+        }
+        there
+    }
+
+    /// Takes one of these keywords if it is next.
+    pub(super) fn any_word(&mut self, words: &[&'static str]) -> Option<&'static str> {
+        let token = self.peek()?;
+        let found = words.iter().copied().find(|word| token.is(word))?;
+        self.skip();
+        Some(found)
+    }
+
+    /// Takes these keywords if they are next.
+    pub(super) fn words(&mut self, words: &[&str]) -> bool {
+        let there =
+            words.iter().enumerate().all(|(at, word)| self.peek_at(at).is_some_and(|token| token.is(word)));
+        for _ in words.iter().filter(|_| there) {
+            self.skip();
+        }
+        there
+    }
+
+    pub(super) fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
+        if self.word(word) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    pub(super) fn sign(&mut self, sign: &str) -> bool {
+        let there = self.at_sign(sign);
+        if there {
+            self.skip();
+        }
+        there
+    }
+
+    pub(super) fn expect_sign(&mut self, sign: &str) -> Result<(), SqlError> {
+        if self.sign(sign) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    /// `IF EXISTS`
+    pub(super) fn if_exists(&mut self) -> Result<bool, SqlError> {
+        let conditional = self.word("IF");
+        if conditional {
+            self.expect_word("EXISTS")?;
+        }
+        Ok(conditional)
+    }
+
+    /// `IF NOT EXISTS`
+    pub(super) fn if_not_exists(&mut self) -> Result<bool, SqlError> {
+        let conditional = self.word("IF");
+        if conditional {
+            self.expect_word("NOT")?;
+            self.expect_word("EXISTS")?;
+        }
+        Ok(conditional)
+    }
+
+    /// A name that stands alone.
+    pub(super) fn name(&mut self) -> Result<Name, SqlError> {
+        let Some(token) = self.peek() else { return Err(self.unexpected()) };
+        let named = match token.kind {
+            Kind::Word => !token.is_any(RESERVED),
+            Kind::Quoted => true,
+            _ => false,
+        };
+        if !named {
+            return Err(self.unexpected());
+        }
+        self.skip();
+        Ok(Name { text: unquoted(token.text), place: token.start })
+    }
+
+    /// The name of a table or its like; the only schema is `main`.
+    pub(super) fn object(&mut self) -> Result<Name, SqlError> {
+        let name = self.name()?;
+        if !self.sign(".") {
+            return Ok(name);
+        }
+        if !name.text.eq_ignore_ascii_case("main") {
+            let message = format!("schema \"{}\" does not exist", name.text);
+            return Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(self.sql, name.place));
+        }
+        self.name()
+    }
+
+    /// One or more, with commas between.
+    pub(super) fn list<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<Vec<T>, SqlError> {
+        let mut all = vec![one(self)?];
+        while self.sign(",") {
+            all.push(one(self)?);
+        }
+        Ok(all)
+    }
+
+    /// The same in parentheses.
+    pub(super) fn listed<T>(
+        &mut self,
+        one: impl FnMut(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<Vec<T>, SqlError> {
+        self.expect_sign("(")?;
+        let all = self.list(one)?;
+        self.expect_sign(")")?;
+        Ok(all)
+    }
+
+    /// Names in parentheses, if these come.
+    pub(super) fn names(&mut self) -> Result<Vec<Name>, SqlError> {
+        if self.at_sign("(") { self.listed(Self::name) } else { Ok(Vec::new()) }
+    }
+
+    pub(super) fn expression(&mut self) -> Result<Expression, SqlError> {
+        let first = self.number();
+        let node = self.parser.parse_expr().map_err(|error| self.refused(&error))?;
+        Ok(Part { node: Box::new(node), tokens: first..self.number() })
+    }
+
+    /// An expression in parentheses, of which these are no part.
+    pub(super) fn parenthesized(&mut self) -> Result<Expression, SqlError> {
+        self.expect_sign("(")?;
+        let expression = self.expression()?;
+        self.expect_sign(")")?;
+        Ok(expression)
+    }
+
+    /// An expression that ends where this token is, which the parser would take for a part of it.
+    pub(super) fn expression_to(&mut self, end: usize) -> Result<Expression, SqlError> {
+        let tokens = self.number()..end;
+        if tokens.is_empty() {
+            return Err(self.unexpected());
+        }
+        let spelled =
+            spelled_in(self.tokens, tokens.clone()).map_err(|error| error.told(self.sql, self.tokens))?;
+        let mut parser = parser_of(spelled);
+        let node = parser.parse_expr().map_err(|error| {
+            let place = self.tokens.get(end).map_or(self.sql.len(), |token| token.start);
+            let error = error_of(place, self.tokens, &error);
+            let unfinished = error.fault == Fault::Unfinished && place < self.sql.len();
+            let fault = if unfinished { Fault::Unexpected } else { error.fault };
+            SyntaxError { fault, ..error }.told(self.sql, self.tokens)
+        })?;
+        let rest = token_at(parser.peek_token_ref().span.start);
+        if let Some(token) = rest.and_then(|rest| self.tokens.get(rest)) {
+            return Err(SqlError::syntax(self.sql, token));
+        }
+        while self.number() < end {
+            self.skip();
+        }
+        Ok(Part { node: Box::new(node), tokens })
+    }
+
+    /// A query, which ends the statement.
+    pub(super) fn query(&mut self) -> Result<Part<Read>, SqlError> {
+        if !self.at_any(&["SELECT", "VALUES", "WITH"]) && !self.at_sign("(") {
+            return Err(self.unexpected());
+        }
+        let first = self.number();
+        let mut node = self.parser.parse_query().ok();
+        if self.peek().is_some_and(|next| !next.is_sign(";")) {
+            node = None;
+        }
+        let mut end = self.number();
+        if node.is_none() {
+            end = (first..self.tokens.len())
+                .find(|&at| self.tokens[at].is_sign(";"))
+                .unwrap_or(self.tokens.len());
+            while self.peek().is_some() && self.number() < end {
+                self.skip();
+            }
+        }
+        Ok(Part { node, tokens: first..end })
+    }
+
+    /// A text literal.
+    pub(super) fn text(&mut self) -> Result<String, SqlError> {
+        let token = self.peek().filter(|token| matches!(token.kind, Kind::Text | Kind::Foreign));
+        let text = token.and_then(text_of).ok_or_else(|| self.unexpected())?;
+        self.skip();
+        Ok(text)
+    }
+
+    /// `(name = value, name, ...)`
+    pub(super) fn settings(&mut self) -> Result<Vec<Setting>, SqlError> {
+        self.listed(|reader| {
+            let name = reader.any_name()?;
+            let value = if reader.sign("=") { reader.setting_value()? } else { String::new() };
+            Ok((name, value))
+        })
+    }
+
+    /// A name, whatever it is elsewhere.
+    fn any_name(&mut self) -> Result<String, SqlError> {
+        let token = self.peek().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted));
+        let name = token.map(|token| unquoted(token.text)).ok_or_else(|| self.unexpected())?;
+        self.skip();
+        Ok(name)
+    }
+
+    fn setting_value(&mut self) -> Result<String, SqlError> {
+        let sign = if self.sign("-") { "-" } else { "" };
+        let value =
+            |token: &&Token<'_>| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Text | Kind::Number);
+        let token = self.peek().filter(value).ok_or_else(|| self.unexpected())?;
+        self.skip();
+        Ok(format!("{sign}{}", unquoted(token.text)))
+    }
+
+    /// Nothing but semicolons is left.
+    pub(super) fn end(&mut self) -> Result<(), SqlError> {
+        let mut ended = false;
+        while self.sign(";") {
+            ended = true;
+        }
+        match self.peek() {
+            None => Ok(()),
+            Some(token) if ended => {
+                Err(SyntaxError { place: token.start, fault: Fault::Another }.told(self.sql, self.tokens))
+            }
+            Some(_) => Err(self.unexpected()),
+        }
+    }
+}
