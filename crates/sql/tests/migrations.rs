@@ -33,6 +33,11 @@ CREATE VIEW w AS SELECT x FROM v",
         told(&mut db, "DROP TABLE IF EXISTS a, nope, b CASCADE"),
         ["table \"nope\" does not exist, skipping", "drop cascades to view w", "drop cascades to view v"]
     );
+    db.run("CREATE TABLE c (x INT PRIMARY KEY);\nCREATE VIEW v AS SELECT x FROM c;\nCREATE VIEW w AS SELECT x FROM v");
+    assert_eq!(db.state("DROP TABLE c, memcached CASCADE"), "42501");
+    assert_eq!(db.state("ALTER TABLE c ADD y INT, DROP COLUMN y CASCADE, ADD CHECK (nope)"), "42703");
+    assert_eq!(db.query("SELECT x FROM w"), "", "a statement that fails leaves everything");
+    db.run("DROP VIEW v, w CASCADE;\nDROP TABLE c, C");
     for sql in ["SELECT x FROM a", "SELECT x FROM b", "SELECT x FROM v", "SELECT x FROM w"] {
         assert_eq!(db.state(sql), "42P01", "{sql}");
     }

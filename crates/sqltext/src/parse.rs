@@ -83,7 +83,7 @@ impl SyntaxError {
         match (self.fault, token) {
             (Fault::Unexpected, Some(token)) => SqlError::syntax(sql, token),
             (Fault::Unexpected | Fault::Unfinished, _) => {
-                SqlError::new(state::SYNTAX, "the statement ends too early").at(sql, sql.len())
+                SqlError::new(state::SYNTAX, "syntax error at end of input").at(sql, sql.len())
             }
             (Fault::Literal, Some(Token { kind: Kind::Foreign, .. })) => {
                 error("22025", "the text has an escape without a character")

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pgcatalog::system;
 use sqltext::definition::{Drop, Name, ObjectKind};
+use store::BUILT_IN;
 use store::definition::{IndexDef, TableDef, ViewDef};
 
 use super::{Defined, Told, Undo, altered};
@@ -31,7 +32,11 @@ pub(super) fn run(core: &Core, dropped: &Drop) -> Result<Defined, SqlError> {
             system::refuse_change(&name.text)?;
         }
         match missing(core, dropped.kind, &name.text) {
-            None => names.push(name),
+            None if names.iter().any(|known| known.text.eq_ignore_ascii_case(&name.text)) => {}
+            None => {
+                refuse_needed(core, dropped.kind, &name.text)?;
+                names.push(name);
+            }
             Some(_) if dropped.if_exists => told.push(Told::missing(what, &name.text)),
             Some(error) => return Err(error),
         }
@@ -60,6 +65,24 @@ fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
     }
 }
 
+/// Refuses to drop what must stay, before anything goes.
+fn refuse_needed(core: &Core, kind: ObjectKind, name: &str) -> Result<(), SqlError> {
+    match kind {
+        ObjectKind::Table if name.eq_ignore_ascii_case(BUILT_IN) => Ok(core.store.drop_table(name)?),
+        ObjectKind::Index => {
+            let Some(owner) = core.catalog.index_owner(name) else { return Ok(()) };
+            if is_of_key(owner.def(), name) {
+                let message = format!("index \"{name}\" defines which keys of the table are equal");
+                return Err(SqlError::new(state::DEPENDED_ON, message));
+            }
+            // The store says why the index of a key stays.
+            let own = owner.def().indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name));
+            if own { Ok(()) } else { Ok(core.store.drop_index(name)?) }
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Going<'_> {
     fn table(&mut self, name: &str, cascade: bool) -> Result<(), SqlError> {
         if cascade {
@@ -74,10 +97,6 @@ impl Going<'_> {
         // Of now: an index that was named before this one may have been of the same table.
         let catalog = self.core.store.catalog();
         let owner = catalog.index_owner(name);
-        if owner.is_some_and(|table| is_of_key(table.def(), name)) {
-            let message = format!("index \"{name}\" defines which keys of the table are equal");
-            return Err(SqlError::new(state::DEPENDED_ON, message));
-        }
         self.core.store.drop_index(name)?;
         // The hidden columns of indexed expressions go with their index, and rows come without them.
         let back = owner.filter(|table| !reads_hidden(table.def(), name));
@@ -89,9 +108,10 @@ impl Going<'_> {
         if cascade {
             self.readers(name)?;
         }
-        let view = self.core.store.catalog().view(name).map(|view| ViewDef::clone(view));
+        // It may have gone with one that was named before.
+        let Some(view) = self.core.store.catalog().view(name).cloned() else { return Ok(()) };
         self.core.store.drop_view(name)?;
-        self.done.undo.push(view.map_or(Undo::Nothing, |view| Undo::ViewGone(Box::new(view))));
+        self.done.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(&view))));
         Ok(())
     }
 
@@ -108,10 +128,23 @@ impl Going<'_> {
 }
 
 /// A view that reads a table or view of this name.
-pub(super) fn reader_of(core: &Core, name: &str) -> Option<Arc<ViewDef>> {
+fn reader_of(core: &Core, name: &str) -> Option<Arc<ViewDef>> {
     let catalog = core.store.catalog();
     let reads = |view: &&Arc<ViewDef>| !view.name.eq_ignore_ascii_case(name) && mentions(&view.sql, name);
     catalog.views().find(reads).cloned()
+}
+
+/// A view that reads a table or view of this name, directly or through others, and is read by none.
+pub(super) fn last_reader_of(core: &Core, name: &str) -> Option<Arc<ViewDef>> {
+    let mut last = reader_of(core, name)?;
+    // As many views as there are cannot all read one another.
+    for _ in 0..core.store.catalog().views().count() {
+        match reader_of(core, &last.name) {
+            Some(reader) => last = reader,
+            None => break,
+        }
+    }
+    Some(last)
 }
 
 /// Whether a constraint stands for a key that compares otherwise than by its bytes.

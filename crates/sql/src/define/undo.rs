@@ -13,8 +13,6 @@ const STEP_BYTES: usize = 8 << 10;
 /// How a definition is taken back.
 #[derive(Clone, Debug)]
 pub(crate) enum Undo {
-    /// Nothing is to be done: it did nothing.
-    Nothing,
     /// It cannot be: what it destroyed is gone.
     Impossible,
     /// The table is dropped.
@@ -46,7 +44,7 @@ enum Step {
 impl Undoing {
     /// Notes how a definition is taken back.
     pub(crate) fn add(&mut self, store: &Arc<Store>, undo: Undo) {
-        if !matches!(undo, Undo::Nothing | Undo::Impossible) {
+        if !matches!(undo, Undo::Impossible) {
             self.store.get_or_insert_with(|| Arc::clone(store));
             self.steps.push(Step::Undo(undo));
         }
@@ -112,7 +110,7 @@ impl Drop for Undoing {
 impl Undo {
     fn run(self, store: &Store) -> Result<(), SqlError> {
         match self {
-            Self::Nothing | Self::Impossible => Ok(()),
+            Self::Impossible => Ok(()),
             Self::Table(table) => match store.catalog().current(&table) {
                 Some(now) => Ok(store.drop_table(now.name())?),
                 None => Ok(()),

@@ -31,7 +31,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     pub(crate) fn unexpected(&self) -> SqlError {
         match self.peek() {
             Some(token) => SqlError::syntax(self.sql, token),
-            None => SqlError::new(state::SYNTAX, "the statement ends too early").at(self.sql, self.sql.len()),
+            None => SqlError::new(state::SYNTAX, "syntax error at end of input").at(self.sql, self.sql.len()),
         }
     }
 

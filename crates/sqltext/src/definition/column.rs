@@ -164,8 +164,8 @@ impl Reader<'_, '_> {
         Ok(ColumnRuleKind::Identity { always, start })
     }
 
-    /// The options of a sequence, up to the parenthesis. Numbers rise by one and have no bounds of their own; where they
-    /// start can be said.
+    /// The options of a sequence, up to the parenthesis. Numbers rise by one and have no bounds of their own. Where
+    /// they start can be said.
     fn sequence_options(&mut self) -> Result<i64, SqlError> {
         let mut start = 1;
         while !self.sign(")") {

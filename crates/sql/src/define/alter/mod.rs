@@ -7,10 +7,10 @@ mod rename;
 
 use pgcatalog::system;
 use sqltext::definition::{self, AlterTable, ColumnChange};
-use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions};
+use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
 
 use self::depend::{check_droppable, dependents};
-use super::drop::{is_of_key, reader_of};
+use super::drop::{is_of_key, last_reader_of};
 use super::undo::{Undo, redefine};
 use super::words::Words;
 use super::{Defined, Told};
@@ -31,11 +31,14 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
             Err(SqlError::unknown_table(table))
         };
     };
-    let (table, told) = (table.to_owned(), Vec::new());
-    let mut change = Change { core, words, table, told, destroys: false };
+    let (table, told, views) = (table.to_owned(), Vec::new(), Vec::new());
+    let mut change = Change { core, words, table, told, views, destroys: false };
     let before = change.def()?;
     if let Err(error) = alter.changes.iter().try_for_each(|wanted| change.one(wanted)) {
         redefine(&core.store, &change.table, &before)?;
+        for view in change.views.into_iter().rev() {
+            core.store.create_view(view, false)?;
+        }
         return Err(error);
     }
     let undo = if change.destroys { Undo::Impossible } else { Undo::Altered(known, Box::new(before)) };
@@ -50,6 +53,8 @@ struct Change<'c> {
     table: String,
     /// What the client is to know of it.
     told: Vec<Told>,
+    /// The views that went with a column.
+    views: Vec<ViewDef>,
     /// Something is gone, or allowed, that rows may rest on before it could be taken back.
     destroys: bool,
 }
@@ -194,9 +199,11 @@ impl Change<'_> {
     /// `CASCADE`: what reads a column goes with it, and what reads that.
     fn drop_readers(&mut self, def: &TableDef, at: usize) -> Result<(), SqlError> {
         let name = &def.columns[at].name;
-        while let Some(view) = reader_of(self.core, &self.table) {
+        // Those first that read others.
+        while let Some(view) = last_reader_of(self.core, &self.table) {
             self.told.push(Told::plain(format!("drop cascades to view {}", view.name)));
             self.core.store.drop_view(&view.name)?;
+            self.views.push(ViewDef::clone(&view));
         }
         let rules = def.rules.iter().filter(|rule| mentions(&rule.condition, name));
         for rule in rules {
