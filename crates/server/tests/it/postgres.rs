@@ -717,7 +717,7 @@ fn what_frameworks_set_at_their_start() {
     }
     assert_eq!(one.ask("SET CONSTRAINTS ALL IMMEDIATE"), ["C SET CONSTRAINTS"]);
     for (text, state) in [
-        ("SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE", "22023"),
+        ("SET TIME ZONE INTERVAL '1 month'", "22023"),
         ("SET ROLE somebody", "22023"),
         ("SHOW TABLES", "42704"),
         ("DESCRIBE memcached", "42601"),
