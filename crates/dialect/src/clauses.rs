@@ -2,8 +2,8 @@
 
 use sqltext::ast::{Assignment, Expr, Fetch, OrderByExpr};
 use sqltext::conflict::{self, Conflict};
-use sqltext::token::Kind;
 use sqltext::token::sql_literal;
+use sqltext::token::{Kind, Token};
 use store::Table;
 use store::definition::{ColumnDef, Identity, SqlType, TableDef};
 
@@ -150,7 +150,10 @@ impl<'a> Translator<'a, '_> {
     /// `FOR UPDATE`, `FOR SHARE` and their weaker forms: nothing is locked, and the statement says so.
     pub(super) fn locking(&mut self) -> Step<Out<'a>> {
         let first = self.token()?;
-        while let Some(token) = self.peek().filter(|token| !token.is_sign(")") && !token.is_sign(";")) {
+        let ends = |token: &Token<'_>| {
+            token.is_sign(")") || token.is_sign(";") || token.is_any(&["LIMIT", "OFFSET", "FETCH"])
+        };
+        while let Some(token) = self.peek().filter(|token| !ends(token)) {
             if token.is("SKIP") {
                 let message = "SKIP LOCKED is not supported: rows are not locked";
                 return Err(self.error_at(Some(token), state::NOT_SUPPORTED, message));

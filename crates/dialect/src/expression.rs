@@ -266,7 +266,10 @@ impl<'a> Translator<'a, '_> {
         let mut pattern = self.expression(pattern)?;
         self.suggest(&mut pattern, SqlType::Text)?;
         out.push(pattern);
-        if let Some(escape) = escape {
+        if escape.is_some() && self.peek_at(1).is_some_and(|none| none.text == "''") {
+            // PostgreSQL's words for no escape, which is what SQLite has without the clause.
+            self.at += 2;
+        } else if let Some(escape) = escape {
             self.pass_word("ESCAPE", &mut out)?;
             out.push(self.expression(escape)?);
         }

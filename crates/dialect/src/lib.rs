@@ -34,6 +34,7 @@ mod calls;
 mod cast;
 mod clauses;
 pub mod definition;
+mod distinct;
 mod expression;
 pub mod limits;
 pub mod lowered;
@@ -177,6 +178,9 @@ struct Translator<'a, 'n> {
     writes: bool,
     /// The outermost query, where it is a plain one.
     select: Plain,
+    /// Where the text of the last `SELECT`'s list ends, and where the keys of its `DISTINCT ON` begin.
+    list_end: usize,
+    distinct_keys: usize,
     /// What its list makes rows of, while the list of a `SELECT` is under way.
     spread: Option<rows::Spread<'a>>,
     /// Tables made of that so far, which need names.
@@ -347,6 +351,8 @@ impl<'a, 'n> Translator<'a, 'n> {
             inserts: false,
             writes: false,
             select: Plain::Not,
+            list_end: 0,
+            distinct_keys: 0,
             spread: None,
             made: 0,
         }

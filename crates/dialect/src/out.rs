@@ -158,6 +158,16 @@ impl<'a> Out<'a> {
         self.node = None;
     }
 
+    /// Of how many pieces it is, as a place for [`Out::insert`].
+    pub(super) fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Puts another between its pieces.
+    pub(super) fn insert(&mut self, at: usize, other: Self) {
+        self.pieces.splice(at..at, other.pieces);
+    }
+
     /// `before`, it, `behind`.
     pub(super) fn wrapped(mut self, before: &str, behind: &str) -> Self {
         let from = self.pieces.first().map_or(0, |piece| piece.from);

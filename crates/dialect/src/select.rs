@@ -36,6 +36,7 @@ impl<'a> Translator<'a, '_> {
         let mut out = Out::default();
         self.pass_word("SELECT", &mut out)?;
         self.distinct(select.distinct.as_ref(), &mut out)?;
+        let distinct_keys = self.distinct_keys;
         let list = self.at;
         let mut from = if select.from.is_empty() { None } else { Some(self.tables_ahead(&select.from)?) };
         let plain = from.as_mut().and_then(|from| from.plain.take());
@@ -45,6 +46,7 @@ impl<'a> Translator<'a, '_> {
         let spread = self.spread.take();
         self.add_arm(items);
         out.push(columns);
+        let list_end = out.len();
         self.then_tables(from, &mut out)?;
         if let Some(rows) = spread.and_then(|spread| spread.joined(!select.from.is_empty())) {
             out.push(rows);
@@ -68,6 +70,7 @@ impl<'a> Translator<'a, '_> {
             let select = lowered::Select { list: listed, tables, condition, group, order, limit, offset };
             self.select = Plain::Found(Box::new(select));
         }
+        (self.list_end, self.distinct_keys) = (list_end, distinct_keys);
         Ok(out)
     }
 

@@ -218,31 +218,46 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<(Out<'a>, [Option<Node>; 2])> {
         let mut out = self.with(query.with.as_ref())?;
         let mut counts = [None, None];
-        out.push(self.body(&query.body, common)?);
-        if let Some(order) = &query.order_by {
-            out.push(self.order(order)?);
+        if let SetExpr::Select(select) = &*query.body
+            && let Some(Distinct::On(keys)) = &select.distinct
+        {
+            out.push(self.first_rows(select, keys, query.order_by.as_ref())?);
+        } else {
+            out.push(self.body(&query.body, common)?);
+            if let Some(order) = &query.order_by {
+                out.push(self.order(order)?);
+            }
+        }
+        // PostgreSQL takes them in both orders.
+        let locks_first = !query.locks.is_empty() && self.peek().is_some_and(|token| token.is("FOR"));
+        if locks_first {
+            out.push(self.locking()?);
         }
         if query.limit_clause.is_some() || query.fetch.is_some() {
-            let (mut limit, mut offset) = (None, None);
-            match &query.limit_clause {
-                Some(LimitClause::LimitOffset { limit: count, offset: first, .. }) => {
-                    limit = count.as_ref();
-                    offset = first.as_ref().map(|offset| &offset.value);
-                }
-                Some(LimitClause::OffsetCommaLimit { offset: first, limit: count }) => {
-                    limit = Some(count);
-                    offset = Some(first);
-                }
-                None => {}
-            }
-            let (limits, known) = self.limits(limit, offset, query.fetch.as_ref())?;
+            let (limits, known) = self.limited(query)?;
             counts = known;
             out.push(limits);
         }
-        if !query.locks.is_empty() {
+        if !query.locks.is_empty() && !locks_first {
             out.push(self.locking()?);
         }
         Ok((out, counts))
+    }
+
+    fn limited(&mut self, query: &Query) -> Step<(Out<'a>, [Option<Node>; 2])> {
+        let (mut limit, mut offset) = (None, None);
+        match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit: count, offset: first, .. }) => {
+                limit = count.as_ref();
+                offset = first.as_ref().map(|offset| &offset.value);
+            }
+            Some(LimitClause::OffsetCommaLimit { offset: first, limit: count }) => {
+                limit = Some(count);
+                offset = Some(first);
+            }
+            None => {}
+        }
+        self.limits(limit, offset, query.fetch.as_ref())
     }
 
     /// `WITH [RECURSIVE] name [(columns)] AS (query), ...`
@@ -308,7 +323,10 @@ impl<'a> Translator<'a, '_> {
 
     fn arm(&mut self, arm: &SetExpr) -> Step<Out<'a>> {
         match arm {
-            SetExpr::Select(select) => self.select(select),
+            SetExpr::Select(select) => match &select.distinct {
+                Some(Distinct::On(keys)) => self.first_rows(select, keys, None),
+                _ => self.select(select),
+            },
             SetExpr::Values(values) => self.values(values).map(|(out, _)| out),
             SetExpr::Query(query) => {
                 // SQLite has no parentheses around an arm.
@@ -326,15 +344,23 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// The words of `SELECT` before its list.
+    /// The words of `SELECT` before its list. The keys of `DISTINCT ON` are looked at when its tables are known.
     pub(super) fn distinct(&mut self, distinct: Option<&Distinct>, out: &mut Out<'a>) -> Step<()> {
-        let word = self.peek();
-        self.pass_words(&["DISTINCT", "ALL"], out);
-        if let Some(Distinct::On(_)) = distinct {
-            let message = "SELECT DISTINCT ON is not supported; use row_number() OVER (PARTITION BY ...)";
-            return Err(self.error_at(word, state::NOT_SUPPORTED, message));
+        let Some(Distinct::On(_)) = distinct else {
+            self.pass_words(&["DISTINCT", "ALL"], out);
+            return Ok(());
+        };
+        self.at += 2;
+        self.distinct_keys = self.at;
+        let mut depth = 0_usize;
+        loop {
+            let token = self.token()?;
+            depth += usize::from(token.is_sign("("));
+            depth = depth.saturating_sub(usize::from(token.is_sign(")")));
+            if depth == 0 {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     pub(super) fn group(&mut self, group: &GroupByExpr, out: &mut Out<'a>) -> Step<Vec<Node>> {

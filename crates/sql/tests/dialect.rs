@@ -58,6 +58,33 @@ const ANSWERS: &[(&str, &str)] = &[
     ("SELECT id FROM t ORDER BY id LIMIT ALL OFFSET 1", "2"),
     ("SELECT id FROM t ORDER BY id OFFSET 1", "2"),
     ("SELECT id FROM t ORDER BY id OFFSET 0 LIMIT 1", "1"),
+    ("(SELECT id FROM t WHERE id = 1) UNION (SELECT 5) ORDER BY id DESC", "5;1"),
+    ("(SELECT id FROM t ORDER BY id DESC LIMIT 1) UNION ALL (SELECT id FROM t ORDER BY id LIMIT 1)", "2;1"),
+    ("SELECT 7 UNION ALL (SELECT id FROM t ORDER BY id LIMIT 1) ORDER BY 1", "1;7"),
+    ("(SELECT id FROM t ORDER BY id) LIMIT 1", "1"),
+    ("((SELECT name FROM t WHERE flag))", "Ann"),
+    ("SELECT 1 UNION ALL ((SELECT 2 UNION SELECT 2) EXCEPT SELECT 3)", "1;2"),
+    ("SELECT count(*) FROM ((SELECT 1 AS a) UNION (SELECT 2)) x", "2"),
+    ("SELECT name FROM t WHERE id IN ((SELECT t_id FROM other) EXCEPT (SELECT 9))", "Ann"),
+    ("SELECT id FROM t WHERE name LIKE 'A%' ESCAPE ''", "1"),
+    ("SELECT DISTINCT ON (t_id) t_id, note FROM other ORDER BY t_id, id DESC", "1,second"),
+    ("SELECT DISTINCT ON (t_id) note FROM other ORDER BY t_id, id LIMIT 5 OFFSET 0", "first"),
+    ("SELECT DISTINCT ON (1) t_id AS k, note FROM other ORDER BY k, 2 DESC", "1,second"),
+    (
+        "SELECT DISTINCT ON (o.t_id, length(o.note)) o.* FROM other o ORDER BY o.t_id, length(o.note) DESC",
+        "2,1,second;1,1,first",
+    ),
+    ("SELECT DISTINCT ON (x.id) x.id, y.id FROM other x, other y ORDER BY x.id DESC, y.id DESC", "2,2;1,2"),
+    ("SELECT count(*) FROM (SELECT DISTINCT ON (t_id) * FROM other) AS one", "1"),
+    (
+        "WITH one AS (SELECT DISTINCT ON (t_id) note AS n FROM other ORDER BY t_id, id) SELECT n FROM one",
+        "first",
+    ),
+    ("(SELECT DISTINCT ON (t_id) note FROM other ORDER BY t_id, id) UNION ALL SELECT 'z'", "first;z"),
+    ("SELECT DISTINCT ON (t_id) t_id, count(*) FROM other GROUP BY t_id, id ORDER BY t_id, id", "1,1"),
+    ("SELECT DISTINCT ON (flag) id FROM t ORDER BY flag DESC NULLS LAST, id", "1;2"),
+    ("SELECT id AS primary, id + 1 AS unique FROM t AS table WHERE table.id = 1", "1,2"),
+    ("SELECT x.order, x.primary FROM (SELECT 1 AS order, 2 AS primary) AS x ORDER BY x.order", "1,2"),
     ("SELECT name FROM t WHERE at = '2026-11-21T21:00:00+01:00'", "Ann"),
     ("SELECT name FROM t WHERE at > '2026-11-21'", "Ann"),
     ("SELECT name FROM t WHERE at BETWEEN '2026-11-21' AND '2026-11-22'", "Ann"),
@@ -406,8 +433,11 @@ const ERRORS: &[(&str, &str, usize)] = &[
     ("SELECT id FROM t WHERE at > 'soon'", "22007", 29),
     ("SELECT id FROM t WHERE flag = 'maybe'", "22P02", 31),
     ("SELECT '2026-02-30'::date", "22008", 8),
-    ("SELECT DISTINCT ON (id) name FROM t", "0A000", 8),
+    ("SELECT DISTINCT ON (nme) name FROM t", "42703", 21),
+    ("SELECT DISTINCT ON (id) name FROM t ORDER BY nme", "42703", 46),
     ("SELECT name FROM t WHERE name SIMILAR TO 'x'", "0A000", 31),
+    ("(SELECT name FROM t) UNION (SELECT nme FROM t)", "42703", 36),
+    ("SELECT * FROM nothing", "42P01", 15),
     ("SELECT id FROM t FOR UPDATE SKIP LOCKED", "0A000", 29),
     ("SELECT name FROM t WHERE name ~ '('", "2201B", 0),
     ("INSERT INTO t (id) VALUES (9) ON CONFLICT ON CONSTRAINT nothing DO NOTHING", "42704", 57),
@@ -545,6 +575,19 @@ fn text_that_is_no_statement_never_panics() {
         let _ = db.executor.describe(&db.session, &deep, &[]);
     }
     assert_eq!(db.query("SELECT 1"), "1");
+}
+
+/// Behind the words of a lock the count of rows was lost, and all rows were returned.
+#[test]
+fn a_limit_may_stand_behind_the_words_of_a_lock() {
+    let mut db = db();
+    for lock in ["UPDATE", "SHARE", "NO KEY UPDATE", "KEY SHARE", "UPDATE OF t NOWAIT"] {
+        let ordered = format!("SELECT id FROM t ORDER BY id FOR {lock}");
+        assert_eq!(db.query(&ordered), "1;2", "{lock}");
+        assert_eq!(db.query(&format!("{ordered} LIMIT 1")), "1", "{lock}");
+        assert_eq!(db.query(&format!("{ordered} LIMIT 1 OFFSET 1")), "2", "{lock}");
+        assert_eq!(db.query(&format!("SELECT id FROM t ORDER BY id LIMIT 1 FOR {lock}")), "1", "{lock}");
+    }
 }
 
 #[test]

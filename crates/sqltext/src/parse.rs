@@ -227,8 +227,8 @@ fn replaces(tokens: &[Token<'_>], at: usize) -> bool {
 }
 
 /// How many tokens from here on the parser does not know: `ONLY` before a table, `INDEXED BY`, `OVERRIDING`, the
-/// `CROSS` of SQLite's `CROSS INNER JOIN`, the `EXCLUDE` of a window's frame. Whoever walks the tree finds them between
-/// its nodes.
+/// `CROSS` of SQLite's `CROSS INNER JOIN`, the `EXCLUDE` of a window's frame, the `NO KEY` of a lock. Whoever walks the
+/// tree finds them between its nodes.
 fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
     let Some(token) = tokens.get(at).filter(|token| token.kind == Kind::Word) else { return 0 };
     let next = |ahead: usize, word: &str| tokens.get(at + ahead).is_some_and(|next| next.is(word));
@@ -252,6 +252,13 @@ fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
         let long =
             ((next(1, "CURRENT") && next(2, "ROW")) || (next(1, "NO") && next(2, "OTHERS"))) && ends(3);
         return if short { 2 } else { 3 * usize::from(long) };
+    }
+    // PostgreSQL's weaker locks.
+    if behind(&["FOR"]) && token.is("NO") && next(1, "KEY") && next(2, "UPDATE") {
+        return 2;
+    }
+    if behind(&["FOR"]) && token.is("KEY") && next(1, "SHARE") {
+        return 1;
     }
     let overrides = token.is("OVERRIDING") && (next(1, "SYSTEM") || next(1, "USER")) && next(2, "VALUE");
     if overrides { 3 } else { 0 }
