@@ -26,6 +26,10 @@ const SUITES: &[Suite] = &[
     Suite { name: "gorm", command: || go("gorm") },
     Suite { name: "sqlx", command: || go("sqlx") },
     Suite { name: "golang-migrate", command: || go("golang-migrate") },
+    Suite { name: "hibernate", command: || java("HibernateSuite") },
+    Suite { name: "flyway", command: || java("FlywaySuite") },
+    Suite { name: "liquibase", command: || java("LiquibaseSuite") },
+    Suite { name: "activerecord", command: || ruby("activerecord") },
 ];
 
 fn source(path: &str) -> PathBuf {
@@ -46,6 +50,28 @@ fn go(suite: &str) -> Command {
     let mut go = go_build_in(&source("go"), &fetched("orms-go"), &programs.join(""));
     build_once(&DONE, go.arg("./..."));
     Command::new(programs.join(suite))
+}
+
+/// All of Java's suites are compiled at once.
+fn java(suite: &str) -> Command {
+    static DONE: OnceLock<()> = OnceLock::new();
+    let (folder, classes) = (source("java"), built("orms-java"));
+    let tools = fetched("orms-java").join("*");
+    let mut javac = Command::new("javac");
+    javac.arg("-nowarn").arg("-cp").arg(&tools).arg("-d").arg(&classes).arg("-sourcepath").arg(&folder);
+    javac.args(["Hibernate", "Flyway", "Liquibase"].map(|tool| folder.join(format!("{tool}Suite.java"))));
+    build_once(&DONE, &mut javac);
+    let mut java = Command::new("java");
+    // A short program starts sooner without the optimising compiler. The folder has the migrations.
+    java.arg("-XX:TieredStopAtLevel=1").arg("-cp");
+    java.arg(format!("{}:{}:{}", classes.display(), tools.display(), folder.display())).arg(suite);
+    java
+}
+
+fn ruby(suite: &str) -> Command {
+    let mut ruby = Command::new("ruby");
+    ruby.arg(source(suite).join("suite.rb"));
+    ruby
 }
 
 /// Runs the suite of this name at a PostgreSQL, which must take every step, and at a daemon of its own.
@@ -115,4 +141,24 @@ fn sqlx() {
 #[test]
 fn golang_migrate() {
     compared("golang-migrate");
+}
+
+#[test]
+fn hibernate() {
+    compared("hibernate");
+}
+
+#[test]
+fn flyway() {
+    compared("flyway");
+}
+
+#[test]
+fn liquibase() {
+    compared("liquibase");
+}
+
+#[test]
+fn activerecord() {
+    compared("activerecord");
 }

@@ -37,6 +37,9 @@ const FILES: &[(&str, &str)] = &[
     ("/usr/include/postgresql/libpq-fe.h", "libpq-dev"),
     ("/usr/lib/python3/dist-packages/pylibmc/__init__.py", "python3-pylibmc"),
     ("/usr/share/rubygems-integration/all/specifications/dalli-3.0.6.gemspec", "ruby-dalli"),
+    // Debian's updates change the version, and with it all other files.
+    ("/var/lib/dpkg/info/ruby-activerecord.list", "ruby-activerecord"),
+    ("/usr/share/rubygems-integration/3.1.0/specifications/pg-1.4.5.gemspec", "ruby-pg"),
 ];
 
 /// The servers that experiments compare with: a file of each, and its Debian package. Tests need not all of them.

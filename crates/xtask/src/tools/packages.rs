@@ -32,6 +32,7 @@ const PACKAGES: &[Packages] = &[
     Packages { name: "memjs", pinned_by: "tests/drivers/memjs/package-lock.json", fetch: fetch_node },
     Packages { name: "orms-node", pinned_by: "tests/orms/node/package-lock.json", fetch: fetch_node },
     Packages { name: "orms-go", pinned_by: "tests/orms/go/go.sum", fetch: fetch_go },
+    Packages { name: "orms-java", pinned_by: "tests/orms/java/pom.xml", fetch: fetch_java },
     Packages { name: "spymemcached", pinned_by: "tests/drivers/spymemcached/pom.xml", fetch: fetch_java },
 ];
 

@@ -1,0 +1,1 @@
+CREATE OR REPLACE VIEW names AS SELECT name, count(*) AS people FROM person GROUP BY name;

@@ -1,0 +1,6 @@
+ALTER TABLE person ADD COLUMN town VARCHAR(40);
+UPDATE person SET town = 'Ulm' WHERE town IS NULL;
+ALTER TABLE person ALTER COLUMN town SET NOT NULL;
+ALTER TABLE person ADD COLUMN score INT NOT NULL DEFAULT 0;
+ALTER TABLE address RENAME COLUMN street TO line;
+COMMENT ON TABLE person IS 'who lives; "quoted"';

@@ -1,0 +1,1 @@
+CREATE INDEX person_town ON person (town);
