@@ -71,6 +71,8 @@ pub struct Report<'a> {
     pub context: Option<&'a str>,
     /// The constraint that was violated.
     pub constraint: Option<&'a str>,
+    /// The function of PostgreSQL's source that says so, where clients go by it.
+    pub routine: Option<&'a str>,
 }
 
 /// Appends a message that is sent once in a while. One that exceeds `pgwire`'s limits, which only a description of
@@ -152,6 +154,7 @@ pub fn report(report: &Report<'_>, out: &mut Vec<u8>) {
         (b'P', position.as_deref()),
         (b'W', report.context),
         (b'n', report.constraint),
+        (b'R', report.routine),
     ];
     // A zero byte would end the text early.
     let fields = parts.iter().filter_map(|(code, text)| text.map(|text| (*code, text.replace('\0', " "))));

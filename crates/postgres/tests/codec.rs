@@ -167,6 +167,7 @@ fn answers_as_pgwire_reads_them() {
         position: Some(3),
         context: None,
         constraint: Some("t_pkey"),
+        routine: Some("f"),
     };
     backend::report(&report, &mut out);
     backend::parameter_description(&[23, 25], &mut out);
@@ -180,7 +181,7 @@ fn answers_as_pgwire_reads_them() {
         "field_count: 2",
         "INSERT 0 12",
         "CREATE TABLE",
-        "(67, \"42P01\"), (77, \"no pe\"), (72, \"h\"), (80, \"3\"), (110, \"t_pkey\")",
+        "(67, \"42P01\"), (77, \"no pe\"), (72, \"h\"), (80, \"3\"), (110, \"t_pkey\"), (82, \"f\")",
         "types: [23, 25]",
         "Error",
     ];

@@ -83,7 +83,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("(SELECT DISTINCT ON (t_id) note FROM other ORDER BY t_id, id) UNION ALL SELECT 'z'", "first;z"),
     ("SELECT DISTINCT ON (t_id) t_id, count(*) FROM other GROUP BY t_id, id ORDER BY t_id, id", "1,1"),
     ("SELECT DISTINCT ON (flag) id FROM t ORDER BY flag DESC NULLS LAST, id", "1;2"),
-    ("SELECT id AS primary, id + 1 AS unique FROM t AS table WHERE table.id = 1", "1,2"),
+    ("SELECT id AS primary, id + 1 AS unique FROM t AS index WHERE index.id = 1", "1,2"),
     ("SELECT x.order, x.primary FROM (SELECT 1 AS order, 2 AS primary) AS x ORDER BY x.order", "1,2"),
     ("SELECT name FROM t WHERE at = '2026-11-21T21:00:00+01:00'", "Ann"),
     ("SELECT name FROM t WHERE at > '2026-11-21'", "Ann"),

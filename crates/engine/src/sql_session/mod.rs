@@ -384,19 +384,28 @@ impl SqlSession {
                 }
                 outcome
             }
-            State::Fresh => {
-                let mut rows = self.kept();
-                let outcome = self.run_prepared(context, &portal.prepared, &portal.values, &mut rows)?;
-                if outcome == Outcome::Waiting {
-                    return Ok(outcome);
-                }
-                rows.0.complete();
-                portal.state = State::Rows { rows: rows.0, next: 0 };
-                portal.replay(max_rows, sink)
-            }
+            State::Fresh => match self.keep_rows(context, portal)? {
+                Outcome::Waiting => Ok(Outcome::Waiting),
+                _ => portal.replay(max_rows, sink),
+            },
             State::Rows { .. } => portal.replay(max_rows, sink),
             State::Ended => portal.again(),
         }
+    }
+
+    /// Runs a portal that has not begun, and keeps what it gives.
+    fn keep_rows(
+        &mut self,
+        context: &mut SqlThreadContext,
+        portal: &mut Portal,
+    ) -> Result<Outcome, SqlError> {
+        let mut rows = self.kept();
+        let outcome = self.run_prepared(context, &portal.prepared, &portal.values, &mut rows)?;
+        if outcome != Outcome::Waiting {
+            rows.0.complete();
+            portal.state = State::Rows { rows: rows.0, next: 0 };
+        }
+        Ok(outcome)
     }
 }
 

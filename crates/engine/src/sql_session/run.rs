@@ -8,11 +8,11 @@ use store::value::{Value, ValueRef};
 
 use super::copy::{CopyDirection, CopyIn, CopyStatement, What};
 use super::effects::check_notification;
-use super::portal::{Portal, bytes_of};
+use super::portal::{Portal, State, bytes_of};
 use super::prepared::{self, Body, Prepared, check_name};
 use super::rows::Rows;
 use super::settings::{self, Settings, on_off};
-use super::utility::{self, Discard, Utility};
+use super::utility::{self, Direction, Discard, Utility};
 use super::{ClientSink, CopyOptions, Mark, NoRows, Outcome, SqlSession, SqlThreadContext, counted};
 use crate::activity::Counted;
 use crate::counters::Counter;
@@ -311,18 +311,35 @@ impl SqlSession {
             }
             Utility::Fetch { name, direction, only_move } => {
                 let mut portal = self.portals.take(name).map_err(|_| no_cursor(name))?;
-                let count = match only_move {
-                    true => portal.fetch(*direction, None),
-                    false => portal.fetch(*direction, Some(sink)),
-                };
+                let fetched = self.fetch(context, &mut portal, *direction, (!only_move).then_some(sink));
                 self.portals.give_back(name, portal);
                 let tag = if *only_move { "MOVE" } else { "FETCH" };
-                Ok(Outcome::Complete { tag, count: Some(count?) })
+                Ok(fetched?.map_or(Outcome::Waiting, |count| Outcome::Complete { tag, count: Some(count) }))
             }
             Utility::Close(name) => self.close(name.as_deref()),
             Utility::Listen(_) | Utility::Unlisten(_) | Utility::Notify { .. } => self.channel(utility),
             Utility::Copy(copy) => self.copy(context, copy, sink),
         }
+    }
+
+    /// A cursor's next rows; `None`: the session waits for a lock. A portal that a client has bound and not yet run is a
+    /// cursor too.
+    fn fetch(
+        &mut self,
+        context: &mut SqlThreadContext,
+        portal: &mut Portal,
+        direction: Direction,
+        sink: Option<&mut dyn ClientSink>,
+    ) -> Result<Option<u64>, SqlError> {
+        let fresh = matches!(portal.state, State::Fresh) && portal.prepared.columns().is_some();
+        if fresh && self.keep_rows(context, portal)? == Outcome::Waiting {
+            return Ok(None);
+        }
+        let count = match sink {
+            Some(sink) => portal.fetch(direction, Some(sink)),
+            None => portal.fetch(direction, None),
+        };
+        count.map(Some)
     }
 
     pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<Outcome, SqlError> {

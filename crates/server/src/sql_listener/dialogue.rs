@@ -12,7 +12,7 @@ use postgres::frontend::{Bind, Malformed, Parse, Request, Target};
 
 use super::connection::Connection;
 use super::copy::CopyIn;
-use super::rows::{ClientRows, field, format_of, refused};
+use super::rows::{CHANGED, ClientRows, field, format_of, refused};
 use super::turn::fatal;
 
 /// A whole `Sync`.
@@ -435,6 +435,8 @@ fn fail(error: &SqlError, out: &mut Vec<u8>) {
         position: *position,
         context: context.as_deref(),
         constraint: violated(state, message),
+        // asyncpg and pgjdbc prepare again when they read this name, and only then.
+        routine: (message == CHANGED).then_some("RevalidateCachedQuery"),
     };
     backend::report(&report, out);
 }
@@ -468,6 +470,7 @@ fn tell_notice(notice: &Notice, out: &mut Vec<u8>) {
             position: None,
             context: None,
             constraint: None,
+            routine: None,
         },
         out,
     );

@@ -259,8 +259,10 @@ pub(crate) fn refused(error: ValueError) -> SqlError {
     SqlError::new(error.state, error.message)
 }
 
+/// What PostgreSQL says of a prepared statement whose columns are others now.
+pub(super) const CHANGED: &str = "cached plan must not change result type";
+
 #[cold]
 fn changed() -> SqlError {
-    SqlError::new("0A000", "cached plan must not change result type")
-        .with_hint("a definition has changed; prepare the statement again")
+    SqlError::new("0A000", CHANGED).with_hint("a definition has changed; prepare the statement again")
 }

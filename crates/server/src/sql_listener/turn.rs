@@ -234,7 +234,16 @@ fn refuse(connection: &mut Connection, broken: Broken, out: &mut Vec<u8>) {
 pub(crate) fn fatal(state: &str, message: &str, out: &mut Vec<u8>) {
     let severity = Severity::Fatal;
     report(
-        &Report { severity, state, message, hint: None, position: None, context: None, constraint: None },
+        &Report {
+            severity,
+            state,
+            message,
+            hint: None,
+            position: None,
+            context: None,
+            constraint: None,
+            routine: None,
+        },
         out,
     );
 }

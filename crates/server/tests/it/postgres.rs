@@ -176,6 +176,12 @@ fn prepared_statements_and_portals() {
     pg.send(&[&declare[..], &bind("", "", &["2"]), &execute("", 0), SYNC].concat());
     assert_eq!(pg.until_ready(), ["1", "2", "C DECLARE CURSOR", "Z T"]);
     assert_eq!(pg.ask("FETCH ALL FROM k"), ["T", "D b", "C FETCH 1"]);
+    // A portal that was bound and not run is a cursor too; it had no rows.
+    pg.send(&[&bind("m", "p", &["1"])[..], SYNC].concat());
+    assert_eq!(pg.until_ready(), ["2", "Z T"]);
+    assert_eq!(pg.ask("MOVE FORWARD 1 FROM m"), ["C MOVE 1"]);
+    pg.send(&[&execute("m", 1)[..], SYNC].concat());
+    assert_eq!(pg.until_ready(), ["D 2|b", "s", "Z T"]);
     pg.ask("COMMIT");
     // Without Sync the answers come all the same.
     pg.send(&[&parse("", "SELECT 7")[..], &bind("", "", &[]), &execute("", 0), b"H\0\0\0\x04"].concat());
