@@ -1,6 +1,6 @@
 # What to do here. Each works from a fresh clone on Debian 12 with the Rust toolchain, make and gcc.
 
-.PHONY: install-client run test demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
+.PHONY: install-client run test test-orms demo bench bench-quick bench-full bench-peers bench-entry bench-lead bench-sql bench-sqlite bench-expiry tools fmt tidy miri tsan
 
 # Builds the daemon and serves memcached and SQL on 127.0.0.1:11211 and on a Unix socket.
 # ARGS adds flags: make run ARGS='-p 11300 -m 256'
@@ -11,6 +11,10 @@ run:
 # Installs what the tests need (memcached, PostgreSQL, clients in seven languages; docs/testing.md) and runs every check.
 test: tools
 	cargo xtask ci
+
+# The suites of ORMs and migration tools alone, with a line of figures for each: steps that hold, seconds.
+test-orms: tools
+	cargo test --package sqlcached --locked --test it orms:: -- --nocapture --test-threads 2
 
 # Installs the programs that the tests and comparisons talk to. Needs root or sudo only where one is missing.
 tools:
