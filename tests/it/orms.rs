@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use crate::drivers::place::SqlDaemon;
@@ -74,10 +74,21 @@ fn ruby(suite: &str) -> Command {
     ruby
 }
 
+/// The PostgreSQL of the suites that run at the same time. It ends with the last of them.
+fn postgresql() -> Arc<PostgreSql> {
+    static SHARED: Mutex<Weak<PostgreSql>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(PostgreSql::start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
+
 /// Runs the suite of this name at a PostgreSQL, which must take every step, and at a daemon of its own.
 fn compared(name: &str) {
     let suite = SUITES.iter().find(|suite| suite.name == name).unwrap();
-    let server = PostgreSql::start();
+    let server = postgresql();
     let there = Instant::now();
     report(name, &suite.run(&server.database(suite.name)));
     let here = Instant::now();

@@ -322,8 +322,8 @@ impl SqlSession {
         }
     }
 
-    /// A cursor's next rows; `None`: the session waits for a lock. A portal that a client has bound and not yet run is a
-    /// cursor too.
+    /// A cursor's next rows; `None`: the session waits for a lock. A portal that a client has bound and not yet run is
+    /// a cursor too.
     fn fetch(
         &mut self,
         context: &mut SqlThreadContext,
