@@ -14,7 +14,6 @@ use super::scope::{Relation, Source};
 use super::types::Told;
 use super::{Item, Made, Plain, Step, Stop, Translator};
 use crate::lowered::{self, Indexed, Named, Node, Order, Piece, Resolve, Rows, Select, Verb, Write};
-use sqltext::error::state;
 use sqltext::token::unquoted;
 
 impl<'a> Translator<'a, '_> {
