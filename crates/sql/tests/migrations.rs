@@ -208,6 +208,14 @@ INSERT INTO whole (a) VALUES ('abc')",
         "whole_a_idx;whole_b_key;whole_pkey"
     );
     assert_eq!(db.state("CREATE TABLE n (LIKE nope)"), "42P01");
+    // What psql describes of a table asks for foreign keys of tables with triggers only.
+    db.run("ALTER TABLE plain ADD FOREIGN KEY (id) REFERENCES t (id)");
+    assert_eq!(
+        db.query(
+            "SELECT relname, relhastriggers FROM pg_class WHERE relname IN ('plain', 'whole') ORDER BY 1"
+        ),
+        "plain,1;whole,0"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use sqltext::definition::Like;
 use store::Table;
 use store::definition::{ColumnDef, IndexDef};
 
+use super::Told;
 use super::table::TableMaker;
 use crate::core::Core;
 use crate::error::SqlError;
@@ -39,7 +40,8 @@ impl TableMaker<'_> {
         Ok(())
     }
 
-    /// Keys and indexes of whole columns. Those of expressions read columns that only their table has.
+    /// Keys and indexes of whole columns. Those of expressions read columns that only their table has, and the client
+    /// is told of each.
     fn indexes_like(&mut self, table: &Arc<Table>, positions: &[(usize, usize)]) {
         let place = |at: &usize| positions.iter().find(|(from, _)| from == at).map(|&(_, to)| to);
         let def = table.def();
@@ -48,9 +50,14 @@ impl TableMaker<'_> {
         {
             self.def.primary_key = key;
         }
-        for index in def.indexes.iter().filter(|index| index.predicate.is_none()) {
-            if let Some(columns) = index.columns.iter().map(place).collect::<Option<Vec<_>>>() {
-                self.copied.push(IndexDef { name: String::new(), columns, ..index.clone() });
+        for index in &def.indexes {
+            let columns = index.columns.iter().map(place).collect::<Option<Vec<_>>>();
+            match columns.filter(|_| index.predicate.is_none()) {
+                Some(columns) => self.copied.push(IndexDef { name: String::new(), columns, ..index.clone() }),
+                None => self.told.push(Told::note(
+                    format!("index \"{}\" is not copied", index.name),
+                    "it has an expression or a condition; create it for the new table",
+                )),
             }
         }
     }

@@ -68,6 +68,8 @@ fn table_class(table: &Table, rows: &mut Rows) {
         ("reltuples", Value::Real(stats.rows as f64)),
         ("relchecks", int(checks_of(table).count())),
         ("relhasindex", flag(!indexes_of(table).is_empty())),
+        // psql's \d looks for foreign keys where a table has triggers, for PostgreSQL enforces them so.
+        ("relhastriggers", flag(!table.def().foreign_keys.is_empty())),
         // Rows are in memory only.
         ("relpersistence", text("u")),
         ("relkind", text("r")),
