@@ -146,6 +146,12 @@ fn calls_return_rows() {
         ("SELECT unnest('{a,b,c}') a, unnest('{x}') b", "a,x;b,NULL;c,NULL"),
         ("SELECT x FROM unnest('{a,b}') AS t(x) WHERE x <> 'a'", "b"),
         ("SELECT t.x, t.n FROM unnest('{a,b}') WITH ORDINALITY AS t(x, n) ORDER BY n DESC", "b,2;a,1"),
+        (
+            "SELECT CASE WHEN t.oid != 0 THEN (SELECT u.oid::pg_catalog.regclass FROM pg_catalog.pg_class AS u, \
+             pg_catalog.pg_partition_ancestors(t.oid) WITH ORDINALITY AS a(relid, depth) WHERE u.oid = a.relid \
+             ORDER BY a.depth LIMIT 1) END AS parent FROM pg_catalog.pg_class t LIMIT 1",
+            "NULL",
+        ),
         ("SELECT s FROM generate_series(3, 1, -1) s", "3;2;1"),
         ("SELECT * FROM generate_series(1, 0)", ""),
         ("SELECT count(*) FROM pg_catalog.generate_series(1, 100000)", "100000"),

@@ -101,6 +101,14 @@ fn psql_describes(place: &Place) {
     contains(&psql(place, "\\conninfo\n"), &["You are connected to database"]);
     contains(&psql(place, "\\du\n"), &["List of roles", place.user]);
     contains(&psql(place, "\\dv\n\\df psql_none\n"), &["Did not find any relations."]);
+    // psql asks other questions of a table with a foreign key; one of them was a syntax error once.
+    let linked = "CREATE TABLE psql_link (id INTEGER PRIMARY KEY, page INTEGER REFERENCES psql_page (id));\n\\d psql_link\n\\d+ psql_link\nDROP TABLE psql_link;\n";
+    let said = psql(place, linked);
+    contains(
+        &said,
+        &["\"psql_link_page_fkey\" FOREIGN KEY (page) REFERENCES psql_page(id)", "Storage", "DROP TABLE"],
+    );
+    assert!(!said.contains("ERROR"), "{said}");
 }
 
 fn psql_copies(place: &Place) {
@@ -141,7 +149,7 @@ fn psql_at_a_postgresql() {
 }
 
 #[test]
-fn psql_at_the_door() {
+fn psql_at_the_daemon() {
     let daemon = SqlDaemon::start(&[]);
     psql_session(&daemon.place);
     psql_copies(&daemon.place);

@@ -89,6 +89,13 @@ pub(super) static ROW_FUNCTIONS: &[RowFunction] = &[
             }))
         },
     },
+    // There are no partitions.
+    RowFunction {
+        name: "pg_partition_ancestors",
+        columns: &["relid"],
+        arguments: (1, 1),
+        rows: |_| Box::new(std::iter::empty()),
+    },
     RowFunction {
         name: "unnest",
         columns: &["value"],

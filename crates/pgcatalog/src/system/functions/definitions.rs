@@ -42,6 +42,8 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_get_functiondef", (1, 1), |_, _| Value::Null),
     function("pg_get_indexdef", (1, 3), index_definition),
     function("pg_get_partkeydef", (1, 1), |_, _| Value::Null),
+    // There are no partitions: PostgreSQL gives no row, and who asks compares with what comes.
+    function("pg_partition_ancestors", (1, 1), |_, _| Value::Null),
     function("pg_get_ruledef", (1, 2), |_, _| Value::Null),
     function("pg_get_serial_sequence", (2, 2), serial_sequence),
     function("pg_get_statisticsobjdef_columns", (1, 1), |_, _| Value::Null),
