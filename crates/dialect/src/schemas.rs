@@ -1,7 +1,7 @@
 //! Schemas, which SQLite does not have: a name with one becomes the name under which SQLite knows the object.
 //!
-//! `pg_catalog.`, `public.` and `OPERATOR(...)` go, `information_schema.` is joined with the name behind it, and
-//! collations that change nothing are left out. [`tokens`] does it with the tokens of a text, which keep their places.
+//! `pg_catalog.`, `public.`, `sqlcached.` of the built-in table, and `OPERATOR(...)` go. `information_schema.` is joined
+//! with the name behind it. Collations that change nothing are left out. [`tokens`] does it with the tokens of a text, which keep their places.
 //! [`resolved`] does it with the text, whose length stays, so that places in errors stay right.
 
 use std::borrow::Cow;
@@ -72,7 +72,8 @@ fn edits(sql: &str, tokens: &[Token<'_>]) -> Result<Vec<Edit>, SqlError> {
         if !point.is_sign(".") || before.is_some_and(|before| before.is_sign(".")) {
             continue;
         }
-        if is_name(schema, "pg_catalog") || (is_name(schema, "public") && !table_public) {
+        let own = is_name(schema, "sqlcached") && is_name(&rest[2], store::BUILT_IN);
+        if own || is_name(schema, "pg_catalog") || (is_name(schema, "public") && !table_public) {
             edits.leave_out(at..at + 2);
         } else if is_name(schema, "information_schema") {
             edits.join(at)?;
@@ -205,6 +206,7 @@ mod tests {
             ("FROM \"pg_catalog\".\"pg_class\"", "FROM \"pg_class\""),
             ("FROM public.t JOIN Public.u", "FROM t JOIN u"),
             ("SELECT public.a FROM t AS public", "SELECT public.a FROM t AS public"),
+            ("FROM sqlcached.memcached m JOIN \"sqlcached\".memcached", "FROM memcached m JOIN memcached"),
             ("FROM information_schema.tables t", "FROM information_schema_tables t"),
             ("FROM information_schema.\"Columns\"", "FROM information_schema_columns"),
             ("SELECT information_schema._pg_expandarray(a)", "SELECT _pg_expandarray(a)"),

@@ -20,3 +20,5 @@ pub const UNNEST_ARRAYS_MAX: usize = 100;
 pub const NODE_UNITS: usize = 32;
 /// Names of time zones that are looked up once and stay: the list has six hundred, and offsets are few.
 pub const ZONES_MAX: usize = 4_096;
+/// Longest name with database and schema that is looked for: three names of 63 bytes, each of them a quote, fit.
+pub const QUALIFIED_BYTES_MAX: usize = 512;

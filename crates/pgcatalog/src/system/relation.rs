@@ -7,6 +7,7 @@ use sqltext::token::quoted_name;
 use store::definition::{CheckDef, ColumnDef, ForeignKey, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
+use super::content::schema_of;
 use super::keywords::is_keyword;
 use super::oid::{Named, oid_of_name, oid_of_table};
 use crate::predicate::predicate_of;
@@ -180,8 +181,9 @@ impl IndexFacts {
     pub(super) fn definition(&self, table: &Table) -> String {
         let unique = if self.unique { "UNIQUE " } else { "" };
         format!(
-            "CREATE {unique}INDEX {} ON public.{} USING {} ({}){}",
+            "CREATE {unique}INDEX {} ON {}.{} USING {} ({}){}",
             identifier(&self.name),
+            schema_of(table),
             identifier(table.name()),
             self.method_name(),
             self.column_list(table),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pgcatalog::system;
 use sqltext::definition::{Drop, Name, ObjectKind};
 use store::BUILT_IN;
-use store::definition::{IndexDef, TableDef, ViewDef};
+use store::definition::{ForeignKey, IndexDef, TableDef, ViewDef};
 
 use super::{Defined, Told, Undo, altered};
 use crate::compute::mentions;
@@ -90,6 +90,22 @@ impl Going<'_> {
         }
         self.core.store.drop_table(name)?;
         self.done.undo.push(Undo::Impossible);
+        self.foreign_keys(name)
+    }
+
+    /// Foreign keys that refer to a table go with it. Nobody enforces them, so they hinder nobody without `CASCADE`.
+    fn foreign_keys(&mut self, name: &str) -> Result<(), SqlError> {
+        let catalog = self.core.store.catalog();
+        for table in catalog.tables().filter(|table| references(table.def(), name)) {
+            let refers = |key: &&ForeignKey| key.table.eq_ignore_ascii_case(name);
+            self.done.told.extend(table.def().foreign_keys.iter().filter(refers).map(|key| {
+                Told::plain(format!("drop cascades to constraint {} on table {}", key.name, table.name()))
+            }));
+            self.core.store.alter_table(table.name(), &mut |def| {
+                def.foreign_keys.retain(|key| !refers(&key));
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 
@@ -125,6 +141,11 @@ impl Going<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a foreign key of a table refers to the table of this name.
+pub(super) fn references(def: &TableDef, name: &str) -> bool {
+    def.foreign_keys.iter().any(|key| key.table.eq_ignore_ascii_case(name))
 }
 
 /// A view that reads a table or view of this name.

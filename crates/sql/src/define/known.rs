@@ -7,7 +7,7 @@ use super::{Defined, Told};
 use crate::error::{SqlError, state};
 
 /// Schemas that are there.
-const SCHEMAS: &[&str] = &["public", "pg_catalog", "information_schema"];
+const SCHEMAS: &[&str] = &["public", "pg_catalog", "information_schema", "sqlcached"];
 /// Extensions whose functions and types are built in, as far as they are there.
 const EXTENSIONS: &[&str] = &["plpgsql", "pgcrypto", "uuid-ossp", "citext"];
 

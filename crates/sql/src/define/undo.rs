@@ -108,7 +108,7 @@ impl Drop for Undoing {
 }
 
 impl Undo {
-    fn run(self, store: &Store) -> Result<(), SqlError> {
+    pub(super) fn run(self, store: &Store) -> Result<(), SqlError> {
         match self {
             Self::Impossible => Ok(()),
             Self::Table(table) => match store.catalog().current(&table) {

@@ -6,7 +6,7 @@ use super::super::System;
 use super::super::oid::oid_of_table;
 use super::super::relation::tables_of;
 use super::super::rows::{Rows, int, text};
-use super::fixed::{DATABASE, OWNER, PUBLIC_NAME};
+use super::fixed::{DATABASE, OWNER, schema_of};
 use crate::advisory::LockFacts;
 use crate::system::functions::PRESET;
 use crate::system::time::{moment, moment_of};
@@ -124,7 +124,7 @@ pub(super) fn table_counts(system: &System, rows: &mut Rows) {
         let stats = table.stats();
         rows.add([
             ("relid", int(oid_of_table(table))),
-            ("schemaname", text(PUBLIC_NAME)),
+            ("schemaname", text(schema_of(table))),
             ("relname", text(table.name())),
             ("n_tup_ins", int(stats.written)),
             ("n_tup_del", int(stats.evicted + stats.expired)),

@@ -1,6 +1,7 @@
 //! What is the same in every daemon: schemas, roles, methods, the database itself.
 
 use store::value::Value;
+use store::{BUILT_IN, Table};
 
 use super::super::System;
 use super::super::columns::Schema;
@@ -15,6 +16,10 @@ pub(super) const CATALOG: u32 = 11;
 pub(super) const PUBLIC: u32 = 2_200;
 /// Its name.
 pub(crate) const PUBLIC_NAME: &str = "public";
+/// The schema of the built-in table, which tools that compare or empty the schema of users' tables leave alone.
+const OWN: u32 = 13_300;
+/// Its name. Its table is found without it, as those of `pg_catalog` are.
+pub(crate) const OWN_NAME: &str = "sqlcached";
 /// `information_schema`
 pub(super) const INFORMATION: u32 = 13_207;
 /// The one database.
@@ -30,7 +35,17 @@ pub(crate) const UTF8: i64 = 6;
 
 /// Every schema with its number.
 pub(crate) const NAMESPACES: &[(u32, &str)] =
-    &[(CATALOG, "pg_catalog"), (PUBLIC, PUBLIC_NAME), (INFORMATION, "information_schema")];
+    &[(CATALOG, "pg_catalog"), (PUBLIC, PUBLIC_NAME), (INFORMATION, "information_schema"), (OWN, OWN_NAME)];
+
+/// The name of the schema in which clients find a table.
+pub(crate) fn schema_of(table: &Table) -> &'static str {
+    if table.name() == BUILT_IN { OWN_NAME } else { PUBLIC_NAME }
+}
+
+/// Its number.
+pub(super) fn namespace_of_table(table: &Table) -> u32 {
+    if table.name() == BUILT_IN { OWN } else { PUBLIC }
+}
 
 pub(super) fn namespace_of(schema: Schema) -> u32 {
     match schema {

@@ -9,7 +9,7 @@ use super::super::columns::LAYOUTS;
 use super::super::relation::{ColumnFacts, checks_of, column_at, columns_of, indexes_of, tables_of};
 use super::super::rows::{Rows, int, text, yes_or_no};
 use super::activity::optional;
-use super::fixed::{NAMESPACES, PUBLIC_NAME};
+use super::fixed::{NAMESPACES, PUBLIC_NAME, schema_of};
 use super::relations::default_text;
 
 /// What PostgreSQL says of a text without a length.
@@ -72,7 +72,7 @@ pub(super) fn tables(system: &System, rows: &mut Rows) {
         ]);
     };
     for table in tables_of(&catalog) {
-        add(PUBLIC_NAME, table.name(), true, true);
+        add(schema_of(table), table.name(), true, true);
     }
     for view in catalog.views() {
         add(PUBLIC_NAME, &view.name, false, false);
@@ -87,7 +87,7 @@ pub(super) fn columns(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
     for table in tables_of(&catalog) {
         for (number, column) in (1..).zip(columns_of(table)) {
-            column_row(system, (PUBLIC_NAME, table.name()), number, &column, rows);
+            column_row(system, (schema_of(table), table.name()), number, &column, rows);
         }
     }
     for layout in LAYOUTS.iter() {
@@ -142,7 +142,7 @@ fn column_row(
         ("identity_cycle", yes_or_no(false)),
         ("is_generated", text(if is_generated { "ALWAYS" } else { "NEVER" })),
         ("generation_expression", if is_generated { default.clone() } else { Value::Null }),
-        ("is_updatable", yes_or_no(schema == PUBLIC_NAME)),
+        ("is_updatable", yes_or_no(column.def.is_some())),
     ]);
 }
 
@@ -200,10 +200,10 @@ pub(super) fn table_constraints(system: &System, rows: &mut Rows) {
         for index in indexes_of(table).iter().filter(|index| index.constraint) {
             rows.add([
                 ("constraint_catalog", database(system)),
-                ("constraint_schema", text(PUBLIC_NAME)),
+                ("constraint_schema", text(schema_of(table))),
                 ("constraint_name", text(&index.name)),
                 ("table_catalog", database(system)),
-                ("table_schema", text(PUBLIC_NAME)),
+                ("table_schema", text(schema_of(table))),
                 ("table_name", text(table.name())),
                 ("constraint_type", text(if index.primary { "PRIMARY KEY" } else { "UNIQUE" })),
                 ("is_deferrable", yes_or_no(false)),
@@ -222,7 +222,7 @@ pub(super) fn check_constraints(system: &System, rows: &mut Rows) {
         for check in checks_of(table) {
             rows.add([
                 ("constraint_catalog", database(system)),
-                ("constraint_schema", text(PUBLIC_NAME)),
+                ("constraint_schema", text(schema_of(table))),
                 ("constraint_name", text(&check.name)),
                 ("check_clause", text(&check.sql)),
             ]);
@@ -260,10 +260,10 @@ pub(super) fn key_column_usage(system: &System, rows: &mut Rows) {
     constraint_columns(system, |table, constraint, column, place| {
         rows.add([
             ("constraint_catalog", database(system)),
-            ("constraint_schema", text(PUBLIC_NAME)),
+            ("constraint_schema", text(schema_of(table))),
             ("constraint_name", text(constraint)),
             ("table_catalog", database(system)),
-            ("table_schema", text(PUBLIC_NAME)),
+            ("table_schema", text(schema_of(table))),
             ("table_name", text(table.name())),
             ("column_name", text(column)),
             ("ordinal_position", int(place)),
@@ -276,11 +276,11 @@ pub(super) fn constraint_column_usage(system: &System, rows: &mut Rows) {
     constraint_columns(system, |table, constraint, column, _| {
         rows.add([
             ("table_catalog", database(system)),
-            ("table_schema", text(PUBLIC_NAME)),
+            ("table_schema", text(schema_of(table))),
             ("table_name", text(table.name())),
             ("column_name", text(column)),
             ("constraint_catalog", database(system)),
-            ("constraint_schema", text(PUBLIC_NAME)),
+            ("constraint_schema", text(schema_of(table))),
             ("constraint_name", text(constraint)),
         ]);
     });
@@ -293,10 +293,10 @@ pub(super) fn constraint_table_usage(system: &System, rows: &mut Rows) {
         for index in indexes_of(table).iter().filter(|index| index.constraint) {
             rows.add([
                 ("table_catalog", database(system)),
-                ("table_schema", text(PUBLIC_NAME)),
+                ("table_schema", text(schema_of(table))),
                 ("table_name", text(table.name())),
                 ("constraint_catalog", database(system)),
-                ("constraint_schema", text(PUBLIC_NAME)),
+                ("constraint_schema", text(schema_of(table))),
                 ("constraint_name", text(&index.name)),
             ]);
         }
@@ -313,7 +313,7 @@ pub(super) fn table_privileges(system: &System, rows: &mut Rows) {
                 ("grantor", text(&owner)),
                 ("grantee", text(&owner)),
                 ("table_catalog", database(system)),
-                ("table_schema", text(PUBLIC_NAME)),
+                ("table_schema", text(schema_of(table))),
                 ("table_name", text(table.name())),
                 ("privilege_type", text(privilege)),
                 ("is_grantable", yes_or_no(true)),

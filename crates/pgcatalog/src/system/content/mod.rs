@@ -8,7 +8,7 @@ mod relations;
 mod rules;
 mod types;
 
-pub(super) use self::fixed::{NAMESPACES, OWNER, PUBLIC_NAME, UTF8};
+pub(super) use self::fixed::{NAMESPACES, OWN_NAME, OWNER, PUBLIC_NAME, UTF8, schema_of};
 
 use super::System;
 use super::columns::Schema;

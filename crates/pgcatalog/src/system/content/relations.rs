@@ -13,7 +13,9 @@ use super::super::relation::{
     sequences_of, tables_of,
 };
 use super::super::rows::{Rows, flag, int, text};
-use super::fixed::{CACHE_METHOD, DEFAULT_COLLATION, OWNER, PUBLIC, PUBLIC_NAME, namespace_of};
+use super::fixed::{
+    CACHE_METHOD, DEFAULT_COLLATION, OWNER, PUBLIC, PUBLIC_NAME, namespace_of, namespace_of_table, schema_of,
+};
 use super::types::facts_of;
 
 /// PostgreSQL's pages, in which it counts sizes.
@@ -61,7 +63,7 @@ fn table_class(table: &Table, rows: &mut Rows) {
     rows.add([
         ("oid", int(oid_of_table(table))),
         ("relname", text(table.name())),
-        ("relnamespace", int(PUBLIC)),
+        ("relnamespace", int(namespace_of_table(table))),
         ("relowner", int(OWNER)),
         ("relam", int(CACHE_METHOD)),
         ("relpages", int(stats.bytes.div_ceil(PAGE_BYTES))),
@@ -99,7 +101,7 @@ fn index_class(table: &Table, index: &IndexFacts, rows: &mut Rows) {
     rows.add([
         ("oid", int(index.oid)),
         ("relname", text(&index.name)),
-        ("relnamespace", int(PUBLIC)),
+        ("relnamespace", int(namespace_of_table(table))),
         ("relowner", int(OWNER)),
         ("relam", int(index.method())),
         ("reltuples", Value::Real(table.rows() as f64)),
@@ -261,7 +263,7 @@ pub(super) fn constraints(system: &System, rows: &mut Rows) {
             rows.add([
                 ("oid", int(index.constraint_oid(table))),
                 ("conname", text(&index.name)),
-                ("connamespace", int(PUBLIC)),
+                ("connamespace", int(namespace_of_table(table))),
                 ("contype", text(if index.primary { "p" } else { "u" })),
                 ("convalidated", flag(true)),
                 ("conrelid", int(oid_of_table(table))),
@@ -283,7 +285,7 @@ fn check_constraints(table: &Table, rows: &mut Rows) {
         rows.add([
             ("oid", int(check_oid(table, &check.name))),
             ("conname", text(&check.name)),
-            ("connamespace", int(PUBLIC)),
+            ("connamespace", int(namespace_of_table(table))),
             ("contype", text("c")),
             ("convalidated", flag(true)),
             ("conrelid", int(oid_of_table(table))),
@@ -314,7 +316,7 @@ fn foreign_keys(catalog: &Catalog, table: &Table, rows: &mut Rows) {
         rows.add([
             ("oid", int(check_oid(table, &key.name))),
             ("conname", text(&key.name)),
-            ("connamespace", int(PUBLIC)),
+            ("connamespace", int(namespace_of_table(table))),
             ("contype", text("f")),
             ("convalidated", flag(true)),
             ("conrelid", int(oid_of_table(table))),
@@ -359,7 +361,7 @@ pub(super) fn table_list(system: &System, rows: &mut Rows) {
     let owner = system.owner();
     for table in tables_of(&catalog) {
         rows.add([
-            ("schemaname", text(PUBLIC_NAME)),
+            ("schemaname", text(schema_of(table))),
             ("tablename", text(table.name())),
             ("tableowner", text(&owner)),
             ("hasindexes", flag(!indexes_of(table).is_empty())),
@@ -387,7 +389,7 @@ pub(super) fn index_definitions(system: &System, rows: &mut Rows) {
     for table in tables_of(&catalog) {
         for index in indexes_of(table) {
             rows.add([
-                ("schemaname", text(PUBLIC_NAME)),
+                ("schemaname", text(schema_of(table))),
                 ("tablename", text(table.name())),
                 ("indexname", text(&index.name)),
                 ("indexdef", text(&index.definition(table))),

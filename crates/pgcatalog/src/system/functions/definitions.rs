@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use sqltext::error::SqlError;
-use sqltext::token::unquoted;
+use sqltext::token::{Kind, Token, tokens, unquoted};
 use store::Table;
 use store::definition::SqlType;
 use store::value::Value;
 
 use super::{Call, FunctionDef, fallible, function, optional, truth};
+use crate::limits::QUALIFIED_BYTES_MAX;
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::comments::comment_on;
-use crate::system::content::{NAMESPACES, OWNER};
+use crate::system::content::{NAMESPACES, OWNER, PUBLIC_NAME, schema_of};
 use crate::system::oid::{oid_of_table, oid_of_view};
 use crate::system::relation::{
     IndexFacts, check_oid, checks_of, foreign_key_definition, identifier, indexes_of, sequences_of, shown_at,
@@ -108,48 +109,72 @@ fn int_or_null(oid: Option<u32>) -> Value {
     oid.map_or(Value::Null, int)
 }
 
-/// The number of a table, an index or a system table by its name, with a schema or without.
+/// The number of a table, an index or a system table by its name, with a schema or without; the database may stand
+/// before the schema.
 pub(super) fn relation_oid(system: &System, name: &str) -> Option<u32> {
-    let (schema, name) = match name.rsplit_once('.') {
-        Some((schema, name)) => (Some(unquoted(schema)), name),
-        None => (None, name),
-    };
-    let name = if name.starts_with('"') { unquoted(name) } else { name.to_lowercase() };
-    let catalog = system.catalog();
-    let in_schema = |own: &str| schema.as_deref().is_none_or(|schema| schema == own);
-    if in_schema("public") {
-        if let Some(table) = catalog.table(&name) {
-            return Some(oid_of_table(table));
-        }
-        if let Some(view) = catalog.view(&name) {
-            return Some(oid_of_view(view));
-        }
-        let indexes = catalog.tables().flat_map(|table| indexes_of(table));
-        if let Some(index) = indexes.into_iter().find(|index| index.name.eq_ignore_ascii_case(&name)) {
-            return Some(index.oid);
-        }
-        let sequences = catalog.tables().flat_map(|table| sequences_of(table));
-        if let Some(sequence) =
-            sequences.into_iter().find(|sequence| sequence.name.eq_ignore_ascii_case(&name))
-        {
-            return Some(sequence.oid);
-        }
+    let mut parts = name_parts(name)?;
+    let name = parts.pop()?;
+    let schema = parts.pop();
+    let database = parts.pop();
+    if !parts.is_empty() || database.is_some_and(|database| database != system.identity().database) {
+        return None;
     }
-    let layout = LAYOUTS.iter().find(|layout| {
-        layout.name == name
-            && match &schema {
-                Some(schema) => schema == layout.schema.name(),
-                None => layout.schema == Schema::Catalog,
-            }
-    });
-    layout.map(|layout| layout.oid)
+    user_relation(system, schema.as_deref(), &name).or_else(|| {
+        let layout = LAYOUTS.iter().find(|layout| {
+            layout.name == name
+                && match &schema {
+                    Some(schema) => schema == layout.schema.name(),
+                    None => layout.schema == Schema::Catalog,
+                }
+        });
+        layout.map(|layout| layout.oid)
+    })
 }
 
-/// The name of a table or an index by its number, with the schema where it must be named.
+/// The parts of a name between points, those without quotes in lower case; none for what is no name.
+fn name_parts(name: &str) -> Option<Vec<String>> {
+    if name.len() > QUALIFIED_BYTES_MAX {
+        return None;
+    }
+    let tokens = tokens(name);
+    let is_point = |token: &Token<'_>| token.is_sign(".");
+    let (names, points): (Vec<_>, Vec<_>) = tokens.iter().enumerate().partition(|(at, _)| at % 2 == 0);
+    let fits = names.len() == points.len() + 1
+        && points.iter().all(|(_, token)| is_point(token))
+        && names.iter().all(|(_, token)| matches!(token.kind, Kind::Word | Kind::Quoted));
+    let part = |token: &Token<'_>| match token.kind {
+        Kind::Quoted => unquoted(token.text),
+        _ => token.text.to_lowercase(),
+    };
+    fits.then(|| names.into_iter().map(|(_, token)| part(token)).collect())
+}
+
+/// The number of what users made. The built-in table is found in its own schema and, as ever, in that of users' tables.
+fn user_relation(system: &System, schema: Option<&str>, name: &str) -> Option<u32> {
+    let in_schema = |own: &str| schema.is_none_or(|schema| schema == own || schema == PUBLIC_NAME);
+    let catalog = system.catalog();
+    if let Some(table) = catalog.table(name).filter(|table| in_schema(schema_of(table))) {
+        return Some(oid_of_table(table));
+    }
+    if let Some(view) = catalog.view(name).filter(|_| in_schema(PUBLIC_NAME)) {
+        return Some(oid_of_view(view));
+    }
+    let tables = || catalog.tables().filter(|table| in_schema(schema_of(table)));
+    let index = tables().flat_map(|table| indexes_of(table)).find(|of| of.name.eq_ignore_ascii_case(name));
+    let sequence =
+        || tables().flat_map(|table| sequences_of(table)).find(|of| of.name.eq_ignore_ascii_case(name));
+    index.map(|index| index.oid).or_else(|| sequence().map(|sequence| sequence.oid))
+}
+
+/// The name of a table or an index by its number, with the schema where it is not visible without.
 pub(super) fn relation_name(system: &System, oid: u32) -> Option<String> {
+    let qualified = |table: &Table, name: &str| match schema_of(table) {
+        PUBLIC_NAME => identifier(name),
+        schema => format!("{schema}.{}", identifier(name)),
+    };
     match relation(system, oid) {
-        Some(Relation::Table(table)) => Some(identifier(table.name())),
-        Some(Relation::Index(_, index)) => Some(identifier(&index.name)),
+        Some(Relation::Table(table)) => Some(qualified(&table, table.name())),
+        Some(Relation::Index(table, index)) => Some(qualified(&table, &index.name)),
         None => LAYOUTS.iter().find(|layout| layout.oid == oid).map(|layout| match layout.schema {
             Schema::Catalog => layout.name.to_owned(),
             Schema::Information => format!("{}.{}", layout.schema.name(), layout.name),
@@ -307,12 +332,15 @@ fn user_by_id(system: &System, call: &Call) -> Value {
     }
 }
 
-/// Tables of `information_schema` are found with their schema only.
+/// Tables of `information_schema` are found with their schema only. The built-in table is found without it; it counts
+/// as hidden, because tools take all visible tables for the user's.
 fn table_is_visible(system: &System, call: &Call) -> Value {
     let Some(oid) = call.oid(0) else { return Value::Null };
-    match LAYOUTS.iter().find(|layout| layout.oid == oid) {
-        Some(layout) => truth(layout.schema == Schema::Catalog),
-        None if relation(system, oid).is_some() => truth(true),
+    if let Some(layout) = LAYOUTS.iter().find(|layout| layout.oid == oid) {
+        return truth(layout.schema == Schema::Catalog);
+    }
+    match relation(system, oid) {
+        Some(Relation::Table(table) | Relation::Index(table, _)) => truth(schema_of(&table) == PUBLIC_NAME),
         None if system.catalog().views().any(|view| oid_of_view(view) == oid) => truth(true),
         None => Value::Null,
     }

@@ -5,7 +5,7 @@ use store::value::Value;
 use super::{Call, FunctionDef, function, optional, truth};
 use crate::system::System;
 use crate::system::array;
-use crate::system::content::PUBLIC_NAME;
+use crate::system::content::{OWN_NAME, PUBLIC_NAME};
 use crate::system::rows::{int, text};
 use crate::system::time::moment;
 
@@ -77,7 +77,9 @@ fn client_address(system: &System, _: &Call) -> Value {
 }
 
 fn current_schemas(_: &System, call: &Call) -> Value {
-    let all: &[&str] = if call.integer(0) == Some(0) { &[PUBLIC_NAME] } else { &["pg_catalog", PUBLIC_NAME] };
+    // Two schemas are searched that `search_path` does not name.
+    let searched = &["pg_catalog", PUBLIC_NAME, OWN_NAME];
+    let all = if call.integer(0) == Some(0) { &searched[1..2] } else { searched };
     array::of_texts(all.iter().map(|name| (*name).to_owned()))
 }
 

@@ -32,17 +32,19 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
         };
     };
     let (table, told, views) = (table.to_owned(), Vec::new(), Vec::new());
-    let mut change = Change { core, words, table, told, views, destroys: false };
+    let mut change = Change { core, words, table, told, views, undo: Vec::new(), destroys: false };
     let before = change.def()?;
     if let Err(error) = alter.changes.iter().try_for_each(|wanted| change.one(wanted)) {
         redefine(&core.store, &change.table, &before)?;
+        change.undo.into_iter().rev().try_for_each(|undo| undo.run(&core.store))?;
         for view in change.views.into_iter().rev() {
             core.store.create_view(view, false)?;
         }
         return Err(error);
     }
     let undo = if change.destroys { Undo::Impossible } else { Undo::Altered(known, Box::new(before)) };
-    Ok(Defined { told: change.told, ..Defined::undone_by(TAG, undo) })
+    change.undo.push(undo);
+    Ok(Defined { told: change.told, undo: change.undo, ..TAG.into() })
 }
 
 /// What is done to one table. Several changes of one statement are made one after the other; when one fails, those
@@ -55,6 +57,8 @@ struct Change<'c> {
     told: Vec<Told>,
     /// The views that went with a column.
     views: Vec<ViewDef>,
+    /// What takes back what was done to other tables.
+    undo: Vec<Undo>,
     /// Something is gone, or allowed, that rows may rest on before it could be taken back.
     destroys: bool,
 }
@@ -73,7 +77,7 @@ impl Change<'_> {
                 self.destroys = true;
                 self.drop_constraint(&name.text, *if_exists)
             }
-            Wanted::RenameTable(to) => self.rename_table(to.text.clone()),
+            Wanted::RenameTable(to) => self.rename_table(&to.text),
             Wanted::RenameColumn(from, to) => self.rename_column(&from.text, &to.text),
             Wanted::RenameConstraint(from, to) => self.rename_constraint(&from.text, &to.text),
             Wanted::Column(name, wanted) => {

@@ -1,11 +1,12 @@
 //! `RENAME`: tables, columns, constraints, indexes, and their names in expressions.
 
 use sqltext::definition::RenameIndex;
-use store::definition::{DefinitionError, TableDef};
+use store::definition::{DefinitionError, ForeignKey, TableDef};
 
 use super::{Change, unknown_constraint};
 use crate::core::Core;
-use crate::define::{Defined, check_column_name, check_table_name};
+use crate::define::drop::references;
+use crate::define::{Defined, altered, check_column_name, check_table_name};
 use crate::error::{SqlError, state};
 use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 
@@ -39,20 +40,40 @@ pub(in crate::define) fn index(core: &Core, rename: &RenameIndex) -> Result<Defi
 
 impl Change<'_> {
     /// `RENAME TO name`
-    pub(super) fn rename_table(&mut self, name: String) -> Result<(), SqlError> {
-        check_table_name(&name)?;
+    pub(super) fn rename_table(&mut self, name: &str) -> Result<(), SqlError> {
+        check_table_name(name)?;
         self.refuse_views("RENAME TO")?;
         self.alter(|def| {
-            let before = std::mem::replace(&mut def.name, name.clone());
-            rename_in_expressions(def, &before, &name, Meant::Table);
+            let before = std::mem::replace(&mut def.name, name.to_owned());
+            rename_in_expressions(def, &before, name, Meant::Table);
             Ok(())
         })?;
-        self.table = name;
+        let before = std::mem::replace(&mut self.table, name.to_owned());
+        self.rename_in_references(&before, &|key| name.clone_into(&mut key.table))
+    }
+
+    /// Foreign keys that refer to a table keep referring to it when it, or a column of it, gets another name.
+    fn rename_in_references(
+        &mut self,
+        table: &str,
+        change: &dyn Fn(&mut ForeignKey),
+    ) -> Result<(), SqlError> {
+        let catalog = self.core.store.catalog();
+        for other in catalog.tables().filter(|other| references(other.def(), table)) {
+            if other.name() != self.table {
+                self.undo.push(altered(other));
+            }
+            self.core.store.alter_table(other.name(), &mut |def| {
+                let keys = def.foreign_keys.iter_mut().filter(|key| key.table.eq_ignore_ascii_case(table));
+                keys.for_each(change);
+                Ok(())
+            })?;
+        }
         Ok(())
     }
 
     /// `RENAME [COLUMN] name TO name`
-    pub(super) fn rename_column(&self, from: &str, to: &str) -> Result<(), SqlError> {
+    pub(super) fn rename_column(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
         check_column_name(to)?;
         self.refuse_views("RENAME COLUMN")?;
         let def = self.def()?;
@@ -67,6 +88,11 @@ impl Change<'_> {
                 columns.filter(|name| name.eq_ignore_ascii_case(from)).for_each(|name| to.clone_into(name));
             }
             Ok(())
+        })?;
+        let table = self.table.clone();
+        self.rename_in_references(&table, &|key| {
+            let columns = key.references.iter_mut().filter(|name| name.eq_ignore_ascii_case(from));
+            columns.for_each(|name| to.clone_into(name));
         })
     }
 
