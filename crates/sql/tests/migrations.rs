@@ -361,13 +361,13 @@ fn errors_have_their_places() {
 /// A renamed model left foreign keys behind that referred to nothing, and Django could not read them.
 #[test]
 fn foreign_keys_follow_what_they_refer_to() {
+    const KEYS: &str = "SELECT conname, confrelid::regclass::text, confkey, pg_get_constraintdef(oid) \
+                        FROM pg_constraint WHERE contype = 'f' ORDER BY 1";
     let mut db = Db::new();
     db.run(
         "CREATE TABLE p (id INT PRIMARY KEY, up INT REFERENCES p (id));
 CREATE TABLE c (p INT REFERENCES p (id), q INT CONSTRAINT other REFERENCES c (q))",
     );
-    const KEYS: &str = "SELECT conname, confrelid::regclass::text, confkey, pg_get_constraintdef(oid) \
-                        FROM pg_constraint WHERE contype = 'f' ORDER BY 1";
     let before = "c_p_fkey,p,[1],FOREIGN KEY (p) REFERENCES p(id);other,c,[2],FOREIGN KEY (q) REFERENCES c(q);\
                   p_up_fkey,p,[1],FOREIGN KEY (up) REFERENCES p(id)";
     assert_eq!(db.query(KEYS), before);
