@@ -1,9 +1,9 @@
 //! Schemas, which SQLite does not have: a name with one becomes the name under which SQLite knows the object.
 //!
-//! `pg_catalog.`, `public.`, `sqlcached.` of the built-in table, and `OPERATOR(...)` go. `information_schema.` is joined
-//! with the name behind it. Collations that change nothing are left out. [`tokens`] does it with the tokens of a text,
-//! which keep their places.
-//! [`resolved`] does it with the text, whose length stays, so that places in errors stay right.
+//! `pg_catalog.`, `public.`, `sqlcached.` of the built-in table, and `OPERATOR(...)` go. `information_schema.` is
+//! joined with the name behind it. Collations that change nothing are left out. [`tokens`] does it with the tokens of a
+//! text, which keep their places. [`resolved`] does it with the text, whose length stays, so that places in errors stay
+//! right.
 
 use std::borrow::Cow;
 use std::ops::Range;
