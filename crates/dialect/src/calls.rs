@@ -209,6 +209,10 @@ impl<'a> Translator<'a, '_> {
             let ty = argument.ty;
             argument = numeric::exact(argument).of_type(ty);
         }
+        // The functions of exact numbers take exact texts, as they give them.
+        if name.starts_with("numeric_") && matches!(*argument.form, Form::Exact(_)) {
+            argument = numeric::exact(argument).typed(SqlType::Numeric);
+        }
         Ok(argument)
     }
 

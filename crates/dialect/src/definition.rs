@@ -60,6 +60,8 @@ fn walk<'a, 'n>(
     tokens: &Range<usize>,
 ) -> Translator<'a, 'n> {
     let mut walk = Translator::new(definition.sql, &definition.tokens[..tokens.end], names, &[]);
+    // Indexes come and go, and the definition stays.
+    walk.by_index = false;
     walk.at = tokens.start;
     walk
 }
@@ -77,10 +79,7 @@ fn finished<'a>(
         return Ok(found);
     }
     let mut walk = self::walk(definition, names, &tokens);
-    let mut out = Out::default();
-    while walk.at < tokens.end {
-        walk.pass(&mut out);
-    }
+    let out = walk.rest();
     let copied = walk.finish(Ok(text(out)))?;
     copied.ok_or_else(|| SqlError::new(sqltext::error::state::INTERNAL, "a part of a definition was lost"))
 }

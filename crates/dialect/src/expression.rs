@@ -8,7 +8,7 @@ use sqltext::token::Token;
 use store::definition::SqlType;
 
 use super::out::{Form, Out, call};
-use super::{Step, Stop, Translator, numeric, structures, types};
+use super::{Step, Stop, Translator, indexes, numeric, structures, types};
 use crate::lowered::{Node, Operator};
 use sqltext::error::state;
 use sqltext::token::unquoted;
@@ -69,9 +69,20 @@ impl<'a> Translator<'a, '_> {
             first = next;
         }
         let mut out = self.operand(first)?;
+        out = self.by_index(out);
         while let Some(expr) = chain.pop() {
             out = self.combined(out, expr)?;
+            out = self.by_index(out);
         }
+        Ok(out)
+    }
+
+    /// The condition of a query's rows; `joined`: of the relation with this number.
+    pub(super) fn condition_by_index(&mut self, condition: &Expr, joined: Option<usize>) -> Step<Out<'a>> {
+        self.begin_clause(joined);
+        let out = self.condition(condition)?;
+        let out = self.with_predicates(out);
+        self.end_clause();
         Ok(out)
     }
 
@@ -91,9 +102,10 @@ impl<'a> Translator<'a, '_> {
             Expr::InSubquery { subquery, .. } => self.in_query(left, subquery),
             Expr::InUnnest { array_expr, .. } => {
                 let mut out = left;
+                let by_row = self.by_index && indexes::may_miss(&out, None);
                 self.pass_words(&["NOT", "IN"], &mut out);
                 out.push(self.expression(array_expr)?);
-                Ok(truth(out))
+                Ok(membership(out, by_row))
             }
             Expr::Between { low, high, .. } => self.between(left, low, high),
             Expr::Like { any: false, pattern, escape_char, .. }
@@ -328,10 +340,14 @@ impl<'a> Translator<'a, '_> {
     }
 
     fn in_query(&mut self, left: Out<'a>, query: &Query) -> Step<Out<'a>> {
-        let mut out = left;
+        let mut out = Out::default();
         self.pass_words(&["NOT", "IN"], &mut out);
-        out.push(self.query_in_parentheses(query)?.0);
-        Ok(truth(out))
+        let (rows, columns) = self.query_in_parentheses(query)?;
+        let by_row = self.by_index && indexes::may_miss(&left, Some(&columns));
+        out.push(rows);
+        let mut whole = left;
+        whole.push(out);
+        Ok(membership(whole, by_row))
     }
 
     /// `IS NULL`, `IS TRUE`, `IS DISTINCT FROM`...
@@ -474,6 +490,11 @@ pub(super) fn one_of(left: Node, list: Node) -> Node {
         Node::List(list) => Node::In(Box::new(left), list),
         _ => Node::Other,
     }
+}
+
+/// `left IN right`; `by_row`: the planner is not to look into it.
+fn membership(out: Out<'_>, by_row: bool) -> Out<'_> {
+    truth(if by_row { out.wrapped("+(", ")") } else { out })
 }
 
 /// Something that holds or does not.

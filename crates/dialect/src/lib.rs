@@ -8,8 +8,8 @@
 //! The walk also says what an expression is, for those who compute without SQLite.
 //!
 //! [`translate`] is given a statement that a session runs, and [`definition`] the expressions and queries of a
-//! definition. A query that our grammar does not know, or whose tree has what the walk does not know, stays as it is:
-//! SQLite has the last word on it. A statement that writes is wrong then.
+//! definition. A query that our grammar does not know, or whose tree has what the walk does not know, is copied token
+//! by token: SQLite has the last word on it. A statement that writes is wrong then.
 //!
 //! ```
 //! use store::definition::SqlType;
@@ -23,8 +23,8 @@
 //!     row_bytes_max: 1 << 20,
 //! };
 //! let catalog = Store::open(&options).unwrap().store.catalog();
-//! let found = dialect::translate(&catalog, "SELECT 'x' ILIKE $1", &[], None).unwrap().unwrap();
-//! assert_eq!(found.sql, "SELECT 'x' LIKE $1");
+//! let found = dialect::translate(&catalog, "SELECT 'x' ILIKE $1", &[], None).unwrap();
+//! assert_eq!(found.sql, "SELECT 'x' LIKE ?1");
 //! assert_eq!(found.parameters[0].ty, Some(SqlType::Text));
 //! ```
 #![forbid(unsafe_code)]
@@ -36,6 +36,7 @@ mod clauses;
 pub mod definition;
 mod distinct;
 mod expression;
+mod indexes;
 pub mod limits;
 pub mod lowered;
 mod names;
@@ -48,6 +49,7 @@ mod rows;
 pub mod schemas;
 mod scope;
 mod select;
+mod spelling;
 mod statement;
 mod structures;
 mod types;
@@ -58,6 +60,7 @@ use std::sync::Arc;
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
+use indexes::Hidden;
 use lowered::{Lowered, Select, Write};
 use names::Names;
 use out::Out;
@@ -68,7 +71,9 @@ use sqltext::places::Places;
 use sqltext::token::{self, Kind, Token, Tokens};
 use sqltext::{Fault, SyntaxError, Tree};
 
+pub use indexes::Forced;
 pub use params::ParameterType;
+pub use spelling::same_expression;
 
 /// Words that are no names to SQLite unless they are quoted.
 #[rustfmt::skip]
@@ -98,6 +103,8 @@ pub struct Item {
     pub mixed: bool,
     /// What its type is made of where a query has several arms.
     told: types::Told,
+    /// It may have the type of a column of numbers.
+    counts: bool,
 }
 
 impl Item {
@@ -105,6 +112,9 @@ impl Item {
     fn join_arm(known: &mut [Self], arm: &[Self]) {
         if known.len() != arm.len() || known.iter().chain(arm).any(|item| item.star) {
             return;
+        }
+        for (known, other) in known.iter_mut().zip(arm) {
+            known.counts |= other.counts;
         }
         for (known, other) in known.iter_mut().zip(arm).filter(|(known, _)| known.parameter.is_none()) {
             known.told = known.told.or(other.told);
@@ -137,7 +147,7 @@ impl Translated {
     pub fn take_write(&mut self) -> Option<Box<Write>> {
         match std::mem::replace(&mut self.lowered, Lowered::Read(None)) {
             Lowered::Write(write) => Some(write),
-            read @ Lowered::Read(_) => {
+            read @ (Lowered::Read(_) | Lowered::Unread) => {
                 self.lowered = read;
                 None
             }
@@ -185,6 +195,10 @@ struct Translator<'a, 'n> {
     spread: Option<rows::Spread<'a>>,
     /// Tables made of that so far, which need names.
     made: usize,
+    /// Indexes are written into the text: it is for the catalogue of now.
+    by_index: bool,
+    /// The hidden columns of indexes that the clause under way may use.
+    hidden: Vec<Hidden>,
 }
 
 /// What a statement became.
@@ -238,42 +252,55 @@ type Step<T> = Result<T, Stop>;
 /// What a client said of its parameters before anything is known of the statement; `None`: nothing.
 pub type Chosen<'c> = &'c [Option<SqlType>];
 
-/// A statement in SQLite's words; `None` where it should be left as it is. `known`: its tree, or that of the same
-/// statement with literals in the place of parameters.
+/// A statement in SQLite's words. `known`: its tree, or that of the same statement with literals in the place of
+/// parameters.
 pub fn translate(
     catalog: &Catalog,
     sql: &str,
     chosen: Chosen<'_>,
     known: Option<&Tree<'_>>,
-) -> Result<Option<Translated>, SqlError> {
-    match known {
-        Some(tree) => walked(catalog, (sql, &token::tokens(sql)), tree, chosen, 0, true),
-        None => translate_within(catalog, sql, chosen, 0, true),
-    }
+) -> Result<Translated, SqlError> {
+    let (tokens, changed) = schemas::resolved(sql)?;
+    // What names a schema has other tokens than the text that the tree is of.
+    let found = match known.filter(|_| !changed) {
+        Some(tree) => walked(catalog, (sql, &tokens), tree, chosen, Purpose::Statement)?,
+        None => match tree_of(sql, tokens)? {
+            Some(tree) => walked(catalog, (sql, &tree.tokens), &tree, chosen, Purpose::Statement)?,
+            None => None,
+        },
+    };
+    found.map_or_else(|| unread(sql, chosen), Ok)
+}
+
+/// A view's query in the words that serve the tables of now best; its text is in SQLite's words already.
+pub fn view(catalog: &Catalog, sql: &str) -> Option<String> {
+    let tree = sqltext::parse(sql).ok()?;
+    let walked = walked(catalog, (sql, &tree.tokens), &tree, &[], Purpose::View(0));
+    walked.ok().flatten().map(|view| view.sql)
 }
 
 /// The columns of a query; `None` where they are not known. `depth`: views within which it stands.
 fn columns_of_query(catalog: &Catalog, sql: &str, depth: usize) -> Option<Vec<Column>> {
-    translate_within(catalog, sql, &[], depth, false).ok().flatten()?.columns
+    let tree = sqltext::parse(sql).ok()?;
+    walked(catalog, (sql, &tree.tokens), &tree, &[], Purpose::View(depth)).ok().flatten()?.columns
 }
 
-/// `shows`: columns of the outermost query may be exact decimal texts.
-fn translate_within(
-    catalog: &Catalog,
-    sql: &str,
-    chosen: Chosen<'_>,
-    depth: usize,
-    shows: bool,
-) -> Result<Option<Translated>, SqlError> {
-    let tokens = token::tokens(sql);
-    let tree = match sqltext::parse_tokens(sql, tokens) {
-        Ok(tree) => tree,
-        Err(SyntaxError { fault: Fault::Literal, place }) => {
-            return escape_refused(sql, place).map(|()| None);
-        }
-        Err(_) => return Ok(None),
-    };
-    walked(catalog, (sql, &tree.tokens), &tree, chosen, depth, shows)
+/// What a text is brought into SQLite's words for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    /// It is run: columns of its outermost query may be exact decimal texts.
+    Statement,
+    /// It is a view's, which stands within so many others.
+    View(usize),
+}
+
+/// The tree of a text; `None` where our grammar does not know it.
+fn tree_of<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Option<Tree<'a>>, SqlError> {
+    match sqltext::parse_tokens(sql, tokens) {
+        Ok(tree) => Ok(Some(tree)),
+        Err(SyntaxError { fault: Fault::Literal, place }) => escape_refused(sql, place).map(|()| None),
+        Err(_) => Ok(None),
+    }
 }
 
 fn walked(
@@ -281,15 +308,32 @@ fn walked(
     (sql, tokens): (&str, &[Token<'_>]),
     tree: &Tree<'_>,
     chosen: Chosen<'_>,
-    depth: usize,
-    shows: bool,
+    purpose: Purpose,
 ) -> Result<Option<Translated>, SqlError> {
+    let (depth, shows) = match purpose {
+        Purpose::Statement => (0, numeric::may_show(tokens)),
+        Purpose::View(depth) => (depth, false),
+    };
     let names = Names::of(catalog, tokens, depth);
     let mut walk = Translator::new(sql, tokens, &names, chosen);
-    walk.shows = shows && numeric::may_show(tokens);
+    walk.shows = shows;
     walk.inserts = tokens.iter().any(|token| token.is("INSERT"));
     let out = walk.whole(tree);
     walk.finish(out)
+}
+
+/// What our grammar or the walk does not know, token by token.
+#[cold]
+fn unread(sql: &str, chosen: Chosen<'_>) -> Result<Translated, SqlError> {
+    let (tokens, names) = (schemas::tokens(sql)?, Names::default());
+    let mut walk = Translator::new(sql, &tokens, &names, chosen);
+    while walk.take_sign(";") {}
+    if !walk.next_is_words(&["EXPLAIN", "QUERY"]) {
+        walk.take_word("EXPLAIN");
+    }
+    let (sql, places) = walk.rest().finish();
+    let (parameters, items) = (Vec::new(), Vec::new());
+    Ok(Translated { sql, places, lowered: Lowered::Unread, parameters, items, columns: None, notice: None })
 }
 
 /// Refuses an escape that stands for no character; what is not closed is SQLite's to report.
@@ -355,6 +399,8 @@ impl<'a, 'n> Translator<'a, 'n> {
             distinct_keys: 0,
             spread: None,
             made: 0,
+            by_index: sql.len() <= limits::INDEXED_BYTES_MAX,
+            hidden: Vec::new(),
         }
     }
 
@@ -401,6 +447,25 @@ impl<'a, 'n> Translator<'a, 'n> {
         };
         let parameters = self.parameters.finish();
         Ok(Some(Translated { sql, places, lowered, parameters, items, columns, notice: self.notice }))
+    }
+
+    /// Copies all that is left.
+    fn rest(&mut self) -> Out<'a> {
+        let mut out = Out::default();
+        while let Some(token) = self.peek() {
+            match self.parameters.number(&token) {
+                Some(number) => out.push(self.numbered(number)),
+                None => self.pass(&mut out),
+            }
+        }
+        out
+    }
+
+    /// Takes the parameter that is next, of this number from 0.
+    fn numbered(&mut self, number: usize) -> Out<'a> {
+        let from = self.peek().map_or(0, |token| token.start);
+        self.at += 1;
+        Out::made(format!("?{}", number + 1), from)
     }
 
     fn peek(&self) -> Option<Token<'a>> {
@@ -466,6 +531,12 @@ impl<'a, 'n> Translator<'a, 'n> {
             return Out::made(token::quoted_name(token.text), token.start);
         }
         self.copied(token)
+    }
+
+    /// The tokens from this one to the next, copied.
+    fn copied_from(&self, begin: usize) -> Out<'a> {
+        let tokens = self.tokens[begin..self.at].iter();
+        Out::joined(tokens.map(|token| self.copied(*token)), "")
     }
 
     /// Copies the next token.

@@ -2,5 +2,7 @@
 
 /// Entries of one `FROM` that are looked at: SQLite joins no more tables.
 pub const RELATIONS_MAX: usize = 64;
+/// A longer text is not searched for indexed expressions: for each of them each of its expressions is looked at.
+pub const INDEXED_BYTES_MAX: usize = 64 << 10;
 /// Views that may lie within each other: the types of deeper ones are not looked for.
 pub const VIEWS_DEPTH_MAX: usize = 8;

@@ -13,6 +13,8 @@ pub enum Lowered {
     Read(Option<Box<Select>>),
     /// It writes, and has no text as a whole.
     Write(Box<Write>),
+    /// It was copied, and nothing is known of it.
+    Unread,
 }
 
 /// An expression, as far as anybody but SQLite looks at it.

@@ -100,6 +100,11 @@ impl Names {
         self.tables.get(&name.to_lowercase())
     }
 
+    /// Whether it is a view.
+    pub(super) fn is_view(&self, name: &str) -> bool {
+        self.views.contains_key(&name.to_lowercase())
+    }
+
     /// All of them.
     pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
@@ -145,7 +150,7 @@ fn renamed(mut columns: Vec<Column>, names: &[String]) -> Vec<Column> {
 }
 
 /// Whether a relation has a column of a name.
-enum Found {
+pub(super) enum Found {
     Is(Option<SqlType>),
     No,
     /// Its columns are not known.
@@ -199,7 +204,7 @@ impl Translator<'_, '_> {
         Found::No
     }
 
-    fn column_in(&self, relation: &Relation, name: &str) -> Found {
+    pub(super) fn column_in(&self, relation: &Relation, name: &str) -> Found {
         match &relation.source {
             Source::Named(table) => self.names.column_of(table, name),
             Source::Query(Some(columns)) => among(columns, name),

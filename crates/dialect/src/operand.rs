@@ -116,20 +116,15 @@ impl<'a> Translator<'a, '_> {
         if ty == SqlType::Numeric { out.formed(Form::Number(token.text.to_owned())) } else { out }
     }
 
-    /// The pieces of a statement that writes are compiled apart, so there each parameter has its number.
-    fn parameter(&mut self, token: Token<'a>) -> Step<Out<'a>> {
+    /// Each parameter has its number: the pieces of a statement that writes are compiled apart.
+    pub(super) fn parameter(&mut self, token: Token<'a>) -> Step<Out<'a>> {
         let Some(number) = self.parameters.number(&token) else {
             if self.writes {
                 return Err(self.unknown_parameter(token));
             }
             return Ok(self.taken(token).labelled("?column?"));
         };
-        let out = if self.writes {
-            self.at += 1;
-            Out::made(format!("?{}", number + 1), token.start)
-        } else {
-            self.taken(token)
-        };
+        let out = self.numbered(number);
         let ty = self.parameters.ty(number);
         let out = out.labelled("?column?").of_type(ty).formed(Form::Parameter(number));
         Ok(out.meaning(Node::Parameter(number)))

@@ -8,6 +8,7 @@ use sqltext::places::Places;
 use sqltext::token::{Kind, Tokens, in_word};
 use sqltext::value;
 
+use super::spelling::{Word, words};
 use crate::lowered::{Node, Piece as Lowered};
 
 /// A piece of the new text and the place in the user's text that it stands for.
@@ -15,6 +16,14 @@ use crate::lowered::{Node, Piece as Lowered};
 struct Piece<'a> {
     text: Cow<'a, str>,
     from: usize,
+    /// The expression in whose place this hidden column stands.
+    stood: Option<Box<str>>,
+}
+
+impl<'a> Piece<'a> {
+    fn new(text: impl Into<Cow<'a, str>>, from: usize) -> Self {
+        Self { text: text.into(), from, stood: None }
+    }
 }
 
 /// What an expression is, beside its type.
@@ -72,15 +81,12 @@ impl PartialEq for Out<'_> {
 impl<'a> Out<'a> {
     /// A piece of the user's text.
     pub(super) fn source(text: &'a str, from: usize) -> Self {
-        Self { pieces: vec![Piece { text: Cow::Borrowed(text), from }], ..Self::default() }
+        Self { pieces: vec![Piece::new(text, from)], ..Self::default() }
     }
 
     /// A new text for the place, with a blank before it.
     pub(super) fn made(text: impl AsRef<str>, from: usize) -> Self {
-        Self {
-            pieces: vec![Piece { text: Cow::Owned(format!(" {}", text.as_ref())), from }],
-            ..Self::default()
-        }
+        Self { pieces: vec![Piece::new(format!(" {}", text.as_ref()), from)], ..Self::default() }
     }
 
     pub(super) fn typed(mut self, ty: SqlType) -> Self {
@@ -153,7 +159,7 @@ impl<'a> Out<'a> {
     /// Puts a text behind.
     pub(super) fn push_str(&mut self, text: &str) {
         let from = self.pieces.last().map_or(0, |piece| piece.from);
-        self.pieces.push(Piece { text: Cow::Owned(text.to_owned()), from });
+        self.pieces.push(Piece::new(text.to_owned(), from));
         *self.form = Form::Computed;
         self.node = None;
     }
@@ -171,9 +177,44 @@ impl<'a> Out<'a> {
     /// `before`, it, `behind`.
     pub(super) fn wrapped(mut self, before: &str, behind: &str) -> Self {
         let from = self.pieces.first().map_or(0, |piece| piece.from);
-        self.pieces.insert(0, Piece { text: Cow::Owned(format!(" {before}")), from });
+        self.pieces.insert(0, Piece::new(format!(" {before}"), from));
         self.push_str(behind);
         Self { pieces: self.pieces, ..Self::default() }
+    }
+
+    /// A hidden column in the place of it, which means the same.
+    pub(super) fn instead(self, column: &str) -> Self {
+        let text = |piece: &Piece<'_>| piece.stood.as_deref().unwrap_or(&piece.text).to_owned();
+        let stood: Vec<String> = self.pieces.iter().map(text).collect();
+        let piece =
+            Piece { stood: Some(stood.join(" ").into()), ..Piece::new(format!(" {column}"), self.start()) };
+        Self { pieces: vec![piece], ..self }
+    }
+
+    /// The same condition of the rows in which a hidden column is true: there are no others.
+    pub(super) fn narrowed(self, column: &str) -> Self {
+        let (ty, node) = (self.ty, self.node.clone());
+        let stood = |text: &str| Some(Box::from(text));
+        let from = self.start();
+        let mut pieces = vec![Piece::new(" (", from)];
+        pieces.extend(self.pieces);
+        pieces.push(Piece { stood: stood(")"), ..Piece::new(format!(") AND ({column} = 1)"), from) });
+        Self { pieces, ty, node, ..Self::default() }
+    }
+
+    /// Its words, with what hidden columns stand for.
+    pub(super) fn words(&self) -> Vec<Word> {
+        words(self.pieces.iter().flat_map(|piece| Tokens::new(piece.stood.as_deref().unwrap_or(&piece.text))))
+    }
+
+    /// Whether it is a literal and nothing else.
+    pub(super) fn is_literal(&self) -> bool {
+        matches!(&self.pieces[..], [only] if literal_node(&only.text) != Node::Other)
+    }
+
+    /// What it is known to be in SQLite's words.
+    pub(super) fn node(&self) -> Option<&Node> {
+        self.node.as_deref()
     }
 
     /// All of them as one, with a text between.

@@ -23,11 +23,23 @@ pub(super) struct Relation {
     pub(super) source: Source,
     /// Names given to columns of a function, and their own.
     pub(super) renamed: Vec<(String, &'static str)>,
+    /// NULLs may stand in the place of its row, or it stands in parentheses with others.
+    pub(super) optional: bool,
+}
+
+/// What one query or statement lists.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    pub(super) relations: Vec<Relation>,
+    /// Whether a bare name may stand for columns of two of them: `USING`, `NATURAL`.
+    pub(super) merged: bool,
+    /// Whether rows of any of them may be missing: `RIGHT JOIN`, `FULL JOIN`.
+    pub(super) all_optional: bool,
 }
 
 impl Relation {
     pub(super) fn new(name: String, source: Source) -> Self {
-        Self { name, source, renamed: Vec::new() }
+        Self { name, source, renamed: Vec::new(), optional: false }
     }
 }
 
@@ -35,7 +47,7 @@ impl Relation {
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
     /// The entries of each query or statement, innermost last.
-    all: Vec<Vec<Relation>>,
+    all: Vec<Scope>,
     /// The queries of each `WITH` around the place, innermost last.
     common: Vec<Relation>,
 }
@@ -50,12 +62,35 @@ pub(super) struct Known {
 impl Scopes {
     /// The scopes around the place, innermost first.
     pub(super) fn around(&self) -> impl Iterator<Item = &[Relation]> {
-        self.all.iter().rev().map(Vec::as_slice)
+        self.all.iter().rev().map(|scope| scope.relations.as_slice())
+    }
+
+    /// What the query under way lists.
+    pub(super) fn innermost(&self) -> Option<&Scope> {
+        self.all.last()
+    }
+
+    /// The same, to say more of it.
+    pub(super) fn innermost_mut(&mut self) -> Option<&mut Scope> {
+        self.all.last_mut()
+    }
+
+    /// How many entries the query under way has so far.
+    pub(super) fn len(&self) -> usize {
+        self.all.last().map_or(0, |scope| scope.relations.len())
+    }
+
+    /// The entries from this one on may have no row.
+    pub(super) fn make_optional(&mut self, from: usize) {
+        let scope = self.all.last_mut();
+        for relation in scope.into_iter().flat_map(|scope| scope.relations.iter_mut().skip(from)) {
+            relation.optional = true;
+        }
     }
 
     /// Begins a query, or a statement that writes.
     pub(super) fn begin(&mut self) {
-        self.all.push(Vec::new());
+        self.all.push(Scope::default());
     }
 
     pub(super) fn known(&self) -> Known {
@@ -76,9 +111,9 @@ impl Scopes {
     /// Adds an entry to the query that is under way.
     pub(super) fn add(&mut self, relation: Relation) {
         if let Some(scope) = self.all.last_mut()
-            && scope.len() < RELATIONS_MAX
+            && scope.relations.len() < RELATIONS_MAX
         {
-            scope.push(relation);
+            scope.relations.push(relation);
         }
     }
 

@@ -11,7 +11,7 @@ use super::out::{Form, Out};
 use super::rows::Spread;
 use super::scope::{Relation, Source};
 use super::types::Told;
-use super::{Item, Plain, Step, Stop, Translator, numeric, objects};
+use super::{Item, Plain, Step, Stop, Translator, indexes, numeric, objects};
 use crate::lowered::{self, Joined, Listed, Named};
 use pgcatalog::function;
 use pgcatalog::system::{is_function, row_function};
@@ -54,15 +54,17 @@ impl<'a> Translator<'a, '_> {
         let mut condition = None;
         if let Some(selection) = &select.selection {
             self.pass_word("WHERE", &mut out)?;
-            let mut selection = self.condition(selection)?;
+            let mut selection = self.condition_by_index(selection, None)?;
             condition = Some(selection.take_node());
             out.push(selection);
         }
+        self.begin_clause(None);
         let group = self.group(&select.group_by, &mut out)?;
         if let Some(condition) = &select.having {
             self.pass_word("HAVING", &mut out)?;
             out.push(self.condition(condition)?);
         }
+        self.end_clause();
         self.windows(select, &mut out)?;
         let more = select.distinct.is_some() || select.having.is_some() || !select.named_window.is_empty();
         if let Some(tables) = plain.filter(|_| wanted && !more) {
@@ -192,6 +194,7 @@ impl<'a> Translator<'a, '_> {
             label: column.label.clone(),
             mixed: false,
             told: Told::of(&column),
+            counts: self.queries.len() > 1 && indexes::counts(&column),
         };
         Ok((item, column))
     }
@@ -235,6 +238,7 @@ impl<'a> Translator<'a, '_> {
     /// Tables with commas between.
     pub(super) fn tables(&mut self, tables: &[TableWithJoins]) -> Step<(Out<'a>, Option<lowered::Tables>)> {
         let (mut out, mut found) = (Out::default(), Vec::new());
+        self.see_joins(tables);
         for (at, table) in tables.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
@@ -288,6 +292,29 @@ impl<'a> Translator<'a, '_> {
         None
     }
 
+    /// Looks ahead at how tables are joined: the conditions between them depend on it.
+    fn see_joins(&mut self, tables: &[TableWithJoins]) {
+        let Some(scope) = self.scopes.innermost_mut() else { return };
+        for operator in tables.iter().flat_map(|table| &table.joins).map(|join| &join.join_operator) {
+            let (JoinOperator::Join(on)
+            | JoinOperator::Inner(on)
+            | JoinOperator::Left(on)
+            | JoinOperator::LeftOuter(on)
+            | JoinOperator::Right(on)
+            | JoinOperator::RightOuter(on)
+            | JoinOperator::FullOuter(on)
+            | JoinOperator::CrossJoin(on)) = operator
+            else {
+                continue;
+            };
+            scope.merged |= matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural);
+            scope.all_optional |= matches!(
+                operator,
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
+            );
+        }
+    }
+
     /// `found`: its tables, for as long as nothing else is among them.
     fn joined_tables(
         &mut self,
@@ -303,7 +330,11 @@ impl<'a> Translator<'a, '_> {
             let words = &self.tokens[begin..self.at];
             let left = words.iter().any(|word| word.is("LEFT"));
             let mut plain = !words.iter().any(|word| word.is_any(&["NATURAL", "RIGHT", "FULL"]));
+            let number = self.scopes.len();
             let table = self.relation(&join.relation, out)?;
+            if left {
+                self.scopes.make_optional(number);
+            }
             let (JoinOperator::Join(on)
             | JoinOperator::Inner(on)
             | JoinOperator::Left(on)
@@ -319,7 +350,10 @@ impl<'a> Translator<'a, '_> {
             match on {
                 JoinConstraint::On(condition) => {
                     self.pass_word("ON", out)?;
-                    let mut condition = self.expression(condition)?;
+                    // One of several in parentheses may have no row itself.
+                    let alone = matches!(join.relation, TableFactor::Table { .. });
+                    let joined = if alone { number } else { usize::MAX };
+                    let mut condition = self.condition_by_index(condition, Some(joined))?;
                     node = Some(condition.take_node());
                     out.push(condition);
                 }
@@ -369,7 +403,10 @@ impl<'a> Translator<'a, '_> {
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 self.pass_sign("(", out)?;
+                let first = self.scopes.len();
+                self.see_joins(std::slice::from_ref(table_with_joins));
                 self.joined_tables(table_with_joins, out, &mut Vec::new())?;
+                self.scopes.make_optional(first);
                 self.pass_sign(")", out)?;
                 self.table_alias_copied(alias.as_ref(), out).map(|_| ())
             }
@@ -384,6 +421,7 @@ impl<'a> Translator<'a, '_> {
         }
         let (name, mut parts, _) = self.qualified()?;
         out.push(name);
+        let behind_name = out.len();
         let mut own = parts.pop().unwrap_or_default();
         let source = Source::Named(own.to_lowercase());
         let of_system = own.starts_with(INFORMATION);
@@ -397,13 +435,24 @@ impl<'a> Translator<'a, '_> {
         let named =
             self.at + alias.map_or(0, |_| 1 + usize::from(self.peek().is_some_and(|token| token.is("AS"))));
         let alias = self.table_alias_copied(alias, out)?;
+        let plain = self.at == named && !of_system;
         let source = match self.scopes.common(&own).filter(|_| parts.is_empty()) {
             Some(common) => common.clone(),
             None => source,
         };
-        self.scopes.add(Relation::new(alias.clone().unwrap_or_else(|| own.clone()), source));
+        let begin = self.at;
+        if let Some(clause) = self.indexed_taken()? {
+            let place = self.tokens[self.at - 1];
+            match self.forced(&source, &clause, place)? {
+                Some(forced) => {
+                    out.insert(behind_name, Out::made(format!("({})", forced.argument()), place.start));
+                }
+                None => out.push(self.copied_from(begin)),
+            }
+        }
         // Columns may be named behind the alias, or an index.
-        let plain = self.at == named && !of_system;
+        let plain = plain && self.at == begin;
+        self.scopes.add(Relation::new(alias.clone().unwrap_or_else(|| own.clone()), source));
         Ok(plain.then(|| Named { schema: parts.pop(), name: own, alias }))
     }
 
@@ -488,7 +537,7 @@ impl<'a> Translator<'a, '_> {
         Ok(())
     }
 
-    /// Copies the name that a table is given, with `INDEXED BY` behind it; returns it.
+    /// Copies the name that a table is given; returns it.
     pub(super) fn table_alias_copied(
         &mut self,
         alias: Option<&TableAlias>,
@@ -503,13 +552,6 @@ impl<'a> Translator<'a, '_> {
             if !alias.columns.is_empty() {
                 self.pass_parentheses(out)?;
             }
-        }
-        if self.peek().is_some_and(|token| token.is("INDEXED")) {
-            for _ in 0..3 {
-                self.pass(out);
-            }
-        } else if self.peek_at(1).is_some_and(|token| token.is("INDEXED")) {
-            self.pass_words(&["NOT", "INDEXED"], out);
         }
         Ok(name)
     }

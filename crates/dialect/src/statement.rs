@@ -35,7 +35,12 @@ impl<'a> Translator<'a, '_> {
             },
             Statement::Explain { statement, .. } => {
                 let mut out = Out::default();
-                self.pass_words(&["EXPLAIN", "QUERY", "PLAN"], &mut out);
+                if self.next_is_words(&["EXPLAIN", "QUERY"]) {
+                    self.pass_words(&["EXPLAIN", "QUERY", "PLAN"], &mut out);
+                } else {
+                    // What is explained is run by itself.
+                    self.take_word("EXPLAIN");
+                }
                 return Ok(match self.statement(statement, tail)? {
                     Made::Text(explained, select) => {
                         out.push(explained);
@@ -111,8 +116,7 @@ impl<'a> Translator<'a, '_> {
         let written = self.names.table(&table.name).cloned();
         let sets = self.assignments(&update.assignments, written.as_deref())?;
         let from = self.behind_tables(from)?.map(Out::sql);
-        let condition =
-            update.selection.as_ref().map(|condition| self.condition_of(condition)).transpose()?;
+        let condition = update.selection.as_ref().map(|condition| self.found_by(condition)).transpose()?;
         let returning = self.returning(update.returning.as_ref())?;
         let rows =
             self.changed_rows((indexed, condition), &update.order_by, limits(update.limit.as_ref(), tail))?;
@@ -132,8 +136,7 @@ impl<'a> Translator<'a, '_> {
             }
             None => None,
         };
-        let condition =
-            delete.selection.as_ref().map(|condition| self.condition_of(condition)).transpose()?;
+        let condition = delete.selection.as_ref().map(|condition| self.found_by(condition)).transpose()?;
         let returning = self.returning(delete.returning.as_ref())?;
         let rows =
             self.changed_rows((indexed, condition), &delete.order_by, limits(delete.limit.as_ref(), tail))?;
@@ -162,11 +165,17 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `INDEXED BY name`, `NOT INDEXED`
-    fn indexed_taken(&mut self) -> Step<Option<Indexed>> {
+    pub(super) fn indexed_taken(&mut self) -> Step<Option<Indexed>> {
         if self.take_words(&["INDEXED", "BY"]) {
             return Ok(Some(Indexed::By(unquoted(self.token()?.text))));
         }
         Ok(self.take_words(&["NOT", "INDEXED"]).then_some(Indexed::Not))
+    }
+
+    /// `WHERE condition`: which rows are changed.
+    fn found_by(&mut self, condition: &Expr) -> Step<Piece> {
+        self.keyword("WHERE")?;
+        Ok(self.condition_by_index(condition, None)?.lowered())
     }
 
     /// What stands at the end of an `UPDATE` or `DELETE`.
@@ -179,7 +188,9 @@ impl<'a> Translator<'a, '_> {
         let mut rows = Rows { indexed, condition, order: None, limit: None };
         if !order.is_empty() {
             self.take_words(&["ORDER", "BY"]);
+            self.begin_clause(None);
             rows.order = Some(self.terms(order, Some(true))?.0.sql());
+            self.end_clause();
         }
         if let Some((limit, second)) = limit {
             let word = self.keyword("LIMIT")?;
@@ -203,8 +214,9 @@ impl<'a> Translator<'a, '_> {
         let known = self.scopes.known();
         self.queries.push(None);
         let (targets, spread) = (self.targets.take(), self.spread.take());
+        let hidden = std::mem::take(&mut self.hidden);
         let (out, _) = self.query(query, common)?;
-        (self.targets, self.spread) = (targets, spread);
+        (self.targets, self.spread, self.hidden) = (targets, spread, hidden);
         self.scopes.back_to(known);
         Ok((out, self.queries.pop().flatten().unwrap_or_default()))
     }
@@ -224,7 +236,12 @@ impl<'a> Translator<'a, '_> {
         } else {
             out.push(self.body(&query.body, common)?);
             if let Some(order) = &query.order_by {
+                // That of several queries is of what they give.
+                if matches!(&*query.body, SetExpr::Select(_)) {
+                    self.begin_clause(None);
+                }
                 out.push(self.order(order)?);
+                self.end_clause();
             }
         }
         // PostgreSQL takes them in both orders.
@@ -484,5 +501,6 @@ fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {
         label: Some(format!("column{}", at + 1)),
         mixed: false,
         told: Told::of(part),
+        counts: super::indexes::counts(part),
     }
 }

@@ -16,20 +16,20 @@ fn catalog() -> std::sync::Arc<Catalog> {
 }
 
 fn lowered(sql: &str) -> Lowered {
-    dialect::translate(&catalog(), sql, &[], None).expect(sql).expect(sql).lowered
+    dialect::translate(&catalog(), sql, &[], None).expect(sql).lowered
 }
 
 fn write(sql: &str) -> Write {
     match lowered(sql) {
         Lowered::Write(write) => *write,
-        Lowered::Read(_) => panic!("{sql} writes"),
+        Lowered::Read(_) | Lowered::Unread => panic!("{sql} writes"),
     }
 }
 
 fn select(sql: &str) -> Option<Select> {
     match lowered(sql) {
         Lowered::Read(select) => select.map(|select| *select),
-        Lowered::Write(_) => panic!("{sql} reads"),
+        Lowered::Write(_) | Lowered::Unread => panic!("{sql} reads"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dialect::lowered::Named;
 use pgcatalog::shape::type_of;
 use pgcatalog::system::{self, System};
-use sqlite::{Connection, Failure, Row, Statement, UNSOLVED};
+use sqlite::{Connection, Failure, Row, Statement};
 use store::definition::SqlType;
 use store::value::Value;
 use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
@@ -16,7 +16,6 @@ use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteE
 use crate::describe::OwnedColumn;
 use crate::error::{SqlError, state};
 use crate::limits::Limits;
-use crate::rewrite::{self, Rewritten};
 use crate::table::{HIDDEN, Sight};
 use crate::text::kind::refuse_tail;
 
@@ -121,7 +120,7 @@ impl Core {
     /// Compiles a part of a statement, made of its own text.
     pub(crate) fn compile(&self, sql: &str) -> Result<Statement, SqlError> {
         let error = |failure: Failure| self.failed(failure.into());
-        let statement = self.rewritten(sql, error)?;
+        let statement = self.statement(sql, error)?;
         let statement = statement.ok_or_else(|| SqlError::new(state::SYNTAX, "a statement was expected"))?;
         if !statement.is_read_only() {
             return Err(SqlError::new(state::FORBIDDEN, "a part of the statement would write"));
@@ -129,48 +128,22 @@ impl Core {
         Ok(statement)
     }
 
-    /// Compiles a text in the words that serve its tables best. Its columns are called as in the text, for only what
-    /// follows a `FROM` is replaced. `error` tells what is wrong with the text as it stands.
-    pub(crate) fn rewritten(
+    /// Compiles the query of a definition in the words that serve the tables of now best. Places in errors are those of
+    /// the text.
+    pub(crate) fn compile_query(&self, sql: &str) -> Result<Statement, SqlError> {
+        let served = dialect::view(&self.catalog, sql).and_then(|served| self.compile(&served).ok());
+        served.map_or_else(|| self.compile(sql), Ok)
+    }
+
+    /// Compiles a text that is one statement; `error` says what is wrong with it.
+    pub(crate) fn statement(
         &self,
         sql: &str,
         error: impl Fn(Failure) -> SqlError,
     ) -> Result<Option<Statement>, SqlError> {
-        let Rewritten { needed, better } = rewrite::rewritten(&self.catalog, sql)?;
-        let text = needed.as_deref().unwrap_or(sql);
-        let prepared = |text: String| {
-            let (statement, end) = Statement::prepare(&self.connection, &text).ok()?;
-            statement.filter(|_| refuse_tail(&text, end).is_ok())
-        };
-        match Statement::prepare(&self.connection, text) {
-            Ok((plain, end)) => {
-                refuse_tail(text, end)?;
-                Ok(better.and_then(prepared).or(plain))
-            }
-            Err(failure) => {
-                // Names were found to be clear: what is missing is that a partial index has all rows.
-                let unsolved = failure.message == UNSOLVED;
-                let solved = better.filter(|_| unsolved).and_then(prepared);
-                solved.map(Some).ok_or_else(|| match &needed {
-                    None => error(failure),
-                    Some(_) => self.error_of_rewritten(sql, failure, &error),
-                })
-            }
-        }
-    }
-
-    /// A place in the new text is none in the user's, whose own mistakes are told by that.
-    fn error_of_rewritten(
-        &self,
-        sql: &str,
-        failure: Failure,
-        error: &impl Fn(Failure) -> SqlError,
-    ) -> SqlError {
-        let unsolved = SqlError { position: None, ..error(failure) };
-        match Statement::prepare(&self.connection, sql) {
-            Err(failure) if !rewrite::asks_for_index(sql) => error(failure),
-            _ => unsolved,
-        }
+        let (statement, end) = Statement::prepare(&self.connection, sql).map_err(error)?;
+        refuse_tail(sql, end)?;
+        Ok(statement)
     }
 
     /// The columns of a compiled statement, typed where they come from a table unchanged.

@@ -61,7 +61,6 @@ mod native;
 mod plan;
 mod prepared;
 mod query;
-mod rewrite;
 mod rule;
 mod rule_runner;
 mod session;

@@ -44,16 +44,9 @@ pub const FIRM_COMMITS_MAX: usize = 16;
 /// How often a statement starts again because what it read was given up, as when all rows of a table were removed in
 /// one step. One that needs more than there is room to keep fails each time, and should be told soon.
 pub(crate) const GIVEN_UP_MAX: u32 = 3;
-/// Operators and parentheses that may lie within each other in a statement that writes: its tree is printed
-/// by recursion. SQLite's own limit for expressions is 1,000.
-pub const NESTING_MAX: usize = 1_000;
 /// Views within views that `CREATE TABLE ... AS` looks through for what its columns hold: people nest two or three, and
 /// each may name several.
 pub(crate) const NESTED_VIEWS_MAX: usize = 4;
-/// Queries within a statement that are looked through for what an index could serve: each is a walk through its text.
-pub(crate) const QUERIES_MAX: usize = 1_000;
-/// A longer statement is not searched for indexed expressions: for each of them each of its words is looked at.
-pub(crate) const REWRITTEN_BYTES_MAX: usize = 64 << 10;
 /// SQLite operations that the expressions of a table's definition may take for one row: about a millisecond, for which
 /// a memcached worker waits.
 pub(crate) const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;

@@ -30,14 +30,6 @@ pub(crate) struct Prepared {
 const ALIKE_MAX: usize = 8;
 
 impl Prepared {
-    /// A statement of which nothing is known beside its plan.
-    pub(crate) fn new(mut plan: Plan) -> Self {
-        if let Some(columns) = plan.columns_mut() {
-            settle(columns);
-        }
-        Self { plan, parameters: Vec::new(), converts: false, alike: Vec::new(), notice: None }
-    }
-
     /// A statement that the dialect looked at; `sql` is the text that it looked at, `chosen` what the client said of
     /// its parameters.
     pub(crate) fn translated(mut plan: Plan, translated: Translated, sql: &str, chosen: Chosen<'_>) -> Self {

@@ -12,7 +12,6 @@ use crate::describe::OwnedColumn;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::{SqlError, state};
 use crate::plan::Plan;
-use crate::text::parameter::dollars_replaced;
 
 /// A query with its columns.
 #[derive(Debug)]
@@ -27,8 +26,7 @@ pub(crate) struct ReadPlan {
 
 impl ReadPlan {
     pub(crate) fn new(core: &Core, sql: &str, tag: &'static str) -> Result<Self, SqlError> {
-        let text = dollars_replaced(sql);
-        let statement = core.rewritten(&text, |failure| core.failed(failure.in_text(sql)))?;
+        let statement = core.statement(sql, |failure| core.failed(failure.in_text(sql)))?;
         let Some(statement) = statement else {
             return Err(SqlError::new(state::SYNTAX, "a statement was expected"));
         };

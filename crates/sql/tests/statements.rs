@@ -235,6 +235,71 @@ fn what_a_failing_write_leaves() {
     assert_eq!(db.query("SELECT a, b FROM t WHERE a < 4 ORDER BY a"), "1,8;3,3");
 }
 
+/// What is made of a text before SQLite sees it must not move the places of what is wrong in it.
+#[test]
+fn mistakes_have_places_of_the_users_text_whatever_became_of_it() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (k INTEGER PRIMARY KEY, a TEXT, b INT);\nCREATE TABLE u (a TEXT, b INT);\n\
+         CREATE INDEX t_lower ON t (lower(a));\nCREATE INDEX t_some ON t (b) WHERE a IS NOT NULL",
+    );
+    let mistakes = [
+        // A schema is left out.
+        ("SELECT k FROM public.t WHERE wrong = 1", "42703", "wrong"),
+        ("SELECT 1 FROM information_schema.tables WHERE wrong", "42703", "wrong"),
+        ("DELETE FROM \"public\".t WHERE wrong = 1", "42703", "wrong"),
+        // A parameter gets its number.
+        ("SELECT $1::int, ?, :name, wrong FROM t", "42703", "wrong"),
+        // The column of an index stands in the place of an expression, and a predicate is added.
+        ("SELECT k FROM t WHERE lower(a) = 'x' AND wrong = 1", "42703", "wrong"),
+        ("SELECT k FROM t WHERE b = 1 AND a = 'x' ORDER BY lower(a), wrong", "42703", "wrong"),
+        // The planner is kept from a row.
+        ("SELECT k FROM t WHERE (a, b) IN (SELECT b, b FROM u) AND wrong = 1", "42703", "wrong"),
+        // An index is named.
+        ("SELECT k FROM t INDEXED BY t_some WHERE wrong = 1", "42703", "wrong"),
+        ("SELECT k FROM u, public.t AS s INDEXED BY absent WHERE s.b = 1", "42704", "absent"),
+        // The grammar does not know it, and SQLite does not either.
+        ("SELECT k FROM public.t WHERE a = 'x' AND b IS NOT", "42601", ""),
+        ("EXPLAIN SELECT k FROM public.t WHERE lower(a) = 'x' GROUP BY 1 LIMIT 1 wrong", "42601", "wrong"),
+        ("EXPLAIN QUERY PLAN SELECT k FROM public.t WHERE lower(a) = wrong", "42703", "wrong"),
+    ];
+    for (sql, state, wrong) in mistakes {
+        let error = db.error(sql);
+        let place = if wrong.is_empty() { sql.len() } else { sql.rfind(wrong).unwrap() };
+        assert_eq!((error.state, error.position), (state, Some(place + 1)), "{sql}: {error}");
+    }
+}
+
+/// A view is kept in SQLite's words, which go through the walk again whenever the catalogue changes. They went on
+/// meaning the same but for decimal numbers, which became floats on the way.
+#[test]
+fn words_of_sqlite_stay() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (k INT PRIMARY KEY, a TEXT, j JSONB, n NUMERIC(12,2), at TIMESTAMPTZ, tags TEXT[]);\n\
+         INSERT INTO t VALUES (1, 'xz', '{\"a\": \"x\", \"n\": 2, \"b\": [1]}', 123456789.5, \
+         '2026-01-02 03:04:05', '{x,y}');\nINSERT INTO t VALUES (2, 'y', '{}', 1.5, NULL, '{}')",
+    );
+    let catalog = db.store.catalog();
+    for expression in [
+        "a ILIKE 'X%' AND a !~ '^y'",
+        "j ->> 'a' = 'x' AND (j ->> 'n')::int > 1 AND j -> 'b' @> '[1]'",
+        "(n * n + 1)::numeric(30,2)::text = '15241578873647311.25' AND n::text = '123456789.50'",
+        "numeric_add(numeric_multiply(n, n), '1')::numeric(30,2)::text = '15241578873647311.25' AND round(n, 1) > 2",
+        "at + '1 day' > '2026-01-03' AND at::date = '2026-1-2' AND extract(year FROM at) = 2026",
+        "k = ANY('{1,2}') AND tags[1] = 'x' AND tags || ARRAY['z'] = ARRAY['x', 'y', 'z']",
+        "(k, a) IN (SELECT k, a FROM t) AND (SELECT json_agg(a ORDER BY k) FROM t) IS NOT NULL",
+        "CASE k WHEN 1 THEN 'x' ELSE E'y\\n' END = coalesce(a, 'z')::varchar(1)",
+    ] {
+        let written = format!("SELECT k, CASE WHEN {expression} THEN 'yes' END FROM t ORDER BY k");
+        let once = dialect::view(&catalog, &written).expect(expression);
+        let again = dialect::view(&catalog, &once).unwrap();
+        let expected = db.query(&written);
+        assert!(expected.starts_with("1,yes;2,"), "{expression}: {expected}");
+        assert_eq!([&once, &again].map(|sql| db.query(sql)), [expected.clone(), expected], "{once}\n{again}");
+    }
+}
+
 #[test]
 fn clauses_of_every_kind() {
     both(&[

@@ -7,7 +7,7 @@ use sqltext::token::{Kind, Token, Tokens, unquoted};
 use super::Failure;
 
 /// What SQLite says when a table has no way to answer: here, when it was asked for by an index that lacks rows.
-pub const UNSOLVED: &str = "no query solution";
+const UNSOLVED: &str = "no query solution";
 
 impl Failure {
     /// The error, with its place in the text that was compiled.

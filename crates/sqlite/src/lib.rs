@@ -42,7 +42,7 @@ mod vtab;
 
 pub use aggregate::Aggregate;
 pub use connection::{Action, Connection, Failure, Policy, random_bytes};
-pub use failure::UNSOLVED;
+
 pub use function::Volatility;
 #[cfg(feature = "failpoints")]
 pub use guard::{FaultPoint, arm_fault};

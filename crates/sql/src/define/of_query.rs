@@ -11,7 +11,7 @@ use crate::text::token::{Kind, Tokens, unquoted};
 /// The columns of a query's result; those that come from a table unchanged keep its type. Where rows of several queries
 /// come together, a column may hold what its first query's does not.
 pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError> {
-    let statement = core.compile(sql)?;
+    let statement = core.compile_query(sql)?;
     let mixed = is_mixed(core, sql, NESTED_VIEWS_MAX);
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(statement.columns());
     for at in 0..statement.columns() {

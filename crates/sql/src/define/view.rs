@@ -23,7 +23,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
     let query = words.query(&wanted.query)?;
     let columns: Vec<String> = wanted.columns.iter().map(|column| column.text.clone()).collect();
     // Whatever is wrong with the query is told now.
-    let compiled = core.compile(&query.sql).map_err(|error| words.relocate(&query, error))?;
+    let compiled = core.compile_query(&query.sql).map_err(|error| words.relocate(&query, error))?;
     let width = compiled.columns();
     if !columns.is_empty() && columns.len() != width {
         let message = format!("view \"{name}\" names {} columns, but its query has {width}", columns.len());

@@ -13,6 +13,10 @@ use crate::query::ReadPlan;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::write;
 
+/// What `SHOW EXPIRY RULES` is.
+const RULES_SHOWN: &str = "SELECT rule_name, table_name, condition, every, runs, rows, errors, last_error \
+     FROM sqlcached_expiry_rules ORDER BY rule_name";
+
 impl Executor {
     /// Compiles a statement that reads or writes rows, in whichever dialect it is written.
     pub(super) fn prepare(
@@ -22,51 +26,27 @@ impl Executor {
         chosen: Chosen<'_>,
         known: Option<&Tree<'_>>,
     ) -> Result<Prepared, SqlError> {
-        let Some(mut translated) = dialect::translate(&self.core.catalog, sql, chosen, known)? else {
-            return self.compile_unread(kind, sql).map(Prepared::new);
+        let sql = if kind == StatementKind::ShowRules { RULES_SHOWN } else { sql };
+        let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
+        let plan = if let Some(write) = translated.take_write() {
+            self.compile_write(kind, write).map_err(|error| write::placed(error, sql))?
+        } else {
+            refuse_unread(kind, sql, &translated)?;
+            self.compile_read(kind, &translated).map_err(|error| error_of_read(error, sql, &translated))?
         };
-        let plan = match translated.take_write() {
-            Some(write) => self.compile_write(kind, write).map_err(|error| write::placed(error, sql)),
-            None => self.compile_read(&translated).map_err(|error| translated.relocate(error, sql)),
-        }?;
         Ok(Prepared::translated(plan, translated, sql, chosen))
     }
 
-    /// The plan of a text that only SQLite can read. What writes is not handed to it.
-    fn compile_unread(&self, kind: StatementKind, sql: &str) -> Result<Plan, SqlError> {
-        let (inner, start) = match kind {
-            StatementKind::Explain(start) => (kind_of(&sql[start..])?, start),
-            StatementKind::ExplainWrite(start) => (StatementKind::Write, start),
-            kind => (kind, 0),
-        };
-        if inner == StatementKind::Write {
-            return Err(dialect::error_of(sql, start));
-        }
-        self.compile(kind, sql, None).map_err(|error| dialect::further_error(sql, error))
-    }
-
     /// The plan of a statement that reads, in SQLite's words.
-    fn compile_read(&self, translated: &Translated) -> Result<Plan, SqlError> {
+    fn compile_read(&self, kind: StatementKind, translated: &Translated) -> Result<Plan, SqlError> {
         let select = match &translated.lowered {
             Lowered::Read(Some(select)) => Some((&**select, translated.parameters.len())),
             _ => None,
         };
-        self.compile(kind_of(&translated.sql)?, &translated.sql, select)
-    }
-
-    /// `select`: it where it may need no SQLite, and how many parameters it takes.
-    fn compile(
-        &self,
-        kind: StatementKind,
-        sql: &str,
-        select: Option<(&Select, usize)>,
-    ) -> Result<Plan, SqlError> {
+        let sql = translated.sql.as_str();
         match kind {
-            StatementKind::Explain(start) => {
-                let explained = self.compile_query(&sql[start..], select)?;
-                self.compile_explained(&sql[start..], explained)
-            }
-            StatementKind::Read => self.compile_query(sql, select),
+            StatementKind::Explain(_) => self.compile_explained(sql, self.compile_query(sql, select)?),
+            StatementKind::Read | StatementKind::ShowRules => self.compile_query(sql, select),
             _ => Ok(Plan::Read(ReadPlan::new(&self.core, sql, EXPLAIN)?)),
         }
     }
@@ -124,4 +104,24 @@ impl Executor {
         let plan = ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {query}"), EXPLAIN)?;
         Ok(Plan::Read(plan.in_lines(explained)))
     }
+}
+
+/// What writes is not handed to SQLite, whatever SQLite can read of it.
+fn refuse_unread(kind: StatementKind, sql: &str, translated: &Translated) -> Result<(), SqlError> {
+    if translated.lowered != Lowered::Unread {
+        return Ok(());
+    }
+    let (inner, start) = match kind {
+        StatementKind::Explain(start) => (kind_of(&sql[start..])?, start),
+        StatementKind::ExplainWrite(start) => (StatementKind::Write, start),
+        kind => (kind, 0),
+    };
+    if inner == StatementKind::Write { Err(dialect::error_of(sql, start)) } else { Ok(()) }
+}
+
+/// An error of a query, at its place in the user's text.
+#[cold]
+fn error_of_read(error: SqlError, sql: &str, translated: &Translated) -> SqlError {
+    let error = translated.relocate(error, sql);
+    if translated.lowered == Lowered::Unread { dialect::further_error(sql, error) } else { error }
 }

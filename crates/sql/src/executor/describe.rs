@@ -3,7 +3,6 @@
 //! A statement is compiled once for all clients, and once more for each list of chosen types that changes what it
 //! means: other text, other types of its columns, or other conversions of its values.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use dialect::Chosen;
@@ -19,7 +18,6 @@ use crate::prepared::{self, Prepared};
 use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, Sight};
 use crate::text::kind::{StatementKind, kind_of};
-use crate::text::schema::resolved;
 
 impl Executor {
     /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what
@@ -87,17 +85,10 @@ impl Executor {
     /// Whether a statement is the same whether the client chose these types or none. The answer is kept with the
     /// statement: drivers choose by the size of a number, and ask again each time.
     fn means_the_same(&self, sql: &str, chosen: Chosen<'_>) -> Result<bool, SqlError> {
-        let text = resolved(sql)?;
         let catalog = &self.core.catalog;
-        let (open, closed) = (
-            dialect::translate(catalog, &text, &[], None)?,
-            dialect::translate(catalog, &text, chosen, None)?,
-        );
-        Ok(match (open, closed) {
-            (Some(open), Some(closed)) => prepared::are_alike(&open, &closed, chosen),
-            (None, None) => true,
-            _ => false,
-        })
+        let open = dialect::translate(catalog, sql, &[], None)?;
+        let closed = dialect::translate(catalog, sql, chosen, None)?;
+        Ok(prepared::are_alike(&open, &closed, chosen))
     }
 
     /// Compiles a statement that reads or writes rows; `None` for any other. `known`: its tree, or that of the same
@@ -113,10 +104,7 @@ impl Executor {
         if matches!(kind, StatementKind::Define | StatementKind::Transaction | StatementKind::Empty) {
             return Ok(None);
         }
-        let text = resolved(sql)?;
-        // What names a schema has other tokens than the text that the tree is of.
-        let known = known.filter(|_| matches!(text, Cow::Borrowed(_)));
-        self.prepare(kind, &text, chosen, known).map(Some)
+        self.prepare(kind, sql, chosen, known).map(Some)
     }
 
     /// Runs a statement whose parameters have types that the client chose. It is compiled for these.

@@ -32,13 +32,11 @@ use crate::journal::Reach;
 use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
 use crate::meter;
 use crate::plan::Plan;
-use crate::rewrite;
 use crate::rule;
 use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, Sight, TableModule, register_session_functions};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::rows::{Rows, rows_of};
-use crate::text::schema::resolved;
 use crate::text::transaction::{Control, control};
 use crate::transaction;
 use opened::Shapes;
@@ -311,7 +309,7 @@ impl Executor {
             StatementKind::Empty => {
                 return Ok(Done::of_nobody(""));
             }
-            _ => self.prepare(kind, &resolved(sql)?, &[], None)?,
+            _ => self.prepare(kind, sql, &[], None)?,
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
         self.cache.put(sql, prepared);
@@ -327,9 +325,7 @@ impl Executor {
     ) -> Result<Option<Done>, SqlError> {
         if self.cache.get(&rows.statement).is_none() {
             // What is wrong is told by the statement as it stands.
-            let Ok(prepared) = resolved(&rows.statement)
-                .and_then(|text| self.prepare(StatementKind::Write, &text, &[], None))
-            else {
+            let Ok(prepared) = self.prepare(StatementKind::Write, &rows.statement, &[], None) else {
                 return Ok(None);
             };
             self.cache.put(&rows.statement, prepared);
@@ -376,7 +372,7 @@ impl Executor {
         // A place in the query would be none in the user's text.
         let query = rule::query(&rule.table.text, &rule::condition(definition, rule));
         let prepared = self
-            .prepare(StatementKind::Read, &resolved(&query)?, &[], None)
+            .prepare(StatementKind::Read, &query, &[], None)
             .map_err(|error| SqlError { position: None, ..error })?;
         if prepared.plan().head().0 > 0 {
             return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
@@ -465,7 +461,6 @@ impl Executor {
     pub fn plan_of(&mut self, sql: &str) -> Option<String> {
         let text = format!("EXPLAIN QUERY PLAN {sql}");
         self.refresh().ok()?;
-        let text = resolved(&text).ok()?;
         let kind = kind_of(&text).ok()?;
         let mut prepared = self.prepare(kind, &text, &[], None).ok()?;
         let Plan::Read(read) = prepared.plan_mut() else { return None };
@@ -530,9 +525,7 @@ impl Executor {
             core.sight.defining(|| core.connection.drop_view(&gone))?;
         }
         for view in core.catalog.views() {
-            // What brings indexes into play is sound where the text compiles, which was proved when the view was made.
-            let rewritten = rewrite::rewritten(&core.catalog, &view.sql).unwrap_or_default();
-            let text = rewritten.better.or(rewritten.needed);
+            let text = dialect::view(&core.catalog, &view.sql);
             let sql = text.as_deref().unwrap_or(&view.sql);
             core.sight.defining(|| core.connection.create_view(&view.name, &view.columns, sql))?;
             self.views.push(view.name.clone());

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use dialect::Forced;
 use pgcatalog::shape::{Column, Head, Shape};
 use sqlite::{Constraint, Operator, Request};
 use store::definition::{Collation, ColumnKind};
@@ -10,7 +11,6 @@ use store::{Index, KeyBounds, Store, Table};
 
 use super::coerce::{Sought, bound, sought};
 use crate::facts::is_row_number;
-use crate::rewrite::Forced;
 
 /// What SQLite's planner counts in: reading one row of a table scan is about 1.
 mod cost {

@@ -1,6 +1,5 @@
 //! What kind of statement a text is, told by its first words.
 
-use super::schema::shown;
 use super::token::{Kind, Token, Tokens};
 use super::transaction::is_set_transaction;
 use crate::error::{SqlError, state};
@@ -23,6 +22,8 @@ pub(crate) enum StatementKind {
     Define,
     /// `BEGIN`, `COMMIT`, `SAVEPOINT` and their like.
     Transaction,
+    /// `SHOW EXPIRY RULES`
+    ShowRules,
     /// Nothing but blanks, comments and semicolons.
     Empty,
 }
@@ -64,9 +65,16 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
             StatementKind::Transaction
         }
         "SET" if is_set_transaction(sql) => StatementKind::Transaction,
-        "SHOW" if shown(sql).is_some() => StatementKind::Read,
+        "SHOW" if shows_rules(tokens.clone()) => StatementKind::ShowRules,
         word => return refused_or_unknown(sql, &first, word),
     })
+}
+
+/// Whether `EXPIRY RULES` and nothing else stands behind `SHOW`.
+fn shows_rules<'a>(tokens: impl Iterator<Item = Token<'a>>) -> bool {
+    let mut words = tokens.filter(|token| !token.is_sign(";"));
+    ["EXPIRY", "RULES"].iter().all(|word| words.next().is_some_and(|token| token.is(word)))
+        && words.next().is_none()
 }
 
 #[cold]
@@ -174,7 +182,7 @@ mod tests {
             ("drop expiry rule r", StatementKind::Define),
             ("truncate t", StatementKind::Define),
             ("alter table t set (ttl = 1)", StatementKind::Define),
-            ("show expiry rules", StatementKind::Read),
+            (" ; show expiry RULES ;", StatementKind::ShowRules),
             ("begin", StatementKind::Transaction),
             ("ROLLBACK TO a", StatementKind::Transaction),
             ("set transaction read only", StatementKind::Transaction),
@@ -189,6 +197,7 @@ mod tests {
             ("attach 'x' as y", "42501"),
             ("set a = 1", "0A000"),
             ("explain create table t (a)", "0A000"),
+            ("show expiry rules for t", "0A000"),
             ("explain analyze select 1", "0A000"),
             ("selct 1", "42601"),
         ] {

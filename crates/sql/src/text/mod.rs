@@ -2,10 +2,8 @@
 
 pub(crate) mod kind;
 pub(crate) mod normal;
-pub(crate) mod parameter;
 pub(crate) mod reader;
 pub(crate) mod rows;
-pub(crate) mod schema;
 pub(crate) mod split;
 pub(crate) mod transaction;
 

@@ -6,6 +6,7 @@ use dialect::lowered::{
     self, Conflict, ConflictTarget, ConflictUpdate, Indexed, Insert, Node, Resolve, Rows, Set, Term, Values,
     Write,
 };
+use dialect::{Forced, same_expression};
 use pgcatalog::predicate::predicate_of;
 use store::Table;
 use store::definition::TableDef;
@@ -18,7 +19,6 @@ use super::target::Target;
 use super::view::TableView;
 use crate::core::{Core, is_main};
 use crate::error::{SqlError, state};
-use crate::rewrite::{Forced, same_expression};
 use crate::table::{NEW_ROWS, OLD_ROWS, Shape, Shown};
 use crate::text::token::{Token, Tokens, quoted_name, unquoted};
 
@@ -80,12 +80,9 @@ impl<'t> Writer<'t> {
 
     /// What `INDEXED BY` asks for.
     fn forced(&self, indexed: Option<&Indexed>) -> Result<Option<Forced>, SqlError> {
-        let named = |name: Option<&str>| Forced::named(&self.table, name).map(Some);
         match indexed {
             Some(_) if self.view.is_some() => Err(SqlError::not_supported("INDEXED BY of a view")),
-            None => Ok(None),
-            Some(Indexed::Not) => named(None),
-            Some(Indexed::By(name)) => named(Some(name)),
+            clause => clause.map(|clause| Forced::of_clause(&self.table, clause)).transpose(),
         }
     }
 

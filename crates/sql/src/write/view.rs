@@ -42,12 +42,13 @@ pub(super) struct ViewColumn {
 impl TableView {
     /// The view, if it can be written.
     pub(super) fn of(core: &Core, view: &ViewDef) -> Result<Self, SqlError> {
-        let statement = core.compile(&view.sql)?;
+        let statement = core.compile_query(&view.sql)?;
         let names: Vec<String> = match view.columns.as_slice() {
             [] => (0..statement.columns()).map(|at| statement.column_name(at)).collect(),
             given => given.to_vec(),
         };
-        let tree = sqltext::parse(&view.sql).ok();
+        let served = dialect::view(&core.catalog, &view.sql);
+        let tree = sqltext::parse(served.as_deref().unwrap_or(&view.sql)).ok();
         match tree.as_ref().map(|tree| (tree, &tree.statement)) {
             Some((tree, Statement::Query(query))) => Self::of_query(core, view, names, (tree, query)),
             _ => Err(refused(view, "its query is not a plain SELECT")),

@@ -53,7 +53,7 @@ impl SqlType {
     }
 
     /// What a column of this type stores.
-    pub(super) fn kind(self) -> ColumnKind {
+    pub fn kind(self) -> ColumnKind {
         match self {
             Self::Bool | Self::Int2 | Self::Int4 | Self::Int8 | Self::Oid => ColumnKind::Integer,
             Self::Float4 | Self::Float8 => ColumnKind::Real,
