@@ -4,7 +4,7 @@ use sqltext::ast::{Expr, Query};
 use sqltext::token::Token;
 use store::definition::SqlType;
 
-use super::expression::{one_of, pattern};
+use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call};
 use super::structures::array_part;
 use super::{Step, Translator};
@@ -19,11 +19,40 @@ impl<'a> Translator<'a, '_> {
         all: bool,
         right: &Expr,
     ) -> Step<Out<'a>> {
-        let mut list = match right {
+        let list = match right {
             Expr::Subquery(_) => self.expression(right)?,
             _ => self.list(std::slice::from_ref(right))?,
         };
-        let mut left = left;
+        let equal = operator.text == "=" || operator.text == "==";
+        let unequal = operator.text == "<>" || operator.text == "!=";
+        let out = if (equal && !all) || (unequal && all) {
+            self.among_elements(left, list, all, operator.start)?
+        } else {
+            let (left, list) = self.beside_elements(left, list)?;
+            self.compared_with_each(&left, list, operator, all)?
+        };
+        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+    }
+
+    /// Whether the left side is one of an array's elements, or is not.
+    pub(super) fn among_elements(
+        &mut self,
+        left: Out<'a>,
+        list: Out<'a>,
+        negated: bool,
+        from: usize,
+    ) -> Step<Out<'a>> {
+        let (mut left, list) = self.beside_elements(left, list)?;
+        let mut elements = elements(list, from);
+        let node = one_of(left.take_node(), elements.take_node());
+        left.push_str(if negated { " NOT IN " } else { " IN " });
+        left.push(elements);
+        Ok(if negated { left } else { left.meaning(node) })
+    }
+
+    /// A value and an array in parentheses, each with the type that the other says.
+    fn beside_elements(&mut self, left: Out<'a>, list: Out<'a>) -> Step<(Out<'a>, Out<'a>)> {
+        let (mut left, mut list) = (left, list);
         // An array that is written out needs no query for its elements.
         let written = match &*list.form {
             Form::List(parts) => parts.first().filter(|only| parts.len() == 1 && is_written(only)).cloned(),
@@ -35,18 +64,7 @@ impl<'a> Translator<'a, '_> {
         } else if let Some(ty) = list.ty.filter(|ty| ty.is_array()) {
             self.suggest(&mut left, ty.scalar())?;
         }
-        let equal = operator.text == "=" || operator.text == "==";
-        let unequal = operator.text == "<>" || operator.text == "!=";
-        let out = if (equal && !all) || (unequal && all) {
-            let mut elements = elements(list, operator.start);
-            let node = one_of(left.take_node(), elements.take_node());
-            left.push_str(if all { " NOT IN " } else { " IN " });
-            left.push(elements);
-            if all { left } else { left.meaning(node) }
-        } else {
-            self.compared_with_each(&left, list, operator, all)?
-        };
-        Ok(out.typed(SqlType::Bool).labelled("?column?"))
+        Ok((left, list))
     }
 
     /// The other comparisons, element by element.
@@ -70,7 +88,12 @@ impl<'a> Translator<'a, '_> {
         out.push(as_array(list));
         let not = if all { "NOT" } else { "" };
         let sign = pattern(operator.text).unwrap_or(operator.text);
-        out.push_str(&format!(") AS elements WHERE {not} (side.one {sign} elements.value))"));
+        let element = Out::made("elements.value", operator.start);
+        let element = match Pattern::of(operator) {
+            Some(kind) => kind.meant(element, None),
+            None => element,
+        };
+        out.push_str(&format!(") AS elements WHERE {not} (side.one {sign} {}))", element.text()));
         Ok(out)
     }
 

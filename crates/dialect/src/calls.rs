@@ -2,7 +2,7 @@
 
 use sqltext::ast::{
     CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, TableAlias, WindowSpec, WindowType,
+    FunctionArgumentList, FunctionArguments, WindowSpec, WindowType,
 };
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
@@ -13,10 +13,7 @@ use super::types::{Told, common};
 use super::{Step, Stop, Translator, numeric};
 use crate::lowered::Node;
 use pgcatalog::function::{self, Returns};
-use pgcatalog::limits::UNNEST_ARRAYS_MAX;
-use pgcatalog::system::{UNNEST, unnest_column};
 use sqltext::error::state;
-use sqltext::token::quoted_name;
 
 /// Functions that PostgreSQL calls otherwise, and that need no other arguments.
 const RENAMED: &[(&str, &str)] = &[
@@ -41,9 +38,6 @@ const RENAMED: &[(&str, &str)] = &[
     ("char_length", "length"),
     ("character_length", "length"),
 ];
-
-/// Functions that are rewritten as tables.
-const TABLES: &[&str] = &["generate_series", "unnest"];
 
 /// Functions whose arguments are of one type, which is what they return.
 const AGREEING: &[&str] = &["coalesce", "greatest", "least", "nullif", "ifnull"];
@@ -403,150 +397,6 @@ impl<'a> Translator<'a, '_> {
         self.sign(")")?;
         Ok(out.typed(SqlType::Text))
     }
-
-    /// A function that PostgreSQL users write in `FROM`, and whether it has the names that it is given.
-    pub(super) fn table_function(
-        &mut self,
-        list: &[Argument<'_>],
-        ordinality: bool,
-        alias: Option<&TableAlias>,
-    ) -> Step<Option<(Out<'a>, bool)>> {
-        let Some(token) = self.peek().filter(|token| token.kind == Kind::Word) else { return Ok(None) };
-        let name = token.text.to_ascii_lowercase();
-        let values: Option<Vec<&Expr>> = list.iter().map(Argument::value).collect();
-        let Some(values) = values.filter(|_| self.next_is_sign(1, "(")) else { return Ok(None) };
-        match name.as_str() {
-            name if TABLES.contains(&name) => {}
-            "json_array_elements"
-            | "jsonb_array_elements"
-            | "json_array_elements_text"
-            | "jsonb_array_elements_text"
-            | "jsonb_each_text"
-            | "json_each_text" => {
-                self.at += 1;
-                let mut out = Out::made("json_each", token.start);
-                self.pass_sign("(", &mut out)?;
-                out.push(self.separated(values)?);
-                self.pass_sign(")", &mut out)?;
-                return Ok(Some((out, false)));
-            }
-            _ => return Ok(None),
-        }
-        let side_by_side = name == "unnest" && values.len() > 1;
-        if ordinality && !side_by_side {
-            return Ok(None);
-        }
-        self.at += 2;
-        let mut arguments = Vec::with_capacity(values.len());
-        for (at, value) in values.into_iter().enumerate() {
-            if at > 0 {
-                self.sign(",")?;
-            }
-            arguments.push(self.expression(value)?);
-        }
-        self.sign(")")?;
-        if side_by_side {
-            return self.side_by_side(arguments, token, alias).map(|rows| Some((rows, true)));
-        }
-        let (alias, columns) = self.alias_taken(alias)?;
-        let alias = alias.unwrap_or_else(|| name.clone());
-        let column = columns.into_iter().next().unwrap_or_else(|| alias.clone());
-        let ty = match arguments.first() {
-            Some(argument) if name == "unnest" => argument.ty.map(SqlType::scalar),
-            Some(argument) => argument.ty,
-            None => None,
-        };
-        if let Some(ty) = ty {
-            self.learned.insert(column.to_lowercase(), ty);
-        }
-        let rows = if name == "unnest" {
-            unnest(arguments, &column)
-        } else {
-            self.series(arguments, &column, token)?
-        };
-        let Some(mut rows) = rows else {
-            return Err(self.error_at(Some(token), state::SYNTAX, format!("{name} needs more arguments")));
-        };
-        rows.push_str(&format!(" AS {}", quoted_name(&alias)));
-        Ok(Some((rows, true)))
-    }
-
-    /// `unnest(a, b) [WITH ORDINALITY] [AS] name [(x, y)]`, behind the parenthesis: a column for each array.
-    fn side_by_side(
-        &mut self,
-        arrays: Vec<Out<'a>>,
-        token: Token<'a>,
-        alias: Option<&TableAlias>,
-    ) -> Step<Out<'a>> {
-        if arrays.len() > UNNEST_ARRAYS_MAX {
-            let message = format!("unnest takes at most {UNNEST_ARRAYS_MAX} arrays");
-            return Err(self.error_at(Some(token), "54023", message));
-        }
-        let ordinality = self.take_words(&["WITH", "ORDINALITY"]);
-        let (alias, given) = self.alias_taken(alias)?;
-        let alias = alias.unwrap_or_else(|| "unnest".to_owned());
-        if given.len() > arrays.len() + usize::from(ordinality) {
-            let (there, wanted) = (arrays.len() + usize::from(ordinality), given.len());
-            let message =
-                format!("table \"{alias}\" has {there} columns available but {wanted} columns specified");
-            return Err(self.error_at(Some(token), "42P10", message));
-        }
-        let name_of = |at: usize, default: &str| given.get(at).cloned().unwrap_or_else(|| default.to_owned());
-        let mut columns = Vec::new();
-        for (at, array) in arrays.iter().enumerate() {
-            let name = name_of(at, "unnest");
-            if let Some(ty) = array.ty {
-                self.learned.insert(name.to_lowercase(), ty.scalar());
-            }
-            columns.push(format!("{} AS {}", unnest_column(at), quoted_name(&name)));
-        }
-        if ordinality {
-            let name = name_of(arrays.len(), "ordinality");
-            self.learned.insert(name.to_lowercase(), SqlType::Int8);
-            columns.push(format!("ordinality AS {}", quoted_name(&name)));
-        }
-        let as_array = |array: Out<'a>| {
-            if array.ty.is_some_and(SqlType::is_array) { array } else { call("cast_array", [array]) }
-        };
-        let before = format!("(SELECT {} FROM {UNNEST}(", columns.join(", "));
-        let mut rows = Out::joined(arrays.into_iter().map(as_array), ",").wrapped(&before, "))");
-        rows.push_str(&format!(" AS {}", quoted_name(&alias)));
-        Ok(rows)
-    }
-
-    /// `generate_series(first, last, step)` of integers, or of moments.
-    fn series(&mut self, arguments: Vec<Out<'a>>, column: &str, token: Token<'a>) -> Step<Option<Out<'a>>> {
-        let mut arguments = arguments.into_iter();
-        let (Some(mut first), Some(mut last)) = (arguments.next(), arguments.next()) else { return Ok(None) };
-        let mut step = arguments.next().unwrap_or_else(|| Out::made("1", token.start).typed(SqlType::Int4));
-        let moments = super::types::is_moment(first.ty) || super::types::is_moment(last.ty);
-        if moments {
-            self.suggest(&mut step, SqlType::Interval)?;
-            // Dates become moments with their first step, so they begin as such.
-            for bound in [&mut first, &mut last] {
-                if bound.ty == Some(SqlType::Date) {
-                    *bound = call("cast_timestamp", [std::mem::take(bound)]).typed(SqlType::Timestamp);
-                }
-            }
-        }
-        for bound in [&mut first, &mut last] {
-            self.suggest(bound, if moments { SqlType::Timestamptz } else { SqlType::Int8 })?;
-        }
-        let name = quoted_name(column);
-        let mut out = Out::made("(WITH RECURSIVE bounds(a, z, s) AS (SELECT ", token.start);
-        out.push(first);
-        out.push_str(",");
-        out.push(last);
-        out.push_str(",");
-        out.push(step);
-        let (next, down) =
-            if moments { ("moment_plus(v, s)", "interval_seconds(s) < 0") } else { ("v + s", "s < 0") };
-        out.push_str(&format!(
-            "), series(v) AS (SELECT a FROM bounds WHERE iif({down}, a >= z, a <= z) UNION ALL SELECT {next} FROM series, \
-             bounds WHERE iif({down}, {next} >= z, {next} <= z)) SELECT v AS {name} FROM series)"
-        ));
-        Ok(Some(out))
-    }
 }
 
 /// What stands between two commas of a call.
@@ -557,7 +407,7 @@ pub(super) enum Argument<'e> {
 }
 
 impl<'e> Argument<'e> {
-    fn value(&self) -> Option<&'e Expr> {
+    pub(super) fn value(&self) -> Option<&'e Expr> {
         match self {
             Self::Value(value) => Some(value),
             Self::Star => None,
@@ -651,15 +501,6 @@ fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers<'a>) -> Out<'a> {
     }
 }
 
-/// `unnest(array)` as a query of its elements.
-fn unnest<'a>(arguments: Vec<Out<'a>>, column: &str) -> Option<Out<'a>> {
-    let array = arguments.into_iter().next()?;
-    let known = array.ty.is_some_and(SqlType::is_array);
-    let array = if known { array } else { call("cast_array", [array]) };
-    let before = format!("(SELECT value AS {} FROM json_each(", quoted_name(column));
-    Some(array.wrapped(&before, "))"))
-}
-
 /// `pg_typeof(value)`: the text says the type, and the value is computed for nothing.
 fn type_of_argument<'a>(call: Out<'a>, arguments: &[Told]) -> Out<'a> {
     let told = arguments.first().copied().unwrap_or_default();
@@ -679,6 +520,7 @@ fn returned(returns: Returns, arguments: &[Told]) -> Option<SqlType> {
         Returns::Common => common(arguments),
         Returns::Chosen => common(&chosen(arguments)),
         Returns::Part => Some(if argument == Some(Bytea) { Bytea } else { Text }),
+        Returns::Texts => Text.array(),
         Returns::Array => argument.unwrap_or(Text).array().or(Some(SqlType::Json)),
         Returns::Sum => Some(match argument {
             Some(Int2 | Int4) => Int8,

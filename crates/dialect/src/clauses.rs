@@ -153,11 +153,7 @@ impl<'a> Translator<'a, '_> {
         let ends = |token: &Token<'_>| {
             token.is_sign(")") || token.is_sign(";") || token.is_any(&["LIMIT", "OFFSET", "FETCH"])
         };
-        while let Some(token) = self.peek().filter(|token| !ends(token)) {
-            if token.is("SKIP") {
-                let message = "SKIP LOCKED is not supported: rows are not locked";
-                return Err(self.error_at(Some(token), state::NOT_SUPPORTED, message));
-            }
+        while self.peek().is_some_and(|token| !ends(&token)) {
             self.at += 1;
         }
         self.notice = Some(NOT_LOCKED);

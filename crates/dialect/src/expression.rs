@@ -3,13 +3,17 @@
 //! Most operators are SQLite's too and are copied; the walk only looks at the types of their sides. The others become
 //! functions or operators that mean the same.
 
-use sqltext::ast::{AccessExpr, BinaryOperator, CastKind, Expr, Query, Subscript, UnaryOperator};
+use sqltext::ast::{
+    AccessExpr, BinaryOperator, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Query, SelectItem, SetExpr, Subscript, UnaryOperator,
+};
 use sqltext::token::Token;
 use store::definition::SqlType;
 
 use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, indexes, numeric, structures, types};
 use crate::lowered::{Node, Operator};
+use pgcatalog::function::like::{self, LikeStyle};
 use sqltext::error::state;
 use sqltext::token::unquoted;
 
@@ -108,6 +112,13 @@ impl<'a> Translator<'a, '_> {
                 Ok(membership(out, by_row))
             }
             Expr::Between { low, high, .. } => self.between(left, low, high),
+            Expr::Like { any: true, pattern, negated: false, escape_char: None, .. }
+            | Expr::ILike { any: true, pattern, negated: false, escape_char: None, .. } => {
+                let operator = self.token()?;
+                self.keyword("ANY")?;
+                let array = if let Expr::Nested(array) = &**pattern { array } else { pattern };
+                self.quantified(left, operator, false, array)
+            }
             Expr::Like { any: false, pattern, escape_char, .. }
             | Expr::ILike { any: false, pattern, escape_char, .. } => {
                 self.likes(left, pattern, escape_char.as_deref())
@@ -277,14 +288,19 @@ impl<'a> Translator<'a, '_> {
         }
         let mut pattern = self.expression(pattern)?;
         self.suggest(&mut pattern, SqlType::Text)?;
-        out.push(pattern);
-        if escape.is_some() && self.peek_at(1).is_some_and(|none| none.text == "''") {
-            // PostgreSQL's words for no escape, which is what SQLite has without the clause.
-            self.at += 2;
-        } else if let Some(escape) = escape {
-            self.pass_word("ESCAPE", &mut out)?;
-            out.push(self.expression(escape)?);
+        let Some(kind) = Pattern::of(word) else {
+            out.push(pattern);
+            if let Some(escape) = escape {
+                self.pass_word("ESCAPE", &mut out)?;
+                out.push(self.expression(escape)?);
+            }
+            return Ok(truth(out));
+        };
+        if escape.is_some() {
+            self.keyword("ESCAPE")?;
         }
+        let escape = escape.map(|escape| self.expression(escape)).transpose()?;
+        out.push(kind.meant(pattern, escape));
         Ok(truth(out))
     }
 
@@ -340,6 +356,16 @@ impl<'a> Translator<'a, '_> {
     }
 
     fn in_query(&mut self, left: Out<'a>, query: &Query) -> Step<Out<'a>> {
+        if let Some(array) = unnested(query) {
+            let negated = self.take_word("NOT");
+            let word = self.keyword("IN")?;
+            self.sign("(")?;
+            // `SELECT unnest`
+            self.at += 2;
+            let list = self.list(std::slice::from_ref(array))?;
+            self.sign(")")?;
+            return Ok(truth(self.among_elements(left, list, negated, word.start)?));
+        }
         let mut out = Out::default();
         self.pass_words(&["NOT", "IN"], &mut out);
         let (rows, columns) = self.query_in_parentheses(query)?;
@@ -387,6 +413,10 @@ impl<'a> Translator<'a, '_> {
         if let Some(pattern) = pattern(operator.text) {
             for side in &mut sides {
                 self.suggest(side, SqlType::Text)?;
+            }
+            if let Some(kind) = Pattern::of(operator) {
+                let [left, right] = sides;
+                sides = [left, kind.meant(right, None)];
             }
             return Ok(Self::replaced(sides, pattern).typed(SqlType::Bool));
         }
@@ -479,6 +509,27 @@ impl<'a> Translator<'a, '_> {
     }
 }
 
+/// The array of a query that is no more than `SELECT unnest(array)`.
+fn unnested(query: &Query) -> Option<&Expr> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let bare = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty()
+        && select.distinct.is_none()
+        && select.from.is_empty()
+        && select.selection.is_none()
+        && select.having.is_none()
+        && matches!(&select.group_by, GroupByExpr::Expressions(terms, _) if terms.is_empty());
+    let [SelectItem::UnnamedExpr(Expr::Function(function))] = &select.projection[..] else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] = &list.args[..] else { return None };
+    let [name] = &function.name.0[..] else { return None };
+    let unnest = name.as_ident().is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"));
+    (bare && unnest && function.over.is_none() && function.filter.is_none()).then_some(array)
+}
+
 /// What `NOT` before its word makes of a condition.
 fn negation(node: Node, negated: bool) -> Node {
     if negated { Node::Not(Box::new(node)) } else { node }
@@ -502,6 +553,42 @@ fn truth(out: Out<'_>) -> Out<'_> {
     out.typed(SqlType::Bool).labelled("?column?")
 }
 
+/// How a pattern of `LIKE` and its like is meant.
+#[derive(Clone, Copy)]
+pub(super) enum Pattern {
+    Like,
+    Ilike,
+    /// SQLite's.
+    Sqlite,
+}
+
+impl Pattern {
+    /// Behind a word or sign; `None`: that is another operator.
+    pub(super) fn of(operator: Token<'_>) -> Option<Self> {
+        if operator.is("ILIKE") || matches!(operator.text, "~~*" | "!~~*") {
+            Some(Self::Ilike)
+        } else if operator.is("LIKE") || matches!(operator.text, "~~" | "!~~") {
+            Some(if like::style() == LikeStyle::Sqlite { Self::Sqlite } else { Self::Like })
+        } else {
+            None
+        }
+    }
+
+    /// The pattern as SQLite is given it.
+    pub(super) fn meant<'a>(self, pattern: Out<'a>, escape: Option<Out<'a>>) -> Out<'a> {
+        let name = match self {
+            Self::Like if escape.is_none() => return pattern,
+            Self::Like => like::LIKE_PATTERN,
+            Self::Ilike => like::ILIKE_PATTERN,
+            Self::Sqlite => like::SQLITE_PATTERN,
+        };
+        match escape {
+            Some(escape) => call(name, [pattern, escape]),
+            None => call(name, [pattern]),
+        }
+    }
+}
+
 /// What SQLite calls an operator that matches patterns.
 pub(super) fn pattern(operator: &str) -> Option<&'static str> {
     Some(match operator {
@@ -511,6 +598,7 @@ pub(super) fn pattern(operator: &str) -> Option<&'static str> {
         "!~*" => "NOT MATCH",
         "~~" | "~~*" => "LIKE",
         "!~~" | "!~~*" => "NOT LIKE",
+        word if word.eq_ignore_ascii_case("ILIKE") => "LIKE",
         _ => return None,
     })
 }

@@ -24,7 +24,7 @@
 //! };
 //! let catalog = Store::open(&options).unwrap().store.catalog();
 //! let found = dialect::translate(&catalog, "SELECT 'x' ILIKE $1", &[], None).unwrap();
-//! assert_eq!(found.sql, "SELECT 'x' LIKE ?1");
+//! assert_eq!(found.sql, "SELECT 'x' LIKE ilike_pattern( ?1)");
 //! assert_eq!(found.parameters[0].ty, Some(SqlType::Text));
 //! ```
 #![forbid(unsafe_code)]
@@ -37,6 +37,7 @@ pub mod definition;
 mod distinct;
 mod expression;
 mod indexes;
+pub mod lateral;
 pub mod limits;
 pub mod lowered;
 mod names;
@@ -50,6 +51,7 @@ pub mod schemas;
 mod scope;
 mod select;
 mod spelling;
+mod stars;
 mod statement;
 mod structures;
 mod types;
@@ -57,6 +59,7 @@ mod types;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pgcatalog::function::like::{self, LikeStyle};
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
@@ -108,6 +111,22 @@ pub struct Item {
 }
 
 impl Item {
+    /// The columns of a result with what its stars stand for; `None` where that is not known. Columns that `USING`
+    /// joins are there twice.
+    pub fn expanded(items: &[Self]) -> Option<Vec<Self>> {
+        let mut all = Vec::with_capacity(items.len());
+        for item in items {
+            match &item.columns {
+                Some(columns) if item.star => {
+                    all.extend(columns.iter().map(|(_, ty)| Self { ty: *ty, ..Self::default() }));
+                }
+                None if item.star => return None,
+                _ => all.push(item.clone()),
+            }
+        }
+        Some(all)
+    }
+
     /// A query's columns, given those of one more of its arms (`UNION`, or the next row of `VALUES`).
     fn join_arm(known: &mut [Self], arm: &[Self]) {
         if known.len() != arm.len() || known.iter().chain(arm).any(|item| item.star) {
@@ -193,6 +212,12 @@ struct Translator<'a, 'n> {
     distinct_keys: usize,
     /// What its list makes rows of, while the list of a `SELECT` is under way.
     spread: Option<rows::Spread<'a>>,
+    /// One call of the list at most gives rows.
+    alone: bool,
+    /// How many names of columns there were so far.
+    columns_named: usize,
+    /// The `LATERAL` queries around the place, innermost last.
+    laterals: Vec<lateral::Lateral<'a>>,
     /// Tables made of that so far, which need names.
     made: usize,
     /// Indexes are written into the text: it is for the catalogue of now.
@@ -275,8 +300,9 @@ pub fn translate(
 /// A view's query in the words that serve the tables of now best; its text is in SQLite's words already.
 pub fn view(catalog: &Catalog, sql: &str) -> Option<String> {
     let tree = sqltext::parse(sql).ok()?;
-    let walked = walked(catalog, (sql, &tree.tokens), &tree, &[], Purpose::View(0));
-    walked.ok().flatten().map(|view| view.sql)
+    // What `LIKE` meant to who made the view is in the text.
+    let walk = || walked(catalog, (sql, &tree.tokens), &tree, &[], Purpose::View(0));
+    like::within(LikeStyle::Postgresql, walk).ok().flatten().map(|view| view.sql)
 }
 
 /// The columns of a query; `None` where they are not known. `depth`: views within which it stands.
@@ -398,6 +424,9 @@ impl<'a, 'n> Translator<'a, 'n> {
             list_end: 0,
             distinct_keys: 0,
             spread: None,
+            alone: false,
+            columns_named: 0,
+            laterals: Vec::new(),
             made: 0,
             by_index: sql.len() <= limits::INDEXED_BYTES_MAX,
             hidden: Vec::new(),

@@ -204,6 +204,33 @@ impl Translator<'_, '_> {
         Found::No
     }
 
+    /// How many queries are around the one whose tables have the column that a name means. A name of which nothing is
+    /// known is one of the innermost.
+    pub(super) fn queries_around(&self, qualifier: Option<&str>, name: &str) -> usize {
+        let queries = self.scopes.known().queries();
+        let meant = |relations: &&[Relation]| match qualifier {
+            Some(qualifier) => relations.iter().any(|relation| relation.name.eq_ignore_ascii_case(qualifier)),
+            None => relations.iter().any(|relation| !matches!(self.column_in(relation, name), Found::No)),
+        };
+        let within = self.scopes.around().position(|relations| meant(&relations));
+        queries - within.unwrap_or(0) - 1
+    }
+
+    /// Whether one of these relations has a column of this name, as far as that is known.
+    pub(super) fn has_column(&self, relations: &[Relation], qualifier: Option<&str>, name: &str) -> bool {
+        let meant =
+            |relation: &&Relation| qualifier.is_none_or(|other| relation.name.eq_ignore_ascii_case(other));
+        relations.iter().filter(meant).any(|relation| matches!(self.column_in(relation, name), Found::Is(_)))
+    }
+
+    /// The type of a relation's column.
+    pub(super) fn type_in(&self, relation: &Relation, name: &str) -> Option<SqlType> {
+        match self.column_in(relation, name) {
+            Found::Is(ty) => ty,
+            Found::No | Found::Perhaps => None,
+        }
+    }
+
     pub(super) fn column_in(&self, relation: &Relation, name: &str) -> Found {
         match &relation.source {
             Source::Named(table) => self.names.column_of(table, name),

@@ -58,7 +58,7 @@ pub(super) fn has_one_scale(out: &Out<'_>) -> bool {
 /// The digits behind the point that all of its values have.
 fn scale_of(out: &Out<'_>) -> Option<u16> {
     match &*out.form {
-        Form::Column(scale) | Form::Scaled(scale) => Some(*scale),
+        Form::Column(scale) | Form::Scaled(scale) | Form::Renamed(_, Some(scale)) => Some(*scale),
         Form::List(parts) if parts.len() == 1 => scale_of(&parts[0]),
         _ => None,
     }

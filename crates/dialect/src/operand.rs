@@ -127,6 +127,9 @@ impl<'a> Translator<'a, '_> {
         let out = self.numbered(number);
         let ty = self.parameters.ty(number);
         let out = out.labelled("?column?").of_type(ty).formed(Form::Parameter(number));
+        if !self.laterals.is_empty() {
+            return Ok(self.taken_from_outside(out, 0));
+        }
         Ok(out.meaning(Node::Parameter(number)))
     }
 
@@ -324,10 +327,11 @@ impl<'a> Translator<'a, '_> {
     /// A column.
     fn name(&mut self) -> Step<Out<'a>> {
         let (mut out, mut parts, last) = self.qualified()?;
+        self.columns_named += 1;
         let name = parts.pop().unwrap_or_default();
         let qualifier = parts.pop();
-        if let Some(renamed) = self.renamed(qualifier.as_deref(), &name, last) {
-            return Ok(renamed);
+        if let Some((renamed, around)) = self.renamed(qualifier.as_deref(), &name, last) {
+            return Ok(self.taken_from_outside(renamed, around));
         }
         if qualifier.is_none()
             && !self.names.is_column(&name)
@@ -337,7 +341,7 @@ impl<'a> Translator<'a, '_> {
         }
         let ty = self.column_type(qualifier.as_deref(), &name);
         if parts.is_empty() {
-            out = out.meaning(Node::Column { table: qualifier, name: name.clone() });
+            out = out.meaning(Node::Column { table: qualifier.clone(), name: name.clone() });
         }
         if ty == Some(SqlType::Numeric) {
             match self.names.scale(&name) {
@@ -348,9 +352,14 @@ impl<'a> Translator<'a, '_> {
                 None => {}
             }
         }
-        let label = if last.kind == Kind::Word { name.to_lowercase() } else { name };
+        let label = if last.kind == Kind::Word { name.to_lowercase() } else { name.clone() };
         let label = self.spelling(&label);
-        Ok(out.of_type(ty).labelled(&label))
+        let out = out.of_type(ty).labelled(&label);
+        if self.laterals.is_empty() {
+            return Ok(out);
+        }
+        let around = self.queries_around(qualifier.as_deref(), &name);
+        Ok(self.taken_from_outside(out, around))
     }
 
     /// A column's name as its table has it: SQLite shows that one.

@@ -54,8 +54,8 @@ pub(super) enum Form<'a> {
     Scaled(u16),
     /// `json ->> key` as a text; here it is as SQLite's operator gives it, a number or truth where it is one.
     Extract(Out<'a>),
-    /// A column of a function by its own name, and the one that the statement gave it.
-    Renamed(&'a str),
+    /// A column of a function by its own name; the one that the statement gave it, and the digits behind its point.
+    Renamed(&'a str, Option<u16>),
     /// `ARRAY[a, b]`, its elements.
     Array(Vec<Out<'a>>),
 }

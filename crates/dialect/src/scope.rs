@@ -22,7 +22,9 @@ pub(super) struct Relation {
     pub(super) name: String,
     pub(super) source: Source,
     /// Names given to columns of a function, and their own.
-    pub(super) renamed: Vec<(String, &'static str)>,
+    pub(super) renamed: Vec<(String, String)>,
+    /// The column of which its rows consist, where a function gives single values: its name means that too.
+    pub(super) row: Option<String>,
     /// NULLs may stand in the place of its row, or it stands in parentheses with others.
     pub(super) optional: bool,
 }
@@ -39,7 +41,7 @@ pub(super) struct Scope {
 
 impl Relation {
     pub(super) fn new(name: String, source: Source) -> Self {
-        Self { name, source, renamed: Vec::new(), optional: false }
+        Self { name, source, renamed: Vec::new(), row: None, optional: false }
     }
 }
 
@@ -57,6 +59,18 @@ pub(super) struct Scopes {
 pub(super) struct Known {
     scopes: usize,
     common: usize,
+}
+
+impl Known {
+    /// How many queries there were around the place.
+    pub(super) fn queries(self) -> usize {
+        self.scopes
+    }
+
+    /// How many queries of a `WITH` there were.
+    pub(super) fn commons(self) -> usize {
+        self.common
+    }
 }
 
 impl Scopes {
@@ -120,6 +134,11 @@ impl Scopes {
     /// Adds a query of a `WITH`, in the place of an earlier one of its name.
     pub(super) fn add_common(&mut self, relation: Relation) {
         self.common.push(relation);
+    }
+
+    /// The number of the query of a `WITH` that a name means, from 0.
+    pub(super) fn place_of_common(&self, name: &str) -> Option<usize> {
+        self.common.iter().rposition(|relation| relation.name.eq_ignore_ascii_case(name))
     }
 
     /// The query of a `WITH` that a name means.

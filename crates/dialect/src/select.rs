@@ -42,6 +42,7 @@ impl<'a> Translator<'a, '_> {
         let plain = from.as_mut().and_then(|from| from.plain.take());
         self.at = list;
         self.spread = Some(Spread::default());
+        self.alone = self.rows_are_alone();
         let (items, listed, columns) = self.columns(&select.projection)?;
         let spread = self.spread.take();
         self.add_arm(items);
@@ -74,6 +75,16 @@ impl<'a> Translator<'a, '_> {
         }
         (self.list_end, self.distinct_keys) = (list_end, distinct_keys);
         Ok(out)
+    }
+
+    /// Whether the list that is next has no more than one call that gives rows.
+    fn rows_are_alone(&self) -> bool {
+        let end = self.place_of_from().unwrap_or(self.tokens.len());
+        let list = &self.tokens[self.at..end];
+        let calls = list
+            .windows(2)
+            .filter(|pair| pair[1].is_sign("(") && row_function(&unquoted(pair[0].text)).is_some());
+        calls.take(2).count() < 2
     }
 
     fn windows(&mut self, select: &Select, out: &mut Out<'a>) -> Step<()> {
@@ -118,6 +129,11 @@ impl<'a> Translator<'a, '_> {
             // Behind a star the place of a column in the result is not known.
             let known = !items.iter().any(|item| item.star);
             let place = if known { at } else { usize::MAX };
+            if self.next_is_star_of_renamed() {
+                self.renamed_columns(&mut items, &mut out)?;
+                listed.push(Listed::All(None));
+                continue;
+            }
             let (item, node, column) = self.column(column, at, place)?;
             items.push(item);
             listed.push(node);
@@ -135,11 +151,12 @@ impl<'a> Translator<'a, '_> {
             SelectItem::ExprWithAliases { .. } => return Err(Stop::Unknown),
         };
         let column = self.expression(expr)?;
+        let renamed = if let Form::Renamed(name, _) = *column.form { Some(name) } else { None };
         let alias = if named { Some(self.alias_ahead()?) } else { None };
         let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number, place)?;
         let listed = Listed::Value(column.take_node(), alias.clone());
         if alias.is_none()
-            && let Form::Renamed(name) = *column.form
+            && let Some(name) = renamed
         {
             column.push_str(&format!(" AS {name}"));
             column.ty = item.ty;
@@ -383,21 +400,19 @@ impl<'a> Translator<'a, '_> {
     fn relation(&mut self, factor: &TableFactor, out: &mut Out<'a>) -> Step<Option<Named>> {
         match factor {
             TableFactor::Table { alias, args: None, .. } => return self.table(alias.as_ref(), out),
-            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
-                // A qualified function is none of those that are rewritten.
-                let ordinality = *with_ordinality || name.0.len() > 1;
-                self.rows_of_function(&arguments_of(&args.args)?, alias.as_ref(), ordinality, out)
+            TableFactor::Table { alias, args: Some(args), .. } => {
+                self.rows_of_function(&arguments_of(&args.args)?, alias.as_ref(), out)
             }
-            TableFactor::Function { lateral, args, alias, with_ordinality, .. } => {
+            TableFactor::Function { lateral, args, alias, .. } => {
                 if *lateral {
                     self.keyword("LATERAL")?;
                 }
-                self.rows_of_function(&arguments_of(args)?, alias.as_ref(), *with_ordinality, out)
+                self.rows_of_function(&arguments_of(args)?, alias.as_ref(), out)
             }
-            TableFactor::Derived { lateral, subquery, alias, .. } => {
-                if *lateral {
-                    self.keyword("LATERAL")?;
-                }
+            TableFactor::Derived { lateral: true, subquery, alias, .. } => {
+                self.lateral(subquery, alias.as_ref(), out)
+            }
+            TableFactor::Derived { subquery, alias, .. } => {
                 let (query, items) = self.query_in_parentheses(subquery)?;
                 self.derived(query, &items, alias.as_ref(), out)
             }
@@ -423,6 +438,9 @@ impl<'a> Translator<'a, '_> {
         out.push(name);
         let behind_name = out.len();
         let mut own = parts.pop().unwrap_or_default();
+        if parts.is_empty() && !self.laterals.is_empty() {
+            self.check_common(&own)?;
+        }
         let source = Source::Named(own.to_lowercase());
         let of_system = own.starts_with(INFORMATION);
         if alias.is_none()
@@ -460,33 +478,25 @@ impl<'a> Translator<'a, '_> {
         &mut self,
         arguments: &[Argument<'_>],
         alias: Option<&TableAlias>,
-        ordinality: bool,
         out: &mut Out<'a>,
     ) -> Step<()> {
         let begin = self.at;
-        let made = self.table_function(arguments, ordinality, alias)?;
-        let named = made.as_ref().is_some_and(|(_, named)| *named);
-        if let Some((rows, _)) = made {
-            out.push(rows);
-        } else {
-            let (name, mut parts, token) = self.qualified()?;
-            let own = parts.pop().unwrap_or_default();
-            let call = self.call(name, &own, token, arguments, None)?;
-            if is_scalar(&own) && !self.next_is_words(&["WITH", "ORDINALITY"]) {
-                return self.row_of_call(call, &own.to_lowercase(), alias, out);
-            }
-            out.push(call);
-            if self.rows_named(&own, alias, out)? {
-                return Ok(());
-            }
-            self.pass_words(&["WITH", "ORDINALITY"], out);
+        let (name, mut parts, token) = self.qualified()?;
+        let own = parts.pop().unwrap_or_default();
+        let values: Option<Vec<&Expr>> = arguments.iter().map(Argument::value).collect();
+        if let Some(values) = values
+            && let Some(rows) = self.rows_of(token, &own.to_ascii_lowercase(), &values)?
+        {
+            return self.rows_in_from(rows, &own.to_lowercase(), alias, out);
         }
+        let call = self.call(name, &own, token, arguments, None)?;
+        if is_scalar(&own) && !self.next_is_words(&["WITH", "ORDINALITY"]) {
+            return self.row_of_call(call, &own.to_lowercase(), alias, out);
+        }
+        out.push(call);
+        self.pass_words(&["WITH", "ORDINALITY"], out);
         let own = unquoted(self.tokens[begin].text);
-        // What was made has its names already.
-        let name = match alias {
-            Some(alias) if named => Some(alias.name.value.clone()),
-            alias => self.table_alias_copied(alias, out)?,
-        };
+        let name = self.table_alias_copied(alias, out)?;
         self.scopes.add(Relation::new(name.unwrap_or(own), Source::Query(None)));
         Ok(())
     }
@@ -512,7 +522,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// A query in the place of a table. SQLite has no names of columns behind its name.
-    fn derived(
+    pub(super) fn derived(
         &mut self,
         query: Out<'a>,
         items: &[Item],

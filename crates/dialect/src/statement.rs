@@ -213,10 +213,10 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<(Out<'a>, Vec<Item>)> {
         let known = self.scopes.known();
         self.queries.push(None);
-        let (targets, spread) = (self.targets.take(), self.spread.take());
+        let (targets, spread, alone) = (self.targets.take(), self.spread.take(), self.alone);
         let hidden = std::mem::take(&mut self.hidden);
         let (out, _) = self.query(query, common)?;
-        (self.targets, self.spread, self.hidden) = (targets, spread, hidden);
+        (self.targets, self.spread, self.alone, self.hidden) = (targets, spread, alone, hidden);
         self.scopes.back_to(known);
         Ok((out, self.queries.pop().flatten().unwrap_or_default()))
     }

@@ -112,6 +112,10 @@ pub(super) fn argument_for<'a>(function: &str, at: usize, argument: Out<'a>) -> 
         "json_build_object" | "jsonb_build_object" | "json_object_agg" | "jsonb_object_agg"
         | "json_build_array" | "jsonb_build_array" | "json_agg" | "jsonb_agg" | "to_json" | "to_jsonb"
         | "array_to_json" => json_part(argument),
+        "concat" | "concat_ws" if argument.ty == Some(SqlType::Bool) => {
+            argument.wrapped("CASE (", ") WHEN 1 THEN 't' WHEN 0 THEN 'f' END").typed(SqlType::Text)
+        }
+        "concat" | "concat_ws" | "quote_literal" | "quote_nullable" => numeric::shown(argument),
         "array_agg" => {
             let ty = argument.ty;
             array_part(argument).of_type(ty)

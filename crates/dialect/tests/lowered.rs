@@ -106,7 +106,7 @@ fn what_writes_becomes_pieces_with_numbered_parameters() {
     let Verb::Update(update) = update.verb else { panic!("it updates") };
     assert_eq!(update.sets[0].values, Values::Each(vec!["1".into(), "c || 'x'".into()]));
     assert_eq!(update.from.as_deref(), Some("u, v"));
-    assert_eq!(update.rows.condition.unwrap().sql, "a = ?1 AND t.b LIKE 'x'");
+    assert_eq!(update.rows.condition.unwrap().sql, "a = ?1 AND t.b LIKE ilike_pattern( 'x')");
 
     let delete = write("DELETE FROM t y USING u WHERE y.a = u.a ORDER BY y.b LIMIT 1 OFFSET 2");
     let Verb::Delete(deleted) = delete.verb else { panic!("it deletes") };

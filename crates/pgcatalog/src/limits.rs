@@ -22,3 +22,6 @@ pub const NODE_UNITS: usize = 32;
 pub const ZONES_MAX: usize = 4_096;
 /// Longest name with database and schema that is looked for: three names of 63 bytes, each of them a quote, fit.
 pub const QUALIFIED_BYTES_MAX: usize = 512;
+/// Bytes of a pattern of `LIKE` that is kept for the next row: what people write. Taken apart it is a hundred times as
+/// long.
+pub const LIKE_PATTERN_KEPT_BYTES: usize = 1 << 10;

@@ -80,6 +80,7 @@ pub use held::{Account, Allowance, Held};
 pub use limits::Limits;
 pub use pgcatalog::Effect;
 pub use pgcatalog::advisory::{LockCall, LockFacts, LockKey, LockMode, LockScope};
+pub use pgcatalog::function::like::LikeStyle;
 pub use pgcatalog::function::{examples as function_examples, page as function_page};
 pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Identity, OwnSettings};

@@ -70,6 +70,9 @@ pub(crate) const BACKGROUND_WORK: Duration = Duration::from_millis(1);
 /// And then rests for so long, so that it takes a quarter of one processor.
 pub(crate) const BACKGROUND_REST: Duration = Duration::from_millis(3);
 
+/// `LATERAL` queries that run within one another: each takes some of the thread's stack.
+pub(crate) const LATERAL_DEPTH_MAX: usize = 8;
+
 /// Bounds that a setting may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

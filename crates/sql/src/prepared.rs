@@ -39,6 +39,9 @@ impl Prepared {
         if let Some(columns) = plan.columns_mut() {
             // The list is that of the statement which is explained.
             let items = if explains { &[] } else { &items[..] };
+            let starred = items.iter().any(|item| item.star);
+            let all = if starred { Item::expanded(items) } else { None };
+            let items = all.as_deref().filter(|all| all.len() == columns.len()).unwrap_or(items);
             for (column, item) in placed(columns.len(), items) {
                 refine(&mut columns[column], item, &ty, sql);
             }

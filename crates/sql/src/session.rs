@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgcatalog::Effect;
+use pgcatalog::function::like::LikeStyle;
 use pgcatalog::session::{Asker, Identity, OwnSettings};
 use store::scalar::zone::Zone;
 
@@ -59,6 +60,8 @@ pub struct Session {
     native: Option<bool>,
     /// Where it is; none is UTC.
     zone: Option<Zone>,
+    /// What `LIKE` means to it.
+    like: LikeStyle,
     notices: Vec<Notice>,
     /// What its statements wrote.
     pub(crate) facts: Facts,
@@ -93,6 +96,16 @@ impl Session {
     /// Changes that; none is UTC.
     pub fn set_zone(&mut self, zone: Option<Zone>) {
         self.zone = zone;
+    }
+
+    /// What `LIKE` means to it.
+    pub(crate) fn like(&self) -> LikeStyle {
+        self.like
+    }
+
+    /// Changes that.
+    pub fn set_like(&mut self, style: LikeStyle) {
+        self.like = style;
     }
 
     /// Who speaks.

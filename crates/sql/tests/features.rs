@@ -236,7 +236,7 @@ fn updates_and_deletes() {
     assert_eq!(db.state("UPDATE frag SET body = NULL"), "23502");
     assert_eq!(db.state("UPDATE frag SET page_id = 'x'"), "22P02");
     assert_eq!(db.affected("DELETE FROM frag WHERE page_id = 7"), 1);
-    assert_eq!(db.affected("DELETE FROM frag WHERE key LIKE 'C%'"), 1);
+    assert_eq!(db.affected("DELETE FROM frag WHERE key ILIKE 'C%'"), 1);
     assert_eq!(db.affected("DELETE FROM frag ORDER BY key LIMIT 1"), 1);
     assert_eq!(db.affected("DELETE FROM frag"), 1);
     assert_eq!(db.query("SELECT count(*) FROM frag"), "0");

@@ -10,6 +10,7 @@ use store::value::Value;
 /// Runs each statement here and on SQLite's own tables. Rows, counts, failures and sessions' numbers must be the same.
 fn both(script: &[&str]) -> Db {
     let (mut db, native) = (Db::new(), Native::new());
+    db.session.set_like(sql::LikeStyle::Sqlite);
     for sql in script {
         let theirs = native.query(sql).map(|rows| shown(&rows));
         let ours = db.execute(sql, &[]);

@@ -149,7 +149,15 @@ impl Statement {
         self.connection.check(code)
     }
 
-    fn step(&self) -> Result<bool, Failure> {
+    pub(crate) fn as_ptr(&self) -> *mut ffi::sqlite3_stmt {
+        self.raw.as_ptr()
+    }
+
+    pub(crate) fn check(&self, code: c_int) -> Result<(), Failure> {
+        self.connection.check(code)
+    }
+
+    pub(crate) fn step(&self) -> Result<bool, Failure> {
         // SAFETY: the statement is live.
         match unsafe { ffi::sqlite3_step(self.raw.as_ptr()) } {
             ffi::SQLITE_ROW => Ok(true),
@@ -181,7 +189,12 @@ impl Drop for Running<'_> {
     }
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// The row that a statement stands on.
+    pub(crate) fn of(statement: &'a Statement) -> Self {
+        Self { statement }
+    }
+
     /// How many columns the row has.
     pub fn columns(&self) -> usize {
         self.statement.columns()

@@ -269,6 +269,7 @@ impl SqlSession {
         self.sql.set_own_settings(self.settings.own());
         self.look = self.settings.look();
         self.sql.set_zone(self.look.zone);
+        self.sql.set_like(self.settings.like());
     }
 
     pub(super) fn in_block(&self) -> bool {

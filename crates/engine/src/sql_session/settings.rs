@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Look, OwnSettings, SqlError, zone};
+use sql::{LikeStyle, Look, OwnSettings, SqlError, zone};
 use store::scalar::interval::Style;
 
 use crate::limits::SETTING_BYTES_MAX;
@@ -88,6 +88,7 @@ const KNOWN: &[Known] = &[
     known("lc_monetary", "C", Accepts::Text),
     known("lc_numeric", "C", Accepts::Text),
     known("lc_time", "C", Accepts::Text),
+    known("like_style", "postgresql", Accepts::Word(&["postgresql", "sqlite"])),
     known("lock_timeout", "0", Accepts::Time),
     known("max_identifier_length", "63", Accepts::Fixed),
     known("native_execution", "on", Accepts::Switch),
@@ -235,6 +236,11 @@ impl Settings {
     pub(crate) fn take_changed(&mut self) -> Vec<(&'static str, String)> {
         let changed = std::mem::take(&mut self.changed);
         changed.into_iter().map(|name| (name, self.get(name).unwrap_or("").to_owned())).collect()
+    }
+
+    /// What `LIKE` means.
+    pub(crate) fn like(&self) -> LikeStyle {
+        if self.get("like_style") == Some("sqlite") { LikeStyle::Sqlite } else { LikeStyle::Postgresql }
     }
 
     /// How values are shown.

@@ -6,7 +6,7 @@
 use store::definition::SqlType;
 
 use super::def::{FunctionDef, Returns, Run, Source};
-use super::{patch, search};
+use super::{patch, search, text};
 
 const INT: Returns = Returns::Type(SqlType::Int8);
 const INT4: Returns = Returns::Type(SqlType::Int4);
@@ -54,8 +54,7 @@ pub(super) const TEXTS: &[FunctionDef] = &[
     sqlite("hex", "(value)", TEXT, "its bytes in hexadecimal digits", "hex('ab')", "6162"),
     anew(search::instr, 2, sqlite("instr", "(text, part)", INT4, "where the part begins, from 1; 0: nowhere", "instr('abc', 'c')", "3")),
     sqlite("length", "(text or bytes)", INT4, "characters of a text, bytes of bytes; also `char_length`", "length('abc')", "3"),
-    sqlite("like", "(pattern, text)", BOOL, "what `text LIKE pattern` asks; ASCII letters in any case", "like('A%', 'abc')", "1"),
-    sqlite("lower", "(text)", TEXT, "in lower case (ASCII)", "lower('ABC')", "abc"),
+    anew(text::lower, 1, sqlite("lower", "(text)", TEXT, "in lower case", "lower('AB')", "ab")),
     anew(search::ltrim, 2, sqlite("ltrim", "(text, characters)", TEXT, "without these characters, or blanks, at its beginning", "ltrim('  a')", "a")),
     sqlite("octet_length", "(value)", INT4, "its bytes", "octet_length('abc')", "3"),
     sqlite("printf", "(pattern, value, ...)", TEXT, "as `format`", "printf('%05.1f', 3.14159)", "003.1"),
@@ -70,7 +69,7 @@ pub(super) const TEXTS: &[FunctionDef] = &[
     sqlite("unicode", "(text)", INT4, "the code of the first character", "unicode('A')", "65"),
     sqlite("unistr", "(text)", TEXT, "with `\\uXXXX` as characters", "unistr('\\u0041')", "A"),
     sqlite("unistr_quote", "(value)", TEXT, "as a literal in SQL, with escapes where they are needed", "unistr_quote('a')", "'a'"),
-    sqlite("upper", "(text)", TEXT, "in upper case (ASCII)", "upper('abc')", "ABC"),
+    anew(text::upper, 1, sqlite("upper", "(text)", TEXT, "in upper case", "upper('ab')", "AB")),
 ];
 
 /// Dates and times, in SQLite's way: a moment is a text, `now` is the clock's.

@@ -22,6 +22,8 @@ pub enum Returns {
     Part,
     /// An array of what its argument is.
     Array,
+    /// An array of texts.
+    Texts,
     /// The sum of values of that.
     Sum,
     /// Their mean.

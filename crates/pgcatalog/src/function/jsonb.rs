@@ -344,14 +344,56 @@ fn without(json: &str, path: &[String], position: usize) -> Result<Option<String
 
 /// What `->>` gives of a JSON value.
 fn value_text(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let json = text(values, 0)?;
+    json_value_text(&text(values, 0)?)
+}
+
+/// A JSON value as a text: without its quotes, `null` as NULL.
+pub(crate) fn json_value_text(json: &str) -> Result<Value, SqlError> {
     if json == "null" {
         return Ok(Value::Null);
     }
     if !json.starts_with('"') {
-        return Ok(Value::Text(json));
+        return Ok(Value::from(json));
     }
-    serde_json::from_str::<String>(&json).map(Value::Text).map_err(|error| refused(&error))
+    serde_json::from_str::<String>(json).map(Value::Text).map_err(|error| refused(&error))
+}
+
+/// A member of an object.
+pub(crate) struct Member {
+    pub(crate) key: String,
+    pub(crate) value: Value,
+}
+
+/// The elements of a JSON array; NULL has none.
+pub(crate) fn json_elements(
+    array: &Value,
+    value: fn(&str) -> Result<Value, SqlError>,
+) -> Result<Vec<Value>, SqlError> {
+    if array.is_null() {
+        return Ok(Vec::new());
+    }
+    let json = text(std::slice::from_ref(array), 0)?;
+    match Level::of(&json)? {
+        Level::Array(items) => items.into_iter().map(value).collect(),
+        Level::Object(_) => Err(bad("cannot extract elements from an object")),
+        Level::Scalar(_) => Err(bad("cannot extract elements from a scalar")),
+    }
+}
+
+/// The members of a JSON object; NULL has none.
+pub(crate) fn json_members(
+    object: &Value,
+    value: fn(&str) -> Result<Value, SqlError>,
+) -> Result<Vec<Member>, SqlError> {
+    if object.is_null() {
+        return Ok(Vec::new());
+    }
+    let json = text(std::slice::from_ref(object), 0)?;
+    let Level::Object(members) = Level::of(&json)? else {
+        return Err(bad("cannot take the members of a JSON value that is no object"));
+    };
+    let member = |(key, json): (Key<'_>, &str)| Ok(Member { key: key.0.into_owned(), value: value(json)? });
+    members.into_iter().map(member).collect()
 }
 
 fn number_text(values: &[Value]) -> Value {

@@ -7,6 +7,7 @@ mod def;
 mod format;
 mod json;
 mod jsonb;
+pub mod like;
 mod maths;
 mod moment;
 mod more;
@@ -29,6 +30,10 @@ pub use cast::{bound, is_formed};
 pub use def::{Caller, Now, Returns};
 use def::{FunctionDef, Run, Source};
 pub use json::each_json;
+pub(crate) use jsonb::{Member, json_elements, json_members, json_value_text};
+pub(crate) use moment::moment_series;
+pub(crate) use pattern::{regexp_matches, regexp_parts};
+pub(crate) use text::text_parts;
 
 /// Tables that are functions.
 pub const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
@@ -37,6 +42,7 @@ pub const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "
 const GROUPS: &[(&str, &[FunctionDef])] = &[
     ("Texts and bytes", text::FUNCTIONS),
     ("Texts, SQLite's", builtin::TEXTS),
+    ("Patterns", like::FUNCTIONS),
     ("Regular expressions", pattern::FUNCTIONS),
     ("Dates and times", moment::FUNCTIONS),
     ("Dates and times, SQLite's", builtin::DATES),

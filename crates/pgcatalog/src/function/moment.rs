@@ -253,6 +253,30 @@ fn plus(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     Moment::write(us.checked_add(span.us).ok_or_else(beyond)?, start.shape)
 }
 
+/// The moments from the first to the last one, by a span each: what `generate_series` gives of moments.
+pub(crate) fn moment_series(values: &[Value]) -> Result<Box<dyn Iterator<Item = Value> + 'static>, SqlError> {
+    if values.iter().any(Value::is_null) {
+        return Ok(Box::new(std::iter::empty()));
+    }
+    let (first, last, span) = (text(values, 0)?, text(values, 1)?, text(values, 2)?);
+    let (end, step) = (Moment::read(&last)?.us, Interval::parse(&span)?);
+    let length = step.seconds();
+    if length == 0.0 {
+        return Err(SqlError::new(state::BAD_PARAMETER, "step size cannot equal zero"));
+    }
+    let within = move |moment: &String| {
+        Moment::read(moment).is_ok_and(|at| if length > 0.0 { at.us <= end } else { at.us >= end })
+    };
+    let next = move |moment: &String| {
+        let values = [Value::from(moment.as_str()), Value::from(span.as_str())];
+        match plus(Now { us: 0 }, &values) {
+            Ok(Value::Text(moment)) => Some(moment).filter(within),
+            _ => None,
+        }
+    };
+    Ok(Box::new(std::iter::successors(Some(first).filter(within), next).map(Value::Text)))
+}
+
 fn minus(now: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (left, right) = (text(values, 0)?, text(values, 1)?);
     if is_moment(&left) && is_moment(&right) {

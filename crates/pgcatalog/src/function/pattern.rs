@@ -36,6 +36,19 @@ const fn own(
     }
 }
 
+/// One that gives an array.
+const fn texts(
+    name: &'static str,
+    arguments: &'static str,
+    ty: SqlType,
+    source: Source,
+    meaning: &'static str,
+    example: &'static str,
+    answer: &'static str,
+) -> FunctionDef {
+    FunctionDef { returns: Returns::Texts, ..own(name, arguments, ty, source, meaning, example, answer) }
+}
+
 /// Regular expressions. They are those of the Rust `regex` crate: nearly PostgreSQL's, without look-around and back
 /// references. Flags are `i`, `g`, `n`/`m`, `s`, `x`.
 #[rustfmt::skip]
@@ -48,11 +61,11 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "how often it matches", "regexp_count('a1b22', '\\d+')", "2"),
     own("regexp_like", "(text, pattern, flags)", Bool, Source::Own(|_, v| Ok(truth(of_arguments(v, 2)?.is_match(&text(v, 0)?))), 2, 3),
         "whether it matches", "regexp_like('ABC', 'b', 'i')", "1"),
-    own("regexp_match", "(text, pattern, flags)", Text, Source::Own(matched, 2, 3),
+    texts("regexp_match", "(text, pattern, flags)", Text, Source::Own(matched, 2, 3),
         "what the groups of the first match hold, as an array", "regexp_match('frag:17:42', '(\\d+):(\\d+)')", "[\"17\",\"42\"]"),
     own("regexp_replace", "(text, pattern, replacement, flags)", Text, Source::Own(replaced, 3, 4),
         "with the first match replaced, or all (`g`); `\\1` is a group, `\\&` the match", "regexp_replace('a1b2', '(\\d)', '<\\1>', 'g')", "a<1>b<2>"),
-    own("regexp_split_to_array", "(text, pattern)", Text, Source::Own(split, 2, 2),
+    texts("regexp_split_to_array", "(text, pattern)", Text, Source::Own(split, 2, 2),
         "the parts between matches, as an array", "regexp_split_to_array('a, b;c', '[,;] *')", "[\"a\",\"b\",\"c\"]"),
     own("regexp_substr", "(text, pattern)", Text, Source::Own(substr, 2, 2),
         "the first match, or its first group", "regexp_substr('page 17', '\\d+')", "17"),
@@ -155,6 +168,38 @@ fn matched(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let mut groups = TextArray::new()?;
     found.iter().skip(first).try_for_each(|group| groups.push(group.map(|group| group.as_str())))?;
     groups.finish().map(Value::Text)
+}
+
+/// What the groups of each match hold, as arrays; of the first match alone without the flag `g`.
+pub(crate) fn regexp_matches(values: &[Value]) -> Result<Vec<Value>, SqlError> {
+    if values.iter().any(Value::is_null) {
+        return Ok(Vec::new());
+    }
+    let all = text(values, 2)?.contains('g');
+    let (regex, own) = (of_arguments(values, 2)?, text(values, 0)?);
+    let mut arrays = Vec::new();
+    for found in regex.captures_iter(&own).take(if all { usize::MAX } else { 1 }) {
+        meter::work(NODE_UNITS)?;
+        let mut groups = TextArray::new()?;
+        let first = usize::from(found.len() > 1);
+        found.iter().skip(first).try_for_each(|group| groups.push(group.map(|group| group.as_str())))?;
+        arrays.push(Value::Text(groups.finish()?));
+    }
+    Ok(arrays)
+}
+
+/// The parts between matches.
+pub(crate) fn regexp_parts(values: &[Value]) -> Result<Vec<Value>, SqlError> {
+    if values.iter().any(Value::is_null) {
+        return Ok(Vec::new());
+    }
+    let (regex, own) = (of_arguments(values, 2)?, text(values, 0)?);
+    let mut parts = Vec::new();
+    for part in regex.split(&own) {
+        meter::take(size_of::<Value>() + part.len())?;
+        parts.push(Value::from(part));
+    }
+    Ok(parts)
 }
 
 fn substr(_: Now, values: &[Value]) -> Result<Value, SqlError> {

@@ -78,8 +78,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "the n-th part between separators, from the end if n is negative", "split_part('frag:17:42', ':', 2)", "17"),
     own("starts_with", "(text, beginning)", SqlType::Bool, &[Text, Text], Source::Own(|_, v| Ok(truth(text(v, 0)?.starts_with(&text(v, 1)?))), 2, 2),
         "whether it begins so", "starts_with('abc', 'ab')", "1"),
-    own("string_to_array", "(text, separator)", Text, &[Text, Text], Source::Own(string_to_array, 2, 2),
-        "its parts between separators as an array", "string_to_array('a,b', ',')", "[\"a\",\"b\"]"),
+    FunctionDef { returns: Returns::Texts, ..own("string_to_array", "(text, separator)", Text, &[Text, Text], Source::Own(string_to_array, 2, 2),
+        "its parts between separators as an array", "string_to_array('a,b', ',')", "[\"a\",\"b\"]") },
     own("strpos", "(text, part)", Int4, &[Text, Text], Source::Own(strpos, 2, 2),
         "where the part begins, from 1; 0: nowhere", "strpos('high', 'ig')", "2"),
     own("to_hex", "(integer)", Text, &[Int8], Source::Own(|_, v| Ok(Value::Text(format!("{:x}", integer(v, 0)?.unwrap_or(0)))), 1, 1),
@@ -128,6 +128,45 @@ fn btrim(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     meter::take(characters.len() * CHANGE_BYTES)?;
     let characters: HashSet<char> = characters.chars().collect();
     Ok(Value::Text(text(values, 0)?.trim_matches(|c| characters.contains(&c)).to_owned()))
+}
+
+/// In lower case, each letter by itself, as PostgreSQL does it.
+pub(super) fn lower(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    in_case(values, <[u8]>::make_ascii_lowercase, |text| cased(text, char::to_lowercase))
+}
+
+/// In upper case.
+pub(super) fn upper(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    in_case(values, <[u8]>::make_ascii_uppercase, |text| cased(text, char::to_uppercase))
+}
+
+/// Of bytes that are no text the letters of ASCII.
+fn in_case(
+    values: &[Value],
+    of_ascii: fn(&mut [u8]),
+    of_text: fn(&str) -> String,
+) -> Result<Value, SqlError> {
+    let mut own = bytes(values, 0)?;
+    meter::take(own.len() * 2)?;
+    if !own.is_ascii()
+        && let Ok(text) = std::str::from_utf8(&own)
+    {
+        return Ok(Value::Text(of_text(text)));
+    }
+    of_ascii(&mut own);
+    Ok(String::from_utf8(own).map_or_else(|error| Value::Blob(error.into_bytes()), Value::Text))
+}
+
+/// Each letter that has one other form in it.
+fn cased<I: Iterator<Item = char>>(text: &str, form: fn(char) -> I) -> String {
+    let one = |letter: char| {
+        let mut letters = form(letter);
+        match (letters.next(), letters.next()) {
+            (Some(one), None) => one,
+            _ => letter,
+        }
+    };
+    text.chars().map(one).collect()
 }
 
 fn initcap(text: &str) -> String {
@@ -229,6 +268,23 @@ fn string_to_array(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         _ => own.split(&separator).try_for_each(|part| parts.push(Some(part)))?,
     }
     parts.finish().map(Value::Text)
+}
+
+/// The parts between separators; without one, the characters.
+pub(crate) fn text_parts(values: &[Value]) -> Result<Vec<Value>, SqlError> {
+    if values.first().is_none_or(Value::is_null) {
+        return Ok(Vec::new());
+    }
+    let (own, separator) = (text(values, 0)?, text(values, 1)?);
+    meter::take((own.len() + 1) * size_of::<Value>())?;
+    let none = values.get(2).filter(|none| !none.is_null()).map(|_| text(values, 2)).transpose()?;
+    let part = |part: &str| if none.as_deref() == Some(part) { Value::Null } else { Value::from(part) };
+    Ok(match (own.is_empty(), values[1].is_null(), separator.is_empty()) {
+        (true, ..) => Vec::new(),
+        (_, true, _) => own.chars().map(|one| part(one.encode_utf8(&mut [0; 4]))).collect(),
+        (_, _, true) => vec![part(&own)],
+        _ => own.split(&separator).map(part).collect(),
+    })
 }
 
 fn strpos(_: Now, values: &[Value]) -> Result<Value, SqlError> {

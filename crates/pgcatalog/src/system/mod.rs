@@ -11,6 +11,7 @@ mod comments;
 mod content;
 mod functions;
 mod keywords;
+mod members;
 mod module;
 mod oid;
 mod relation;
@@ -40,8 +41,9 @@ use crate::limits::EFFECTS_MAX;
 use crate::session::{Asker, Identity, OwnSettings};
 
 pub use self::functions::{is_allowed as is_function, preset as preset_setting};
+pub use self::members::JSONB_EACH;
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
-pub use self::series::row_function;
+pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{Server, SessionFacts, SettingFacts, StatementFacts};
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 
@@ -212,7 +214,7 @@ impl System {
         for (at, layout) in LAYOUTS.iter().enumerate() {
             connection.register(&layout.registered, SystemModule::new(at, self))?;
         }
-        series::register(connection)?;
+        series::register(self, connection)?;
         unnest::register(connection)?;
         functions::register(self, connection)
     }

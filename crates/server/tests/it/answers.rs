@@ -9,8 +9,11 @@ use crate::harness::{config, daemon_with};
 use crate::pg::Pg;
 
 const FILES: &[(&str, &str)] = &[
+    ("lateral.txt", include_str!("answers/lateral.txt")),
     ("moments.txt", include_str!("answers/moments.txt")),
     ("objects.txt", include_str!("answers/objects.txt")),
+    ("rows.txt", include_str!("answers/rows.txt")),
+    ("texts.txt", include_str!("answers/texts.txt")),
 ];
 
 /// A statement's rows, or its SQLSTATE.

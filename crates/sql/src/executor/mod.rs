@@ -11,6 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use dialect::Chosen;
+use dialect::lateral::LATERAL;
+use pgcatalog::function::like::{self, LikeStyle};
 use pgcatalog::system::{self, Server, System};
 use sqlite::limits::PROGRESS_OPERATIONS;
 use sqlite::{Connection, Policy};
@@ -34,7 +36,7 @@ use crate::meter;
 use crate::plan::Plan;
 use crate::rule;
 use crate::session::{Session, TransactionStatus};
-use crate::table::{Cancel, Sight, TableModule, register_session_functions};
+use crate::table::{Cancel, LateralModule, Sight, TableModule, register_session_functions};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::rows::{Rows, rows_of};
 use crate::text::transaction::{Control, control};
@@ -53,8 +55,8 @@ pub struct Executor {
     registered: HashMap<String, Arc<Table>>,
     /// The names of the views that it knows.
     views: Vec<String>,
-    /// The zone for which plans were made.
-    zone: Option<Zone>,
+    /// The time zone for which plans were made, and what `LIKE` means in them.
+    meaning: (Option<Zone>, LikeStyle),
 }
 
 /// Knows whether anything was told, for then a statement cannot start again.
@@ -99,11 +101,13 @@ impl Executor {
         function::register(&connection, &sight)?;
         compute_definitions(&store);
         register_session_functions(&connection, &sight)?;
+        connection.register(LATERAL, LateralModule::new(&connection, &sight))?;
         let (own, since, written) = (None, 0, RefCell::default());
         let native = limits.native;
         let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
         let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
-        let mut executor = Self { core, cache, other_cache, shapes, registered, views, zone: None };
+        let mut executor =
+            Self { core, cache, other_cache, shapes, registered, views, meaning: Default::default() };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -171,10 +175,10 @@ impl Executor {
         })
     }
 
-    /// Forgets the plans: texts in them became moments of another zone.
+    /// Forgets the plans: the same words mean something else now.
     #[cold]
-    fn change_zone(&mut self, zone: Option<Zone>) {
-        self.zone = zone;
+    fn change_meaning(&mut self, meaning: (Option<Zone>, LikeStyle)) {
+        self.meaning = meaning;
         self.cache.clear();
         self.other_cache.clear();
         self.shapes.clear();
@@ -183,12 +187,13 @@ impl Executor {
     /// Takes the plans of the executor that the session wants: a plan knows by whom it is run.
     #[inline]
     fn choose_executor(&mut self, session: &Session) {
-        let zone = session.zone();
-        if zone::current() != zone {
-            zone::set_current(zone);
+        let meaning = (session.zone(), session.like());
+        if (zone::current(), like::style()) != meaning {
+            zone::set_current(meaning.0);
+            like::set_style(meaning.1);
         }
-        if self.zone != zone {
-            self.change_zone(zone);
+        if self.meaning != meaning {
+            self.change_meaning(meaning);
         }
         let native = session.native(self.core.limits.native);
         if native != self.core.native {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use dialect::Forced;
+use pgcatalog::function::like;
 use pgcatalog::shape::{Column, Head, Shape};
 use sqlite::{Constraint, Operator, Request};
 use store::definition::{Collation, ColumnKind};
@@ -653,42 +654,9 @@ fn whole(prefix: &[Value]) -> KeyBounds {
     if prefix.is_empty() { KeyBounds::ALL } else { KeyBounds::equal(prefix.to_vec()) }
 }
 
-/// The texts between which everything lies that a `LIKE` pattern can match: its fixed beginning in upper case,
-/// and what follows that in lower case. (`LIKE` ignores the case of ASCII letters.) `None`: no fixed beginning.
+/// The texts between which everything lies that a pattern can match. `None`: it has no fixed beginning.
 fn like_range(pattern: &Value) -> Option<(Value, Value)> {
     let Value::Text(pattern) = pattern else { return None };
-    let end = pattern.find(['%', '_']).unwrap_or(pattern.len());
-    let fixed = &pattern[..end];
-    let mut last = fixed.to_ascii_lowercase();
-    let follower = loop {
-        // The next text after all that begin so: the last character raised by one.
-        let raised = char::from_u32(u32::from(last.pop()?) + 1);
-        if let Some(raised) = raised {
-            last.push(raised);
-            break last;
-        }
-    };
-    Some((Value::Text(fixed.to_ascii_uppercase()), Value::Text(follower)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn like_patterns_become_ranges() {
-        let range = |pattern: &str| {
-            like_range(&Value::from(pattern)).map(|(from, to)| match (from, to) {
-                (Value::Text(from), Value::Text(to)) => (from, to),
-                other => panic!("{other:?}"),
-            })
-        };
-        assert_eq!(range("Frag:17:%"), Some(("FRAG:17:".into(), "frag:17;".into())));
-        assert_eq!(range("a_"), Some(("A".into(), "b".into())));
-        assert_eq!(range("17"), Some(("17".into(), "18".into())));
-        assert_eq!(range("%a"), None);
-        assert_eq!(range(""), None);
-        assert_eq!(range("a\u{10ffff}%"), Some(("A\u{10ffff}".into(), "b".into())));
-        assert_eq!(like_range(&Value::Integer(1)), None);
-    }
+    let (from, to) = like::range(pattern)?;
+    Some((Value::Text(from), Value::Text(to)))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dialect::lateral::LATERAL;
 use pgcatalog::function::{self, Caller, Now};
 use pgcatalog::system;
 use sqlite::limits::PROGRESS_OPERATIONS;
@@ -334,8 +335,9 @@ impl Policy for Sight {
                 known.contains(table)
                     || known.contains(&table.to_lowercase())
                     || system::is_table(table)
-                    || system::row_function(table).is_some()
+                    || system::is_rows_table(table)
                     || table.eq_ignore_ascii_case(system::UNNEST)
+                    || table.eq_ignore_ascii_case(LATERAL)
                     || function::TABLE_FUNCTIONS.iter().any(|name| name.eq_ignore_ascii_case(table))
             }
             // The name of a common table expression is any name, and only SQLite's own tables and functions are

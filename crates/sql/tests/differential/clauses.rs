@@ -52,7 +52,7 @@ impl World {
                 format!("(SELECT {aggregate}({inner}) FROM {name} WHERE {condition})")
             }
             13 => format!("hex({left})"),
-            14 => format!("upper(substr({left}, 1, 2))"),
+            14 => format!("upper(substr(hex({left}), 1, 2))"),
             _ => left,
         }
     }

@@ -26,7 +26,7 @@ impl World {
             format!("trim({a})"),
             format!("ltrim({a}, {b})"),
             format!("rtrim({a}, 'ab1')"),
-            format!("lower({a})"),
+            format!("lower(quote({a}))"),
             format!("substr({a}, {from}, {length})"),
             format!("substr({a}, {from})"),
             format!("substring({a}, {from}, {length})"),

@@ -83,7 +83,8 @@ fn run(transactional: bool) {
 impl World {
     fn new(seed: u64, transactional: bool) -> Self {
         let rng = Rng::with_seed(seed);
-        let db = Db::new();
+        let mut db = Db::new();
+        db.session.set_like(sql::LikeStyle::Sqlite);
         let native = Native::new();
         let (tables, log) = (Vec::new(), Vec::new());
         let mut world = Self {

@@ -90,6 +90,7 @@ fn name_of(path: &Path) -> String {
 fn run(path: &Path, listed: &Differences, tally: &mut Tally) {
     let text = fs::read_to_string(path).expect("a script");
     let mut db = Db::new();
+    db.session.set_like(sql::LikeStyle::Sqlite);
     let native = Native::new();
     for record in script::records(&text) {
         tally.records += 1;

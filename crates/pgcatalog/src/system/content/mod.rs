@@ -42,6 +42,8 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_stat_activity", activity::sessions),
     ("pg_stat_all_tables", activity::table_counts),
     ("pg_stat_user_tables", activity::table_counts),
+    ("pg_statio_all_tables", activity::table_names),
+    ("pg_statio_user_tables", activity::table_names),
     ("pg_tables", relations::table_list),
     ("pg_tablespace", fixed::tablespaces),
     ("pg_type", types::types),
