@@ -69,6 +69,9 @@ impl<'a> Translator<'a, '_> {
             }
         }
         let modifiers = self.modifiers();
+        if let Some(ty) = self.names.enumeration(&name) {
+            return self.with_brackets(ty, modifiers, false, word);
+        }
         if name == "TIMESTAMP" || name == "TIME" {
             if self.take_words(&["WITH", "TIME", "ZONE"]) {
                 name.push_str("TZ");
@@ -147,7 +150,8 @@ impl<'a> Translator<'a, '_> {
             }
             _ => None,
         };
-        let label = label.unwrap_or_else(|| ty.name().trim_matches('"').to_owned());
+        let own = self.names.enum_of(ty).map(|own| own.name.clone());
+        let label = label.or(own).unwrap_or_else(|| ty.name().trim_matches('"').to_owned());
         if ty == SqlType::Numeric {
             return Ok(self.cast_numeric(out, to)?.labelled(&label));
         }
@@ -171,10 +175,31 @@ impl<'a> Translator<'a, '_> {
                 }
                 super::arrays::array_of(parts, out.start())
             }
+            _ if ty.enumeration().is_some() && out.ty != Some(ty) => self.of_enum(out, ty),
             _ => converted(out, ty),
         };
         cast.label = None;
         Ok(shortened(cast.typed(ty), to).labelled(&label))
+    }
+
+    /// A value as one of an enum type, or of arrays of it. In a definition it stays a text, which the column checks:
+    /// the type's labels may be others when it is computed.
+    fn of_enum(&self, out: Out<'a>, ty: SqlType) -> Out<'a> {
+        if self.defines {
+            return out.of_type(Some(ty));
+        }
+        out.wrapped("enum_in(", &format!(", {})", ty.oid())).typed(ty)
+    }
+
+    /// The value that a literal of a type stands for.
+    pub(super) fn value_of(&self, ty: SqlType, text: &str, from: usize) -> Step<Value> {
+        let value = Value::from(text);
+        let accepted = match self.names.enum_of(ty) {
+            Some(own) if ty.is_array() => own.accept_array(value),
+            Some(own) => own.accept(value),
+            None => scalar::accept(ty, value),
+        };
+        accepted.map_err(|refusal| Stop::Error(SqlError::from(refusal).at(self.sql, self.skip_blank(from))))
     }
 
     /// `out::numeric(precision, scale)`
@@ -206,8 +231,7 @@ impl<'a> Translator<'a, '_> {
             return Ok(converted(out, ty));
         }
         let from = out.start();
-        let value = scalar::accept(ty, Value::from(text))
-            .map_err(|refusal| Stop::Error(SqlError::from(refusal).at(self.sql, self.skip_blank(from))))?;
+        let value = self.value_of(ty, text, from)?;
         Ok(Out::made(sql_literal(&value), from))
     }
 

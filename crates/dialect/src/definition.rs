@@ -63,6 +63,7 @@ fn walk<'a, 'n>(
     // Indexes come and go, and the definition stays.
     walk.by_index = false;
     walk.at = tokens.start;
+    walk.defines = true;
     walk
 }
 

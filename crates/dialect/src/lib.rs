@@ -205,6 +205,8 @@ struct Translator<'a, 'n> {
     inserts: bool,
     /// The statement writes.
     writes: bool,
+    /// It is a part of a definition.
+    defines: bool,
     /// The outermost query, where it is a plain one.
     select: Plain,
     /// Where the text of the last `SELECT`'s list ends, and where the keys of its `DISTINCT ON` begin.
@@ -420,6 +422,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             shown: numeric::Shown::default(),
             inserts: false,
             writes: false,
+            defines: false,
             select: Plain::Not,
             list_end: 0,
             distinct_keys: 0,

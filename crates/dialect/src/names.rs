@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pgcatalog::shape::HIDDEN;
 use pgcatalog::system;
 use sqltext::token::{Kind, Token};
-use store::definition::SqlType;
+use store::definition::{EnumDef, SqlType};
 use store::{Catalog, Table};
 
 use super::scope::{Column, Relation, Source};
@@ -25,12 +25,13 @@ pub(super) struct Names {
     scales: HashMap<String, Option<u16>>,
     tables: HashMap<String, Arc<Table>>,
     views: HashMap<String, Vec<Column>>,
+    enums: Arc<[Arc<EnumDef>]>,
 }
 
 impl Names {
     /// The columns of all tables that the statement may be about. `depth`: views within which it stands.
     pub(super) fn of(catalog: &Catalog, tokens: &[Token<'_>], depth: usize) -> Self {
-        let mut names = Self::default();
+        let mut names = Self { enums: Arc::clone(catalog.enums()), ..Self::default() };
         for token in tokens.iter().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) {
             let name = unquoted(token.text).to_lowercase();
             if names.tables.contains_key(&name) || names.views.contains_key(&name) {
@@ -53,6 +54,21 @@ impl Names {
             }
         }
         names
+    }
+
+    /// The enum type of a name.
+    pub(super) fn enumeration(&self, name: &str) -> Option<SqlType> {
+        let named = |name: &str| {
+            let own = self.enums.iter().find(|own| own.name.eq_ignore_ascii_case(name))?;
+            Some(SqlType::Enum(own.id))
+        };
+        named(name).or_else(|| named(name.strip_prefix('_')?)?.array())
+    }
+
+    /// What an enum type is.
+    pub(super) fn enum_of(&self, ty: SqlType) -> Option<&EnumDef> {
+        let id = ty.enumeration()?;
+        self.enums.iter().find(|own| own.id == id).map(Arc::as_ref)
     }
 
     /// A table that the statement is about.

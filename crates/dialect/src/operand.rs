@@ -11,7 +11,7 @@ use super::out::{Form, Out, call, signed_node};
 use super::types::Told;
 use super::{Item, Step, Stop, Translator, cast, numeric, structures, types};
 use crate::lowered::Node;
-use sqltext::error::{SqlError, state};
+use sqltext::error::state;
 use sqltext::limits::PARAMETERS_MAX;
 use sqltext::token::unquoted;
 
@@ -469,8 +469,7 @@ impl<'a> Translator<'a, '_> {
             let literal = Out::made(sql_literal(&Value::from(text)), from);
             return Ok(Some(call(&types::cast_name(ty), [literal]).typed(ty)));
         }
-        let value = scalar::accept(ty, Value::from(text))
-            .map_err(|refusal| Stop::Error(SqlError::from(refusal).at(self.sql, self.skip_blank(from))))?;
+        let value = self.value_of(ty, text, from)?;
         Ok(Some(Out::made(sql_literal(&value), from).typed(ty)))
     }
 

@@ -46,9 +46,13 @@ pub const UUID_ARRAY: u32 = 2951;
 pub const JSON_ARRAY: u32 = 199;
 pub const JSONB_ARRAY: u32 = 3807;
 
+/// The numbers of enum types and, one more, of their arrays.
+pub const ENUMS: std::ops::Range<u32> = 24_576..26_624;
+
 /// The type of an array's elements; none for what is no array.
 pub fn element_of(array: u32) -> Option<u32> {
     Some(match array {
+        array if ENUMS.contains(&array) && !array.is_multiple_of(2) => array - 1,
         BOOL_ARRAY => BOOL,
         BYTEA_ARRAY => BYTEA,
         NAME_ARRAY => NAME,

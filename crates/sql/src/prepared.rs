@@ -1,7 +1,7 @@
 //! A compiled statement with what its text told of its parameters and columns.
 
 use dialect::{Chosen, Item, ParameterType, Translated};
-use pgcatalog::function::{Caller, Now, bound, is_formed};
+use pgcatalog::function::{Caller, bound, is_formed};
 use store::definition::SqlType;
 use store::value::Value;
 
@@ -96,7 +96,7 @@ impl Prepared {
 
     fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
         if self.converts
-            && let Some(converted) = self.converted(core.sight.now(), parameters)?
+            && let Some(converted) = self.converted(core, parameters)?
         {
             return self.plan.run(core, Given::Parameters(&converted), out);
         }
@@ -104,11 +104,16 @@ impl Prepared {
     }
 
     /// The values as their types store them; `None`: as they are.
-    pub(crate) fn converted(&self, now: Now, values: &[Value]) -> Result<Option<Vec<Value>>, SqlError> {
+    pub(crate) fn converted(&self, core: &Core, values: &[Value]) -> Result<Option<Vec<Value>>, SqlError> {
+        let now = core.sight.now();
         let mut converted: Option<Vec<Value>> = None;
         for (at, (value, known)) in values.iter().zip(&self.parameters).enumerate() {
             let Some(ty) = known.ty else { continue };
-            if let Some(value) = bound(now, ty, known.cast, value)? {
+            if let Some(own) = ty.enumeration().and_then(|id| core.catalog.enum_of(id)) {
+                let value = value.clone();
+                let value = if ty.is_array() { own.accept_array(value)? } else { own.accept(value)? };
+                converted.get_or_insert_with(|| values.to_vec())[at] = value;
+            } else if let Some(value) = bound(now, ty, known.cast, value)? {
                 converted.get_or_insert_with(|| values.to_vec())[at] = value;
             }
         }

@@ -479,9 +479,17 @@ fn definitions_outlive_the_process() {
          CREATE INDEX t_l ON t (length(a), b DESC) WHERE b > 1;
          INSERT INTO t (a) VALUES ('efg');
          DELETE FROM t WHERE id = 3;
-         CREATE VIEW v AS SELECT c, d FROM t",
+         CREATE VIEW v AS SELECT c, d FROM t;
+         CREATE TYPE k AS ENUM ('b', 'a');
+         CREATE TABLE e (k k DEFAULT 'a', ks k[]);
+         INSERT INTO e (k) VALUES ('a'), ('b');
+         ALTER TYPE k ADD VALUE 'c' BEFORE 'b'",
     );
     open(&mut db);
+    db.run("INSERT INTO e (k, ks) VALUES ('c', '{a,c}')");
+    assert_eq!(db.query("SELECT k FROM e ORDER BY k"), "c;b;a");
+    assert_eq!(db.state("INSERT INTO e (k) VALUES ('d')"), "22P02");
+    assert_eq!(db.state("INSERT INTO e (ks) VALUES ('{d}')"), "22P02");
     assert_eq!(
         db.query("SELECT * FROM t WHERE length(a) = 2 AND b > 1 ORDER BY id"),
         "1,Ab,2,AB,5;2,cd,2,CD,5"

@@ -388,3 +388,33 @@ CREATE TABLE c (p INT REFERENCES p (id), q INT CONSTRAINT other REFERENCES c (q)
     );
     assert_eq!(db.query(KEYS), "other,c,[2],FOREIGN KEY (q) REFERENCES c(q)");
 }
+
+/// Sequelize and Drizzle make types and constraints in a `DO` that forgives what is there.
+#[test]
+fn a_block_of_definitions_is_all_or_nothing() {
+    const MAKE: &str = "DO $$ BEGIN\n CREATE TYPE \"public\".\"mood\" AS ENUM('a', ';'); CREATE TABLE t (m mood); \
+                        EXCEPTION WHEN duplicate_object THEN null; END $$";
+    let mut db = Db::new();
+    db.run(MAKE);
+    assert_eq!(db.query("SELECT count(*) FROM t"), "0");
+    db.run(MAKE);
+    db.run("DO 'BEGIN CREATE TYPE other AS ENUM (''a''); CREATE TYPE mood AS ENUM (''b''); EXCEPTION WHEN others THEN NULL; END'");
+    let types = "SELECT string_agg(typname, ',' ORDER BY typname) FROM pg_type WHERE typtype = 'e'";
+    assert_eq!(db.query(types), "mood", "what the block made went with its error");
+    let twice = "DO $$BEGIN CREATE TYPE x AS ENUM ('a'); CREATE TABLE t (a INT); EXCEPTION WHEN duplicate_object THEN NULL; END$$";
+    let error = db.error(twice);
+    assert_eq!((error.state, error.position), ("42P07", None));
+    assert_eq!(db.query(types), "mood");
+    for (sql, state) in [
+        ("DO $$BEGIN INSERT INTO t VALUES ('a'); END$$", "0A000"),
+        ("DO $$BEGIN CREATE TABLE q AS SELECT 1; END$$", "0A000"),
+        ("DO 1", "42601"),
+        ("DO $$BEGIN CREATE nothing; END$$", "42601"),
+    ] {
+        assert_eq!(db.state(sql), state, "{sql}");
+    }
+    db.run("BEGIN;\nDO $$BEGIN CREATE TYPE x AS ENUM ('a'); END$$;\nROLLBACK");
+    assert_eq!(db.query(types), "mood");
+    db.run("BEGIN READ ONLY");
+    assert_eq!(db.state("DO $$BEGIN CREATE TYPE x AS ENUM ('a'); END$$"), "25006");
+}

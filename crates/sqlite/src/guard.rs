@@ -30,6 +30,8 @@ pub enum FaultPoint {
     Progress,
     /// A function of ours is called.
     Function,
+    /// Two texts are compared.
+    Compare,
 }
 
 static CAUGHT: AtomicU64 = AtomicU64::new(0);

@@ -96,7 +96,7 @@ impl<'a> Request<'a> {
         }
         // SAFETY: SQLite answers with a C string.
         let name = unsafe { CStr::from_ptr(name) };
-        Collation::of_name(name.to_str().ok()?)
+        Collation::of_sqlite(name.to_str().ok()?)
     }
 
     /// The value that the column is compared with, where the statement spells it out.

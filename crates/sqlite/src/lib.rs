@@ -27,6 +27,7 @@
 //! ```
 
 mod aggregate;
+mod collation;
 mod connection;
 mod failure;
 mod function;

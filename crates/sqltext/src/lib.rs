@@ -12,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod block;
 pub mod conflict;
 pub mod definition;
 mod dialect;

@@ -105,6 +105,7 @@ pub use commit::write_set::{Moved, WriteSet};
 pub use commit::{COMMIT_ROWS_MAX, Change, Commits, Removals, Write};
 pub use define::OptionsChange;
 pub use define::alter::TableChange;
+pub use define::enums::EnumChange;
 pub use definition::TABLES_MAX;
 pub use error::{DdlError, ReadError, WriteError};
 pub use files::{hits_path, shared_path_beside};

@@ -50,6 +50,12 @@ pub const NAME_BYTES_MAX: usize = 63;
 /// Longest comment on a table, column, index or view: some pages of text. All definitions are written at each change.
 pub const COMMENT_BYTES_MAX: usize = 8 << 10;
 
+/// Most enum types: all definitions are written at each change, and clients load them all.
+pub const ENUM_TYPES_MAX: usize = 1_000;
+
+/// Most labels of an enum type: a comparison looks through them.
+pub(crate) const ENUM_LABELS_MAX: usize = 1_000;
+
 /// Most foreign keys of a table: as many as it may have indexes.
 pub const FOREIGN_KEYS_MAX: usize = INDEXES_MAX;
 

@@ -22,6 +22,7 @@ mod time;
 mod unnest;
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -128,6 +129,18 @@ impl System {
     /// The tables as the statement sees them.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.borrow())
+    }
+
+    /// The order of two values of an enum type.
+    pub fn compare_labels(&self, id: u16, a: &str, b: &str) -> Ordering {
+        self.catalog.borrow().enum_of(id).map_or_else(|| a.cmp(b), |own| own.compare(a, b))
+    }
+
+    /// The name of a type as SQL spells it.
+    pub fn type_name(&self, ty: SqlType) -> String {
+        let own = ty.enumeration().and_then(|id| self.catalog.borrow().enum_of(id).cloned());
+        let brackets = if ty.is_array() { "[]" } else { "" };
+        own.map_or_else(|| ty.sql_name(), |own| format!("{}{brackets}", relation::identifier(&own.name)))
     }
 
     /// What knows the daemon around the store.

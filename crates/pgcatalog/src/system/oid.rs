@@ -26,6 +26,8 @@ pub(super) enum Named {
     Constraint = 2,
     View = 3,
     Sequence = 4,
+    /// A value of an enum type, which stands for the table.
+    Label = 5,
 }
 
 /// The number of something that belongs to a table and has a name of its own.

@@ -31,6 +31,22 @@ pub(super) struct ColumnFacts<'t> {
     pub def: Option<&'t ColumnDef>,
 }
 
+impl ColumnFacts<'_> {
+    /// The name of its type as SQL spells it.
+    pub(super) fn type_name(&self, ty: SqlType) -> String {
+        let brackets = if ty.is_array() { "[]" } else { "" };
+        match self.enumeration() {
+            Some(own) => format!("{}{brackets}", identifier(own)),
+            None => ty.sql_name(),
+        }
+    }
+
+    /// The name of its enum type.
+    pub(super) fn enumeration(&self) -> Option<&str> {
+        self.def?.enumeration.as_ref().map(|own| own.name.as_str())
+    }
+}
+
 /// The columns that `*` stands for.
 pub(super) fn columns_of(table: &Table) -> Vec<ColumnFacts<'_>> {
     let shape = Shape::of(table);

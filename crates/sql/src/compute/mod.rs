@@ -32,13 +32,23 @@ use crate::limits::{
 };
 use crate::meter;
 use pgcatalog::function::{self, Caller, Now};
-use sqlite::{Action, Connection, Policy};
+use sqlite::{Action, Connection, Failure, Policy};
+use store::definition::{Collation, TableDef};
 
 /// Plans kept by one thread; beyond that all are compiled again.
 const PLANS_MAX: usize = 256;
 
 /// Why an expression was stopped.
 const TOO_MUCH_WORK: &str = "the expressions of one row are too expensive";
+
+/// Makes the orders of a table's enum types known to a connection.
+fn register_orders(connection: &Connection, def: &TableDef) -> Result<(), Failure> {
+    let types = def.columns.iter().filter_map(|column| column.enumeration.as_ref());
+    types.into_iter().try_for_each(|own| {
+        let (name, own) = (Collation::Enum(own.id).name(), Arc::clone(own));
+        connection.create_collation(&name, move |a, b| own.compare(a, b))
+    })
+}
 
 /// One thread's way to compute expressions.
 pub(crate) struct Computer {

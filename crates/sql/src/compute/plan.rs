@@ -43,6 +43,7 @@ impl TablePlan {
         row: &Rc<CurrentRow>,
         def: &TableDef,
     ) -> Result<Self, SqlError> {
+        super::register_orders(connection, def)?;
         connection.register(&def.name, RowModule::new(def, row))?;
         let mut plan = Self {
             direct: Vec::new(),

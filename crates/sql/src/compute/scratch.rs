@@ -23,6 +23,7 @@ pub(crate) fn check_definition(def: &TableDef) -> Result<(), SqlError> {
     let everything = Rc::new(Everything);
     let connection = Connection::open(Rc::<Everything>::clone(&everything))?;
     function::register(&connection, &everything)?;
+    super::register_orders(&connection, def)?;
     carry_out(&connection, "PRAGMA trusted_schema = ON")?;
     carry_out(&connection, &create_table(def))?;
     for index in def.indexes.iter().filter(|index| index.reads().any(|at| def.columns[at].hidden)) {

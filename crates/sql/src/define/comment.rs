@@ -37,7 +37,7 @@ pub(super) fn run(core: &Core, comment: &Comment) -> Result<Defined, SqlError> {
             }
             Ok(not_kept())
         }
-        Commented::Other => Ok(not_kept()),
+        Commented::Object(ObjectKind::Enum, _) | Commented::Other => Ok(not_kept()),
     }
 }
 

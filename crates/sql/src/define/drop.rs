@@ -7,7 +7,8 @@ use sqltext::definition::{Drop, Name, ObjectKind};
 use store::BUILT_IN;
 use store::definition::{ForeignKey, IndexDef, TableDef, ViewDef};
 
-use super::{Defined, Told, Undo, altered};
+use super::words::Words;
+use super::{Defined, Told, Undo, alter, altered, enumeration};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -19,16 +20,17 @@ struct Going<'g> {
 }
 
 /// All that are named are looked for before the first goes.
-pub(super) fn run(core: &Core, dropped: &Drop) -> Result<Defined, SqlError> {
+pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defined, SqlError> {
     let (tag, what) = match dropped.kind {
         ObjectKind::Table => ("DROP TABLE", "table"),
         ObjectKind::Index => ("DROP INDEX", "index"),
         ObjectKind::View => ("DROP VIEW", "view"),
+        ObjectKind::Enum => ("DROP TYPE", "type"),
     };
     let mut names: Vec<&Name> = Vec::new();
     let mut told = Vec::new();
     for name in &dropped.names {
-        if dropped.kind != ObjectKind::View {
+        if matches!(dropped.kind, ObjectKind::Table | ObjectKind::Index) {
             system::refuse_change(&name.text)?;
         }
         match missing(core, dropped.kind, &name.text) {
@@ -48,6 +50,17 @@ pub(super) fn run(core: &Core, dropped: &Drop) -> Result<Defined, SqlError> {
             ObjectKind::Table => going.table(&name.text, dropped.cascade)?,
             ObjectKind::Index => going.index(&name.text)?,
             ObjectKind::View => going.view(&name.text, dropped.cascade)?,
+            ObjectKind::Enum => {
+                let columns =
+                    if dropped.cascade { enumeration::users_of(core, &name.text) } else { Vec::new() };
+                for (table, column) in columns {
+                    going.done.told.extend(alter::drop_column(core, words, &table, &column)?);
+                    let told = format!("drop cascades to column {column} of table {table}");
+                    going.done.told.push(Told::plain(told));
+                    going.done.undo.push(Undo::Impossible);
+                }
+                going.enumeration(&name.text)?;
+            }
         }
     }
     Ok(going.done)
@@ -61,6 +74,7 @@ fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
         ObjectKind::Table if catalog.table(name).is_none() => Some(SqlError::unknown_table(name)),
         ObjectKind::Index if catalog.index_owner(name).is_none() => error(state::UNKNOWN_OBJECT, "index"),
         ObjectKind::View if catalog.view(name).is_none() => error(state::UNKNOWN_TABLE, "view"),
+        ObjectKind::Enum if catalog.enumeration(name).is_none() => error(state::UNKNOWN_OBJECT, "type"),
         _ => None,
     }
 }
@@ -117,6 +131,13 @@ impl Going<'_> {
         // The hidden columns of indexed expressions go with their index, and rows come without them.
         let back = owner.filter(|table| !reads_hidden(table.def(), name));
         self.done.undo.push(back.map_or(Undo::Impossible, altered));
+        Ok(())
+    }
+
+    fn enumeration(&mut self, name: &str) -> Result<(), SqlError> {
+        let own = self.core.catalog.enumeration(name).cloned();
+        self.core.store.drop_enum(name)?;
+        self.done.undo.extend(own.map(Undo::EnumGone));
         Ok(())
     }
 

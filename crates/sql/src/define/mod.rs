@@ -7,6 +7,7 @@ mod alter;
 mod comment;
 mod constant;
 mod drop;
+mod enumeration;
 mod index;
 mod known;
 mod like;
@@ -23,7 +24,8 @@ use std::sync::Arc;
 use pgcatalog::function::TABLE_FUNCTIONS;
 use pgcatalog::system;
 use sqltext::definition::{self, Definition, Truncate, What};
-use store::Table;
+use store::definition::ColumnDef;
+use store::{Catalog, Table};
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -117,7 +119,9 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
             index::create(core, &words(core.catalog.table(&wanted.table.text)), wanted)
         }
         What::CreateView(wanted) => view::create(core, &words(None), wanted),
-        What::Drop(dropped) => drop::run(core, dropped),
+        What::Drop(dropped) => drop::run(core, &words(None), dropped),
+        What::CreateEnum(wanted) => enumeration::create(core, wanted),
+        What::AlterEnum(wanted) => enumeration::alter(core, &words(None), wanted),
         What::AlterTable(alter) => alter::run(core, &words(core.catalog.table(&alter.table.text)), alter),
         What::RenameIndex(rename) => alter::rename_index(core, rename),
         What::Truncate(emptied) => truncate(core, emptied).map(Defined::from),
@@ -178,6 +182,15 @@ fn check_column_name(name: &str) -> Result<(), SqlError> {
         return Err(SqlError::new(state::RESERVED_NAME, message));
     }
     Ok(())
+}
+
+/// A column of a declared type.
+fn typed_column(catalog: &Catalog, name: &str, declared: &str) -> Result<ColumnDef, SqlError> {
+    let bare = declared.strip_suffix("[]").map(str::trim_end);
+    match catalog.enumeration(bare.unwrap_or(declared)) {
+        Some(own) => Ok(ColumnDef::of_enum(name, own, bare.is_some())),
+        None => Ok(ColumnDef::new(name, declared)?),
+    }
 }
 
 /// The table gets the definition of now again.

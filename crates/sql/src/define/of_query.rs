@@ -2,7 +2,7 @@
 
 use store::definition::{ColumnDef, NAME_BYTES_MAX};
 
-use super::check_column_name;
+use super::{check_column_name, typed_column};
 use crate::core::Core;
 use crate::error::SqlError;
 use crate::limits::NESTED_VIEWS_MAX;
@@ -21,7 +21,7 @@ pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError
             let table = core.catalog.table(&table)?;
             Some(table.def().columns[table.def().column_index(&column)?].declared.clone())
         });
-        columns.push(ColumnDef::new(&name, &declared.unwrap_or_default())?);
+        columns.push(typed_column(&core.catalog, &name, &declared.unwrap_or_default())?);
     }
     Ok(columns)
 }

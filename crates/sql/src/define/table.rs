@@ -4,6 +4,7 @@ use sqltext::definition::{
     Body, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable, Element, Expression,
     Reference, Setting, Term,
 };
+use store::Catalog;
 use store::definition::{
     CheckDef, Collation, ColumnDef, ColumnKind, FOREIGN_KEYS_MAX, ForeignKey, Generated, Identity, IndexDef,
     TableDef,
@@ -14,6 +15,7 @@ use super::index::index_form;
 use super::words::{Words, bare};
 use super::{
     Defined, Told, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
+    typed_column,
 };
 use crate::compute::{check_definition, mentions};
 use crate::core::Core;
@@ -99,7 +101,7 @@ impl<'w> TableMaker<'w> {
             let error = SqlError::new(state::DUPLICATE_COLUMN, format!("duplicate column name: {name}"));
             return Err(self.words.at(error, wanted.name.place));
         }
-        let mut column = new_column(name, &wanted.declared)?;
+        let mut column = new_column(&self.core.catalog, name, &wanted.declared)?;
         for rule in &wanted.rules {
             self.column_rule(&mut column, rule)?;
         }
@@ -359,14 +361,14 @@ fn is_same_constraint(index: &IndexDef, other: &IndexDef) -> bool {
 }
 
 /// A column of a declared type; PostgreSQL's serial types are integers that the server numbers.
-fn new_column(name: &str, declared: &str) -> Result<ColumnDef, SqlError> {
+fn new_column(catalog: &Catalog, name: &str, declared: &str) -> Result<ColumnDef, SqlError> {
     let serial = match declared.to_ascii_uppercase().as_str() {
         "SERIAL" | "SERIAL4" => Some("INTEGER"),
         "BIGSERIAL" | "SERIAL8" => Some("BIGINT"),
         "SMALLSERIAL" | "SERIAL2" => Some("SMALLINT"),
         _ => None,
     };
-    let mut column = ColumnDef::new(name, serial.unwrap_or(declared))?;
+    let mut column = typed_column(catalog, name, serial.unwrap_or(declared))?;
     if serial.is_some() {
         column.identity = Some(Identity::ByDefault);
         column.not_null = true;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::definition::{IndexDef, TableDef, ViewDef};
+use store::definition::{EnumDef, IndexDef, TableDef, ViewDef};
 use store::{Store, Table};
 
 use crate::error::SqlError;
@@ -23,6 +23,12 @@ pub(crate) enum Undo {
     View(String),
     /// The view is made again.
     ViewGone(Box<ViewDef>),
+    /// The enum type is dropped.
+    Enum(String),
+    /// The enum type is made again.
+    EnumGone(Arc<EnumDef>),
+    /// The enum type of now this name is again what it was.
+    EnumAltered(String, Arc<EnumDef>),
     /// The view gets this comment again.
     ViewComment(String, Option<String>),
 }
@@ -108,7 +114,7 @@ impl Drop for Undoing {
 }
 
 impl Undo {
-    pub(super) fn run(self, store: &Store) -> Result<(), SqlError> {
+    pub(crate) fn run(self, store: &Store) -> Result<(), SqlError> {
         match self {
             Self::Impossible => Ok(()),
             Self::Table(table) => match store.catalog().current(&table) {
@@ -121,6 +127,15 @@ impl Undo {
             },
             Self::View(name) => Ok(store.drop_view(&name)?),
             Self::ViewGone(view) => Ok(store.create_view(*view, true)?),
+            Self::Enum(name) => Ok(store.drop_enum(&name)?),
+            Self::EnumGone(own) => Ok(store.create_enum(EnumDef::clone(&own))?),
+            Self::EnumAltered(name, before) => {
+                store.alter_enum(&name, &mut |own| {
+                    own.clone_from(&before);
+                    Ok(())
+                })?;
+                Ok(())
+            }
             Self::ViewComment(name, comment) => Ok(store.comment_view(&name, comment.as_deref())?),
         }
     }

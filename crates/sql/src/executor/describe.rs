@@ -101,7 +101,10 @@ impl Executor {
     ) -> Result<Option<Prepared>, SqlError> {
         check_size(sql)?;
         let kind = kind_of(sql)?;
-        if matches!(kind, StatementKind::Define | StatementKind::Transaction | StatementKind::Empty) {
+        if matches!(
+            kind,
+            StatementKind::Define | StatementKind::Block | StatementKind::Transaction | StatementKind::Empty
+        ) {
             return Ok(None);
         }
         self.prepare(kind, sql, chosen, known).map(Some)

@@ -1,11 +1,12 @@
 //! Runs statements: one executor for each SQL thread, with a connection and a statement cache of its own.
 
 mod compile;
+mod define;
 mod describe;
 mod opened;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,11 +14,9 @@ use std::sync::Arc;
 use dialect::Chosen;
 use dialect::lateral::LATERAL;
 use pgcatalog::function::like::{self, LikeStyle};
-use pgcatalog::system::{self, Server, System};
-use sqlite::limits::PROGRESS_OPERATIONS;
-use sqlite::{Connection, Policy};
-use sqltext::definition::{CreateRule, Definition, Name, What};
-use store::definition::SqlType;
+use pgcatalog::system::{Server, System};
+use sqlite::Connection;
+use store::definition::{Collation, SqlType};
 use store::scalar::zone::{self, Zone};
 use store::value::{Value, ValueRef};
 use store::{Catalog, Store, Table};
@@ -25,16 +24,13 @@ use store::{Catalog, Store, Table};
 use crate::cache::Cache;
 use crate::compute;
 use crate::core::{Core, check_count};
-use crate::define::{self, Defined, Told, Undo};
 use crate::describe::OwnedColumn;
 use crate::done::{Done, Nobody, RowSink};
 use crate::error::{SqlError, state};
 use crate::function;
-use crate::journal::Reach;
 use crate::limits::{GIVEN_UP_MAX, Limits, STATEMENT_BYTES_MAX};
 use crate::meter;
 use crate::plan::Plan;
-use crate::rule;
 use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, LateralModule, Sight, TableModule, register_session_functions};
 use crate::text::kind::{StatementKind, kind_of};
@@ -55,6 +51,8 @@ pub struct Executor {
     registered: HashMap<String, Arc<Table>>,
     /// The names of the views that it knows.
     views: Vec<String>,
+    /// The enum types whose orders it knows.
+    orders: HashSet<u16>,
     /// The time zone for which plans were made, and what `LIKE` means in them.
     meaning: (Option<Zone>, LikeStyle),
 }
@@ -106,8 +104,8 @@ impl Executor {
         let native = limits.native;
         let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
         let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
-        let mut executor =
-            Self { core, cache, other_cache, shapes, registered, views, meaning: Default::default() };
+        let (orders, meaning) = (HashSet::new(), Default::default());
+        let mut executor = Self { core, cache, other_cache, shapes, registered, views, orders, meaning };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -302,6 +300,10 @@ impl Executor {
                 check_count(parameters.len(), 0)?;
                 return self.define(session, sql);
             }
+            StatementKind::Block => {
+                check_count(parameters.len(), 0)?;
+                return self.run_block(session, sql);
+            }
             StatementKind::Transaction => {
                 check_count(parameters.len(), 0)?;
                 let control = control(sql)?;
@@ -345,109 +347,6 @@ impl Executor {
     /// A transaction that failed takes only what ends it, or goes back before the failure.
     fn run_in_failed(&self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
         transaction::run(&self.core.store, session, ending(sql)?)
-    }
-
-    /// A definition takes effect at once, within a transaction too.
-    fn define(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
-        let definition = define::read(sql)?;
-        match &definition.what {
-            What::CreateRule(rule) => self.check_rule(&definition, rule)?,
-            What::AlterTable(alter) => self.write_before(session, &alter.table.text)?,
-            _ => {}
-        }
-        let reach = Reach::Reads(None);
-        let defined = self.core.within(session, Some("a definition"), reach, |core| {
-            let sight = Rc::clone(&core.sight);
-            let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
-            store::stoppable(Rc::new(must_stop), || define::run(core, &definition))
-        })?;
-        let emptied = match &definition.what {
-            What::Truncate(truncate) => Some(&truncate.names[..]),
-            _ => None,
-        };
-        self.finish_definition(session, defined, emptied)
-    }
-
-    /// What is wrong with the condition of an expiry rule is told now, not by its runs.
-    fn check_rule(&self, definition: &Definition<'_>, rule: &CreateRule) -> Result<(), SqlError> {
-        system::refuse_change(&rule.table.text)?;
-        if self.core.catalog.table(&rule.table.text).is_none() {
-            return Err(SqlError::unknown_table(&rule.table.text));
-        }
-        // A place in the query would be none in the user's text.
-        let query = rule::query(&rule.table.text, &rule::condition(definition, rule));
-        let prepared = self
-            .prepare(StatementKind::Read, &query, &[], None)
-            .map_err(|error| SqlError { position: None, ..error })?;
-        if prepared.plan().head().0 > 0 {
-            return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
-        }
-        Ok(())
-    }
-
-    fn finish_definition(
-        &mut self,
-        session: &mut Session,
-        defined: Defined,
-        emptied: Option<&[Name]>,
-    ) -> Result<Done, SqlError> {
-        let Defined { tag, fill, told, skipped, undo } = defined;
-        for Told { state, message, hint } in told {
-            match hint {
-                Some(hint) => session.note(message, hint),
-                None => session.tell(state, message),
-            }
-        }
-        if skipped {
-            return Ok(Done::of_nobody(tag));
-        }
-        if let Some(block) = &mut session.block {
-            if let Some(emptied) = emptied {
-                emptied
-                    .iter()
-                    .filter_map(|name| self.core.catalog.table(&name.text))
-                    .for_each(|table| block.forget(table));
-            } else {
-                block.forget_dropped(&self.core.store.catalog());
-            }
-            let lasts = undo.iter().any(|undo| matches!(undo, Undo::Impossible));
-            for undo in undo {
-                block.undoing.add(&self.core.store, undo);
-            }
-            if lasts {
-                session.warn(
-                    state::WARNING,
-                    format!("{tag} took effect at once for all clients; ROLLBACK does not undo it"),
-                );
-            } else {
-                session.note(
-                    format!("{tag} took effect at once for all clients"),
-                    "ROLLBACK undoes it; so does a connection that ends before COMMIT",
-                );
-            }
-        }
-        if let Some((table, insert)) = fill {
-            return self.fill(session, &table, &insert);
-        }
-        Ok(Done::of_nobody(tag))
-    }
-
-    /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed
-    /// before its table is altered.
-    fn write_before(&mut self, session: &mut Session, table: &str) -> Result<(), SqlError> {
-        let Some(block) = &session.block else { return Ok(()) };
-        let table = self.core.catalog.table(table).cloned();
-        let Some(table) = table.filter(|table| block.own.writes(table)) else { return Ok(()) };
-        session.check_writable("ALTER TABLE")?;
-        self.commit_so_far(session)?;
-        session.warn(
-            state::WARNING,
-            format!(
-                "what the transaction wrote so far was committed: ALTER TABLE \"{}\" takes effect at once",
-                table.name()
-            ),
-        );
-        self.refresh()
     }
 
     /// The second half of `CREATE TABLE ... AS`: a table that cannot be filled goes again.
@@ -502,6 +401,7 @@ impl Executor {
 
     /// Makes the connection know the catalogue's tables. No statement is compiled at this moment.
     fn register_tables(&mut self) -> Result<(), SqlError> {
+        self.register_orders()?;
         let core = &self.core;
         let mut registered = HashMap::new();
         for table in core.catalog.tables() {
@@ -519,6 +419,17 @@ impl Executor {
         self.register_views()?;
         let views = self.views.iter().map(|name| name.to_lowercase());
         self.core.sight.set_known(self.registered.keys().cloned().chain(views));
+        Ok(())
+    }
+
+    /// Makes the connection know the orders of enum types. Each compares by the list of the statement's catalogue.
+    fn register_orders(&mut self) -> Result<(), SqlError> {
+        let core = &self.core;
+        for id in core.catalog.enums().iter().map(|own| own.id).filter(|&id| self.orders.insert(id)) {
+            let system = Rc::clone(&core.system);
+            let order = move |a: &str, b: &str| system.compare_labels(id, a, b);
+            core.connection.create_collation(&Collation::Enum(id).name(), order)?;
+        }
         Ok(())
     }
 

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use pgcatalog::function::Caller;
 use sqltext::Tree;
 use sqltext::limits::PARAMETERS_MAX;
 use sqltext::literals::{Constant, Literals, constants};
@@ -122,7 +121,7 @@ impl Executor {
         }
         let Self { core, cache, .. } = self;
         let Some(prepared) = cache.get(&key) else { return Ok(None) };
-        let Ok(converted) = prepared.converted(core.sight.now(), &values) else { return Ok(None) };
+        let Ok(converted) = prepared.converted(core, &values) else { return Ok(None) };
         let values = converted.as_deref().unwrap_or(&values);
         let run = core.run_with(session, prepared, |core, prepared| {
             prepared.plan_mut().run(core, Given::Parameters(values), out)

@@ -330,10 +330,14 @@ impl Planner<'_, '_> {
         let textless = stored.is_none_or(|column| {
             !matches!(self.table.def().columns[column].kind, ColumnKind::Text | ColumnKind::Any)
         });
+        // Texts of an enum type are equal where their bytes are; their order no index has.
+        let equal = [Operator::Equal, Operator::Is, Operator::IsNull];
+        let bytewise = collation.is_binary() && operators.iter().all(|operator| equal.contains(operator));
+        let compares = |own: Collation| own == collation || (bytewise && matches!(own, Collation::Enum(_)));
         let fits = |condition: &&Condition<'_>| {
             operators.contains(&condition.constraint.operator)
                 && self.is_about(condition.constraint, stored)
-                && (textless || condition.collation.is_none_or(|own| own == collation))
+                && (textless || condition.collation.is_none_or(compares))
         };
         // One plain value is better than a list of them.
         let mut found = self.conditions.iter().filter(fits);

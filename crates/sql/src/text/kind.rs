@@ -20,6 +20,8 @@ pub(crate) enum StatementKind {
     /// A definition: `CREATE`, `DROP`, `ALTER`, `TRUNCATE`, `COMMENT`. Or upkeep that the store does by itself:
     /// `ANALYZE`, `REINDEX`, `VACUUM`.
     Define,
+    /// `DO`: several definitions.
+    Block,
     /// `BEGIN`, `COMMIT`, `SAVEPOINT` and their like.
     Transaction,
     /// `SHOW EXPIRY RULES`
@@ -61,6 +63,7 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "ANALYZE" | "REINDEX" | "VACUUM" => {
             StatementKind::Define
         }
+        "DO" => StatementKind::Block,
         "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ABORT" => {
             StatementKind::Transaction
         }

@@ -11,8 +11,11 @@ impl Reader<'_, '_> {
         if self.word("INDEX") {
             return self.rename_index().map(What::RenameIndex);
         }
+        if self.word("TYPE") {
+            return self.alter_enum().map(What::AlterEnum);
+        }
         if !self.word("TABLE") {
-            return Err(SqlError::not_supported("ALTER of other objects than tables and indexes"));
+            return Err(SqlError::not_supported("ALTER of other objects than tables, indexes and types"));
         }
         let if_exists = self.if_exists()?;
         self.word("ONLY");

@@ -17,7 +17,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("FUNCTION", "a function of your own", "docs/functions.md lists the available functions"),
     ("PROCEDURE", "a procedure", "send its statements, between BEGIN and COMMIT if they belong together"),
     ("AGGREGATE", "an aggregate of your own", "docs/functions.md lists the available functions"),
-    ("TYPE", "a type of your own", "use a CHECK to limit the values of a column"),
     ("DOMAIN", "a domain", "use a CHECK to limit the values of a column"),
     ("MATERIALIZED", "a materialized view", "CREATE TABLE ... WITH (ttl = '5 min') AS keeps a query's rows"),
     ("RULE", "a rule for writes", "CREATE EXPIRY RULE lets rows expire by a condition"),
@@ -73,7 +72,7 @@ impl Reader<'_, '_> {
         let only: &[&'static str] = match (unique, unlogged) {
             (true, _) => &["INDEX"],
             (_, true) => &["TABLE"],
-            _ => &["TABLE", "INDEX", "VIEW", "VIRTUAL", "SCHEMA", "EXTENSION", "EXPIRY"],
+            _ => &["TABLE", "INDEX", "VIEW", "TYPE", "VIRTUAL", "SCHEMA", "EXTENSION", "EXPIRY"],
         };
         let place = self.place();
         let Some(kind) = self.any_word(only) else { return Err(self.unexpected()) };
@@ -84,6 +83,7 @@ impl Reader<'_, '_> {
             "TABLE" => What::CreateTable(Box::new(self.create_table(temporary)?)),
             "INDEX" => What::CreateIndex(Box::new(self.create_index(unique)?)),
             "VIEW" => What::CreateView(Box::new(self.create_view(replace, temporary)?)),
+            "TYPE" => What::CreateEnum(self.create_enum()?),
             "SCHEMA" => What::Known(self.known(false, false, place)?),
             "EXTENSION" => What::Known(self.known(true, false, place)?),
             "EXPIRY" => {
@@ -105,10 +105,12 @@ impl Reader<'_, '_> {
 
     fn drop_what(&mut self) -> Result<What, SqlError> {
         let place = self.place();
-        Ok(match self.any_word(&["TABLE", "INDEX", "VIEW", "SCHEMA", "EXTENSION", "EXPIRY"]) {
+        let kinds = &["TABLE", "INDEX", "VIEW", "TYPE", "SCHEMA", "EXTENSION", "EXPIRY"];
+        Ok(match self.any_word(kinds) {
             Some("TABLE") => What::Drop(self.drop(ObjectKind::Table)?),
             Some("INDEX") => What::Drop(self.drop(ObjectKind::Index)?),
             Some("VIEW") => What::Drop(self.drop(ObjectKind::View)?),
+            Some("TYPE") => What::Drop(self.drop(ObjectKind::Enum)?),
             Some("SCHEMA") => What::Known(self.known(false, true, place)?),
             Some("EXTENSION") => What::Known(self.known(true, true, place)?),
             Some("EXPIRY") => {

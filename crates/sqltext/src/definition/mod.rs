@@ -13,6 +13,7 @@
 
 mod alter;
 mod column;
+mod enumeration;
 mod kinds;
 mod object;
 mod reader;
@@ -47,12 +48,16 @@ pub enum What {
     CreateIndex(Box<CreateIndex>),
     /// `CREATE VIEW`
     CreateView(Box<CreateView>),
-    /// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`
+    /// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`, `DROP TYPE`
     Drop(Drop),
     /// `ALTER TABLE`
     AlterTable(AlterTable),
     /// `ALTER INDEX ... RENAME TO`
     RenameIndex(RenameIndex),
+    /// `CREATE TYPE ... AS ENUM`
+    CreateEnum(CreateEnum),
+    /// `ALTER TYPE`
+    AlterEnum(AlterEnum),
     /// `TRUNCATE`
     Truncate(Truncate),
     /// `CREATE EXPIRY RULE`
@@ -313,9 +318,11 @@ pub enum ObjectKind {
     Index,
     /// A view.
     View,
+    /// An enum type.
+    Enum,
 }
 
-/// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`
+/// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`, `DROP TYPE`
 #[derive(Debug)]
 pub struct Drop {
     /// Of what kind they are.
@@ -410,6 +417,44 @@ pub struct RenameIndex {
     pub name: Name,
     /// The name from then on.
     pub to: Name,
+}
+
+/// `CREATE TYPE name AS ENUM (labels)`
+#[derive(Debug)]
+pub struct CreateEnum {
+    /// The name.
+    pub name: Name,
+    /// The labels in their order.
+    pub labels: Vec<String>,
+}
+
+/// `ALTER TYPE`
+#[derive(Debug)]
+pub struct AlterEnum {
+    /// The type.
+    pub name: Name,
+    /// What is changed.
+    pub change: EnumChange,
+}
+
+/// A change of an enum type.
+#[derive(Debug)]
+pub enum EnumChange {
+    /// `ADD VALUE [IF NOT EXISTS] label [BEFORE | AFTER label]`
+    Add {
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// The label.
+        label: String,
+        /// The one beside which it comes, and whether it comes behind that.
+        beside: Option<(String, bool)>,
+    },
+    /// `RENAME VALUE label TO label`
+    RenameValue(String, String),
+    /// `RENAME TO name`
+    Rename(Name),
+    /// `OWNER TO role`: there is but one.
+    Nothing,
 }
 
 /// `TRUNCATE`

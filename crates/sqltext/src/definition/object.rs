@@ -127,7 +127,7 @@ impl Reader<'_, '_> {
 
     fn commented(&mut self) -> Result<Commented, SqlError> {
         const KINDS: &[&str] =
-            &["TABLE", "INDEX", "VIEW", "COLUMN", "CONSTRAINT", "DATABASE", "SCHEMA", "EXTENSION"];
+            &["TABLE", "INDEX", "VIEW", "COLUMN", "CONSTRAINT", "DATABASE", "SCHEMA", "EXTENSION", "TYPE"];
         let Some(kind) = self.any_word(KINDS) else {
             return match self.peek() {
                 Some(word) if word.kind == Kind::Word => {
@@ -151,7 +151,7 @@ impl Reader<'_, '_> {
                 Commented::Constraint(self.object()?, name)
             }
             _ => {
-                self.name()?;
+                self.object()?;
                 Commented::Other
             }
         })

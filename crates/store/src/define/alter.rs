@@ -23,7 +23,7 @@ use crate::schema::catalogue::indexes_of;
 use crate::schema::compute::{Made, Task};
 use crate::store::Store;
 use crate::table::Table;
-use crate::table::catalog::{BUILT_IN, Catalog, found};
+use crate::table::catalog::{Apart, BUILT_IN, Catalog, found};
 use crate::value::ValueRef;
 
 /// Edits a table's definition.
@@ -119,7 +119,7 @@ impl Store {
         view.id = catalog.views().map(|view| view.id).max().unwrap_or(0) + 1;
         let others = catalog.views().filter(|other| !other.name.eq_ignore_ascii_case(&view.name)).cloned();
         let views = others.chain([Arc::new(view.clone())]).collect();
-        self.install_all(catalog.tables().cloned().collect(), views)
+        self.install_all(catalog.tables().cloned().collect(), Apart { views, ..catalog.apart() })
     }
 
     /// Says something of a view, which stays the one that it is.
@@ -137,7 +137,7 @@ impl Store {
             }
         };
         let views = catalog.views().map(commented).collect();
-        self.install_all(catalog.tables().cloned().collect(), views)
+        self.install_all(catalog.tables().cloned().collect(), Apart { views, ..catalog.apart() })
     }
 
     /// Removes a view.
@@ -148,7 +148,7 @@ impl Store {
             return Err(ddl("42P01", format!("view \"{name}\" does not exist")));
         }
         let views = catalog.views().filter(|view| !view.name.eq_ignore_ascii_case(name)).cloned().collect();
-        self.install_all(catalog.tables().cloned().collect(), views)
+        self.install_all(catalog.tables().cloned().collect(), Apart { views, ..catalog.apart() })
     }
 
     /// Puts a changed definition in force for readers and writers. When this returns, nobody publishes a row by an

@@ -2,6 +2,7 @@
 
 pub(crate) mod alter;
 pub(crate) mod dropped;
+pub(crate) mod enums;
 pub(crate) mod indexes;
 pub(crate) mod rules;
 pub(crate) mod sharing;
@@ -18,10 +19,9 @@ use crate::definition::{ColumnDef, DefinitionError, TableDef, TableOptions};
 use crate::error::{DdlError, ddl};
 use crate::files::shared_path_beside;
 use crate::index::Index;
-use crate::schema::catalogue::{built_in, indexes_of};
-use crate::schema::catalogue::{catalog_of, read_catalogue};
+use crate::schema::catalogue::{Definitions, built_in, catalog_of, indexes_of, read_catalogue};
 use crate::store::{Opened, Store, StoreError, StoreOptions};
-use crate::table::catalog::{BUILT_IN, Catalog, found};
+use crate::table::catalog::{Apart, BUILT_IN, Catalog, found};
 use crate::table::removal_cause::RemovalCause;
 use crate::table::{Table, TableState};
 
@@ -43,10 +43,13 @@ impl Store {
     /// such.
     pub fn open_with(options: &StoreOptions, shared: Option<PathBuf>) -> Result<Opened, StoreError> {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
-        let (tables, views) = read_catalogue(&arena).unwrap_or_else(|| (vec![built_in()], Vec::new()));
+        let Definitions { tables, views, enums } =
+            read_catalogue(&arena).unwrap_or_else(|| Definitions::of(vec![built_in()]));
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
-        let store = Arc::new(Self::assemble(arena, options, shared, catalog_of(1, handles, views)));
+        let apart = Apart { views, enums: enums.into_iter().map(Arc::new).collect() };
+        let catalog = catalog_of(1, handles, apart).map_err(StoreError::Catalogue)?;
+        let store = Arc::new(Self::assemble(arena, options, shared, catalog));
         store.find_shared()?;
         store.save(&store.catalog()).map_err(|error| unsaved(options, &error))?;
         store.begin_recovery();

@@ -1,4 +1,4 @@
-//! How texts compare: SQLite's three collations.
+//! How texts compare: SQLite's three collations, and the orders of enum types.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,18 +17,39 @@ pub enum Collation {
     NoCase,
     /// By their bytes, without spaces at the end.
     RTrim,
+    /// In the order of the enum type of this number. They are equal where their bytes are.
+    Enum(u16),
 }
 
+/// What the names begin with by which SQLite knows the orders of enum types.
+const ENUM_PREFIX: &str = "sqlcached_enum_";
+
 impl Collation {
-    /// All of them.
+    /// Those that a definition can name.
     pub const ALL: [Self; 3] = [Self::Binary, Self::NoCase, Self::RTrim];
 
     /// SQLite's name for it.
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Binary => "BINARY",
             Self::NoCase => "NOCASE",
             Self::RTrim => "RTRIM",
+            Self::Enum(id) => return Cow::Owned(format!("{ENUM_PREFIX}{id}")),
+        })
+    }
+
+    /// The collation that SQLite knows by a name.
+    pub fn of_sqlite(name: &str) -> Option<Self> {
+        let of_enum = || name.strip_prefix(ENUM_PREFIX)?.parse().ok().map(Self::Enum);
+        Self::of_name(name).or_else(of_enum)
+    }
+
+    /// How an index orders a column of this collation, if nothing else is said.
+    #[must_use]
+    pub fn of_index(self) -> Self {
+        match self {
+            Self::Enum(_) => Self::Binary,
+            other => other,
         }
     }
 
@@ -70,7 +91,10 @@ mod tests {
     fn names_and_orders() {
         for collation in Collation::ALL {
             assert_eq!(Collation::of_name(&collation.name().to_lowercase()), Some(collation));
+            assert_eq!(Collation::of_sqlite(&collation.name()), Some(collation));
         }
+        assert_eq!(Collation::of_sqlite(&Collation::Enum(7).name()), Some(Collation::Enum(7)));
+        assert_eq!(Collation::of_name(&Collation::Enum(7).name()), None);
         assert_eq!(Collation::of_name("utf8"), None);
         let order = |collation: Collation, a, b| collation.compare(ValueRef::Text(a), ValueRef::Text(b));
         assert_eq!(order(Collation::NoCase, "aB", "Ab"), Ordering::Equal);

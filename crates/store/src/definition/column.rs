@@ -1,9 +1,11 @@
 //! A column: its type, what its values are, and where they come from.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::enumeration::{EnumDef, by_id};
 use super::{Collation, DefinitionError, SqlType, types};
 use crate::scalar::numeric::Modifier;
 use crate::scalar::{self, Refusal};
@@ -88,6 +90,9 @@ pub struct ColumnDef {
     /// What `COMMENT ON` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// The enum type of its values, or of the elements of its arrays.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_id")]
+    pub enumeration: Option<Arc<EnumDef>>,
 }
 
 /// What computes a column.
@@ -112,8 +117,28 @@ pub enum Identity {
 impl ColumnDef {
     /// A nullable column without default, of the type as declared.
     pub fn new(name: &str, declared: &str) -> Result<Self, DefinitionError> {
-        let kind = ColumnKind::of_declared(declared)?;
-        Ok(Self {
+        Ok(Self::of_kind(name, declared, ColumnKind::of_declared(declared)?))
+    }
+
+    /// The same of an enum type or of arrays of it.
+    pub fn of_enum(name: &str, enumeration: &Arc<EnumDef>, array: bool) -> Self {
+        let collation = if array { Collation::Binary } else { Collation::Enum(enumeration.id) };
+        Self {
+            collation,
+            enumeration: Some(Arc::clone(enumeration)),
+            ..Self::of_kind(name, &declared_enum(enumeration, array), ColumnKind::Text)
+        }
+    }
+
+    /// Takes over the enum type as it is now.
+    pub(crate) fn resolve(&mut self, enumeration: &Arc<EnumDef>) {
+        let array = self.sql_type().is_array();
+        self.declared = declared_enum(enumeration, array);
+        self.enumeration = Some(Arc::clone(enumeration));
+    }
+
+    fn of_kind(name: &str, declared: &str, kind: ColumnKind) -> Self {
+        Self {
             name: name.into(),
             declared: declared.into(),
             kind,
@@ -128,7 +153,8 @@ impl ColumnDef {
             slot: None,
             absent: None,
             comment: None,
-        })
+            enumeration: None,
+        }
     }
 
     /// Whether a row that names no value gets one.
@@ -150,16 +176,20 @@ impl ColumnDef {
     /// bytes, as PostgreSQL does for a literal, because JSON parameters cannot spell a blob.
     pub fn accept(&self, value: Value) -> Result<Value, TypeMismatch> {
         let shown = TypeMismatch::shortened(value.as_ref());
-        let accepted = match (self.sql_type(), &value) {
-            (SqlType::Numeric, Value::Integer(_) | Value::Real(_) | Value::Text(_)) => {
+        let ty = self.sql_type();
+        let accepted = match (&self.enumeration, &value) {
+            (Some(own), _) if ty.is_array() => own.accept_array(value),
+            (Some(own), _) => own.accept(value),
+            (None, Value::Integer(_) | Value::Real(_) | Value::Text(_)) if ty == SqlType::Numeric => {
                 scalar::numeric::accept(Modifier::of_declared(&self.declared), value)
             }
-            (ty, _) => scalar::accept(ty, value),
+            _ => scalar::accept(ty, value),
         };
         accepted.map_err(|refusal| TypeMismatch {
             column: self.name.clone(),
             declared: self.declared.clone(),
             value: shown,
+            is_enum: self.enumeration.is_some(),
             refusal,
         })
     }
@@ -172,8 +202,17 @@ impl ColumnDef {
 
     /// What PostgreSQL clients are told of it, as its declared type has it.
     pub fn sql_type(&self) -> SqlType {
-        SqlType::of_declared(&self.declared).unwrap_or(SqlType::Unknown)
+        match &self.enumeration {
+            None => SqlType::of_declared(&self.declared).unwrap_or(SqlType::Unknown),
+            Some(own) if self.declared.ends_with("[]") => SqlType::array_of_enum(own.id),
+            Some(own) => SqlType::Enum(own.id),
+        }
     }
+}
+
+/// An enum type, or arrays of it, as a column declares it.
+fn declared_enum(enumeration: &EnumDef, array: bool) -> String {
+    format!("{}{}", enumeration.name, if array { " []" } else { "" })
 }
 
 /// A value that does not fit its column.
@@ -185,6 +224,8 @@ pub struct TypeMismatch {
     pub declared: String,
     /// The value, shortened for a message.
     pub value: String,
+    /// Its type is an enum type, or an array of one.
+    pub is_enum: bool,
     /// Why, with the SQLSTATE.
     pub refusal: Refusal,
 }
@@ -225,6 +266,10 @@ impl TypeMismatch {
 
 impl fmt::Display for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_enum {
+            // PostgreSQL's words, which tell all that there is to tell.
+            return f.write_str(&self.refusal.message);
+        }
         write!(f, "column \"{}\" of type {} does not take {}", self.column, self.declared, self.value)?;
         // Malformed is all that there is to say of the others.
         if self.refusal.state == "22P02" { Ok(()) } else { write!(f, ": {}", self.refusal.message) }

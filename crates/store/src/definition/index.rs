@@ -44,7 +44,7 @@ impl IndexDef {
     /// How texts of the column at this place of the index compare.
     pub fn collation(&self, at: usize, columns: &[ColumnDef]) -> Collation {
         let own = self.columns.get(at).and_then(|&column| columns.get(column));
-        let own = own.map_or(Collation::Binary, |column| column.collation);
+        let own = own.map_or(Collation::Binary, |column| column.collation.of_index());
         self.collations.get(at).copied().flatten().unwrap_or(own)
     }
 

@@ -1,5 +1,7 @@
 //! PostgreSQL's types by their numbers and names: what clients are told about columns and parameters.
 
+use crate::limits::ENUM_TYPES_MAX;
+
 /// Writes the enum and the one table behind all questions about it.
 macro_rules! types {
     ($($(#[$meta:meta])* $variant:ident $oid:literal $array:literal $name:literal $sql:literal $size:literal,)*) => {
@@ -10,19 +12,29 @@ macro_rules! types {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum SqlType {
             $($(#[$meta])* $variant,)*
+            /// The enum type of this number, stored as its label.
+            Enum(u16),
             /// An array of one of these: JSON text in the store, PostgreSQL's array on the wire.
             Array(Element),
         }
 
         /// What an array consists of.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub struct Element(u8);
+        pub struct Element(u16);
 
         const TYPES: &[Facts] = &[
             $(Facts { ty: SqlType::$variant, oid: $oid, array: $array, name: $name, sql: $sql, size: $size },)*
         ];
     };
 }
+
+/// From here on an element is an enum type: its number follows.
+const ENUM_ELEMENTS: u16 = 256;
+/// The OIDs of enum types and of their arrays, in turn: above those of tables.
+const ENUM_OIDS: u32 = 24_576;
+
+/// What is known of every enum type. Its name is in the catalogue.
+const ENUM: Facts = Facts { ty: SqlType::Enum(0), oid: 0, array: 0, name: "enum", sql: "enum", size: 4 };
 
 /// What is known of a type.
 struct Facts {
@@ -119,15 +131,33 @@ types! {
 
 impl SqlType {
     fn facts(self) -> &'static Facts {
+        if self.enumeration().is_some() {
+            return &ENUM;
+        }
         let known = TYPES.iter().find(|facts| facts.ty == self.scalar());
         // Every variant has its line: the macro writes both.
         known.unwrap_or(&TYPES[0])
+    }
+
+    /// The number of the enum type that it is, or of which it is an array.
+    pub fn enumeration(self) -> Option<u16> {
+        match self {
+            Self::Enum(id) => Some(id),
+            Self::Array(Element(at)) => at.checked_sub(ENUM_ELEMENTS),
+            _ => None,
+        }
+    }
+
+    /// The array of an enum type.
+    pub fn array_of_enum(id: u16) -> Self {
+        Self::Array(Element(id.saturating_add(ENUM_ELEMENTS)))
     }
 
     /// The type itself, or an array's element.
     #[must_use]
     pub fn scalar(self) -> Self {
         match self {
+            Self::Array(Element(at)) if at >= ENUM_ELEMENTS => Self::Enum(at - ENUM_ELEMENTS),
             Self::Array(Element(at)) => TYPES.get(usize::from(at)).map_or(Self::Text, |facts| facts.ty),
             other => other,
         }
@@ -140,17 +170,28 @@ impl SqlType {
 
     /// The array of this type; `None` where PostgreSQL has none, or where it is one already.
     pub fn array(self) -> Option<Self> {
+        if let Self::Enum(id) = self {
+            return Some(Self::array_of_enum(id));
+        }
         let at = TYPES.iter().position(|facts| facts.ty == self && facts.array != 0)?;
-        u8::try_from(at).ok().map(|at| Self::Array(Element(at)))
+        u16::try_from(at).ok().map(|at| Self::Array(Element(at)))
     }
 
     /// Its OID (`pg_type.oid`).
     pub fn oid(self) -> u32 {
+        if let Some(id) = self.enumeration() {
+            return ENUM_OIDS + 2 * u32::from(id) + u32::from(self.is_array());
+        }
         if self.is_array() { self.facts().array } else { self.facts().oid }
     }
 
     /// The type with an OID.
     pub fn of_oid(oid: u32) -> Option<Self> {
+        if let Some(id) = oid.checked_sub(ENUM_OIDS).and_then(|at| u16::try_from(at / 2).ok())
+            && usize::from(id) <= ENUM_TYPES_MAX
+        {
+            return Some(if oid.is_multiple_of(2) { Self::Enum(id) } else { Self::array_of_enum(id) });
+        }
         let facts = TYPES.iter().find(|facts| oid != 0 && (facts.oid == oid || facts.array == oid))?;
         if facts.oid == oid { Some(facts.ty) } else { facts.ty.array() }
     }
@@ -171,7 +212,7 @@ impl SqlType {
         if self.is_array() { -1 } else { self.facts().size }
     }
 
-    /// All types that are not arrays.
+    /// All types that are not arrays, but for enum types.
     pub fn all() -> impl Iterator<Item = Self> {
         TYPES.iter().map(|facts| facts.ty)
     }

@@ -1,7 +1,7 @@
 //! The definitions as bytes in the arena.
 //!
-//! JSON: a list of tables; where there are views, an object of tables and views. Fields that are not there have their
-//! defaults, so older definitions still load.
+//! JSON: a list of tables; where there is more, an object of tables, views and types. Fields that are not there have
+//! their defaults, so older definitions still load.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,19 +10,28 @@ use std::sync::atomic::Ordering;
 use arena::{Arenas, CatalogueError, TableId};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{ColumnDef, IndexDef};
-use crate::definition::{TableDef, TableOptions, ViewDef};
+use crate::definition::{ColumnDef, EnumDef, IndexDef, TableDef, TableOptions, ViewDef};
 use crate::error::{DdlError, ddl};
 use crate::limits::VIEW_ID_MAX;
 use crate::schema::Schema;
-use crate::table::catalog::{BUILT_IN, Catalog};
+use crate::table::catalog::{Apart, BUILT_IN, Catalog};
 use crate::table::{Table, TableState};
 
-/// Tables and views, as they are written.
+/// All definitions, as they are written.
 #[derive(Serialize, Deserialize)]
-struct Definitions {
-    tables: Vec<TableDef>,
-    views: Vec<ViewDef>,
+pub(crate) struct Definitions {
+    pub(crate) tables: Vec<TableDef>,
+    #[serde(default)]
+    pub(crate) views: Vec<ViewDef>,
+    #[serde(default)]
+    pub(crate) enums: Vec<EnumDef>,
+}
+
+impl Definitions {
+    /// Of tables and nothing else.
+    pub(crate) fn of(tables: Vec<TableDef>) -> Self {
+        Self { tables, views: Vec::new(), enums: Vec::new() }
+    }
 }
 
 /// What readers of an arena are shown: the tables in it, and the prefixes of others that take keys from these.
@@ -43,10 +52,11 @@ impl Schema {
         });
         let tables: Vec<TableDef> = tables.collect();
         let views: Vec<ViewDef> = catalog.views().map(|view| view.as_ref().clone()).collect();
-        let bytes = if views.is_empty() {
+        let enums: Vec<EnumDef> = catalog.enums().iter().map(|own| own.as_ref().clone()).collect();
+        let bytes = if views.is_empty() && enums.is_empty() {
             serde_json::to_vec(&tables)
         } else {
-            serde_json::to_vec(&Definitions { tables, views })
+            serde_json::to_vec(&Definitions { tables, views, enums })
         };
         let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
         let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
@@ -75,29 +85,37 @@ fn shown(catalog: &Catalog) -> Shown {
 }
 
 /// The definitions of an earlier process; none where they do not make sense.
-pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Vec<TableDef>, Vec<ViewDef>)> {
+pub(crate) fn read_catalogue(arena: &Arenas) -> Option<Definitions> {
     let bytes = arena.private().catalogue()?;
-    let Definitions { mut tables, views } = serde_json::from_slice(&bytes)
-        .or_else(|_| serde_json::from_slice(&bytes).map(|tables| Definitions { tables, views: Vec::new() }))
+    let mut found: Definitions = serde_json::from_slice(&bytes)
+        .or_else(|_| serde_json::from_slice(&bytes).map(Definitions::of))
         .ok()?;
     // Before a column is taken out of a definition, and after that.
-    if !tables.iter().all(|def| def.validate().is_ok()) {
+    if !found.tables.iter().all(|def| def.validate().is_ok()) {
         return None;
     }
-    tables.iter_mut().for_each(forget_pending);
-    are_sound(&tables, &views).then_some((tables, views))
+    found.tables.iter_mut().for_each(forget_pending);
+    are_sound(&found).then_some(found)
 }
 
 /// Whether definitions go together. A check field guards them against chance, not against who can write the file.
-fn are_sound(tables: &[TableDef], views: &[ViewDef]) -> bool {
+fn are_sound(Definitions { tables, views, enums }: &Definitions) -> bool {
     let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+    let mut types = HashSet::new();
+    let enums_are = enums.iter().all(|own| types.insert(own.id) && own.validate().is_ok());
     let tables_are = tables.iter().all(|def| {
         let has_own_id = def.id > 0 && ids.insert(def.id);
         let is_in_its_file = TableId(def.id).is_shared() == def.options.shared_memory;
-        has_own_id && is_in_its_file && names.insert(def.name.to_lowercase()) && def.validate().is_ok()
+        let mut enumerations = def.columns.iter().filter_map(|column| column.enumeration.as_ref());
+        let has_types = enumerations.all(|own| types.contains(&own.id));
+        let is_named = names.insert(def.name.to_lowercase());
+        has_own_id && is_in_its_file && has_types && is_named && def.validate().is_ok()
     });
     let views_are = views.iter().all(|view| view.id < VIEW_ID_MAX && names.insert(view.name.to_lowercase()));
-    tables_are && views_are && tables.iter().find(|def| def.name == BUILT_IN).is_some_and(is_built_in)
+    enums_are
+        && tables_are
+        && views_are
+        && tables.iter().find(|def| def.name == BUILT_IN).is_some_and(is_built_in)
 }
 
 /// Whether a definition is that of the table which memcached's clients meet: its key and its value are text.
@@ -127,12 +145,37 @@ fn forget_pending(def: &mut TableDef) {
     def.checks.retain(|check| check.not_null.is_none());
 }
 
-pub(crate) fn catalog_of(generation: u64, tables: Vec<Arc<Table>>, views: Vec<Arc<ViewDef>>) -> Catalog {
+/// The catalogue of these definitions. Columns of enum types take over these as they are now.
+pub(crate) fn catalog_of(
+    generation: u64,
+    tables: Vec<Arc<Table>>,
+    apart: Apart,
+) -> Result<Catalog, DdlError> {
+    let resolved = tables.into_iter().map(|table| resolved(table, &apart.enums));
+    let tables = resolved.collect::<Result<Vec<_>, _>>()?;
     let (own, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(|table| table.name() == BUILT_IN);
     let own = own.into_iter().next().unwrap_or_else(|| {
         Arc::new(Table::new(built_in(), Vec::new(), Arc::new(TableState::new(BUILT_IN_ID))))
     });
-    Catalog::new(generation, own, others, views)
+    Ok(Catalog::new(generation, own, others, apart))
+}
+
+/// A table whose columns have the enum types of now.
+fn resolved(table: Arc<Table>, enums: &[Arc<EnumDef>]) -> Result<Arc<Table>, DdlError> {
+    let now = |own: &Arc<EnumDef>| enums.iter().find(|now| now.id == own.id);
+    let stale = |column: &ColumnDef| {
+        column.enumeration.as_ref().is_some_and(|own| now(own).is_none_or(|now| !Arc::ptr_eq(own, now)))
+    };
+    if !table.def().columns.iter().any(stale) {
+        return Ok(table);
+    }
+    let mut def = table.def().clone();
+    for column in &mut def.columns {
+        let Some(own) = &column.enumeration else { continue };
+        let now = now(own).ok_or_else(|| ddl("42704", format!("type \"{}\" does not exist", own.name)))?;
+        column.resolve(now);
+    }
+    Ok(Arc::new(Table::new(def, table.indexes().to_vec(), Arc::clone(&table.state))))
 }
 
 /// Number of the built-in table.

@@ -8,12 +8,11 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::clock::Tick;
-use crate::definition::ViewDef;
 use crate::error::DdlError;
 use crate::schema::catalogue::catalog_of;
 use crate::schema::compute::Maker;
 use crate::table::Table;
-use crate::table::catalog::Catalog;
+use crate::table::catalog::{Apart, Catalog};
 use crate::time::Time;
 
 pub(crate) mod catalogue;
@@ -87,17 +86,13 @@ impl Schema {
 
     /// Puts these tables in the place of those that are.
     pub(crate) fn install(&self, tables: Vec<Arc<Table>>) -> Result<(), DdlError> {
-        self.install_all(tables, self.catalog().views().cloned().collect())
+        self.install_all(tables, self.catalog().apart())
     }
 
     /// Writes the definitions to the arena, then swaps the catalogue: after a crash in between the new ones hold.
-    pub(crate) fn install_all(
-        &self,
-        tables: Vec<Arc<Table>>,
-        views: Vec<Arc<ViewDef>>,
-    ) -> Result<(), DdlError> {
+    pub(crate) fn install_all(&self, tables: Vec<Arc<Table>>, apart: Apart) -> Result<(), DdlError> {
         let generation = self.generation() + 1;
-        let catalog = catalog_of(generation, tables, views);
+        let catalog = catalog_of(generation, tables, apart)?;
         self.save(&catalog)?;
         self.spread_flush(&catalog);
         self.catalog.store(Arc::new(catalog));

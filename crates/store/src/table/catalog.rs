@@ -3,12 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::definition::{ExpiryRule, ViewDef};
+use crate::definition::{EnumDef, ExpiryRule, ViewDef};
 use crate::error::{DdlError, ddl};
 use crate::table::Table;
 
 /// Name of the table in which memcached keys live that no other table answers to.
 pub const BUILT_IN: &str = "memcached";
+
+/// What is defined beside the tables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Apart {
+    pub(crate) views: Vec<Arc<ViewDef>>,
+    pub(crate) enums: Vec<Arc<EnumDef>>,
+}
 
 /// An immutable picture of all definitions.
 #[derive(Clone, Debug)]
@@ -20,6 +27,8 @@ pub struct Catalog {
     tables: BTreeMap<String, Arc<Table>>,
     /// By name in lower case.
     views: BTreeMap<String, Arc<ViewDef>>,
+    /// By their numbers.
+    enums: Arc<[Arc<EnumDef>]>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
     prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
 }
@@ -29,13 +38,15 @@ impl Catalog {
         generation: u64,
         built_in: Arc<Table>,
         others: impl IntoIterator<Item = Arc<Table>>,
-        views: Vec<Arc<ViewDef>>,
+        Apart { views, mut enums }: Apart,
     ) -> Self {
+        enums.sort_by_key(|own| own.id);
         let mut catalog = Self {
             generation,
             built_in: Arc::clone(&built_in),
             tables: BTreeMap::new(),
             views: views.into_iter().map(|view| (view.name.to_lowercase(), view)).collect(),
+            enums: enums.into(),
             prefixes: Vec::new(),
         };
         for table in others.into_iter().chain([built_in]) {
@@ -71,6 +82,26 @@ impl Catalog {
     /// All views by name.
     pub fn views(&self) -> impl Iterator<Item = &Arc<ViewDef>> {
         self.views.values()
+    }
+
+    /// All enum types by their numbers.
+    pub fn enums(&self) -> &Arc<[Arc<EnumDef>]> {
+        &self.enums
+    }
+
+    /// An enum type by its name, in any case.
+    pub fn enumeration(&self, name: &str) -> Option<&Arc<EnumDef>> {
+        self.enums.iter().find(|own| own.name.eq_ignore_ascii_case(name))
+    }
+
+    /// An enum type by its number.
+    pub fn enum_of(&self, id: u16) -> Option<&Arc<EnumDef>> {
+        self.enums.binary_search_by_key(&id, |own| own.id).ok().map(|at| &self.enums[at])
+    }
+
+    /// What is defined beside the tables.
+    pub(crate) fn apart(&self) -> Apart {
+        Apart { views: self.views().cloned().collect(), enums: self.enums.to_vec() }
     }
 
     /// The table of the memcached keys that no prefix claims.

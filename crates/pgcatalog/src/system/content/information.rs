@@ -116,7 +116,13 @@ fn column_row(
         Identity::Always => "ALWAYS",
         Identity::ByDefault => "BY DEFAULT",
     });
-    let udt = format!("{}{}", if array { "_" } else { "" }, column.ty.name());
+    let own = column.enumeration();
+    let udt = format!("{}{}", if array { "_" } else { "" }, own.unwrap_or_else(|| column.ty.name()));
+    let data_type = match own {
+        _ if array => "ARRAY".to_owned(),
+        Some(_) => "USER-DEFINED".to_owned(),
+        None => column.ty.sql_name(),
+    };
     rows.add([
         ("table_catalog", database(system)),
         ("table_schema", text(schema)),
@@ -125,7 +131,7 @@ fn column_row(
         ("ordinal_position", int(number)),
         ("column_default", if is_generated { Value::Null } else { default.clone() }),
         ("is_nullable", yes_or_no(!column.not_null)),
-        ("data_type", text(if array { "ARRAY".to_owned() } else { column.ty.sql_name() }.as_str())),
+        ("data_type", text(&data_type)),
         ("character_maximum_length", known(size.characters)),
         ("character_octet_length", known(size.bytes)),
         ("numeric_precision", known(size.digits)),
@@ -133,7 +139,7 @@ fn column_row(
         ("numeric_scale", known(size.scale)),
         ("datetime_precision", known(size.fraction)),
         ("udt_catalog", database(system)),
-        ("udt_schema", text("pg_catalog")),
+        ("udt_schema", text(if own.is_some() { PUBLIC_NAME } else { "pg_catalog" })),
         ("udt_name", text(&udt)),
         ("dtd_identifier", text(&number.to_string())),
         ("is_self_referencing", yes_or_no(false)),

@@ -28,6 +28,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_constraint", relations::constraints),
     ("pg_database", fixed::databases),
     ("pg_description", super::comments::descriptions),
+    ("pg_enum", types::labels),
     ("pg_index", relations::indexes),
     ("pg_indexes", relations::index_definitions),
     ("pg_language", fixed::languages),

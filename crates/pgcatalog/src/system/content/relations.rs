@@ -217,7 +217,7 @@ pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
     let default = def.default.as_ref()?;
     Some(match (column.ty, default) {
         (SqlType::Bool, Value::Integer(truth)) => if *truth == 0 { "false" } else { "true" }.to_owned(),
-        (ty, Value::Text(_)) => format!("{}::{}", sql_literal(default), ty.sql_name()),
+        (ty, Value::Text(_)) => format!("{}::{}", sql_literal(default), column.type_name(ty)),
         _ => sql_literal(default),
     })
 }

@@ -4,8 +4,9 @@ use store::definition::SqlType;
 use store::value::Value;
 
 use super::super::System;
+use super::super::oid::{Named, oid_of_name};
 use super::super::rows::{Rows, flag, int, text};
-use super::fixed::{CATALOG, DEFAULT_COLLATION, OWNER};
+use super::fixed::{CATALOG, DEFAULT_COLLATION, OWNER, PUBLIC};
 use crate::function;
 
 /// What PostgreSQL says of a type beside its name and size.
@@ -29,6 +30,7 @@ pub(super) fn facts_of(ty: SqlType) -> TypeFacts {
         return of("i", "x", "A");
     }
     match ty {
+        T::Enum(_) => value("i", "E"),
         T::Bool => value("c", "B").preferred(),
         T::Int2 => value("s", "N"),
         T::Int4 | T::Float4 | T::Regclass | T::Regtype | T::Regproc | T::Regrole | T::Regnamespace => {
@@ -89,19 +91,46 @@ fn element_of(ty: SqlType) -> Option<SqlType> {
 }
 
 /// `pg_type`
-pub(super) fn types(_: &System, rows: &mut Rows) {
+pub(super) fn types(system: &System, rows: &mut Rows) {
     for ty in SqlType::all() {
-        type_row(ty, rows);
-        if let Some(array) = ty.array() {
-            type_row(array, rows);
+        type_rows(ty, ty.name(), rows);
+    }
+    for own in system.catalog().enums().iter() {
+        type_rows(SqlType::Enum(own.id), &own.name, rows);
+    }
+}
+
+/// A type and its array.
+fn type_rows(ty: SqlType, name: &str, rows: &mut Rows) {
+    type_row(ty, name, rows);
+    if let Some(array) = ty.array() {
+        type_row(array, &format!("_{name}"), rows);
+    }
+}
+
+/// `pg_enum`
+pub(super) fn labels(system: &System, rows: &mut Rows) {
+    for own in system.catalog().enums().iter() {
+        let ty = SqlType::Enum(own.id).oid();
+        for (at, label) in own.labels.iter().enumerate() {
+            rows.add([
+                ("oid", int(oid_of_name(Named::Label, ty, label))),
+                ("enumtypid", int(ty)),
+                ("enumsortorder", Value::Real(at as f64 + 1.0)),
+                ("enumlabel", text(label)),
+            ]);
         }
     }
 }
 
-fn type_row(ty: SqlType, rows: &mut Rows) {
+fn type_row(ty: SqlType, name: &str, rows: &mut Rows) {
     let facts = facts_of(ty);
-    let name = if ty.is_array() { format!("_{}", ty.name()) } else { ty.name().to_owned() };
-    let pseudo = matches!(ty, SqlType::Unknown | SqlType::Void);
+    let is_enum = matches!(ty, SqlType::Enum(_));
+    let kind = match ty {
+        SqlType::Unknown | SqlType::Void => "p",
+        _ if is_enum => "e",
+        _ => "b",
+    };
     // Clients tell arrays by this function, and choose between the text form and the binary one by the others.
     let function = |suffix: &str| match ty {
         array if array.is_array() => text(&format!("array_{suffix}")),
@@ -109,12 +138,12 @@ fn type_row(ty: SqlType, rows: &mut Rows) {
     };
     rows.add([
         ("oid", int(ty.oid())),
-        ("typname", text(&name)),
-        ("typnamespace", int(CATALOG)),
+        ("typname", text(name)),
+        ("typnamespace", int(if ty.enumeration().is_some() { PUBLIC } else { CATALOG })),
         ("typowner", int(OWNER)),
         ("typlen", int(ty.size())),
         ("typbyval", flag(facts.by_value)),
-        ("typtype", text(if pseudo { "p" } else { "b" })),
+        ("typtype", text(kind)),
         ("typcategory", text(facts.category)),
         ("typispreferred", flag(facts.preferred)),
         ("typisdefined", flag(true)),
@@ -140,6 +169,9 @@ fn type_row(ty: SqlType, rows: &mut Rows) {
 /// Types whose functions are called `uuid_in` and not `uuidin`.
 fn spaced(ty: SqlType) -> bool {
     use SqlType as T;
+    if matches!(ty, T::Enum(_)) {
+        return true;
+    }
     [
         T::Json,
         T::Jsonb,

@@ -26,6 +26,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
             call.text(1).and_then(|number| number.parse::<usize>().ok()).filter(|&number| number > 0);
         optional(call.oid(0).zip(column).and_then(|(oid, column)| comment_on(system, oid, column)))
     }),
+    fallible("enum_in", (2, 2), enum_in),
     function("format_type", (2, 2), format_type),
     function("obj_description", (1, 2), |system, call| {
         let of_class = call.text(1).is_none_or(|class| class == "pg_class");
@@ -91,9 +92,11 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("regrole_name", (1, 1), |system, call| {
         name_of(call, |oid| (oid == OWNER).then(|| identifier(&system.owner())))
     }),
-    fallible("regtype", (1, 1), |_, call| number_of(call, "42704", "type", type_oid)),
-    function("regtype_name", (1, 1), |_, call| {
-        name_of(call, |oid| SqlType::of_oid(oid).map(SqlType::sql_name))
+    fallible("regtype", (1, 1), |system, call| {
+        number_of(call, "42704", "type", |name| type_oid(system, name))
+    }),
+    function("regtype_name", (1, 1), |system, call| {
+        name_of(call, |oid| SqlType::of_oid(oid).map(|ty| system.type_name(ty)))
     }),
     function("shobj_description", (2, 2), |_, _| Value::Null),
     function("to_regclass", (1, 1), |system, call| {
@@ -102,7 +105,9 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("to_regnamespace", (1, 1), |_, call| {
         int_or_null(call.text(0).and_then(|name| namespace_oid(&name)))
     }),
-    function("to_regtype", (1, 1), |_, call| int_or_null(call.text(0).and_then(|name| type_oid(&name)))),
+    function("to_regtype", (1, 1), |system, call| {
+        int_or_null(call.text(0).and_then(|name| type_oid(system, &name)))
+    }),
 ];
 
 fn int_or_null(oid: Option<u32>) -> Value {
@@ -213,12 +218,29 @@ fn bare_function(name: &str) -> String {
     name.strip_prefix("pg_catalog.").unwrap_or(name).to_owned()
 }
 
+/// A value as one of an enum type, or of arrays of it, which is named by its number.
+fn enum_in(system: &System, call: &Call) -> Result<Value, SqlError> {
+    let ty = call.oid(1).and_then(SqlType::of_oid);
+    let catalog = system.catalog();
+    let own = ty.and_then(SqlType::enumeration).and_then(|id| catalog.enum_of(id));
+    match (own, call.value(0)) {
+        (_, Value::Null) | (None, _) => Ok(call.value(0).clone()),
+        (Some(own), value) if ty.is_some_and(SqlType::is_array) => Ok(own.accept_array(value.clone())?),
+        (Some(own), value) => Ok(own.accept(value.clone())?),
+    }
+}
+
 /// The number of a type by one of its names.
-fn type_oid(name: &str) -> Option<u32> {
-    let name = name.trim();
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
-    let lower = name.trim_matches('"').to_ascii_lowercase();
-    let own = |name: &str| SqlType::all().find(|ty| ty.name() == name || ty.sql_name() == name);
+fn type_oid(system: &System, name: &str) -> Option<u32> {
+    let bare = name.replace('"', "");
+    let name = bare.trim();
+    let name = ["pg_catalog.", "public."].iter().find_map(|schema| name.strip_prefix(schema)).unwrap_or(name);
+    let lower = name.to_ascii_lowercase();
+    let catalog = system.catalog();
+    let own = |name: &str| {
+        let of_enum = || catalog.enumeration(name).map(|own| SqlType::Enum(own.id));
+        of_enum().or_else(|| SqlType::all().find(|ty| ty.name() == name || ty.sql_name() == name))
+    };
     let array = || {
         let element =
             lower.strip_suffix("[]").and_then(own).or_else(|| lower.strip_prefix('_').and_then(own));
@@ -267,12 +289,15 @@ fn relation(system: &System, oid: u32) -> Option<Relation> {
 }
 
 /// A type's name with what stands in parentheses behind it.
-fn format_type(_: &System, call: &Call) -> Value {
+fn format_type(system: &System, call: &Call) -> Value {
     const HEADER: i64 = 4;
     let Some(oid) = call.oid(0) else { return Value::Null };
     let Some(ty) = SqlType::of_oid(oid) else { return text(if oid == 0 { "-" } else { "???" }) };
+    if ty.enumeration().is_some_and(|id| system.catalog().enum_of(id).is_none()) {
+        return text("???");
+    }
     let modifier = call.integer(1).filter(|modifier| *modifier >= 0);
-    let name = ty.sql_name();
+    let name = system.type_name(ty);
     let Some(modifier) = modifier else { return text(&name) };
     text(&match ty {
         SqlType::Varchar | SqlType::Bpchar => format!("{name}({})", modifier - HEADER),

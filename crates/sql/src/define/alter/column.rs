@@ -8,6 +8,7 @@ use super::Change;
 use super::depend::reader_of;
 use crate::compute::check_definition;
 use crate::define::table::{collation, set_default};
+use crate::define::typed_column;
 use crate::error::{SqlError, state};
 use crate::text::token::quoted_name;
 
@@ -89,16 +90,15 @@ impl Change<'_> {
         using: Option<&Expression>,
     ) -> Result<(), SqlError> {
         let old = &def.columns[at];
-        let plain = ColumnDef::new(&old.name, declared)?;
+        let plain = typed_column(&self.core.catalog, &old.name, declared)?;
         let using = using.filter(|using| !is_cast_of(&using.node, &old.name, declared));
         if using.is_none() && changes_nothing(old, &plain) {
             return self.alter(|def| {
-                def.columns[at].declared.clone_from(&plain.declared);
+                def.columns[at] = of_type(def.columns[at].clone(), &plain);
                 Ok(())
             });
         }
-        let mut finished =
-            ColumnDef { declared: plain.declared.clone(), kind: plain.kind, absent: None, ..old.clone() };
+        let mut finished = ColumnDef { absent: None, ..of_type(old.clone(), &plain) };
         if let Some(default) = finished.default.take() {
             finished.default = Some(finished.accept(default)?);
         }
@@ -107,14 +107,47 @@ impl Change<'_> {
             Some(using) => self.words.expression(using)?,
             None => quoted_name(&old.name),
         };
+        self.replace(def, plain, finished, sql)
+    }
+
+    /// Gives every row the value of an expression in a column of another definition.
+    fn replace(
+        &self,
+        def: &TableDef,
+        plain: ColumnDef,
+        finished: ColumnDef,
+        sql: String,
+    ) -> Result<(), SqlError> {
         // It never has another name for anybody: it is pending until it takes the column's place.
-        let name: String = format!("{} #", old.name).chars().take(NAME_BYTES_MAX / 4).collect();
+        let old = finished.name.clone();
+        let name: String = format!("{old} #").chars().take(NAME_BYTES_MAX / 4).collect();
         let made = ColumnDef { name, generated: Some(Generated { sql, stored: true }), ..plain };
         let mut whole = def.clone();
         whole.columns.push(made.clone());
         check_definition(&whole)?;
-        self.core.store.replace_column(&self.table, &old.name, made, finished)?;
+        self.core.store.replace_column(&self.table, &old, made, finished)?;
         Ok(())
+    }
+
+    /// Gives every row another value in a column, which an expression of it makes.
+    pub(super) fn convert(&self, column: &str, sql: &str) -> Result<(), SqlError> {
+        let def = self.def()?;
+        let Some(at) = def.column_index(column) else { return Ok(()) };
+        let finished = ColumnDef { absent: None, ..def.columns[at].clone() };
+        let plain = of_type(ColumnDef::new(column, "TEXT")?, &finished);
+        self.replace(&def, plain, finished, sql.to_owned())
+    }
+}
+
+/// A column with the type of another. The order of an enum type goes with it.
+fn of_type(column: ColumnDef, other: &ColumnDef) -> ColumnDef {
+    let ordered = column.enumeration.is_some() || other.enumeration.is_some();
+    ColumnDef {
+        declared: other.declared.clone(),
+        kind: other.kind,
+        collation: if ordered { other.collation } else { column.collation },
+        enumeration: other.enumeration.clone(),
+        ..column
     }
 }
 
@@ -127,7 +160,8 @@ fn changes_nothing(old: &ColumnDef, new: &ColumnDef) -> bool {
     let rank = |ty| [Int2, Int4, Int8].iter().position(|known| *known == ty);
     let widened = rank(from).zip(rank(to)).is_some_and(|(from, to)| from <= to);
     let same = from == to && old.shown_scale() == new.shown_scale() && from != SqlType::Numeric;
-    old.kind == new.kind && (either(&[Text, Varchar, Bpchar]) || widened || same)
+    let of_label = matches!(from, SqlType::Enum(_)) && [Text, Varchar, Bpchar].contains(&to);
+    old.kind == new.kind && (either(&[Text, Varchar, Bpchar]) || widened || same || of_label)
 }
 
 /// Whether an expression is the column itself, or its cast to this type, as migration tools write it.
@@ -146,7 +180,7 @@ fn is_cast_of(expression: &Expr, column: &str, declared: &str) -> bool {
     }
 }
 
-fn refuse_type_change(def: &TableDef, at: usize) -> Result<(), SqlError> {
+pub(in crate::define) fn refuse_type_change(def: &TableDef, at: usize) -> Result<(), SqlError> {
     let column = &def.columns[at];
     let index = || def.indexes.iter().find(|index| index.reads().any(|read| read == at));
     let why = if def.is_key(at) || def.options.value == Some(at) {

@@ -18,6 +18,7 @@ use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
 
+pub(super) use column::refuse_type_change;
 pub(super) use rename::index as rename_index;
 
 pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<Defined, SqlError> {
@@ -31,8 +32,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
             Err(SqlError::unknown_table(table))
         };
     };
-    let (table, told, views) = (table.to_owned(), Vec::new(), Vec::new());
-    let mut change = Change { core, words, table, told, views, undo: Vec::new(), destroys: false };
+    let mut change = Change::new(core, words, table);
     let before = change.def()?;
     if let Err(error) = alter.changes.iter().try_for_each(|wanted| change.one(wanted)) {
         redefine(&core.store, &change.table, &before)?;
@@ -45,6 +45,29 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
     let undo = if change.destroys { Undo::Impossible } else { Undo::Altered(known, Box::new(before)) };
     change.undo.push(undo);
     Ok(Defined { told: change.told, undo: change.undo, ..TAG.into() })
+}
+
+/// `DROP COLUMN ... CASCADE`, for a type that goes. What is told of it is returned.
+pub(super) fn drop_column(
+    core: &Core,
+    words: &Words<'_>,
+    table: &str,
+    column: &str,
+) -> Result<Vec<Told>, SqlError> {
+    let mut change = Change::new(core, words, table);
+    change.drop_column(column, false, true)?;
+    Ok(change.told)
+}
+
+/// Gives every row another value in a column, which an expression of it makes.
+pub(super) fn convert_column(
+    core: &Core,
+    words: &Words<'_>,
+    table: &str,
+    column: &str,
+    sql: &str,
+) -> Result<(), SqlError> {
+    Change::new(core, words, table).convert(column, sql)
 }
 
 /// What is done to one table. Several changes of one statement are made one after the other; when one fails, those
@@ -61,6 +84,13 @@ struct Change<'c> {
     undo: Vec<Undo>,
     /// Something is gone, or allowed, that rows may rest on before it could be taken back.
     destroys: bool,
+}
+
+impl<'c> Change<'c> {
+    fn new(core: &'c Core, words: &'c Words<'c>, table: &str) -> Self {
+        let (told, views, undo) = (Vec::new(), Vec::new(), Vec::new());
+        Self { core, words, table: table.to_owned(), told, views, undo, destroys: false }
+    }
 }
 
 impl Change<'_> {

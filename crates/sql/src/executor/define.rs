@@ -1,0 +1,162 @@
+//! Definitions of a session: `CREATE`, `ALTER`, `DROP`, and `DO`, which has several of them.
+
+use std::rc::Rc;
+
+use pgcatalog::system;
+use sqlite::Policy;
+use sqlite::limits::PROGRESS_OPERATIONS;
+use sqltext::block;
+use sqltext::definition::{CreateRule, Definition, Name, What};
+
+use super::{Done, Executor};
+use crate::define::{self, Defined, Told, Undo};
+use crate::error::{SqlError, state};
+use crate::journal::Reach;
+use crate::rule;
+use crate::session::Session;
+use crate::text::kind::StatementKind;
+
+impl Executor {
+    /// A definition takes effect at once, within a transaction too.
+    pub(super) fn define(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
+        let (defined, emptied) = self.carry_out(session, sql)?;
+        self.finish_definition(session, defined, &emptied)
+    }
+
+    /// All definitions of a block, or none. An error that it swallows ends it without one.
+    pub(super) fn run_block(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
+        let block = block::read(sql)?;
+        let mut made = Vec::new();
+        for sql in &block.statements {
+            match self.carry_out_in_block(session, sql) {
+                Ok(one) => made.push(one),
+                Err(error) => {
+                    let undo = made.into_iter().rev().flat_map(|(defined, _)| defined.undo.into_iter().rev());
+                    undo.into_iter().try_for_each(|undo| undo.run(&self.core.store))?;
+                    // A place in the body is none in the statement.
+                    let error = SqlError { position: None, ..error };
+                    return if block.swallows(error.state) { Ok(Done::of_nobody("DO")) } else { Err(error) };
+                }
+            }
+        }
+        for (defined, emptied) in made {
+            self.finish_definition(session, defined, &emptied)?;
+        }
+        Ok(Done::of_nobody("DO"))
+    }
+
+    fn carry_out_in_block(
+        &mut self,
+        session: &mut Session,
+        sql: &str,
+    ) -> Result<(Defined, Vec<Name>), SqlError> {
+        self.refresh()?;
+        let one = self.carry_out(session, sql)?;
+        match one.0.fill {
+            None => Ok(one),
+            Some(_) => Err(SqlError::not_supported("CREATE TABLE ... AS in DO")),
+        }
+    }
+
+    /// What a definition was, and the tables that it emptied.
+    fn carry_out(&mut self, session: &mut Session, sql: &str) -> Result<(Defined, Vec<Name>), SqlError> {
+        let definition = define::read(sql)?;
+        match &definition.what {
+            What::CreateRule(rule) => self.check_rule(&definition, rule)?,
+            What::AlterTable(alter) => self.write_before(session, &alter.table.text)?,
+            _ => {}
+        }
+        let reach = Reach::Reads(None);
+        let defined = self.core.within(session, Some("a definition"), reach, |core| {
+            let sight = Rc::clone(&core.sight);
+            let must_stop = move || sight.must_stop(u64::from(PROGRESS_OPERATIONS.unsigned_abs()));
+            store::stoppable(Rc::new(must_stop), || define::run(core, &definition))
+        })?;
+        let emptied = match definition.what {
+            What::Truncate(truncate) => truncate.names,
+            _ => Vec::new(),
+        };
+        Ok((defined, emptied))
+    }
+
+    /// What is wrong with the condition of an expiry rule is told now, not by its runs.
+    fn check_rule(&self, definition: &Definition<'_>, rule: &CreateRule) -> Result<(), SqlError> {
+        system::refuse_change(&rule.table.text)?;
+        if self.core.catalog.table(&rule.table.text).is_none() {
+            return Err(SqlError::unknown_table(&rule.table.text));
+        }
+        // A place in the query would be none in the user's text.
+        let query = rule::query(&rule.table.text, &rule::condition(definition, rule));
+        let prepared = self
+            .prepare(StatementKind::Read, &query, &[], None)
+            .map_err(|error| SqlError { position: None, ..error })?;
+        if prepared.plan().head().0 > 0 {
+            return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
+        }
+        Ok(())
+    }
+
+    fn finish_definition(
+        &mut self,
+        session: &mut Session,
+        defined: Defined,
+        emptied: &[Name],
+    ) -> Result<Done, SqlError> {
+        let Defined { tag, fill, told, skipped, undo } = defined;
+        for Told { state, message, hint } in told {
+            match hint {
+                Some(hint) => session.note(message, hint),
+                None => session.tell(state, message),
+            }
+        }
+        if skipped {
+            return Ok(Done::of_nobody(tag));
+        }
+        if let Some(block) = &mut session.block {
+            emptied
+                .iter()
+                .filter_map(|name| self.core.catalog.table(&name.text))
+                .for_each(|table| block.forget(table));
+            if emptied.is_empty() {
+                block.forget_dropped(&self.core.store.catalog());
+            }
+            let lasts = undo.iter().any(|undo| matches!(undo, Undo::Impossible));
+            for undo in undo {
+                block.undoing.add(&self.core.store, undo);
+            }
+            if lasts {
+                session.warn(
+                    state::WARNING,
+                    format!("{tag} took effect at once for all clients; ROLLBACK does not undo it"),
+                );
+            } else {
+                session.note(
+                    format!("{tag} took effect at once for all clients"),
+                    "ROLLBACK undoes it; so does a connection that ends before COMMIT",
+                );
+            }
+        }
+        if let Some((table, insert)) = fill {
+            return self.fill(session, &table, &insert);
+        }
+        Ok(Done::of_nobody(tag))
+    }
+
+    /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed
+    /// before its table is altered.
+    fn write_before(&mut self, session: &mut Session, table: &str) -> Result<(), SqlError> {
+        let Some(block) = &session.block else { return Ok(()) };
+        let table = self.core.catalog.table(table).cloned();
+        let Some(table) = table.filter(|table| block.own.writes(table)) else { return Ok(()) };
+        session.check_writable("ALTER TABLE")?;
+        self.commit_so_far(session)?;
+        session.warn(
+            state::WARNING,
+            format!(
+                "what the transaction wrote so far was committed: ALTER TABLE \"{}\" takes effect at once",
+                table.name()
+            ),
+        );
+        self.refresh()
+    }
+}
