@@ -54,6 +54,7 @@ const PLAIN: &[&str] = &[
 impl<'a> Translator<'a, '_> {
     /// A type's name, with what belongs to it.
     pub(super) fn type_name(&mut self) -> Step<TypeName> {
+        self.pass_schema();
         let first = self.take();
         let Some(word) = first.filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) else {
             return Err(self.error_at(first, state::SYNTAX, "a type was expected"));

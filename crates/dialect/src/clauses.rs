@@ -205,7 +205,7 @@ impl<'a> Translator<'a, '_> {
 
     /// A table's name, with its schema.
     pub(super) fn table_name(&mut self) -> Step<Named> {
-        let (_, mut parts, _) = self.qualified()?;
+        let (_, mut parts, _) = self.qualified_table()?;
         let name = parts.pop().unwrap_or_default();
         Ok(Named { schema: parts.pop(), name, alias: None })
     }

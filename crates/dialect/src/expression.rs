@@ -73,12 +73,12 @@ impl<'a> Translator<'a, '_> {
             first = next;
         }
         let mut out = self.operand(first)?;
-        out = self.by_index(out);
-        while let Some(expr) = chain.pop() {
-            out = self.combined(out, expr)?;
+        loop {
+            self.pass_collation();
             out = self.by_index(out);
+            let Some(expr) = chain.pop() else { return Ok(out) };
+            out = self.combined(out, expr)?;
         }
-        Ok(out)
     }
 
     /// The condition of a query's rows; `joined`: of the relation with this number.
@@ -94,11 +94,11 @@ impl<'a> Translator<'a, '_> {
     fn combined(&mut self, left: Out<'a>, expr: &Expr) -> Step<Out<'a>> {
         match expr {
             Expr::BinaryOp { op, right, .. } => {
-                let operator = self.token()?;
+                let operator = self.operator()?;
                 self.binary(left, operator, op, right)
             }
             Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
-                let operator = self.token()?;
+                let operator = self.operator()?;
                 let quantifier = self.token()?;
                 self.quantified(left, operator, quantifier.is("ALL"), right)
             }
@@ -138,6 +138,7 @@ impl<'a> Translator<'a, '_> {
                 let (ty, label) = (left.ty, left.label.clone());
                 let mut out = left;
                 self.pass(&mut out);
+                self.pass_schema();
                 self.pass(&mut out);
                 out.label = label;
                 Ok(out.of_type(ty))

@@ -47,7 +47,7 @@ mod operand;
 mod out;
 mod params;
 mod rows;
-pub mod schemas;
+mod schemas;
 mod scope;
 mod select;
 mod spelling;
@@ -287,16 +287,14 @@ pub fn translate(
     chosen: Chosen<'_>,
     known: Option<&Tree<'_>>,
 ) -> Result<Translated, SqlError> {
-    let (tokens, changed) = schemas::resolved(sql)?;
-    // What names a schema has other tokens than the text that the tree is of.
-    let found = match known.filter(|_| !changed) {
-        Some(tree) => walked(catalog, (sql, &tokens), tree, chosen, Purpose::Statement)?,
-        None => match tree_of(sql, tokens)? {
+    let found = match known {
+        Some(tree) => walked(catalog, (sql, &token::tokens(sql)), tree, chosen, Purpose::Statement)?,
+        None => match tree_of(sql)? {
             Some(tree) => walked(catalog, (sql, &tree.tokens), &tree, chosen, Purpose::Statement)?,
             None => None,
         },
     };
-    found.map_or_else(|| unread(sql, chosen), Ok)
+    Ok(found.unwrap_or_else(|| unread(sql, chosen)))
 }
 
 /// A view's query in the words that serve the tables of now best; its text is in SQLite's words already.
@@ -323,8 +321,8 @@ enum Purpose {
 }
 
 /// The tree of a text; `None` where our grammar does not know it.
-fn tree_of<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Option<Tree<'a>>, SqlError> {
-    match sqltext::parse_tokens(sql, tokens) {
+fn tree_of(sql: &str) -> Result<Option<Tree<'_>>, SqlError> {
+    match sqltext::parse(sql) {
         Ok(tree) => Ok(Some(tree)),
         Err(SyntaxError { fault: Fault::Literal, place }) => escape_refused(sql, place).map(|()| None),
         Err(_) => Ok(None),
@@ -352,8 +350,8 @@ fn walked(
 
 /// What our grammar or the walk does not know, token by token.
 #[cold]
-fn unread(sql: &str, chosen: Chosen<'_>) -> Result<Translated, SqlError> {
-    let (tokens, names) = (schemas::tokens(sql)?, Names::default());
+fn unread(sql: &str, chosen: Chosen<'_>) -> Translated {
+    let (tokens, names) = (token::tokens(sql), Names::default());
     let mut walk = Translator::new(sql, &tokens, &names, chosen);
     while walk.take_sign(";") {}
     if !walk.next_is_words(&["EXPLAIN", "QUERY"]) {
@@ -361,7 +359,7 @@ fn unread(sql: &str, chosen: Chosen<'_>) -> Result<Translated, SqlError> {
     }
     let (sql, places) = walk.rest().finish();
     let (parameters, items) = (Vec::new(), Vec::new());
-    Ok(Translated { sql, places, lowered: Lowered::Unread, parameters, items, columns: None, notice: None })
+    Translated { sql, places, lowered: Lowered::Unread, parameters, items, columns: None, notice: None }
 }
 
 /// Refuses an escape that stands for no character; what is not closed is SQLite's to report.
@@ -481,16 +479,18 @@ impl<'a, 'n> Translator<'a, 'n> {
         Ok(Some(Translated { sql, places, lowered, parameters, items, columns, notice: self.notice }))
     }
 
-    /// Copies all that is left.
+    /// Copies all that is left, without schemas and collations that change nothing.
     fn rest(&mut self) -> Out<'a> {
         let mut out = Out::default();
-        while let Some(token) = self.peek() {
+        loop {
+            self.pass_collation();
+            self.pass_schema();
+            let Some(token) = self.peek() else { return out };
             match self.parameters.number(&token) {
                 Some(number) => out.push(self.numbered(number)),
                 None => self.pass(&mut out),
             }
         }
-        out
     }
 
     /// Takes the parameter that is next, of this number from 0.

@@ -13,7 +13,7 @@ use store::definition::{EnumDef, SqlType};
 use store::{Catalog, Table};
 
 use super::scope::{Column, Relation, Source};
-use super::{Item, Translator, types};
+use super::{Item, Translator, schemas, types};
 use crate::limits::VIEWS_DEPTH_MAX;
 use sqltext::token::unquoted;
 
@@ -32,8 +32,12 @@ impl Names {
     /// The columns of all tables that the statement may be about. `depth`: views within which it stands.
     pub(super) fn of(catalog: &Catalog, tokens: &[Token<'_>], depth: usize) -> Self {
         let mut names = Self { enums: Arc::clone(catalog.enums()), ..Self::default() };
-        for token in tokens.iter().filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) {
-            let name = unquoted(token.text).to_lowercase();
+        for (at, token) in tokens.iter().enumerate() {
+            if !matches!(token.kind, Kind::Word | Kind::Quoted) {
+                continue;
+            }
+            let registered = schemas::information_table(&tokens[at..]);
+            let name = registered.map_or_else(|| unquoted(token.text).to_lowercase(), str::to_owned);
             if names.tables.contains_key(&name) || names.views.contains_key(&name) {
                 continue;
             }

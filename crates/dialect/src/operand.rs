@@ -300,18 +300,13 @@ impl<'a> Translator<'a, '_> {
     /// A name with what qualifies it: its text, its parts, and its last token.
     pub(super) fn qualified(&mut self) -> Step<(Out<'a>, Vec<String>, Token<'a>)> {
         let is_name = |token: &Token<'_>| matches!(token.kind, Kind::Word | Kind::Quoted);
+        self.pass_schema();
         let mut last = self.token()?;
         if !is_name(&last) {
             return Err(Stop::Unknown);
         }
         let mut out = self.name_copied(last);
         let mut parts = vec![unquoted(last.text)];
-        if self.next_is_sign(0, ".")
-            && let Some(bare) = parts[0].strip_prefix(super::select::INFORMATION)
-        {
-            out = Out::made(bare, last.start);
-            parts = vec![bare.to_owned()];
-        }
         while self.next_is_sign(0, ".")
             && let Some(next) = self.peek_at(1).filter(is_name)
         {

@@ -102,6 +102,11 @@ impl Scopes {
         }
     }
 
+    /// Whether an entry around the place is called so.
+    pub(super) fn list(&self, name: &str) -> bool {
+        self.around().flatten().any(|relation| relation.name.eq_ignore_ascii_case(name))
+    }
+
     /// Begins a query, or a statement that writes.
     pub(super) fn begin(&mut self) {
         self.all.push(Scope::default());

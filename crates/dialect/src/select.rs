@@ -220,6 +220,7 @@ impl<'a> Translator<'a, '_> {
     fn star_column(&mut self) -> Step<(Item, Listed, Out<'a>)> {
         let mut out = Out::default();
         let mut qualifier = None;
+        self.pass_schema();
         while !self.next_is_sign(0, "*") {
             let name = self.token()?;
             out.push(self.copied(name));
@@ -401,12 +402,14 @@ impl<'a> Translator<'a, '_> {
         match factor {
             TableFactor::Table { alias, args: None, .. } => return self.table(alias.as_ref(), out),
             TableFactor::Table { alias, args: Some(args), .. } => {
+                self.pass_schema_of_table()?;
                 self.rows_of_function(&arguments_of(&args.args)?, alias.as_ref(), out)
             }
             TableFactor::Function { lateral, args, alias, .. } => {
                 if *lateral {
                     self.keyword("LATERAL")?;
                 }
+                self.pass_schema_of_table()?;
                 self.rows_of_function(&arguments_of(args)?, alias.as_ref(), out)
             }
             TableFactor::Derived { lateral: true, subquery, alias, .. } => {
@@ -434,7 +437,7 @@ impl<'a> Translator<'a, '_> {
         if self.peek_at(1).is_some_and(|next| next.kind != Kind::Sign) {
             self.take_word("ONLY");
         }
-        let (name, mut parts, _) = self.qualified()?;
+        let (name, mut parts, of_system) = self.qualified_table()?;
         out.push(name);
         let behind_name = out.len();
         let mut own = parts.pop().unwrap_or_default();
@@ -442,18 +445,15 @@ impl<'a> Translator<'a, '_> {
             self.check_common(&own)?;
         }
         let source = Source::Named(own.to_lowercase());
-        let of_system = own.starts_with(INFORMATION);
-        if alias.is_none()
-            && let Some(bare) = own.strip_prefix(INFORMATION)
-        {
+        if let Some(bare) = of_system.as_ref().filter(|_| alias.is_none()) {
             // Its columns are qualified by the name that it has in its schema.
             out.push_str(&format!(" AS {bare}"));
-            own = bare.into();
+            own.clone_from(bare);
         }
         let named =
             self.at + alias.map_or(0, |_| 1 + usize::from(self.peek().is_some_and(|token| token.is("AS"))));
         let alias = self.table_alias_copied(alias, out)?;
-        let plain = self.at == named && !of_system;
+        let plain = self.at == named && of_system.is_none();
         let source = match self.scopes.common(&own).filter(|_| parts.is_empty()) {
             Some(common) => common.clone(),
             None => source,
@@ -472,6 +472,17 @@ impl<'a> Translator<'a, '_> {
         let plain = plain && self.at == begin;
         self.scopes.add(Relation::new(alias.clone().unwrap_or_else(|| own.clone()), source));
         Ok(plain.then(|| Named { schema: parts.pop(), name: own, alias }))
+    }
+
+    /// A table's name: its text, its parts, and for a table of `information_schema` the name that it has there.
+    pub(super) fn qualified_table(&mut self) -> Step<(Out<'a>, Vec<String>, Option<String>)> {
+        let Some(registered) = self.pass_schema_of_table()? else {
+            let (out, parts, _) = self.qualified()?;
+            return Ok((out, parts, None));
+        };
+        let token = self.token()?;
+        let own = unquoted(token.text).to_lowercase();
+        Ok((Out::made(registered, token.start), vec![registered.to_owned()], Some(own)))
     }
 
     fn rows_of_function(
@@ -621,9 +632,6 @@ fn plain_tables(found: Vec<Option<Joined>>) -> Option<lowered::Tables> {
     };
     Some(lowered::Tables { first: first.table, second })
 }
-
-/// What begins the names under which SQLite knows the tables of `information_schema`.
-pub(super) const INFORMATION: &str = "information_schema_";
 
 /// Whether a function gives one value for a call.
 fn is_scalar(name: &str) -> bool {

@@ -113,3 +113,48 @@ fn what_writes_becomes_pieces_with_numbered_parameters() {
     assert_eq!((delete.table.alias.as_deref(), deleted.using.as_deref()), (Some("y"), Some("u")));
     assert_eq!(deleted.rows.limit.as_deref(), Some("LIMIT 1 OFFSET 2"));
 }
+
+/// What reads has its text without schemas, and mistakes in them have their places.
+#[test]
+fn schemas_are_left_out() {
+    let catalog = catalog();
+    for (sql, expected) in [
+        ("SELECT 1 FROM pg_catalog.pg_class c", "SELECT 1 FROM pg_class c"),
+        ("SELECT 1 FROM \"pg_catalog\".\"pg_class\"", "SELECT 1 FROM \"pg_class\""),
+        ("SELECT public.t.a, public.b FROM public.t JOIN Public.u", "SELECT t.a, b FROM t JOIN u"),
+        ("SELECT public.a FROM t AS public", "SELECT public.a FROM t AS public"),
+        ("SELECT public.* FROM public.t AS public", "SELECT public.* FROM t AS public"),
+        ("SELECT t.x FROM information_schema.tables t", "SELECT t.x FROM information_schema_tables t"),
+        (
+            "SELECT information_schema.tables.table_name FROM information_schema.\"tables\"",
+            "SELECT tables.table_name FROM information_schema_tables AS tables",
+        ),
+        (
+            "SELECT a OPERATOR(pg_catalog.~~) 'x' COLLATE pg_catalog.default AND NOT b OPERATOR(=) 1 FROM t",
+            "SELECT a LIKE 'x' AND NOT b = 1 FROM t",
+        ),
+        (
+            "SELECT a FROM t ORDER BY a COLLATE \"C\" DESC, b COLLATE NOCASE",
+            "SELECT a FROM t ORDER BY a DESC, b COLLATE NOCASE",
+        ),
+        ("SELECT pg_catalog.lower(a), a::pg_catalog.text FROM t", "SELECT lower(a), cast_text(a) FROM t"),
+        ("SELECT a IS DISTINCT FROM s.b FROM main.t s", "SELECT a IS DISTINCT FROM s.b FROM main.t s"),
+        (
+            "SELECT extract(year FROM s.a), trim(BOTH 'x' FROM \"s\".\"b\") FROM public.t s",
+            "SELECT date_part('year', s.a), trim(\"s\".\"b\", 'x') FROM t s",
+        ),
+    ] {
+        let found = dialect::translate(&catalog, sql, &[], None).expect(sql).sql;
+        assert!(dialect::same_expression(&found, expected), "{sql} became {found}");
+    }
+    for (sql, state, place) in [
+        ("SELECT 1 FROM information_schema.frob", "42P01", 15),
+        ("DELETE FROM other.t", "3F000", 13),
+        ("SELECT extract(year FROM (SELECT at FROM other.t))", "3F000", 42),
+        ("INSERT INTO other.t VALUES (1)", "3F000", 13),
+        ("SELECT 1 FROM t, other.f(1)", "3F000", 18),
+    ] {
+        let error = dialect::translate(&catalog, sql, &[], None).expect_err(sql);
+        assert_eq!((error.state, error.position), (state, Some(place)), "{sql}");
+    }
+}

@@ -26,5 +26,5 @@ pub mod token;
 pub mod value;
 
 pub use nesting::too_deep;
-pub use parse::{Fault, SyntaxError, Tree, parse, parse_tokens, token_at};
+pub use parse::{Fault, SyntaxError, Tree, bytewise_collation, parse, parse_tokens, token_at};
 pub use sqlparser::ast;

@@ -22,6 +22,9 @@ use crate::token::{Kind, Token, text_of, tokens, unquoted};
 const NAMES: &[&str] =
     &["USER", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT", "SAMPLE", "FINAL", "CONVERT", "TRY_CAST", "UNNEST"];
 
+/// Collations that compare text by its bytes, as everything here does.
+const BYTEWISE: &[&str] = &["default", "C", "POSIX", "ucs_basic", "C.UTF-8"];
+
 /// A statement's text and what it says.
 #[derive(Debug)]
 pub struct Tree<'a> {
@@ -226,11 +229,46 @@ fn replaces(tokens: &[Token<'_>], at: usize) -> bool {
         && !at.checked_sub(1).is_some_and(|before| tokens[before].is("OR"))
 }
 
+/// How many tokens from here on are a collation that changes nothing.
+pub fn bytewise_collation(tokens: &[Token<'_>], at: usize) -> usize {
+    let [collate, rest @ ..] = tokens.get(at..).unwrap_or_default() else { return 0 };
+    if !collate.is("COLLATE") {
+        return 0;
+    }
+    let (name, count) = match rest {
+        [schema, point, name, ..] if point.is_sign(".") && unquoted(schema.text) == "pg_catalog" => (name, 4),
+        [name, ..] => (name, 2),
+        [] => return 0,
+    };
+    let is_name = |known: &&str| match name.kind {
+        Kind::Word => name.text.eq_ignore_ascii_case(known),
+        Kind::Quoted => unquoted(name.text) == **known,
+        _ => false,
+    };
+    if BYTEWISE.iter().any(is_name) { count } else { 0 }
+}
+
+/// Whether this parenthesis closes `OPERATOR(`, of which the parser sees the operator alone.
+fn closes_operator(tokens: &[Token<'_>], at: usize) -> bool {
+    let before = tokens.get(..at).unwrap_or_default();
+    match before {
+        [.., word, open, _operator] if open.is_sign("(") => word.is("OPERATOR"),
+        [.., word, open, _schema, point, _operator] if point.is_sign(".") => {
+            open.is_sign("(") && word.is("OPERATOR")
+        }
+        _ => false,
+    }
+}
+
 /// How many tokens from here on the parser does not know: `ONLY` before a table, `INDEXED BY`, `OVERRIDING`, the
-/// `CROSS` of SQLite's `CROSS INNER JOIN`, the `EXCLUDE` of a window's frame, the `NO KEY` of a lock. Whoever walks the
-/// tree finds them between its nodes.
+/// `CROSS` of SQLite's `CROSS INNER JOIN`, the `EXCLUDE` of a window's frame, the `NO KEY` of a lock, what stands
+/// around the operator in `OPERATOR(schema.~)`, collations that change nothing. Whoever walks the tree finds them
+/// between its nodes.
 fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
-    let Some(token) = tokens.get(at).filter(|token| token.kind == Kind::Word) else { return 0 };
+    let Some(token) = tokens.get(at) else { return 0 };
+    if token.kind != Kind::Word {
+        return usize::from(token.is_sign(")") && closes_operator(tokens, at));
+    }
     let next = |ahead: usize, word: &str| tokens.get(at + ahead).is_some_and(|next| next.is(word));
     let behind = |words: &[&str]| at.checked_sub(1).is_some_and(|before| tokens[before].is_any(words));
     if token.is("ONLY") {
@@ -259,6 +297,12 @@ fn passed_over(tokens: &[Token<'_>], at: usize) -> usize {
     }
     if behind(&["FOR"]) && token.is("KEY") && next(1, "SHARE") {
         return 1;
+    }
+    if token.is("OPERATOR") && tokens.get(at + 1).is_some_and(|next| next.is_sign("(")) {
+        return if tokens.get(at + 3).is_some_and(|next| next.is_sign(".")) { 4 } else { 2 };
+    }
+    if token.is("COLLATE") {
+        return bytewise_collation(tokens, at);
     }
     let overrides = token.is("OVERRIDING") && (next(1, "SYSTEM") || next(1, "USER")) && next(2, "VALUE");
     if overrides { 3 } else { 0 }

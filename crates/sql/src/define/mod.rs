@@ -31,6 +31,7 @@ use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::rule;
 use crate::table::HIDDEN;
+use crate::text::token::tokens;
 
 pub(crate) use undo::{Undo, Undoing};
 use words::Words;
@@ -105,7 +106,7 @@ impl From<&'static str> for Defined {
 
 /// Reads a definition.
 pub(crate) fn read(sql: &str) -> Result<Definition<'_>, SqlError> {
-    definition::read(sql, dialect::schemas::tokens(sql)?)
+    definition::read(sql, tokens(sql))
 }
 
 /// Carries out a definition and says what it was.

@@ -44,13 +44,21 @@ impl Reader<'_, '_> {
                     parts.push("[]".to_owned());
                 }
             } else if matches!(token.kind, Kind::Word | Kind::Quoted) && self.names_type(&token) {
-                parts.push(unquoted(token.text));
-                self.skip();
+                parts.push(self.type_word(&token)?);
             } else {
                 break;
             }
         }
         Ok(parts.join(" "))
+    }
+
+    /// A word of a type, which may have a schema.
+    fn type_word(&mut self, token: &Token<'_>) -> Result<String, SqlError> {
+        if self.peek_at(1).is_some_and(|next| next.is_sign(".")) {
+            return self.object().map(|name| name.text);
+        }
+        self.skip();
+        Ok(unquoted(token.text))
     }
 
     /// Whether this word belongs to a type. `WITH` and `WITHOUT` do before `TIME ZONE` only.
@@ -150,7 +158,7 @@ impl Reader<'_, '_> {
 
     /// The name of a collation.
     pub(super) fn collation(&mut self) -> Result<String, SqlError> {
-        self.name().map(|name| name.text)
+        self.object().map(|name| name.text)
     }
 
     fn generated(&mut self) -> Result<ColumnRuleKind, SqlError> {

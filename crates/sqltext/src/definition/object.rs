@@ -161,15 +161,12 @@ impl Reader<'_, '_> {
     fn column_of_table(&mut self) -> Result<(Name, Name), SqlError> {
         let first = self.name()?;
         self.expect_sign(".")?;
-        let second = self.name()?;
-        if !self.sign(".") {
-            return Ok((first, second));
+        if !self.peek_at(1).is_some_and(|next| next.is_sign(".")) {
+            return Ok((first, self.name()?));
         }
-        if !first.text.eq_ignore_ascii_case("main") {
-            let message = format!("schema \"{}\" does not exist", first.text);
-            return Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(self.sql, first.place));
-        }
-        Ok((second, self.name()?))
+        let table = self.object_of(&first)?;
+        self.expect_sign(".")?;
+        Ok((table, self.name()?))
     }
 
     /// What stands behind `CREATE SCHEMA` and its like.

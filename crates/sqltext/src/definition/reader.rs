@@ -203,17 +203,27 @@ impl<'t, 'a> Reader<'t, 'a> {
         Ok(Name { text: unquoted(token.text), place: token.start })
     }
 
-    /// The name of a table or its like; the only schema is `main`.
+    /// The name of a table or its like, without its schema.
     pub(super) fn object(&mut self) -> Result<Name, SqlError> {
         let name = self.name()?;
-        if !self.sign(".") {
-            return Ok(name);
+        if self.sign(".") { self.object_of(&name) } else { Ok(name) }
+    }
+
+    /// The name of something in a schema. Only the catalogue's tables are known by it.
+    pub(super) fn object_of(&mut self, schema: &Name) -> Result<Name, SqlError> {
+        let name = self.name()?;
+        match schema.text.to_ascii_lowercase().as_str() {
+            "main" | "public" | "pg_catalog" => Ok(name),
+            "sqlcached" if name.text.eq_ignore_ascii_case(store::BUILT_IN) => Ok(name),
+            "information_schema" => Ok(Name {
+                text: format!("information_schema_{}", name.text.to_ascii_lowercase()),
+                place: schema.place,
+            }),
+            _ => {
+                let message = format!("schema \"{}\" does not exist", schema.text);
+                Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(self.sql, schema.place))
+            }
         }
-        if !name.text.eq_ignore_ascii_case("main") {
-            let message = format!("schema \"{}\" does not exist", name.text);
-            return Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(self.sql, name.place));
-        }
-        self.name()
     }
 
     /// One or more, with commas between.
@@ -247,7 +257,9 @@ impl<'t, 'a> Reader<'t, 'a> {
     pub(super) fn expression(&mut self) -> Result<Expression, SqlError> {
         let first = self.number();
         let node = self.parser.parse_expr().map_err(|error| self.refused(&error))?;
-        Ok(Part { node: Box::new(node), tokens: first..self.number() })
+        // What the parser passed over behind it is no part of it.
+        let last = token_at(self.parser.get_current_token().span.start);
+        Ok(Part { node: Box::new(node), tokens: first..last.map_or(first, |last| last + 1) })
     }
 
     /// An expression in parentheses, of which these are no part.
