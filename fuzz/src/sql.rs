@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sql::{
-    Cancel, Done, DoneKind, Executor, Limits, OwnedColumn, RowSink, Session, SqlError, TransactionStatus,
+    Cancel, ColumnDescription, Done, DoneKind, Executor, Limits, RowSink, Session, SqlError,
+    TransactionStatus,
 };
 use store::definition::{TableDef, ViewDef};
 use store::value::{Value, ValueRef};
@@ -196,7 +197,7 @@ fn check_error(sql: &str, error: &SqlError) {
 struct Ignore;
 
 impl RowSink for Ignore {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sql::{Cancel, Executor, Limits, OwnedColumn, RowSink, Session, SqlError};
+use sql::{Cancel, ColumnDescription, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 
 use crate::client::Client;
@@ -131,7 +131,7 @@ fn in_words(error: &SqlError) -> Failure {
 struct Nothing;
 
 impl RowSink for Nothing {
-    fn columns(&mut self, _columns: &[OwnedColumn]) {}
+    fn columns(&mut self, _columns: &[ColumnDescription]) {}
 
     fn row(&mut self, _values: &[ValueRef<'_>]) -> std::result::Result<(), SqlError> {
         Ok(())

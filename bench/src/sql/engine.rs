@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sql::{Cancel, Executor, Limits, OwnedColumn, RowSink, Session, SqlError};
+use sql::{Cancel, ColumnDescription, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 
 use crate::clock;
@@ -38,7 +38,7 @@ struct Sink {
 }
 
 impl RowSink for Sink {
-    fn columns(&mut self, _columns: &[OwnedColumn]) {}
+    fn columns(&mut self, _columns: &[ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> std::result::Result<(), SqlError> {
         for value in values {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef as NativeRef};
-use sql::{Cancel, Executor, Limits, OwnedColumn, RowSink, Session, SqlError};
+use sql::{Cancel, ColumnDescription, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 
 use crate::failure::{Context, Result};
@@ -71,7 +71,7 @@ impl Side for Ours {
 struct Count(usize);
 
 impl RowSink for Count {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> std::result::Result<(), SqlError> {
         self.0 += values.iter().map(size).sum::<usize>();

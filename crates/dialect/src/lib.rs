@@ -387,7 +387,9 @@ pub fn further_error(sql: &str, error: SqlError) -> SqlError {
 pub fn error_of(sql: &str, start: usize) -> SqlError {
     match sqltext::parse(&sql[start..]) {
         Ok(_) => syntax_error(sql, None),
-        Err(error) => SyntaxError { place: start + error.place, ..error }.told(sql, &token::tokens(sql)),
+        Err(error) => {
+            SyntaxError { place: start + error.place, ..error }.into_error(sql, &token::tokens(sql))
+        }
     }
 }
 

@@ -49,10 +49,10 @@ impl fmt::Debug for Inbox {
 
 impl Inbox {
     pub(crate) fn new(allowance: &Arc<Allowance>, wake: Box<dyn Fn() + Send + Sync>) -> Arc<Self> {
-        let waiting = Waiting { notifications: VecDeque::new(), bytes: 0, held: allowance.hold() };
+        let waiting = Waiting { notifications: VecDeque::new(), bytes: 0, held: allowance.account() };
         Arc::new(Self {
             waiting: Mutex::new(waiting),
-            listened: Mutex::new(allowance.hold()),
+            listened: Mutex::new(allowance.account()),
             overflown: AtomicBool::new(false),
             wake,
         })
@@ -60,7 +60,7 @@ impl Inbox {
 
     /// Whether its session may listen on one more channel.
     pub(crate) fn check_listen(&self, channel: &str) -> Result<(), SqlError> {
-        self.listened.lock().check(channel.len() + LISTENED_BYTES)
+        self.listened.lock().check_room(channel.len() + LISTENED_BYTES)
     }
 
     /// Whether something waits, or was lost.

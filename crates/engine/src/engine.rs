@@ -198,7 +198,7 @@ impl Engine {
         self.locks.tick();
         self.store.tick_with_pauses(pause);
         self.announce();
-        self.tell_evictions();
+        self.notify_evictions();
     }
 
     /// Tells listeners which rows left the tables that name a channel.

@@ -46,6 +46,7 @@ mod prefixes;
 mod privilege;
 mod renew;
 mod session;
+pub mod shared_settings;
 mod sql_session;
 mod statement;
 mod stats;
@@ -80,7 +81,7 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
-    Cancel, Executor, Identity, Look, Notice, OwnedColumn, Piece, RowSink, RuleRunner, SettingFacts,
+    Cancel, ColumnDescription, Executor, Identity, Look, Notice, Piece, RowSink, RuleRunner, SettingFacts,
     SqlError, SqlType, TransactionStatus, give_memory_back, note_freed, split_statements,
 };
 pub use store::value::{Value, ValueRef};

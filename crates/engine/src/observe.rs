@@ -1,4 +1,4 @@
-//! What commands tell those who watch, and those who count by prefix. Only called while there is somebody.
+//! What commands report to those who watch, and those who count by prefix. Only called while there is somebody.
 
 use crate::answer::Answer;
 use crate::command::Verb;
@@ -35,7 +35,7 @@ impl ThreadContext {
         };
         if self.watched.has(what) {
             let what_happened = Happening::Command { key, connection: self.connection, seen };
-            engine.watchers.tell(what, engine.store.clock(), what_happened);
+            engine.watchers.notify(what, engine.store.clock(), what_happened);
         }
     }
 
@@ -83,9 +83,9 @@ pub(crate) fn status(answer: &Answer) -> &'static str {
 
 impl Engine {
     /// Tells watchers which rows made room for others since the last tick.
-    pub(crate) fn tell_evictions(&self) {
+    pub(crate) fn notify_evictions(&self) {
         for eviction in self.store.take_evictions() {
-            self.watchers.tell(Watched::EVICTIONS, self.store.clock(), Happening::Evicted(&eviction));
+            self.watchers.notify(Watched::EVICTIONS, self.store.clock(), Happening::Evicted(&eviction));
         }
         // Again each tick, so that a client that begins or ends to watch is noticed with the next tick at the latest.
         self.store.watch_evictions(self.watchers.wanted().has(Watched::EVICTIONS));
@@ -97,7 +97,7 @@ impl Engine {
     }
 
     /// Tells watchers of a connection that came or went.
-    pub fn tell_connection(&self, what: Happening<'_>) {
-        self.watchers.tell(Watched::CONNECTIONS, self.store.clock(), what);
+    pub fn notify_connection(&self, what: Happening<'_>) {
+        self.watchers.notify(Watched::CONNECTIONS, self.store.clock(), what);
     }
 }

@@ -1,6 +1,6 @@
 //! SQL statements over a protocol that wants rows as JSON.
 
-use sql::{Cancel, Done, DoneKind, Executor, OwnedColumn, RowSink, SqlError, SqlType};
+use sql::{Cancel, ColumnDescription, Done, DoneKind, Executor, RowSink, SqlError, SqlType};
 use store::value::ValueRef;
 
 use crate::answer::Answer;
@@ -87,7 +87,7 @@ struct JsonRows<'o> {
 }
 
 impl RowSink for JsonRows<'_> {
-    fn columns(&mut self, columns: &[OwnedColumn]) {
+    fn columns(&mut self, columns: &[ColumnDescription]) {
         self.names.clear();
         self.decimal.clear();
         self.decimal.extend(columns.iter().map(|column| column.ty == SqlType::Numeric));

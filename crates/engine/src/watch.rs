@@ -1,7 +1,7 @@
 //! `watch`: operators see what memcached clients do, as it happens.
 //!
 //! Nobody pays for it while nobody watches: a thread learns once for each batch of requests whether there is a watcher,
-//! from one word. A watcher that reads too slowly loses events, which are counted and told; it holds up nobody.
+//! from one word. A watcher that reads too slowly loses events, which are counted and reported; it holds up nobody.
 
 use std::fmt;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ pub enum Seen<'a> {
 pub struct WatcherEnd {
     /// Appends the line of an event.
     pub write: fn(&Event<'_>, &mut Vec<u8>),
-    /// Appends the line that tells how many events were lost.
+    /// Appends the line that says how many events were lost.
     pub skipped: fn(u64, &mut Vec<u8>),
     /// Called when lines wait.
     pub wake: Box<dyn Fn() + Send + Sync>,
@@ -115,7 +115,7 @@ impl fmt::Debug for WatcherEnd {
     }
 }
 
-/// What is watched, as bits, so that a command asks with one comparison whether it has anything to tell.
+/// What is watched, as bits, so that a command asks with one comparison whether it has anything to report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Watched(u8);
 
@@ -240,7 +240,7 @@ impl Watchers {
     }
 
     /// Tells those who watch this.
-    pub(crate) fn tell(&self, kind: Watched, clock: &Clock, what: Happening<'_>) {
+    pub(crate) fn notify(&self, kind: Watched, clock: &Clock, what: Happening<'_>) {
         let list = self.list.lock();
         let mut wanting = list.iter().filter(|watcher| watcher.wants.has(kind)).peekable();
         if wanting.peek().is_none() {

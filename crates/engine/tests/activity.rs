@@ -7,7 +7,7 @@ use engine::{
     Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Finished, Identity, Session, SettingFacts,
     SqlSession, SqlThreadContext, ThreadContext,
 };
-use engine::{Executor, OwnedColumn, RowSink, SqlError, ValueRef};
+use engine::{ColumnDescription, Executor, RowSink, SqlError, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
 
 struct Bench {
@@ -26,7 +26,7 @@ impl ClientSink for Rows {
 }
 
 impl RowSink for Rows {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         if !self.0.is_empty() {

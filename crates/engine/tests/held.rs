@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use engine::{
-    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Formats, OwnedColumn, RowSink, SqlError,
+    Cancel, ClientSink, ColumnDescription, CopyOptions, Engine, EngineOptions, Formats, RowSink, SqlError,
     SqlSession, SqlThreadContext, Value, ValueRef,
 };
 use store::{Clock, ManualClock, Store, StoreOptions};
@@ -25,7 +25,7 @@ impl ClientSink for Nothing {
 }
 
 impl RowSink for Nothing {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

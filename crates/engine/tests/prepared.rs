@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{
-    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Formats, OwnedColumn, RowSink, SqlError,
+    Cancel, ClientSink, ColumnDescription, CopyOptions, Engine, EngineOptions, Formats, RowSink, SqlError,
     SqlSession, SqlThreadContext, Value, ValueRef,
 };
 use store::{Clock, Store, StoreOptions};
@@ -50,7 +50,7 @@ impl ClientSink for Rows {
 }
 
 impl RowSink for Rows {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         let [ValueRef::Integer(id), ValueRef::Integer(n)] = values else { panic!("{values:?}") };

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use engine::testing::{Clock, ManualClock, Store, StoreOptions};
 use engine::{
-    Answer, Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Formats, ItemMeta, ItemSink, MetaDone,
-    MetaSet, OwnedColumn, RowSink, Session, SqlError, SqlSession, SqlThreadContext, ThreadContext, Value,
-    ValueRef, Verb,
+    Answer, Cancel, ClientSink, ColumnDescription, CopyOptions, Engine, EngineOptions, Formats, ItemMeta,
+    ItemSink, MetaDone, MetaSet, RowSink, Session, SqlError, SqlSession, SqlThreadContext, ThreadContext,
+    Value, ValueRef, Verb,
 };
 use memcache::compose::{value_end, value_header};
 use memcache::{Limits, Parsed, Parser, Reply, Request, binary, compose};
@@ -166,7 +166,7 @@ impl ClientSink for Rows {
 }
 
 impl RowSink for Rows {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         self.0 += 1;

@@ -147,7 +147,7 @@ impl RequestLoop {
         }
         self.context.serves(connection.raw_fd());
         if connection.watching.is_some() {
-            self.tell_events(connection);
+            self.send_events(connection);
         }
         let may_execute = connection.statement.is_none()
             && connection.socket.keeps_up()
@@ -169,7 +169,7 @@ impl RequestLoop {
 
     /// Sends a watcher what happened, while it reads what it was sent before.
     #[cold]
-    fn tell_events(&mut self, connection: &mut Connection) {
+    fn send_events(&mut self, connection: &mut Connection) {
         if let Some(watching) = connection.watching.as_ref().filter(|_| connection.socket.keeps_up()) {
             watching.take(&mut self.out);
             self.send(connection);

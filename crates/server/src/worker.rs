@@ -222,7 +222,7 @@ impl Worker {
         let shared = Arc::clone(&self.requests.shared);
         let connection = Box::new(Connection::new(fd, permit, shared, address, self.requests.context.now()));
         let fd = connection.raw_fd();
-        self.tell(&connection, None);
+        self.report(&connection, None);
         self.connections[place] = Some(connection);
         // What the peer has sent already is announced by the registration.
         if self.poll.registry().register(&mut SourceFd(&fd), Token(place), Interest::READABLE).is_err() {
@@ -230,8 +230,8 @@ impl Worker {
         }
     }
 
-    /// Tells those who watch that a connection came, or went for a reason.
-    fn tell(&self, connection: &Connection, reason: Option<&'static str>) {
+    /// Reports to those who watch that a connection came, or went for a reason.
+    fn report(&self, connection: &Connection, reason: Option<&'static str>) {
         let engine = &self.requests.shared.engine;
         if !engine.watches_connections() {
             return;
@@ -240,7 +240,7 @@ impl Worker {
         let peer = address.map_or_else(String::new, |address| address.ip().to_string());
         let (port, peer, connection) =
             (address.map_or(0, |address| address.port()), peer.as_str(), connection.raw_fd());
-        engine.tell_connection(match reason {
+        engine.notify_connection(match reason {
             None => Happening::Connected { connection, peer, port },
             Some(reason) => Happening::Closed { connection, peer, port, reason },
         });
@@ -273,7 +273,7 @@ impl Worker {
     fn close(&mut self, place: usize, reason: &'static str) {
         // Closing the descriptor takes it out of the epoll.
         let Some(connection) = self.connections.get_mut(place).and_then(Option::take) else { return };
-        self.tell(&connection, Some(reason));
+        self.report(&connection, Some(reason));
         self.free.push(place);
         if connection.queued {
             self.queue.retain(|queued| *queued != place);

@@ -13,7 +13,7 @@ use store::definition::SqlType;
 use store::value::Value;
 use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
 
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::error::{SqlError, state};
 use crate::limits::Limits;
 use crate::table::{HIDDEN, Sight};
@@ -66,7 +66,7 @@ impl Core {
         self.limits.heap_bytes_max
     }
 
-    /// Whether the statement is one of a transaction: what it breaks must be told at once, not by `COMMIT`.
+    /// Whether the statement is one of a transaction: what it breaks must be reported at once, not by `COMMIT`.
     pub(crate) fn in_transaction(&self) -> bool {
         self.own.is_some()
     }
@@ -147,16 +147,18 @@ impl Core {
     }
 
     /// The columns of a compiled statement, typed where they come from a table unchanged.
-    pub(crate) fn columns_of(&self, statement: &Statement) -> Vec<OwnedColumn> {
+    pub(crate) fn columns_of(&self, statement: &Statement) -> Vec<ColumnDescription> {
         let column = |at: usize| {
-            let mut column =
-                OwnedColumn { ty: SqlType::Unknown, ..OwnedColumn::text(statement.column_name(at)) };
+            let mut column = ColumnDescription {
+                ty: SqlType::Unknown,
+                ..ColumnDescription::text(statement.column_name(at))
+            };
             let origin = statement.origin(at).and_then(|(table, name)| {
                 if let Some((ty, origin)) = system::column(&table, &name) {
                     (column.ty, column.table) = (ty, Some(origin));
                 }
                 let table = self.catalog.table(&table)?;
-                if let Some(ty) = told_type(&name) {
+                if let Some(ty) = hidden_type(&name) {
                     column.ty = ty;
                 }
                 Some((table, table.def().column_index(&name)?))
@@ -192,9 +194,9 @@ impl Core {
 }
 
 /// The type of a hidden column that clients may read.
-fn told_type(name: &str) -> Option<SqlType> {
-    let told = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
-    told.then_some(SqlType::Int8)
+fn hidden_type(name: &str) -> Option<SqlType> {
+    let readable = HIDDEN.iter().any(|(hidden, _, meaning)| *hidden == name && meaning.is_some());
+    readable.then_some(SqlType::Int8)
 }
 
 /// Whether a schema is the only one, `main`.

@@ -4,7 +4,7 @@ use store::definition::SqlType;
 
 /// A column of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedColumn {
+pub struct ColumnDescription {
     /// What it is called: by `AS`, by its own name, or by the text of its expression, as SQLite has it.
     pub name: String,
     /// What PostgreSQL would call it: as above, but an expression is named after its function or is `?column?`.
@@ -17,7 +17,7 @@ pub struct OwnedColumn {
     pub scale: Option<u16>,
 }
 
-impl OwnedColumn {
+impl ColumnDescription {
     /// A column that is a text to all.
     pub(crate) fn text(name: String) -> Self {
         Self { label: name.clone(), name, ty: SqlType::Text, table: None, scale: None }
@@ -30,7 +30,7 @@ pub struct Description {
     /// The type of each parameter, by its number.
     pub parameters: Vec<SqlType>,
     /// The columns of its rows; `None` for a statement that returns none.
-    pub columns: Option<Vec<OwnedColumn>>,
+    pub columns: Option<Vec<ColumnDescription>>,
     /// The types that the client chose, where the statement means something else by them: it is run with these.
     pub chosen: Vec<Option<SqlType>>,
     /// What it is: `SELECT`, `INSERT`, `CREATE TABLE`... Empty for no statement at all.

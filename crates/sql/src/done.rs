@@ -2,13 +2,13 @@
 
 use store::value::ValueRef;
 
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::error::SqlError;
 
 /// Takes the rows of a statement as they come.
 pub trait RowSink {
     /// The columns, once, before the first row.
-    fn columns(&mut self, columns: &[OwnedColumn]);
+    fn columns(&mut self, columns: &[ColumnDescription]);
 
     /// One row. An error stops the statement and is what it answers.
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
@@ -69,7 +69,7 @@ pub enum DoneKind {
 pub(crate) struct Nobody;
 
 impl RowSink for Nobody {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

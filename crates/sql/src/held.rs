@@ -56,13 +56,13 @@ impl Allowance {
     }
 
     /// Something that holds nothing yet.
-    pub fn hold(self: &Arc<Self>) -> Held {
+    pub fn account(self: &Arc<Self>) -> Held {
         Held { of: Arc::clone(self), bytes: 0 }
     }
 
-    /// Whether so many bytes more may be held. Two sessions that ask at once may both be told yes, so the account can
+    /// Whether so many bytes more may be held. Two sessions that ask at once may both get a yes, so the account can
     /// be passed by what each of the SQL threads adds at a time.
-    pub(crate) fn check(&self, more: usize) -> Result<(), SqlError> {
+    pub(crate) fn check_room(&self, more: usize) -> Result<(), SqlError> {
         if self.bytes().saturating_add(more) > self.max {
             let message = format!(
                 "the session holds {} bytes in cursors, prepared statements and its transaction; {more} more would pass \
@@ -99,7 +99,7 @@ impl Held {
     #[inline]
     pub fn try_set(&mut self, bytes: usize) -> Result<(), SqlError> {
         if bytes > self.bytes {
-            self.of.check(bytes - self.bytes)?;
+            self.of.check_room(bytes - self.bytes)?;
         }
         self.set(bytes);
         Ok(())
@@ -129,8 +129,8 @@ impl Held {
     }
 
     /// Whether so many bytes more may be held.
-    pub fn check(&self, more: usize) -> Result<(), SqlError> {
-        self.of.check(more)
+    pub fn check_room(&self, more: usize) -> Result<(), SqlError> {
+        self.of.check_room(more)
     }
 }
 
@@ -148,10 +148,10 @@ mod tests {
     fn what_is_held_is_counted_refused_and_given_back() {
         let all = Account::new(100);
         let (one, two) = (Allowance::new(&all, 70), Allowance::new(&all, 70));
-        let mut first = one.hold();
+        let mut first = one.account();
         first.try_set(60).unwrap();
         assert_eq!(first.try_add(11).unwrap_err().state, "53400");
-        let mut second = two.hold();
+        let mut second = two.account();
         assert_eq!(second.try_set(41).unwrap_err().state, "53200");
         second.try_set(40).unwrap();
         assert_eq!((all.bytes(), one.bytes(), two.bytes()), (100, 60, 40));

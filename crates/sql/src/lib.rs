@@ -8,13 +8,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use sql::{Cancel, OwnedColumn, Executor, Limits, RowSink, Session, SqlError};
+//! use sql::{Cancel, ColumnDescription, Executor, Limits, RowSink, Session, SqlError};
 //! use store::value::{Value, ValueRef};
 //! use store::{Clock, Store, StoreOptions};
 //!
 //! struct Print(Vec<String>);
 //! impl RowSink for Print {
-//!     fn columns(&mut self, _: &[OwnedColumn]) {}
+//!     fn columns(&mut self, _: &[ColumnDescription]) {}
 //!     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
 //!         self.0.push(format!("{values:?}"));
 //!         Ok(())
@@ -73,7 +73,7 @@ use pgcatalog::function;
 use sqlite::meter;
 use sqltext::error;
 
-pub use describe::{Description, OwnedColumn};
+pub use describe::{ColumnDescription, Description};
 pub use done::{ComputedBy, Done, DoneKind, RowSink};
 pub use executor::{Executor, compute_definitions};
 pub use held::{Account, Allowance, Held};

@@ -4,7 +4,7 @@ use dialect::lowered::Write;
 use store::value::Value;
 
 use crate::core::{Core, check_count};
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::done::{ComputedBy, Done, RowSink};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
@@ -84,7 +84,7 @@ impl Plan {
     }
 
     /// The columns of its rows; `None` when it returns none.
-    pub(crate) fn columns(&self) -> Option<&[OwnedColumn]> {
+    pub(crate) fn columns(&self) -> Option<&[ColumnDescription]> {
         match self {
             Self::Read(plan) => Some(&plan.columns),
             Self::Write(plan) => plan.columns(),
@@ -93,7 +93,7 @@ impl Plan {
     }
 
     /// The same, to tell them their types.
-    pub(crate) fn columns_mut(&mut self) -> Option<&mut [OwnedColumn]> {
+    pub(crate) fn columns_mut(&mut self) -> Option<&mut [ColumnDescription]> {
         match self {
             Self::Read(plan) => Some(&mut plan.columns),
             Self::Write(plan) => plan.returning.as_mut().map(|returning| returning.columns.as_mut_slice()),

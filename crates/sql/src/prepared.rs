@@ -1,4 +1,4 @@
-//! A compiled statement with what its text told of its parameters and columns.
+//! A compiled statement with what its text says of its parameters and columns.
 
 use dialect::{Chosen, Item, ParameterType, Translated};
 use pgcatalog::function::{Caller, bound, is_formed};
@@ -6,7 +6,7 @@ use store::definition::SqlType;
 use store::value::Value;
 
 use crate::core::Core;
-use crate::describe::{Description, OwnedColumn};
+use crate::describe::{ColumnDescription, Description};
 use crate::done::{Done, RowSink};
 use crate::error::SqlError;
 use crate::plan::{EXPLAIN, Plan};
@@ -182,7 +182,7 @@ fn placed(columns: usize, items: &[Item]) -> Vec<(usize, &Item)> {
 /// Whether a statement is the same for a client that chose these types as for one that chose none: the same text, the
 /// same types of its columns, the same conversions of its values.
 pub(crate) fn are_alike(open: &Translated, closed: &Translated, chosen: Chosen<'_>) -> bool {
-    let told = |of: &Translated, chosen: Chosen<'_>| {
+    let items = |of: &Translated, chosen: Chosen<'_>| {
         let ty = |item: &Item| {
             let parameter = || type_of_parameter(item.parameter?, &of.parameters, chosen);
             (item.ty.or_else(parameter).unwrap_or(SqlType::Text), item.mixed)
@@ -200,7 +200,7 @@ pub(crate) fn are_alike(open: &Translated, closed: &Translated, chosen: Chosen<'
     };
     open.sql == closed.sql
         && open.lowered == closed.lowered
-        && told(open, &[]) == told(closed, chosen)
+        && items(open, &[]) == items(closed, chosen)
         && conversions(open) == conversions(closed)
 }
 
@@ -214,7 +214,12 @@ fn type_of_parameter(number: usize, known: &[ParameterType], chosen: Chosen<'_>)
 }
 
 /// Gives a column what the text says of it; what its table says stands.
-fn refine(column: &mut OwnedColumn, item: &Item, parameter: &dyn Fn(usize) -> Option<SqlType>, sql: &str) {
+fn refine(
+    column: &mut ColumnDescription,
+    item: &Item,
+    parameter: &dyn Fn(usize) -> Option<SqlType>,
+    sql: &str,
+) {
     if item.mixed {
         (column.ty, column.table) = (SqlType::Unknown, None);
     }
@@ -231,7 +236,7 @@ fn refine(column: &mut OwnedColumn, item: &Item, parameter: &dyn Fn(usize) -> Op
 }
 
 /// What is not known is text.
-fn settle(columns: &mut [OwnedColumn]) {
+fn settle(columns: &mut [ColumnDescription]) {
     for column in columns.iter_mut().filter(|column| column.ty == SqlType::Unknown) {
         column.ty = SqlType::Text;
     }

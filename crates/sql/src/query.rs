@@ -8,7 +8,7 @@ use store::View;
 use store::value::{Value, ValueRef};
 
 use crate::core::Core;
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::{SqlError, state};
 use crate::plan::Plan;
@@ -17,7 +17,7 @@ use crate::plan::Plan;
 #[derive(Debug)]
 pub(crate) struct ReadPlan {
     statement: Statement,
-    pub(crate) columns: Vec<OwnedColumn>,
+    pub(crate) columns: Vec<ColumnDescription>,
     pub(crate) parameters: usize,
     pub(crate) tag: &'static str,
     /// The plan of another statement is what is read: its steps leave as lines of text.
@@ -44,7 +44,7 @@ impl ReadPlan {
     /// The same plan of a plan, whose steps are lines of one column, as PostgreSQL's `EXPLAIN` has them.
     /// The first line says who runs the statement.
     pub(crate) fn in_lines(self, explained: Plan) -> Self {
-        let columns = vec![OwnedColumn::text("QUERY PLAN".to_owned())];
+        let columns = vec![ColumnDescription::text("QUERY PLAN".to_owned())];
         Self { columns, explained: Some(Box::new(explained)), ..self }
     }
 
@@ -125,7 +125,7 @@ impl Lines<'_> {
 }
 
 impl RowSink for Lines<'_> {
-    fn columns(&mut self, columns: &[OwnedColumn]) {
+    fn columns(&mut self, columns: &[ColumnDescription]) {
         self.out.columns(columns);
     }
 

@@ -6,7 +6,7 @@ use store::definition::ExpiryRule;
 use store::value::ValueRef;
 use store::{Judged, RuleRun, Store, Table};
 
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::done::RowSink;
 use crate::error::{SqlError, state};
 use crate::executor::Executor;
@@ -106,7 +106,7 @@ struct Slice {
 }
 
 impl RowSink for Slice {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         if let [ValueRef::Blob(bytes)] = values

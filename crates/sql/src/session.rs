@@ -14,7 +14,7 @@ use crate::held::Allowance;
 use crate::limits::NOTICES_MAX;
 use crate::transaction::Block;
 
-/// Where a session stands between two statements, as PostgreSQL's `ReadyForQuery` tells it.
+/// Where a session stands between two statements, as PostgreSQL's `ReadyForQuery` reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransactionStatus {
     /// Each statement is a transaction of its own.
@@ -261,7 +261,7 @@ impl Session {
     }
 
     /// The same of a kind that has an SQLSTATE of its own.
-    pub(crate) fn tell(&mut self, state: &'static str, message: impl Into<String>) {
+    pub(crate) fn notice(&mut self, state: &'static str, message: impl Into<String>) {
         self.say("NOTICE", state, message.into(), None);
     }
 

@@ -98,7 +98,7 @@ impl Block {
             let message = format!("the transaction holds more than {BYTES_PER_TRANSACTION_MAX} bytes");
             return Err(SqlError::new(state::TOO_LARGE, message).with_hint("commit in between"));
         }
-        self.held.check(more)
+        self.held.check_room(more)
     }
 
     /// Forgets what was written to a table: it was emptied, which no `ROLLBACK` takes back.
@@ -157,17 +157,17 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
         }
         Control::Commit { chain } => commit(store, session, chain)?,
         Control::Rollback { chain } => {
-            let mut ended = end(session, "ROLLBACK", chain)?;
+            let mut ended = end_block(session, "ROLLBACK", chain)?;
             if let Some(block) = &mut ended {
                 let failed = block.undoing.roll_back();
                 say_undone(session, &failed);
             }
-            begin_next(session, ended.filter(|_| chain));
+            begin_next(session, if chain { ended } else { None });
             "ROLLBACK"
         }
         Control::Savepoint(name) => {
             own_block(session, "SAVEPOINT")?;
-            session.allowance().check(name.len())?;
+            session.allowance().check_room(name.len())?;
             let block = own_block(session, "SAVEPOINT")?;
             block.journal.savepoint(&name);
             block.undoing.savepoint(&name);
@@ -204,17 +204,6 @@ pub(crate) fn run(store: &Store, session: &mut Session, control: Control) -> Res
     Ok(Done::of_nobody(tag))
 }
 
-/// Whether a failed transaction takes this statement.
-pub(crate) fn ends_failure(control: &Control) -> bool {
-    matches!(control, Control::Commit { .. } | Control::Rollback { .. } | Control::RollbackTo(_))
-}
-
-/// The answer of a failed transaction to everything else.
-pub(crate) fn in_failed() -> SqlError {
-    let message = "current transaction is aborted, commands ignored until end of transaction block";
-    SqlError::new(state::FAILED_TRANSACTION, message)
-}
-
 fn begin(session: &mut Session, modes: Modes) -> Result<(), SqlError> {
     if session.block.is_some() {
         session.warn(state::ACTIVE_TRANSACTION, "there is already a transaction in progress");
@@ -222,7 +211,7 @@ fn begin(session: &mut Session, modes: Modes) -> Result<(), SqlError> {
     }
     say_isolation(session, modes);
     let read_only = modes.read_only.unwrap_or_else(|| session.default_read_only());
-    session.block = Some(Box::new(Block::new(read_only, modes.isolation, session.allowance().hold())));
+    session.block = Some(Box::new(Block::new(read_only, modes.isolation, session.allowance().account())));
     Ok(())
 }
 
@@ -257,8 +246,8 @@ fn set_transaction(session: &mut Session, modes: Modes) -> Result<(), SqlError> 
 }
 
 /// Ends the transaction and gives it; a warning if there is none.
-fn end(session: &mut Session, what: &str, chain: bool) -> Result<Option<Box<Block>>, SqlError> {
-    let ended = session.block.take();
+fn end_block(session: &mut Session, what: &str, chain: bool) -> Result<Option<Box<Block>>, SqlError> {
+    let ended = std::mem::take(&mut session.block);
     if ended.is_none() && chain {
         return Err(misplaced(&format!("{what} AND CHAIN")));
     }
@@ -269,7 +258,7 @@ fn end(session: &mut Session, what: &str, chain: bool) -> Result<Option<Box<Bloc
 }
 
 fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static str, SqlError> {
-    let Some(mut block) = end(session, "COMMIT", chain)? else { return Ok("COMMIT") };
+    let Some(mut block) = end_block(session, "COMMIT", chain)? else { return Ok("COMMIT") };
     let tag = if block.failed { "ROLLBACK" } else { "COMMIT" };
     if block.failed {
         let failed = block.undoing.roll_back();
@@ -279,11 +268,11 @@ fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static 
         store.commit(&writes).map_err(refused)?;
         block.undoing.keep();
     }
-    begin_next(session, Some(block).filter(|_| chain));
+    begin_next(session, if chain { Some(block) } else { None });
     Ok(tag)
 }
 
-/// Definitions that could not be taken back are told.
+/// Definitions that could not be taken back are reported.
 fn say_undone(session: &mut Session, failed: &[SqlError]) {
     for error in failed {
         session.warn(state::WARNING, format!("a definition was not taken back: {}", error.message));
@@ -292,8 +281,8 @@ fn say_undone(session: &mut Session, failed: &[SqlError]) {
 
 /// `AND CHAIN`: another transaction like the one that ended.
 fn begin_next(session: &mut Session, ended: Option<Box<Block>>) {
-    session.block =
-        ended.map(|ended| Box::new(Block::new(ended.read_only, ended.isolation, session.allowance().hold())));
+    session.block = ended
+        .map(|ended| Box::new(Block::new(ended.read_only, ended.isolation, session.allowance().account())));
 }
 
 fn own_block<'s>(session: &'s mut Session, what: &str) -> Result<&'s mut Block, SqlError> {

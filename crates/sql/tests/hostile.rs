@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sql::{Cancel, Executor, Limits, OwnedColumn, RowSink, Session, SqlError};
+use sql::{Cancel, ColumnDescription, Executor, Limits, RowSink, Session, SqlError};
 use store::value::{Value, ValueRef};
 use store::{Clock, Store, StoreOptions};
 
@@ -62,7 +62,7 @@ struct Db {
 struct Names(Vec<String>);
 
 impl RowSink for Names {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         if let Some(ValueRef::Text(name)) = values.first() {

@@ -78,9 +78,9 @@ impl fmt::Display for SyntaxError {
 impl std::error::Error for SyntaxError {}
 
 impl SyntaxError {
-    /// What a client is told of it.
+    /// It as a client sees it.
     #[cold]
-    pub fn told(self, sql: &str, tokens: &[Token<'_>]) -> SqlError {
+    pub fn into_error(self, sql: &str, tokens: &[Token<'_>]) -> SqlError {
         let error = |state, message: &str| SqlError::new(state, message).at(sql, self.place);
         let token = tokens.iter().find(|token| token.start >= self.place);
         match (self.fault, token) {

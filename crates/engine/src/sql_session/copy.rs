@@ -381,7 +381,7 @@ mod tests {
         let types = vec![SqlType::Int4, SqlType::Text];
         let options = copy("COPY t FROM STDIN").options;
         let allowance = sql::Allowance::new(&sql::Account::new(0), 0);
-        let copy = CopyIn::new("t", &["a", "b c"], types, options, allowance.hold());
+        let copy = CopyIn::new("t", &["a", "b c"], types, options, allowance.account());
         assert_eq!(copy.statement(2), "INSERT INTO t (\"a\", \"b c\") VALUES ($1, $2), ($3, $4)");
     }
 }

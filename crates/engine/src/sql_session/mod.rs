@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::{Allowance, Cancel, Held, Identity, Look, OwnedColumn, RowSink, SqlError, TransactionStatus};
+use sql::{Allowance, Cancel, ColumnDescription, Held, Identity, Look, RowSink, SqlError, TransactionStatus};
 use store::value::Value;
 
 use copy::CopyIn;
@@ -42,6 +42,7 @@ use crate::channels::{Inbox, Notification, Overflown};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::session::Session;
+use crate::shared_settings::STATEMENT_TIMEOUT;
 
 /// Takes what a statement gives to a client.
 pub trait ClientSink: RowSink {
@@ -137,7 +138,7 @@ impl SqlSession {
             at_once: false,
             listening: false,
             pending: Vec::new(),
-            pending_held: allowance.hold(),
+            pending_held: allowance.account(),
             allowance,
             marks: Vec::new(),
             implicit: false,
@@ -155,14 +156,14 @@ impl SqlSession {
         settings: &[(String, String)],
     ) -> Result<(), SqlError> {
         let timeout = timeout.map_or_else(|| "0".to_owned(), |timeout| format!("{}ms", timeout.as_millis()));
-        self.settings.tell("session_authorization", identity.user.clone());
+        self.settings.report("session_authorization", identity.user.clone());
         for (name, value) in settings {
             self.settings.start_with(name, value)?;
         }
         let application = self.settings.get("application_name").unwrap_or("").to_owned();
         self.introduce(identity, &application, address);
         self.apply_settings();
-        self.settings.tell_if_unset("statement_timeout", timeout);
+        self.settings.report_if_unset(STATEMENT_TIMEOUT.name, timeout);
         self.sql.set_own_settings(self.settings.own());
         Ok(())
     }
@@ -186,7 +187,7 @@ impl SqlSession {
         self.inbox = Some(Inbox::new(&self.allowance, Box::new(move || wake())));
     }
 
-    /// The settings that clients are told at the start.
+    /// The settings that are reported to clients at the start.
     pub fn reported_settings(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.settings.reported()
     }
@@ -364,7 +365,7 @@ impl SqlSession {
 
     /// Room for a result that stays.
     fn kept(&self) -> Kept {
-        Kept(Rows::new(self.engine.options().result_size_max, self.allowance.hold()))
+        Kept(Rows::new(self.engine.options().result_size_max, self.allowance.account()))
     }
 
     #[inline]
@@ -432,7 +433,7 @@ impl Drop for SqlSession {
 struct Kept(Rows);
 
 impl RowSink for Kept {
-    fn columns(&mut self, columns: &[OwnedColumn]) {
+    fn columns(&mut self, columns: &[ColumnDescription]) {
         self.0.columns(columns);
     }
 
@@ -450,7 +451,7 @@ impl ClientSink for Kept {
 struct NoRows;
 
 impl RowSink for NoRows {
-    fn columns(&mut self, _columns: &[OwnedColumn]) {}
+    fn columns(&mut self, _columns: &[ColumnDescription]) {}
 
     fn row(&mut self, _values: &[store::value::ValueRef<'_>]) -> Result<(), SqlError> {
         Ok(())

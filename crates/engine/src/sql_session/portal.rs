@@ -88,7 +88,7 @@ impl Portal {
     fn hold(&mut self, allowance: &Arc<Allowance>, from: usize) -> Result<(), SqlError> {
         let bytes = bytes_of(&self.values);
         if bytes >= from {
-            let mut held = allowance.hold();
+            let mut held = allowance.account();
             held.try_set(bytes)?;
             self.held = Some(held);
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sql::{Allowance, Description, Held, OwnedColumn, SqlError, SqlType};
+use sql::{Allowance, ColumnDescription, Description, Held, SqlError, SqlType};
 
 use super::utility::Utility;
 use crate::limits::{HELD_FROM_BYTES, NAME_BYTES_MAX, PREPARED_BYTES_MAX, PREPARED_STATEMENT_BYTES};
@@ -37,7 +37,7 @@ pub(crate) enum Body {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultColumn {
     /// The column.
-    pub column: OwnedColumn,
+    pub column: ColumnDescription,
     /// Its type's number.
     pub type_oid: u32,
     /// Its type's size.
@@ -45,7 +45,7 @@ pub struct ResultColumn {
 }
 
 impl ResultColumn {
-    fn new(column: OwnedColumn) -> Self {
+    fn new(column: ColumnDescription) -> Self {
         Self { type_oid: column.ty.oid(), size: column.ty.size(), column }
     }
 }
@@ -66,7 +66,7 @@ impl Prepared {
         text: &str,
         utility: Utility,
         parameters: Vec<SqlType>,
-        columns: Option<Vec<OwnedColumn>>,
+        columns: Option<Vec<ColumnDescription>>,
     ) -> Self {
         let description = Description { parameters, columns, ..Description::default() };
         Self { body: Body::Utility(utility), ..Self::new(text, description) }
@@ -108,7 +108,7 @@ impl Prepared {
     }
 
     /// The columns as the SQL layer has them.
-    pub(crate) fn owned_columns(&self) -> Option<Vec<OwnedColumn>> {
+    pub(crate) fn owned_columns(&self) -> Option<Vec<ColumnDescription>> {
         self.columns.as_ref().map(|columns| columns.iter().map(|column| column.column.clone()).collect())
     }
 
@@ -155,7 +155,12 @@ pub(crate) struct Statements {
 
 impl Statements {
     pub(crate) fn new(allowance: &Arc<Allowance>) -> Self {
-        Self { unnamed: None, named: HashMap::new(), held: allowance.hold(), unnamed_held: allowance.hold() }
+        Self {
+            unnamed: None,
+            named: HashMap::new(),
+            held: allowance.account(),
+            unnamed_held: allowance.account(),
+        }
     }
 
     #[inline]

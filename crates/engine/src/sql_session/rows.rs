@@ -3,13 +3,13 @@
 //! A suspended result is made whole and kept here, so that a client that never asks for the rest holds no row of the
 //! store back. The values lie behind one another in one buffer.
 
-use sql::{Held, OwnedColumn, RowSink, SqlError};
+use sql::{ColumnDescription, Held, RowSink, SqlError};
 use store::value::ValueRef;
 
 /// Kept rows, limited in bytes.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    columns: Vec<OwnedColumn>,
+    columns: Vec<ColumnDescription>,
     bytes: Vec<u8>,
     /// Where each row begins.
     starts: Vec<usize>,
@@ -91,7 +91,7 @@ impl Rows {
 }
 
 impl RowSink for Rows {
-    fn columns(&mut self, columns: &[OwnedColumn]) {
+    fn columns(&mut self, columns: &[ColumnDescription]) {
         self.columns = columns.to_vec();
     }
 
@@ -179,7 +179,7 @@ mod tests {
     struct Taken(Vec<String>);
 
     impl RowSink for Taken {
-        fn columns(&mut self, columns: &[OwnedColumn]) {
+        fn columns(&mut self, columns: &[ColumnDescription]) {
             self.0.push(format!("{}", columns.len()));
         }
 
@@ -192,10 +192,15 @@ mod tests {
     #[test]
     fn rows_come_back_as_they_were() {
         let account = sql::Account::new(1 << 20);
-        let mut rows = Rows::new(1 << 10, sql::Allowance::new(&account, 1 << 20).hold());
+        let mut rows = Rows::new(1 << 10, sql::Allowance::new(&account, 1 << 20).account());
         let name = || "a".to_owned();
-        let column =
-            || OwnedColumn { name: name(), label: name(), ty: sql::SqlType::Text, table: None, scale: None };
+        let column = || ColumnDescription {
+            name: name(),
+            label: name(),
+            ty: sql::SqlType::Text,
+            table: None,
+            scale: None,
+        };
         rows.columns(&[column(), column(), column(), column(), column()]);
         let row = [
             ValueRef::Null,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sql::{Done, DoneKind, OwnedColumn, RowSink, SqlError, SqlType, TransactionStatus};
+use sql::{ColumnDescription, Done, DoneKind, RowSink, SqlError, SqlType, TransactionStatus};
 use store::value::{Value, ValueRef};
 
 use super::copy::{CopyDirection, CopyIn, CopyStatement, What};
@@ -388,12 +388,17 @@ impl SqlSession {
         let columns = show_columns(name);
         sink.columns(&columns);
         let Some(name) = name else { return self.show_all(sink) };
-        let daemons =
-            || self.engine.activity.settings().into_iter().find(|told| told.name.eq_ignore_ascii_case(name));
+        let daemons = || {
+            self.engine
+                .activity
+                .settings()
+                .into_iter()
+                .find(|setting| setting.name.eq_ignore_ascii_case(name))
+        };
         let value = self
             .current(name)
             .or_else(|| self.settings.get(name).map(str::to_owned))
-            .or_else(|| daemons().map(|told| told.setting))
+            .or_else(|| daemons().map(|own| own.setting))
             .or_else(|| sql::preset_setting(name).map(str::to_owned))
             .ok_or_else(|| settings::unknown(name))?;
         sink.row(&[ValueRef::Text(&value)])?;
@@ -402,8 +407,8 @@ impl SqlSession {
 
     /// The session's settings and the daemon's by their names; where both have one, the session's value holds.
     fn show_all(&self, sink: &mut dyn RowSink) -> Result<Outcome, SqlError> {
-        let told = self.engine.activity.settings();
-        let daemons = told.into_iter().map(|told| (told.name, told.setting, told.description));
+        let own = self.engine.activity.settings();
+        let daemons = own.into_iter().map(|own| (own.name, own.setting, own.description));
         let mut rows: BTreeMap<String, [String; 3]> =
             daemons.map(|(name, value, about)| (name.to_lowercase(), [name, value, about])).collect();
         for (name, value) in self.settings.all() {
@@ -586,7 +591,7 @@ impl SqlSession {
         let columns = columns.columns().unwrap_or_default();
         let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();
         let types = columns.iter().map(|column| column.column.ty).collect();
-        let held = self.allowance.hold();
+        let held = self.allowance.account();
         self.copy = Some(Box::new(CopyIn::new(table, &names, types, copy.options.clone(), held)));
         Ok(Outcome::CopyIn)
     }
@@ -659,7 +664,7 @@ impl SqlSession {
     }
 
     /// The columns of the rows that such a statement gives, if it gives any.
-    pub(super) fn columns_of(&self, utility: &Utility) -> Result<Option<Vec<OwnedColumn>>, SqlError> {
+    pub(super) fn columns_of(&self, utility: &Utility) -> Result<Option<Vec<ColumnDescription>>, SqlError> {
         Ok(match utility {
             Utility::Show(name) => Some(show_columns(name.as_deref())),
             Utility::Fetch { name, only_move: false, .. } => {
@@ -671,8 +676,8 @@ impl SqlSession {
     }
 }
 
-fn show_columns(name: Option<&str>) -> Vec<OwnedColumn> {
-    let column = |name: &str| OwnedColumn {
+fn show_columns(name: Option<&str>) -> Vec<ColumnDescription> {
+    let column = |name: &str| ColumnDescription {
         name: name.into(),
         label: name.into(),
         ty: SqlType::Text,
@@ -696,7 +701,7 @@ struct OneRow {
 }
 
 impl RowSink for OneRow {
-    fn columns(&mut self, _columns: &[sql::OwnedColumn]) {}
+    fn columns(&mut self, _columns: &[sql::ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         self.values = values.iter().map(|value| ValueRef::to_owned(*value)).collect();
@@ -704,7 +709,7 @@ impl RowSink for OneRow {
     }
 }
 
-/// The outcome as clients are told it.
+/// The outcome as it is reported to clients.
 #[inline]
 fn outcome(done: Done) -> Outcome {
     if done.tag.is_empty() {

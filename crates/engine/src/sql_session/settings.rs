@@ -8,6 +8,7 @@ use sql::{LikeStyle, Look, OwnSettings, SqlError, zone};
 use store::scalar::interval::Style;
 
 use crate::limits::SETTING_BYTES_MAX;
+use crate::shared_settings::{NATIVE_EXECUTION, STATEMENT_TIMEOUT, SharedSetting};
 
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +31,18 @@ enum Accepts {
     Utf8,
     /// The name of a time zone, or how far it is from UTC.
     Zone,
-    /// Nothing: it tells a fact.
+    /// Nothing: it is a fact.
     Fixed,
 }
 
 /// A setting that there is.
 #[derive(Debug)]
 struct Known {
-    /// As clients are told it; found in any case.
+    /// As it is reported to clients; found in any case.
     name: &'static str,
     default: &'static str,
     accepts: Accepts,
-    /// Clients are told each change.
+    /// Each change is reported to clients.
     reported: bool,
 }
 
@@ -51,6 +52,11 @@ const fn known(name: &'static str, default: &'static str, accepts: Accepts) -> K
 
 const fn reported(name: &'static str, default: &'static str, accepts: Accepts) -> Known {
     Known { name, default, accepts, reported: true }
+}
+
+/// A setting of the daemon, which a session may change for itself.
+const fn shared(setting: SharedSetting, accepts: Accepts) -> Known {
+    known(setting.name, setting.default, accepts)
 }
 
 const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
@@ -91,7 +97,7 @@ const KNOWN: &[Known] = &[
     known("like_style", "postgresql", Accepts::Word(&["postgresql", "sqlite"])),
     known("lock_timeout", "0", Accepts::Time),
     known("max_identifier_length", "63", Accepts::Fixed),
-    known("native_execution", "on", Accepts::Switch),
+    shared(NATIVE_EXECUTION, Accepts::Switch),
     known("role", "none", Accepts::Text),
     known("row_security", "on", Accepts::Switch),
     known("search_path", "\"$user\", public", Accepts::Text),
@@ -100,7 +106,7 @@ const KNOWN: &[Known] = &[
     known("server_version_num", "150000", Accepts::Fixed),
     reported("session_authorization", "sqlcached", Accepts::Text),
     reported("standard_conforming_strings", "on", Accepts::Always(true)),
-    known("statement_timeout", "30s", Accepts::Time),
+    shared(STATEMENT_TIMEOUT, Accepts::Time),
     known("synchronize_seqscans", "on", Accepts::Switch),
     known("synchronous_commit", "off", Accepts::Text),
     reported("TimeZone", "UTC", Accepts::Zone),
@@ -110,7 +116,7 @@ const KNOWN: &[Known] = &[
     known("xmloption", "content", Accepts::Text),
 ];
 
-/// What clients are told that they speak with: drivers decide by its number what to ask for.
+/// What clients believe that they speak with: drivers decide by its number what to ask for.
 const SERVER_VERSION: &str = "15.0 (sqlcached)";
 
 /// A session's settings.
@@ -123,7 +129,7 @@ pub(crate) struct Settings {
     /// What the open transaction changed: the setting, its value before, and whether its end takes it back in any
     /// case.
     undo: Vec<(&'static str, Option<String>, bool)>,
-    /// Settings whose change the client is to be told.
+    /// Settings whose change is to be reported to the client.
     changed: Vec<&'static str>,
     /// What differs from the defaults, as the SQL layer reads it; made again after a change.
     shown: Option<Arc<OwnSettings>>,
@@ -147,7 +153,7 @@ impl Settings {
         KNOWN.iter().map(|known| (known.name, self.get(known.name).unwrap_or(known.default)))
     }
 
-    /// Those that clients are told at the start.
+    /// Those that are reported to clients at the start.
     pub(crate) fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.all().filter(|(name, _)| find(name).is_some_and(|known| known.reported))
     }
@@ -162,13 +168,13 @@ impl Settings {
     }
 
     /// States a fact.
-    pub(crate) fn tell(&mut self, name: &'static str, value: String) {
+    pub(crate) fn report(&mut self, name: &'static str, value: String) {
         self.starting.insert(name, value);
         self.shown = None;
     }
 
     /// The same, unless the client asked for something else at its start.
-    pub(crate) fn tell_if_unset(&mut self, name: &'static str, value: String) {
+    pub(crate) fn report_if_unset(&mut self, name: &'static str, value: String) {
         let shown = milliseconds(&value).map_or(value, shown_time);
         self.starting.entry(name).or_insert(shown);
         self.shown = None;
@@ -232,7 +238,7 @@ impl Settings {
         }
     }
 
-    /// The settings that clients are to be told since the last call.
+    /// The settings that are to be reported to the client since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<(&'static str, String)> {
         let changed = std::mem::take(&mut self.changed);
         changed.into_iter().map(|name| (name, self.get(name).unwrap_or("").to_owned())).collect()

@@ -15,14 +15,14 @@ pub struct SqlThreadContext {
     executor: Option<Executor>,
     /// How long a statement may run.
     timeout: Option<Duration>,
-    /// What the executor was told: that, and whether statements that need no SQLite are run without it.
-    told: (Option<Duration>, bool),
+    /// The executor's limits: that, and whether statements that need no SQLite are run without it.
+    in_force: (Option<Duration>, bool),
 }
 
 impl SqlThreadContext {
     /// A context for the calling thread.
     pub fn new(context: ThreadContext) -> Self {
-        Self { context, executor: None, timeout: None, told: (None, true) }
+        Self { context, executor: None, timeout: None, in_force: (None, true) }
     }
 
     /// The thread's context.
@@ -62,15 +62,15 @@ impl SqlThreadContext {
     pub fn executor(&mut self) -> Result<&mut Executor, SqlError> {
         let engine = self.context.engine();
         let wanted = (self.timeout, engine.native_execution());
-        if wanted != self.told
+        if wanted != self.in_force
             && let Some(executor) = &mut self.executor
         {
             executor.set_limits(Engine::limits(wanted.0, wanted.1));
-            self.told = wanted;
+            self.in_force = wanted;
         }
         if self.executor.is_none() {
             self.executor = Some(engine.executor(self.timeout)?);
-            self.told = wanted;
+            self.in_force = wanted;
         }
         self.executor.as_mut().ok_or_else(|| SqlError::new("XX000", "no executor"))
     }

@@ -184,7 +184,7 @@ fn sync(context: &mut SqlThreadContext, connection: &mut Connection, out: &mut V
 
 #[inline]
 fn ready(connection: &mut Connection, out: &mut Vec<u8>) {
-    tell_notifications(connection, out);
+    send_notifications(connection, out);
     let status = match connection.session.status() {
         TransactionStatus::Idle => Status::Idle,
         TransactionStatus::InBlock => Status::InBlock,
@@ -196,7 +196,7 @@ fn ready(connection: &mut Connection, out: &mut Vec<u8>) {
 /// Sends what was announced to the session. One that has not read what it wanted to hear is closed: what it missed
 /// cannot be told later.
 #[inline]
-pub(crate) fn tell_notifications(connection: &mut Connection, out: &mut Vec<u8>) {
+pub(crate) fn send_notifications(connection: &mut Connection, out: &mut Vec<u8>) {
     let Ok(notifications) = connection.session.take_notifications() else {
         connection.closing = true;
         return fatal("53400", "notifications were lost: they came faster than this client read them", out);
@@ -451,14 +451,14 @@ fn violated<'a>(state: &str, message: &'a str) -> Option<&'a str> {
 #[inline]
 fn tell(connection: &mut Connection, out: &mut Vec<u8>) {
     for notice in connection.session.take_notices() {
-        tell_notice(&notice, out);
+        send_notice(&notice, out);
     }
     for (name, value) in connection.session.take_changed_settings() {
         backend::parameter_status(name, &value, out);
     }
 }
 
-fn tell_notice(notice: &Notice, out: &mut Vec<u8>) {
+fn send_notice(notice: &Notice, out: &mut Vec<u8>) {
     let severity = if notice.severity == "WARNING" { Severity::Warning } else { Severity::Notice };
     let Notice { state, message, hint, .. } = notice;
     backend::report(

@@ -1,8 +1,8 @@
 //! What statements give, as messages: rows of a portal, rows with their description, data of a `COPY`.
 
 use engine::{
-    Cancel, ClientSink, CopyOptions, Formats, Look, OwnedColumn, ResultColumn, RowSink, SqlError, SqlType,
-    Tick, ValueRef,
+    Cancel, ClientSink, ColumnDescription, CopyOptions, Formats, Look, ResultColumn, RowSink, SqlError,
+    SqlType, Tick, ValueRef,
 };
 use postgres::backend::{Field, copy_data, copy_done, copy_out, data_row, row_description};
 use postgres::copy::Writer;
@@ -114,10 +114,10 @@ impl<'a> ClientRows<'a> {
 
 impl RowSink for ClientRows<'_> {
     #[inline]
-    fn columns(&mut self, columns: &[OwnedColumn]) {
+    fn columns(&mut self, columns: &[ColumnDescription]) {
         match &mut self.shape {
             Shape::Portal { columns: said, changed, .. } => {
-                let same = |(said, is): (&ResultColumn, &OwnedColumn)| said.column.ty == is.ty;
+                let same = |(said, is): (&ResultColumn, &ColumnDescription)| said.column.ty == is.ty;
                 *changed = said.len() != columns.len() || !said.iter().zip(columns).all(same);
             }
             Shape::Described(types) => {
@@ -231,7 +231,7 @@ fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bo
 }
 
 /// A column as it is described to the client.
-pub(crate) fn field(column: &OwnedColumn, ty: SqlType, format: Format) -> Field<'_> {
+pub(crate) fn field(column: &ColumnDescription, ty: SqlType, format: Format) -> Field<'_> {
     let (table, number) = column.table.unwrap_or_default();
     Field { name: &column.label, table, column: number, type_oid: ty.oid(), size: ty.size(), format }
 }

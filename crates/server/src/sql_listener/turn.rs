@@ -111,7 +111,7 @@ impl RequestLoop {
             }
         }
         if connection.copy.is_none() && connection.parked.is_none() && !connection.closing {
-            dialogue::tell_notifications(connection, &mut self.out);
+            dialogue::send_notifications(connection, &mut self.out);
             written += connection.socket.deliver(&mut self.out, now);
         }
         if self.out.capacity() > REPLY_BUFFER_KEPT_BYTES {

@@ -79,7 +79,7 @@ impl Executor {
         Ok((defined, emptied))
     }
 
-    /// What is wrong with the condition of an expiry rule is told now, not by its runs.
+    /// What is wrong with the condition of an expiry rule is reported now, not by its runs.
     fn check_rule(&self, definition: &Definition<'_>, rule: &CreateRule) -> Result<(), SqlError> {
         system::refuse_change(&rule.table.text)?;
         if self.core.catalog.table(&rule.table.text).is_none() {
@@ -106,7 +106,7 @@ impl Executor {
         for Told { state, message, hint } in told {
             match hint {
                 Some(hint) => session.note(message, hint),
-                None => session.tell(state, message),
+                None => session.notice(state, message),
             }
         }
         if skipped {

@@ -10,7 +10,7 @@ use sqltext::Tree;
 use store::definition::SqlType;
 use store::value::Value;
 
-use super::{Done, Executor, RowSink, check_size, ending};
+use super::{Done, Executor, RowSink, check_size};
 use crate::describe::Description;
 use crate::error::SqlError;
 use crate::meter;
@@ -18,6 +18,7 @@ use crate::prepared::{self, Prepared};
 use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, Sight};
 use crate::text::kind::{StatementKind, kind_of};
+use crate::text::transaction::ending;
 
 impl Executor {
     /// What a statement takes and gives, without running it. `parameter_types` are those that the client chose; what
@@ -120,7 +121,7 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         if session.status() == TransactionStatus::Failed {
-            return self.run_in_failed(session, sql);
+            return self.control(session, sql);
         }
         let key = key_of(sql, chosen);
         let Self { core, cache, .. } = self;

@@ -24,7 +24,7 @@ use store::{Catalog, Store, Table};
 use crate::cache::Cache;
 use crate::compute;
 use crate::core::{Core, check_count};
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::done::{Done, Nobody, RowSink};
 use crate::error::{SqlError, state};
 use crate::function;
@@ -35,7 +35,7 @@ use crate::session::{Session, TransactionStatus};
 use crate::table::{Cancel, LateralModule, Sight, TableModule, register_session_functions};
 use crate::text::kind::{StatementKind, kind_of};
 use crate::text::rows::{Rows, rows_of};
-use crate::text::transaction::{Control, control};
+use crate::text::transaction::{Control, control, ending};
 use crate::transaction;
 use opened::Shapes;
 
@@ -57,15 +57,15 @@ pub struct Executor {
     meaning: (Option<Zone>, LikeStyle),
 }
 
-/// Knows whether anything was told, for then a statement cannot start again.
-struct Telling<'o> {
+/// Knows whether an answer began, for then a statement cannot start again.
+struct Answering<'o> {
     out: &'o mut dyn RowSink,
-    told: bool,
+    began: bool,
 }
 
-impl RowSink for Telling<'_> {
-    fn columns(&mut self, columns: &[OwnedColumn]) {
-        self.told = true;
+impl RowSink for Answering<'_> {
+    fn columns(&mut self, columns: &[ColumnDescription]) {
+        self.began = true;
         self.out.columns(columns);
     }
 
@@ -117,7 +117,7 @@ impl Executor {
         self.core.limits = limits;
     }
 
-    /// Names the daemon around the store, of whose sessions, statements and settings the system tables tell.
+    /// Names the daemon around the store, whose sessions, statements and settings the system tables show.
     pub fn set_server(&mut self, server: Arc<dyn Server>) {
         self.core.system.set_server(server);
     }
@@ -164,12 +164,12 @@ impl Executor {
             session.set_effects(self.core.system.take_effects());
         }
         result.map_err(|error| {
-            let told = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
-            let partial = error.partial || told.as_ref().is_some_and(|told| told.partial);
+            let cause = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
+            let partial = error.partial || cause.as_ref().is_some_and(|cause| cause.partial);
             if !partial {
                 session.fail();
             }
-            told.unwrap_or(error)
+            cause.unwrap_or(error)
         })
     }
 
@@ -201,7 +201,7 @@ impl Executor {
     }
 
     /// Runs a statement; one that stands alone again where a table was redefined between its compilation and its end,
-    /// or where what it read was given up, for nothing of it was applied then, and nothing was told.
+    /// or where what it read was given up, for nothing of it was applied then, and no answer began.
     fn run_current(
         &mut self,
         session: &mut Session,
@@ -210,13 +210,13 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let alone = session.status() == TransactionStatus::Idle;
-        let mut out = Telling { out, told: false };
+        let mut out = Answering { out, began: false };
         let mut given_up = 0;
         loop {
             let (values, chosen) = parameters;
             let result = self.run(session, sql, values, chosen, &mut out);
             let error = match result {
-                Err(error) if alone && !out.told && !error.partial => error,
+                Err(error) if alone && !out.began && !error.partial => error,
                 result => return result,
             };
             let redefined = self.core.store.generation() != self.core.catalog.generation;
@@ -275,12 +275,13 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         if session.status() == TransactionStatus::Failed {
-            return self.run_in_failed(session, sql);
+            return self.control(session, sql);
         }
         let Self { core, cache, .. } = self;
         if let Some(prepared) = cache.get(sql) {
             return core.run_prepared(session, prepared, parameters, out);
         }
+        check_size(sql)?;
         if self.core.native
             && parameters.is_empty()
             && let Some(rows) = rows_of(sql)
@@ -288,7 +289,6 @@ impl Executor {
         {
             return Ok(done);
         }
-        check_size(sql)?;
         if parameters.is_empty()
             && let Some(done) = self.run_opened(session, sql, out)?
         {
@@ -306,12 +306,7 @@ impl Executor {
             }
             StatementKind::Transaction => {
                 check_count(parameters.len(), 0)?;
-                let control = control(sql)?;
-                let commits = matches!(control, Control::Commit { .. });
-                if commits && session.block.as_ref().is_some_and(|block| block.is_blind()) {
-                    self.commit_again(session)?;
-                }
-                return transaction::run(&self.core.store, session, control);
+                return self.control(session, sql);
             }
             StatementKind::Empty => {
                 return Ok(Done::of_nobody(""));
@@ -331,7 +326,7 @@ impl Executor {
         out: &mut dyn RowSink,
     ) -> Result<Option<Done>, SqlError> {
         if self.cache.get(&rows.statement).is_none() {
-            // What is wrong is told by the statement as it stands.
+            // What is wrong is reported of the statement as it stands.
             let Ok(prepared) = self.prepare(StatementKind::Write, &rows.statement, &[], None) else {
                 return Ok(None);
             };
@@ -344,11 +339,6 @@ impl Executor {
         }
     }
 
-    /// A transaction that failed takes only what ends it, or goes back before the failure.
-    fn run_in_failed(&self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
-        transaction::run(&self.core.store, session, ending(sql)?)
-    }
-
     /// The second half of `CREATE TABLE ... AS`: a table that cannot be filled goes again.
     fn fill(&mut self, session: &mut Session, table: &str, insert: &str) -> Result<Done, SqlError> {
         self.refresh()?;
@@ -359,6 +349,17 @@ impl Executor {
                 Err(error)
             }
         }
+    }
+
+    /// Carries out what begins, ends or marks a transaction.
+    fn control(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
+        let failed = session.status() == TransactionStatus::Failed;
+        let control = if failed { ending(sql) } else { control(sql) }?;
+        let commits = matches!(control, Control::Commit { .. }) && !failed;
+        if commits && session.block.as_ref().is_some_and(|block| block.is_blind()) {
+            self.commit_again(session)?;
+        }
+        transaction::run(&self.core.store, session, control)
     }
 
     /// How a statement's rows are found, step by step; `None` where there is nothing to tell.
@@ -455,7 +456,7 @@ impl Executor {
 struct Steps(String);
 
 impl RowSink for Steps {
-    fn columns(&mut self, _: &[OwnedColumn]) {}
+    fn columns(&mut self, _: &[ColumnDescription]) {}
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
         if let Some(ValueRef::Text(step)) = values.last() {
@@ -465,15 +466,6 @@ impl RowSink for Steps {
             self.0.push_str(step);
         }
         Ok(())
-    }
-}
-
-/// A statement that a failed transaction takes.
-fn ending(sql: &str) -> Result<Control, SqlError> {
-    let found = matches!(kind_of(sql), Ok(StatementKind::Transaction)).then(|| control(sql));
-    match found {
-        Some(Ok(control)) if transaction::ends_failure(&control) => Ok(control),
-        _ => Err(transaction::in_failed()),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) use recognise::{of_change, of_deletion, of_query};
 use single::SinglePlan;
 
 use crate::core::Core;
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::done::{Done, RowSink};
 use crate::error::SqlError;
 use crate::journal::Reach;
@@ -62,7 +62,7 @@ enum Job {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known<'g> {
     /// What clients are told of its columns.
-    pub(crate) columns: Option<&'g [OwnedColumn]>,
+    pub(crate) columns: Option<&'g [ColumnDescription]>,
     /// The rows of its `VALUES`.
     pub(crate) values: &'g [Vec<Operand>],
 }
@@ -109,7 +109,7 @@ impl NativePlan {
     }
 
     /// The columns of its rows, where it knows them by itself.
-    pub(crate) fn columns(&self) -> Option<&[OwnedColumn]> {
+    pub(crate) fn columns(&self) -> Option<&[ColumnDescription]> {
         match &self.job {
             Job::Query(query) => query.columns.as_deref(),
             _ => None,

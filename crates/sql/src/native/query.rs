@@ -14,7 +14,7 @@ use super::groups::Groups;
 use super::scope::{Given, Place};
 use super::source::Source;
 use crate::core::Core;
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::SqlError;
 use crate::write::Operand;
@@ -31,7 +31,7 @@ pub(super) struct Query {
     pub(super) output: Output,
     pub(super) extent: Extent,
     /// What clients are told of its columns; `None`: SQLite compiles the statement to say that.
-    pub(super) columns: Option<Vec<OwnedColumn>>,
+    pub(super) columns: Option<Vec<ColumnDescription>>,
 }
 
 /// What is given of the rows.
@@ -88,7 +88,7 @@ impl Query {
         &mut self,
         core: &'c Core,
         parameters: &[Value],
-        described: Option<&[OwnedColumn]>,
+        described: Option<&[ColumnDescription]>,
         out: &mut dyn RowSink,
     ) -> Result<Ran<'c>, SqlError> {
         let Some(extent) = self.extent.of(parameters) else { return Ok(Ran::Left(None)) };
@@ -172,7 +172,7 @@ fn group(
 /// nothing can begin again.
 struct Giver<'q, 'o> {
     places: &'q [Place],
-    columns: &'q [OwnedColumn],
+    columns: &'q [ColumnDescription],
     out: &'o mut dyn RowSink,
     rows: u64,
 }

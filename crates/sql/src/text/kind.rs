@@ -1,7 +1,6 @@
-//! What kind of statement a text is, told by its first words.
+//! What kind of statement a text is, by its first words.
 
 use super::token::{Kind, Token, Tokens};
-use super::transaction::is_set_transaction;
 use crate::error::{SqlError, state};
 
 /// How a statement is carried out.
@@ -67,10 +66,21 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ABORT" => {
             StatementKind::Transaction
         }
-        "SET" if is_set_transaction(sql) => StatementKind::Transaction,
+        "SET" if sets_transaction(tokens.clone()) => StatementKind::Transaction,
         "SHOW" if shows_rules(tokens.clone()) => StatementKind::ShowRules,
         word => return refused_or_unknown(sql, &first, word),
     })
+}
+
+/// Whether what stands behind `SET` is about transactions: everything else that can be set is no business of this
+/// crate.
+fn sets_transaction<'a>(mut words: impl Iterator<Item = Token<'a>>) -> bool {
+    match words.next() {
+        Some(word) if word.is("SESSION") => words.next().is_some_and(|word| word.is("CHARACTERISTICS")),
+        Some(word) if word.is("LOCAL") => words.next().is_some_and(|word| word.is("TRANSACTION")),
+        Some(word) => word.is("TRANSACTION"),
+        None => false,
+    }
 }
 
 /// Whether `EXPIRY RULES` and nothing else stands behind `SHOW`.
@@ -213,5 +223,20 @@ mod tests {
         assert_eq!(refuse_tail("select 1; -- done\n;", 9), Ok(()));
         let error = refuse_tail("select 1; select 2", 9).unwrap_err();
         assert_eq!((error.state, error.position), ("42601", Some(11)));
+    }
+
+    #[test]
+    fn other_settings_are_others() {
+        for (sql, ours) in [
+            ("SET TRANSACTION READ ONLY", true),
+            ("; set local transaction read only", true),
+            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", true),
+            ("SET SESSION statement_timeout = 1", false),
+            ("SET LOCAL statement_timeout = 1", false),
+            ("SET", false),
+        ] {
+            let kind = kind_of(sql).unwrap_or(StatementKind::Empty);
+            assert_eq!(kind == StatementKind::Transaction, ours, "{sql}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::change::ChangePlan;
 use super::insert::{InsertPlan, Operand, Source, constraint_name};
 use super::target::Target;
 use crate::core::Core;
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
@@ -49,7 +49,7 @@ pub(crate) struct Returning {
     pub(crate) statement: Statement,
     /// Whether there is a query in it.
     pub(crate) queries: bool,
-    pub(crate) columns: Vec<OwnedColumn>,
+    pub(crate) columns: Vec<ColumnDescription>,
 }
 
 /// Why a statement failed, and how many rows it wrote nevertheless.
@@ -154,7 +154,7 @@ impl WritePlan {
     }
 
     /// The columns of its rows; `None` when it returns none.
-    pub(crate) fn columns(&self) -> Option<&[OwnedColumn]> {
+    pub(crate) fn columns(&self) -> Option<&[ColumnDescription]> {
         self.returning.as_ref().map(|returning| returning.columns.as_slice())
     }
 

@@ -5,7 +5,9 @@ pub(crate) mod native;
 
 use std::sync::Arc;
 
-use sql::{Cancel, ComputedBy, Done, Executor, Limits, OwnedColumn, RowSink, Session, SqlError, SqlType};
+use sql::{
+    Cancel, ColumnDescription, ComputedBy, Done, Executor, Limits, RowSink, Session, SqlError, SqlType,
+};
 use store::value::{Value, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
 
@@ -28,7 +30,7 @@ pub(crate) struct Rows {
 }
 
 impl RowSink for Rows {
-    fn columns(&mut self, columns: &[OwnedColumn]) {
+    fn columns(&mut self, columns: &[ColumnDescription]) {
         self.names = columns.iter().map(|column| column.name.clone()).collect();
         self.types = columns.iter().map(|column| column.ty).collect();
         self.scales = columns.iter().map(|column| column.scale).collect();

@@ -13,6 +13,8 @@ pub(crate) mod flags;
 mod memcached;
 pub(crate) mod value;
 
+use engine::shared_settings;
+
 pub(crate) use chosen::Chosen;
 pub(crate) use value::{ANY_PORT, Address, Kind, SettingError, Value};
 
@@ -408,24 +410,24 @@ pub(crate) static SQL_THREADS: Setting = Setting {
 };
 
 pub(crate) static STATEMENT_TIMEOUT: Setting = Setting {
-    name: "statement_timeout",
+    name: shared_settings::STATEMENT_TIMEOUT.name,
     letter: None,
     aliases: &[],
     opposite: None,
     kind: Kind::Time { min: 0, max: HOUR_MS },
-    default: "30s",
+    default: shared_settings::STATEMENT_TIMEOUT.default,
     reloadable: true,
     section: Section::Sql,
     help: "Stops a SQL statement that has run for this long; 0 never stops it.",
 };
 
 pub(crate) static NATIVE_EXECUTION: Setting = Setting {
-    name: "native_execution",
+    name: shared_settings::NATIVE_EXECUTION.name,
     letter: None,
     aliases: &[],
     opposite: None,
     kind: Kind::Switch,
-    default: "on",
+    default: shared_settings::NATIVE_EXECUTION.default,
     reloadable: true,
     section: Section::Sql,
     help: "Runs common statements without SQLite; off lets SQLite run them all, which is slower and means the same.",

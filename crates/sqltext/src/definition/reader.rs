@@ -60,9 +60,9 @@ pub(super) struct Reader<'t, 'a> {
 impl<'t, 'a> Reader<'t, 'a> {
     pub(super) fn new(sql: &'a str, tokens: &'t [Token<'a>]) -> Result<Self, SqlError> {
         if let Some(place) = too_deep(tokens) {
-            return Err(SyntaxError { place, fault: Fault::Deep }.told(sql, tokens));
+            return Err(SyntaxError { place, fault: Fault::Deep }.into_error(sql, tokens));
         }
-        let spelled = spelled_in(tokens, 0..tokens.len()).map_err(|error| error.told(sql, tokens))?;
+        let spelled = spelled_in(tokens, 0..tokens.len()).map_err(|error| error.into_error(sql, tokens))?;
         Ok(Self { sql, tokens, parser: parser_of(spelled) })
     }
 
@@ -103,15 +103,14 @@ impl<'t, 'a> Reader<'t, 'a> {
     pub(super) fn unexpected(&self) -> SqlError {
         match self.peek() {
             Some(token) => SqlError::syntax(self.sql, token),
-            None => {
-                SyntaxError { place: self.sql.len(), fault: Fault::Unfinished }.told(self.sql, self.tokens)
-            }
+            None => SyntaxError { place: self.sql.len(), fault: Fault::Unfinished }
+                .into_error(self.sql, self.tokens),
         }
     }
 
     #[cold]
     fn refused(&self, error: &ParserError) -> SqlError {
-        error_of(self.sql.len(), self.tokens, error).told(self.sql, self.tokens)
+        error_of(self.sql.len(), self.tokens, error).into_error(self.sql, self.tokens)
     }
 
     pub(super) fn at_word(&self, word: &str) -> bool {
@@ -276,15 +275,15 @@ impl<'t, 'a> Reader<'t, 'a> {
         if tokens.is_empty() {
             return Err(self.unexpected());
         }
-        let spelled =
-            spelled_in(self.tokens, tokens.clone()).map_err(|error| error.told(self.sql, self.tokens))?;
+        let spelled = spelled_in(self.tokens, tokens.clone())
+            .map_err(|error| error.into_error(self.sql, self.tokens))?;
         let mut parser = parser_of(spelled);
         let node = parser.parse_expr().map_err(|error| {
             let place = self.tokens.get(end).map_or(self.sql.len(), |token| token.start);
             let error = error_of(place, self.tokens, &error);
             let unfinished = error.fault == Fault::Unfinished && place < self.sql.len();
             let fault = if unfinished { Fault::Unexpected } else { error.fault };
-            SyntaxError { fault, ..error }.told(self.sql, self.tokens)
+            SyntaxError { fault, ..error }.into_error(self.sql, self.tokens)
         })?;
         let rest = token_at(parser.peek_token_ref().span.start);
         if let Some(token) = rest.and_then(|rest| self.tokens.get(rest)) {
@@ -361,7 +360,8 @@ impl<'t, 'a> Reader<'t, 'a> {
         match self.peek() {
             None => Ok(()),
             Some(token) if ended => {
-                Err(SyntaxError { place: token.start, fault: Fault::Another }.told(self.sql, self.tokens))
+                Err(SyntaxError { place: token.start, fault: Fault::Another }
+                    .into_error(self.sql, self.tokens))
             }
             Some(_) => Err(self.unexpected()),
         }

@@ -20,7 +20,7 @@ use super::condition::Where;
 use super::names::{is_built_in, place, scope_of};
 use super::terms::{aggregate, number};
 use crate::core::Core;
-use crate::describe::OwnedColumn;
+use crate::describe::ColumnDescription;
 use crate::write::operand;
 
 /// A query of plain columns, aggregates or groups. `sql` is the statement, whose words name some columns.
@@ -99,7 +99,7 @@ fn of_tables(
 }
 
 /// The column of a list that is `count(*)` and nothing else. `sql` is the statement, whose words name the column.
-fn count_column(list: &[Listed], sql: &str) -> Option<OwnedColumn> {
+fn count_column(list: &[Listed], sql: &str) -> Option<ColumnDescription> {
     let [Listed::Value(Node::Call { name, argument: None }, alias)] = list else { return None };
     if !name.eq_ignore_ascii_case("count") {
         return None;
@@ -111,7 +111,7 @@ fn count_column(list: &[Listed], sql: &str) -> Option<OwnedColumn> {
         // Written with blanks in between it is called so.
         (sql.contains(&written).then_some(written)?, "count".to_owned())
     };
-    Some(OwnedColumn { name, label, ty: SqlType::Int8, table: None, scale: None })
+    Some(ColumnDescription { name, label, ty: SqlType::Int8, table: None, scale: None })
 }
 
 /// The columns of a list that names nothing else, and what clients are told of them.
@@ -119,15 +119,15 @@ fn plain_columns(
     scope: &Scope,
     table: &Arc<Table>,
     list: &[Listed],
-) -> Option<(Vec<Place>, Vec<OwnedColumn>)> {
+) -> Option<(Vec<Place>, Vec<ColumnDescription>)> {
     let (mut places, mut columns) = (Vec::new(), Vec::new());
     let mut push = |column: usize, name: String| {
         places.push(Place { side: Side::First, column });
-        columns.push(OwnedColumn {
+        columns.push(ColumnDescription {
             ty: type_of(table, column),
             scale: table.def().columns[column].shown_scale(),
             table: u16::try_from(column + 1).ok().map(|number| (oid_of_table(table), number)),
-            ..OwnedColumn::text(name)
+            ..ColumnDescription::text(name)
         });
     };
     for item in list {
