@@ -42,7 +42,9 @@ impl Remote {
         );
         pipeline.sql(
             "SELECT column_name FROM information_schema.key_column_usage \
-             WHERE lower(table_name) = ?1 AND constraint_name LIKE '%_pkey' ORDER BY ordinal_position",
+             WHERE lower(table_name) = ?1 AND constraint_name IN (SELECT constraint_name \
+             FROM information_schema.table_constraints WHERE constraint_type = 'PRIMARY KEY' \
+             AND lower(table_name) = ?1) ORDER BY ordinal_position",
             &parameter,
         );
         let mut replies = client.run(pipeline)?.into_iter();

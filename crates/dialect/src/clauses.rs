@@ -402,7 +402,7 @@ impl<'a> Translator<'a, '_> {
         let wanted = name.map(|name| unquoted(name.text)).unwrap_or_default();
         let columns = self.names.tables().find_map(|table| {
             let def = table.def();
-            if wanted.eq_ignore_ascii_case(&format!("{}_pkey", table.name())) {
+            if def.is_key_name(&wanted) && !def.key_dropped {
                 return Some((table, def.primary_key.clone()));
             }
             let index =

@@ -55,7 +55,7 @@ impl Forced {
         if let Some(at) = indexes.iter().position(|index| index.name().eq_ignore_ascii_case(name)) {
             return Ok(Self::Index(at));
         }
-        let is_key = name.eq_ignore_ascii_case(&format!("{}_pkey", table.name()));
+        let is_key = table.def().is_key_name(name);
         if is_key && !table.def().has_row_id() {
             return Ok(Self::Index(indexes.len()));
         }

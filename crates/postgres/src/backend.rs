@@ -69,6 +69,8 @@ pub struct Report<'a> {
     pub position: Option<usize>,
     /// Where it happened, when not in a statement.
     pub context: Option<&'a str>,
+    /// The table whose constraint was violated; all that have constraints are in the schema `public`.
+    pub table: Option<&'a str>,
     /// The constraint that was violated.
     pub constraint: Option<&'a str>,
     /// The function of PostgreSQL's source that says so, where clients go by it.
@@ -153,6 +155,8 @@ pub fn report(report: &Report<'_>, out: &mut Vec<u8>) {
         (b'H', report.hint),
         (b'P', position.as_deref()),
         (b'W', report.context),
+        (b's', report.table.map(|_| "public")),
+        (b't', report.table),
         (b'n', report.constraint),
         (b'R', report.routine),
     ];

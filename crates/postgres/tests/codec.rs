@@ -166,6 +166,7 @@ fn answers_as_pgwire_reads_them() {
         hint: Some("h"),
         position: Some(3),
         context: None,
+        table: Some("t"),
         constraint: Some("t_pkey"),
         routine: Some("f"),
     };
@@ -181,7 +182,7 @@ fn answers_as_pgwire_reads_them() {
         "field_count: 2",
         "INSERT 0 12",
         "CREATE TABLE",
-        "(67, \"42P01\"), (77, \"no pe\"), (72, \"h\"), (80, \"3\"), (110, \"t_pkey\"), (82, \"f\")",
+        "(67, \"42P01\"), (77, \"no pe\"), (72, \"h\"), (80, \"3\"), (115, \"public\"), (116, \"t\"), (110, \"t_pkey\"), (82, \"f\")",
         "types: [23, 25]",
         "Error",
     ];

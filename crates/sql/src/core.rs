@@ -187,6 +187,22 @@ impl Core {
         statement.run(values, row).map_err(|error| self.failed(error))
     }
 
+    /// An error that names a constraint, with the table that has it.
+    #[cold]
+    pub(crate) fn with_table(&self, error: SqlError) -> SqlError {
+        let Some(name) = error.constraint() else { return error };
+        let has = |table: &&Arc<Table>| {
+            let def = table.def();
+            def.is_key_name(name)
+                || def.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name))
+                || def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name))
+        };
+        // The built-in table is in another schema than clients are told of.
+        let mut users = self.catalog.tables().filter(|table| table.name() != store::BUILT_IN);
+        let table = users.find(has).map(|table| Box::new(table.name().to_owned()));
+        SqlError { table, ..error }
+    }
+
     /// The reason that a cursor or the watch gave, if it was one of these.
     pub(crate) fn failed(&self, error: SqlError) -> SqlError {
         self.sight.take_failure().unwrap_or(error)

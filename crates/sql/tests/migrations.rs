@@ -139,8 +139,8 @@ ALTER TABLE c ADD CONSTRAINT last FOREIGN KEY (p, qq) REFERENCES p (id, n) NOT V
         db.query(keys),
         "c_p_fkey,FOREIGN KEY (p) REFERENCES p(id) ON DELETE CASCADE,c,1;\
          last,FOREIGN KEY (p, qq) REFERENCES p(id, n),a,1;\
-         more,FOREIGN KEY (r) REFERENCES p,a,1;\
-         own,FOREIGN KEY (qq) REFERENCES p ON UPDATE SET NULL,a,1"
+         more,FOREIGN KEY (r) REFERENCES p(id),a,1;\
+         own,FOREIGN KEY (qq) REFERENCES p(id) ON UPDATE SET NULL,a,1"
     );
     db.run("ALTER TABLE c DROP CONSTRAINT own, DROP CONSTRAINT IF EXISTS nope, DROP COLUMN p");
     assert_eq!(db.query("SELECT conname FROM pg_constraint WHERE contype = 'f'"), "more");
@@ -417,4 +417,142 @@ fn a_block_of_definitions_is_all_or_nothing() {
     assert_eq!(db.query(types), "mood");
     db.run("BEGIN READ ONLY");
     assert_eq!(db.state("DO $$BEGIN CREATE TYPE x AS ENUM ('a'); END$$"), "25006");
+}
+
+/// Alembic renames the constraint of a primary key, Flyway adds one to a table, knex drops one.
+#[test]
+fn primary_keys_have_names_come_and_go() {
+    const KEYS: &str = "SELECT table_name, constraint_name, constraint_type FROM information_schema.table_constraints \
+                        WHERE table_schema = 'public' ORDER BY 1, 2";
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE a (id INT, n INT, CONSTRAINT pk_a PRIMARY KEY (id));
+CREATE TABLE b (id INT CONSTRAINT pk_b PRIMARY KEY, a INT REFERENCES a);
+CREATE TABLE c (x INT, y INT, z INT CHECK (z > 0), CONSTRAINT pk_c PRIMARY KEY (x, y));
+CREATE TABLE d (x INT, y INT);
+INSERT INTO d VALUES (1, 1), (2, 1)",
+    );
+    assert_eq!(
+        db.query(KEYS),
+        "a,pk_a,PRIMARY KEY;b,b_a_fkey,FOREIGN KEY;b,pk_b,PRIMARY KEY;c,c_z_check,CHECK;c,pk_c,PRIMARY KEY"
+    );
+    for (sql, state) in [
+        ("CREATE TABLE e (id INT CONSTRAINT pk_a PRIMARY KEY)", "42P07"),
+        ("ALTER TABLE a ADD PRIMARY KEY (n)", "42P16"),
+        ("ALTER TABLE a RENAME CONSTRAINT nope TO x", "42704"),
+        ("ALTER TABLE b RENAME CONSTRAINT pk_b TO b_a_fkey", "42710"),
+        ("ALTER TABLE d ADD PRIMARY KEY (y)", "23505"),
+        ("ALTER TABLE d ADD PRIMARY KEY (nope)", "42703"),
+    ] {
+        assert_eq!(db.state(sql), state, "{sql}");
+    }
+    db.run(
+        "ALTER TABLE a RENAME CONSTRAINT pk_a TO pk_new;
+ALTER INDEX pk_b RENAME TO pk_other;
+ALTER TABLE c RENAME CONSTRAINT pk_c TO pk_pair;
+ALTER TABLE d ADD CONSTRAINT pk_d PRIMARY KEY (x);
+INSERT INTO a VALUES (1, 1) ON CONFLICT ON CONSTRAINT pk_new DO NOTHING;
+INSERT INTO d VALUES (1, 5) ON CONFLICT ON CONSTRAINT pk_d DO UPDATE SET y = excluded.y",
+    );
+    for (sql, constraint, table) in [
+        ("INSERT INTO a VALUES (1, 2)", "pk_new", "a"),
+        ("INSERT INTO d VALUES (2, 2)", "pk_d", "d"),
+        ("INSERT INTO c VALUES (1, 1, 0)", "c_z_check", "c"),
+    ] {
+        let error = db.error(sql);
+        assert_eq!(
+            (error.constraint(), error.table.as_deref().map(String::as_str)),
+            (Some(constraint), Some(table)),
+            "{sql}"
+        );
+    }
+    assert_eq!(db.state("INSERT INTO d VALUES (NULL, 1)"), "23502");
+    assert_eq!(db.state("ALTER TABLE d ALTER x DROP NOT NULL"), "42P16");
+    assert_eq!(db.query("SELECT y FROM d WHERE x = 1"), "5");
+    assert!(db.plan("SELECT x FROM c WHERE x = 1").contains("pk_pair"));
+    assert_eq!(
+        db.query(
+            "SELECT relname, indisprimary FROM pg_index JOIN pg_class c ON c.oid = indexrelid \
+                         WHERE indrelid = 'd'::regclass"
+        ),
+        "pk_d,1"
+    );
+    assert_eq!(
+        db.query(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype IN ('f', 'p') AND connamespace = 2200 ORDER BY conname"
+        ),
+        "FOREIGN KEY (a) REFERENCES a(id);PRIMARY KEY (x);PRIMARY KEY (id);PRIMARY KEY (id);PRIMARY KEY (x, y)"
+    );
+    assert_eq!(
+        told(&mut db, "ALTER TABLE a DROP CONSTRAINT pk_new"),
+        ["values of the dropped primary key \"pk_new\" stay unique"]
+    );
+    db.run("ALTER TABLE d DROP CONSTRAINT pk_d");
+    assert_eq!(
+        db.query(KEYS),
+        "b,b_a_fkey,FOREIGN KEY;b,pk_other,PRIMARY KEY;c,c_z_check,CHECK;c,pk_pair,PRIMARY KEY"
+    );
+    assert_eq!(db.state("INSERT INTO a VALUES (1, 2)"), "23505");
+    db.run("ALTER TABLE a ADD CONSTRAINT again PRIMARY KEY (id);\nINSERT INTO d VALUES (1, 1)");
+    assert_eq!(db.state("ALTER TABLE a ADD PRIMARY KEY (n)"), "42P16");
+    db.run("ALTER TABLE a DROP CONSTRAINT again;\nALTER TABLE a ADD PRIMARY KEY (n)");
+    assert_eq!(db.state("INSERT INTO a VALUES (9, 1)"), "23505");
+}
+
+#[test]
+fn the_standards_views_know_foreign_keys() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE p (id INT PRIMARY KEY, x INT, y INT, UNIQUE (x, y));
+CREATE TABLE c (a INT REFERENCES p ON DELETE CASCADE, b INT, d INT, CONSTRAINT two FOREIGN KEY (b, d) REFERENCES p (x, y))");
+    for (sql, expected) in [
+        (
+            "SELECT constraint_name, column_name, ordinal_position, position_in_unique_constraint \
+             FROM information_schema.key_column_usage WHERE table_name = 'c' ORDER BY 1, 3",
+            "c_a_fkey,a,1,1;two,b,1,1;two,d,2,2",
+        ),
+        (
+            "SELECT constraint_name, table_name, column_name FROM information_schema.constraint_column_usage \
+             WHERE constraint_name IN ('two', 'c_a_fkey') ORDER BY 1, 3",
+            "c_a_fkey,p,id;two,p,x;two,p,y",
+        ),
+        (
+            "SELECT constraint_name, unique_constraint_name, update_rule, delete_rule \
+             FROM information_schema.referential_constraints ORDER BY 1",
+            "c_a_fkey,p_pkey,NO ACTION,CASCADE;two,p_x_y_key,NO ACTION,NO ACTION",
+        ),
+        (
+            "SELECT table_name FROM information_schema.constraint_table_usage WHERE constraint_name = 'two'",
+            "p",
+        ),
+    ] {
+        assert_eq!(db.query(sql), expected, "{sql}");
+    }
+}
+
+/// Django sets the numbers of its tables behind what `loaddata` brought.
+#[test]
+fn the_numbers_of_a_column_are_a_sequence() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id SERIAL PRIMARY KEY, n INT);\nCREATE TABLE plain (id INT PRIMARY KEY)");
+    assert_eq!(db.query("SELECT pg_sequence_last_value('t_id_seq')"), "NULL");
+    assert_eq!(db.query("SELECT nextval('t_id_seq'), nextval('public.t_id_seq'::regclass)"), "1,2");
+    assert_eq!(db.query("INSERT INTO t (n) VALUES (1) RETURNING id"), "3");
+    assert_eq!(db.query("SELECT pg_sequence_last_value('t_id_seq'::regclass)"), "3");
+    assert_eq!(
+        db.query("SELECT setval(pg_get_serial_sequence('\"t\"', 'id'), coalesce(max(id), 1) + 96, max(id) IS NOT NULL) FROM t"),
+        "99"
+    );
+    assert_eq!(db.query("INSERT INTO t (n) VALUES (1) RETURNING id"), "100");
+    assert_eq!(db.query("SELECT setval('t_id_seq', 7, false)"), "7");
+    assert_eq!(db.query("INSERT INTO t (n) VALUES (1) RETURNING id"), "7");
+    for (sql, state) in [
+        ("SELECT nextval('nope')", "42P01"),
+        ("SELECT nextval('plain')", "42P01"),
+        ("SELECT setval('t_id_seq', 0)", "22003"),
+        ("CREATE SEQUENCE s", "0A000"),
+    ] {
+        assert_eq!(db.state(sql), state, "{sql}");
+    }
+    assert_eq!(db.query("SELECT setval('t_id_seq', NULL) IS NULL, nextval(NULL) IS NULL"), "1,1");
+    assert_eq!(db.query("SELECT nextval('t_id_seq')"), "8");
 }

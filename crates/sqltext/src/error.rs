@@ -19,8 +19,11 @@ pub struct SqlError {
     pub position: Option<usize>,
     /// A way out, where one is known.
     pub hint: Option<String>,
-    /// Where it happened, when that is not a place of the statement: a line of `COPY`'s data.
-    pub context: Option<Box<str>>,
+    /// Where it happened, when that is not a place of the statement: a line of `COPY`'s data. Boxed once more, as the
+    /// table is.
+    pub context: Option<Box<String>>,
+    /// The table whose constraint was violated. Boxed once more, so that results stay small.
+    pub table: Option<Box<String>>,
     /// Which of the rows that an `INSERT` was given is to blame, counted from 0.
     pub row: Option<u32>,
     /// What the statement wrote before stands, and so does its transaction: `OR FAIL`.
@@ -122,6 +125,12 @@ pub mod state {
 }
 
 impl SqlError {
+    /// The constraint that the message of an integrity violation names.
+    pub fn constraint(&self) -> Option<&str> {
+        let (_, name) = self.message.split_once(" constraint \"").filter(|_| self.state.starts_with("23"))?;
+        name.strip_suffix('"')
+    }
+
     /// An error with its SQLSTATE.
     pub fn new(state: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -130,6 +139,7 @@ impl SqlError {
             position: None,
             hint: None,
             context: None,
+            table: None,
             row: None,
             partial: false,
         }

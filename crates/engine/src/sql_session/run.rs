@@ -613,8 +613,8 @@ impl SqlSession {
         for (column, value) in values.enumerate() {
             copy.values.push(value.map_err(|error| {
                 let place = copy.place(line, Some(column));
-                let text = error.context.as_deref().unwrap_or_default();
-                SqlError { context: Some(format!("{place}: \"{text}\"").into()), ..error }
+                let text = error.context.as_deref().map_or("", String::as_str);
+                SqlError { context: Some(Box::new(format!("{place}: \"{text}\""))), ..error }
             })?);
         }
         copy.lines.push(line);

@@ -126,10 +126,10 @@ pub(super) struct IndexFacts {
 /// The primary key first, then the indexes in the order of their making.
 pub(super) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
     let key = &table.def().primary_key;
-    let key_name = format!("{}_pkey", table.name());
+    let key_name = table.def().key_name().into_owned();
     let oid = |name: &str| oid_of_name(Named::Index, oid_of_table(table), name);
     let mut found = Vec::new();
-    if !key.is_empty() {
+    if !key.is_empty() && !table.def().key_dropped {
         let index = table.indexes().iter().find(|index| index.name().eq_ignore_ascii_case(&key_name));
         found.push(IndexFacts {
             oid: oid(&key_name),
@@ -148,7 +148,7 @@ pub(super) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
             name: index.name().to_owned(),
             columns: def.columns.clone(),
             unique: def.unique,
-            primary: false,
+            primary: def.primary,
             constraint: def.constraint || (def.unique && is_of_constraint(table.name(), index.name())),
             index: Some(Arc::clone(index)),
         });
@@ -218,12 +218,29 @@ impl IndexFacts {
     }
 }
 
+/// The table that a foreign key refers to, and the positions of its columns there.
+pub(super) fn referenced<'c>(catalog: &'c Catalog, key: &ForeignKey) -> Option<(&'c Arc<Table>, Vec<usize>)> {
+    let table = catalog.table(&key.table)?;
+    let columns = if key.references.is_empty() {
+        let added = || table.def().added_key().map(|key| key.columns.clone()).unwrap_or_default();
+        let own = &table.def().primary_key;
+        if own.is_empty() { added() } else { own.clone() }
+    } else {
+        key.references.iter().filter_map(|name| table.def().column_index(name)).collect()
+    };
+    Some((table, columns))
+}
+
 /// A foreign key as it stands in a table's definition.
-pub(super) fn foreign_key_definition(key: &ForeignKey) -> String {
+pub(super) fn foreign_key_definition(catalog: &Catalog, key: &ForeignKey) -> String {
     let list = |names: &[String]| names.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", ");
     let mut sql = format!("FOREIGN KEY ({}) REFERENCES {}", list(&key.columns), identifier(&key.table));
-    if !key.references.is_empty() {
-        let _ = write!(sql, "({})", list(&key.references));
+    let names = |(table, columns): (&Arc<Table>, Vec<usize>)| -> Vec<String> {
+        columns.into_iter().filter_map(|at| Some(table.def().columns.get(at)?.name.clone())).collect()
+    };
+    let references = referenced(catalog, key).map_or_else(|| key.references.clone(), names);
+    if !references.is_empty() {
+        let _ = write!(sql, "({})", list(&references));
     }
     for (clause, action) in [("ON UPDATE", &key.on_update), ("ON DELETE", &key.on_delete)] {
         if !action.is_empty() && action != "NO ACTION" {

@@ -83,7 +83,9 @@ impl CopyIn {
 
     /// The error with the place in the data, and with what became of the rows before it.
     pub(crate) fn failed(&self, mut error: SqlError, session: &mut SqlSession) -> SqlError {
-        error.context = error.context.or_else(|| session.copy_place(self.reader.line()));
+        error.context = error
+            .context
+            .or_else(|| session.copy_place(self.reader.line()).map(|place| Box::new(place.into())));
         let stored = session.copy_abort();
         if stored > 0 {
             let hint = format!(

@@ -433,18 +433,13 @@ fn fail(error: &SqlError, out: &mut Vec<u8>) {
         message,
         hint: hint.as_deref(),
         position: *position,
-        context: context.as_deref(),
-        constraint: violated(state, message),
+        context: context.as_deref().map(String::as_str),
+        table: error.table.as_deref().map(String::as_str),
+        constraint: error.constraint(),
         // asyncpg and pgjdbc prepare again when they read this name, and only then.
         routine: (message == CHANGED).then_some("RevalidateCachedQuery"),
     };
     backend::report(&report, out);
-}
-
-/// The constraint that the message of an integrity violation names.
-fn violated<'a>(state: &str, message: &'a str) -> Option<&'a str> {
-    let (_, name) = message.split_once(" constraint \"").filter(|_| state.starts_with("23"))?;
-    name.strip_suffix('"')
 }
 
 /// Sends notices, and the settings that changed.
@@ -469,6 +464,7 @@ fn send_notice(notice: &Notice, out: &mut Vec<u8>) {
             hint: hint.as_deref(),
             position: None,
             context: None,
+            table: None,
             constraint: None,
             routine: None,
         },

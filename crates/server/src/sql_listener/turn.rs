@@ -241,6 +241,7 @@ pub(crate) fn fatal(state: &str, message: &str, out: &mut Vec<u8>) {
             hint: None,
             position: None,
             context: None,
+            table: None,
             constraint: None,
             routine: None,
         },

@@ -121,6 +121,7 @@ impl<'w> TableMaker<'w> {
                 }
                 self.refuse_two_keys()?;
                 self.def.primary_key = vec![at];
+                self.name_key(rule.name.as_deref());
                 column.not_null = true;
             }
             ColumnRuleKind::NotNull => column.not_null = true,
@@ -151,6 +152,10 @@ impl<'w> TableMaker<'w> {
         Ok(())
     }
 
+    fn name_key(&mut self, name: Option<&str>) {
+        self.def.key_name = name.map(ToOwned::to_owned);
+    }
+
     fn refuse_two_keys(&self) -> Result<(), SqlError> {
         if self.def.primary_key.is_empty() {
             return Ok(());
@@ -166,6 +171,7 @@ impl<'w> TableMaker<'w> {
                 self.refuse_two_keys()?;
                 let key = self.key_columns(terms)?;
                 (self.def.primary_key, self.key_collations) = (key.columns, key.collations);
+                self.name_key(named);
                 for &column in &self.def.primary_key {
                     self.def.columns[column].not_null = true;
                 }
@@ -256,7 +262,7 @@ impl<'w> TableMaker<'w> {
     }
 
     /// Columns of a key: expressions belong into indexes.
-    fn key_columns(&self, terms: &[Term]) -> Result<IndexDef, SqlError> {
+    pub(super) fn key_columns(&self, terms: &[Term]) -> Result<IndexDef, SqlError> {
         let form = index_form(self.words, &self.def, terms)?;
         if form.hidden.is_empty() {
             return Ok(form.index);

@@ -215,6 +215,7 @@ impl Executor {
         loop {
             let (values, chosen) = parameters;
             let result = self.run(session, sql, values, chosen, &mut out);
+            let result = result.map_err(|error| self.core.with_table(error));
             let error = match result {
                 Err(error) if alone && !out.began && !error.partial => error,
                 result => return result,

@@ -160,7 +160,7 @@ impl SinglePlan {
     fn after_loss(&self) -> Result<Option<Done>, SqlError> {
         match &self.verb {
             Verb::Insert { conflict: Conflict::Abort, .. } => {
-                Err(SqlError::unique(&format!("{}_pkey", self.table.name())))
+                Err(SqlError::unique(&self.table.def().key_name()))
             }
             Verb::Insert { conflict: Conflict::Leave, .. } => Ok(Some(wrote("INSERT", 0))),
             _ => Ok(None),

@@ -374,7 +374,7 @@ impl Planner<'_, '_> {
         let unique = values == 1 && !columns.iter().any(|column| self.holds_text(*column));
         Some(Choice {
             plan: Plan::Key(KeyPlan { columns: equals }),
-            words: format!("{}_pkey ({})", self.table.name(), names.join(" AND ")),
+            words: format!("{} ({})", self.table.def().key_name(), names.join(" AND ")),
             rows: values,
             cost: cost::LOOKUP * values as f64,
             unique,

@@ -569,7 +569,7 @@ impl Batch {
 
 /// The ordered primary key is among a table's indexes, but the key itself is its constraint.
 fn is_constraint(table: &Table, index: &str) -> bool {
-    index != format!("{}_pkey", table.name())
+    index != table.def().key_name()
 }
 
 /// A stored row, decoded.

@@ -410,7 +410,7 @@ impl UpsertUpdate {
 /// The name that PostgreSQL would give.
 pub(crate) fn constraint_name(run: &Run<'_>, constraint: Constraint) -> String {
     match constraint {
-        Constraint::Primary => format!("{}_pkey", run.table.name()),
+        Constraint::Primary => run.table.def().key_name().into_owned(),
         Constraint::Index(at) => run.table.indexes()[at].name().to_owned(),
     }
 }

@@ -232,6 +232,12 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
 }
 
 pub(crate) fn check_index_names(catalog: &Catalog, def: &TableDef) -> Result<(), DdlError> {
+    if let Some(name) = &def.key_name
+        && (catalog.index_owner(name).is_some()
+            || catalog.tables().any(|table| table.def().is_key_name(name)))
+    {
+        return Err(ddl("42P07", format!("relation \"{name}\" already exists")));
+    }
     match def.indexes.iter().find(|index| catalog.index_owner(&index.name).is_some()) {
         Some(index) => Err(ddl("42P07", format!("index \"{}\" exists already", index.name))),
         None => Ok(()),

@@ -25,6 +25,9 @@ pub struct IndexDef {
     /// Whether it stands for a `UNIQUE` in the table's definition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub constraint: bool,
+    /// Whether it stands for a `PRIMARY KEY` that was added to the table later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub primary: bool,
     /// What `COMMENT ON` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,

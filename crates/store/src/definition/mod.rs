@@ -3,6 +3,7 @@
 //! A [`TableDef`] is written to the arena's catalogue as JSON, so fields may be added with a default but
 //! never change their meaning.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,12 @@ pub struct TableDef {
     /// What `COMMENT ON` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// The name of the primary key's constraint, where it is not made of the table's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_name: Option<String>,
+    /// The primary key's constraint was dropped. Rows stay under their keys, so these stay unique.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub key_dropped: bool,
     /// The places in payloads, once columns came or went; `None`: one for each payload column, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
@@ -122,6 +129,8 @@ impl TableDef {
             rules: Vec::new(),
             foreign_keys: Vec::new(),
             comment: None,
+            key_name: None,
+            key_dropped: false,
             slots: None,
             numbers_below: 0,
         }
@@ -135,6 +144,24 @@ impl TableDef {
     /// Whether rows have no declared key but a number of their own.
     pub fn has_row_id(&self) -> bool {
         self.primary_key.is_empty()
+    }
+
+    /// The name of the primary key's constraint: `table_pkey`, as PostgreSQL names it, or its own.
+    pub fn key_name(&self) -> Cow<'_, str> {
+        match &self.key_name {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(format!("{}_pkey", self.name)),
+        }
+    }
+
+    /// Whether the primary key's constraint has this name.
+    pub fn is_key_name(&self, name: &str) -> bool {
+        !self.primary_key.is_empty() && self.key_name().eq_ignore_ascii_case(name)
+    }
+
+    /// The unique index that a primary key is which was added to a table with rows under other keys.
+    pub fn added_key(&self) -> Option<&IndexDef> {
+        self.indexes.iter().find(|index| index.primary)
     }
 
     /// Whether this column is part of the primary key.
@@ -201,6 +228,7 @@ impl TableDef {
     /// Whether this definition makes a table that the store can hold.
     pub fn validate(&self) -> Result<(), DefinitionError> {
         check_name("table", &self.name)?;
+        check_name("constraint", self.key_name.as_deref().unwrap_or("key"))?;
         self.validate_columns()?;
         validate_column_list(&self.columns, &self.primary_key, "primary key")?;
         self.validate_numbers()?;

@@ -198,6 +198,6 @@ pub(crate) fn built_in() -> TableDef {
 /// The ordered indexes of a table: those defined, and the primary key's where it is composite or asked for.
 pub(crate) fn indexes_of(def: &TableDef) -> impl Iterator<Item = IndexDef> {
     let ordered = def.primary_key.len() > 1 || (def.options.ordered && !def.has_row_id());
-    let key = ordered.then(|| IndexDef::new(format!("{}_pkey", def.name), def.primary_key.clone(), false));
+    let key = ordered.then(|| IndexDef::new(def.key_name(), def.primary_key.clone(), false));
     key.into_iter().chain(def.indexes.clone())
 }

@@ -34,6 +34,17 @@ impl Schema {
         if number < next { Ok(()) } else { self.reserve_numbers(table, number) }
     }
 
+    /// Goes on with this number, which a client asked for, even if it was given out. After a crash the numbers go on
+    /// behind all that were.
+    pub fn set_number(&self, table: &Table, next: i64) -> Result<(), WriteError> {
+        if next > 1 {
+            self.reserve_numbers(table, next - 1)?;
+        }
+        // Relaxed: as in `next_number`.
+        table.state.next_number.store(next.max(1), Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Begins again with the first number: of a table whose rows just went. Nothing is written down, for what the
     /// definitions say is passed by the next number that is reserved.
     pub fn restart_numbers(&self, table: &Table) {

@@ -253,6 +253,13 @@ impl Table {
         self.number
     }
 
+    /// The greatest number that was given out in this column, or noted; none if there is none yet.
+    pub fn last_number(&self) -> Option<i64> {
+        // Relaxed: a figure of this moment.
+        let next = self.state.next_number.load(Ordering::Relaxed);
+        (next > 1).then(|| next - 1)
+    }
+
     /// The column that the server numbers.
     pub(crate) fn identity(&self) -> Option<usize> {
         self.identity

@@ -6,7 +6,9 @@ use store::value::Value;
 
 use super::super::System;
 use super::super::columns::LAYOUTS;
-use super::super::relation::{ColumnFacts, checks_of, column_at, columns_of, indexes_of, tables_of};
+use super::super::relation::{
+    ColumnFacts, checks_of, column_at, columns_of, indexes_of, referenced, tables_of,
+};
 use super::super::rows::{Rows, int, text, yes_or_no};
 use super::activity::optional;
 use super::fixed::{NAMESPACES, PUBLIC_NAME, schema_of};
@@ -203,19 +205,51 @@ fn size_of(column: &ColumnFacts<'_>) -> Size {
 pub(super) fn table_constraints(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
     for table in tables_of(&catalog) {
-        for index in indexes_of(table).iter().filter(|index| index.constraint) {
+        let mut add = |name: &str, kind: &str| {
             rows.add([
                 ("constraint_catalog", database(system)),
                 ("constraint_schema", text(schema_of(table))),
-                ("constraint_name", text(&index.name)),
+                ("constraint_name", text(name)),
                 ("table_catalog", database(system)),
                 ("table_schema", text(schema_of(table))),
                 ("table_name", text(table.name())),
-                ("constraint_type", text(if index.primary { "PRIMARY KEY" } else { "UNIQUE" })),
+                ("constraint_type", text(kind)),
                 ("is_deferrable", yes_or_no(false)),
                 ("initially_deferred", yes_or_no(false)),
-                ("enforced", yes_or_no(true)),
-                ("nulls_distinct", if index.primary { Value::Null } else { yes_or_no(true) }),
+                ("enforced", yes_or_no(kind != "FOREIGN KEY")),
+                ("nulls_distinct", if kind == "UNIQUE" { yes_or_no(true) } else { Value::Null }),
+            ]);
+        };
+        for index in indexes_of(table).iter().filter(|index| index.constraint) {
+            add(&index.name, if index.primary { "PRIMARY KEY" } else { "UNIQUE" });
+        }
+        table.def().foreign_keys.iter().for_each(|key| add(&key.name, "FOREIGN KEY"));
+        checks_of(table).for_each(|check| add(&check.name, "CHECK"));
+    }
+}
+
+/// `information_schema.referential_constraints`
+pub(super) fn referential_constraints(system: &System, rows: &mut Rows) {
+    let catalog = system.catalog();
+    let rule = |action: &str| text(if action.is_empty() { "NO ACTION" } else { action });
+    for table in tables_of(&catalog) {
+        for key in &table.def().foreign_keys {
+            let unique = referenced(&catalog, key).and_then(|(other, columns)| {
+                let unique =
+                    indexes_of(other).into_iter().find(|index| index.unique && index.columns == columns);
+                Some((schema_of(other), unique?.name))
+            });
+            let (schema, name) = unique.unzip();
+            rows.add([
+                ("constraint_catalog", database(system)),
+                ("constraint_schema", text(schema_of(table))),
+                ("constraint_name", text(&key.name)),
+                ("unique_constraint_catalog", database(system)),
+                ("unique_constraint_schema", optional(schema)),
+                ("unique_constraint_name", optional(name.as_deref())),
+                ("match_option", text("NONE")),
+                ("update_rule", rule(&key.on_update)),
+                ("delete_rule", rule(&key.on_delete)),
             ]);
         }
     }
@@ -263,7 +297,7 @@ fn constraint_columns(system: &System, mut each: impl FnMut(&Table, &str, &str, 
 
 /// `information_schema.key_column_usage`
 pub(super) fn key_column_usage(system: &System, rows: &mut Rows) {
-    constraint_columns(system, |table, constraint, column, place| {
+    let mut add = |table: &Table, constraint: &str, column: &str, place: i64, refers: bool| {
         rows.add([
             ("constraint_catalog", database(system)),
             ("constraint_schema", text(schema_of(table))),
@@ -273,13 +307,25 @@ pub(super) fn key_column_usage(system: &System, rows: &mut Rows) {
             ("table_name", text(table.name())),
             ("column_name", text(column)),
             ("ordinal_position", int(place)),
+            ("position_in_unique_constraint", if refers { int(place) } else { Value::Null }),
         ]);
+    };
+    constraint_columns(system, |table, constraint, column, place| {
+        add(table, constraint, column, place, false);
     });
+    let catalog = system.catalog();
+    for table in tables_of(&catalog) {
+        for key in &table.def().foreign_keys {
+            for (place, column) in (1..).zip(&key.columns) {
+                add(table, &key.name, column, place, true);
+            }
+        }
+    }
 }
 
-/// `information_schema.constraint_column_usage`
+/// `information_schema.constraint_column_usage`: of a foreign key, the columns that it refers to.
 pub(super) fn constraint_column_usage(system: &System, rows: &mut Rows) {
-    constraint_columns(system, |table, constraint, column, _| {
+    let mut add = |table: &Table, constraint: &str, column: &str| {
         rows.add([
             ("table_catalog", database(system)),
             ("table_schema", text(schema_of(table))),
@@ -289,22 +335,37 @@ pub(super) fn constraint_column_usage(system: &System, rows: &mut Rows) {
             ("constraint_schema", text(schema_of(table))),
             ("constraint_name", text(constraint)),
         ]);
-    });
+    };
+    constraint_columns(system, |table, constraint, column, _| add(table, constraint, column));
+    let catalog = system.catalog();
+    for key in tables_of(&catalog).into_iter().flat_map(|table| &table.def().foreign_keys) {
+        let Some((other, columns)) = referenced(&catalog, key) else { continue };
+        for column in columns.into_iter().filter_map(|at| column_at(other, at)) {
+            add(other, &key.name, &column.name);
+        }
+    }
 }
 
-/// `information_schema.constraint_table_usage`
+/// `information_schema.constraint_table_usage`: of a foreign key, the table that it refers to.
 pub(super) fn constraint_table_usage(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
+    let mut add = |table: &Table, constraint: &str| {
+        rows.add([
+            ("table_catalog", database(system)),
+            ("table_schema", text(schema_of(table))),
+            ("table_name", text(table.name())),
+            ("constraint_catalog", database(system)),
+            ("constraint_schema", text(schema_of(table))),
+            ("constraint_name", text(constraint)),
+        ]);
+    };
     for table in tables_of(&catalog) {
-        for index in indexes_of(table).iter().filter(|index| index.constraint) {
-            rows.add([
-                ("table_catalog", database(system)),
-                ("table_schema", text(schema_of(table))),
-                ("table_name", text(table.name())),
-                ("constraint_catalog", database(system)),
-                ("constraint_schema", text(schema_of(table))),
-                ("constraint_name", text(&index.name)),
-            ]);
+        let indexes = indexes_of(table);
+        indexes.iter().filter(|index| index.constraint).for_each(|index| add(table, &index.name));
+        for key in &table.def().foreign_keys {
+            if let Some((other, _)) = referenced(&catalog, key) {
+                add(other, &key.name);
+            }
         }
     }
 }

@@ -70,6 +70,7 @@ const INFORMATION: &[(&str, Fill)] = &[
     ("enabled_roles", information::enabled_roles),
     ("information_schema_catalog_name", information::catalog_name),
     ("key_column_usage", information::key_column_usage),
+    ("referential_constraints", information::referential_constraints),
     ("role_table_grants", information::table_privileges),
     ("schemata", information::schemata),
     ("table_constraints", information::table_constraints),

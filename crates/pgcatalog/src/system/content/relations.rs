@@ -9,7 +9,7 @@ use super::super::System;
 use super::super::columns::LAYOUTS;
 use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
 use super::super::relation::{
-    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of,
+    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of, referenced,
     sequences_of, tables_of,
 };
 use super::super::rows::{Rows, flag, int, text};
@@ -308,11 +308,8 @@ fn foreign_keys(catalog: &Catalog, table: &Table, rows: &mut Rows) {
         names.iter().filter_map(|name| table.def().column_index(name)).collect()
     };
     for key in &table.def().foreign_keys {
-        let other = catalog.table(&key.table);
-        let referred = other.map(|other| {
-            let columns = named(other, &key.references);
-            numbers(other, if columns.is_empty() { &other.def().primary_key } else { &columns })
-        });
+        let other = referenced(catalog, key);
+        let referred = other.as_ref().map(|(other, columns)| numbers(other, columns));
         rows.add([
             ("oid", int(check_oid(table, &key.name))),
             ("conname", text(&key.name)),
@@ -320,7 +317,7 @@ fn foreign_keys(catalog: &Catalog, table: &Table, rows: &mut Rows) {
             ("contype", text("f")),
             ("convalidated", flag(true)),
             ("conrelid", int(oid_of_table(table))),
-            ("confrelid", int(other.map_or(0, |other| oid_of_table(other)))),
+            ("confrelid", int(other.map_or(0, |(other, _)| oid_of_table(other)))),
             ("confupdtype", text(action(&key.on_update))),
             ("confdeltype", text(action(&key.on_delete))),
             ("confmatchtype", text("s")),

@@ -32,6 +32,8 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         let of_class = call.text(1).is_none_or(|class| class == "pg_class");
         optional(call.oid(0).filter(|_| of_class).and_then(|oid| comment_on(system, oid, 0)))
     }),
+    // Functions take arguments of any type.
+    function("oidvectortypes", (1, 1), |_, _| text("")),
     function("pg_collation_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_conversion_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_database_size", (1, 1), |system, _| int(system.store().usage().segment_bytes)),
@@ -343,7 +345,8 @@ fn constraint_definition(system: &System, call: &Call) -> Value {
             })
             .or_else(|| {
                 let keys = &table.def().foreign_keys;
-                keys.iter().find(|key| check_oid(table, &key.name) == oid).map(foreign_key_definition)
+                let key = keys.iter().find(|key| check_oid(table, &key.name) == oid);
+                key.map(|key| foreign_key_definition(&catalog, key))
             })
     });
     optional(found)

@@ -4,6 +4,7 @@ mod advisory;
 mod arrays;
 mod definitions;
 mod effects;
+mod sequences;
 mod session;
 
 use std::rc::Rc;
@@ -64,6 +65,7 @@ fn all() -> impl Iterator<Item = &'static FunctionDef> {
         session::FUNCTIONS,
         effects::FUNCTIONS,
         definitions::FUNCTIONS,
+        sequences::FUNCTIONS,
         arrays::FUNCTIONS,
     ];
     groups.into_iter().flatten()

@@ -1,6 +1,6 @@
 //! `ALTER TABLE ... ADD`: columns and constraints.
 
-use sqltext::definition::{Column, Constraint};
+use sqltext::definition::{Column, Constraint, ConstraintKind, Term};
 use store::definition::{CheckDef, ColumnDef, IndexDef, TableDef};
 use store::value::Value;
 
@@ -106,19 +106,38 @@ impl Change<'_> {
         Ok(value)
     }
 
+    /// `ADD PRIMARY KEY (columns)`: rows stay under the keys that they have, and the new key is a unique index of
+    /// columns that are never NULL. The key that they have, if its constraint was dropped, is what it was.
+    fn add_key(&mut self, def: &TableDef, name: Option<&str>, terms: &[Term]) -> Result<(), SqlError> {
+        let maker = TableMaker::of(self.core, self.words, def.clone());
+        if (!def.primary_key.is_empty() && !def.key_dropped) || def.added_key().is_some() {
+            let message = format!("multiple primary keys for table \"{}\" are not allowed", def.name);
+            return Err(SqlError::new(state::BAD_DEFINITION, message));
+        }
+        let key = maker.key_columns(terms)?;
+        if key.columns == def.primary_key {
+            return self.alter(|def| {
+                (def.key_dropped, def.key_name) = (false, name.map(ToOwned::to_owned));
+                Ok(())
+            });
+        }
+        for &column in &key.columns {
+            self.change_not_null(&self.def()?, column, true)?;
+        }
+        let name = name.map_or_else(|| format!("{}_pkey", def.name), ToOwned::to_owned);
+        let index = IndexDef { name, unique: true, constraint: true, primary: true, ..key };
+        Ok(self.core.store.create_index(&self.table, index)?)
+    }
+
     /// `ADD [CONSTRAINT name] constraint`
     pub(super) fn add_constraint(&mut self, wanted: &Constraint) -> Result<(), SqlError> {
         let def = self.def()?;
         let (checks, indexes) = (def.checks.len(), def.indexes.len());
-        let mut maker = TableMaker::of(self.core, self.words, def);
-        let key = std::mem::take(&mut maker.def.primary_key);
-        maker.constraint(wanted)?;
-        if !maker.def.primary_key.is_empty() {
-            return Err(SqlError::not_supported("ADD PRIMARY KEY").with_hint(
-                "rows are stored under their key; create a new table and INSERT INTO it ... SELECT",
-            ));
+        if let ConstraintKind::PrimaryKey(terms) = &wanted.kind {
+            return self.add_key(&def, wanted.name.as_deref(), terms);
         }
-        maker.def.primary_key = key;
+        let mut maker = TableMaker::of(self.core, self.words, def);
+        maker.constraint(wanted)?;
         let told = std::mem::take(&mut maker.told);
         let whole = maker.finish(&[])?;
         for check in &whole.checks[checks..] {

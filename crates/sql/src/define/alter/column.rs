@@ -57,12 +57,13 @@ impl Change<'_> {
         })
     }
 
-    fn change_not_null(&self, def: &TableDef, at: usize, set: bool) -> Result<(), SqlError> {
+    pub(super) fn change_not_null(&self, def: &TableDef, at: usize, set: bool) -> Result<(), SqlError> {
         let column = &def.columns[at];
         if column.not_null == set {
             return Ok(());
         }
-        if !set && (def.is_key(at) || column.identity.is_some()) {
+        let added = def.added_key().is_some_and(|key| key.columns.contains(&at));
+        if !set && (def.is_key(at) || added || column.identity.is_some()) {
             let message = format!("column \"{}\" is never NULL: it is a key or numbered", column.name);
             return Err(SqlError::new(state::BAD_DEFINITION, message));
         }

@@ -167,12 +167,27 @@ impl Change<'_> {
                 Ok(())
             });
         }
+        if def.is_key_name(name) && !def.key_dropped {
+            return self.drop_key(name);
+        }
         if !if_exists {
             return Err(unknown_constraint(&def, name));
         }
         let what = format!("constraint \"{name}\" of relation \"{}\" does not exist, skipping", self.table);
         self.told.push(Told::plain(what));
         Ok(())
+    }
+
+    /// The key's constraint goes. Rows stay where they are, so its values stay unique.
+    fn drop_key(&mut self, name: &str) -> Result<(), SqlError> {
+        self.told.push(Told::note(
+            format!("values of the dropped primary key \"{name}\" stay unique"),
+            "rows are stored under them; create a new table to be rid of the key",
+        ));
+        self.alter(|def| {
+            def.key_dropped = true;
+            Ok(())
+        })
     }
 
     fn drop_column(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<(), SqlError> {

@@ -1,7 +1,7 @@
 //! `RENAME`: tables, columns, constraints, indexes, and their names in expressions.
 
 use sqltext::definition::RenameIndex;
-use store::definition::{DefinitionError, ForeignKey, TableDef};
+use store::definition::{ForeignKey, TableDef};
 
 use super::{Change, unknown_constraint};
 use crate::core::Core;
@@ -14,26 +14,22 @@ use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 pub(in crate::define) fn index(core: &Core, rename: &RenameIndex) -> Result<Defined, SqlError> {
     const TAG: &str = "ALTER INDEX";
     let (name, new) = (&rename.name.text, &rename.to.text);
-    let Some(owner) = core.catalog.index_owner(name) else {
+    let of_key = || core.catalog.tables().find(|table| table.def().is_key_name(name));
+    let Some(owner) = core.catalog.index_owner(name).or_else(of_key) else {
         let error = SqlError::new(state::UNKNOWN_OBJECT, format!("index \"{name}\" does not exist"));
         return if rename.if_exists { Ok(Defined::missing(TAG, "relation", name)) } else { Err(error) };
     };
     if core.catalog.index_owner(new).is_some() {
         return Err(SqlError::new(state::DUPLICATE_TABLE, format!("index \"{new}\" exists already")));
     }
-    core.store.alter_table(owner.name(), &mut |def| match def
-        .indexes
-        .iter_mut()
-        .find(|index| index.name.eq_ignore_ascii_case(name))
-    {
-        Some(index) => {
+    core.store.alter_table(owner.name(), &mut |def| {
+        let index = def.indexes.iter_mut().find(|index| index.name.eq_ignore_ascii_case(name));
+        if let Some(index) = index {
             index.name.clone_from(new);
-            Ok(())
+        } else {
+            def.key_name = Some(new.clone());
         }
-        None => Err(DefinitionError::new(
-            state::DEPENDED_ON,
-            format!("index \"{name}\" belongs to the primary key and is named after its table"),
-        )),
+        Ok(())
     })?;
     Ok(TAG.into())
 }
@@ -96,14 +92,29 @@ impl Change<'_> {
         })
     }
 
+    fn rename_key(&self, to: &str) -> Result<(), SqlError> {
+        let mut def = self.def()?;
+        if constraint_names(&mut def).any(|name| name.eq_ignore_ascii_case(to)) {
+            return Err(taken(to));
+        }
+        self.alter(|def| {
+            def.key_name = Some(to.to_owned());
+            Ok(())
+        })
+    }
+
     /// `RENAME CONSTRAINT name TO name`
     pub(super) fn rename_constraint(&self, from: &str, to: &str) -> Result<(), SqlError> {
         let mut def = self.def()?;
+        if def.primary_key.is_empty() || def.key_dropped {
+            // It has no constraint of its own.
+        } else if def.is_key_name(from) {
+            return self.rename_key(to);
+        } else if def.is_key_name(to) {
+            return Err(taken(to));
+        }
         if constraint_names(&mut def).any(|name| name.eq_ignore_ascii_case(to)) {
-            return Err(SqlError::new(
-                state::DUPLICATE_OBJECT,
-                format!("constraint \"{to}\" exists already"),
-            ));
+            return Err(taken(to));
         }
         if !constraint_names(&mut def).any(|name| name.eq_ignore_ascii_case(from)) {
             return Err(unknown_constraint(&def, from));
@@ -115,6 +126,10 @@ impl Change<'_> {
             Ok(())
         })
     }
+}
+
+fn taken(name: &str) -> SqlError {
+    SqlError::new(state::DUPLICATE_OBJECT, format!("constraint \"{name}\" exists already"))
 }
 
 /// The names of a table's constraints but for its key's.
