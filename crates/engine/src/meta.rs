@@ -210,10 +210,10 @@ pub struct MetaWritten {
     pub made: bool,
 }
 
-/// What `me` and the dumps of keys tell.
+/// What `me` and the dumps of keys report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetaDebug {
-    /// What `mg` would tell.
+    /// What `mg` would report.
     pub item: MetaItem,
     /// Bytes that the row takes.
     pub size: usize,

@@ -69,7 +69,7 @@ impl Verb {
     }
 }
 
-/// How `item_store` tells an outcome.
+/// How `item_store` reports an outcome.
 pub(crate) fn status(answer: &Answer) -> &'static str {
     match answer {
         Answer::Stored => "stored",

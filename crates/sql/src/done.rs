@@ -50,6 +50,11 @@ impl ComputedBy {
 }
 
 impl Done {
+    /// So many rows written without SQLite.
+    pub(crate) fn wrote(tag: &'static str, affected: u64) -> Self {
+        Self { kind: DoneKind::Write, affected, tag, by: ComputedBy::Native }
+    }
+
     /// A statement that finds no rows and computes nothing.
     pub(crate) fn of_nobody(tag: &'static str) -> Self {
         Self { kind: DoneKind::Write, affected: 0, tag, by: ComputedBy::Nobody }

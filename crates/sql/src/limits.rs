@@ -42,7 +42,7 @@ pub const OVERTAKEN_MAX: usize = 8;
 /// about.
 pub const FIRM_COMMITS_MAX: usize = 16;
 /// How often a statement starts again because what it read was given up, as when all rows of a table were removed in
-/// one step. One that needs more than there is room to keep fails each time, and should be told soon.
+/// one step. One that needs more than there is room to keep fails each time, and should fail soon.
 pub(crate) const GIVEN_UP_MAX: u32 = 3;
 /// Views within views that `CREATE TABLE ... AS` looks through for what its columns hold: people nest two or three, and
 /// each may name several.

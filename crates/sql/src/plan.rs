@@ -92,7 +92,7 @@ impl Plan {
         }
     }
 
-    /// The same, to tell them their types.
+    /// The same, to set their types.
     pub(crate) fn columns_mut(&mut self) -> Option<&mut [ColumnDescription]> {
         match self {
             Self::Read(plan) => Some(&mut plan.columns),

@@ -86,7 +86,7 @@ impl ReadPlan {
         let mut values: Vec<ValueRef<'static>> = Vec::new();
         core.sight.lend(view, || {
             core.run(&mut self.statement, parameters, &mut |row| {
-                // Not before: a statement that told nothing can start again.
+                // Not before: a statement that answered nothing can start again.
                 if rows == 0 {
                     out.columns(columns);
                 }

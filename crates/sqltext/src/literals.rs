@@ -67,7 +67,7 @@ impl<'a> Literals<'a> {
     /// Those of a statement; `None` where none of them can be free: it has no rows to find or to write, or it has
     /// parameters of its own.
     pub fn of(sql: &'a str) -> Option<Self> {
-        // A definition is told by its first letter, and costs no more than that.
+        // A definition is recognised by its first letter, and costs no more than that.
         let first = sql.bytes().find(|byte| !byte.is_ascii_whitespace())?;
         if matches!(first.to_ascii_lowercase(), b'a' | b'b' | b'c' | b'e' | b't') {
             return None;

@@ -1,4 +1,4 @@
-//! How deep a tree can become, told from the tokens before it is made.
+//! How deep a tree can become, judged from the tokens before it is made.
 
 use crate::limits::{NESTING_MAX, TABLES_NESTED_MAX};
 use crate::token::{Kind, Token};

@@ -1,4 +1,4 @@
-//! What the system tables tell of the daemon: its sessions, its statements, its settings.
+//! What the system tables show of the daemon: its sessions, its statements, its settings.
 //!
 //! Counting a statement is a few additions on words that its thread has at hand; everything that costs more is done
 //! when a statement is met for the first time, or when somebody reads the tables.

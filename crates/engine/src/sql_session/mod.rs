@@ -47,7 +47,7 @@ use crate::shared_settings::STATEMENT_TIMEOUT;
 /// Takes what a statement gives to a client.
 pub trait ClientSink: RowSink {
     /// The rows to come are data of a `COPY TO STDOUT`, in this layout.
-    /// `cancel` tells a sink that waits for its client when to give up.
+    /// `cancel` stops a sink that waits for its client.
     fn begin_copy(&mut self, options: &CopyOptions, cancel: &Cancel);
 }
 

@@ -141,7 +141,7 @@ impl Portal {
             if max_rows == 0 { left } else { left.min(usize::try_from(max_rows).unwrap_or(usize::MAX)) };
         rows.replay(*next..*next + wanted, sink)?;
         *next += wanted;
-        // As PostgreSQL has it, rows that are just exhausted are told with the next call, unless there was no limit.
+        // As PostgreSQL has it, just exhausted rows are reported with the next call, unless there was no limit.
         if max_rows != 0 && wanted > 0 && wanted == usize::try_from(max_rows).unwrap_or(usize::MAX) {
             return Ok(Outcome::Suspended);
         }

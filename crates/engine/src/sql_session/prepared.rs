@@ -14,7 +14,7 @@ pub struct Prepared {
     text: Box<str>,
     body: Body,
     parameters: Vec<SqlType>,
-    /// The same by number, as clients are told them.
+    /// The same by number, as clients see them.
     parameter_oids: Vec<u32>,
     columns: Option<Vec<ResultColumn>>,
     /// The types that the client chose, where they change what the statement means.

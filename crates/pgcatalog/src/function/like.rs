@@ -40,6 +40,7 @@ pub fn style() -> LikeStyle {
 }
 
 /// Changes that.
+#[inline]
 pub fn set_style(style: LikeStyle) {
     STYLE.set(style);
 }

@@ -185,13 +185,13 @@ impl Executor {
     /// Takes the plans of the executor that the session wants: a plan knows by whom it is run.
     #[inline]
     fn choose_executor(&mut self, session: &Session) {
-        let meaning = (session.zone(), session.like());
-        if (zone::current(), like::style()) != meaning {
-            zone::set_current(meaning.0);
-            like::set_style(meaning.1);
+        let (zone, like) = (session.zone(), session.like());
+        if zone::current() != zone {
+            zone::set_current(zone);
         }
-        if self.meaning != meaning {
-            self.change_meaning(meaning);
+        like::set_style(like);
+        if self.meaning.0 != zone || self.meaning.1 != like {
+            self.change_meaning((zone, like));
         }
         let native = session.native(self.core.limits.native);
         if native != self.core.native {
@@ -363,7 +363,7 @@ impl Executor {
         transaction::run(&self.core.store, session, control)
     }
 
-    /// How a statement's rows are found, step by step; `None` where there is nothing to tell.
+    /// How a statement's rows are found, step by step; `None` where there is nothing to show.
     pub fn plan_of(&mut self, sql: &str) -> Option<String> {
         let text = format!("EXPLAIN QUERY PLAN {sql}");
         self.refresh().ok()?;

@@ -2,7 +2,7 @@
 //!
 //! What a client writes into the text is taken out and handed over as parameters, where a statement can take it so. The
 //! types that numbers have by their size are chosen for these, as drivers choose them; a text has the type of what it
-//! stands beside. Whatever goes wrong before the first row, the statement as it stands tells better, with its place.
+//! stands beside. Whatever goes wrong before the first row, the statement as it stands reports better, with its place.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use store::value::{Value, ValueRef};
-use store::{Change, Expect, Expiry, NewRow, Renewal, Table, Write};
+use store::{Change, Expect, Table, Write};
 
-use super::single::{is_plain, is_routed, stands_for_key};
+use super::single::{empty_write, is_plain, is_routed, stands_for_key};
 use crate::core::Core;
-use crate::done::{ComputedBy, Done, DoneKind};
+use crate::done::Done;
 use crate::error::SqlError;
 use crate::limits::{BULK_WRITES_KEPT, BYTES_PER_STATEMENT_MAX};
 use crate::table::is_stored_as_it_is;
@@ -81,8 +81,7 @@ impl BulkPlan {
             Some(count as u64)
         });
         self.writes.truncate(BULK_WRITES_KEPT);
-        let (kind, tag, by) = (DoneKind::Write, "INSERT", ComputedBy::Native);
-        Ok(written.map(|affected| Done { kind, affected, tag, by }))
+        Ok(written.map(|rows| Done::wrote("INSERT", rows)))
     }
 
     /// Makes the list of writes and says how long it is; `None` where something does not fit.
@@ -120,17 +119,6 @@ impl Tuples<'_> {
             Self::Rows(rows) => rows.value(row, at),
         }
     }
-}
-
-fn empty_write(table: &Arc<Table>, expect: Expect) -> Write {
-    let row = NewRow {
-        payload: Vec::new(),
-        expiry: Expiry::Table,
-        client_flags: 0,
-        cas: None,
-        renewal: Renewal::default(),
-    };
-    Write { table: Arc::clone(table), key: Vec::new(), change: Change::Put(row), expect }
 }
 
 /// Encodes a row into its write and returns how long it is; `None` where a value is none of its column's.

@@ -8,10 +8,12 @@ use store::{Expect, Outcome, Removals, RowBuf, Table, WriteError};
 use super::Ran;
 use super::access::{Access, Range, Stop, Walk, Way};
 use crate::core::Core;
-use crate::done::{ComputedBy, Done, DoneKind};
+use crate::done::Done;
 use crate::error::{SqlError, state};
 use crate::limits::{RETRIES_MAX, ROWS_PER_STATEMENT_MAX};
 
+/// What the statement is called.
+pub(super) const TAG: &str = "DELETE";
 /// How often all rows are counted to be deleted in one step, before they are deleted one by one: to count takes a
 /// fortieth of that.
 const COUNTS_MAX: usize = 3;
@@ -52,7 +54,7 @@ impl Deletion {
                 Way::Key => return delete_one(core, only, parameters, key).map(Ran::Done),
                 Way::All => {
                     if let Some(rows) = delete_whole(core, table, row)? {
-                        return Ok(Ran::Done(deleted(rows)));
+                        return Ok(Ran::Done(Done::wrote(TAG, rows)));
                     }
                 }
                 Way::Keys | Way::Index(_) => {}
@@ -72,10 +74,10 @@ fn delete_one(
     key: &mut Vec<u8>,
 ) -> Result<Done, SqlError> {
     if !access.encode_key(parameters, key) {
-        return Ok(deleted(0));
+        return Ok(Done::wrote(TAG, 0));
     }
     let outcome = core.store.delete(&access.table, key, Expect::Present, core.store.now())?;
-    Ok(deleted(u64::from(matches!(outcome, Outcome::Done(_)))))
+    Ok(Done::wrote(TAG, u64::from(matches!(outcome, Outcome::Done(_)))))
 }
 
 /// The rows that any of the branches leads to, each once.
@@ -87,7 +89,9 @@ fn listed(core: &Core, branches: &mut [Access], parameters: &[Value]) -> Result<
     for branch in &mut *branches {
         let result = branch.each(&mut walk, Range::default(), &mut |_, (_, row), _| {
             if list.len() >= ROWS_PER_STATEMENT_MAX {
-                return Err(too_many().into());
+                let message =
+                    format!("the statement deletes more than {ROWS_PER_STATEMENT_MAX} rows; split it");
+                return Err(SqlError::new(state::TOO_LARGE, message).into());
             }
             list.push(row);
             Ok(())
@@ -105,11 +109,6 @@ fn listed(core: &Core, branches: &mut [Access], parameters: &[Value]) -> Result<
         list.drop_twins();
     }
     Ok(list)
-}
-
-fn too_many() -> SqlError {
-    let message = format!("the statement deletes more than {ROWS_PER_STATEMENT_MAX} rows; split it");
-    SqlError::new(state::TOO_LARGE, message)
 }
 
 /// Deletes all rows in one step; `None`: writers left no moment for it.
@@ -149,7 +148,7 @@ fn remove_listed(
 ) -> Result<Done, SqlError> {
     for _ in 0..RETRIES_MAX {
         match core.remove(table, &list) {
-            Ok(()) => return Ok(deleted(list.len() as u64)),
+            Ok(()) => return Ok(Done::wrote(TAG, list.len() as u64)),
             Err(WriteError::Lost(lost)) => {
                 core.sight.check_watch()?;
                 let view = core.view();
@@ -162,8 +161,4 @@ fn remove_listed(
         }
     }
     Err(SqlError::new(state::LOST, "the rows kept changing while they were deleted; try again"))
-}
-
-fn deleted(rows: u64) -> Done {
-    Done { kind: DoneKind::Write, affected: rows, tag: "DELETE", by: ComputedBy::Native }
 }

@@ -1,5 +1,6 @@
 //! Values, whole-number arithmetic and conditions, as SQLite computes them.
 
+use dialect::lowered::Operator;
 use store::value::{Value, ValueRef};
 
 use super::scope::{Given, Place};
@@ -15,16 +16,8 @@ pub(super) enum Term {
     Column(Place),
     Value(Operand),
     Negated(Box<Self>),
-    Computed(Arithmetic, Box<[Self; 2]>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
+    /// By an operator of arithmetic.
+    Computed(Operator, Box<[Self; 2]>),
 }
 
 /// What is true, false or unknown of a row.
@@ -65,10 +58,10 @@ impl Term {
                 Some(value) => value.checked_neg().map(Some).ok_or(Beyond),
                 None => Ok(None),
             },
-            Self::Computed(arithmetic, of) => {
+            Self::Computed(operator, of) => {
                 let [left, right] = &**of;
                 match (left.whole(given)?, right.whole(given)?) {
-                    (Some(left), Some(right)) => arithmetic.of(left, right),
+                    (Some(left), Some(right)) => computed(*operator, left, right),
                     _ => Ok(None),
                 }
             }
@@ -78,22 +71,26 @@ impl Term {
     /// Whether each of its columns is as `is` wants it, and each literal may be a whole number: one that is none would
     /// only be found out row by row.
     pub(super) fn is_whole(&self, is: &dyn Fn(Place) -> bool) -> bool {
-        match self {
+        self.all(&|leaf| match leaf {
             Self::Column(place) => is(*place),
-            Self::Value(Operand::Literal(Value::Real(_) | Value::Text(_) | Value::Blob(_))) => false,
-            Self::Value(_) => true,
-            Self::Negated(of) => of.is_whole(is),
-            Self::Computed(_, of) => of.iter().all(|of| of.is_whole(is)),
-        }
+            leaf => !matches!(
+                leaf,
+                Self::Value(Operand::Literal(Value::Real(_) | Value::Text(_) | Value::Blob(_)))
+            ),
+        })
     }
 
-    /// Whether a column that `is` tells is in it.
+    /// Whether a column that `is` means is in it.
     pub(super) fn reads(&self, is: &dyn Fn(Place) -> bool) -> bool {
+        !self.all(&|leaf| !matches!(leaf, Self::Column(place) if is(*place)))
+    }
+
+    /// Whether all that it is made of is as `is` wants it.
+    fn all(&self, is: &dyn Fn(&Self) -> bool) -> bool {
         match self {
-            Self::Column(place) => is(*place),
-            Self::Value(_) => false,
-            Self::Negated(of) => of.reads(is),
-            Self::Computed(_, of) => of.iter().any(|of| of.reads(is)),
+            Self::Negated(of) => of.all(is),
+            Self::Computed(_, of) => of.iter().all(|of| of.all(is)),
+            leaf => is(leaf),
         }
     }
 }
@@ -108,20 +105,19 @@ fn whole(value: ValueRef<'_>) -> Result<Option<i64>, Beyond> {
     }
 }
 
-impl Arithmetic {
-    /// What overflows is a float to SQLite, and what is divided by zero NULL.
-    #[inline]
-    fn of(self, left: i64, right: i64) -> Result<Option<i64>, Beyond> {
-        let result = match self {
-            Self::Add => left.checked_add(right),
-            Self::Subtract => left.checked_sub(right),
-            Self::Multiply => left.checked_mul(right),
-            Self::Divide | Self::Remainder if right == 0 => return Ok(None),
-            Self::Divide => left.checked_div(right),
-            Self::Remainder => Some(left.wrapping_rem(right)),
-        };
-        result.map(Some).ok_or(Beyond)
-    }
+/// What overflows is a float to SQLite, and what is divided by zero NULL.
+#[inline]
+fn computed(operator: Operator, left: i64, right: i64) -> Result<Option<i64>, Beyond> {
+    let result = match operator {
+        Operator::Add => left.checked_add(right),
+        Operator::Subtract => left.checked_sub(right),
+        Operator::Multiply => left.checked_mul(right),
+        Operator::Divide | Operator::Remainder if right == 0 => return Ok(None),
+        Operator::Divide => left.checked_div(right),
+        Operator::Remainder => Some(left.wrapping_rem(right)),
+        _ => None,
+    };
+    result.map(Some).ok_or(Beyond)
 }
 
 impl Test {
@@ -158,7 +154,7 @@ impl Test {
         Ok(if second == Some(word) { second } else { first.and(second) })
     }
 
-    /// Whether a column that `is` tells is in it.
+    /// Whether a column that `is` means is in it.
     pub(super) fn reads(&self, is: &dyn Fn(Place) -> bool) -> bool {
         match self {
             Self::Compared(_, left, right) => left.reads(is) || right.reads(is),

@@ -7,11 +7,11 @@ use super::expr::Beyond;
 use super::groups::{Group, Groups, Key};
 use super::scope::{Given, Place};
 
-/// What is told of groups of rows.
+/// What is returned of groups of rows.
 #[derive(Debug)]
 pub(super) struct Grouping {
+    /// Empty: all rows are one group.
     keys: Vec<Key>,
-    grouped: bool,
     aggregates: Vec<Aggregate>,
     columns: Vec<Shown>,
 }
@@ -28,11 +28,11 @@ pub(super) enum Shown {
 impl Grouping {
     /// What is returned of groups by these keys; `None`: of all rows there is at least one aggregate.
     pub(super) fn new(keys: Vec<Key>, aggregates: Vec<Aggregate>, columns: Vec<Shown>) -> Option<Self> {
-        let grouped = !keys.is_empty();
-        (grouped || !aggregates.is_empty()).then_some(Self { keys, grouped, aggregates, columns })
+        let any = !keys.is_empty() || !aggregates.is_empty();
+        any.then_some(Self { keys, aggregates, columns })
     }
 
-    /// How many columns are told.
+    /// How many columns it has.
     pub(super) fn width(&self) -> usize {
         self.columns.len()
     }
@@ -40,14 +40,14 @@ impl Grouping {
     /// The column whose least or greatest value is all that is asked for.
     pub(super) fn extreme(&self) -> Option<Place> {
         match self.aggregates.as_slice() {
-            [only] if !self.grouped => only.extreme(),
+            [only] if self.keys.is_empty() => only.extreme(),
             _ => None,
         }
     }
 
     /// The groups of no rows.
     pub(super) fn begin(&self) -> Groups {
-        if self.grouped { Groups::default() } else { Groups::one(self.aggregates.len()) }
+        if self.keys.is_empty() { Groups::one(self.aggregates.len()) } else { Groups::default() }
     }
 
     /// Takes a row in.
@@ -65,7 +65,7 @@ impl Grouping {
         Ok(())
     }
 
-    /// What is told of a group.
+    /// The row of a group.
     pub(super) fn row<'g>(&self, group: &'g Group) -> Vec<ValueRef<'g>> {
         let shown = |shown: &Shown| match *shown {
             Shown::Key(at) => group.key.get(at).map_or(ValueRef::Null, Value::as_ref),

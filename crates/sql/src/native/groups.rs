@@ -40,8 +40,7 @@ pub(super) struct Groups {
 
 impl Key {
     pub(super) fn text(scope: &Scope, place: Place) -> Option<Self> {
-        let kind = scope.table(place.side)?.def().columns[place.column].kind;
-        (kind == ColumnKind::Text).then_some(Self::Text(place))
+        (scope.kind(place)? == ColumnKind::Text).then_some(Self::Text(place))
     }
 
     fn value<'g>(&self, given: Given<'g>) -> Result<ValueRef<'g>, Beyond> {

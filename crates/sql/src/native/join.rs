@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use store::definition::ColumnKind;
 use store::value::{Value, ValueRef};
 use store::{RowBuf, Table};
 
@@ -86,13 +87,21 @@ enum Cell {
     Given(Operand),
 }
 
-impl Cell {
-    fn value<'v>(&'v self, (table, row): Row<'v>, parameters: &'v [Value]) -> ValueRef<'v> {
-        match self {
-            Self::Outer(column) => table.column(row, *column),
-            Self::Given(operand) => operand.value(parameters).as_ref(),
-        }
-    }
+/// What columns of the second table equal for a row of the first.
+#[inline]
+fn values_of<'v>(
+    table: &'v Table,
+    cells: &'v [(usize, Cell)],
+    (outer, row): Row<'v>,
+    parameters: &'v [Value],
+) -> impl ExactSizeIterator<Item = (ColumnKind, ValueRef<'v>)> + Clone {
+    cells.iter().map(move |(own, cell)| {
+        let value = match cell {
+            Cell::Outer(column) => outer.column(row, *column),
+            Cell::Given(operand) => operand.value(parameters).as_ref(),
+        };
+        (table.def().columns[*own].kind, value)
+    })
 }
 
 impl Join {
@@ -148,8 +157,7 @@ impl Join {
         take: &mut impl FnMut(Option<Row<'_>>) -> Result<(), Stop>,
     ) -> Result<bool, Stop> {
         let Self { table, cells, way, row, key, .. } = self;
-        let (parameters, columns) = (walk.parameters, &table.def().columns);
-        let values = cells.iter().map(|(own, cell)| (columns[*own].kind, cell.value(outer, parameters)));
+        let values = values_of(table, cells, outer, walk.parameters);
         let mut found = false;
         with_stored(values, |values| {
             let Some(values) = values else { return Ok(()) };
@@ -179,11 +187,8 @@ impl Join {
             return;
         }
         ahead.clear();
-        let columns = &table.def().columns;
         for row in rows.take(ROWS_AHEAD) {
-            let values = cells
-                .iter()
-                .map(|(own, cell)| (columns[*own].kind, cell.value((outer, row), walk.parameters)));
+            let values = values_of(table, cells, (outer, row), walk.parameters);
             let leads =
                 with_stored(values, |values| values.is_some_and(|values| ahead.keys.encode(table, values)));
             ahead.outer.push(row.key());

@@ -61,7 +61,7 @@ enum Job {
 /// What the general plan of a statement knows about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known<'g> {
-    /// What clients are told of its columns.
+    /// Its columns as clients see them.
     pub(crate) columns: Option<&'g [ColumnDescription]>,
     /// The rows of its `VALUES`.
     pub(crate) values: &'g [Vec<Operand>],
@@ -84,7 +84,7 @@ impl NativePlan {
     pub(crate) fn tag(&self) -> &'static str {
         match &self.job {
             Job::Query(_) => "SELECT",
-            Job::Delete(_) => "DELETE",
+            Job::Delete(_) => delete::TAG,
             Job::Write { single: Some(single), .. } => single.tag(),
             Job::Write { single: None, .. } => "INSERT",
         }
@@ -102,18 +102,14 @@ impl NativePlan {
 
     /// How many columns the rows of a query have.
     pub(crate) fn width(&self) -> Option<usize> {
-        match &self.job {
-            Job::Query(query) => Some(query.width()),
-            _ => None,
-        }
+        let Job::Query(query) = &self.job else { return None };
+        Some(query.width())
     }
 
     /// The columns of its rows, where it knows them by itself.
     pub(crate) fn columns(&self) -> Option<&[ColumnDescription]> {
-        match &self.job {
-            Job::Query(query) => query.columns.as_deref(),
-            _ => None,
-        }
+        let Job::Query(query) = &self.job else { return None };
+        query.columns.as_deref()
     }
 
     pub(crate) fn writes(&self) -> bool {

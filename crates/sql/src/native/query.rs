@@ -30,7 +30,7 @@ pub(super) struct Query {
     pub(super) filter: Option<Test>,
     pub(super) output: Output,
     pub(super) extent: Extent,
-    /// What clients are told of its columns; `None`: SQLite compiles the statement to say that.
+    /// Its columns as clients see them; `None`: SQLite compiles the statement to say that.
     pub(super) columns: Option<Vec<ColumnDescription>>,
 }
 
@@ -83,7 +83,7 @@ impl Query {
             && !self.source.is_long_way(&core.view(), parameters)
     }
 
-    /// `described`: its columns as SQLite told them, where it was asked.
+    /// `described`: its columns as SQLite describes them, where it was asked.
     pub(super) fn run<'c>(
         &mut self,
         core: &'c Core,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use store::definition::ColumnKind;
 use store::value::{Value, ValueRef};
 use store::{RowBuf, Table};
 
@@ -106,6 +107,11 @@ impl Scope {
             Side::First => Some(&self.first.table),
             Side::Second => self.second.as_ref().map(|named| &named.table),
         }
+    }
+
+    /// What kind of values a column has.
+    pub(super) fn kind(&self, place: Place) -> Option<ColumnKind> {
+        self.table(place.side).map(|table| table.def().columns[place.column].kind)
     }
 
     /// The tables in the order of the text.

@@ -15,7 +15,7 @@ use super::access::Access;
 use super::expr::Term;
 use super::scope::{Given, Row, Standing};
 use crate::core::Core;
-use crate::done::{ComputedBy, Done, DoneKind};
+use crate::done::Done;
 use crate::error::{SqlError, state};
 use crate::limits::RETRIES_MAX;
 use crate::table::is_stored_as_it_is;
@@ -89,21 +89,21 @@ pub(super) fn stands_for_key(table: &Table, index: &Index) -> bool {
     *columns == table.def().primary_key && (0..columns.len()).all(|at| index.collation(at).is_binary())
 }
 
+/// A write without a key or a row.
+pub(super) fn empty_write(table: &Arc<Table>, expect: Expect) -> Write {
+    let row = NewRow {
+        payload: Vec::new(),
+        expiry: Expiry::Table,
+        client_flags: 0,
+        cas: None,
+        renewal: Renewal::default(),
+    };
+    Write { table: Arc::clone(table), key: Vec::new(), change: Change::Put(row), expect }
+}
+
 impl SinglePlan {
     pub(super) fn new(table: &Arc<Table>, verb: Verb) -> Self {
-        let new = NewRow {
-            payload: Vec::new(),
-            expiry: Expiry::Table,
-            client_flags: 0,
-            cas: None,
-            renewal: Renewal::default(),
-        };
-        let write = Write {
-            table: Arc::clone(table),
-            key: Vec::new(),
-            change: Change::Put(new),
-            expect: Expect::Anything,
-        };
+        let write = empty_write(table, Expect::Anything);
         Self { table: Arc::clone(table), verb, old: RowBuf::new(), write }
     }
 
@@ -126,8 +126,7 @@ impl SinglePlan {
                     insert(core, table, cells, conflict, parameters, old, write)
                 }
                 Verb::Update { access, sets } => update(core, access, sets, parameters, old, write),
-            };
-            let step = step?;
+            }?;
             let is_new = matches!(step, Step::Insert);
             let (tag, written) = match (step, &write.change) {
                 (Step::Done(done), _) => return Ok(Some(done)),
@@ -142,7 +141,7 @@ impl SinglePlan {
                     if is_new {
                         core.sight.note_inserted(table, &write.key);
                     }
-                    return Ok(Some(wrote(tag, 1)));
+                    return Ok(Some(Done::wrote(tag, 1)));
                 }
                 Err(WriteError::Lost(_)) => {
                     if let Some(done) = self.after_loss()? {
@@ -162,7 +161,7 @@ impl SinglePlan {
             Verb::Insert { conflict: Conflict::Abort, .. } => {
                 Err(SqlError::unique(&self.table.def().key_name()))
             }
-            Verb::Insert { conflict: Conflict::Leave, .. } => Ok(Some(wrote("INSERT", 0))),
+            Verb::Insert { conflict: Conflict::Leave, .. } => Ok(Some(Done::wrote("INSERT", 0))),
             _ => Ok(None),
         }
     }
@@ -176,10 +175,6 @@ enum Step {
     /// The write is ready, and its row is another version of the one that was met.
     Rewrite(&'static str, Met),
     General,
-}
-
-fn wrote(tag: &'static str, rows: u64) -> Done {
-    Done { kind: DoneKind::Write, affected: rows, tag, by: ComputedBy::Native }
 }
 
 fn insert(
@@ -227,7 +222,7 @@ fn update(
     old: &mut RowBuf,
     write: &mut Write,
 ) -> Result<Step, SqlError> {
-    let nothing = Ok(Step::Done(wrote("UPDATE", 0)));
+    let nothing = Ok(Step::Done(Done::wrote("UPDATE", 0)));
     if !access.encode_key(parameters, &mut write.key) {
         return nothing;
     }

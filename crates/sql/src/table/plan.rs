@@ -25,7 +25,7 @@ mod cost {
     pub(super) const SCAN: f64 = 20.0;
 }
 
-/// Values in an `IN` list when SQLite does not tell: what its own planner assumes for a short one.
+/// Values in an `IN` list when SQLite does not say: what its own planner assumes for a short one.
 const IN_VALUES: u64 = 10;
 /// The share of rows that a range with unknown ends takes, as in SQLite's own planner.
 const RANGE_SHARE: u64 = 4;
@@ -559,7 +559,7 @@ fn distinct(index: &Index, leading: usize) -> u64 {
     if index.def().unique && leading == columns {
         return index.len();
     }
-    // About ten rows for each full value, as SQLite assumes without statistics, and fewer columns tell less.
+    // About ten rows for each full value, as SQLite assumes without statistics, and fewer columns say less.
     let share = (leading as f64) / (columns as f64);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough positive estimate")]
     let distinct = (index.len() as f64 / 10.0).max(1.0).powf(share) as u64;

@@ -1,4 +1,4 @@
-//! The functions that tell what a session's statements wrote: `changes()`, `last_insert_rowid()` and the others of
+//! The functions that return what a session's statements wrote: `changes()`, `last_insert_rowid()` and the others of
 //! [`OF_SESSION`].
 
 use std::rc::Rc;

@@ -31,7 +31,7 @@ impl Cancel {
 
     /// Stops the statement that watches this flag, and those that will.
     pub fn cancel(&self) {
-        // Relaxed: nothing else is told by it.
+        // Relaxed: nothing else is published by it.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -225,7 +225,7 @@ impl Sight {
         self.picked.borrow().clone()
     }
 
-    /// Lends a session's numbers to the functions that tell them.
+    /// Lends a session's numbers to the functions that return them.
     pub(crate) fn set_facts(&self, facts: Facts) {
         self.facts.set(facts);
     }

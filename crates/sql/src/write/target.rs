@@ -30,7 +30,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// What a column's name stands for; columns that only tell are refused.
+    /// What a column's name stands for; columns that are only read are refused.
     pub(crate) fn named(table: &Table, shape: &Shape, name: &str) -> Result<Self, SqlError> {
         let shown = shape.named(name).ok_or_else(|| SqlError::unknown_column(table.name(), name))?;
         match shown.column {

@@ -1,4 +1,4 @@
-//! Which definition it is, told by its first words. What there is not is answered with what to do instead, whatever
+//! Which definition it is, by its first words. What there is not is answered with what to do instead, whatever
 //! its grammar.
 
 use super::reader::Reader;

@@ -20,8 +20,8 @@ use super::terms::term;
 use crate::core::Core;
 use crate::write::{self, Operand, WritePlan, plain_row};
 
-/// A `DELETE` of rows that equal columns lead to, or of all rows.
-pub(super) fn deletion(core: &Core, write: &Write) -> Option<Deletion> {
+/// The plan of a `DELETE` that needs no SQLite: of rows that equal columns lead to, or of all rows.
+pub(crate) fn of_deletion(core: &Core, write: &Write) -> Option<NativePlan> {
     let Lowered::Delete(Delete { using: None, rows }) = &write.verb else { return None };
     if !is_bare(write) {
         return None;
@@ -29,7 +29,8 @@ pub(super) fn deletion(core: &Core, write: &Write) -> Option<Deletion> {
     let Rows { indexed: None, condition, order: None, limit: None } = rows else { return None };
     let scope = changed(core, &write.table)?;
     let branches = branches(&scope, condition.as_ref().map(|condition| &condition.node))?;
-    Some(Deletion::new(&scope.first.table, branches))
+    let deletion = Deletion::new(&scope.first.table, branches);
+    Some(NativePlan::new(write.parameters, Job::Delete(Box::new(deletion))))
 }
 
 /// Whether nothing stands before and behind it.

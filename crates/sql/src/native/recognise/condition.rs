@@ -148,20 +148,15 @@ fn is_true(scope: &Scope, condition: &Node) -> bool {
         Node::Value(Value::Integer(number)) => *number != 0,
         Node::Truth(true) => !scope.knows("TRUE"),
         Node::Binary(Operator::Equal, sides) => match [sides[0].bare(), sides[1].bare()] {
-            [Node::Value(left), Node::Value(right)] => is_number(left) && left == right,
+            [Node::Value(left @ (Value::Integer(_) | Value::Real(_))), Node::Value(right)] => left == right,
             _ => false,
         },
         _ => false,
     }
 }
 
-fn is_number(value: &Value) -> bool {
-    matches!(value, Value::Integer(_) | Value::Real(_))
-}
-
 /// Whether two columns hold values of one kind, which are equal where their bytes are.
 fn is_comparable(scope: &Scope, places: [Place; 2]) -> bool {
-    let [a, b] =
-        places.map(|place| scope.table(place.side).map(|table| table.def().columns[place.column].kind));
+    let [a, b] = places.map(|place| scope.kind(place));
     a == b && matches!(a, Some(ColumnKind::Integer | ColumnKind::Text | ColumnKind::Blob))
 }

@@ -14,8 +14,9 @@ use super::super::expr::Test;
 use super::super::grouping::{Grouping, Shown};
 use super::super::groups::Key;
 use super::super::query::{Extent, Output, Query};
-use super::super::scope::{Place, Scope, Side};
+use super::super::scope::{Place, Scope};
 use super::super::source::{led, whole};
+use super::super::{Job, NativePlan};
 use super::condition::Where;
 use super::names::{is_built_in, place, scope_of};
 use super::terms::{aggregate, number};
@@ -23,8 +24,15 @@ use crate::core::Core;
 use crate::describe::ColumnDescription;
 use crate::write::operand;
 
-/// A query of plain columns, aggregates or groups. `sql` is the statement, whose words name some columns.
-pub(super) fn of(core: &Core, select: &Select, sql: &str) -> Option<Query> {
+/// The plan of a query that needs no SQLite, or SQLite only to say what its columns are. `sql` is its text, whose words
+/// name some columns.
+pub(crate) fn of_query(core: &Core, select: &Select, (sql, parameters): (&str, usize)) -> Option<NativePlan> {
+    let query = of(core, select, sql)?;
+    Some(NativePlan::new(parameters, Job::Query(Box::new(query))))
+}
+
+/// A query of plain columns, aggregates or groups.
+fn of(core: &Core, select: &Select, sql: &str) -> Option<Query> {
     let (scope, on) = scope_of(core, &select.tables)?;
     let wanted = Where::of(&scope, select.condition.as_ref())?;
     if let Some(table) = scope.alone().filter(|_| select.group.is_empty())
@@ -53,22 +61,15 @@ fn of_table(
 ) -> Option<Query> {
     let access = wanted.access(scope)?;
     let is_whole = is_whole(select);
-    if let Some(column) = count_column(&select.list, sql).filter(|_| is_whole) {
-        let (output, extent) = (Output::Count, Extent::default());
-        return Some(Query {
-            source: access.into(),
-            filter: None,
-            output,
-            extent,
-            columns: Some(vec![column]),
-        });
-    }
-    if access.way == Way::All {
-        return None;
-    }
-    let (places, columns) = plain_columns(scope, table, &select.list)?;
+    let (output, columns) = match count_column(&select.list, sql).filter(|_| is_whole) {
+        Some(column) => (Output::Count, vec![column]),
+        None if access.way == Way::All => return None,
+        None => {
+            let (places, columns) = plain_columns(scope, table, &select.list)?;
+            (Output::Columns(places), columns)
+        }
+    };
     let extent = if is_whole { Extent::default() } else { extent(scope, &access, select)? };
-    let output = Output::Columns(places);
     Some(Query { source: access.into(), filter: None, output, extent, columns: Some(columns) })
 }
 
@@ -114,33 +115,28 @@ fn count_column(list: &[Listed], sql: &str) -> Option<ColumnDescription> {
     Some(ColumnDescription { name, label, ty: SqlType::Int8, table: None, scale: None })
 }
 
-/// The columns of a list that names nothing else, and what clients are told of them.
+/// The columns of a list that names nothing else, and how clients see them.
 fn plain_columns(
     scope: &Scope,
     table: &Arc<Table>,
     list: &[Listed],
 ) -> Option<(Vec<Place>, Vec<ColumnDescription>)> {
     let (mut places, mut columns) = (Vec::new(), Vec::new());
-    let mut push = |column: usize, name: String| {
-        places.push(Place { side: Side::First, column });
-        columns.push(ColumnDescription {
-            ty: type_of(table, column),
-            scale: table.def().columns[column].shown_scale(),
-            table: u16::try_from(column + 1).ok().map(|number| (oid_of_table(table), number)),
-            ..ColumnDescription::text(name)
-        });
-    };
     for item in list {
-        match item {
-            Listed::All(None) if !is_built_in(table) => {
-                table.def().visible_columns().for_each(|(at, column)| push(at, column.name.clone()));
-            }
-            Listed::Value(expression @ Node::Column { .. }, alias) => {
-                let column = place(scope, expression)?.column;
-                let name = alias.as_ref().unwrap_or_else(|| &table.def().columns[column].name);
-                push(column, name.clone());
-            }
+        let alias = match item {
+            Listed::All(None) if !is_built_in(table) => None,
+            Listed::Value(Node::Column { .. }, alias) => alias.as_ref(),
             _ => return None,
+        };
+        for place in places_of(scope, item)? {
+            let (column, def) = (place.column, &table.def().columns[place.column]);
+            places.push(place);
+            columns.push(ColumnDescription {
+                ty: type_of(table, column),
+                scale: def.shown_scale(),
+                table: u16::try_from(column + 1).ok().map(|number| (oid_of_table(table), number)),
+                ..ColumnDescription::text(alias.unwrap_or(&def.name).clone())
+            });
         }
     }
     Some((places, columns))
@@ -188,21 +184,20 @@ fn direction(scope: &Scope, table: &Table, (index, equal): (usize, usize), order
 
 /// The columns of a list that names nothing else, of all tables.
 fn all_places(scope: &Scope, list: &[Listed]) -> Option<Vec<Place>> {
-    let mut places = Vec::new();
-    for item in list {
-        let of = match item {
-            Listed::Value(expression, _) => {
-                places.push(place(scope, expression)?);
-                continue;
-            }
-            Listed::All(of) => of,
-        };
-        let meant = |name: &str| of.as_ref().is_none_or(|of| of.eq_ignore_ascii_case(name));
-        for (side, _, table) in scope.sides().filter(|(_, name, _)| meant(name)) {
-            places.extend(table.def().visible_columns().map(|(column, _)| Place { side, column }));
-        }
-    }
-    Some(places)
+    Some(list.iter().map(|item| places_of(scope, item)).collect::<Option<Vec<_>>>()?.concat())
+}
+
+/// The columns that one item of a list stands for.
+fn places_of(scope: &Scope, item: &Listed) -> Option<Vec<Place>> {
+    let of = match item {
+        Listed::Value(expression, _) => return Some(vec![place(scope, expression)?]),
+        Listed::All(of) => of.as_ref(),
+    };
+    let meant = scope.sides().filter(|(_, name, _)| of.is_none_or(|of| of.eq_ignore_ascii_case(name)));
+    let columns = meant.flat_map(|(side, _, table)| {
+        table.def().visible_columns().map(move |(column, _)| Place { side, column })
+    });
+    Some(columns.collect())
 }
 
 /// Aggregates, and terms of `GROUP BY`; `None`: something else is in the list or in the terms.

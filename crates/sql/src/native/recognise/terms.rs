@@ -4,10 +4,13 @@ use dialect::lowered::{Node, Operator};
 use store::definition::ColumnKind;
 
 use super::super::aggregate::{Aggregate, Function};
-use super::super::expr::{Arithmetic, Comparison, Term, Test};
+use super::super::expr::{Comparison, Term, Test};
 use super::super::scope::{Place, Scope, Side};
 use super::names::place;
 use crate::write::operand;
+
+const ARITHMETIC: &[Operator] =
+    &[Operator::Add, Operator::Subtract, Operator::Multiply, Operator::Divide, Operator::Remainder];
 
 /// A value. `excluded`: the row that was to be inserted has this name.
 pub(super) fn term(scope: &Scope, expression: &Node, excluded: bool) -> Option<Term> {
@@ -25,16 +28,8 @@ pub(super) fn term(scope: &Scope, expression: &Node, excluded: bool) -> Option<T
             Some(Term::Column(Place { side: Side::Second, column }))
         }
         Node::Negative(of) => Some(Term::Negated(Box::new(inner(of)?))),
-        Node::Binary(operator, sides) => {
-            let arithmetic = match operator {
-                Operator::Add => Arithmetic::Add,
-                Operator::Subtract => Arithmetic::Subtract,
-                Operator::Multiply => Arithmetic::Multiply,
-                Operator::Divide => Arithmetic::Divide,
-                Operator::Remainder => Arithmetic::Remainder,
-                _ => return None,
-            };
-            Some(Term::Computed(arithmetic, Box::new([inner(&sides[0])?, inner(&sides[1])?])))
+        Node::Binary(operator, sides) if ARITHMETIC.contains(operator) => {
+            Some(Term::Computed(*operator, Box::new([inner(&sides[0])?, inner(&sides[1])?])))
         }
         _ => None,
     }
@@ -45,12 +40,9 @@ pub(super) fn number(scope: &Scope, expression: &Node) -> Option<Term> {
     term(scope, expression, false).filter(|term| is_whole(scope, term))
 }
 
-/// Whether a term is a whole number or NULL, as far as the text tells.
+/// Whether a term is a whole number or NULL, as far as the text says.
 pub(super) fn is_whole(scope: &Scope, term: &Term) -> bool {
-    term.is_whole(&|place| {
-        let table = scope.table(place.side);
-        table.is_some_and(|table| table.def().columns[place.column].kind == ColumnKind::Integer)
-    })
+    term.is_whole(&|place| scope.kind(place) == Some(ColumnKind::Integer))
 }
 
 /// A condition on whole numbers; `None`: something else is in it.
