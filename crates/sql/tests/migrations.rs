@@ -556,3 +556,17 @@ fn the_numbers_of_a_column_are_a_sequence() {
     assert_eq!(db.query("SELECT setval('t_id_seq', NULL) IS NULL, nextval(NULL) IS NULL"), "1,1");
     assert_eq!(db.query("SELECT nextval('t_id_seq')"), "8");
 }
+
+/// ActiveRecord renames the index of the key behind its table.
+#[test]
+fn a_keys_constraint_keeps_its_name_when_its_table_is_renamed() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a, b));\nALTER TABLE t RENAME TO u;\nCREATE TABLE t (a INT PRIMARY KEY)");
+    let keys = "SELECT table_name, constraint_name FROM information_schema.table_constraints \
+                WHERE table_schema = 'public' ORDER BY 1";
+    assert_eq!(db.query(keys), "t,t_pkey1;u,t_pkey");
+    db.run("ALTER INDEX t_pkey RENAME TO u_pkey;\nINSERT INTO u VALUES (1, 2)");
+    assert_eq!(db.query(keys), "t,t_pkey1;u,u_pkey");
+    assert_eq!(db.error("INSERT INTO u VALUES (1, 2)").constraint(), Some("u_pkey"));
+    assert!(db.plan("SELECT b FROM u WHERE a = 1").contains("u_pkey"));
+}

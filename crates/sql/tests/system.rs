@@ -309,14 +309,27 @@ fn numbered_columns_tell_that_they_are() {
     let reflected = "SELECT a.attname, a.attidentity, CASE WHEN a.attidentity <> '' THEN (SELECT s.seqmax FROM pg_sequence s
         WHERE s.seqrelid = pg_get_serial_sequence(a.attrelid::regclass::text, a.attname)::regclass::oid) END
         FROM pg_attribute a WHERE a.attrelid = '{}'::regclass AND a.attnum > 0 ORDER BY a.attnum";
-    assert_eq!(db.query(&reflected.replace("{}", "one")), "id,d,2147483647;a,,NULL");
+    assert_eq!(db.query(&reflected.replace("{}", "one")), "id,,NULL;a,,NULL");
     assert_eq!(db.query(&reflected.replace("{}", "two")), format!("id,a,{};a,,NULL", i64::MAX));
     assert_eq!(
         db.query(
             "SELECT table_name, column_name, is_identity, identity_generation FROM information_schema.columns \
              WHERE table_schema = 'public' AND table_name IN ('one', 'two') ORDER BY 1, ordinal_position"
         ),
-        "one,id,YES,BY DEFAULT;one,a,NO,NULL;two,id,YES,ALWAYS;two,a,NO,NULL"
+        "one,id,NO,NULL;one,a,NO,NULL;two,id,YES,ALWAYS;two,a,NO,NULL"
+    );
+    assert_eq!(
+        db.query("SELECT column_default FROM information_schema.columns WHERE column_name = 'id' AND table_name = 'one'"),
+        "nextval('one_id_seq'::regclass)"
+    );
+    db.run("CREATE INDEX one_a ON one (a DESC, id)");
+    assert_eq!(db.query("SELECT indoption FROM pg_index WHERE indexrelid = 'one_a'::regclass"), "3 0");
+    assert_eq!(
+        db.query(
+            "SELECT string_agg(attname, ',') FROM pg_attribute a JOIN pg_index i ON a.attrelid = i.indrelid \
+             AND a.attnum = ANY (i.indkey) WHERE i.indexrelid = 'one_a'::regclass"
+        ),
+        "id,a"
     );
     assert_eq!(
         db.query("SELECT pg_get_serial_sequence('one', 'id'), pg_get_serial_sequence('one', 'a')"),

@@ -37,6 +37,9 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
         take_elements(&value)?;
     }
     let Some(ty) = ty else {
+        if let Some(vector) = of_vector(&value) {
+            return Ok(vector);
+        }
         let text = SqlType::Unknown.array().or_else(|| SqlType::Text.array());
         return array(&value, text);
     };
@@ -134,6 +137,13 @@ fn take_elements(value: &Value) -> Result<(), SqlError> {
     let elements = 1 + memchr::memchr_iter(b',', text.as_bytes()).count();
     meter::take(text.len() * 3 + elements * ELEMENT_BYTES)?;
     meter::work(text.len() + elements * NODE_UNITS)
+}
+
+/// An `int2vector` or `oidvector` of the catalogue, `1 2`, as an array; none for anything else.
+fn of_vector(value: &Value) -> Option<Value> {
+    let Value::Text(text) = value else { return None };
+    let is_so = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ');
+    is_so.then(|| Value::Text(format!("[{}]", text.split_whitespace().collect::<Vec<_>>().join(","))))
 }
 
 fn array(value: &Value, ty: Option<SqlType>) -> Result<Value, SqlError> {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use sqltext::token::quoted_name;
-use store::definition::{CheckDef, ColumnDef, ForeignKey, SqlType};
+use store::definition::{CheckDef, ColumnDef, ForeignKey, Identity, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
 use super::content::schema_of;
@@ -29,6 +29,8 @@ pub(super) struct ColumnFacts<'t> {
     pub not_null: bool,
     /// None for the columns of the built-in table that are made of a row's head.
     pub def: Option<&'t ColumnDef>,
+    /// The sequence of a column that was declared `SERIAL`.
+    pub serial: Option<String>,
 }
 
 impl ColumnFacts<'_> {
@@ -60,6 +62,7 @@ pub(super) fn columns_of(table: &Table) -> Vec<ColumnFacts<'_>> {
         modifier: -1,
         not_null: false,
         def: None,
+        serial: None,
     };
     shape.visible().iter().map(|shown| facts(shown).unwrap_or_else(|| head(shown))).collect()
 }
@@ -73,6 +76,7 @@ pub(super) fn column_at(table: &Table, at: usize) -> Option<ColumnFacts<'_>> {
         modifier: modifier(&def.declared),
         not_null: def.not_null,
         def: Some(def),
+        serial: (def.identity == Some(Identity::Serial)).then(|| sequence_name(table, &def.name)),
     })
 }
 
@@ -277,11 +281,16 @@ pub(super) struct SequenceFacts {
 pub(super) fn sequences_of(table: &Table) -> Vec<SequenceFacts> {
     let numbered = columns_of(table).into_iter().filter(is_numbered);
     let facts = |column: ColumnFacts<'_>| {
-        let name = format!("{}_{}_seq", table.name(), column.name);
+        let name = sequence_name(table, &column.name);
         let oid = oid_of_name(Named::Sequence, oid_of_table(table), &name);
         SequenceFacts { oid, name, column: column.name, ty: column.ty }
     };
     numbered.map(facts).collect()
+}
+
+/// `table_column_seq`, as PostgreSQL names it.
+fn sequence_name(table: &Table, column: &str) -> String {
+    format!("{}_{column}_seq", table.name())
 }
 
 /// Whether the server numbers the rows by this column.

@@ -46,7 +46,15 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
         }
     }
     let (told, start) = (std::mem::take(&mut maker.told), maker.start);
-    let def = maker.finish(&wanted.settings)?;
+    let mut def = maker.finish(&wanted.settings)?;
+    let taken = |name: &str| {
+        core.catalog.tables().any(|table| table.def().is_key_name(name))
+            || core.catalog.index_owner(name).is_some()
+    };
+    // A table that was renamed kept the name of its key's constraint.
+    if def.key_name.is_none() && taken(&def.key_name()) {
+        def.key_name = Some(free_name(def.key_name().into_owned(), taken));
+    }
     match core.store.create_table(def) {
         Err(error) if error.state == state::DUPLICATE_TABLE && wanted.if_not_exists => {
             Ok(Defined::present(TAG, name))
@@ -376,7 +384,7 @@ fn new_column(catalog: &Catalog, name: &str, declared: &str) -> Result<ColumnDef
     };
     let mut column = typed_column(catalog, name, serial.unwrap_or(declared))?;
     if serial.is_some() {
-        column.identity = Some(Identity::ByDefault);
+        column.identity = Some(Identity::Serial);
         column.not_null = true;
     }
     Ok(column)

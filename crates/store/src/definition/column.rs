@@ -112,6 +112,8 @@ pub enum Identity {
     ByDefault,
     /// Always; a row that names a value is refused.
     Always,
+    /// As [`Identity::ByDefault`], of a column that was declared `SERIAL`: clients are shown a default of `nextval`.
+    Serial,
 }
 
 impl ColumnDef {

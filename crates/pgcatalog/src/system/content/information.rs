@@ -95,8 +95,14 @@ pub(super) fn columns(system: &System, rows: &mut Rows) {
     for layout in LAYOUTS.iter() {
         for (number, column) in (1..).zip(&layout.columns) {
             let name = column.name.to_owned();
-            let facts =
-                ColumnFacts { name, ty: column.ty, modifier: -1, not_null: column.not_null, def: None };
+            let facts = ColumnFacts {
+                name,
+                ty: column.ty,
+                modifier: -1,
+                not_null: column.not_null,
+                def: None,
+                serial: None,
+            };
             column_row(system, (layout.schema.name(), layout.name), number, &facts, rows);
         }
     }
@@ -114,9 +120,10 @@ fn column_row(
     let array = column.ty.is_array();
     let is_generated = column.def.is_some_and(|def| def.generated.is_some());
     let default = default_text(column).map_or(Value::Null, Value::Text);
-    let identity = column.def.and_then(|def| def.identity).map(|identity| match identity {
-        Identity::Always => "ALWAYS",
-        Identity::ByDefault => "BY DEFAULT",
+    let identity = column.def.and_then(|def| def.identity).and_then(|identity| match identity {
+        Identity::Always => Some("ALWAYS"),
+        Identity::ByDefault => Some("BY DEFAULT"),
+        Identity::Serial => None,
     });
     let own = column.enumeration();
     let udt = format!("{}{}", if array { "_" } else { "" }, own.unwrap_or_else(|| column.ty.name()));

@@ -9,8 +9,8 @@ use super::super::System;
 use super::super::columns::LAYOUTS;
 use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
 use super::super::relation::{
-    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of, referenced,
-    sequences_of, tables_of,
+    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, identifier, indexes_of, number_of,
+    referenced, sequences_of, tables_of,
 };
 use super::super::rows::{Rows, flag, int, text};
 use super::fixed::{
@@ -123,14 +123,20 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
         }
         for index in indexes_of(table) {
             for (number, column) in (1..).zip(index.columns.iter().filter_map(|&at| column_at(table, at))) {
-                attribute(index.oid, number, &ColumnFacts { not_null: false, def: None, ..column }, rows);
+                attribute(
+                    index.oid,
+                    number,
+                    &ColumnFacts { not_null: false, def: None, serial: None, ..column },
+                    rows,
+                );
             }
         }
     }
     for layout in LAYOUTS.iter() {
         for (number, column) in (1..).zip(&layout.columns) {
             let (name, ty) = (column.name.to_owned(), column.ty);
-            let column = ColumnFacts { name, ty, modifier: -1, not_null: column.not_null, def: None };
+            let column =
+                ColumnFacts { name, ty, modifier: -1, not_null: column.not_null, def: None, serial: None };
             attribute(layout.oid, number, &column, rows);
         }
     }
@@ -142,7 +148,7 @@ fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, rows: &mut Ro
     let identity = match column.def.and_then(|def| def.identity) {
         Some(Identity::Always) => "a",
         Some(Identity::ByDefault) => "d",
-        None => "",
+        Some(Identity::Serial) | None => "",
     };
     rows.add([
         ("attrelid", int(relation)),
@@ -208,6 +214,9 @@ pub(super) fn defaults(system: &System, rows: &mut Rows) {
 /// A column's default as SQL; PostgreSQL shows the type of a text behind it, and clients take it off.
 pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
     let def = column.def?;
+    if let Some(sequence) = &column.serial {
+        return Some(format!("nextval({}::regclass)", sql_literal(&Value::from(identifier(sequence)))));
+    }
     if let Some(generated) = &def.generated {
         return Some(generated.sql.clone());
     }
@@ -229,6 +238,10 @@ pub(super) fn indexes(system: &System, rows: &mut Rows) {
         for index in indexes_of(table) {
             let count = index.columns.len();
             let vector = |value: &str| text(&vec![value; count].join(" "));
+            let def = index.index.as_ref().map(|index| index.def());
+            // As PostgreSQL counts `DESC`, behind which it has NULLs first.
+            let order = |at: usize| if def.is_some_and(|def| def.is_descending(at)) { "3" } else { "0" };
+            let orders: Vec<&str> = (0..count).map(order).collect();
             let numbers: Vec<String> =
                 index.columns.iter().map(|&column| number_of(table, column).to_string()).collect();
             rows.add([
@@ -245,7 +258,7 @@ pub(super) fn indexes(system: &System, rows: &mut Rows) {
                 ("indkey", text(&numbers.join(" "))),
                 ("indcollation", vector("0")),
                 ("indclass", vector("0")),
-                ("indoption", vector("0")),
+                ("indoption", text(&orders.join(" "))),
             ]);
         }
     }

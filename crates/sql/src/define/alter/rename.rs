@@ -40,6 +40,9 @@ impl Change<'_> {
         check_table_name(name)?;
         self.refuse_views("RENAME TO")?;
         self.alter(|def| {
+            // The constraint keeps its name, as in PostgreSQL: tools rename it themselves.
+            let key = def.key_name().into_owned();
+            def.key_name.get_or_insert(key);
             let before = std::mem::replace(&mut def.name, name.to_owned());
             rename_in_expressions(def, &before, name, Meant::Table);
             Ok(())
