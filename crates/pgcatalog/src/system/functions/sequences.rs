@@ -47,6 +47,6 @@ fn numbered(system: &System, call: &Call) -> Result<Option<Arc<Table>>, SqlError
     match catalog.tables().find(of) {
         Some(table) => Ok(Some(Arc::clone(table))),
         None => Err(SqlError::new(state::UNKNOWN_TABLE, format!("sequence \"{name}\" does not exist"))
-            .with_hint("only numbered columns have sequences: SERIAL, GENERATED AS IDENTITY")),
+            .with_hint("only numbered columns have sequences; INSERT ... RETURNING returns the number")),
     }
 }
