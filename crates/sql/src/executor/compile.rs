@@ -27,6 +27,7 @@ impl Executor {
         known: Option<&Tree<'_>>,
     ) -> Result<Prepared, SqlError> {
         let sql = if kind == StatementKind::ShowRules { RULES_SHOWN } else { sql };
+        self.set_words();
         let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
         let plan = if let Some(write) = translated.take_write() {
             self.compile_write(kind, write).map_err(|error| write::placed(error, sql))?

@@ -60,6 +60,7 @@ impl Executor {
 
     /// What a definition was, and the tables that it emptied.
     fn carry_out(&mut self, session: &mut Session, sql: &str) -> Result<(Defined, Vec<Name>), SqlError> {
+        self.set_words();
         let definition = define::read(sql)?;
         match &definition.what {
             What::CreateRule(rule) => self.check_rule(&definition, rule)?,

@@ -86,6 +86,7 @@ impl Executor {
     /// Whether a statement is the same whether the client chose these types or none. The answer is kept with the
     /// statement: drivers choose by the size of a number, and ask again each time.
     fn means_the_same(&self, sql: &str, chosen: Chosen<'_>) -> Result<bool, SqlError> {
+        self.set_words();
         let catalog = &self.core.catalog;
         let open = dialect::translate(catalog, sql, &[], None)?;
         let closed = dialect::translate(catalog, sql, chosen, None)?;

@@ -189,7 +189,6 @@ impl Executor {
         if zone::current() != zone {
             zone::set_current(zone);
         }
-        like::set_style(like);
         if self.meaning.0 != zone || self.meaning.1 != like {
             self.change_meaning((zone, like));
         }
@@ -198,6 +197,11 @@ impl Executor {
             self.core.native = native;
             std::mem::swap(&mut self.cache, &mut self.other_cache);
         }
+    }
+
+    /// Makes the walk give words the meaning that they have in this session; a plan that is there was made so.
+    fn set_words(&self) {
+        like::set_style(self.meaning.1);
     }
 
     /// Runs a statement; one that stands alone again where a table was redefined between its compilation and its end,
