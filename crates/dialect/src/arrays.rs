@@ -144,6 +144,42 @@ impl<'a> Translator<'a, '_> {
         Ok(array_of(parts, word.start).of_type(ty).labelled("array"))
     }
 
+    /// `[n:m]` behind an array.
+    pub(super) fn slice(
+        &mut self,
+        array: Out<'a>,
+        first: Option<&Expr>,
+        last: Option<&Expr>,
+    ) -> Step<Out<'a>> {
+        let open = self.sign("[")?;
+        let mut bounds = Vec::with_capacity(2);
+        for (bound, end) in [(first, ":"), (last, "]")] {
+            let mut out = match bound {
+                Some(bound) => self.expression(bound)?,
+                None => Out::made("NULL", open.start),
+            };
+            self.sign(end)?;
+            self.suggest(&mut out, SqlType::Int4)?;
+            bounds.push(out);
+        }
+        let (ty, label) = (array.ty, array.label.clone());
+        let parts = [array].into_iter().chain(bounds);
+        let mut out = Out::joined(parts, ",").wrapped("array_slice(", ")").of_type(ty);
+        out.label = label;
+        Ok(out)
+    }
+
+    /// `array && array`
+    pub(super) fn overlaps(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
+        let (mut left, mut right) = (left, right);
+        let array = [left.ty, right.ty].into_iter().flatten().find(|ty| ty.is_array());
+        let Some(array) = array else { return Err(self.no_operator(&left, operator, &right)) };
+        for side in [&mut left, &mut right] {
+            self.suggest_array(side, array.scalar())?;
+        }
+        Ok(call("array_overlaps", [left, right]).typed(SqlType::Bool).labelled("?column?"))
+    }
+
     /// `[n]` behind an array; PostgreSQL counts from 1.
     pub(super) fn subscript(&mut self, array: Out<'a>, number: &Expr) -> Step<Out<'a>> {
         self.sign("[")?;

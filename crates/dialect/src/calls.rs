@@ -2,13 +2,13 @@
 
 use sqltext::ast::{
     CeilFloorKind, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, WindowSpec, WindowType,
+    FunctionArgumentList, FunctionArguments, Value as Literal, WindowSpec, WindowType,
 };
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 
 use super::out::{Form, Out, call};
-use super::structures::{OF_NO_ROWS, argument_for};
+use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
 use super::types::{Told, common};
 use super::{Step, Stop, Translator, numeric};
 use crate::lowered::Node;
@@ -31,6 +31,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("jsonb_strip_nulls", "json_strip_nulls"),
     ("jsonb_pretty", "json_pretty"),
     ("array_to_json", "json"),
+    ("row_to_json", "json"),
     ("bool_and", "min"),
     ("every", "min"),
     ("bool_or", "max"),
@@ -75,8 +76,13 @@ impl<'a> Translator<'a, '_> {
         list: &[Argument<'_>],
         behind: Option<(&FunctionArgumentList, &Function)>,
     ) -> Step<Out<'a>> {
-        let lower = name.to_ascii_lowercase();
+        let mut lower = name.to_ascii_lowercase();
         let bare = token.kind == Kind::Word;
+        let mut out = out;
+        if let Some(function) = with_path(&lower, list).filter(|_| bare) {
+            lower = function.to_owned();
+            out = Out::made(function, token.start);
+        }
         let mut out = match RENAMED.iter().find(|(from, _)| bare && *from == lower) {
             Some((_, to)) => Out::made(to, token.start),
             None if bare && lower == "pg_typeof" => Out::default(),
@@ -112,6 +118,9 @@ impl<'a> Translator<'a, '_> {
         if let Some((_, empty)) = OF_NO_ROWS.iter().find(|(name, _)| bare && *name == lower) {
             out = out.wrapped("nullif(", &format!(", '{empty}')"));
         }
+        if bare && OF_JSONB.contains(&lower.as_str()) {
+            out = out.wrapped("cast_jsonb(", ")");
+        }
         let ty = if lower == "timezone" {
             let zoned = arguments.get(1).is_some_and(|moment| moment.ty == Some(SqlType::Timestamptz));
             Some(if zoned { SqlType::Timestamp } else { SqlType::Timestamptz })
@@ -120,7 +129,10 @@ impl<'a> Translator<'a, '_> {
         } else {
             function::returns(&lower).and_then(|returns| returned(returns, &arguments))
         };
-        Ok(numbered(out.of_type(ty), &lower, numeric).labelled(&lower))
+        // A date is a moment to it.
+        let ty =
+            if lower == "date_trunc" && ty == Some(SqlType::Date) { Some(SqlType::Timestamptz) } else { ty };
+        Ok(numbered(out.of_type(ty), &lower, numeric).labelled(label_of(&lower)))
     }
 
     /// The arguments, and what is known of their types.
@@ -186,7 +198,17 @@ impl<'a> Translator<'a, '_> {
             }
             return Ok(out);
         };
-        let argument = self.expression(argument)?;
+        let row = if OF_ROWS.contains(&name) { self.whole_row(argument)? } else { None };
+        let mut argument = match row {
+            Some(row) => row,
+            None => self.expression(argument)?,
+        };
+        if at == 1
+            && matches!(name, "jsonb_set_path" | "jsonb_insert_path")
+            && let Some(texts) = SqlType::Text.array()
+        {
+            self.suggest(&mut argument, texts)?;
+        }
         let mut argument = argument_for(name, at, argument);
         if numeric::is_exact(&argument) {
             *numeric = match (&numeric, numeric::chosen_of(name, &argument)) {
@@ -424,6 +446,30 @@ pub(super) fn argument_of(argument: &FunctionArg) -> Option<Argument<'_>> {
         }
         _ => None,
     }
+}
+
+/// What PostgreSQL calls a column of it.
+fn label_of(function: &str) -> &str {
+    function
+        .strip_suffix("_path")
+        .filter(|name| matches!(*name, "jsonb_set" | "jsonb_insert"))
+        .unwrap_or(function)
+}
+
+/// The function of ours for one that has a path of PostgreSQL's: SQLite's of the same name begins with `$`.
+fn with_path(name: &str, list: &[Argument<'_>]) -> Option<&'static str> {
+    let function = match name {
+        "jsonb_set" => "jsonb_set_path",
+        "jsonb_insert" => "jsonb_insert_path",
+        _ => return None,
+    };
+    let of_sqlite = match list.get(1)?.value()? {
+        Expr::Value(path) => {
+            matches!(&path.value, Literal::SingleQuotedString(path) if path.starts_with('$'))
+        }
+        _ => false,
+    };
+    (!of_sqlite).then_some(function)
 }
 
 fn expression_of(argument: &FunctionArg) -> Option<&Expr> {

@@ -306,7 +306,7 @@ fn declares(ty: SqlType) -> bool {
 fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
     match ty {
         SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name
-            if out.ty == Some(SqlType::Bool) =>
+            if matches!(out.ty, Some(SqlType::Bool | SqlType::Jsonb)) =>
         {
             numeric::shown(out)
         }

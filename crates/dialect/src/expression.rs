@@ -209,13 +209,8 @@ impl<'a> Translator<'a, '_> {
         for part in parts {
             match part {
                 AccessExpr::Subscript(Subscript::Index { index }) => out = self.subscript(out, index)?,
-                AccessExpr::Subscript(Subscript::Slice { lower_bound, .. }) => {
-                    self.sign("[")?;
-                    if let Some(bound) = lower_bound {
-                        self.expression(bound)?;
-                    }
-                    let message = "slices of arrays are not supported";
-                    return Err(self.error_at(self.peek(), state::NOT_SUPPORTED, message));
+                AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => {
+                    out = self.slice(out, lower_bound.as_ref(), upper_bound.as_ref())?;
                 }
                 AccessExpr::Dot(Expr::Identifier(_)) if self.next_is_sign(0, ".") => {
                     self.at += 1;
@@ -224,7 +219,9 @@ impl<'a> Translator<'a, '_> {
                     out = out.wrapped("(", &format!(" ->> '$.{field}')")).labelled(&field);
                 }
                 AccessExpr::Dot(Expr::Identifier(_)) => {}
-                AccessExpr::Dot(_) => return Err(Stop::Unknown),
+                AccessExpr::Subscript(Subscript::Slice { .. }) | AccessExpr::Dot(_) => {
+                    return Err(Stop::Unknown);
+                }
             }
         }
         Ok(out)
@@ -430,7 +427,9 @@ impl<'a> Translator<'a, '_> {
                 call("jsonb_extract_path_list_text", [left, right]).typed(SqlType::Text).labelled("?column?")
             }
             "#-" => self.without_path(left, operator, right)?,
-            "&&" | "@@" => {
+            "?" | "?|" | "?&" => self.has_keys(left, operator, right)?,
+            "&&" => self.overlaps(left, operator, right)?,
+            "@@" => {
                 let message = format!("operator {} is not supported", operator.text);
                 return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
             }

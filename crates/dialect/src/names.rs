@@ -243,6 +243,28 @@ impl Translator<'_, '_> {
         relations.iter().filter(meant).any(|relation| matches!(self.column_in(relation, name), Found::Is(_)))
     }
 
+    /// The columns of the table that a name means, where no column is called so.
+    pub(super) fn columns_of_row(&self, name: &str) -> Option<Vec<Column>> {
+        for relations in self.scopes.around() {
+            if self.has_column(relations, None, name) {
+                return None;
+            }
+            let found = relations.iter().find(|relation| relation.name.eq_ignore_ascii_case(name));
+            if let Some(relation) = found.filter(|relation| relation.row.is_none()) {
+                return self.columns_in(relation);
+            }
+        }
+        None
+    }
+
+    /// What a column of it is called in SQLite.
+    pub(super) fn column_of_row(&self, table: &str, column: &str) -> String {
+        let mut relations = self.scopes.around().flatten();
+        let relation = relations.find(|relation| relation.name.eq_ignore_ascii_case(table));
+        let own = relation.and_then(|relation| relation.renamed.iter().find(|(name, _)| name == column));
+        own.map_or_else(|| column.to_owned(), |(_, own)| own.clone())
+    }
+
     /// The type of a relation's column.
     pub(super) fn type_in(&self, relation: &Relation, name: &str) -> Option<SqlType> {
         match self.column_in(relation, name) {

@@ -178,11 +178,13 @@ impl<'a> Shown<'a> {
 pub(super) fn may_show(tokens: &[Token<'_>]) -> bool {
     let reads =
         tokens.first().is_some_and(|token| token.is_any(&["SELECT", "WITH", "INSERT", "UPDATE", "DELETE"]));
-    let compares = |token: &Token<'_>| token.is_any(&["UNION", "EXCEPT", "INTERSECT", "REPLACE"]);
+    let compares = |token: &Token<'_>| token.is_any(&["UNION", "EXCEPT", "INTERSECT"]);
+    // The statement, not the function.
+    let replaces = tokens.windows(2).any(|pair| pair[0].is("REPLACE") && !pair[1].is_sign("("));
     let distinct = tokens.windows(2).any(|pair| pair[0].is("SELECT") && pair[1].is("DISTINCT"));
     // A parameter without a number may stand in one place only.
     let unnumbered = |token: &Token<'_>| token.kind == Kind::Parameter && token.text == "?";
-    reads && !distinct && !tokens.iter().any(|token| compares(token) || unnumbered(token))
+    reads && !distinct && !replaces && !tokens.iter().any(|token| compares(token) || unnumbered(token))
 }
 
 impl<'a> Translator<'a, '_> {
@@ -312,6 +314,9 @@ pub(super) fn shown(out: Out<'_>) -> Out<'_> {
     }
     if has_digits(&out) {
         return written(out);
+    }
+    if out.ty == Some(SqlType::Jsonb) {
+        return call("jsonb_text", [out]).typed(SqlType::Text);
     }
     if super::objects::is_number(out.ty) {
         return super::objects::named(out).typed(SqlType::Text);

@@ -1,8 +1,9 @@
 //! Operators and functions of JSON and of arrays: which of PostgreSQL's they are depends on the types of their sides.
 
 use sqltext::ast::Expr;
-use sqltext::token::Token;
+use sqltext::token::{Token, quoted_name, sql_literal};
 use store::definition::SqlType;
+use store::value::Value;
 
 use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, numeric, types};
@@ -64,7 +65,20 @@ pub(super) fn side_by_side<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'
 /// JSON within JSON, a moment in ISO's form.
 pub(super) fn json_part(out: Out<'_>) -> Out<'_> {
     let label = out.label.clone();
-    let mut part = match out.ty {
+    let start = out.start();
+    let mut part = match (out.ty, &*out.form) {
+        (Some(SqlType::Numeric), Form::Number(digits)) => {
+            Out::made(format!("json('{digits}')"), start).typed(SqlType::Json)
+        }
+        _ => part_of_type(out),
+    };
+    part.label = label;
+    part
+}
+
+/// The same, of a type that says how.
+fn part_of_type(out: Out<'_>) -> Out<'_> {
+    match out.ty {
         Some(SqlType::Bool) => json_truth(out),
         Some(ty) if ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb) => {
             out.wrapped("json(", ")").typed(SqlType::Json)
@@ -80,9 +94,7 @@ pub(super) fn json_part(out: Out<'_>) -> Out<'_> {
         }
         Some(SqlType::Bytea) => out.wrapped("cast_text(", ")").typed(SqlType::Text),
         _ => out,
-    };
-    part.label = label;
-    part
+    }
 }
 
 /// An element of an array.
@@ -111,7 +123,7 @@ pub(super) fn argument_for<'a>(function: &str, at: usize, argument: Out<'a>) -> 
         "json_object_agg" | "jsonb_object_agg" if at == 0 => json_key(argument),
         "json_build_object" | "jsonb_build_object" | "json_object_agg" | "jsonb_object_agg"
         | "json_build_array" | "jsonb_build_array" | "json_agg" | "jsonb_agg" | "to_json" | "to_jsonb"
-        | "array_to_json" => json_part(argument),
+        | "row_to_json" | "array_to_json" => json_part(argument),
         "concat" | "concat_ws" if argument.ty == Some(SqlType::Bool) => {
             argument.wrapped("CASE (", ") WHEN 1 THEN 't' WHEN 0 THEN 'f' END").typed(SqlType::Text)
         }
@@ -131,6 +143,32 @@ pub(super) const OF_NO_ROWS: &[(&str, &str)] = &[
     ("jsonb_agg", "[]"),
     ("json_object_agg", "{}"),
     ("jsonb_object_agg", "{}"),
+];
+
+/// Functions that may be given the row of a table.
+pub(super) const OF_ROWS: &[&str] = &[
+    "row_to_json",
+    "to_json",
+    "to_jsonb",
+    "json_agg",
+    "jsonb_agg",
+    "json_build_object",
+    "jsonb_build_object",
+    "json_build_array",
+    "jsonb_build_array",
+    "json_object_agg",
+    "jsonb_object_agg",
+    "count",
+];
+
+/// Functions of SQLite's JSON whose results have PostgreSQL's type `jsonb`, and so its form.
+pub(super) const OF_JSONB: &[&str] = &[
+    "jsonb_agg",
+    "jsonb_object_agg",
+    "jsonb_build_object",
+    "jsonb_build_array",
+    "jsonb_strip_nulls",
+    "to_jsonb",
 ];
 
 impl<'a> Translator<'a, '_> {
@@ -191,6 +229,51 @@ impl<'a> Translator<'a, '_> {
             return Err(self.no_operator(&left, operator, &right));
         }
         Ok(removal("jsonb_delete_path", left, right))
+    }
+
+    /// `jsonb ? key`, `jsonb ?| keys`, `jsonb ?& keys`
+    pub(super) fn has_keys(&mut self, left: Out<'a>, operator: Token<'a>, right: Out<'a>) -> Step<Out<'a>> {
+        let (mut left, mut right) = (left, right);
+        if is_untyped(&left) {
+            self.suggest(&mut left, SqlType::Jsonb)?;
+            left.ty = Some(SqlType::Jsonb);
+        }
+        let one = operator.text == "?";
+        let wanted = if one { Some(SqlType::Text) } else { SqlType::Text.array() };
+        if let Some(wanted) = wanted.filter(|_| is_untyped(&right)) {
+            self.suggest(&mut right, wanted)?;
+            right.ty = Some(wanted);
+        }
+        let texts = right.ty.is_some_and(|ty| ty.is_array() != one && is_text(ty.scalar()));
+        if left.ty != Some(SqlType::Jsonb) || !texts {
+            return Err(self.no_operator(&left, operator, &right));
+        }
+        let function = match operator.text {
+            "?" => "jsonb_exists",
+            "?|" => "jsonb_exists_any",
+            _ => "jsonb_exists_all",
+        };
+        Ok(call(function, [left, right]).typed(SqlType::Bool).labelled("?column?"))
+    }
+
+    /// A table's name in the place of an argument: its row as a JSON object. `None`: it is no such name.
+    pub(super) fn whole_row(&mut self, argument: &Expr) -> Step<Option<Out<'a>>> {
+        let Expr::Identifier(name) = argument else { return Ok(None) };
+        let Some(columns) = self.columns_of_row(&name.value) else { return Ok(None) };
+        let token = self.token()?;
+        let table = self.name_copied(token);
+        let mut members = Vec::with_capacity(2 * columns.len());
+        for (column, ty) in columns {
+            members.push(Out::made(sql_literal(&Value::from(column.as_str())), token.start));
+            let own = self.column_of_row(&name.value, &column);
+            let mut value = table.clone();
+            value.push_str(&format!(".{}", quoted_name(&own)));
+            let scale = if ty == Some(SqlType::Numeric) { self.names.scale(&column) } else { None };
+            let form = scale.map_or(Form::Computed, Form::Column);
+            members.push(json_part(value.of_type(ty).formed(form)));
+        }
+        let row = Out::joined(members, ",").wrapped("json_object(", ")").typed(SqlType::Json);
+        Ok(Some(row.labelled(&name.value)))
     }
 
     /// `||` of JSON, of arrays, and of texts.
@@ -255,7 +338,7 @@ impl<'a> Translator<'a, '_> {
 
     /// The error for an operator that no types like these have; or for one that cannot be chosen, as a side has no
     /// type that is known.
-    fn no_operator(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Stop {
+    pub(super) fn no_operator(&self, left: &Out<'a>, operator: Token<'a>, right: &Out<'a>) -> Stop {
         let name = |side: &Out<'_>| side.ty.map_or_else(|| "unknown".to_owned(), SqlType::sql_name);
         let open = |side: &Out<'_>| side.ty.is_none() && !is_untyped(side);
         let words = format!("{} {} {}", name(left), operator.text, name(right));

@@ -147,10 +147,10 @@ pub(super) fn moment_sides(
 
 /// What a sum or difference of moments is.
 pub(super) fn moment_result(left: Option<SqlType>, right: Option<SqlType>, sign: &str) -> Option<SqlType> {
-    use SqlType::{Date, Int8, Interval, Time, Timestamp};
+    use SqlType::{Date, Int4, Interval, Time, Timestamp};
     let moment = |ty: Option<SqlType>| is_moment(ty) && ty != Some(Interval);
     match (left, right, sign) {
-        (Some(Date), Some(Date), "-") => Some(Int8),
+        (Some(Date), Some(Date), "-") => Some(Int4),
         (Some(Date), Some(Interval), _) | (Some(Interval), Some(Date), _) | (Some(Date), Some(Time), "+") => {
             Some(Timestamp)
         }

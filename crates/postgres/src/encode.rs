@@ -49,9 +49,29 @@ fn write_text(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// JSON without blanks as PostgreSQL writes `jsonb`: with one behind each colon and comma.
+fn write_spaced(json: &str, out: &mut Vec<u8>) {
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in json.as_bytes() {
+        out.push(byte);
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+        } else {
+            in_string = byte == b'"';
+            if matches!(byte, b',' | b':') {
+                out.push(b' ');
+            }
+        }
+    }
+}
+
 /// Text as it is; a list is kept as JSON, and one that is none goes as it is.
 #[inline]
 fn write_characters(type_oid: u32, text: &str, out: &mut Vec<u8>) {
+    if type_oid == oid::JSONB {
+        return write_spaced(text, out);
+    }
     let element = if text.starts_with('[') { oid::element_of(type_oid) } else { None };
     if !element.is_some_and(|element| list::write_text(element, text, out)) {
         out.extend_from_slice(text.as_bytes());

@@ -211,7 +211,7 @@ const DESCRIPTIONS: &[(&str, &str, &str)] = &[
     (
         "SELECT at - interval '1 day', at - at, day + 1, day - day FROM t",
         "",
-        "?column? timestamptz, ?column? interval, ?column? date, ?column? int8",
+        "?column? timestamptz, ?column? interval, ?column? date, ?column? int4",
     ),
     (
         "SELECT data -> 'a', data ->> 'a', data #> '{a}', data #>> '{a}', tags[1], ARRAY[1, 2] FROM t",

@@ -83,13 +83,13 @@ fn operators_of_jsonb() {
             ("SELECT '[1,2,3]'::jsonb - 0, '[1,2,3]'::jsonb - -1, '[1,2]'::jsonb - 5", "[2,3],[1,2],[1,2]"),
             ("SELECT '[\"a\",\"b\",\"a\",1]'::jsonb - 'a'", "[\"b\",1]"),
             ("SELECT d || '{\"b\": 3, \"c\": [1]}' FROM j", "{\"a\":1,\"b\":3,\"c\":[1]}"),
-            ("SELECT '{\"x\":1}' || d FROM j", "{\"x\":1,\"a\":1,\"b\":2}"),
+            ("SELECT '{\"x\":1}' || d FROM j", "{\"a\":1,\"b\":2,\"x\":1}"),
             ("SELECT '[1]'::jsonb || '2'::jsonb, '1'::jsonb || '2'::jsonb", "[1,2],[1,2]"),
             (
                 "SELECT '{\"a\":1}'::jsonb || '1'::jsonb, '[1]'::jsonb || '{\"a\":1}'",
                 "[{\"a\":1},1],[1,{\"a\":1}]",
             ),
-            ("SELECT d || name, 'x'::text || d FROM j", "{\"a\":1,\"b\":2}a,x{\"a\":1,\"b\":2}"),
+            ("SELECT d || name, 'x'::text || d FROM j", "{\"a\": 1, \"b\": 2}a,x{\"a\": 1, \"b\": 2}"),
             ("SELECT d || NULL FROM j", "NULL"),
             (
                 "SELECT '{\"a\":[1,{\"b\":2}]}'::jsonb #- '{a,1,b}', '{\"a\":[1,2]}'::jsonb #- '{a,-1}'",
@@ -224,7 +224,7 @@ fn json_is_built_of_values_of_their_types() {
             ),
             (
                 "SELECT jsonb_build_object('f', flag, 'd', d, 'x', x) FROM t WHERE id = 2",
-                "{\"f\":false,\"d\":null,\"x\":1.5}",
+                "{\"d\":null,\"f\":false,\"x\":1.5}",
             ),
             (
                 "SELECT json_build_object(id, at, flag, x, 'b', b) FROM t WHERE id = 1",

@@ -481,6 +481,9 @@ fn sign_power(sign: &Token) -> u8 {
         | Token::HashArrow
         | Token::HashLongArrow
         | Token::HashMinus
+        | Token::Question
+        | Token::QuestionAnd
+        | Token::QuestionPipe
         | Token::AtArrow
         | Token::ArrowAt
         | Token::AtAt

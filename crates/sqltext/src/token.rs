@@ -135,8 +135,13 @@ fn one(sql: &str, start: usize, before: Option<&Token<'_>>, apart: bool) -> (Kin
         b'[' if !subscripts(before, apart) => {
             (Kind::Quoted, rest.iter().position(|&byte| byte == b']').map_or(rest.len(), |at| at + 1))
         }
+        b'?' if let Some(length) = asks_for_key(rest, before) => (Kind::Sign, length),
         b'?' => (Kind::Parameter, 1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count()),
         b'$' => dollar(rest),
+        // `[1:2]`, where a parameter would stand behind a number.
+        b':' if next.is_ascii_digit() && before.is_some_and(|before| before.kind == Kind::Number) => {
+            (Kind::Sign, 1)
+        }
         b':' | b'@' if in_word(next) => (Kind::Parameter, 1 + word(&rest[1..])),
         b'0'..=b'9' => (Kind::Number, number(rest)),
         b'.' if next.is_ascii_digit() => (Kind::Number, number(rest)),
@@ -147,6 +152,52 @@ fn one(sql: &str, start: usize, before: Option<&Token<'_>>, apart: bool) -> (Kin
             (Kind::Sign, OPERATORS.iter().find(|op| rest.starts_with(op.as_bytes())).map_or(1, |op| op.len()))
         }
     }
+}
+
+/// Words behind which an operand stands: there `?` is a parameter.
+const BEFORE_OPERANDS: &[&str] = &[
+    "SELECT",
+    "DISTINCT",
+    "ALL",
+    "WHERE",
+    "AND",
+    "OR",
+    "NOT",
+    "ON",
+    "HAVING",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "CASE",
+    "BY",
+    "IN",
+    "LIKE",
+    "ILIKE",
+    "BETWEEN",
+    "RETURNING",
+    "LIMIT",
+    "OFFSET",
+    "VALUES",
+    "SET",
+    "IS",
+    "FROM",
+    "ESCAPE",
+];
+
+/// The length of `?`, `?|` or `?&` where it is an operator of `jsonb`: between two operands, of which the second is a
+/// text, a parameter, an array or something in brackets. No operand stands behind a parameter.
+fn asks_for_key(rest: &[u8], before: Option<&Token<'_>>) -> Option<usize> {
+    let before = before?;
+    let operand = match before.kind {
+        Kind::Word => !before.is_any(BEFORE_OPERANDS),
+        Kind::Sign => before.is_sign(")") || before.is_sign("]"),
+        _ => true,
+    };
+    let length = if matches!(rest.get(1), Some(b'|' | b'&')) { 2 } else { 1 };
+    let behind = rest.get(length..)?.trim_ascii_start();
+    let operand_behind = matches!(behind.first(), Some(b'\'' | b'$' | b'?' | b'('))
+        || behind.get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"ARRAY"));
+    (operand && operand_behind).then_some(length)
 }
 
 /// Whether `[` here begins a subscript or an array rather than a name in brackets.

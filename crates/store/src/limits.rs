@@ -127,3 +127,5 @@ pub(crate) const EQUAL_ROWS_MAX: usize = 64;
 /// Groups of buckets in one batch of a scan: a table with few rows of its own among many of others finds them one
 /// batch apart, and between two batches it can be stopped.
 pub(crate) const SCAN_GROUPS_MAX: u64 = 32 << 10;
+/// Largest exponent of a number in `jsonb` that is written out as digits: all floats have less.
+pub(crate) const JSONB_EXPONENT_MAX: i64 = 400;

@@ -36,6 +36,9 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
     if ty.is_some_and(SqlType::is_array) {
         take_elements(&value)?;
     }
+    if let (Some(SqlType::Jsonb), Value::Text(json)) = (ty, &value) {
+        super::jsonb::take_form(json)?;
+    }
     let Some(ty) = ty else {
         if let Some(vector) = of_vector(&value) {
             return Ok(vector);

@@ -10,14 +10,17 @@ use sqlite::meter;
 use sqltext::error::{SqlError, state};
 use store::definition::SqlType;
 use store::scalar::array::of_braces;
+use store::scalar::jsonb::{canonical, spaced};
 use store::scalar::simple::{JSON_DEPTH_MAX, check_json_depth};
 use store::value::Value;
 
 use super::def::{FunctionDef, Now, Returns, Source, text};
+use super::text::truth;
 use crate::limits::{JSON_MEMBERS_MAX, NODE_UNITS};
 
 const JSONB: Returns = Returns::Type(SqlType::Jsonb);
 const TEXT: Returns = Returns::Type(SqlType::Text);
+const BOOL: Returns = Returns::Type(SqlType::Bool);
 
 const fn own(
     name: &'static str,
@@ -42,6 +45,20 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `json ->> key` makes of the value: a text without its quotes, `null` as NULL", "json_value_text('\"a\"')", "a"),
     own("jsonb_concat", "(json, json)", JSONB, Source::Own(concat, 2, 2),
         "what `jsonb || jsonb` is: members or elements of both", "jsonb_concat('{\"a\":1}', '{\"b\":2}')", "{\"a\":1,\"b\":2}"),
+    own("jsonb_exists", "(json, key)", BOOL, Source::Own(exists_one, 2, 2),
+        "what `jsonb ? key` asks: whether it is a member, or a text of an array", "'{\"a\":1}'::jsonb ? 'a'", "1"),
+    own("jsonb_exists_all", "(json, keys)", BOOL, Source::Own(|_, v| exists(v, true), 2, 2),
+        "what `jsonb ?& keys` asks: whether all of them are", "'[\"a\",\"b\"]'::jsonb ?& ARRAY['a', 'b']", "1"),
+    own("jsonb_exists_any", "(json, keys)", BOOL, Source::Own(|_, v| exists(v, false), 2, 2),
+        "what `jsonb ?| keys` asks: whether one of them is", "'{\"a\":1}'::jsonb ?| ARRAY['a', 'b']", "1"),
+    own("jsonb_insert_path", "(json, path, value, behind)", JSONB, Source::Own(|_, v| put(v, Put::Insert(flag(v, false))), 3, 4),
+        "what `jsonb_insert` is with a path of PostgreSQL's: with the value before the element, or as a new member",
+        "jsonb_insert('[1,3]', '{1}', '2')", "[1,2,3]"),
+    own("jsonb_set_path", "(json, path, value, create)", JSONB, Source::Own(|_, v| put(v, Put::Set(flag(v, true))), 3, 4),
+        "what `jsonb_set` is with a path of PostgreSQL's: with the value in the place of what is there",
+        "jsonb_set('{\"a\":[1,2]}', '{a,0}', '9')", "{\"a\":[9,2]}"),
+    own("jsonb_text", "(json)", TEXT, Source::Own(|_, v| { let json = text(v, 0)?; meter::take(2 * json.len())?; Ok(Value::Text(spaced(&json))) }, 1, 1),
+        "what `jsonb::text` is: with a blank behind each colon and comma", "'{\"a\":[1,2]}'::jsonb::text", "{\"a\": [1, 2]}"),
     own("jsonb_delete", "(json, key or index)", JSONB, Source::Own(delete, 2, 2),
         "what `jsonb - key` is: without the member, the texts in an array, or the element", "'{\"a\":1,\"b\":2}'::jsonb - 'a'", "{\"b\":2}"),
     own("jsonb_delete_keys", "(json, keys)", JSONB, Source::Own(delete_keys, 2, 2),
@@ -187,8 +204,139 @@ impl<'j> Level<'j> {
     }
 }
 
-fn written(level: &Level<'_>) -> Value {
-    Value::Text(level.write())
+fn written(level: &Level<'_>) -> Result<Value, SqlError> {
+    in_form(&level.write())
+}
+
+/// A valid JSON value in the form of `jsonb`.
+fn in_form(json: &str) -> Result<Value, SqlError> {
+    take_form(json)?;
+    Ok(Value::Text(canonical(json)))
+}
+
+/// Asks for what it takes to bring JSON into the form of `jsonb`: its texts twice more, and a place for each member.
+pub(super) fn take_form(json: &str) -> Result<(), SqlError> {
+    let members = json.bytes().filter(|byte| *byte == b':').count();
+    meter::take(3 * json.len() + members * MEMBER_BYTES)?;
+    meter::work(3 * json.len() + members * NODE_UNITS)
+}
+
+/// Whether one of the keys, or all of them, are members of an object or texts of an array.
+fn exists(values: &[Value], all: bool) -> Result<Value, SqlError> {
+    let (json, keys) = (text(values, 0)?, list(values, 1)?);
+    let level = Level::of(&json)?;
+    let there: std::collections::HashSet<Cow<'_, str>> = match &level {
+        Level::Object(members) => members.iter().map(|(key, _)| key.0.clone()).collect(),
+        Level::Array(items) => items.iter().filter_map(|item| text_of(item)).collect(),
+        Level::Scalar(json) => text_of(json).into_iter().collect(),
+    };
+    let mut keys = keys.iter().flatten();
+    let found = |key: &String| there.contains(key.as_str());
+    Ok(truth(if all { keys.all(found) } else { keys.any(found) }))
+}
+
+/// The text that a JSON value is.
+fn text_of(json: &str) -> Option<Cow<'_, str>> {
+    json.starts_with('"').then(|| serde_json::from_str::<Key<'_>>(json).ok()).flatten().map(|key| key.0)
+}
+
+fn exists_one(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (json, key) = (text(values, 0)?, text(values, 1)?);
+    Ok(truth(match Level::of(&json)? {
+        Level::Object(members) => members.iter().any(|(name, _)| name.0 == key),
+        Level::Array(items) => items.iter().any(|item| is_text(item, &key)),
+        Level::Scalar(json) => is_text(json, &key),
+    }))
+}
+
+/// What `jsonb_set` and `jsonb_insert` do at the end of the path.
+#[derive(Clone, Copy, PartialEq)]
+enum Put {
+    /// In the place of what is there; the flag: also where nothing is.
+    Set(bool),
+    /// Beside it; the flag: behind it.
+    Insert(bool),
+}
+
+fn put(values: &[Value], put: Put) -> Result<Value, SqlError> {
+    let (json, value) = (text(values, 0)?, text(values, 2)?);
+    Level::of(&value)?;
+    let path: Option<Vec<String>> = list(values, 1)?.into_iter().collect();
+    let Some(path) = path else { return Ok(Value::Null) };
+    if matches!(Level::of(&json)?, Level::Scalar(_)) {
+        return Err(bad("cannot set path in scalar"));
+    }
+    let changed = with_value(&json, &path, 1, &value, put)?;
+    in_form(&changed.unwrap_or(json))
+}
+
+/// The JSON with the value at the path's end; `None` where it stays as it is.
+fn with_value(
+    json: &str,
+    path: &[String],
+    position: usize,
+    value: &str,
+    put: Put,
+) -> Result<Option<String>, SqlError> {
+    let Some((step, rest)) = path.split_first() else { return Ok(None) };
+    if position > JSON_DEPTH_MAX {
+        return Ok(None);
+    }
+    let mut level = Level::of(json)?;
+    let inner;
+    match &mut level {
+        Level::Scalar(_) => return Ok(None),
+        Level::Object(members) => {
+            let at = members.iter().rposition(|(key, _)| key.0 == step.as_str());
+            match (at, rest.is_empty(), put) {
+                (Some(at), false, _) => {
+                    let Some(found) = with_value(members[at].1, rest, position + 1, value, put)? else {
+                        return Ok(None);
+                    };
+                    inner = found;
+                    members[at].1 = &inner;
+                }
+                (Some(at), true, Put::Set(_)) => members[at].1 = value,
+                (Some(_), true, Put::Insert(_)) => return Err(bad("cannot replace existing key")),
+                (None, true, Put::Set(true) | Put::Insert(_)) => {
+                    members.push((Key(Cow::Borrowed(step.as_str())), value));
+                }
+                (None, ..) => return Ok(None),
+            }
+        }
+        Level::Array(items) => {
+            let index: i64 = step.parse().map_err(|_| {
+                let message = format!("path element at position {position} is not an integer: \"{step}\"");
+                SqlError::new(state::BAD_VALUE, message)
+            })?;
+            let at = place(index, items.len());
+            let end = if index < 0 { 0 } else { items.len() };
+            match (at, rest.is_empty(), put) {
+                (Some(at), false, _) => {
+                    let Some(found) = with_value(items[at], rest, position + 1, value, put)? else {
+                        return Ok(None);
+                    };
+                    inner = found;
+                    items[at] = &inner;
+                }
+                (Some(at), true, Put::Set(_)) => items[at] = value,
+                (Some(at), true, Put::Insert(behind)) => items.insert(at + usize::from(behind), value),
+                (None, true, Put::Set(true) | Put::Insert(_)) => items.insert(end, value),
+                (None, ..) => return Ok(None),
+            }
+        }
+    }
+    Ok(Some(level.write()))
+}
+
+/// A flag behind the value; it may be left out.
+fn flag(values: &[Value], without: bool) -> bool {
+    match values.get(3) {
+        None => without,
+        Some(Value::Integer(flag)) => *flag != 0,
+        Some(Value::Text(flag)) => flag.eq_ignore_ascii_case("t") || flag.eq_ignore_ascii_case("true"),
+        Some(_) => false,
+    }
 }
 
 fn concat(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -205,12 +353,12 @@ fn concat(_: Now, values: &[Value]) -> Result<Value, SqlError> {
                     members.push((key, value));
                 }
             }
-            Ok(written(&Level::Object(members)))
+            written(&Level::Object(members))
         }
         (ours, theirs) => {
             let mut items = ours.into_items(&left);
             items.extend(theirs.into_items(&right));
-            Ok(written(&Level::Array(items)))
+            written(&Level::Array(items))
         }
     }
 }
@@ -244,11 +392,11 @@ fn delete(_: Now, values: &[Value]) -> Result<Value, SqlError> {
                 }
             }
         }
-        return Ok(written(&level));
+        return written(&level);
     }
     let key = text(values, 1)?;
     retain(&mut level, |name| name != key, |item| !is_text(item, &key))?;
-    Ok(written(&level))
+    written(&level)
 }
 
 fn delete_keys(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -261,7 +409,7 @@ fn delete_keys(_: Now, values: &[Value]) -> Result<Value, SqlError> {
         |name| !gone.contains(name),
         |item| !serde_json::from_str::<Key<'_>>(item).is_ok_and(|key| gone.contains(key.0.as_ref())),
     )?;
-    Ok(written(&level))
+    written(&level)
 }
 
 /// Leaves the members and elements that stay.
@@ -298,7 +446,7 @@ fn delete_path(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     if matches!(Level::of(&json)?, Level::Scalar(_)) {
         return Err(bad("cannot delete path in scalar"));
     }
-    Ok(Value::Text(without(&json, &path, 1)?.unwrap_or(json)))
+    in_form(&without(&json, &path, 1)?.unwrap_or(json))
 }
 
 /// The JSON without the value at the path's end; `None` where nothing is there.
@@ -396,6 +544,47 @@ pub(crate) fn json_members(
     members.into_iter().map(member).collect()
 }
 
+/// The value at the end of a path, as it is written; `None` where nothing is.
+pub(super) fn value_at(json: &str, keys: &[String]) -> Result<Option<String>, SqlError> {
+    let mut found = json.trim().to_owned();
+    for key in keys {
+        let next = match Level::of(&found)? {
+            Level::Object(members) => {
+                members.iter().rfind(|(name, _)| name.0 == key.as_str()).map(|(_, json)| *json)
+            }
+            Level::Array(items) => {
+                let at = key.parse().ok().and_then(|index| place(index, items.len()));
+                at.map(|at| items[at])
+            }
+            Level::Scalar(_) => None,
+        };
+        let Some(next) = next.map(str::to_owned) else { return Ok(None) };
+        found = next;
+    }
+    // What is no JSON is refused without a path, too.
+    Level::of(&found)?;
+    Ok(Some(found))
+}
+
+/// Without members that are null, at every level.
+pub(super) fn without_nulls(json: &str) -> Result<String, SqlError> {
+    let kept: Vec<String>;
+    let level = match Level::of(json)? {
+        Level::Object(members) => {
+            let members: Vec<_> = members.into_iter().filter(|(_, value)| *value != "null").collect();
+            kept = members.iter().map(|(_, value)| without_nulls(value)).collect::<Result<_, _>>()?;
+            let keys = members.into_iter().map(|(key, _)| key);
+            Level::Object(keys.zip(kept.iter().map(String::as_str)).collect())
+        }
+        Level::Array(items) => {
+            kept = items.into_iter().map(without_nulls).collect::<Result<_, _>>()?;
+            Level::Array(kept.iter().map(String::as_str).collect())
+        }
+        scalar @ Level::Scalar(_) => scalar,
+    };
+    Ok(level.write())
+}
+
 fn number_text(values: &[Value]) -> Value {
     // Whole numbers below this are written without an exponent.
     const PLAIN_BELOW: f64 = 1e15;
@@ -423,7 +612,7 @@ fn array_cat(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (ours, theirs) = (Level::of(&left)?, Level::of(&right)?);
     let mut items = ours.into_items(&left);
     items.extend(theirs.into_items(&right));
-    Ok(written(&Level::Array(items)))
+    Ok(Value::Text(Level::Array(items).write()))
 }
 
 /// An array as JSON; PostgreSQL's braces are taken too.

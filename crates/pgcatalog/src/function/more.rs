@@ -13,6 +13,7 @@ use store::value::{Value, ValueRef};
 
 use super::def::{FunctionDef, Now, Returns, Source, integer, real, text};
 use super::json::{contains, parsed};
+use super::jsonb::{json_value_text, value_at, without_nulls};
 use super::text::truth;
 use crate::limits::NODE_UNITS;
 
@@ -39,6 +40,8 @@ const fn ty(ty: SqlType) -> Returns {
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("array_contains", "(array, part)", ty(Bool), &[], Source::Own(array_contains, 2, 2),
         "what `array @> part` asks: whether it has all elements of the part", "ARRAY[1, 2, 3] @> ARRAY[3, 1]", "1"),
+    own("array_overlaps", "(array, array)", ty(Bool), &[], Source::Own(array_overlaps, 2, 2),
+        "what `array && array` asks: whether they have an element in common", "ARRAY[1, 2] && ARRAY[2, 3]", "1"),
     own("cbrt", "(number)", ty(Float8), &[Float8], Source::Own(|_, v| Ok(Value::Real(real(v, 0)?.cbrt())), 1, 1),
         "the cube root", "cbrt(27)", "3.0"),
     own("div", "(a, b)", Returns::Common, &[], Source::Own(div, 2, 2),
@@ -77,22 +80,31 @@ const JSON_TEXT_BYTES: usize = 6;
 
 /// NULL equals nothing, so that an array with one is part of none. Elements of arrays within arrays count alike.
 fn array_contains(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    fn elements<'j>(json: &'j Json, into: &mut Vec<&'j Json>) {
+    let (there, asked) = (elements(&json(values, 0)?)?, elements(&json(values, 1)?)?);
+    let there: HashSet<&String> = there.iter().flatten().collect();
+    Ok(truth(asked.iter().all(|one| one.as_ref().is_some_and(|one| there.contains(one)))))
+}
+
+fn array_overlaps(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (there, asked) = (elements(&json(values, 0)?)?, elements(&json(values, 1)?)?);
+    let there: HashSet<&String> = there.iter().flatten().collect();
+    Ok(truth(asked.iter().flatten().any(|one| there.contains(one))))
+}
+
+/// The elements of an array as JSON; none for NULL.
+fn elements(array: &Json) -> Result<Vec<Option<String>>, SqlError> {
+    fn each<'j>(json: &'j Json, into: &mut Vec<&'j Json>) {
         match json {
-            Json::Array(parts) => parts.iter().for_each(|part| elements(part, into)),
+            Json::Array(parts) => parts.iter().for_each(|part| each(part, into)),
             other => into.push(other),
         }
     }
-    let (whole, part) = (json(values, 0)?, json(values, 1)?);
-    let (mut there, mut asked) = (Vec::new(), Vec::new());
-    elements(&whole, &mut there);
-    elements(&part, &mut asked);
+    let mut found = Vec::new();
+    each(array, &mut found);
     // Each is written once more, and kept.
-    meter::take((there.len() + asked.len()) * SEEN_BYTES)?;
-    meter::work((there.len() + asked.len()) * NODE_UNITS)?;
-    let there: HashSet<String> =
-        there.into_iter().filter(|one| !one.is_null()).map(Json::to_string).collect();
-    Ok(truth(asked.into_iter().all(|one| there.contains(&one.to_string()))))
+    meter::take(found.len() * SEEN_BYTES)?;
+    meter::work(found.len() * NODE_UNITS)?;
+    Ok(found.into_iter().map(|one| (!one.is_null()).then(|| one.to_string())).collect())
 }
 
 fn div(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -148,30 +160,18 @@ fn to_json(values: &[Value]) -> Result<Json, SqlError> {
 }
 
 /// A JSON value as `->` or as `->>` gives it.
-fn shown(value: Option<&Json>, as_text: bool) -> Value {
-    match value {
+/// The value at the end of a path, as it is written.
+fn shown(json: &str, keys: &[String], as_text: bool) -> Result<Value, SqlError> {
+    Ok(match value_at(json, keys)? {
         None => Value::Null,
-        Some(Json::Null) if as_text => Value::Null,
-        Some(Json::String(text)) if as_text => Value::Text(text.clone()),
-        Some(other) => Value::Text(other.to_string()),
-    }
-}
-
-fn followed<'j>(from: &'j Json, keys: &[String]) -> Option<&'j Json> {
-    keys.iter().try_fold(from, |value, key| match value {
-        Json::Object(members) => members.get(key),
-        Json::Array(elements) => {
-            let at: i64 = key.parse().ok()?;
-            let length = i64::try_from(elements.len()).ok()?;
-            elements.get(usize::try_from(if at < 0 { at + length } else { at }).ok()?)
-        }
-        _ => None,
+        Some(found) if as_text => json_value_text(&found)?,
+        Some(found) => Value::Text(found),
     })
 }
 
 fn path(values: &[Value], as_text: bool) -> Result<Value, SqlError> {
     let keys: Result<Vec<String>, SqlError> = (1..values.len()).map(|at| text(values, at)).collect();
-    Ok(shown(followed(&json(values, 0)?, &keys?), as_text))
+    shown(&text(values, 0)?, &keys?, as_text)
 }
 
 fn path_list(values: &[Value], as_text: bool) -> Result<Value, SqlError> {
@@ -181,21 +181,11 @@ fn path_list(values: &[Value], as_text: bool) -> Result<Value, SqlError> {
         None => serde_json::from_str(&list).ok(),
     };
     let keys = keys.ok_or_else(|| SqlError::new(state::BAD_VALUE, "a path is a list of keys: '{a,b}'"))?;
-    Ok(shown(followed(&json(values, 0)?, &keys), as_text))
+    shown(&text(values, 0)?, &keys, as_text)
 }
 
 fn strip_nulls(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    fn stripped(value: Json) -> Json {
-        match value {
-            Json::Object(members) => {
-                let kept = members.into_iter().filter(|(_, value)| !value.is_null());
-                Json::Object(kept.map(|(key, value)| (key, stripped(value))).collect())
-            }
-            Json::Array(elements) => Json::Array(elements.into_iter().map(stripped).collect()),
-            other => other,
-        }
-    }
-    Ok(Value::Text(stripped(json(values, 0)?).to_string()))
+    without_nulls(&text(values, 0)?).map(Value::Text)
 }
 
 fn json_typeof(_: Now, values: &[Value]) -> Result<Value, SqlError> {

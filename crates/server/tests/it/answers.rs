@@ -9,6 +9,7 @@ use crate::harness::{config, daemon_with};
 use crate::pg::Pg;
 
 const FILES: &[(&str, &str)] = &[
+    ("json.txt", include_str!("answers/json.txt")),
     ("lateral.txt", include_str!("answers/lateral.txt")),
     ("moments.txt", include_str!("answers/moments.txt")),
     ("objects.txt", include_str!("answers/objects.txt")),

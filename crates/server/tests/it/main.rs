@@ -13,5 +13,6 @@ mod in_place;
 mod lifecycle;
 mod pg;
 mod postgres;
+mod random_postgresql;
 mod stampede;
 mod statements;

@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod interval;
+pub mod jsonb;
 pub mod moment;
 pub mod numeric;
 pub mod simple;

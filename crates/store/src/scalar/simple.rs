@@ -149,7 +149,7 @@ pub fn check_json_depth(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// JSON text, checked; `compact` leaves out the blanks between its tokens.
+/// JSON text, checked; `compact` gives it the form of `jsonb`.
 pub(super) fn json(ty: SqlType, value: Value, compact: bool) -> Result<Value, Refusal> {
     let Value::Text(text) = value.with_affinity(Affinity::Text) else {
         return Err(Refusal::new(
@@ -164,23 +164,7 @@ pub(super) fn json(ty: SqlType, value: Value, compact: bool) -> Result<Value, Re
             format!("invalid input syntax for type {}: {error}", ty.sql_name()),
         ));
     }
-    Ok(Value::Text(if compact { compacted(&text) } else { text }))
-}
-
-/// Valid JSON without the blanks between its tokens.
-fn compacted(text: &str) -> String {
-    let (mut in_string, mut escaped) = (false, false);
-    let keep = |&c: &char| {
-        let inside = in_string;
-        if in_string {
-            in_string = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-        } else {
-            in_string = c == '"';
-        }
-        inside || !c.is_ascii_whitespace()
-    };
-    text.chars().filter(keep).collect()
+    Ok(Value::Text(if compact { super::jsonb::canonical(&text) } else { text }))
 }
 
 /// A type whose text has a form of its own.

@@ -35,6 +35,28 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         let found = elements.items.iter().position(|item| same(item, call.value(1)));
         found.map_or(Value::Null, |at| int(elements.first + i64::try_from(at).unwrap_or(0)))
     }),
+    function("array_prepend", (2, 2), |_, call| {
+        let items = Elements::read(call.value(1)).unwrap_or_default().items;
+        array::of_values([call.value(0).clone()].into_iter().chain(items))
+    }),
+    function("array_replace", (3, 3), |_, call| match Elements::read(call.value(0)) {
+        None => Value::Null,
+        Some(elements) => array::of_values(elements.items.into_iter().map(|item| {
+            let replaced = same(&item, call.value(1)) || (item.is_null() && call.value(1).is_null());
+            if replaced { call.value(2).clone() } else { item }
+        })),
+    }),
+    function("array_slice", (3, 3), |_, call| match Elements::read(call.value(0)) {
+        None => Value::Null,
+        Some(elements) => {
+            let first = call.integer(1).unwrap_or(elements.first);
+            let last = call.integer(2).unwrap_or_else(|| elements.last());
+            let numbered = (elements.first..).zip(elements.items);
+            array::of_values(
+                numbered.filter(|(number, _)| (first..=last).contains(number)).map(|(_, item)| item),
+            )
+        }
+    }),
     function("array_remove", (2, 2), |_, call| match Elements::read(call.value(0)) {
         None => Value::Null,
         Some(elements) => {
