@@ -10,6 +10,7 @@
 mod client;
 mod daemon;
 
+mod access;
 mod binary;
 mod clients;
 mod crash;

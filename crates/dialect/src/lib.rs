@@ -157,6 +157,8 @@ pub struct Translated {
     pub items: Vec<Item>,
     /// The same with what stars stand for; `None`: that is not known.
     columns: Option<Vec<Column>>,
+    /// The tables and views that it reads by name, and the names of tables of the system among them.
+    pub reads: Vec<String>,
     /// Something that the statement asked for and does not get.
     pub notice: Option<&'static str>,
 }
@@ -226,6 +228,8 @@ struct Translator<'a, 'n> {
     by_index: bool,
     /// The hidden columns of indexes that the clause under way may use.
     hidden: Vec<Hidden>,
+    /// The tables that were named in a `FROM`.
+    reads: Vec<String>,
 }
 
 /// What a statement became.
@@ -359,7 +363,8 @@ fn unread(sql: &str, chosen: Chosen<'_>) -> Translated {
     }
     let (sql, places) = walk.rest().finish();
     let (parameters, items) = (Vec::new(), Vec::new());
-    Translated { sql, places, lowered: Lowered::Unread, parameters, items, columns: None, notice: None }
+    let (lowered, reads) = (Lowered::Unread, Vec::new());
+    Translated { sql, places, lowered, parameters, items, columns: None, reads, notice: None }
 }
 
 /// Refuses an escape that stands for no character; what is not closed is SQLite's to report.
@@ -433,6 +438,7 @@ impl<'a, 'n> Translator<'a, 'n> {
             made: 0,
             by_index: sql.len() <= limits::INDEXED_BYTES_MAX,
             hidden: Vec::new(),
+            reads: Vec::new(),
         }
     }
 
@@ -478,7 +484,8 @@ impl<'a, 'n> Translator<'a, 'n> {
             Made::Write(write) => (String::new(), Places::unchanged(), Lowered::Write(write)),
         };
         let parameters = self.parameters.finish();
-        Ok(Some(Translated { sql, places, lowered, parameters, items, columns, notice: self.notice }))
+        let Self { reads, notice, .. } = self;
+        Ok(Some(Translated { sql, places, lowered, parameters, items, columns, reads, notice }))
     }
 
     /// Copies all that is left, without schemas and collations that change nothing.

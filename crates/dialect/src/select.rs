@@ -454,10 +454,11 @@ impl<'a> Translator<'a, '_> {
             self.at + alias.map_or(0, |_| 1 + usize::from(self.peek().is_some_and(|token| token.is("AS"))));
         let alias = self.table_alias_copied(alias, out)?;
         let plain = self.at == named && of_system.is_none();
-        let source = match self.scopes.common(&own).filter(|_| parts.is_empty()) {
-            Some(common) => common.clone(),
-            None => source,
-        };
+        let common = self.scopes.common(&own).filter(|_| parts.is_empty()).cloned();
+        if common.is_none() && of_system.is_none() && !self.reads.contains(&own) {
+            self.reads.push(own.clone());
+        }
+        let source = common.unwrap_or(source);
         let begin = self.at;
         if let Some(clause) = self.indexed_taken()? {
             let place = self.tokens[self.at - 1];

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use auth::Authenticated;
 use parking_lot::Mutex;
 use sql::limits::{SESSION_BYTES_MAX, SESSIONS_BYTES_MAX};
 use sql::{Account, Executor, Limits, RuleRunner, SqlError};
 use store::{Pause, PinnedRow, RemovalEvent, Store, TICKS_PER_SECOND};
 
+use crate::access::AccessControl;
 use crate::activity::Activity;
 use crate::advisory::Locks;
 use crate::channels::Channels;
@@ -72,6 +74,8 @@ pub struct Engine {
     pub(crate) channels: Channels,
     /// Advisory locks.
     pub(crate) locks: Locks,
+    /// Who may connect, as whom.
+    pub access: AccessControl,
     /// What all SQL sessions hold between their statements.
     pub(crate) held: Arc<Account>,
     /// The counters of every thread context ever made. Taken for a moment, and only to make a context or to sum up.
@@ -118,6 +122,7 @@ impl Engine {
             options,
             channels: Channels::default(),
             locks,
+            access: AccessControl::default(),
             contexts: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),
@@ -225,6 +230,17 @@ impl Engine {
 
     pub(crate) fn verbosity(&self) -> u64 {
         self.verbosity.1.load(Ordering::Relaxed)
+    }
+
+    /// Whether the role of somebody who was let in may have one more connection.
+    pub fn has_place_for(&self, who: &Authenticated) -> bool {
+        let Some(name) = who.role() else { return true };
+        let access = self.access.current();
+        let limit =
+            access.roles.as_ref().and_then(|roles| roles.get(name)).map_or(-1, |role| role.connection_limit);
+        // A negative limit is none.
+        let Ok(limit) = usize::try_from(limit) else { return true };
+        self.activity.sessions.all().iter().filter(|session| session.user == name).count() < limit
     }
 
     /// The settings it was made with.

@@ -1,6 +1,6 @@
 //! What the system tables ask of the daemon, answered.
 
-use sql::{LockCall, LockFacts, Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
+use sql::{LockCall, LockFacts, RoleFacts, Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
 
 use crate::engine::Engine;
 use crate::sql_session::{check_notification, settings};
@@ -51,5 +51,13 @@ impl Server for Engine {
 
     fn cancel(&self, pid: i32) -> bool {
         self.activity.sessions.cancel(pid)
+    }
+
+    fn roles(&self) -> Vec<RoleFacts> {
+        self.access.facts()
+    }
+
+    fn owner(&self) -> Option<String> {
+        self.access.owner()
     }
 }

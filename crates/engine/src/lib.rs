@@ -26,6 +26,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod access;
 mod activity;
 mod advisory;
 mod answer;
@@ -56,7 +57,9 @@ mod thread_context;
 mod versioned;
 mod watch;
 
+pub use access::{AccessControl, KeepRoles};
 pub use answer::Answer;
+pub use auth;
 pub use channels::{Notification, Overflown};
 pub use command::Verb;
 pub use counters::{Counter, Totals};
@@ -67,7 +70,7 @@ pub use meta::{
     MetaSink, MetaWritten,
 };
 pub use operator::{KeyDump, ListedKey};
-pub use privilege::{Command, Privilege, Role};
+pub use privilege::{Command, Privilege};
 pub use session::Session;
 pub use sql_session::{
     ClientSink, CopyLayout, CopyOptions, Formats, Outcome, Portal, Prepared, ResultColumn, SqlSession,
@@ -81,8 +84,8 @@ pub use watch::{Event, Happening, Seen, Watch, WatcherEnd, Watching};
 
 // What a protocol needs of the crates below, so that it depends on this one only.
 pub use sql::{
-    Cancel, ColumnDescription, Executor, Identity, Look, Notice, Piece, RowSink, RuleRunner, SettingFacts,
-    SqlError, SqlType, TransactionStatus, give_memory_back, note_freed, split_statements,
+    Cancel, ColumnDescription, Executor, Identity, Look, Notice, Piece, Rights, RowSink, RuleRunner,
+    SettingFacts, SqlError, SqlType, TransactionStatus, give_memory_back, note_freed, split_statements,
 };
 pub use store::value::{Value, ValueRef};
 pub use store::{

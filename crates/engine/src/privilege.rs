@@ -1,5 +1,7 @@
 //! Who may do what: one table of commands and privileges, looked at in one place.
 
+use sql::Rights;
+
 /// What a session may be asked to do. Every entry of [`crate::Session`] names one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -41,7 +43,9 @@ pub enum Privilege {
     Read = 1,
     /// Writing rows.
     Write = 2,
-    /// Reading and writing, definitions included, by SQL.
+    /// Writing what was read: the answer depends on the row before.
+    ReadWrite = 32,
+    /// SQL statements.
     Sql = 4,
     /// Counters and settings.
     Monitor = 8,
@@ -49,22 +53,17 @@ pub enum Privilege {
     Administer = 16,
 }
 
-/// A named set of privileges.
+/// A set of privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Role {
-    name: &'static str,
-    /// The bits of the privileges that it holds.
-    granted: u8,
-}
+pub(crate) struct Privileges(u8);
 
 impl Command {
     /// The table: which privilege each command takes. A new command does not compile without its line.
     pub const fn takes(self) -> Privilege {
         match self {
             Self::Get => Privilege::Read,
-            Self::GetAndTouch | Self::Store | Self::Delete | Self::Arithmetic | Self::Touch => {
-                Privilege::Write
-            }
+            Self::Store | Self::Delete | Self::Touch => Privilege::Write,
+            Self::GetAndTouch | Self::Arithmetic => Privilege::ReadWrite,
             Self::Sql => Privilege::Sql,
             Self::Stats => Privilege::Monitor,
             Self::FlushAll
@@ -77,23 +76,29 @@ impl Command {
     }
 }
 
-impl Role {
-    /// Everybody on this machine whom the socket lets in; it may do everything. The only role as long as the daemon
-    /// serves loopback addresses and Unix sockets only.
-    pub const LOCAL: Self = Self { name: "local", granted: u8::MAX };
+impl Privileges {
+    /// What a peer has before it says who it is.
+    pub(crate) const NONE: Self = Self(0);
 
-    /// A role that may do nothing: what a peer is before it says who it is.
-    pub const NOBODY: Self = Self { name: "nobody", granted: 0 };
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.name
+    /// Those that rights bring. Everybody who was let in may give statements; what they need of tables is compared when
+    /// they run.
+    pub(crate) fn of(rights: Rights) -> Self {
+        let Rights { superuser, reads, writes, monitors, signals: _ } = rights;
+        let each = [
+            (superuser || reads, Privilege::Read),
+            (superuser || writes, Privilege::Write),
+            (superuser || reads && writes, Privilege::ReadWrite),
+            (true, Privilege::Sql),
+            (superuser || monitors, Privilege::Monitor),
+            (superuser, Privilege::Administer),
+        ];
+        Self(each.iter().filter(|(has, _)| *has).fold(0, |all, (_, privilege)| all | *privilege as u8))
     }
 
-    /// Whether it holds what the command takes.
+    /// Whether it is among them.
     #[inline]
-    pub const fn may(self, command: Command) -> bool {
-        self.granted & command.takes() as u8 != 0
+    pub(crate) const fn has(self, privilege: Privilege) -> bool {
+        self.0 & privilege as u8 != 0
     }
 }
 
@@ -120,11 +125,36 @@ mod tests {
 
     #[test]
     fn each_cell_of_the_table() {
-        for command in ALL {
-            assert!(Role::LOCAL.may(command));
-            assert!(!Role::NOBODY.may(command));
-            let reader = Role { name: "reader", granted: Privilege::Read as u8 };
-            assert_eq!(reader.may(command), command == Command::Get);
+        let none = Rights::NONE;
+        let roles = [
+            (Rights::ALL, &ALL[..]),
+            (none, &[Command::Sql]),
+            (Rights { reads: true, ..none }, &[Command::Get, Command::Sql]),
+            (
+                Rights { writes: true, ..none },
+                &[Command::Store, Command::Delete, Command::Touch, Command::Sql],
+            ),
+            (
+                Rights { reads: true, writes: true, ..none },
+                &[
+                    Command::Get,
+                    Command::GetAndTouch,
+                    Command::Store,
+                    Command::Delete,
+                    Command::Arithmetic,
+                    Command::Touch,
+                    Command::Sql,
+                ],
+            ),
+            (Rights { monitors: true, ..none }, &[Command::Stats, Command::Sql]),
+            (Rights { signals: true, ..none }, &[Command::Sql]),
+        ];
+        for (rights, allowed) in roles {
+            for command in ALL {
+                let has = Privileges::of(rights).has(command.takes());
+                assert_eq!(has, allowed.contains(&command), "{rights:?} {command:?}");
+                assert!(!Privileges::NONE.has(command.takes()));
+            }
         }
     }
 }

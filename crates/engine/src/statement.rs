@@ -69,6 +69,9 @@ impl Session {
         let mut rows = JsonRows { names: Vec::new(), decimal: Vec::new(), out, limit };
         let counted = context.statement(statement);
         let session = &mut sql::Session::for_single_statements();
+        if let Some(identity) = self.identity() {
+            session.set_identity(identity);
+        }
         counted.run(&context.engine().store, executor, statement, |executor| {
             executor.execute(session, statement, &parameters, cancel, &mut rows)
         })

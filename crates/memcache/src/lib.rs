@@ -74,6 +74,7 @@ pub mod event;
 mod frame;
 mod greeting;
 mod limits;
+pub mod login;
 mod malformed;
 mod meta;
 mod meta_command;

@@ -55,6 +55,12 @@ pub(crate) const LEADING_SPACES_MAX: usize = 100;
 /// Flags in one command; memcached's bound of 20 words with the command and its key.
 pub(crate) const META_FLAGS_MAX: usize = 18;
 
+/// Bytes of a user and a password, and of a frame that carries them; memcached's number.
+pub(crate) const LOGIN_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a line before authentication: below is no command that could carry a password; memcached's number.
+pub(crate) const LOGIN_LINE_MIN: usize = 6;
+
 /// Bytes of an opaque, with its letter.
 pub(crate) const META_OPAQUE_MAX: usize = 32;
 

@@ -3,6 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What a session may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Everything, definitions among it.
+    pub superuser: bool,
+    /// Reading every table.
+    pub reads: bool,
+    /// Writing every table.
+    pub writes: bool,
+    /// Seeing what other sessions do.
+    pub monitors: bool,
+    /// Stopping other sessions' statements.
+    pub signals: bool,
+}
+
+impl Rights {
+    /// Those of a superuser.
+    pub const ALL: Self = Self { superuser: true, reads: true, writes: true, monitors: true, signals: true };
+
+    /// Those of a role that was given nothing.
+    pub const NONE: Self =
+        Self { superuser: false, reads: false, writes: false, monitors: false, signals: false };
+}
+
 /// Who speaks in a session, as the system tables tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -10,13 +34,23 @@ pub struct Identity {
     pub pid: i32,
     /// The user that the client named.
     pub user: String,
+    /// The role that acts: the user's own, or another one by `SET ROLE`.
+    pub role: String,
     /// The database that the client named; there is one, called as everybody likes.
     pub database: String,
+    /// What it may do.
+    pub rights: Rights,
 }
 
 impl Default for Identity {
     fn default() -> Self {
-        Self { pid: 0, user: "sqlcached".to_owned(), database: "sqlcached".to_owned() }
+        Self {
+            pid: 0,
+            user: "sqlcached".to_owned(),
+            role: "sqlcached".to_owned(),
+            database: "sqlcached".to_owned(),
+            rights: Rights::ALL,
+        }
     }
 }
 

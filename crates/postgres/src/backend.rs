@@ -96,6 +96,26 @@ pub fn authentication_ok(out: &mut Vec<u8>) {
     cold(&Authentication::Ok, out);
 }
 
+/// The client must prove its role by one of these mechanisms.
+pub fn authentication_sasl(mechanisms: &[&str], out: &mut Vec<u8>) {
+    cold(&Authentication::SASL(mechanisms.iter().map(|name| (*name).to_owned()).collect()), out);
+}
+
+/// The server's part of the exchange, which goes on.
+pub fn authentication_continue(data: &str, out: &mut Vec<u8>) {
+    cold(&Authentication::SASLContinue(Bytes::copy_from_slice(data.as_bytes())), out);
+}
+
+/// The server's last part of the exchange.
+pub fn authentication_final(data: &str, out: &mut Vec<u8>) {
+    cold(&Authentication::SASLFinal(Bytes::copy_from_slice(data.as_bytes())), out);
+}
+
+/// The client must show its password.
+pub fn authentication_password(out: &mut Vec<u8>) {
+    cold(&Authentication::CleartextPassword, out);
+}
+
 /// The newest protocol that the server speaks, and what it does not know of what was asked for.
 pub fn negotiate_protocol(minor: u16, unknown: Vec<String>, out: &mut Vec<u8>) {
     cold(&NegotiateProtocolVersion::new(3 << 16 | i32::from(minor), unknown), out);

@@ -81,6 +81,57 @@ pub fn parse(input: &[u8]) -> Opening {
     startup(packet, minor)
 }
 
+/// What a client sends to prove its role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof<'i> {
+    /// Not a whole message yet.
+    Incomplete,
+    /// A message: a password, or a part of an exchange.
+    Message {
+        /// Bytes of the message.
+        consumed: usize,
+        /// What it carries.
+        body: &'i [u8],
+    },
+    /// Another message, or a longer one than these are.
+    Broken,
+}
+
+/// Looks at what has arrived of a client that must prove its role.
+pub fn proof(input: &[u8]) -> Proof<'_> {
+    const LENGTH: usize = 4;
+    match input.first() {
+        None => return Proof::Incomplete,
+        Some(b'p') => {}
+        Some(_) => return Proof::Broken,
+    }
+    let Some(length) = input[1..].first_chunk().map(|word| i32::from_be_bytes(*word)) else {
+        return Proof::Incomplete;
+    };
+    let length = usize::try_from(length).ok().filter(|length| (LENGTH..=OPENING_BYTES_MAX).contains(length));
+    let Some(length) = length else { return Proof::Broken };
+    match input.get(1 + LENGTH..=length) {
+        Some(body) => Proof::Message { consumed: 1 + length, body },
+        None => Proof::Incomplete,
+    }
+}
+
+/// The mechanism that a client chose, and its first message.
+pub fn first_of_exchange(body: &[u8]) -> Option<(&str, &[u8])> {
+    let end = body.iter().position(|byte| *byte == 0)?;
+    let mechanism = std::str::from_utf8(&body[..end]).ok()?;
+    let (length, data) = body[end + 1..].split_first_chunk()?;
+    // -1: none, which no mechanism here begins with.
+    let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
+    (data.len() == length).then_some((mechanism, data))
+}
+
+/// The password that a client shows.
+pub fn password(body: &[u8]) -> Option<&str> {
+    let text = body.strip_suffix(&[0]).filter(|text| !text.contains(&0))?;
+    std::str::from_utf8(text).ok()
+}
+
 fn cancel(packet: &[u8]) -> Opening {
     // Keys of any length are bytes from 3.2 on, and four bytes are that too.
     let context = DecodeContext::new(ProtocolVersion::PROTOCOL3_2);
@@ -106,5 +157,28 @@ fn startup(packet: &[u8], minor: u16) -> Opening {
             parameters: startup.parameters.into_iter().collect(),
         },
         _ => Opening::Refused(Refusal::Layout),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proofs() {
+        assert_eq!(proof(b""), Proof::Incomplete);
+        assert_eq!(proof(b"p\0\0\0"), Proof::Incomplete);
+        assert_eq!(proof(b"p\0\0\0\x06x"), Proof::Incomplete);
+        assert_eq!(proof(b"p\0\0\0\x06x\0rest"), Proof::Message { consumed: 7, body: b"x\0" });
+        for broken in [&b"Q"[..], b"p\0\0\0\x03", b"p\xff\xff\xff\xff", b"p\0\0\x27\x11"] {
+            assert_eq!(proof(broken), Proof::Broken, "{broken:?}");
+        }
+        assert_eq!(password(b"secret\0"), Some("secret"));
+        assert_eq!((password(b"secret"), password(b"a\0b\0"), password(b"\xff\0")), (None, None, None));
+        assert_eq!(first_of_exchange(b"X\0\0\0\0\x02ab"), Some(("X", &b"ab"[..])));
+        for wrong in [&b"X"[..], b"X\0\0\0\0", b"X\0\0\0\0\x03ab", b"X\0\xff\xff\xff\xff", b"\xff\0\0\0\0\0"]
+        {
+            assert_eq!(first_of_exchange(wrong), None, "{wrong:?}");
+        }
     }
 }

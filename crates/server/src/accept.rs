@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use engine::Session;
+use engine::auth::{Peer, Protocol};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::io::Errno;
@@ -12,10 +14,14 @@ use rustix::net::{SendFlags, Shutdown};
 use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN};
 use crate::listen::Listener;
 use crate::mailbox::{Mailbox, Message};
+use crate::origin::{Place, address_of, origin_of};
 use crate::shared::Shared;
 
 /// What a peer reads who came when all places were taken; memcached's words.
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// What a peer reads whom the rules do not let in.
+const REFUSED: &[u8] = b"ERROR connection refused by the rules (hba_file)\r\n";
 
 /// Accepts connections and hands them to the workers in turn.
 #[derive(Debug)]
@@ -109,20 +115,39 @@ impl Acceptor {
         }
     }
 
+    /// The session of a peer: of this machine's, or of somebody who must prove a role. `None`: the rules refuse it.
+    fn session_of(&self, fd: &OwnedFd) -> Option<Session> {
+        let origin = origin_of(fd);
+        let access = &self.shared.engine.access;
+        let peer = Peer { origin: &origin, protocol: Protocol::Memcached, database: None };
+        match access.current().admit_nameless(peer) {
+            None => Some(Session::stranger()),
+            Some(Ok(who)) => Some(Session::of(&who, access)),
+            Some(Err(_)) => {
+                tracing::warn!(address = %Place(address_of(fd)), "memcached client refused by the rules");
+                None
+            }
+        }
+    }
+
     fn welcome(&mut self, fd: OwnedFd) {
         let Some(permit) = self.shared.admit() else {
-            turn_away(&fd);
+            refuse(&fd, TOO_MANY);
+            return;
+        };
+        let Some(session) = self.session_of(&fd) else {
+            refuse(&fd, REFUSED);
             return;
         };
         self.next = (self.next + 1) % self.mailboxes.len();
-        self.mailboxes[self.next].send(Message::Connection(fd, permit));
+        self.mailboxes[self.next].send(Message::Connection(fd, session, permit));
     }
 }
 
 /// Says why and closes. What the peer has sent already is read first, or the kernel would cut our words off.
-fn turn_away(fd: &OwnedFd) {
+fn refuse(fd: &OwnedFd, answer: &[u8]) {
     let mut sent_already = [0; 2048];
     let _refused = rustix::net::recv(fd, &mut sent_already, rustix::net::RecvFlags::empty());
-    let _refused = rustix::net::send(fd, TOO_MANY, SendFlags::NOSIGNAL);
+    let _refused = rustix::net::send(fd, answer, SendFlags::NOSIGNAL);
     let _refused = rustix::net::shutdown(fd, Shutdown::Write);
 }

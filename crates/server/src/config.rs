@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::limits::{
-    BACKLOG, CONNECTION_MEMORY_MAX, CONNECTIONS_MAX, SQL_QUEUE, SQL_THREADS, STATEMENT_TIMEOUT,
+    AUTHENTICATION_TIMEOUT, BACKLOG, CONNECTION_MEMORY_MAX, CONNECTIONS_MAX, SQL_QUEUE, SQL_THREADS,
+    STATEMENT_TIMEOUT,
 };
 
 /// Where to listen and how much to allow.
@@ -39,6 +40,8 @@ pub struct Config {
     pub native_execution: bool,
     /// A connection that sends nothing for so long is closed.
     pub idle_timeout: Option<Duration>,
+    /// A connection that has not begun its session after this time is closed.
+    pub authentication_timeout: Duration,
     /// Bytes of requests and replies that may wait on all connections together.
     pub connection_memory_max: usize,
     /// Whether a thread calls the store's housekeeping; tests that hold the clock do it themselves.
@@ -62,6 +65,7 @@ impl Default for Config {
             statement_timeout: Some(STATEMENT_TIMEOUT),
             native_execution: true,
             idle_timeout: None,
+            authentication_timeout: AUTHENTICATION_TIMEOUT,
             connection_memory_max: CONNECTION_MEMORY_MAX,
             cleaner: true,
         }
@@ -79,6 +83,8 @@ pub struct Reload {
     pub native_execution: bool,
     /// See [`Config::idle_timeout`].
     pub idle_timeout: Option<Duration>,
+    /// See [`Config::authentication_timeout`].
+    pub authentication_timeout: Duration,
 }
 
 impl From<&Config> for Reload {
@@ -88,6 +94,7 @@ impl From<&Config> for Reload {
             statement_timeout: config.statement_timeout,
             native_execution: config.native_execution,
             idle_timeout: config.idle_timeout,
+            authentication_timeout: config.authentication_timeout,
         }
     }
 }

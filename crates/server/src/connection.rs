@@ -54,6 +54,8 @@ pub(crate) struct Connection {
     pub(crate) watching: Option<Watching>,
     /// Bytes of this connection in the sum of all.
     accounted: usize,
+    /// The answer to a wrong password, and when it goes out.
+    pub(crate) held_answer: Option<Box<HeldAnswer>>,
     /// The statement that a SQL thread runs for it; nothing else is executed meanwhile.
     pub(crate) statement: Option<Cancel>,
     /// Its last turn had more bytes than a first read takes: it is read at once, and much at a time.
@@ -72,6 +74,8 @@ pub(crate) struct Connection {
     pub(crate) queued: bool,
     /// Registered for room to write.
     pub(crate) awaits_room: bool,
+    /// When it came.
+    opened: Tick,
     /// When it was last heard of.
     active: Tick,
 }
@@ -83,6 +87,15 @@ pub(crate) enum Protocol {
     Text,
     /// Frames.
     Binary,
+}
+
+/// An answer that waits for its time.
+#[derive(Debug)]
+pub(crate) struct HeldAnswer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) since: Tick,
+    /// In ticks.
+    pub(crate) wait: u64,
 }
 
 /// Bytes that a worker has read for a connection before its turn.
@@ -104,12 +117,18 @@ pub(crate) enum Overdue {
 }
 
 impl Connection {
-    pub(crate) fn new(fd: OwnedFd, permit: Permit, shared: Arc<Shared>, address: Address, now: Tick) -> Self {
+    pub(crate) fn new(
+        (fd, session): (OwnedFd, Session),
+        permit: Permit,
+        shared: Arc<Shared>,
+        address: Address,
+        now: Tick,
+    ) -> Self {
         Self {
             socket: Socket::new(fd),
             _permit: permit,
             shared,
-            session: Session::local(),
+            session,
             address,
             input: Vec::new(),
             receiving: None,
@@ -123,6 +142,7 @@ impl Connection {
             dumping: None,
             watching: None,
             accounted: 0,
+            held_answer: None,
             statement: None,
             bulky: false,
             sends_long: false,
@@ -132,6 +152,7 @@ impl Connection {
             closing: false,
             queued: false,
             awaits_room: false,
+            opened: now,
             active: now,
         }
     }
@@ -270,9 +291,12 @@ impl Connection {
     }
 
     /// What the clock says.
-    pub(crate) fn overdue(&self, now: Tick, idle_ticks: Option<u64>) -> Option<Overdue> {
+    pub(crate) fn overdue(&self, now: Tick, idle_ticks: Option<u64>, login_ticks: u64) -> Option<Overdue> {
         if self.statement.is_some() {
             return None;
+        }
+        if self.session.is_stranger() && ticks_between(self.opened, now) > login_ticks {
+            return Some(Overdue::Idle);
         }
         if self.socket.receiving.is_too_slow(now) || self.socket.sending.is_too_slow(now) {
             return Some(Overdue::Slow);

@@ -19,7 +19,7 @@ use crate::pinned::Pinned;
 use crate::reply::{TextValue, ValueSink, write_answer};
 use crate::shared::Shared;
 use crate::spare::SpareBuffers;
-use crate::sql_threads::{Statement, Statements};
+use crate::sql_threads::{Statement, Statements, Work};
 use crate::stranger::Stranger;
 
 /// A worker's tools, which it uses for one connection after the other.
@@ -329,6 +329,10 @@ impl RequestLoop {
     /// Executes what is whole in `input`.
     #[inline]
     pub(crate) fn run(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
+        if connection.session.is_stranger() {
+            return self.run_login(connection, input);
+        }
+        connection.session.refresh(&self.shared.engine.access);
         match connection.protocol(input) {
             Protocol::Text => self.run_text(connection, input),
             Protocol::Binary => self.run_binary(connection, input),
@@ -565,24 +569,24 @@ impl RequestLoop {
         statement: &[u8],
         parameters: Option<&[u8]>,
     ) -> Executed {
-        let statement = Statement::new(
-            connection.address,
-            connection.session.clone(),
-            Arc::clone(&self.mailbox),
-            statement,
-            parameters,
-        );
-        let cancel = statement.cancel();
-        match self.statements.submit(statement) {
-            ControlFlow::Continue(()) => {
-                connection.statement = Some(cancel);
-                Executed::HandedOver
-            }
+        let parameters = parameters.map(<[u8]>::to_vec);
+        match self.submit(connection, Work::Sql { text: statement.to_vec(), parameters }) {
+            ControlFlow::Continue(()) => Executed::HandedOver,
             ControlFlow::Break(()) => {
                 sql_error("53300", "too many statements wait (sql_queue); try again later", &mut self.out);
                 Executed::Whole
             }
         }
+    }
+
+    /// Gives a connection's work to the SQL threads, and lets it wait for the end of it.
+    pub(crate) fn submit(&self, connection: &mut Connection, work: Work) -> ControlFlow<()> {
+        let (address, session) = (connection.address, connection.session.clone());
+        let statement = Statement::new(address, session, Arc::clone(&self.mailbox), work);
+        let cancel = statement.cancel();
+        self.statements.submit(statement)?;
+        connection.statement = Some(cancel);
+        ControlFlow::Continue(())
     }
 }
 

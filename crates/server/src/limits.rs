@@ -170,8 +170,8 @@ pub(crate) const SHORT_LOOKS: u32 = 10;
 /// Bytes that are read of a connection whose session has not begun: the longest opening packet, and a little.
 pub(crate) const OPENING_BUFFER_BYTES: usize = 10_240;
 
-/// How long a connection may take to begin its session.
-pub const OPENING_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection may take to begin its session, where nothing else is said.
+pub const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connections that have not begun their session: each is short, and a storm of them waits in the kernel's queue.
 pub(crate) const OPENINGS_MAX: usize = 4_096;

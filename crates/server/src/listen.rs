@@ -8,6 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use engine::auth::{Access, Protocol};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
@@ -32,8 +33,8 @@ impl fmt::Display for ListenError {
         match self {
             Self::NotLoopback(address) => write!(
                 f,
-                "refusing to listen on {address}: without authentication only loopback addresses (127.0.0.1, ::1) \
-                 and Unix sockets are served"
+                "refusing to listen on {address}: no rule asks its clients for a proof. Give roles_file, and hba_file \
+                 with a line such as: host all all 10.0.0.0/8 scram-sha-256"
             ),
             Self::Address(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Path(path, error) => write!(f, "cannot listen on {}: {error}", path.display()),
@@ -66,8 +67,14 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn tcp(address: SocketAddr, backlog: i32) -> Result<Self, ListenError> {
-        if !address.ip().to_canonical().is_loopback() {
+    /// `rules`: who may connect. What this machine's peers alone can reach needs no proof.
+    pub(crate) fn tcp(
+        address: SocketAddr,
+        backlog: i32,
+        (access, protocol): (&Access, Protocol),
+    ) -> Result<Self, ListenError> {
+        let ip = address.ip().to_canonical();
+        if !ip.is_loopback() && !access.asks_for_proof(protocol, ip) {
             return Err(ListenError::NotLoopback(address));
         }
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };

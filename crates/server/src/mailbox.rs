@@ -4,17 +4,19 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use engine::Session;
 use mio::Waker;
 use parking_lot::Mutex;
 
 use crate::limits::CONNS_BYTES_MAX;
+use crate::password::Verdict;
 use crate::shared::Permit;
 
 /// A message to a worker.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A connection to serve.
-    Connection(OwnedFd, Permit),
+    Connection(OwnedFd, Session, Permit),
     /// The end of a statement, or of a gathering.
     Reply(SqlReply),
     /// Events wait for a connection that watches.
@@ -37,6 +39,8 @@ pub(crate) struct SqlReply {
     pub(crate) bytes: Vec<u8>,
     /// The statement panicked, which costs the connection.
     pub(crate) panicked: bool,
+    /// It was no statement but a password.
+    pub(crate) verdict: Option<Verdict>,
 }
 
 /// A connection of a worker: its place, and its number so that a successor in the same place is not taken for it.
@@ -121,6 +125,11 @@ impl Gathering {
         }
         let mut bytes = std::mem::take(&mut *self.text.lock()).into_bytes();
         bytes.extend_from_slice(b"END\r\n");
-        self.mailbox.send(Message::Reply(SqlReply { address: self.address, bytes, panicked: false }));
+        self.mailbox.send(Message::Reply(SqlReply {
+            address: self.address,
+            bytes,
+            panicked: false,
+            verdict: None,
+        }));
     }
 }

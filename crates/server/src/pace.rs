@@ -27,6 +27,11 @@ pub(crate) fn ticks(duration: Duration) -> u64 {
     duration.as_secs() * TICKS_PER_SECOND + u64::from(duration.subsec_nanos()) / TICK_NS
 }
 
+/// The store's ticks in milliseconds.
+pub(crate) fn milliseconds(tick: Tick) -> u64 {
+    u64::from(tick) * TICK_NS / 1_000_000
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use engine::auth::{Access, Protocol};
 use engine::{Cancel, Engine};
 use mio::{Poll, Waker};
 
@@ -95,10 +96,11 @@ impl Server {
     /// Listens, starts all threads and returns.
     pub fn start(config: &Config, engine: Arc<Engine>) -> Result<Self, StartError> {
         check(config)?;
-        let listeners = listen(config)?;
+        let access = engine.access.current();
+        let listeners = listen(config, &access)?;
         let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
         describe(config, &addresses, &engine);
-        let sql_listeners = listen_for_sql(config)?;
+        let sql_listeners = listen_for_sql(config, &access)?;
         let sql_addresses: Vec<_> = sql_listeners.iter().filter_map(|listener| listener.address).collect();
         let sql_socket = sql_addresses.len() < sql_listeners.len();
         let shared = Shared::new(engine, config);
@@ -292,15 +294,17 @@ fn check(config: &Config) -> Result<(), StartError> {
     }
 }
 
-fn listen(config: &Config) -> Result<Vec<Listener>, ListenError> {
-    let tcp = config.listen_addresses.iter().map(|address| Listener::tcp(*address, config.backlog));
+fn listen(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
+    let asks = (access, Protocol::Memcached);
+    let tcp = config.listen_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
     let unix =
         config.unix_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
     tcp.chain(unix).collect()
 }
 
-fn listen_for_sql(config: &Config) -> Result<Vec<Listener>, ListenError> {
-    let tcp = config.sql_addresses.iter().map(|address| Listener::tcp(*address, config.backlog));
+fn listen_for_sql(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
+    let asks = (access, Protocol::Sql);
+    let tcp = config.sql_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
     let unix =
         config.sql_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
     let wanted = |listener: Result<Listener, ListenError>| match listener {

@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     statement_timeout_ms: AtomicU64,
     /// Milliseconds, 0 = none.
     idle_timeout_ms: AtomicU64,
+    /// Milliseconds.
+    authentication_timeout_ms: AtomicU64,
 }
 
 impl Shared {
@@ -38,6 +40,7 @@ impl Shared {
             waiting_bytes_max: config.connection_memory_max,
             statement_timeout_ms: AtomicU64::new(0),
             idle_timeout_ms: AtomicU64::new(0),
+            authentication_timeout_ms: AtomicU64::new(0),
         };
         shared.reload(&Reload::from(config));
         Arc::new(shared)
@@ -49,6 +52,8 @@ impl Shared {
         self.engine.set_native_execution(reload.native_execution);
         self.statement_timeout_ms.store(milliseconds(reload.statement_timeout), Ordering::Relaxed);
         self.idle_timeout_ms.store(milliseconds(reload.idle_timeout), Ordering::Relaxed);
+        let timeout = milliseconds(Some(reload.authentication_timeout));
+        self.authentication_timeout_ms.store(timeout, Ordering::Relaxed);
     }
 
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
@@ -57,6 +62,11 @@ impl Shared {
 
     pub(crate) fn idle_timeout(&self) -> Option<Duration> {
         duration(self.idle_timeout_ms.load(Ordering::Relaxed))
+    }
+
+    /// How long a connection may take to begin its session.
+    pub(crate) fn authentication_timeout(&self) -> Duration {
+        Duration::from_millis(self.authentication_timeout_ms.load(Ordering::Relaxed))
     }
 
     pub(crate) fn drain(&self) {

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::limits::EVENTS_PER_SQL_WAIT;
 use crate::mailbox::{Address, Mailbox, Message, SqlReply};
+use crate::password::{self, Shown};
 use crate::reply::write_finished;
 use crate::shared::Shared;
 use crate::sql_listener::{self, SqlListener, SqlRequestLoop, Wake};
@@ -22,9 +23,22 @@ pub(crate) struct Statement {
     address: Address,
     session: Session,
     mailbox: Arc<Mailbox>,
-    text: Vec<u8>,
-    parameters: Option<Vec<u8>>,
+    work: Work,
     cancel: Cancel,
+}
+
+/// What a SQL thread does for a memcached client.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// It runs a statement.
+    Sql {
+        /// Its text.
+        text: Vec<u8>,
+        /// Its parameters, as JSON.
+        parameters: Option<Vec<u8>>,
+    },
+    /// It checks a password.
+    Login(Shown),
 }
 
 /// The workers' end of the queue.
@@ -35,15 +49,8 @@ pub(crate) struct Statements {
 }
 
 impl Statement {
-    pub(crate) fn new(
-        address: Address,
-        session: Session,
-        mailbox: Arc<Mailbox>,
-        text: &[u8],
-        parameters: Option<&[u8]>,
-    ) -> Self {
-        let parameters = parameters.map(<[u8]>::to_vec);
-        Self { address, session, mailbox, text: text.to_vec(), parameters, cancel: Cancel::new() }
+    pub(crate) fn new(address: Address, session: Session, mailbox: Arc<Mailbox>, work: Work) -> Self {
+        Self { address, session, mailbox, work, cancel: Cancel::new() }
     }
 
     /// What stops it.
@@ -135,21 +142,28 @@ impl SqlThread<'_> {
 
     fn answer(&mut self, statement: &Statement) {
         self.requests.context.context_mut().begin_batch();
-        let reply = catch_unwind(AssertUnwindSafe(|| self.execute(statement)));
+        let mut verdict = None;
+        let reply = catch_unwind(AssertUnwindSafe(|| match &statement.work {
+            Work::Sql { text, parameters } => self.execute(statement, text, parameters.as_deref()),
+            Work::Login(work) => {
+                let mut out = Vec::new();
+                let now = self.requests.context.context().now();
+                verdict = Some(password::verdict(&self.shared.engine, work, now, &mut out));
+                out
+            }
+        }));
         let panicked = reply.is_err();
         let bytes = reply.unwrap_or_else(|_| self.apologise());
-        let reply = SqlReply { address: statement.address, bytes, panicked };
+        let reply = SqlReply { address: statement.address, bytes, panicked, verdict };
         statement.mailbox.send(Message::Reply(reply));
     }
 
     /// The whole reply to a statement.
-    fn execute(&mut self, statement: &Statement) -> Vec<u8> {
+    fn execute(&mut self, statement: &Statement, text: &[u8], parameters: Option<&[u8]>) -> Vec<u8> {
         let mut out = Vec::new();
-        let Statement { session, text, parameters, cancel, .. } = statement;
+        let Statement { session, cancel, .. } = statement;
         let finished = match self.requests.context.tools() {
-            Ok((context, executor)) => {
-                session.sql(context, executor, text, parameters.as_deref(), cancel, &mut out)
-            }
+            Ok((context, executor)) => session.sql(context, executor, text, parameters, cancel, &mut out),
             Err(error) => Finished::Failed(error),
         };
         write_finished(&finished, &mut out);

@@ -6,18 +6,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Counter, Happening, Tick, ticks_between};
+use engine::{Counter, Happening, Session, Tick, ticks_between};
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::ahead::Ahead;
-use crate::connection::{Connection, Overdue};
+use crate::connection::{Connection, HeldAnswer, Overdue};
 use crate::conns;
 use crate::dialogue::{Next, RequestLoop};
 use crate::limits::{CONNS_PER_MESSAGE, EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
 use crate::mailbox::{Address, Gathering, Mailbox, Message, SqlReply};
 use crate::pace::ticks;
+use crate::password::Verdict;
 use crate::shared::Permit;
 
 /// The token of the mailbox; connections have their place as theirs.
@@ -200,7 +201,7 @@ impl Worker {
     fn read_mail(&mut self) {
         for message in self.mailbox.take() {
             match message {
-                Message::Connection(fd, permit) => self.open(fd, permit),
+                Message::Connection(fd, session, permit) => self.open(fd, session, permit),
                 Message::Reply(reply) => self.finish_statement(reply),
                 Message::Events(address) => self.wake(address),
                 Message::Describe { gathering, from } => self.describe(&gathering, from),
@@ -212,7 +213,7 @@ impl Worker {
         }
     }
 
-    fn open(&mut self, fd: OwnedFd, permit: Permit) {
+    fn open(&mut self, fd: OwnedFd, session: Session, permit: Permit) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
@@ -220,7 +221,8 @@ impl Worker {
         let address = Address { place, serial: self.serial };
         self.serial += 1;
         let shared = Arc::clone(&self.requests.shared);
-        let connection = Box::new(Connection::new(fd, permit, shared, address, self.requests.context.now()));
+        let connection =
+            Box::new(Connection::new((fd, session), permit, shared, address, self.requests.context.now()));
         let fd = connection.raw_fd();
         self.report(&connection, None);
         self.connections[place] = Some(connection);
@@ -281,10 +283,20 @@ impl Worker {
     }
 
     fn finish_statement(&mut self, reply: SqlReply) {
-        let SqlReply { address, bytes, panicked } = reply;
+        let SqlReply { address, bytes, panicked, verdict } = reply;
         if let Some(Some(connection)) = self.connections.get_mut(address.place)
             && connection.address == address
         {
+            if let Some(Verdict { session, wait_ms }) = verdict {
+                if let Some(session) = session {
+                    connection.session = session;
+                } else {
+                    let since = self.requests.context.now();
+                    let wait = ticks(Duration::from_millis(wait_ms));
+                    connection.held_answer = Some(Box::new(HeldAnswer { bytes, since, wait }));
+                    return;
+                }
+            }
             self.requests.finish_statement(connection, bytes, panicked);
             self.turn(address.place);
         }
@@ -299,9 +311,17 @@ impl Worker {
         self.swept = now;
         let idle = self.requests.shared.idle_timeout();
         let idle_ticks = idle.map(ticks);
+        let login_ticks = ticks(self.requests.shared.authentication_timeout());
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
-            let (counter, reason) = match connection.overdue(now, idle_ticks) {
+            if let Some(held) =
+                connection.held_answer.take_if(|held| ticks_between(held.since, now) >= held.wait)
+            {
+                self.requests.finish_statement(connection, held.bytes, false);
+                self.turn(place);
+                continue;
+            }
+            let (counter, reason) = match connection.overdue(now, idle_ticks, login_ticks) {
                 None => continue,
                 Some(Overdue::Slow) => (Counter::SlowKicks, "slow"),
                 Some(Overdue::Idle) => (Counter::IdleKicks, "idle_timeout"),

@@ -58,6 +58,7 @@ mod held;
 mod journal;
 pub mod limits;
 mod native;
+mod needs;
 mod plan;
 mod prepared;
 mod query;
@@ -83,9 +84,10 @@ pub use pgcatalog::advisory::{LockCall, LockFacts, LockKey, LockMode, LockScope}
 pub use pgcatalog::function::like::LikeStyle;
 pub use pgcatalog::function::{examples as function_examples, page as function_page};
 pub use pgcatalog::look::Look;
-pub use pgcatalog::session::{Identity, OwnSettings};
+pub use pgcatalog::session::{Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
-    FIRST_USER_OID, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table, preset_setting,
+    FIRST_USER_OID, OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table,
+    preset_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;

@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::describe::{ColumnDescription, Description};
 use crate::done::{Done, RowSink};
 use crate::error::SqlError;
+use crate::needs::Needs;
 use crate::plan::{EXPLAIN, Plan};
 use crate::session::Session;
 use crate::text::rows::Rows;
@@ -24,6 +25,7 @@ pub(crate) struct Prepared {
     /// Lists of types that clients chose and that make no difference to it, the last of them.
     alike: Vec<Box<[Option<SqlType>]>>,
     notice: Option<&'static str>,
+    needs: Needs,
 }
 
 /// Lists of chosen types that a statement remembers to make no difference: one for each width of a few numbers.
@@ -32,7 +34,13 @@ const ALIKE_MAX: usize = 8;
 impl Prepared {
     /// A statement that the dialect looked at; `sql` is the text that it looked at, `chosen` what the client said of
     /// its parameters.
-    pub(crate) fn translated(mut plan: Plan, translated: Translated, sql: &str, chosen: Chosen<'_>) -> Self {
+    pub(crate) fn translated(
+        mut plan: Plan,
+        translated: Translated,
+        needs: Needs,
+        sql: &str,
+        chosen: Chosen<'_>,
+    ) -> Self {
         let Translated { parameters, items, notice, .. } = translated;
         let ty = |number: usize| type_of_parameter(number, &parameters, chosen);
         let explains = plan.head().1 == EXPLAIN;
@@ -48,7 +56,7 @@ impl Prepared {
             settle(columns);
         }
         let converts = parameters.iter().any(|known| known.ty.is_some_and(|ty| known.cast || is_formed(ty)));
-        Self { plan, parameters, converts, alike: Vec::new(), notice }
+        Self { plan, parameters, converts, alike: Vec::new(), notice, needs }
     }
 
     /// The plan itself.
@@ -150,6 +158,7 @@ impl Core {
         prepared: &mut Prepared,
         body: impl FnOnce(&Self, &mut Prepared) -> Result<Done, SqlError>,
     ) -> Result<Done, SqlError> {
+        prepared.needs.check(session.identity().rights)?;
         if let Some(notice) = prepared.notice {
             session.note(notice, "");
         }

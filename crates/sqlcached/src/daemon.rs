@@ -13,6 +13,7 @@ use signal_hook::iterator::Signals;
 use store::{Clock, Opened, Start, Store, StoreOptions};
 use tracing::{error, info, warn};
 
+use crate::access;
 use crate::background;
 use crate::greeting;
 use crate::init_file;
@@ -20,10 +21,11 @@ use crate::log::Log;
 use crate::place::{self, Places};
 use crate::process::{PidFile, become_user};
 use crate::settings::{
-    ANY_PORT, Address, COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED, HUGE_PAGES, IDLE_TIMEOUT,
-    INIT_FILE, LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE, MAX_RESULT_SIZE, MEMORY_MB,
-    MEMORY_MB_MIN, NATIVE_EXECUTION, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT, SQL_SOCKET_DIR, SQL_THREADS,
-    STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER, VERBOSITY, WATCH_ENABLED,
+    ANY_PORT, AUTHENTICATION_TIMEOUT, Address, COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED,
+    HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE,
+    MAX_RESULT_SIZE, MEMORY_MB, MEMORY_MB_MIN, NATIVE_EXECUTION, PID_FILE, SHUTDOWN_ENABLED, SQL_PORT,
+    SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER,
+    VERBOSITY, WATCH_ENABLED,
 };
 
 /// The environment variable that names the file for the ports.
@@ -64,6 +66,7 @@ pub(crate) fn run(
     store.set_evictions(chosen.is_on(&EVICTIONS));
     store.set_huge_pages(chosen.is_word(&HUGE_PAGES, "try"));
     let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
+    access::start(chosen, &engine)?;
     let made = make_tables(chosen, &engine, &start, &places)?;
     let config = server_config(chosen, &places);
     engine.describe_settings(chosen.facts());
@@ -131,6 +134,7 @@ fn serve(
         match read_again() {
             Ok(new) => {
                 reload(server, log, &chosen, &new);
+                access::reload(&new, engine);
                 engine.describe_settings(new.facts());
                 chosen = new;
             }
@@ -157,6 +161,7 @@ fn reload(server: &Server, log: &Log, old: &Chosen, new: &Chosen) {
         statement_timeout: new.time(&STATEMENT_TIMEOUT),
         native_execution: new.is_on(&NATIVE_EXECUTION),
         idle_timeout: new.time(&IDLE_TIMEOUT),
+        authentication_timeout: new.value(&AUTHENTICATION_TIMEOUT).time(),
     });
     info!("settings were read again; {} changed", changed.len());
 }
@@ -229,6 +234,7 @@ fn server_config(chosen: &Chosen, places: &Places) -> Config {
         statement_timeout: chosen.time(&STATEMENT_TIMEOUT),
         native_execution: chosen.is_on(&NATIVE_EXECUTION),
         idle_timeout: chosen.time(&IDLE_TIMEOUT),
+        authentication_timeout: chosen.value(&AUTHENTICATION_TIMEOUT).time(),
         backlog: i32::try_from(chosen.number(&LISTEN_BACKLOG)).unwrap_or(i32::MAX),
         ..Config::default()
     }

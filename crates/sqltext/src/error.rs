@@ -74,6 +74,8 @@ pub mod state {
     pub const FORBIDDEN: &str = "42501";
     /// Not SQL.
     pub const SYNTAX: &str = "42601";
+    /// A name that nothing may have.
+    pub const BAD_NAME: &str = "42602";
     /// A column twice.
     pub const DUPLICATE_COLUMN: &str = "42701";
     /// A column that the server makes.

@@ -18,6 +18,7 @@ const RULES: &[Rule] = &[
     ("postgres", &[], false),
     ("store", &["arena"], false),
     ("sqltext", &["store"], false),
+    ("auth", &["sqltext"], false),
     ("sqlite", &["sqltext", "store"], true),
     ("pgcatalog", &["sqlite", "sqltext", "store"], false),
     ("dialect", &["pgcatalog", "sqltext", "store"], false),
@@ -25,7 +26,7 @@ const RULES: &[Rule] = &[
     ("sqlcached-client", &["store"], false),
     ("sqlcached-client-c", &["sqlcached-client"], true),
     ("sqlcached-python", &["sqlcached-client"], false),
-    ("engine", &["store", "sql"], false),
+    ("engine", &["auth", "store", "sql"], false),
     ("server", &["engine", "memcache", "postgres"], false),
     ("sqlcached", &["server", "engine", "store", "sqlcached-client"], false),
     (

@@ -20,6 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::Authenticated;
 use sql::{Allowance, Cancel, ColumnDescription, Held, Identity, Look, RowSink, SqlError, TransactionStatus};
 use store::value::Value;
 
@@ -119,12 +120,22 @@ pub struct SqlSession {
 }
 
 impl SqlSession {
-    /// A session of somebody on this machine.
+    /// A session of this program's own, and of somebody on this machine where no roles are kept.
     pub fn local(engine: Arc<Engine>) -> Self {
+        Self::with(engine, Session::local())
+    }
+
+    /// A session of somebody who was let in.
+    pub fn of(engine: Arc<Engine>, who: &Authenticated) -> Self {
+        let session = Session::of(who, &engine.access);
+        Self::with(engine, session)
+    }
+
+    fn with(engine: Arc<Engine>, session: Session) -> Self {
         let allowance = Allowance::new(engine.held(), engine.options().session_bytes_max);
         Self {
             engine,
-            session: Session::local(),
+            session,
             sql: sql::Session::within(Arc::clone(&allowance)),
             statements: Statements::new(&allowance),
             portals: Portals::default(),
@@ -150,12 +161,13 @@ impl SqlSession {
     /// session says otherwise, `address` where the client is.
     pub fn start(
         &mut self,
-        identity: Identity,
+        mut identity: Identity,
         address: Option<String>,
         timeout: Option<Duration>,
         settings: &[(String, String)],
     ) -> Result<(), SqlError> {
         let timeout = timeout.map_or_else(|| "0".to_owned(), |timeout| format!("{}ms", timeout.as_millis()));
+        identity.rights = self.session.rights();
         self.settings.report("session_authorization", identity.user.clone());
         for (name, value) in settings {
             self.settings.start_with(name, value)?;

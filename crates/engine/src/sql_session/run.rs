@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sql::{ColumnDescription, Done, DoneKind, RowSink, SqlError, SqlType, TransactionStatus};
+use auth::Giver;
+use auth::statement::RoleStatement;
+use sql::{ColumnDescription, Done, DoneKind, Identity, RowSink, SqlError, SqlType, TransactionStatus};
 use store::value::{Value, ValueRef};
 
 use super::copy::{CopyDirection, CopyIn, CopyStatement, What};
@@ -193,6 +195,9 @@ impl SqlSession {
     #[inline]
     fn pass_gate(&mut self, context: &SqlThreadContext) -> Result<(), SqlError> {
         context.context().count(Counter::CmdSql, 1);
+        if self.session.refresh(&self.engine.access) {
+            self.follow_rights();
+        }
         if self.session.allow(Command::Sql).is_err() {
             return Err(SqlError::new("42501", "permission denied"));
         }
@@ -268,6 +273,9 @@ impl SqlSession {
         self.sql.set_default_read_only(self.settings.is_on("default_transaction_read_only"));
         self.sql.set_own_settings(self.settings.own());
         self.look = self.settings.look();
+        if self.session.login().is_some() {
+            self.follow_role();
+        }
         self.sql.set_zone(self.look.zone);
         self.sql.set_like(self.settings.like());
     }
@@ -320,7 +328,25 @@ impl SqlSession {
             Utility::Close(name) => self.close(name.as_deref()),
             Utility::Listen(_) | Utility::Unlisten(_) | Utility::Notify { .. } => self.channel(utility),
             Utility::Copy(copy) => self.copy(context, copy, sink),
+            Utility::Role(statement) => self.change_roles(statement),
         }
+    }
+
+    /// Changes the roles, for good and at once: a transaction does not take it back.
+    fn change_roles(&mut self, statement: &RoleStatement) -> Result<Outcome, SqlError> {
+        if self.in_block() {
+            let message = "roles cannot be changed in a transaction, because it could not be undone";
+            return Err(SqlError::new("25001", message));
+        }
+        let Identity { user, role, .. } = self.sql.identity();
+        self.engine.access.change_roles(statement, Giver { current: role, session: user })?;
+        Ok(done(match statement {
+            RoleStatement::Create { .. } => "CREATE ROLE",
+            RoleStatement::Alter { .. } | RoleStatement::Rename { .. } => "ALTER ROLE",
+            RoleStatement::Drop { .. } => "DROP ROLE",
+            RoleStatement::Grant { .. } => "GRANT ROLE",
+            RoleStatement::Revoke { .. } => "REVOKE ROLE",
+        }))
     }
 
     /// A cursor's next rows; `None`: the session waits for a lock. A portal that a client has bound and not yet run is
@@ -358,16 +384,45 @@ impl SqlSession {
         Ok(done("SET"))
     }
 
-    /// There are no roles: a session is its user's, and goes back to it (`SET ROLE`).
+    /// Whether the session may act by a role. Where no roles are kept there is its user's only.
     fn check_role(&self, name: &str, value: Option<&str>) -> Result<(), SqlError> {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         let Some(role) = value.filter(|_| is("role") || is("session_authorization")) else {
             return Ok(());
         };
-        if role == self.sql.identity().user || is("role") && role == "none" {
+        let user = &self.sql.identity().user;
+        if role == user || is("role") && role == "none" {
             return Ok(());
         }
-        Err(SqlError::new("22023", format!("role \"{role}\" does not exist")))
+        let access = self.engine.access.current();
+        let roles = access.roles.as_ref().filter(|roles| roles.get(role).is_some());
+        let Some(roles) = roles else {
+            return Err(SqlError::new("22023", format!("role \"{role}\" does not exist")));
+        };
+        if is("session_authorization") {
+            let error = SqlError::new("42501", "permission denied to set session authorization");
+            return Err(error.with_hint("SET ROLE lets a member of a role act by it"));
+        }
+        if roles.rights(user).superuser || roles.is_member(user, role) {
+            return Ok(());
+        }
+        Err(SqlError::new("42501", format!("permission denied to set role \"{role}\"")))
+    }
+
+    /// Acts by the role that the settings name.
+    fn follow_role(&mut self) {
+        let role = self.settings.get("role").filter(|role| *role != "none");
+        self.session.set_role(role, &self.engine.access);
+        self.follow_rights();
+    }
+
+    /// Lets statements to come have the session's rights.
+    fn follow_rights(&mut self) {
+        let (rights, known) = (self.session.rights(), self.sql.identity());
+        let role = self.session.role().unwrap_or(&known.user);
+        if known.rights != rights || known.role != role {
+            self.sql.set_identity(Identity { rights, role: role.to_owned(), ..known.clone() });
+        }
     }
 
     fn reset(&mut self, name: Option<&str>) -> Result<Outcome, SqlError> {

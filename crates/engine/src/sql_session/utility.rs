@@ -1,6 +1,8 @@
 //! The statements that a session answers itself: about settings, prepared statements, cursors, channels and `COPY`.
 
+use auth::statement::RoleStatement;
 use sql::token::Kind;
+
 use sql::{SqlError, SqlType};
 use store::scalar::interval::Interval;
 
@@ -80,6 +82,8 @@ pub(crate) enum Utility {
     },
     /// `COPY`
     Copy(Box<CopyStatement>),
+    /// `CREATE ROLE` and its like
+    Role(Box<RoleStatement>),
 }
 
 /// What `DISCARD` throws away.
@@ -130,6 +134,12 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "NOTIFY",
         "COPY",
     ];
+    let about_roles = ["CREATE", "ALTER", "DROP", "GRANT", "REVOKE"];
+    if about_roles.iter().any(|word| reader.at_keyword(word))
+        && let Some(role) = auth::statement::read(text)?
+    {
+        return Ok(Some(Utility::Role(Box::new(role))));
+    }
     let Some(word) = reader.one_of(words) else { return elsewhere(&mut reader).map_or(Ok(None), Err) };
     let utility = match word {
         "SET" => match set(&mut reader)? {

@@ -20,22 +20,22 @@ pub struct Id {
 
 /// The header of a request. The fields for a data type and a partition are not looked at, as in memcached.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
-    pub(super) magic: u8,
-    pub(super) id: Id,
-    pub(super) cas: u64,
+pub(crate) struct Header {
+    pub(crate) magic: u8,
+    pub(crate) id: Id,
+    pub(crate) cas: u64,
     /// Bytes of the extras.
-    pub(super) extras: usize,
+    pub(crate) extras: usize,
     /// Bytes of the key.
-    pub(super) key: usize,
+    pub(crate) key: usize,
     /// Bytes of extras, key and value.
-    pub(super) body: usize,
+    pub(crate) body: usize,
 }
 
 impl Header {
     /// The header that `input` begins with, and what follows it.
     #[inline]
-    pub(super) fn split(input: &[u8]) -> Option<(Self, &[u8])> {
+    pub(crate) fn split(input: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, rest) = input.split_first_chunk::<HEADER_BYTES>()?;
         let [magic, opcode, k0, k1, extras, _, _, _, b0, b1, b2, b3, o0, o1, o2, o3, cas @ ..] = *bytes;
         let header = Self {
@@ -49,15 +49,20 @@ impl Header {
         Some((header, rest))
     }
 
+    /// Whether it is that of a request.
+    pub(crate) fn is_request(&self) -> bool {
+        self.magic == MAGIC
+    }
+
     /// Bytes of header, extras and key.
     #[inline]
-    pub(super) fn head(&self) -> usize {
+    pub(crate) fn head(&self) -> usize {
         HEADER_BYTES.saturating_add(self.extras).saturating_add(self.key)
     }
 
     /// Bytes of the value; none if the body is too short for extras and key.
     #[inline]
-    pub(super) fn value(&self) -> Option<usize> {
+    pub(crate) fn value(&self) -> Option<usize> {
         self.body.checked_sub(self.extras.saturating_add(self.key))
     }
 }

@@ -29,6 +29,7 @@ mod opcode;
 mod parse;
 
 pub use answer::{Answer, Status};
+pub(crate) use header::Header;
 pub use header::{HEADER_BYTES, Id, MAGIC};
 pub use opcode::{Command, Condition};
 pub use parse::{Parsed, ToReceive, parse, receiving};

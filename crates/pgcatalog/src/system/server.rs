@@ -5,6 +5,7 @@ use std::fmt;
 use sqltext::error::{SqlError, state};
 
 use crate::advisory::{LockCall, LockFacts};
+use crate::session::Rights;
 
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,6 +82,63 @@ pub struct SettingFacts {
     pub category: String,
 }
 
+/// A role.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoleFacts {
+    /// Its number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// It may do everything.
+    pub superuser: bool,
+    /// It has the rights of the roles that it is a member of.
+    pub inherit: bool,
+    /// It may change roles.
+    pub create_role: bool,
+    /// `CREATEDB`
+    pub create_db: bool,
+    /// It may connect.
+    pub login: bool,
+    /// `REPLICATION`
+    pub replication: bool,
+    /// `BYPASSRLS`
+    pub bypass_rls: bool,
+    /// Connections at once; -1: any number.
+    pub connection_limit: i32,
+    /// Unix milliseconds: when its password ends.
+    pub valid_until_ms: Option<i64>,
+    /// What is stored of its password.
+    pub verifier: Option<String>,
+    /// The roles that it is a member of, and whether it may grant them.
+    pub member_of: Vec<(u32, bool)>,
+    /// What it may do.
+    pub rights: Rights,
+}
+
+impl Default for RoleFacts {
+    fn default() -> Self {
+        Self {
+            oid: 0,
+            name: String::new(),
+            superuser: false,
+            inherit: false,
+            create_role: false,
+            create_db: false,
+            login: false,
+            replication: false,
+            bypass_rls: false,
+            connection_limit: -1,
+            valid_until_ms: None,
+            verifier: None,
+            member_of: Vec::new(),
+            rights: Rights::NONE,
+        }
+    }
+}
+
+/// The number of the superuser who owns everything.
+pub const OWNER: u32 = 10;
+
 /// Implemented by the engine, which knows sessions, statements and settings. Asked while a statement runs, so it holds
 /// no lock that a statement could wait for.
 pub trait Server: Send + Sync + fmt::Debug {
@@ -106,6 +164,10 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn advisory_locks(&self) -> Vec<LockFacts>;
     /// Stops the statement of a session; false where there is no such session.
     fn cancel(&self, pid: i32) -> bool;
+    /// All roles; empty where none are kept. The one who owns everything has the number [`OWNER`].
+    fn roles(&self) -> Vec<RoleFacts>;
+    /// The name of the role who owns everything; none where none are kept.
+    fn owner(&self) -> Option<String>;
 }
 
 /// An executor by itself, without a daemon around it.
@@ -156,5 +218,13 @@ impl Server for NoServer {
 
     fn cancel(&self, _: i32) -> bool {
         false
+    }
+
+    fn roles(&self) -> Vec<RoleFacts> {
+        Vec::new()
+    }
+
+    fn owner(&self) -> Option<String> {
+        None
     }
 }

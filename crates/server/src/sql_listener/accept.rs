@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::{ThreadContext, Tick, ticks_between};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -15,9 +16,7 @@ use super::connection::{Connection, Overdue};
 use super::opening::{Opening, Step, refuse_place};
 use super::turn::fatal;
 use super::{ONE, SqlListener};
-use crate::limits::{
-    ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENING_PATIENCE, OPENINGS_MAX, SWEEP_INTERVAL,
-};
+use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENINGS_MAX, SWEEP_INTERVAL};
 use crate::listen::Listener;
 use crate::pace::ticks;
 use crate::shared::Shared;
@@ -39,6 +38,17 @@ impl SqlWaker {
     }
 }
 
+/// Somebody who is not let in.
+#[derive(Debug)]
+struct Refused {
+    opening: Opening,
+    /// What it will hear.
+    answer: Vec<u8>,
+    since: Tick,
+    /// After so many ticks.
+    wait: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SqlAcceptor {
@@ -50,6 +60,8 @@ pub(crate) struct SqlAcceptor {
     context: ThreadContext,
     /// Connections whose session has not begun, by token.
     openings: HashMap<u64, Opening>,
+    /// Those that are not let in: what each will hear, and when.
+    refused: Vec<Refused>,
     /// The token of the next of them.
     next: u64,
     swept: Tick,
@@ -79,6 +91,7 @@ impl SqlAcceptor {
             shared,
             context,
             openings: HashMap::new(),
+            refused: Vec::new(),
             next: LISTENERS,
             swept,
         })
@@ -105,13 +118,15 @@ impl SqlAcceptor {
             for event in events.drain(..) {
                 self.handle(event.data.u64());
             }
+            self.answer_refused();
             self.sweep();
         }
     }
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> bool {
         events.clear();
-        let patience = if self.shared.is_draining() { ACCEPT_REST } else { SWEEP_INTERVAL };
+        let soon = self.shared.is_draining() || !self.refused.is_empty();
+        let patience = if soon { ACCEPT_REST } else { SWEEP_INTERVAL };
         let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
         let space = rustix::buffer::spare_capacity(events);
         match epoll::wait(&self.epoll, space, Some(&patience)) {
@@ -149,7 +164,7 @@ impl SqlAcceptor {
     }
 
     fn welcome(&mut self, fd: OwnedFd) {
-        if self.openings.len() >= OPENINGS_MAX {
+        if self.openings.len() + self.refused.len() >= OPENINGS_MAX {
             return refuse_place(&fd);
         }
         let token = self.next;
@@ -161,7 +176,8 @@ impl SqlAcceptor {
     }
 
     fn step(&mut self, token: u64, opening: Opening) {
-        match opening.step(&self.listener, self.context.now()) {
+        let now = self.context.now();
+        match opening.step(&self.listener, now) {
             Step::Wait(opening) => {
                 self.openings.insert(token, opening);
             }
@@ -171,8 +187,25 @@ impl SqlAcceptor {
                     self.listener.open(*connection).map_err(|_| Errno::NOMEM)
                 });
             }
+            Step::Refused(opening, answer, wait) => {
+                let _silent = epoll::delete(&self.epoll, &opening.fd);
+                let wait = ticks(Duration::from_millis(wait)).max(1);
+                self.refused.push(Refused { opening, answer, since: now, wait });
+            }
             Step::End => {}
         }
+    }
+
+    /// Tells those who are not let in, when their time has come.
+    fn answer_refused(&mut self) {
+        let now = self.context.now();
+        self.refused.retain(|Refused { opening, answer, since, wait }| {
+            let waits = ticks_between(*since, now) < *wait;
+            if !waits {
+                opening.send(answer);
+            }
+            waits
+        });
     }
 
     /// Closes what has been silent for too long, and what reads or sends too slowly.
@@ -182,7 +215,7 @@ impl SqlAcceptor {
             return;
         }
         self.swept = now;
-        let patience = ticks(OPENING_PATIENCE);
+        let patience = ticks(self.shared.authentication_timeout());
         self.openings.retain(|_, opening| {
             let stays = ticks_between(opening.since, now) <= patience;
             if !stays {
@@ -213,6 +246,7 @@ impl SqlAcceptor {
     fn drain(&mut self) -> bool {
         self.listeners.clear();
         self.openings.clear();
+        self.refused.clear();
         let now = self.context.now();
         let mut left = false;
         for (place, found) in self.listener.places.all() {

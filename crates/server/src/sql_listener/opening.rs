@@ -1,12 +1,15 @@
-//! A connection before its session begins.
+//! A connection before its session begins: what it wants, and as whom it comes in.
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use engine::{Identity, SqlError, SqlSession, Tick};
+use engine::auth::scram::SCRAM;
+use engine::auth::{Admission, Authenticated, Method, Peer, Protocol, Proving, Refusal as Refused};
+use engine::{Identity, Rights, SqlError, SqlSession, Tick};
 use postgres::backend::{self, Status};
-use postgres::opening::{NEWEST_MINOR, Opening as Packet, Refusal, parse};
+use postgres::opening::{
+    NEWEST_MINOR, Opening as Packet, Proof, Refusal, first_of_exchange, parse, password, proof,
+};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
@@ -14,16 +17,36 @@ use super::SqlListener;
 use super::connection::Connection;
 use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
+use crate::origin::{Place, address_of, origin_of};
+use crate::pace::milliseconds;
 use crate::stranger::Stranger;
 
-/// What a connection is between `accept` and its session. Encryption is asked for and refused here, and whoever is let
-/// in by the listener is trusted; a password exchange would be a second step behind the startup packet.
+/// What a connection is between `accept` and its session.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) fd: OwnedFd,
     input: Vec<u8>,
     /// When it was accepted.
     pub(crate) since: Tick,
+    /// What it wants, once it has said so and must prove its role.
+    asked: Option<Box<Asked>>,
+}
+
+/// A session that a client wants.
+#[derive(Debug)]
+struct Wanted {
+    minor: u16,
+    role: String,
+    database: String,
+    parameters: Vec<(String, String)>,
+}
+
+/// A client that must prove its role.
+#[derive(Debug)]
+struct Asked {
+    wanted: Wanted,
+    method: Method,
+    proving: Option<Proving>,
 }
 
 /// What became of it.
@@ -32,13 +55,15 @@ pub(crate) enum Step {
     Wait(Opening),
     /// Its session begins.
     Begin(Box<Connection>),
+    /// It is not let in, and hears it after so many milliseconds.
+    Refused(Opening, Vec<u8>, u64),
     /// It is over.
     End,
 }
 
 impl Opening {
     pub(crate) fn new(fd: OwnedFd, since: Tick) -> Self {
-        Self { fd, input: Vec::new(), since }
+        Self { fd, input: Vec::new(), since, asked: None }
     }
 
     /// Reads and answers what has come.
@@ -46,6 +71,14 @@ impl Opening {
         if !self.receive() {
             return Step::End;
         }
+        match self.asked.take() {
+            Some(asked) => self.prove(listener, *asked, now),
+            None => self.start(listener, now),
+        }
+    }
+
+    /// Reads what the client wants.
+    fn start(mut self, listener: &Arc<SqlListener>, now: Tick) -> Step {
         loop {
             match parse(&self.input) {
                 Packet::Incomplete => return Step::Wait(self),
@@ -64,7 +97,7 @@ impl Opening {
                 }
                 Packet::Startup { consumed, minor, parameters } => {
                     self.input.drain(..consumed);
-                    return self.begin(listener, minor, &parameters, now);
+                    return self.admit(listener, Wanted::new(minor, parameters), now);
                 }
                 Packet::Refused(refusal) => {
                     if let Some(stranger) = Stranger::on_sql_port(&self.input) {
@@ -77,10 +110,83 @@ impl Opening {
         }
     }
 
+    /// Lets a client in, asks it for a proof, or refuses it, as the rules say.
+    fn admit(self, listener: &Arc<SqlListener>, wanted: Wanted, now: Tick) -> Step {
+        if wanted.role.is_empty() {
+            return self.end("28000", "no PostgreSQL user name specified in startup packet");
+        }
+        let origin = origin_of(&self.fd);
+        let peer = Peer { origin: &origin, protocol: Protocol::Sql, database: Some(&wanted.database) };
+        let admission = listener.shared.engine.access.current().admit(peer, &wanted.role);
+        let mut out = wanted.greeting();
+        match admission {
+            Admission::In(who) => self.begin(listener, &wanted, &who, out, now),
+            Admission::Out(refused) => self.turn_away(listener, &wanted, refused, now),
+            Admission::Proof(method) => {
+                match method {
+                    Method::Password => backend::authentication_password(&mut out),
+                    _ => backend::authentication_sasl(&[SCRAM], &mut out),
+                }
+                if !self.send(&out) {
+                    return Step::End;
+                }
+                self.prove(listener, Asked { wanted, method, proving: None }, now)
+            }
+        }
+    }
+
+    /// Reads a client's proof, or a part of it.
+    fn prove(mut self, listener: &Arc<SqlListener>, mut asked: Asked, now: Tick) -> Step {
+        let access = &listener.shared.engine.access;
+        loop {
+            let (consumed, body) = match proof(&self.input) {
+                Proof::Incomplete => {
+                    self.asked = Some(Box::new(asked));
+                    return Step::Wait(self);
+                }
+                Proof::Message { consumed, body } => (consumed, body),
+                Proof::Broken => return self.end("08P01", "expected a password or SASL response"),
+            };
+            let mut out = Vec::new();
+            let proved = match (asked.method, asked.proving.take()) {
+                (Method::Password, _) => password(body)
+                    .map_or(Err(Refused::Proof), |text| access.check_password(&asked.wanted.role, text)),
+                (_, Some(proving)) => access.finish_scram(proving, body).map(|(answer, who)| {
+                    backend::authentication_final(&answer, &mut out);
+                    who
+                }),
+                (_, None) => {
+                    let begun = first_of_exchange(body).and_then(|(mechanism, first)| {
+                        access.current().begin_scram(&asked.wanted.role, mechanism, first, None).ok()
+                    });
+                    let Some((proving, answer)) = begun else {
+                        return self
+                            .end("08P01", "malformed SCRAM message, or a mechanism that is not offered");
+                    };
+                    asked.proving = Some(proving);
+                    self.input.drain(..consumed);
+                    backend::authentication_continue(&answer, &mut out);
+                    if !self.send(&out) {
+                        return Step::End;
+                    }
+                    continue;
+                }
+            };
+            self.input.drain(..consumed);
+            return match proved {
+                Ok(who) => {
+                    access.forget_failures(address_of(&self.fd));
+                    self.begin(listener, &asked.wanted, &who, out, now)
+                }
+                Err(refused) => self.turn_away(listener, &asked.wanted, refused, now),
+            };
+        }
+    }
+
     /// Tells the peer that its time is over.
     pub(crate) fn expire(&self) {
         let mut out = Vec::new();
-        fatal("08006", "no startup packet arrived in time", &mut out);
+        fatal("08006", "authentication_timeout: the session did not begin in time", &mut out);
         self.send(&out);
     }
 
@@ -104,8 +210,16 @@ impl Opening {
     }
 
     /// A reply at this stage fits into an empty socket; a peer that makes it not fit is given up.
-    fn send(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn send(&self, bytes: &[u8]) -> bool {
         rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL) == Ok(bytes.len())
+    }
+
+    /// Ends a connection that did not speak as it should.
+    fn end(self, state: &str, message: &str) -> Step {
+        let mut out = Vec::new();
+        fatal(state, message, &mut out);
+        self.send(&out);
+        Step::End
     }
 
     fn refuse(&self, refusal: Refusal) {
@@ -125,31 +239,43 @@ impl Opening {
         self.send(&out);
     }
 
+    /// Refuses a client for who it is. It hears so later, and later each time.
+    #[cold]
+    fn turn_away(self, listener: &SqlListener, wanted: &Wanted, refused: Refused, now: Tick) -> Step {
+        let address = address_of(&self.fd);
+        let (state, message) = wanted.refusal(refused, Place(address));
+        tracing::warn!(address = %Place(address), role = wanted.role, "PostgreSQL client refused: {message}");
+        let wait = listener.shared.engine.access.count_failure(address, milliseconds(now));
+        let mut out = Vec::new();
+        fatal(state, &message, &mut out);
+        Step::Refused(self, out, wait)
+    }
+
+    /// Begins the session. `out`: what the client hears first.
     fn begin(
         self,
         listener: &Arc<SqlListener>,
-        minor: u16,
-        parameters: &[(String, String)],
+        wanted: &Wanted,
+        who: &Authenticated,
+        mut out: Vec<u8>,
         now: Tick,
     ) -> Step {
         // Not before: a client that asked for encryption takes an error for an attack and does not show it, and a
         // statement can be cancelled however many clients there are.
+        let engine = &listener.shared.engine;
+        if !engine.has_place_for(who) {
+            return self.end("53300", &format!("too many connections for role \"{}\"", wanted.role));
+        }
         let Some(permit) = listener.shared.admit() else {
             refuse_place(&self.fd);
             return Step::End;
         };
-        let mut out = Vec::new();
-        let unknown: Vec<String> = parameters
-            .iter()
-            .filter(|(name, _)| name.starts_with("_pq_."))
-            .map(|(name, _)| name.clone())
-            .collect();
-        if minor > NEWEST_MINOR || minor == 1 || !unknown.is_empty() {
-            backend::negotiate_protocol(NEWEST_MINOR.min(minor), unknown, &mut out);
-        }
-        let mut session = SqlSession::local(Arc::clone(&listener.shared.engine));
-        let Ok(key) = listener.cancels.admit(session.cancel().clone(), minor >= 2) else { return Step::End };
-        if let Err(error) = begin_session(&mut session, listener, key.process, self.address(), parameters) {
+        let mut session = SqlSession::of(Arc::clone(engine), who);
+        let Ok(key) = listener.cancels.admit(session.cancel().clone(), wanted.minor >= 2) else {
+            return Step::End;
+        };
+        let address = address_of(&self.fd).map(|address| address.to_string());
+        if let Err(error) = begin_session(&mut session, listener, key.process, address, wanted) {
             listener.cancels.forget(key.process);
             fatal(error.state, &error.message, &mut out);
             self.send(&out);
@@ -166,12 +292,45 @@ impl Opening {
         let connection = Connection::new(fd, Arc::clone(listener), permit, session, key, input, now);
         if sent { Step::Begin(Box::new(connection)) } else { Step::End }
     }
+}
 
-    /// The address that the client comes from; none for a Unix socket.
-    fn address(&self) -> Option<String> {
-        let peer = rustix::net::getpeername(&self.fd).ok().flatten();
-        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-        peer.map(|peer| peer.ip().to_string())
+impl Wanted {
+    fn new(minor: u16, parameters: Vec<(String, String)>) -> Self {
+        let value = |wanted: &str| {
+            let found = parameters.iter().rfind(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        let (role, database) = (value("user"), value("database"));
+        let database = if database.is_empty() { role.clone() } else { database };
+        Self { minor, role, database, parameters }
+    }
+
+    /// What a client hears that speaks a newer protocol, or asks for what is not known.
+    fn greeting(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let names = self.parameters.iter().map(|(name, _)| name);
+        let unknown: Vec<String> = names.filter(|name| name.starts_with("_pq_.")).cloned().collect();
+        if self.minor > NEWEST_MINOR || self.minor == 1 || !unknown.is_empty() {
+            backend::negotiate_protocol(NEWEST_MINOR.min(self.minor), unknown, &mut out);
+        }
+        out
+    }
+
+    /// Why the client is not let in: an SQLSTATE and PostgreSQL's words.
+    fn refusal(&self, refused: Refused, from: Place) -> (&'static str, String) {
+        let Self { role, database, .. } = self;
+        match refused {
+            Refused::Rule => (
+                "28000",
+                format!(
+                    "no rule (hba_file) lets in user \"{role}\" from {from}, database \"{database}\", no encryption"
+                ),
+            ),
+            Refused::UnknownRole => ("28000", format!("role \"{role}\" does not exist")),
+            Refused::NoLogin => ("28000", format!("role \"{role}\" is not permitted to log in")),
+            Refused::Peer => ("28000", format!("Peer authentication failed for user \"{role}\"")),
+            Refused::Proof => ("28P01", format!("password authentication failed for user \"{role}\"")),
+        }
     }
 }
 
@@ -188,29 +347,22 @@ fn begin_session(
     listener: &SqlListener,
     pid: i32,
     address: Option<String>,
-    parameters: &[(String, String)],
+    wanted: &Wanted,
 ) -> Result<(), SqlError> {
-    let mut identity = Identity { pid, user: String::new(), database: String::new() };
     let mut settings = Vec::new();
-    for (name, value) in parameters {
+    for (name, value) in &wanted.parameters {
         match name.as_str() {
-            "user" => identity.user.clone_from(value),
-            "database" => identity.database.clone_from(value),
             "options" => settings.extend(options(value)?),
             "replication" if value != "false" => {
                 return Err(SqlError::new("0A000", "replication connections are not supported"));
             }
-            "replication" => {}
+            "user" | "database" | "replication" => {}
             name if name.starts_with("_pq_.") => {}
             _ => settings.push((name.clone(), value.clone())),
         }
     }
-    if identity.user.is_empty() {
-        return Err(SqlError::new("28000", "no PostgreSQL user name specified in startup packet"));
-    }
-    if identity.database.is_empty() {
-        identity.database.clone_from(&identity.user);
-    }
+    let (user, database) = (wanted.role.clone(), wanted.database.clone());
+    let identity = Identity { pid, role: user.clone(), user, database, rights: Rights::NONE };
     session.start(identity, address, listener.shared.statement_timeout(), &settings)
 }
 

@@ -178,6 +178,7 @@ fn limits_change_while_it_runs() {
         max_connections: 1,
         statement_timeout: None,
         native_execution: true,
+        authentication_timeout: Duration::from_secs(10),
         idle_timeout: None,
     });
     assert_eq!(daemon.connect().rest(), b"ERROR Too many open connections\r\n");

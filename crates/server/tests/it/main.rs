@@ -1,6 +1,7 @@
 //! The server over real sockets: bytes in, bytes out, against a server in this process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod access;
 mod advisory;
 mod answers;
 mod binary;

@@ -7,6 +7,7 @@ use sqltext::Tree;
 use super::Executor;
 use crate::error::SqlError;
 use crate::native;
+use crate::needs::Needs;
 use crate::plan::{EXPLAIN, General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
@@ -29,13 +30,14 @@ impl Executor {
         let sql = if kind == StatementKind::ShowRules { RULES_SHOWN } else { sql };
         self.set_words();
         let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
+        let needs = Needs::of(&self.core.catalog, &translated);
         let plan = if let Some(write) = translated.take_write() {
             self.compile_write(kind, write).map_err(|error| write::placed(error, sql))?
         } else {
             refuse_unread(kind, sql, &translated)?;
             self.compile_read(kind, &translated).map_err(|error| error_of_read(error, sql, &translated))?
         };
-        Ok(Prepared::translated(plan, translated, sql, chosen))
+        Ok(Prepared::translated(plan, translated, needs, sql, chosen))
     }
 
     /// The plan of a statement that reads, in SQLite's words.

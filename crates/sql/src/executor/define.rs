@@ -12,6 +12,7 @@ use super::{Done, Executor};
 use crate::define::{self, Defined, Told, Undo};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
+use crate::needs;
 use crate::rule;
 use crate::session::Session;
 use crate::text::kind::StatementKind;
@@ -60,6 +61,7 @@ impl Executor {
 
     /// What a definition was, and the tables that it emptied.
     fn carry_out(&mut self, session: &mut Session, sql: &str) -> Result<(Defined, Vec<Name>), SqlError> {
+        needs::check_definition(session.identity().rights)?;
         self.set_words();
         let definition = define::read(sql)?;
         match &definition.what {

@@ -66,9 +66,9 @@ const fn number(min: u64, max: u64) -> Form {
     Form::Value(Kind::Number { min, max })
 }
 
-const ANY_PATH: Form = Form::Value(Kind::Path { words: &[] });
 const CLASSES: &str = "memory is not divided into slab classes";
-const AUTHENTICATION: &str = "there is no authentication yet; the daemon would start without it";
+const AUTHENTICATION: &str =
+    "there is no SASL over every protocol yet; the daemon would start without it (auth_file, -Y, is there)";
 const ENCRYPTION: &str = "there is no encryption yet; the daemon would start without it";
 
 /// The table of flags.
@@ -90,7 +90,6 @@ static FLAGS: &[Flag] = &[
     flag('U', "udp-port", number(0, 65_535), "there is no UDP"),
     flag('N', NAPI_IDS.0, number(0, 1 << 20), "connections are distributed to the threads in turn"),
     refused('S', "enable-sasl", Form::Switch, AUTHENTICATION),
-    refused('Y', "auth-file", ANY_PATH, AUTHENTICATION),
     refused('Z', "enable-ssl", Form::Switch, ENCRYPTION),
 ];
 

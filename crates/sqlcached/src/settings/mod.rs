@@ -45,17 +45,19 @@ pub(crate) struct Setting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Network,
+    Access,
     Memory,
     Sql,
     Log,
 }
 
 impl Section {
-    pub(crate) const ALL: [Self; 4] = [Self::Network, Self::Memory, Self::Sql, Self::Log];
+    pub(crate) const ALL: [Self; 5] = [Self::Network, Self::Access, Self::Memory, Self::Sql, Self::Log];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Network => "Connections",
+            Self::Access => "Access",
             Self::Memory => "Memory and the arena",
             Self::Sql => "SQL",
             Self::Log => "Log",
@@ -110,8 +112,8 @@ pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
     default: "127.0.0.1",
     reloadable: false,
     section: Section::Network,
-    help: "Addresses to listen on, separated by commas, with or without a port (127.0.0.1:11212). Only loopback addresses \
-           are allowed until there is authentication.",
+    help: "Addresses to listen on, separated by commas, with or without a port (127.0.0.1:11212). Other addresses than \
+           loopback ones need rules that ask for a proof (hba_file, roles_file).",
 };
 
 pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
@@ -385,6 +387,56 @@ pub(crate) static COLD: Setting = Setting {
     help: "Starts empty even if the arena could be used again.",
 };
 
+pub(crate) static HBA_FILE: Setting = Setting {
+    name: "hba_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File with the rules of who may connect, in the form of pg_hba.conf. Without one, everybody on this machine may.",
+};
+
+pub(crate) static ROLES_FILE: Setting = Setting {
+    name: "roles_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File in which the daemon keeps roles and what proves their passwords. If it is missing, the daemon makes it, with \
+           one superuser called like the user who runs the daemon. Without the setting there are no roles, and every name is that of a superuser.",
+};
+
+pub(crate) static AUTH_FILE: Setting = Setting {
+    name: "auth_file",
+    letter: Some('Y'),
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File with a line user:password for each user, as memcached has it. Memcached clients must prove then that they are \
+           one of them; each may do everything.",
+};
+
+pub(crate) static AUTHENTICATION_TIMEOUT: Setting = Setting {
+    name: "authentication_timeout",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Time { min: 1_000, max: HOUR_MS },
+    default: "10s",
+    reloadable: true,
+    section: Section::Access,
+    help: "A PostgreSQL client that has not begun its session after this time is disconnected.",
+};
+
 pub(crate) static INIT_FILE: Setting = Setting {
     name: "init_file",
     letter: None,
@@ -477,6 +529,10 @@ pub(crate) static ALL: &[&Setting] = &[
     &STAT_DELIMITER,
     &USER,
     &PID_FILE,
+    &HBA_FILE,
+    &ROLES_FILE,
+    &AUTH_FILE,
+    &AUTHENTICATION_TIMEOUT,
     &MEMORY_MB,
     &EVICTIONS,
     &MAX_ITEM_SIZE,

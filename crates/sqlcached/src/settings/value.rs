@@ -113,8 +113,7 @@ impl Kind {
                 format!("a time up to {}, in milliseconds or with ms, s, min, h or d", time(*max))
             }
             Self::Addresses => {
-                "loopback IP addresses or localhost, each with :port or without, separated by commas"
-                    .to_owned()
+                "IP addresses or localhost, each with :port or without, separated by commas".to_owned()
             }
             Self::Path { words: [] } => "a path".to_owned(),
             Self::Path { words } => format!("a path, or {}", words.join(" or ")),
@@ -197,10 +196,6 @@ fn addresses(text: &str) -> Option<Vec<Address>> {
     let mut found = Vec::new();
     for word in text.split(',').map(str::trim) {
         let address = address(word)?;
-        // Beyond loopback anybody on the network could read and write everything: there is no password yet.
-        if !address.0.is_loopback() {
-            return None;
-        }
         if !found.contains(&address) {
             found.push(address);
         }
@@ -307,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_addresses() {
+    fn addresses_with_and_without_ports() {
         for (text, count) in [
             ("127.0.0.1", Some(1)),
             ("localhost", Some(1)),
@@ -318,11 +313,11 @@ mod tests {
             ("127.0.0.1:0", None),
             ("127.0.0.1:65536", None),
             ("127.0.0.1:", None),
-            ("10.0.0.1:11211", None),
-            ("0.0.0.0", None),
-            ("::", None),
-            ("192.168.1.1", None),
-            ("127.0.0.1,10.0.0.1", None),
+            ("10.0.0.1:11211", Some(1)),
+            ("0.0.0.0", Some(1)),
+            ("::", Some(1)),
+            ("192.168.1", None),
+            ("127.0.0.1,10.0.0.1", Some(2)),
             ("*", None),
             ("", None),
         ] {

@@ -26,7 +26,7 @@ use sqlparser::ast::{Expr, Query};
 
 use crate::error::SqlError;
 use crate::token::Token;
-use reader::Reader;
+pub(crate) use reader::Reader;
 
 /// A definition with the text that it was read from.
 #[derive(Debug)]

@@ -51,14 +51,14 @@ const RESERVED: &[&str] = &[
     "WHERE",
 ];
 
-pub(super) struct Reader<'t, 'a> {
-    pub(super) sql: &'a str,
+pub(crate) struct Reader<'t, 'a> {
+    pub(crate) sql: &'a str,
     tokens: &'t [Token<'a>],
     parser: Parser<'static>,
 }
 
 impl<'t, 'a> Reader<'t, 'a> {
-    pub(super) fn new(sql: &'a str, tokens: &'t [Token<'a>]) -> Result<Self, SqlError> {
+    pub(crate) fn new(sql: &'a str, tokens: &'t [Token<'a>]) -> Result<Self, SqlError> {
         if let Some(place) = too_deep(tokens) {
             return Err(SyntaxError { place, fault: Fault::Deep }.into_error(sql, tokens));
         }
@@ -67,40 +67,40 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// The number of the next token.
-    pub(super) fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         token_at(self.parser.peek_token_ref().span.start).unwrap_or(self.tokens.len())
     }
 
-    pub(super) fn peek(&self) -> Option<&'t Token<'a>> {
+    pub(crate) fn peek(&self) -> Option<&'t Token<'a>> {
         self.tokens.get(self.number())
     }
 
-    pub(super) fn peek_at(&self, ahead: usize) -> Option<&'t Token<'a>> {
+    pub(crate) fn peek_at(&self, ahead: usize) -> Option<&'t Token<'a>> {
         self.tokens.get(self.number() + ahead)
     }
 
     /// The token that begins at a place.
-    pub(super) fn at_place(&self, place: usize) -> Option<&'t Token<'a>> {
+    pub(crate) fn at_place(&self, place: usize) -> Option<&'t Token<'a>> {
         let at = self.tokens.partition_point(|token| token.start < place);
         self.tokens.get(at)
     }
 
     /// The first of these tokens that is a keyword.
-    pub(super) fn among(&self, tokens: Range<usize>, word: &str) -> Option<&'t Token<'a>> {
+    pub(crate) fn among(&self, tokens: Range<usize>, word: &str) -> Option<&'t Token<'a>> {
         self.tokens.get(tokens)?.iter().find(|token| token.is(word))
     }
 
     /// Where the next token begins, in bytes.
-    pub(super) fn place(&self) -> usize {
+    pub(crate) fn place(&self) -> usize {
         self.peek().map_or(self.sql.len(), |token| token.start)
     }
 
-    pub(super) fn skip(&mut self) {
+    pub(crate) fn skip(&mut self) {
         self.parser.advance_token();
     }
 
     #[cold]
-    pub(super) fn unexpected(&self) -> SqlError {
+    pub(crate) fn unexpected(&self) -> SqlError {
         match self.peek() {
             Some(token) => SqlError::syntax(self.sql, token),
             None => SyntaxError { place: self.sql.len(), fault: Fault::Unfinished }
@@ -113,20 +113,20 @@ impl<'t, 'a> Reader<'t, 'a> {
         error_of(self.sql.len(), self.tokens, error).into_error(self.sql, self.tokens)
     }
 
-    pub(super) fn at_word(&self, word: &str) -> bool {
+    pub(crate) fn at_word(&self, word: &str) -> bool {
         self.peek().is_some_and(|token| token.is(word))
     }
 
-    pub(super) fn at_any(&self, words: &[&str]) -> bool {
+    pub(crate) fn at_any(&self, words: &[&str]) -> bool {
         self.peek().is_some_and(|token| token.is_any(words))
     }
 
-    pub(super) fn at_sign(&self, sign: &str) -> bool {
+    pub(crate) fn at_sign(&self, sign: &str) -> bool {
         self.peek().is_some_and(|token| token.is_sign(sign))
     }
 
     /// Takes a keyword if it is next.
-    pub(super) fn word(&mut self, word: &str) -> bool {
+    pub(crate) fn word(&mut self, word: &str) -> bool {
         let there = self.at_word(word);
         if there {
             self.skip();
@@ -135,7 +135,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// Takes one of these keywords if it is next.
-    pub(super) fn any_word(&mut self, words: &[&'static str]) -> Option<&'static str> {
+    pub(crate) fn any_word(&mut self, words: &[&'static str]) -> Option<&'static str> {
         let token = self.peek()?;
         let found = words.iter().copied().find(|word| token.is(word))?;
         self.skip();
@@ -143,7 +143,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// Takes these keywords if they are next.
-    pub(super) fn words(&mut self, words: &[&str]) -> bool {
+    pub(crate) fn words(&mut self, words: &[&str]) -> bool {
         let there =
             words.iter().enumerate().all(|(at, word)| self.peek_at(at).is_some_and(|token| token.is(word)));
         for _ in words.iter().filter(|_| there) {
@@ -152,11 +152,11 @@ impl<'t, 'a> Reader<'t, 'a> {
         there
     }
 
-    pub(super) fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
+    pub(crate) fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
         if self.word(word) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    pub(super) fn sign(&mut self, sign: &str) -> bool {
+    pub(crate) fn sign(&mut self, sign: &str) -> bool {
         let there = self.at_sign(sign);
         if there {
             self.skip();
@@ -164,12 +164,12 @@ impl<'t, 'a> Reader<'t, 'a> {
         there
     }
 
-    pub(super) fn expect_sign(&mut self, sign: &str) -> Result<(), SqlError> {
+    pub(crate) fn expect_sign(&mut self, sign: &str) -> Result<(), SqlError> {
         if self.sign(sign) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     /// `IF EXISTS`
-    pub(super) fn if_exists(&mut self) -> Result<bool, SqlError> {
+    pub(crate) fn if_exists(&mut self) -> Result<bool, SqlError> {
         let conditional = self.word("IF");
         if conditional {
             self.expect_word("EXISTS")?;
@@ -178,7 +178,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// `IF NOT EXISTS`
-    pub(super) fn if_not_exists(&mut self) -> Result<bool, SqlError> {
+    pub(crate) fn if_not_exists(&mut self) -> Result<bool, SqlError> {
         let conditional = self.word("IF");
         if conditional {
             self.expect_word("NOT")?;
@@ -188,7 +188,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// A name that stands alone.
-    pub(super) fn name(&mut self) -> Result<Name, SqlError> {
+    pub(crate) fn name(&mut self) -> Result<Name, SqlError> {
         let Some(token) = self.peek() else { return Err(self.unexpected()) };
         let named = match token.kind {
             Kind::Word => !token.is_any(RESERVED),
@@ -203,13 +203,13 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// The name of a table or its like, without its schema.
-    pub(super) fn object(&mut self) -> Result<Name, SqlError> {
+    pub(crate) fn object(&mut self) -> Result<Name, SqlError> {
         let name = self.name()?;
         if self.sign(".") { self.object_of(&name) } else { Ok(name) }
     }
 
     /// The name of something in a schema. Only the catalogue's tables are known by it.
-    pub(super) fn object_of(&mut self, schema: &Name) -> Result<Name, SqlError> {
+    pub(crate) fn object_of(&mut self, schema: &Name) -> Result<Name, SqlError> {
         let name = self.name()?;
         match schema.text.to_ascii_lowercase().as_str() {
             "main" | "public" | "pg_catalog" => Ok(name),
@@ -226,7 +226,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// One or more, with commas between.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         mut one: impl FnMut(&mut Self) -> Result<T, SqlError>,
     ) -> Result<Vec<T>, SqlError> {
@@ -238,7 +238,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// The same in parentheses.
-    pub(super) fn listed<T>(
+    pub(crate) fn listed<T>(
         &mut self,
         one: impl FnMut(&mut Self) -> Result<T, SqlError>,
     ) -> Result<Vec<T>, SqlError> {
@@ -249,11 +249,11 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// Names in parentheses, if these come.
-    pub(super) fn names(&mut self) -> Result<Vec<Name>, SqlError> {
+    pub(crate) fn names(&mut self) -> Result<Vec<Name>, SqlError> {
         if self.at_sign("(") { self.listed(Self::name) } else { Ok(Vec::new()) }
     }
 
-    pub(super) fn expression(&mut self) -> Result<Expression, SqlError> {
+    pub(crate) fn expression(&mut self) -> Result<Expression, SqlError> {
         let first = self.number();
         let node = self.parser.parse_expr().map_err(|error| self.refused(&error))?;
         // What the parser passed over behind it is no part of it.
@@ -262,7 +262,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// An expression in parentheses, of which these are no part.
-    pub(super) fn parenthesized(&mut self) -> Result<Expression, SqlError> {
+    pub(crate) fn parenthesized(&mut self) -> Result<Expression, SqlError> {
         self.expect_sign("(")?;
         let expression = self.expression()?;
         self.expect_sign(")")?;
@@ -270,7 +270,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// An expression that ends where this token is, which the parser would take for a part of it.
-    pub(super) fn expression_to(&mut self, end: usize) -> Result<Expression, SqlError> {
+    pub(crate) fn expression_to(&mut self, end: usize) -> Result<Expression, SqlError> {
         let tokens = self.number()..end;
         if tokens.is_empty() {
             return Err(self.unexpected());
@@ -296,7 +296,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// A query, which ends the statement.
-    pub(super) fn query(&mut self) -> Result<Part<Read>, SqlError> {
+    pub(crate) fn query(&mut self) -> Result<Part<Read>, SqlError> {
         if !self.at_any(&["SELECT", "VALUES", "WITH"]) && !self.at_sign("(") {
             return Err(self.unexpected());
         }
@@ -318,7 +318,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// A text literal.
-    pub(super) fn text(&mut self) -> Result<String, SqlError> {
+    pub(crate) fn text(&mut self) -> Result<String, SqlError> {
         let token = self.peek().filter(|token| matches!(token.kind, Kind::Text | Kind::Foreign));
         let text = token.and_then(text_of).ok_or_else(|| self.unexpected())?;
         self.skip();
@@ -326,7 +326,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// `(name = value, name, ...)`
-    pub(super) fn settings(&mut self) -> Result<Vec<Setting>, SqlError> {
+    pub(crate) fn settings(&mut self) -> Result<Vec<Setting>, SqlError> {
         self.listed(|reader| {
             let name = reader.any_name()?;
             let value = if reader.sign("=") { reader.setting_value()? } else { String::new() };
@@ -352,7 +352,7 @@ impl<'t, 'a> Reader<'t, 'a> {
     }
 
     /// Nothing but semicolons is left.
-    pub(super) fn end(&mut self) -> Result<(), SqlError> {
+    pub(crate) fn end(&mut self) -> Result<(), SqlError> {
         let mut ended = false;
         while self.sign(";") {
             ended = true;

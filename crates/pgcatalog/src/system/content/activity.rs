@@ -16,9 +16,16 @@ pub(super) fn optional(value: Option<&str>) -> Value {
     value.map_or(Value::Null, text)
 }
 
+/// What PostgreSQL shows in the place of what the asker may not know.
+pub(super) const INSUFFICIENT: &str = "<insufficient privilege>";
+
 /// `pg_stat_activity`
 pub(super) fn sessions(system: &System, rows: &mut Rows) {
+    let asker = system.identity();
     for session in system.server().sessions() {
+        // What others do is theirs to know, and the monitors'.
+        let shown = asker.rights.superuser || asker.rights.monitors || session.user == asker.user;
+        let query = if shown { &session.query } else { INSUFFICIENT };
         rows.add([
             ("datid", int(DATABASE)),
             ("datname", text(&session.database)),
@@ -32,7 +39,7 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
             ("query_start", moment_of(session.query_started_ms)),
             ("state_change", moment_of(session.state_changed_ms)),
             ("state", text(session.state)),
-            ("query", text(&session.query)),
+            ("query", text(query)),
             ("backend_type", text("client backend")),
         ]);
     }

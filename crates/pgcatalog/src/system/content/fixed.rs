@@ -9,7 +9,7 @@ use super::super::relation::{BTREE, HASH};
 use super::super::rows::{Rows, flag, int, text};
 
 /// The role that owns everything: PostgreSQL's first.
-pub(crate) const OWNER: u32 = 10;
+pub(crate) use crate::system::server::OWNER;
 /// `pg_catalog`
 pub(super) const CATALOG: u32 = 11;
 /// The schema of users' tables.
@@ -74,34 +74,6 @@ pub(super) fn databases(system: &System, rows: &mut Rows) {
         ("dattablespace", int(TABLESPACE)),
         ("datcollate", text("C")),
         ("datctype", text("C.UTF-8")),
-    ]);
-}
-
-/// `pg_roles` and `pg_authid`
-pub(super) fn roles(system: &System, rows: &mut Rows) {
-    rows.add([
-        ("oid", int(OWNER)),
-        ("rolname", text(&system.owner())),
-        ("rolsuper", flag(true)),
-        ("rolinherit", flag(true)),
-        ("rolcreaterole", flag(false)),
-        ("rolcreatedb", flag(false)),
-        ("rolcanlogin", flag(true)),
-        ("rolreplication", flag(false)),
-        ("rolconnlimit", int(-1)),
-        ("rolbypassrls", flag(true)),
-    ]);
-}
-
-/// `pg_user` and `pg_shadow`
-pub(super) fn users(system: &System, rows: &mut Rows) {
-    rows.add([
-        ("usename", text(&system.owner())),
-        ("usesysid", int(OWNER)),
-        ("usecreatedb", flag(false)),
-        ("usesuper", flag(true)),
-        ("userepl", flag(false)),
-        ("usebypassrls", flag(true)),
     ]);
 }
 

@@ -5,6 +5,7 @@ mod fixed;
 mod information;
 mod own;
 mod relations;
+mod roles;
 mod rules;
 mod types;
 
@@ -22,7 +23,8 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_am", fixed::access_methods),
     ("pg_attrdef", relations::defaults),
     ("pg_attribute", relations::attributes),
-    ("pg_authid", fixed::roles),
+    ("pg_auth_members", roles::members),
+    ("pg_authid", roles::authid),
     ("pg_class", relations::classes),
     ("pg_collation", fixed::collations),
     ("pg_constraint", relations::constraints),
@@ -36,10 +38,10 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_namespace", fixed::namespaces),
     ("pg_opclass", fixed::operator_classes),
     ("pg_proc", types::functions),
-    ("pg_roles", fixed::roles),
+    ("pg_roles", roles::roles),
     ("pg_sequence", relations::sequences),
     ("pg_settings", activity::settings),
-    ("pg_shadow", fixed::users),
+    ("pg_shadow", roles::shadow),
     ("pg_stat_activity", activity::sessions),
     ("pg_stat_all_tables", activity::table_counts),
     ("pg_stat_user_tables", activity::table_counts),
@@ -48,7 +50,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_tables", relations::table_list),
     ("pg_tablespace", fixed::tablespaces),
     ("pg_type", types::types),
-    ("pg_user", fixed::users),
+    ("pg_user", roles::users),
     ("pg_views", relations::views),
     ("sqlcached_expiry_rules", rules::rules),
     ("sqlcached_indexes", own::indexes),

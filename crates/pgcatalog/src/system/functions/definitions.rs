@@ -89,10 +89,10 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("regnamespace_name", (1, 1), |_, call| name_of(call, namespace_name)),
     function("regproc", (1, 1), |_, call| optional(call.text(0).map(|name| bare_function(&name)))),
     fallible("regrole", (1, 1), |system, call| {
-        number_of(call, "42704", "role", |name| (*name == *system.owner()).then_some(OWNER))
+        number_of(call, "42704", "role", |name| role_number(system, name))
     }),
     function("regrole_name", (1, 1), |system, call| {
-        name_of(call, |oid| (oid == OWNER).then(|| identifier(&system.owner())))
+        name_of(call, |oid| role_name(system, oid).map(|name| identifier(&name)))
     }),
     fallible("regtype", (1, 1), |system, call| {
         number_of(call, "42704", "type", |name| type_oid(system, name))
@@ -352,10 +352,25 @@ fn constraint_definition(system: &System, call: &Call) -> Value {
     optional(found)
 }
 
+fn role_number(system: &System, name: &str) -> Option<u32> {
+    let roles = system.server().roles();
+    let found = roles.iter().find(|role| role.name == name).map(|role| role.oid);
+    found.or_else(|| (*name == *system.owner()).then_some(OWNER))
+}
+
+fn role_name(system: &System, oid: u32) -> Option<String> {
+    if oid == OWNER {
+        return Some(system.owner());
+    }
+    system.server().roles().into_iter().find(|role| role.oid == oid).map(|role| role.name)
+}
+
 fn user_by_id(system: &System, call: &Call) -> Value {
     match call.oid(0) {
-        Some(OWNER) => text(&system.owner()),
-        Some(other) => text(&format!("unknown (OID={other})")),
+        Some(oid) => match role_name(system, oid) {
+            Some(name) => text(&name),
+            None => text(&format!("unknown (OID={oid})")),
+        },
         None => Value::Null,
     }
 }

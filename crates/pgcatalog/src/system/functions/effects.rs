@@ -57,6 +57,15 @@ fn cancel(system: &System, call: &Call) -> Result<Value, SqlError> {
             "a session is named by its number, as pg_backend_pid() tells it",
         ));
     };
+    let asker = system.identity();
+    if !(asker.rights.superuser || asker.rights.signals) {
+        let own = system.server().sessions().iter().any(|other| other.pid == pid && other.user == asker.user);
+        if !own {
+            let message =
+                "must be a member of the role whose query is being canceled or member of pg_signal_backend";
+            return Err(SqlError::new(state::FORBIDDEN, message));
+        }
+    }
     Ok(truth(system.server().cancel(pid)))
 }
 

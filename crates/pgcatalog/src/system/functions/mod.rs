@@ -4,6 +4,7 @@ mod advisory;
 mod arrays;
 mod definitions;
 mod effects;
+mod privileges;
 mod sequences;
 mod session;
 
@@ -64,6 +65,7 @@ fn all() -> impl Iterator<Item = &'static FunctionDef> {
         advisory::FUNCTIONS,
         session::FUNCTIONS,
         effects::FUNCTIONS,
+        privileges::FUNCTIONS,
         definitions::FUNCTIONS,
         sequences::FUNCTIONS,
         arrays::FUNCTIONS,
@@ -112,6 +114,11 @@ impl Call {
     /// An argument; NULL beyond the last.
     fn value(&self, at: usize) -> &Value {
         self.0.get(at).unwrap_or(&Value::Null)
+    }
+
+    /// How many arguments there are.
+    fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// An argument as a text.

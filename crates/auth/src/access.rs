@@ -1,0 +1,232 @@
+//! Rules and roles together: who comes in, as whom.
+
+use std::net::IpAddr;
+
+use crate::known::KnownPasswords;
+use crate::roles::Roles;
+use crate::rules::{Method, Origin, Peer, Protocol, Rules};
+use crate::scram::{Exchange, ScramError};
+use crate::users::Users;
+use crate::verifier::Verifier;
+
+use sqltext::role::RoleFlag;
+
+/// What is in force at a moment.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Who may connect.
+    pub rules: Rules,
+    /// The roles; `None`: none are kept. Then every name is that of a superuser, and nothing can be proved.
+    pub roles: Option<Roles>,
+    /// The users of memcached's own authentication. Where there are some, memcached's clients must be one of them, and
+    /// roles and rules are for PostgreSQL's.
+    pub users: Option<Users>,
+}
+
+/// Somebody who was let in. Only this module makes one, so no protocol can let anybody in without a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authenticated {
+    role: Option<Box<str>>,
+}
+
+impl Authenticated {
+    /// Its role; `None`: no roles are kept, or a rule believes everybody on this machine.
+    pub fn role(&self) -> Option<&str> {
+        self.role.as_deref()
+    }
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No rule, or one that says so.
+    Rule,
+    /// There is no such role; only a peer who needs no proof is told.
+    UnknownRole,
+    /// The role may not connect.
+    NoLogin,
+    /// The process at the other end belongs to another user of the system.
+    Peer,
+    /// The proof is wrong, or there is nothing that could be proved.
+    Proof,
+}
+
+/// What becomes of a peer that names a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is let in.
+    In(Authenticated),
+    /// It must prove its role: by [`Method::Scram`] or [`Method::Password`].
+    Proof(Method),
+    /// It is not let in.
+    Out(Refusal),
+}
+
+/// A SCRAM exchange for a role.
+#[derive(Debug)]
+pub struct Proving {
+    role: Box<str>,
+    exchange: Exchange,
+}
+
+impl Access {
+    /// What the rules say of a peer for a role.
+    pub fn admit(&self, peer: Peer<'_>, role: &str) -> Admission {
+        let none = Roles::default;
+        let method = match &self.roles {
+            Some(roles) => self.rules.method(peer, role, roles),
+            None => self.rules.method(peer, role, &none()),
+        };
+        let admitted = match (method, peer.origin) {
+            (Method::Reject, _) => Err(Refusal::Rule),
+            (Method::Trust, _) => self.named(role),
+            (Method::Peer, Origin::Unix(Some(user))) if user == role => self.named(role),
+            (Method::Peer, _) => Err(Refusal::Peer),
+            (Method::Scram | Method::Password, _) => return Admission::Proof(method),
+        };
+        admitted.map_or_else(Admission::Out, Admission::In)
+    }
+
+    /// What the rules say of a peer that has named no role: memcached's protocol has none at first. `None`: it must
+    /// prove one.
+    pub fn admit_nameless(&self, peer: Peer<'_>) -> Option<Result<Authenticated, Refusal>> {
+        if self.users.is_some() {
+            return None;
+        }
+        match self.rules.at_first(peer) {
+            Method::Trust => Some(Ok(Authenticated { role: None })),
+            Method::Reject => Some(Err(Refusal::Rule)),
+            _ => None,
+        }
+    }
+
+    /// Begins an exchange: the client's first message, and the answer to it.
+    pub fn begin_scram(
+        &self,
+        role: &str,
+        mechanism: &str,
+        message: &[u8],
+        endpoint: Option<&[u8]>,
+    ) -> Result<(Proving, String), ScramError> {
+        let none = Roles::default();
+        let (verifier, real) = self.roles.as_ref().unwrap_or(&none).verifier_of(role);
+        let (exchange, answer) = Exchange::begin(mechanism, message, verifier, real, endpoint)?;
+        Ok((Proving { role: role.into(), exchange }, answer))
+    }
+
+    /// Ends an exchange: the client's proof, and the server's.
+    pub fn finish_scram(&self, proving: Proving, message: &[u8]) -> Result<(String, Authenticated), Refusal> {
+        let Proving { role, exchange } = proving;
+        let answer = exchange.finish(message).map_err(|_| Refusal::Proof)?;
+        Ok((answer, self.named(&role)?))
+    }
+
+    /// Checks a password that is shown. Takes about a millisecond, unless it was right before.
+    pub fn check_password(
+        &self,
+        known: &KnownPasswords,
+        role: &str,
+        password: &str,
+    ) -> Result<Authenticated, Refusal> {
+        let none = Roles::default();
+        let (verifier, real) = self.roles.as_ref().unwrap_or(&none).verifier_of(role);
+        check(known, role, password, &verifier, real)?;
+        self.named(role)
+    }
+
+    /// The same for a client of memcached's, which shows its password before it is known what the rules ask.
+    pub fn check_memcached(
+        &self,
+        known: &KnownPasswords,
+        peer: Peer<'_>,
+        role: &str,
+        password: &str,
+    ) -> Result<Authenticated, Refusal> {
+        if let Some(users) = &self.users {
+            let real = users.verifier_of(role);
+            let mock = || Verifier::mock(&[], role);
+            check(known, role, password, &real.cloned().unwrap_or_else(mock), real.is_some())?;
+            return Ok(Authenticated { role: None });
+        }
+        // Checked whatever the rules say, so that the answer takes as long for every role.
+        let checked = self.check_password(known, role, password)?;
+        let asked = self.roles.as_ref().map(|roles| self.rules.method(peer, role, roles));
+        if asked == Some(Method::Password) { Ok(checked) } else { Err(Refusal::Rule) }
+    }
+
+    /// Whether peers of an address that others than this machine's can have must prove who they are.
+    pub fn asks_for_proof(&self, protocol: Protocol, address: IpAddr) -> bool {
+        let by_user = protocol == Protocol::Memcached && self.users.is_some();
+        by_user || self.roles.is_some() && self.rules.asks_for_proof(protocol, address)
+    }
+
+    /// Somebody whose name is known to be right.
+    fn named(&self, role: &str) -> Result<Authenticated, Refusal> {
+        let Some(roles) = &self.roles else { return Ok(Authenticated { role: None }) };
+        match roles.get(role) {
+            None => Err(Refusal::UnknownRole),
+            Some(found) if !found.is(RoleFlag::Login) => Err(Refusal::NoLogin),
+            Some(_) => Ok(Authenticated { role: Some(role.into()) }),
+        }
+    }
+}
+
+/// Derived for a role that does not exist, too: the answer takes as long.
+fn check(
+    known: &KnownPasswords,
+    role: &str,
+    password: &str,
+    verifier: &Verifier,
+    real: bool,
+) -> Result<(), Refusal> {
+    if known.has(role, verifier, password) {
+        return Ok(());
+    }
+    if !(verifier.is_of(password) && real) {
+        return Err(Refusal::Proof);
+    }
+    known.add(role, verifier, password);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(rules: &str) -> Access {
+        let roles = "CREATE USER app PASSWORD 'x'; CREATE ROLE team PASSWORD 'x'; CREATE USER old PASSWORD 'x' VALID UNTIL '2001-01-01';";
+        Access { rules: Rules::parse(rules).unwrap(), roles: Some(Roles::parse(roles).unwrap()), users: None }
+    }
+
+    #[test]
+    fn who_comes_in() {
+        let access =
+            access("local all all peer\nhost all all 127.0.0.1/32 trust\nhost all all all scram-sha-256");
+        let admitted = |origin: &Origin, role| {
+            access.admit(Peer { origin, protocol: Protocol::Sql, database: Some("x") }, role)
+        };
+        let unix = Origin::Unix(Some("app".into()));
+        let here = Origin::Network("127.0.0.1".parse().unwrap(), false);
+        let app = Admission::In(Authenticated { role: Some("app".into()) });
+        assert_eq!(admitted(&unix, "app"), app);
+        assert_eq!(admitted(&unix, "team"), Admission::Out(Refusal::Peer));
+        assert_eq!(admitted(&here, "app"), app);
+        assert_eq!(admitted(&here, "team"), Admission::Out(Refusal::NoLogin));
+        assert_eq!(admitted(&here, "nobody"), Admission::Out(Refusal::UnknownRole));
+        let far = Origin::Network("10.0.0.1".parse().unwrap(), false);
+        assert_eq!(admitted(&far, "nobody"), Admission::Proof(Method::Scram));
+    }
+
+    #[test]
+    fn passwords() {
+        let (access, known) = (access(""), KnownPasswords::default());
+        for _ in 0..2 {
+            assert_eq!(access.check_password(&known, "app", "x").unwrap().role(), Some("app"));
+            assert_eq!(access.check_password(&known, "app", "y"), Err(Refusal::Proof));
+            assert_eq!(access.check_password(&known, "team", "x"), Err(Refusal::NoLogin));
+            assert_eq!(access.check_password(&known, "old", "x"), Err(Refusal::Proof));
+            assert_eq!(access.check_password(&known, "nobody", "x"), Err(Refusal::Proof));
+        }
+        assert_eq!(Access::default().check_password(&known, "app", "x"), Err(Refusal::Proof));
+    }
+}

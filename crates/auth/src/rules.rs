@@ -1,0 +1,485 @@
+//! The rules of who may connect, in the form of PostgreSQL's `pg_hba.conf`.
+//!
+//! ```text
+//! # connection  database  role      address       method
+//! local         all       all                     peer
+//! host          all       all       127.0.0.1/32  trust
+//! hostssl       all       +writers  10.0.0.0/8    scram-sha-256
+//! host          all       app       10.1.2.3/32   scram-sha-256  protocol=memcached
+//! ```
+//!
+//! The first rule that matches decides; if none does, the connection is refused.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::file::FileError;
+use crate::limits::{FILE_BYTES_MAX, RULES_MAX};
+use crate::roles::Roles;
+
+/// Where a peer comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A Unix socket, from a process of this user of the system, where he has a name.
+    Unix(Option<String>),
+    /// A network address, by an encrypted connection or a plain one.
+    Network(IpAddr, bool),
+}
+
+/// A protocol that rules tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// PostgreSQL's.
+    Sql,
+    /// memcached's, text and binary.
+    Memcached,
+}
+
+/// How a peer proves who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// It is believed. Only this machine's peers are.
+    Trust,
+    /// It is not let in.
+    Reject,
+    /// It is the user of the system whose process connects.
+    Peer,
+    /// It has the role's password and does not show it.
+    Scram,
+    /// It shows the role's password, where nobody listens.
+    Password,
+}
+
+/// The methods' names, as rules have them.
+const METHODS: &[(&str, Method)] = &[
+    ("trust", Method::Trust),
+    ("reject", Method::Reject),
+    ("peer", Method::Peer),
+    ("scram-sha-256", Method::Scram),
+    ("password", Method::Password),
+];
+
+/// Methods of PostgreSQL's that are not there, so that the message can say so.
+const MISSING: &[&str] = &["md5", "gss", "sspi", "ident", "ldap", "radius", "pam", "bsd", "cert", "oauth"];
+
+/// The connections that a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Local,
+    Host,
+    HostSsl,
+    HostNoSsl,
+}
+
+const KINDS: &[(&str, Kind)] = &[
+    ("local", Kind::Local),
+    ("host", Kind::Host),
+    ("hostssl", Kind::HostSsl),
+    ("hostnossl", Kind::HostNoSsl),
+];
+
+/// What a list of names holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Listed {
+    All,
+    Name(String),
+    /// `+name`: each member of the role.
+    Members(String),
+    /// `sameuser`: the database is called like the role.
+    SameUser,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Addresses {
+    All,
+    Net(IpNet),
+}
+
+/// A line of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    kind: Kind,
+    databases: Vec<Listed>,
+    roles: Vec<Listed>,
+    addresses: Addresses,
+    method: Method,
+    protocol: Option<Protocol>,
+}
+
+/// All rules, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+/// The rules where there is no file: who is on this machine is believed.
+const DEFAULT: &str = "local all all trust\nhost all all 127.0.0.0/8 trust\nhost all all ::1/128 trust\n";
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::parse(DEFAULT).unwrap_or(Self { rules: Vec::new() })
+    }
+}
+
+/// Who asks to come in.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer<'a> {
+    /// Where from.
+    pub origin: &'a Origin,
+    /// By which protocol.
+    pub protocol: Protocol,
+    /// Which database it names; memcached's protocol has none.
+    pub database: Option<&'a str>,
+}
+
+impl Rules {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake. `trust` for others than this machine's peers is one.
+    pub fn parse(text: &str) -> Result<Self, FileError> {
+        if text.len() > FILE_BYTES_MAX {
+            return Err(FileError { line: 1, message: format!("longer than {FILE_BYTES_MAX} bytes") });
+        }
+        let mut rules = Vec::new();
+        for (line, text) in (1..).zip(text.lines()) {
+            let fails = |message| FileError { line, message };
+            let words = words(text).map_err(fails)?;
+            if !words.is_empty() {
+                rules.push(rule(&words).map_err(fails)?);
+            }
+            if rules.len() > RULES_MAX {
+                return Err(fails(format!("more than {RULES_MAX} rules")));
+            }
+        }
+        Ok(Self { rules })
+    }
+
+    /// What the first rule that matches asks of a peer for a role; [`Method::Reject`] if none does.
+    pub fn method(&self, peer: Peer<'_>, role: &str, roles: &Roles) -> Method {
+        let rule = self
+            .rules
+            .iter()
+            .find(|rule| rule.is_for(peer) && rule.has_role(role, roles) && rule.has_database(peer, role));
+        rule.map_or(Method::Reject, |rule| rule.method)
+    }
+
+    /// What is asked of a peer that has named no role yet: [`Method::Trust`] if the first rule for it believes
+    /// everybody.
+    pub fn at_first(&self, peer: Peer<'_>) -> Method {
+        let mut for_it = self.rules.iter().filter(|rule| rule.is_for(peer));
+        match for_it.next() {
+            Some(Rule { method: Method::Trust, roles, .. }) if roles.contains(&Listed::All) => Method::Trust,
+            Some(first)
+                if first.method != Method::Reject || for_it.any(|rule| rule.method != Method::Reject) =>
+            {
+                Method::Password
+            }
+            _ => Method::Reject,
+        }
+    }
+
+    /// Whether a peer of this address can come in at all by a proof.
+    pub fn asks_for_proof(&self, protocol: Protocol, address: IpAddr) -> bool {
+        let proves = |method| matches!(method, Method::Scram | Method::Password);
+        self.rules.iter().any(|rule| {
+            let covers = rule.addresses.holds(address) || address.is_unspecified();
+            rule.kind != Kind::Local && covers && rule.is_of(protocol) && proves(rule.method)
+        })
+    }
+}
+
+impl Rule {
+    fn is_of(&self, protocol: Protocol) -> bool {
+        self.protocol.is_none_or(|own| own == protocol)
+    }
+
+    fn is_for(&self, peer: Peer<'_>) -> bool {
+        let from = match (peer.origin, self.kind) {
+            (Origin::Unix(_), Kind::Local) => true,
+            (Origin::Network(address, encrypted), kind) => {
+                let kind = match kind {
+                    Kind::Local => false,
+                    Kind::Host => true,
+                    Kind::HostSsl => *encrypted,
+                    Kind::HostNoSsl => !encrypted,
+                };
+                kind && self.addresses.holds(*address)
+            }
+            _ => false,
+        };
+        from && self.is_of(peer.protocol)
+    }
+
+    fn has_role(&self, role: &str, roles: &Roles) -> bool {
+        self.roles.iter().any(|listed| match listed {
+            Listed::All => true,
+            Listed::Name(name) => name == role,
+            Listed::Members(of) => roles.is_member(role, of),
+            Listed::SameUser => false,
+        })
+    }
+
+    fn has_database(&self, peer: Peer<'_>, role: &str) -> bool {
+        let Some(database) = peer.database else { return true };
+        self.databases.iter().any(|listed| match listed {
+            Listed::All => true,
+            Listed::Name(name) => name == database,
+            Listed::SameUser => database == role,
+            Listed::Members(_) => false,
+        })
+    }
+}
+
+impl Addresses {
+    fn holds(&self, address: IpAddr) -> bool {
+        match self {
+            Self::All => true,
+            // A listener on `::` hears IPv4 peers by such addresses.
+            Self::Net(net) => net.contains(&address.to_canonical()),
+        }
+    }
+
+    /// Whether only peers on this machine can have these addresses.
+    fn is_loopback(&self) -> bool {
+        match self {
+            Self::All => false,
+            Self::Net(IpNet::V4(net)) => net.network().is_loopback() && net.prefix_len() >= 8,
+            Self::Net(IpNet::V6(net)) => net.network().is_loopback() && net.prefix_len() == 128,
+        }
+    }
+}
+
+/// A word of a line. What stands in quotes is a name, whatever it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Word {
+    text: String,
+    quoted: bool,
+}
+
+/// The words of a line, and `None`s for the commas between them.
+fn words(line: &str) -> Result<Vec<Option<Word>>, String> {
+    let mut words = Vec::new();
+    let mut chars = line.chars().peekable();
+    while let Some(next) = chars.next() {
+        match next {
+            '#' => break,
+            ',' => words.push(None),
+            '"' => {
+                let text: String = chars.by_ref().take_while(|next| *next != '"').collect();
+                // `take_while` has taken the closing quote, if there is one.
+                if !line.matches('"').count().is_multiple_of(2) {
+                    return Err("a quote is not closed".into());
+                }
+                words.push(Some(Word { text, quoted: true }));
+            }
+            blank if blank.is_whitespace() => {}
+            first => {
+                let mut text = String::from(first);
+                while let Some(next) = chars.next_if(|next| !next.is_whitespace() && !",\"#".contains(*next))
+                {
+                    text.push(next);
+                }
+                words.push(Some(Word { text, quoted: false }));
+            }
+        }
+    }
+    Ok(words)
+}
+
+fn rule(words: &[Option<Word>]) -> Result<Rule, String> {
+    let mut fields = Fields { words };
+    let kind = fields.word("a kind of connection")?;
+    let kind = KINDS.iter().find(|(name, _)| *name == kind.text).map(|(_, kind)| *kind);
+    let kind = kind.ok_or("a rule begins with local, host, hostssl or hostnossl")?;
+    let databases = fields.list("databases")?;
+    let roles = fields.list("roles")?;
+    let addresses = if kind == Kind::Local { Addresses::All } else { fields.addresses()? };
+    let method = method(&fields.word("a method")?.text)?;
+    let protocol = fields.options()?;
+    if method == Method::Trust && kind != Kind::Local && !addresses.is_loopback() {
+        return Err("trust is for Unix sockets and loopback addresses only; use scram-sha-256".into());
+    }
+    if method == Method::Peer && kind != Kind::Local {
+        return Err("peer is for Unix sockets only".into());
+    }
+    let plain = matches!(kind, Kind::Host | Kind::HostNoSsl) && !addresses.is_loopback();
+    // memcached's text protocol has no other way to prove a role.
+    if method == Method::Password && plain && protocol != Some(Protocol::Memcached) {
+        return Err(
+            "password shows the password to everybody on the way; use hostssl, or scram-sha-256".into()
+        );
+    }
+    Ok(Rule { kind, databases, roles, addresses, method, protocol })
+}
+
+fn method(name: &str) -> Result<Method, String> {
+    let known = METHODS.iter().find(|(known, _)| *known == name).map(|(_, method)| *method);
+    known.ok_or_else(|| {
+        let names: Vec<_> = METHODS.iter().map(|(name, _)| *name).collect();
+        let problem = if MISSING.contains(&name) { "is not supported" } else { "is no method" };
+        format!("'{name}' {problem}; the methods are {}", names.join(", "))
+    })
+}
+
+/// What is left of a line.
+struct Fields<'w> {
+    words: &'w [Option<Word>],
+}
+
+impl<'w> Fields<'w> {
+    fn word(&mut self, what: &str) -> Result<&'w Word, String> {
+        match self.words {
+            [Some(word), rest @ ..] => {
+                self.words = rest;
+                Ok(word)
+            }
+            _ => Err(format!("{what} is missing")),
+        }
+    }
+
+    /// Names with commas between.
+    fn list(&mut self, what: &str) -> Result<Vec<Listed>, String> {
+        let mut list = Vec::new();
+        loop {
+            let word = self.word(what)?;
+            list.push(match (word.text.as_str(), word.quoted) {
+                ("all", false) => Listed::All,
+                ("sameuser", false) if what == "databases" => Listed::SameUser,
+                (text, false) if text.starts_with('/') || text.starts_with('@') => {
+                    return Err(format!("'{text}': regular expressions and other files are not supported"));
+                }
+                (text, false) if text.starts_with('+') => Listed::Members(text[1..].to_owned()),
+                (text, _) => Listed::Name(text.to_owned()),
+            });
+            match self.words {
+                [None, rest @ ..] => self.words = rest,
+                _ => return Ok(list),
+            }
+        }
+    }
+
+    /// `all`, an address with the length of its prefix, or with a mask behind it.
+    fn addresses(&mut self) -> Result<Addresses, String> {
+        let text = &self.word("an address")?.text;
+        if text == "all" {
+            return Ok(Addresses::All);
+        }
+        if let Ok(net) = text.parse::<IpNet>() {
+            return Ok(Addresses::Net(net.trunc()));
+        }
+        let wrong = || format!("'{text}' is not all, and no address with a prefix such as 10.0.0.0/8");
+        let address: IpAddr = text.parse().map_err(|_| wrong())?;
+        let [Some(mask), rest @ ..] = self.words else { return Err(wrong()) };
+        let mask: IpAddr = mask.text.parse().map_err(|_| wrong())?;
+        self.words = rest;
+        let net = IpNet::with_netmask(address, mask).map_err(|_| wrong())?;
+        Ok(Addresses::Net(net.trunc()))
+    }
+
+    /// `protocol=...`
+    fn options(&mut self) -> Result<Option<Protocol>, String> {
+        let mut protocol = None;
+        while !self.words.is_empty() {
+            let word = self.word("an option")?;
+            protocol = Some(match word.text.split_once('=') {
+                Some(("protocol", "memcached")) => Protocol::Memcached,
+                Some(("protocol", "sql")) => Protocol::Sql,
+                _ => {
+                    return Err(format!(
+                        "'{}' is no option; there are protocol=memcached and protocol=sql",
+                        word.text
+                    ));
+                }
+            });
+        }
+        Ok(protocol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(address: &str, encrypted: bool) -> Origin {
+        Origin::Network(address.parse().unwrap(), encrypted)
+    }
+
+    const RULES: &str = "
+# comment
+local  all      all                            peer
+host   all      all        127.0.0.1/32        trust           # only here
+hostssl sales,all +writers 10.0.0.0 255.0.0.0  scram-sha-256   protocol=sql
+host   sameuser \"all\",b  10.0.0.0/8          scram-sha-256
+host   all      evil       all                 reject
+host   all      all        ::/0                scram-sha-256   protocol=memcached
+";
+
+    fn roles() -> Roles {
+        Roles::parse("CREATE ROLE writers; CREATE USER w IN ROLE writers; CREATE USER b;").unwrap()
+    }
+
+    #[test]
+    fn the_first_rule_that_matches() {
+        let (rules, roles) = (Rules::parse(RULES).unwrap(), roles());
+        for (origin, protocol, database, role, expected) in [
+            (Origin::Unix(None), Protocol::Sql, "x", "w", Method::Peer),
+            (network("127.0.0.1", false), Protocol::Memcached, "x", "w", Method::Trust),
+            (network("::ffff:127.0.0.1", false), Protocol::Sql, "x", "w", Method::Trust),
+            (network("127.0.0.2", false), Protocol::Sql, "x", "w", Method::Reject),
+            (network("10.1.1.1", true), Protocol::Sql, "x", "w", Method::Scram),
+            (network("10.1.1.1", false), Protocol::Sql, "x", "w", Method::Reject),
+            (network("10.1.1.1", true), Protocol::Sql, "b", "b", Method::Scram),
+            (network("10.1.1.1", true), Protocol::Sql, "x", "b", Method::Reject),
+            (network("10.1.1.1", false), Protocol::Sql, "all", "all", Method::Scram),
+            (network("fd00::1", false), Protocol::Memcached, "x", "w", Method::Scram),
+            (network("fd00::1", false), Protocol::Memcached, "x", "evil", Method::Reject),
+        ] {
+            let peer = Peer { origin: &origin, protocol, database: Some(database) };
+            assert_eq!(rules.method(peer, role, &roles), expected, "{origin:?} {role} {database}");
+        }
+    }
+
+    #[test]
+    fn before_a_role_is_named() {
+        let rules = Rules::parse(RULES).unwrap();
+        let at_first = |address: &str| {
+            let origin = network(address, false);
+            rules.at_first(Peer { origin: &origin, protocol: Protocol::Memcached, database: None })
+        };
+        assert_eq!(at_first("127.0.0.1"), Method::Trust);
+        assert_eq!(at_first("fd00::1"), Method::Password);
+        assert_eq!(at_first("192.168.0.1"), Method::Reject);
+        assert!(rules.asks_for_proof(Protocol::Memcached, "::".parse().unwrap()));
+        assert!(!Rules::default().asks_for_proof(Protocol::Sql, "0.0.0.0".parse().unwrap()));
+        assert_eq!(Rules::parse("").unwrap().rules.len(), 0);
+    }
+
+    #[test]
+    fn mistakes_are_named_by_line() {
+        for wrong in [
+            "host all all 0.0.0.0/0 trust",
+            "host all all all trust",
+            "host all all 127.0.0.0/7 trust",
+            "host all all 10.0.0.0/8 password",
+            "host all all 127.0.0.1/32 peer",
+            "host all all 127.0.0.1/32 md5",
+            "host all all 127.0.0.1/32 scram",
+            "host all all 127.0.0.1 scram-sha-256",
+            "host all all example.org scram-sha-256",
+            "host all all 10.0.0.0/33 scram-sha-256",
+            "host all all",
+            "host all, 10.0.0.0/8 scram-sha-256",
+            "local all /re peer",
+            "local all \"a peer",
+            "local all all trust map=x",
+            "remote all all trust",
+        ] {
+            let error = Rules::parse(&format!("# one\n{wrong}\n")).unwrap_err();
+            assert_eq!(error.line, 2, "{wrong}: {error}");
+        }
+        assert!(Rules::parse(&"local all all peer\n".repeat(RULES_MAX + 1)).is_err());
+    }
+}

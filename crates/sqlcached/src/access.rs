@@ -1,0 +1,90 @@
+//! The files of access: rules, roles, users. Read at the start and on SIGHUP; roles are written when they change.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use engine::Engine;
+use engine::auth::{Access, FileError, Roles, Rules, Users};
+use tracing::{error, info};
+
+use crate::settings::{AUTH_FILE, Chosen, HBA_FILE, ROLES_FILE, Setting};
+
+/// What others than the owner may not do with a file that passwords could be guessed from.
+const SECRET_MODE: u32 = 0o027;
+
+/// Reads all files and puts them in force.
+pub(crate) fn start(chosen: &Chosen, engine: &Engine) -> Result<(), String> {
+    if let Some(path) = path_of(chosen, &ROLES_FILE) {
+        if !path.exists() {
+            make(path)?;
+        }
+        let path = path.to_owned();
+        engine.access.on_change(Box::new(move |roles| {
+            write(&path, &roles.to_file()).map_err(|error| format!("{}: {error}", path.display()))
+        }));
+    }
+    engine.access.set(load(chosen)?);
+    Ok(())
+}
+
+/// Reads them again. A mistake in one keeps all as they are.
+pub(crate) fn reload(chosen: &Chosen, engine: &Engine) {
+    match load(chosen) {
+        Ok(access) => engine.access.set(access),
+        Err(why) => error!("access was not changed: {why}"),
+    }
+}
+
+fn load(chosen: &Chosen) -> Result<Access, String> {
+    let rules = read(chosen, &HBA_FILE, Rules::parse)?.unwrap_or_default();
+    let roles = read(chosen, &ROLES_FILE, Roles::parse)?;
+    let users = read(chosen, &AUTH_FILE, Users::parse)?;
+    Ok(Access { rules, roles, users })
+}
+
+fn path_of<'c>(chosen: &'c Chosen, setting: &Setting) -> Option<&'c Path> {
+    Some(chosen.path(setting)).filter(|path| path.as_os_str() != "none")
+}
+
+fn read<T>(
+    chosen: &Chosen,
+    setting: &Setting,
+    parse: impl Fn(&str) -> Result<T, FileError>,
+) -> Result<Option<T>, String> {
+    let Some(path) = path_of(chosen, setting) else { return Ok(None) };
+    let fails = |why: String| format!("{}: {}: {why}", setting.name, path.display());
+    let text = fs::read_to_string(path).map_err(|error| fails(error.to_string()))?;
+    // Rules are no secret.
+    let mode = fs::metadata(path).map_err(|error| fails(error.to_string()))?.permissions().mode();
+    if setting.name != HBA_FILE.name && mode & SECRET_MODE != 0 {
+        return Err(fails("others than its owner can change it or read it; run chmod 600 on it".to_owned()));
+    }
+    parse(&text).map(Some).map_err(|error| fails(error.to_string()))
+}
+
+/// The first roles: a superuser, called like the user who runs the daemon.
+fn make(path: &Path) -> Result<(), String> {
+    let fails = |why: String| format!("roles_file: {}: {why}", path.display());
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find(|line| line.split(':').nth(2) == Some(&uid));
+    let name = name.and_then(|line| line.split(':').next()).unwrap_or("sqlcached");
+    write(path, &Roles::with_superuser(name).to_file()).map_err(|error| fails(error.to_string()))?;
+    info!("{} was made, with the superuser {name}", path.display());
+    Ok(())
+}
+
+/// Writes a file so that a crash leaves the old one or the new one, and nobody else can read either.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let unfinished = path.with_extension("new");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,336 @@
+//! Statements about roles: who exists, and who is a member of whom.
+//!
+//! ```
+//! use sqltext::role::{RoleStatement, read};
+//! let Some(RoleStatement::Create { name, .. }) = read("CREATE USER app PASSWORD 'x'").unwrap() else { panic!() };
+//! assert_eq!(name.text, "app");
+//! assert!(read("CREATE TABLE t (a INT)").unwrap().is_none());
+//! ```
+
+use crate::definition::{Name, Reader};
+use crate::error::{SqlError, state};
+use crate::token::{Kind, Tokens, tokens};
+
+/// Such a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleStatement {
+    /// `CREATE ROLE`, `CREATE USER`, `CREATE GROUP`
+    Create {
+        /// Its name.
+        name: Name,
+        /// What is said of it, `LOGIN` for a user first.
+        options: Vec<RoleOption>,
+    },
+    /// `ALTER ROLE name WITH ...`
+    Alter {
+        /// Which role.
+        role: RoleRef,
+        /// What changes.
+        options: Vec<RoleOption>,
+    },
+    /// `ALTER ROLE name RENAME TO ...`
+    Rename {
+        /// Which role.
+        name: Name,
+        /// What it is called from now on.
+        to: Name,
+    },
+    /// `DROP ROLE`
+    Drop {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// Which roles.
+        names: Vec<Name>,
+    },
+    /// `GRANT role TO role`
+    Grant {
+        /// What is granted.
+        roles: Vec<Name>,
+        /// Who becomes a member.
+        members: Vec<RoleRef>,
+        /// `WITH ADMIN OPTION`
+        admin: bool,
+    },
+    /// `REVOKE role FROM role`
+    Revoke {
+        /// What is taken away.
+        roles: Vec<Name>,
+        /// From whom.
+        members: Vec<RoleRef>,
+        /// `ADMIN OPTION FOR`: they stay members.
+        admin_only: bool,
+    },
+}
+
+/// A role that is named, or the session's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleRef {
+    /// By its name.
+    Named(Name),
+    /// `CURRENT_USER`, `CURRENT_ROLE`
+    Current,
+    /// `SESSION_USER`
+    Session,
+}
+
+/// What is said of a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleOption {
+    /// `SUPERUSER`, `LOGIN` and their like, or the same with `NO`.
+    Flag(RoleFlag, bool),
+    /// `CONNECTION LIMIT`; negative: none.
+    ConnectionLimit(i32),
+    /// `PASSWORD`; `None` is `NULL`.
+    Password(Option<String>),
+    /// `VALID UNTIL`
+    ValidUntil(String),
+    /// `IN ROLE`: it becomes a member of these.
+    InRoles(Vec<Name>),
+    /// `ROLE`, `USER`: these become its members. `ADMIN`: with the right to grant it.
+    Members(Vec<Name>, bool),
+}
+
+/// What a role is or is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleFlag {
+    /// It may do everything.
+    Superuser,
+    /// It may make and change roles.
+    CreateRole,
+    /// It may create databases, of which there is one.
+    CreateDb,
+    /// It has the rights of the roles that it is a member of.
+    Inherit,
+    /// It may connect.
+    Login,
+    /// It may replicate.
+    Replication,
+    /// It passes row security.
+    BypassRls,
+}
+
+/// The words of the flags. With `NO` in front they are taken away.
+pub const FLAGS: &[(&str, &str, RoleFlag)] = &[
+    ("SUPERUSER", "NOSUPERUSER", RoleFlag::Superuser),
+    ("CREATEROLE", "NOCREATEROLE", RoleFlag::CreateRole),
+    ("CREATEDB", "NOCREATEDB", RoleFlag::CreateDb),
+    ("INHERIT", "NOINHERIT", RoleFlag::Inherit),
+    ("LOGIN", "NOLOGIN", RoleFlag::Login),
+    ("REPLICATION", "NOREPLICATION", RoleFlag::Replication),
+    ("BYPASSRLS", "NOBYPASSRLS", RoleFlag::BypassRls),
+];
+
+/// The longest name in bytes, PostgreSQL's.
+const NAME_BYTES_MAX: usize = 63;
+
+const KINDS: &[&str] = &["ROLE", "USER", "GROUP"];
+
+/// Reads a statement; `None`: it is not about roles.
+///
+/// # Errors
+///
+/// A mistake, with its place.
+pub fn read(sql: &str) -> Result<Option<RoleStatement>, SqlError> {
+    if !is_one(sql) {
+        return Ok(None);
+    }
+    let all = tokens(sql);
+    let mut reader = Reader::new(sql, &all)?;
+    let Some(verb) = reader.any_word(&["CREATE", "ALTER", "DROP", "GRANT", "REVOKE"]) else {
+        return Ok(None);
+    };
+    let statement = match verb {
+        "CREATE" => create(&mut reader)?,
+        "ALTER" => alter(&mut reader)?,
+        "DROP" => drop_roles(&mut reader)?,
+        "GRANT" => grant(&mut reader)?,
+        _ => revoke(&mut reader)?,
+    };
+    reader.end()?;
+    Ok(Some(statement))
+}
+
+/// Whether the first words are those of such a statement. `GRANT ... ON` is about privileges.
+fn is_one(sql: &str) -> bool {
+    let mut words = Tokens::new(sql);
+    let (Some(verb), Some(next)) = (words.next(), words.next()) else { return false };
+    if verb.is_any(&["CREATE", "ALTER", "DROP"]) {
+        return next.is_any(KINDS);
+    }
+    verb.is_any(&["GRANT", "REVOKE"]) && !next.is("ON") && !words.any(|word| word.is("ON"))
+}
+
+fn kind(reader: &mut Reader<'_, '_>) -> Result<&'static str, SqlError> {
+    reader.any_word(KINDS).ok_or_else(|| reader.unexpected())
+}
+
+fn create(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
+    let user = kind(reader)? == "USER";
+    let name = name(reader)?;
+    let mut options: Vec<_> = user.then_some(RoleOption::Flag(RoleFlag::Login, true)).into_iter().collect();
+    options.extend(options_of(reader, true)?);
+    Ok(RoleStatement::Create { name, options })
+}
+
+fn alter(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
+    kind(reader)?;
+    let role = role(reader)?;
+    match role {
+        RoleRef::Named(name) if reader.words(&["RENAME", "TO"]) => {
+            Ok(RoleStatement::Rename { name, to: self::name(reader)? })
+        }
+        role => Ok(RoleStatement::Alter { role, options: options_of(reader, false)? }),
+    }
+}
+
+fn drop_roles(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
+    kind(reader)?;
+    Ok(RoleStatement::Drop { if_exists: reader.if_exists()?, names: reader.list(name)? })
+}
+
+fn grant(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
+    let roles = reader.list(name)?;
+    reader.expect_word("TO")?;
+    let members = reader.list(role)?;
+    let admin = reader.words(&["WITH", "ADMIN", "OPTION"]);
+    granted_by(reader)?;
+    Ok(RoleStatement::Grant { roles, members, admin })
+}
+
+fn revoke(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
+    let admin_only = reader.words(&["ADMIN", "OPTION", "FOR"]);
+    let roles = reader.list(name)?;
+    reader.expect_word("FROM")?;
+    let members = reader.list(role)?;
+    granted_by(reader)?;
+    reader.any_word(&["CASCADE", "RESTRICT"]);
+    Ok(RoleStatement::Revoke { roles, members, admin_only })
+}
+
+/// `GRANTED BY role`, which says nothing here: who granted a membership is not kept.
+fn granted_by(reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
+    if reader.words(&["GRANTED", "BY"]) {
+        role(reader)?;
+    }
+    Ok(())
+}
+
+fn options_of(reader: &mut Reader<'_, '_>, creates: bool) -> Result<Vec<RoleOption>, SqlError> {
+    reader.word("WITH");
+    let mut options = Vec::new();
+    while reader.peek().is_some_and(|token| !token.is_sign(";")) {
+        options.push(option(reader, creates)?);
+    }
+    Ok(options)
+}
+
+fn option(reader: &mut Reader<'_, '_>, creates: bool) -> Result<RoleOption, SqlError> {
+    for (with, without, flag) in FLAGS {
+        if let Some(word) = reader.any_word(&[with, without]) {
+            return Ok(RoleOption::Flag(*flag, word == *with));
+        }
+    }
+    if reader.words(&["CONNECTION", "LIMIT"]) {
+        return limit(reader).map(RoleOption::ConnectionLimit);
+    }
+    if reader.words(&["VALID", "UNTIL"]) {
+        return reader.text().map(RoleOption::ValidUntil);
+    }
+    reader.word("ENCRYPTED");
+    if reader.word("PASSWORD") {
+        return Ok(RoleOption::Password(if reader.word("NULL") { None } else { Some(reader.text()?) }));
+    }
+    if creates && reader.word("IN") {
+        reader.any_word(&["ROLE", "GROUP"]).ok_or_else(|| reader.unexpected())?;
+        return reader.list(name).map(RoleOption::InRoles);
+    }
+    if creates && let Some(word) = reader.any_word(&["ROLE", "USER", "ADMIN"]) {
+        return Ok(RoleOption::Members(reader.list(name)?, word == "ADMIN"));
+    }
+    Err(reader.unexpected())
+}
+
+fn limit(reader: &mut Reader<'_, '_>) -> Result<i32, SqlError> {
+    let sign = if reader.sign("-") { "-" } else { "" };
+    let number = reader.peek().and_then(|token| format!("{sign}{}", token.text).parse().ok());
+    let number = number.ok_or_else(|| reader.unexpected())?;
+    reader.skip();
+    Ok(number)
+}
+
+/// A role's name. Without quotes it is folded to lower case.
+fn name(reader: &mut Reader<'_, '_>) -> Result<Name, SqlError> {
+    let quoted = reader.peek().is_some_and(|token| token.kind == Kind::Quoted);
+    let mut name = reader.name()?;
+    if !quoted {
+        name.text = name.text.to_lowercase();
+    }
+    if name.text.is_empty() || name.text.len() > NAME_BYTES_MAX || name.text.contains('\0') {
+        let message = format!("a role's name has 1 to {NAME_BYTES_MAX} bytes");
+        return Err(SqlError::new(state::BAD_NAME, message).at(reader.sql, name.place));
+    }
+    Ok(name)
+}
+
+fn role(reader: &mut Reader<'_, '_>) -> Result<RoleRef, SqlError> {
+    // `GRANT a TO GROUP b` is an old form.
+    reader.word("GROUP");
+    if reader.any_word(&["CURRENT_USER", "CURRENT_ROLE"]).is_some() {
+        return Ok(RoleRef::Current);
+    }
+    if reader.word("SESSION_USER") {
+        return Ok(RoleRef::Session);
+    }
+    name(reader).map(RoleRef::Named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str) -> String {
+        match read(sql) {
+            Ok(Some(statement)) => format!("{statement:?}"),
+            Ok(None) => "none".into(),
+            Err(error) => error.state.to_owned(),
+        }
+    }
+
+    #[test]
+    fn roles_are_read() {
+        let flags =
+            shown("create role App with nosuperuser login connection limit -1 encrypted password 'it''s'");
+        assert!(flags.contains("\"app\"") && flags.contains("Flag(Login, true)"), "{flags}");
+        assert!(
+            flags.contains("ConnectionLimit(-1)") && flags.contains("Password(Some(\"it's\"))"),
+            "{flags}"
+        );
+        assert!(shown("CREATE USER \"App\"").contains("\"App\""));
+        assert!(shown("CREATE ROLE a IN ROLE b, c ADMIN d").contains("Members"));
+        assert!(shown("ALTER USER CURRENT_USER PASSWORD NULL;").contains("Current"));
+        assert!(shown("ALTER ROLE a RENAME TO b").starts_with("Rename"));
+        assert!(shown("DROP ROLE IF EXISTS a, b").contains("if_exists: true"));
+        assert!(shown("GRANT a, b TO c WITH ADMIN OPTION").contains("admin: true"));
+        assert!(shown("REVOKE ADMIN OPTION FOR a FROM c CASCADE").contains("admin_only: true"));
+    }
+
+    #[test]
+    fn other_statements_and_mistakes() {
+        for other in ["", "CREATE", "CREATE TABLE role (a INT)", "GRANT SELECT ON t TO a", "SELECT 1"] {
+            assert_eq!(shown(other), "none", "{other}");
+        }
+        let long = format!("CREATE ROLE {}", "x".repeat(64));
+        for (sql, state) in [
+            ("CREATE ROLE", "42601"),
+            ("CREATE ROLE a SUPER", "42601"),
+            ("CREATE ROLE a PASSWORD 1", "42601"),
+            ("CREATE ROLE a CONNECTION LIMIT x", "42601"),
+            ("ALTER ROLE a IN ROLE b", "42601"),
+            ("DROP ROLE a b", "42601"),
+            ("GRANT a", "42601"),
+            (long.as_str(), "42602"),
+        ] {
+            assert_eq!(shown(sql), state, "{sql}");
+        }
+    }
+}
