@@ -27,9 +27,9 @@ fn wrong_settings_say_name_place_value_and_what_is_allowed() {
             "max_item_size: '2t' (from the flag -I, --max-item-size) is not allowed; allowed is a size",
         ),
         (
-            &["-l", "0.0.0.0"],
+            &["-l", "0.0.0.256"],
             None,
-            "listen_addresses: '0.0.0.0' (from the flag -l, --listen-addresses) is not allowed",
+            "listen_addresses: '0.0.0.256' (from the flag -l, --listen-addresses) is not allowed",
         ),
         (&[], Some(("SQLCACHED_THREADS", "many")), "(from the environment variable SQLCACHED_THREADS)"),
         (

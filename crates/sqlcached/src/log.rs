@@ -1,5 +1,7 @@
 //! What goes to standard error, and how much of it.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload::{Handle, Layer};
@@ -16,7 +18,10 @@ impl Log {
     /// Starts the log of this process.
     pub(crate) fn start(verbosity: u64) -> Self {
         let (filter, handle) = Layer::new(level(verbosity));
-        tracing_subscriber::registry().with(filter).with(fmt::layer().with_writer(std::io::stderr)).init();
+        // Colours are for people: a file or a journal would keep them as noise.
+        let colours = std::io::stderr().is_terminal();
+        let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+        tracing_subscriber::registry().with(filter).with(lines).init();
         Self { handle }
     }
 
