@@ -71,7 +71,10 @@ fn blocks(text: &str) -> Vec<Block> {
             continue;
         };
         let body = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim_start() != "```");
-        let body: String = body.flat_map(|line| [line, "\n"]).collect();
+        // A block of a list is indented as its item is, and a reader sees it without.
+        let indent = line.len() - line.trim_start().len();
+        let blanks = |line: &str| line.bytes().take(indent).take_while(|byte| *byte == b' ').count();
+        let body: String = body.flat_map(|line| [&line[blanks(line)..], "\n"]).collect();
         match (kind, found.last_mut()) {
             ("sh", _) => found.push(Block { line: number + 1, script: body, output: None }),
             ("text", Some(last)) if follows => last.output = Some(body),
@@ -89,4 +92,6 @@ fn blocks_are_found() {
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].line, found[0].output.as_deref()), (2, Some("1\n")));
     assert_eq!(found[1].output, None);
+    let listed = blocks("1. a\n\n   ```sh\n   cat <<E\n    b\n   E\n   ```\n");
+    assert_eq!(listed[0].script, "cat <<E\n b\nE\n");
 }
