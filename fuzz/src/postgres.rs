@@ -51,7 +51,7 @@ pub const TYPES: &[u32] = &[
 
 fn check_opening(bytes: &[u8]) {
     match opening::parse(bytes) {
-        Opening::Encryption { consumed } | Opening::Startup { consumed, .. } => {
+        Opening::Encryption { consumed, .. } | Opening::Startup { consumed, .. } => {
             assert!(0 < consumed && consumed <= bytes.len(), "progress within the input");
         }
         Opening::Incomplete => {

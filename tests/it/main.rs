@@ -30,6 +30,7 @@ mod settings;
 mod shared_memory;
 mod stampede;
 mod start;
+mod tls;
 
 use std::io::Write;
 

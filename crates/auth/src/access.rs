@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use crate::known::KnownPasswords;
 use crate::roles::Roles;
-use crate::rules::{Method, Origin, Peer, Protocol, Rules};
-use crate::scram::{Exchange, ScramError};
+use crate::rules::{Method, Origin, Peer, Protocol, Rules, WrongCertificate};
+use crate::scram::{Exchange, ScramError, name_of};
 use crate::users::Users;
 use crate::verifier::Verifier;
 
@@ -21,6 +21,8 @@ pub struct Access {
     /// The users of memcached's own authentication. Where there are some, memcached's clients must be one of them, and
     /// roles and rules are for PostgreSQL's.
     pub users: Option<Users>,
+    /// Memcached's clients must prove who they are even where a rule believes them (`-S`).
+    pub always: bool,
 }
 
 /// Somebody who was let in. Only this module makes one, so no protocol can let anybody in without a rule.
@@ -49,6 +51,8 @@ pub enum Refusal {
     Peer,
     /// The proof is wrong, or there is nothing that could be proved.
     Proof,
+    /// The rule demands another certificate, or any.
+    Certificate,
 }
 
 /// What becomes of a peer that names a role.
@@ -74,12 +78,16 @@ impl Access {
     pub fn admit(&self, peer: Peer<'_>, role: &str) -> Admission {
         let none = Roles::default;
         let method = match &self.roles {
-            Some(roles) => self.rules.method(peer, role, roles),
-            None => self.rules.method(peer, role, &none()),
+            Some(roles) => self.rules.decide(peer, role, roles),
+            None => self.rules.decide(peer, role, &none()),
+        };
+        let method = match method {
+            Ok(method) => method,
+            Err(WrongCertificate) => return Admission::Out(Refusal::Certificate),
         };
         let admitted = match (method, peer.origin) {
             (Method::Reject, _) => Err(Refusal::Rule),
-            (Method::Trust, _) => self.named(role),
+            (Method::Trust | Method::Cert, _) => self.named(role),
             (Method::Peer, Origin::Unix(Some(user))) if user == role => self.named(role),
             (Method::Peer, _) => Err(Refusal::Peer),
             (Method::Scram | Method::Password, _) => return Admission::Proof(method),
@@ -90,14 +98,25 @@ impl Access {
     /// What the rules say of a peer that has named no role: memcached's protocol has none at first. `None`: it must
     /// prove one.
     pub fn admit_nameless(&self, peer: Peer<'_>) -> Option<Result<Authenticated, Refusal>> {
-        if self.users.is_some() {
+        if self.users.is_some() || self.always {
             return None;
+        }
+        if let Some(who) = self.certified(peer) {
+            return Some(Ok(who));
         }
         match self.rules.at_first(peer) {
             Method::Trust => Some(Ok(Authenticated { role: None })),
             Method::Reject => Some(Err(Refusal::Rule)),
             _ => None,
         }
+    }
+
+    /// Whom a peer's certificate proves it to be, where the rules go by that.
+    fn certified(&self, peer: Peer<'_>) -> Option<Authenticated> {
+        let (certificate, roles) = (peer.certificate?, self.roles.as_ref()?);
+        let names = [certificate.common_name.as_deref(), Some(certificate.subject.as_str())];
+        let proved = |role: &&str| self.rules.method(peer, role, roles) == Method::Cert;
+        names.into_iter().flatten().find(proved).and_then(|role| self.named(role).ok())
     }
 
     /// Begins an exchange: the client's first message, and the answer to it.
@@ -119,6 +138,44 @@ impl Access {
         let Proving { role, exchange } = proving;
         let answer = exchange.finish(message).map_err(|_| Refusal::Proof)?;
         Ok((answer, self.named(&role)?))
+    }
+
+    /// Begins an exchange with a client of memcached's, which names its role in its first message.
+    pub fn begin_memcached_scram(
+        &self,
+        mechanism: &str,
+        message: &[u8],
+        endpoint: Option<&[u8]>,
+    ) -> Result<(Proving, String), ScramError> {
+        let role = name_of(message)?;
+        let Some(users) = &self.users else { return self.begin_scram(&role, mechanism, message, endpoint) };
+        let real = users.verifier_of(&role);
+        let verifier = real.cloned().unwrap_or_else(|| users.mock(&role));
+        let (exchange, answer) = Exchange::begin(mechanism, message, verifier, real.is_some(), endpoint)?;
+        Ok((Proving { role: role.into(), exchange }, answer))
+    }
+
+    /// Ends it: the client's proof, and the server's.
+    pub fn finish_memcached_scram(
+        &self,
+        peer: Peer<'_>,
+        proving: Proving,
+        message: &[u8],
+    ) -> Result<(String, Authenticated), Refusal> {
+        let Proving { role, exchange } = proving;
+        let answer = exchange.finish(message).map_err(|_| Refusal::Proof)?;
+        Ok((answer, self.proved_memcached(peer, &role, &[Method::Password, Method::Scram])?))
+    }
+
+    /// Somebody who has proved a role over memcached's protocol, if the rules take such a proof.
+    fn proved_memcached(&self, peer: Peer<'_>, role: &str, by: &[Method]) -> Result<Authenticated, Refusal> {
+        if self.users.is_some() {
+            return Ok(Authenticated { role: None });
+        }
+        let proved = self.named(role)?;
+        let asked = self.roles.as_ref().map(|roles| self.rules.method(peer, role, roles));
+        let enough = |asked| by.contains(&asked) || self.always && asked == Method::Trust;
+        if asked.is_some_and(enough) { Ok(proved) } else { Err(Refusal::Rule) }
     }
 
     /// Checks a password that is shown. Takes about a millisecond, unless it was right before.
@@ -144,14 +201,13 @@ impl Access {
     ) -> Result<Authenticated, Refusal> {
         if let Some(users) = &self.users {
             let real = users.verifier_of(role);
-            let mock = || Verifier::mock(&[], role);
-            check(known, role, password, &real.cloned().unwrap_or_else(mock), real.is_some())?;
-            return Ok(Authenticated { role: None });
+            let verifier = real.cloned().unwrap_or_else(|| users.mock(role));
+            check(known, role, password, &verifier, real.is_some())?;
+        } else {
+            // Checked whatever the rules say, so that the answer takes as long for every role.
+            self.check_password(known, role, password)?;
         }
-        // Checked whatever the rules say, so that the answer takes as long for every role.
-        let checked = self.check_password(known, role, password)?;
-        let asked = self.roles.as_ref().map(|roles| self.rules.method(peer, role, roles));
-        if asked == Some(Method::Password) { Ok(checked) } else { Err(Refusal::Rule) }
+        self.proved_memcached(peer, role, &[Method::Password])
     }
 
     /// Whether peers of an address that others than this machine's can have must prove who they are.
@@ -195,7 +251,11 @@ mod tests {
 
     fn access(rules: &str) -> Access {
         let roles = "CREATE USER app PASSWORD 'x'; CREATE ROLE team PASSWORD 'x'; CREATE USER old PASSWORD 'x' VALID UNTIL '2001-01-01';";
-        Access { rules: Rules::parse(rules).unwrap(), roles: Some(Roles::parse(roles).unwrap()), users: None }
+        Access {
+            rules: Rules::parse(rules).unwrap(),
+            roles: Some(Roles::parse(roles).unwrap()),
+            ..Access::default()
+        }
     }
 
     #[test]
@@ -203,7 +263,8 @@ mod tests {
         let access =
             access("local all all peer\nhost all all 127.0.0.1/32 trust\nhost all all all scram-sha-256");
         let admitted = |origin: &Origin, role| {
-            access.admit(Peer { origin, protocol: Protocol::Sql, database: Some("x") }, role)
+            let protocol = Protocol::Sql;
+            access.admit(Peer { origin, protocol, database: Some("x"), certificate: None }, role)
         };
         let unix = Origin::Unix(Some("app".into()));
         let here = Origin::Network("127.0.0.1".parse().unwrap(), false);

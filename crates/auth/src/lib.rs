@@ -7,6 +7,7 @@
 //! | [`roles`] | the roles and what each may do; statements make the next set of them |
 //! | `file` | the text of the roles' file |
 //! | [`rules`] | the lines of the rules' file, and which one decides |
+//! | `certificate` | whose a client's certificate is, and the mark of the server's own |
 //! | `users` | the users of memcached's own authentication |
 //! | `verifier` | what is stored of a password |
 //! | [`scram`] | the exchange that proves a password without showing it |
@@ -16,13 +17,14 @@
 //! use auth::{Method, Origin, Peer, Protocol, Roles, Rules};
 //! let rules = Rules::parse("host all all 10.0.0.0/8 scram-sha-256").unwrap();
 //! let origin = Origin::Network("10.1.2.3".parse().unwrap(), false);
-//! let peer = Peer { origin: &origin, protocol: Protocol::Sql, database: Some("app") };
+//! let peer = Peer { origin: &origin, protocol: Protocol::Sql, database: Some("app"), certificate: None };
 //! assert_eq!(rules.method(peer, "app", &Roles::new()), Method::Scram);
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod access;
+mod certificate;
 mod failures;
 mod file;
 mod known;
@@ -34,6 +36,7 @@ mod users;
 mod verifier;
 
 pub use access::{Access, Admission, Authenticated, Proving, Refusal};
+pub use certificate::{Certificate, end_point};
 pub use failures::Failures;
 pub use file::FileError;
 pub use known::KnownPasswords;

@@ -4,7 +4,8 @@
 //! # connection  database  role      address       method
 //! local         all       all                     peer
 //! host          all       all       127.0.0.1/32  trust
-//! hostssl       all       +writers  10.0.0.0/8    scram-sha-256
+//! hostssl       all       +writers  10.0.0.0/8    scram-sha-256  clientcert=verify-ca
+//! hostssl       all       batch     10.0.0.0/8    cert
 //! host          all       app       10.1.2.3/32   scram-sha-256  protocol=memcached
 //! ```
 //!
@@ -14,6 +15,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::certificate::Certificate;
 use crate::file::FileError;
 use crate::limits::{FILE_BYTES_MAX, RULES_MAX};
 use crate::roles::Roles;
@@ -49,6 +51,8 @@ pub enum Method {
     Scram,
     /// It shows the role's password, where nobody listens.
     Password,
+    /// It has a certificate with the role's name.
+    Cert,
 }
 
 /// The methods' names, as rules have them.
@@ -58,10 +62,11 @@ const METHODS: &[(&str, Method)] = &[
     ("peer", Method::Peer),
     ("scram-sha-256", Method::Scram),
     ("password", Method::Password),
+    ("cert", Method::Cert),
 ];
 
 /// Methods of PostgreSQL's that are not there, so that the message can say so.
-const MISSING: &[&str] = &["md5", "gss", "sspi", "ident", "ldap", "radius", "pam", "bsd", "cert", "oauth"];
+const MISSING: &[&str] = &["md5", "gss", "sspi", "ident", "ldap", "radius", "pam", "bsd", "oauth"];
 
 /// The connections that a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +109,34 @@ struct Rule {
     roles: Vec<Listed>,
     addresses: Addresses,
     method: Method,
+    options: Options,
+}
+
+/// What stands behind the method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Options {
     protocol: Option<Protocol>,
+    certificate: Option<Demanded>,
+    name: NameIn,
+}
+
+/// What is demanded of a client's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Demanded {
+    /// There is one, which a trusted authority has signed.
+    Trusted,
+    /// It has the role's name, too.
+    OfRole,
+}
+
+/// Which name of a certificate is the role's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum NameIn {
+    /// The common name.
+    #[default]
+    Cn,
+    /// The whole name.
+    Dn,
 }
 
 /// All rules, in their order.
@@ -122,6 +154,10 @@ impl Default for Rules {
     }
 }
 
+/// The rule demands another certificate, or any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrongCertificate;
+
 /// Who asks to come in.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
@@ -131,6 +167,8 @@ pub struct Peer<'a> {
     pub protocol: Protocol,
     /// Which database it names; memcached's protocol has none.
     pub database: Option<&'a str>,
+    /// Its certificate, if it has shown one that a trusted authority has signed.
+    pub certificate: Option<&'a Certificate>,
 }
 
 impl Rules {
@@ -157,13 +195,38 @@ impl Rules {
         Ok(Self { rules })
     }
 
-    /// What the first rule that matches asks of a peer for a role; [`Method::Reject`] if none does.
+    /// What the first rule that matches asks of a peer for a role; [`Method::Reject`] if none does, or if the rule
+    /// demands another certificate.
     pub fn method(&self, peer: Peer<'_>, role: &str, roles: &Roles) -> Method {
+        self.decide(peer, role, roles).unwrap_or(Method::Reject)
+    }
+
+    /// The same, where it matters why a peer is refused.
+    pub(crate) fn decide(
+        &self,
+        peer: Peer<'_>,
+        role: &str,
+        roles: &Roles,
+    ) -> Result<Method, WrongCertificate> {
         let rule = self
             .rules
             .iter()
             .find(|rule| rule.is_for(peer) && rule.has_role(role, roles) && rule.has_database(peer, role));
-        rule.map_or(Method::Reject, |rule| rule.method)
+        match rule {
+            None => Ok(Method::Reject),
+            Some(rule) if rule.takes_certificate(peer.certificate, role) => Ok(rule.method),
+            Some(_) => Err(WrongCertificate),
+        }
+    }
+
+    /// Whether a rule looks at clients' certificates.
+    pub fn ask_for_certificates(&self) -> bool {
+        self.rules.iter().any(|rule| rule.options.certificate.is_some())
+    }
+
+    /// Whether a rule is for encrypted connections only.
+    pub fn ask_for_encryption(&self) -> bool {
+        self.rules.iter().any(|rule| rule.kind == Kind::HostSsl)
     }
 
     /// What is asked of a peer that has named no role yet: [`Method::Trust`] if the first rule for it believes
@@ -183,7 +246,7 @@ impl Rules {
 
     /// Whether a peer of this address can come in at all by a proof.
     pub fn asks_for_proof(&self, protocol: Protocol, address: IpAddr) -> bool {
-        let proves = |method| matches!(method, Method::Scram | Method::Password);
+        let proves = |method| matches!(method, Method::Scram | Method::Password | Method::Cert);
         self.rules.iter().any(|rule| {
             let covers = rule.addresses.holds(address) || address.is_unspecified();
             rule.kind != Kind::Local && covers && rule.is_of(protocol) && proves(rule.method)
@@ -193,7 +256,19 @@ impl Rules {
 
 impl Rule {
     fn is_of(&self, protocol: Protocol) -> bool {
-        self.protocol.is_none_or(|own| own == protocol)
+        self.options.protocol.is_none_or(|own| own == protocol)
+    }
+
+    /// Whether a peer's certificate, or that it has none, is enough for this rule.
+    fn takes_certificate(&self, certificate: Option<&Certificate>, role: &str) -> bool {
+        match (self.options.certificate, certificate) {
+            (None, _) | (Some(Demanded::Trusted), Some(_)) => true,
+            (Some(_), None) => false,
+            (Some(Demanded::OfRole), Some(certificate)) => match self.options.name {
+                NameIn::Cn => certificate.common_name.as_deref() == Some(role),
+                NameIn::Dn => certificate.subject == role,
+            },
+        }
     }
 
     fn is_for(&self, peer: Peer<'_>) -> bool {
@@ -298,7 +373,13 @@ fn rule(words: &[Option<Word>]) -> Result<Rule, String> {
     let roles = fields.list("roles")?;
     let addresses = if kind == Kind::Local { Addresses::All } else { fields.addresses()? };
     let method = method(&fields.word("a method")?.text)?;
-    let protocol = fields.options()?;
+    let mut options = fields.options()?;
+    if method == Method::Cert {
+        options.certificate = Some(Demanded::OfRole);
+    }
+    if options.certificate.is_some() && kind != Kind::HostSsl {
+        return Err("certificates are shown on encrypted connections only; use hostssl".into());
+    }
     if method == Method::Trust && kind != Kind::Local && !addresses.is_loopback() {
         return Err("trust is for Unix sockets and loopback addresses only; use scram-sha-256".into());
     }
@@ -307,12 +388,12 @@ fn rule(words: &[Option<Word>]) -> Result<Rule, String> {
     }
     let plain = matches!(kind, Kind::Host | Kind::HostNoSsl) && !addresses.is_loopback();
     // memcached's text protocol has no other way to prove a role.
-    if method == Method::Password && plain && protocol != Some(Protocol::Memcached) {
+    if method == Method::Password && plain && options.protocol != Some(Protocol::Memcached) {
         return Err(
             "password shows the password to everybody on the way; use hostssl, or scram-sha-256".into()
         );
     }
-    Ok(Rule { kind, databases, roles, addresses, method, protocol })
+    Ok(Rule { kind, databases, roles, addresses, method, options })
 }
 
 fn method(name: &str) -> Result<Method, String> {
@@ -379,23 +460,27 @@ impl<'w> Fields<'w> {
         Ok(Addresses::Net(net.trunc()))
     }
 
-    /// `protocol=...`
-    fn options(&mut self) -> Result<Option<Protocol>, String> {
-        let mut protocol = None;
+    /// `name=value` each.
+    fn options(&mut self) -> Result<Options, String> {
+        let mut options = Options::default();
         while !self.words.is_empty() {
-            let word = self.word("an option")?;
-            protocol = Some(match word.text.split_once('=') {
-                Some(("protocol", "memcached")) => Protocol::Memcached,
-                Some(("protocol", "sql")) => Protocol::Sql,
+            let word = &self.word("an option")?.text;
+            match word.split_once('=') {
+                Some(("protocol", "memcached")) => options.protocol = Some(Protocol::Memcached),
+                Some(("protocol", "sql")) => options.protocol = Some(Protocol::Sql),
+                Some(("clientcert", "verify-ca")) => options.certificate = Some(Demanded::Trusted),
+                Some(("clientcert", "verify-full")) => options.certificate = Some(Demanded::OfRole),
+                Some(("clientname", "CN")) => options.name = NameIn::Cn,
+                Some(("clientname", "DN")) => options.name = NameIn::Dn,
                 _ => {
                     return Err(format!(
-                        "'{}' is no option; there are protocol=memcached and protocol=sql",
-                        word.text
+                        "'{word}' is no option; there are protocol=memcached or sql, clientcert=verify-ca or verify-full, \
+                         clientname=CN or DN"
                     ));
                 }
-            });
+            }
         }
-        Ok(protocol)
+        Ok(options)
     }
 }
 
@@ -437,8 +522,36 @@ host   all      all        ::/0                scram-sha-256   protocol=memcache
             (network("fd00::1", false), Protocol::Memcached, "x", "w", Method::Scram),
             (network("fd00::1", false), Protocol::Memcached, "x", "evil", Method::Reject),
         ] {
-            let peer = Peer { origin: &origin, protocol, database: Some(database) };
+            let peer = Peer { origin: &origin, protocol, database: Some(database), certificate: None };
             assert_eq!(rules.method(peer, role, &roles), expected, "{origin:?} {role} {database}");
+        }
+    }
+
+    #[test]
+    fn certificates() {
+        let certificate = Certificate {
+            common_name: Some("app".into()),
+            subject: "CN=app,O=Shop".into(),
+            ..Certificate::default()
+        };
+        let (far, roles) = (network("10.0.0.1", true), Roles::new());
+        for (rule, shown, role, expected) in [
+            ("cert", true, "app", Ok(Method::Cert)),
+            ("cert", true, "chief", Err(WrongCertificate)),
+            ("cert", false, "app", Err(WrongCertificate)),
+            ("cert clientname=DN", true, "app", Err(WrongCertificate)),
+            ("cert clientname=DN", true, "CN=app,O=Shop", Ok(Method::Cert)),
+            ("cert clientcert=verify-ca", true, "chief", Err(WrongCertificate)),
+            ("scram-sha-256 clientcert=verify-ca", true, "chief", Ok(Method::Scram)),
+            ("scram-sha-256 clientcert=verify-ca", false, "chief", Err(WrongCertificate)),
+            ("scram-sha-256 clientcert=verify-full", true, "chief", Err(WrongCertificate)),
+            ("scram-sha-256 clientcert=verify-full", true, "app", Ok(Method::Scram)),
+        ] {
+            let rules = Rules::parse(&format!("hostssl all all all {rule}")).unwrap();
+            assert!(rules.ask_for_certificates() && rules.ask_for_encryption());
+            let certificate = shown.then_some(&certificate);
+            let peer = Peer { origin: &far, protocol: Protocol::Sql, database: None, certificate };
+            assert_eq!(rules.decide(peer, role, &roles), expected, "{rule} {role}");
         }
     }
 
@@ -447,7 +560,8 @@ host   all      all        ::/0                scram-sha-256   protocol=memcache
         let rules = Rules::parse(RULES).unwrap();
         let at_first = |address: &str| {
             let origin = network(address, false);
-            rules.at_first(Peer { origin: &origin, protocol: Protocol::Memcached, database: None })
+            let protocol = Protocol::Memcached;
+            rules.at_first(Peer { origin: &origin, protocol, database: None, certificate: None })
         };
         assert_eq!(at_first("127.0.0.1"), Method::Trust);
         assert_eq!(at_first("fd00::1"), Method::Password);
@@ -475,6 +589,12 @@ host   all      all        ::/0                scram-sha-256   protocol=memcache
             "local all /re peer",
             "local all \"a peer",
             "local all all trust map=x",
+            "local all all cert",
+            "host all all 127.0.0.1/32 cert",
+            "host all all 127.0.0.1/32 trust clientcert=verify-ca",
+            "hostssl all all all cert map=x",
+            "hostssl all all all cert clientname=OU",
+            "hostssl all all all trust",
             "remote all all trust",
         ] {
             let error = Rules::parse(&format!("# one\n{wrong}\n")).unwrap_err();

@@ -3,6 +3,8 @@
 //!
 //! Not a library's: those at hand compare proofs byte by byte, or leave out what refuses a downgrade.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
@@ -109,6 +111,20 @@ impl Exchange {
     }
 }
 
+/// The name in a client's first message, for protocols that have it nowhere else.
+pub(crate) fn name_of(message: &[u8]) -> Result<String, ScramError> {
+    let name = text_of(message)?.split(',').nth(2).and_then(|part| part.strip_prefix("n="));
+    let name = name.ok_or(ScramError::Malformed("no name"))?.replace("=2C", ",");
+    // `=3D` comes last, or it would make another escape.
+    let rest = name.replace("=3D", "");
+    if name.is_empty() || rest.contains('=') {
+        return Err(ScramError::Malformed("a name that is not escaped"));
+    }
+    let name = name.replace("=3D", "=");
+    let prepared = stringprep::saslprep(&name).unwrap_or(Cow::Borrowed(&name));
+    Ok(prepared.into_owned())
+}
+
 fn text_of(message: &[u8]) -> Result<&str, ScramError> {
     if message.len() > SCRAM_MESSAGE_BYTES_MAX || message.contains(&0) {
         return Err(ScramError::Malformed("too long, or a zero in it"));
@@ -172,6 +188,21 @@ mod tests {
     }
 
     const PLUS: &str = "p=tls-server-end-point,,";
+
+    #[test]
+    fn names_of_roles() {
+        for (message, name) in [
+            (&b"n,,n=app,r=x"[..], Some("app")),
+            (b"n,,n=a=2Cb=3D2Cc,r=x", Some("a,b=2Cc")),
+            (b"n,,n=a=2cb,r=x", None),
+            (b"n,,n=,r=x", None),
+            (b"n,,m=x,n=a", None),
+            (b"n", None),
+            (b"n,,n=\xff", None),
+        ] {
+            assert_eq!(name_of(message).ok().as_deref(), name);
+        }
+    }
 
     #[test]
     fn a_downgrade_and_what_is_not_offered() {

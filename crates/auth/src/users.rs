@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::file::FileError;
 use crate::limits::{FILE_BYTES_MAX, ROLES_MAX};
-use crate::verifier::Verifier;
+use crate::random;
+use crate::verifier::{Key, Verifier};
 
 /// Who may use memcached's protocols, all of them with all rights, as in memcached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Users {
     by_name: BTreeMap<String, Verifier>,
+    /// Makes the salts of users that do not exist.
+    secret: Key,
 }
 
 impl Users {
@@ -18,7 +21,7 @@ impl Users {
         if text.len() > FILE_BYTES_MAX {
             return Err(FileError { line: 1, message: format!("longer than {FILE_BYTES_MAX} bytes") });
         }
-        let mut users = Self::default();
+        let mut users = Self { by_name: BTreeMap::new(), secret: random() };
         for (line, text) in (1..).zip(text.lines()) {
             if text.is_empty() || text.starts_with('#') {
                 continue;
@@ -41,6 +44,11 @@ impl Users {
 
     pub(crate) fn verifier_of(&self, name: &str) -> Option<&Verifier> {
         self.by_name.get(name)
+    }
+
+    /// What a user gets that does not exist: nobody learns which do.
+    pub(crate) fn mock(&self, name: &str) -> Verifier {
+        Verifier::mock(&self.secret, name)
     }
 }
 

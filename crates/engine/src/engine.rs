@@ -70,6 +70,8 @@ pub struct Engine {
     pub(crate) prefixes: Prefixes,
     /// Changes what is logged, and how much is.
     verbosity: (OnceLock<Verbosity>, AtomicU64),
+    /// Reads certificates again.
+    refresh: OnceLock<Refresh>,
     /// Who listens to what.
     pub(crate) channels: Channels,
     /// Advisory locks.
@@ -118,6 +120,7 @@ impl Engine {
             watchers: Arc::default(),
             prefixes: Prefixes::new(options.stat_delimiter),
             verbosity: (OnceLock::new(), AtomicU64::new(0)),
+            refresh: OnceLock::new(),
             held: Account::new(options.sessions_bytes_max),
             options,
             channels: Channels::default(),
@@ -232,6 +235,17 @@ impl Engine {
         self.verbosity.1.load(Ordering::Relaxed)
     }
 
+    /// Says how certificates are read again.
+    pub fn on_refresh(&self, refresh: Box<dyn Fn() + Send + Sync>) {
+        let _had = self.refresh.set(Refresh(refresh));
+    }
+
+    pub(crate) fn refresh_certificates(&self) {
+        if let Some(Refresh(refresh)) = self.refresh.get() {
+            refresh();
+        }
+    }
+
     /// Whether the role of somebody who was let in may have one more connection.
     pub fn has_place_for(&self, who: &Authenticated) -> bool {
         let Some(name) = who.role() else { return true };
@@ -299,6 +313,15 @@ struct Verbosity(Box<dyn Fn(u64) + Send + Sync>);
 impl fmt::Debug for Verbosity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Verbosity")
+    }
+}
+
+/// What reads certificates again.
+struct Refresh(Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Refresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Refresh")
     }
 }
 

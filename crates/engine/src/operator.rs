@@ -94,6 +94,13 @@ impl Session {
         Ok(())
     }
 
+    /// `refresh_certs`: certificates are read again, a moment later.
+    pub fn refresh_certificates(&self, context: &ThreadContext) -> Result<(), Answer> {
+        self.allow(Command::Configure)?;
+        context.engine.refresh_certificates();
+        Ok(())
+    }
+
     /// `shutdown`: whether the server is to stop. False where clients may not stop it.
     pub fn may_shut_down(&self, context: &ThreadContext) -> Result<bool, Answer> {
         self.allow(Command::Shutdown)?;

@@ -91,6 +91,11 @@ pub fn no_encryption(out: &mut Vec<u8>) {
     out.push(b'N');
 }
 
+/// TLS begins with the next byte.
+pub fn encryption(out: &mut Vec<u8>) {
+    out.push(b'S');
+}
+
 /// The client is who it says it is.
 pub fn authentication_ok(out: &mut Vec<u8>) {
     cold(&Authentication::Ok, out);

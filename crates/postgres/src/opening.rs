@@ -19,6 +19,8 @@ pub enum Opening {
     Encryption {
         /// Bytes of the packet.
         consumed: usize,
+        /// By which of them.
+        by: Encryption,
     },
     /// A statement of another connection shall stop. There is no answer.
     Cancel {
@@ -39,6 +41,18 @@ pub enum Opening {
     /// No PostgreSQL client, or one of another age.
     Refused(Refusal),
 }
+
+/// What a client would encrypt with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// TLS.
+    Tls,
+    /// GSSAPI.
+    Gss,
+}
+
+/// What a client's first byte is that begins with TLS itself.
+pub const TLS_FIRST: u8 = 0x16;
 
 /// Why a packet is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +81,11 @@ pub fn parse(input: &[u8]) -> Opening {
     let length = usize::try_from(length).ok().filter(|length| (HEAD..=OPENING_BYTES_MAX).contains(length));
     let Some(length) = length else { return Opening::Refused(Refusal::Length) };
     let Some(packet) = input.get(..length) else { return Opening::Incomplete };
-    if SslRequest::is_ssl_request_packet(packet) || GssEncRequest::is_gss_enc_request_packet(packet) {
-        return Opening::Encryption { consumed: length };
+    if SslRequest::is_ssl_request_packet(packet) {
+        return Opening::Encryption { consumed: length, by: Encryption::Tls };
+    }
+    if GssEncRequest::is_gss_enc_request_packet(packet) {
+        return Opening::Encryption { consumed: length, by: Encryption::Gss };
     }
     if CancelRequest::is_cancel_request_packet(packet) {
         return cancel(packet);

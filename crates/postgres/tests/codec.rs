@@ -7,7 +7,7 @@ use pgwire::messages::startup::Startup;
 use pgwire::messages::{DecodeContext, Message, PgWireBackendMessage, ProtocolVersion, copy, simplequery};
 use postgres::backend::{self, Field, Report, Severity, Status};
 use postgres::frontend::{Broken, Malformed, Parsed, Request, Target, parse};
-use postgres::opening::{self, Opening, Refusal};
+use postgres::opening::{self, Encryption, Opening, Refusal};
 use postgres::{Datum, Format, oid};
 
 fn bytes(message: &impl Message) -> Vec<u8> {
@@ -116,8 +116,14 @@ fn opening_packets() {
     for cut in 0..packet.len() {
         assert_eq!(opening::parse(&packet[..cut]), Opening::Incomplete);
     }
-    assert_eq!(opening::parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Opening::Encryption { consumed: 8 });
-    assert_eq!(opening::parse(b"\0\0\0\x08\x04\xd2\x16\x30"), Opening::Encryption { consumed: 8 });
+    assert_eq!(
+        opening::parse(b"\0\0\0\x08\x04\xd2\x16\x2f"),
+        Opening::Encryption { consumed: 8, by: Encryption::Tls }
+    );
+    assert_eq!(
+        opening::parse(b"\0\0\0\x08\x04\xd2\x16\x30"),
+        Opening::Encryption { consumed: 8, by: Encryption::Gss }
+    );
     let cancel = opening::parse(b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07abcd");
     assert_eq!(cancel, Opening::Cancel { process: 7, secret: b"abcd".to_vec() });
     for (packet, refusal) in [

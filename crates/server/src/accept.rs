@@ -11,17 +11,21 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
 
+use crate::connection::Newcomer;
 use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN};
 use crate::listen::Listener;
 use crate::mailbox::{Mailbox, Message};
 use crate::origin::{Place, address_of, origin_of};
 use crate::shared::Shared;
+use crate::socket::Socket;
+use crate::tls::{Tls, Transport};
+use crate::unproved::Unproved;
 
 /// What a peer reads who came when all places were taken; memcached's words.
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
 /// What a peer reads whom the rules do not let in.
-const REFUSED: &[u8] = b"ERROR connection refused by the rules (hba_file)\r\n";
+pub(crate) const REFUSED: &[u8] = b"ERROR connection refused by the rules (hba_file)\r\n";
 
 /// Accepts connections and hands them to the workers in turn.
 #[derive(Debug)]
@@ -102,7 +106,7 @@ impl Acceptor {
     fn accept(&mut self, listener: usize) -> Accepted {
         match self.listeners[listener].accept() {
             Ok(fd) => {
-                self.welcome(fd);
+                self.welcome(fd, self.listeners[listener].transport);
                 Accepted::One
             }
             Err(Errno::AGAIN) => Accepted::Nobody,
@@ -117,9 +121,9 @@ impl Acceptor {
 
     /// The session of a peer: of this machine's, or of somebody who must prove a role. `None`: the rules refuse it.
     fn session_of(&self, fd: &OwnedFd) -> Option<Session> {
-        let origin = origin_of(fd);
+        let origin = origin_of(fd, false);
         let access = &self.shared.engine.access;
-        let peer = Peer { origin: &origin, protocol: Protocol::Memcached, database: None };
+        let peer = Peer { origin: &origin, protocol: Protocol::Memcached, database: None, certificate: None };
         match access.current().admit_nameless(peer) {
             None => Some(Session::stranger()),
             Some(Ok(who)) => Some(Session::of(&who, access)),
@@ -130,17 +134,31 @@ impl Acceptor {
         }
     }
 
-    fn welcome(&mut self, fd: OwnedFd) {
+    fn welcome(&mut self, fd: OwnedFd, transport: Transport) {
         let Some(permit) = self.shared.admit() else {
             refuse(&fd, TOO_MANY);
             return;
         };
-        let Some(session) = self.session_of(&fd) else {
+        let encryption = self.shared.encryption().filter(|_| transport != Transport::Plain);
+        // Who encrypts is a stranger until the keys are agreed on: a certificate may say who it is.
+        let session = if encryption.is_some() { Some(Session::stranger()) } else { self.session_of(&fd) };
+        let Some(session) = session else {
             refuse(&fd, REFUSED);
             return;
         };
+        let unproved = if session.is_stranger() { Unproved::admit(&self.shared) } else { None };
+        if session.is_stranger() && unproved.is_none() {
+            refuse(&fd, TOO_MANY);
+            return;
+        }
+        let mut socket = Socket::new(fd);
+        if let Some(encryption) = encryption {
+            let Some(tls) = Tls::for_memcached(&encryption, transport) else { return };
+            socket.begin_tls(tls, &mut Vec::new());
+        }
         self.next = (self.next + 1) % self.mailboxes.len();
-        self.mailboxes[self.next].send(Message::Connection(fd, session, permit));
+        let newcomer = Newcomer { socket, session, permit, unproved };
+        self.mailboxes[self.next].send(Message::Connection(Box::new(newcomer)));
     }
 }
 

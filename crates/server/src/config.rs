@@ -8,12 +8,17 @@ use crate::limits::{
     AUTHENTICATION_TIMEOUT, BACKLOG, CONNECTION_MEMORY_MAX, CONNECTIONS_MAX, SQL_QUEUE, SQL_THREADS,
     STATEMENT_TIMEOUT,
 };
+use crate::tls::{TlsMaterial, Transport};
 
 /// Where to listen and how much to allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// TCP addresses; loopback only, as long as there is no authentication. Port 0 takes any free port.
+    /// TCP addresses; others than loopback ones where the rules ask for a proof. Port 0 takes any free port.
     pub listen_addresses: Vec<SocketAddr>,
+    /// Those of them that do not speak as [`Transport::Usual`].
+    pub transports: Vec<(SocketAddr, Transport)>,
+    /// With it memcached's TCP clients must speak TLS, and PostgreSQL's may.
+    pub tls: Option<TlsMaterial>,
     /// The path of a Unix socket.
     pub unix_socket: Option<PathBuf>,
     /// The permissions of the Unix socket; it is never wider, not for an instant.
@@ -52,6 +57,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen_addresses: Vec::new(),
+            transports: Vec::new(),
+            tls: None,
             unix_socket: None,
             unix_socket_mode: 0o700,
             sql_addresses: Vec::new(),

@@ -1,6 +1,6 @@
 //! One connection of a memcached client: its socket, and where it is in the requests that it sent.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 
 use engine::{Cancel, Session, Tick, Watching, ticks_between};
@@ -15,10 +15,20 @@ use crate::receiving::Receiving;
 use crate::shared::{Permit, Shared};
 use crate::socket::Socket;
 use crate::spare::SpareBuffers;
+use crate::unproved::Unproved;
 
 /// Waiting bytes below this are not accounted for: they belong to the cost of a connection, and most turns then touch
 /// no word that other threads write.
 const ACCOUNTED_FROM_BYTES: usize = 16 << 10;
+
+/// A connection on its way to its worker.
+#[derive(Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) socket: Socket,
+    pub(crate) session: Session,
+    pub(crate) permit: Permit,
+    pub(crate) unproved: Option<Unproved>,
+}
 
 /// A peer and what waits for it.
 #[derive(Debug)]
@@ -28,6 +38,10 @@ pub(crate) struct Connection {
     _permit: Permit,
     shared: Arc<Shared>,
     pub(crate) session: Session,
+    /// Its place among those who have proved nothing.
+    unproved: Option<Unproved>,
+    /// The rules were asked about it: not before the keys of an encrypted connection are agreed on.
+    pub(crate) ruled: bool,
     pub(crate) address: Address,
     /// What was read and not executed. Empty most of the time, for a worker executes from its own buffer.
     pub(crate) input: Vec<u8>,
@@ -117,18 +131,15 @@ pub(crate) enum Overdue {
 }
 
 impl Connection {
-    pub(crate) fn new(
-        (fd, session): (OwnedFd, Session),
-        permit: Permit,
-        shared: Arc<Shared>,
-        address: Address,
-        now: Tick,
-    ) -> Self {
+    pub(crate) fn new(newcomer: Newcomer, shared: Arc<Shared>, address: Address, now: Tick) -> Self {
+        let Newcomer { socket, session, permit, unproved } = newcomer;
         Self {
-            socket: Socket::new(fd),
+            ruled: socket.tls().is_none(),
+            socket,
             _permit: permit,
             shared,
             session,
+            unproved,
             address,
             input: Vec::new(),
             receiving: None,
@@ -155,6 +166,12 @@ impl Connection {
             opened: now,
             active: now,
         }
+    }
+
+    /// Somebody was let in.
+    pub(crate) fn let_in(&mut self, session: Session) {
+        self.session = session;
+        self.unproved = None;
     }
 
     /// Its protocol, which its first byte decides for good, as in memcached. `input` begins with that byte while it is
@@ -212,6 +229,7 @@ impl Connection {
     #[inline]
     pub(crate) fn may_read_first(&self) -> bool {
         self.readable
+            && !self.session.is_stranger()
             && !self.bulky
             && !self.stalled
             && !self.closing

@@ -42,6 +42,8 @@ pub(crate) struct RequestLoop {
     /// How much of `out` are whole replies, which are sent even if the next command panics.
     pub(crate) whole: usize,
     statements: Statements,
+    /// Turns that connections may still have in this round to agree on keys.
+    pub(crate) handshakes: usize,
     /// Where SQL threads send their replies.
     pub(crate) mailbox: Arc<Mailbox>,
     /// The mailboxes of all workers.
@@ -110,6 +112,7 @@ impl RequestLoop {
             pinned,
             whole: 0,
             statements,
+            handshakes: 0,
             mailbox,
             colleagues,
         }
@@ -144,6 +147,9 @@ impl RequestLoop {
         if connection.socket.output_waiting() > 0 {
             let sent = connection.socket.flush();
             self.context.count(Counter::BytesWritten, sent as u64);
+        }
+        if connection.session.is_stranger() && self.must_wait(connection) {
+            return Next::Again;
         }
         self.context.serves(connection.raw_fd());
         if connection.watching.is_some() {

@@ -73,6 +73,8 @@ mod spare;
 mod sql_listener;
 mod sql_threads;
 mod stranger;
+mod tls;
+mod unproved;
 mod watch;
 mod worker;
 
@@ -80,3 +82,4 @@ pub use config::{Config, Reload};
 pub use limits::*;
 pub use listen::ListenError;
 pub use server::{Drained, Server, StartError};
+pub use tls::{ClientCertificates, TlsError, TlsMaterial, Transport};

@@ -13,6 +13,8 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
+use crate::tls::Transport;
+
 /// Why the server does not listen.
 #[derive(Debug)]
 pub enum ListenError {
@@ -62,6 +64,8 @@ pub(crate) struct Listener {
     fd: OwnedFd,
     /// Where it listens, for TCP.
     pub(crate) address: Option<SocketAddr>,
+    /// How it speaks.
+    pub(crate) transport: Transport,
     /// The file to remove when it stops.
     path: Option<PathBuf>,
 }
@@ -87,7 +91,7 @@ impl Listener {
             Ok((fd, address))
         };
         let (fd, bound) = bound().map_err(|error| ListenError::Address(address, error.into()))?;
-        Ok(Self { fd, address: Some(bound), path: None })
+        Ok(Self { fd, address: Some(bound), transport: Transport::Usual, path: None })
     }
 
     /// The socket's file is born with its permissions: the process's mask is set around `bind`, which happens at the
@@ -105,7 +109,13 @@ impl Listener {
             Ok(fd)
         };
         let fd = bound().map_err(|error| ListenError::Path(path.to_owned(), error.into()))?;
-        Ok(Self { fd, address: None, path: Some(path.to_owned()) })
+        Ok(Self { fd, address: None, transport: Transport::Plain, path: Some(path.to_owned()) })
+    }
+
+    /// The same, speaking so.
+    pub(crate) fn speaking(mut self, transport: Transport) -> Self {
+        self.transport = transport;
+        self
     }
 
     /// The next connection that waits, non-blocking, or `WouldBlock`.

@@ -1,23 +1,86 @@
-//! A memcached client that must prove its role before it may do anything else.
+//! A memcached client before it is known who it is: it agrees on keys where the connection is encrypted, and proves its
+//! role where the rules ask for that.
 //!
 //! Its password is checked on a SQL thread, for that takes a millisecond, which no worker has. The answer to a wrong
 //! one waits, longer each time, and so does the connection.
 
 use std::ops::ControlFlow;
 
+use engine::Session;
+use engine::auth::{Peer, Protocol as Door};
 use memcache::login::{self, Form, Login, MECHANISM};
 use memcache::{Then, binary};
 
+use crate::accept::REFUSED;
 use crate::connection::{Connection, Protocol};
 use crate::dialogue::{RequestLoop, Run};
-use crate::origin::{address_of, origin_of};
+use crate::origin::{Place, address_of};
 use crate::password::{Shown, fail};
 use crate::sql_threads::Work;
+use crate::stranger::Stranger;
 
 impl RequestLoop {
-    /// Reads what a peer says that has not proved its role.
+    /// Whether a connection that agrees on keys has its turn later, because others had theirs in this round.
+    #[cold]
+    pub(crate) fn must_wait(&mut self, connection: &Connection) -> bool {
+        if !connection.readable || !connection.socket.is_handshaking() {
+            return false;
+        }
+        let waits = self.handshakes == 0;
+        self.handshakes = self.handshakes.saturating_sub(1);
+        waits
+    }
+
+    /// Asks the rules about a peer whose keys are agreed on.
+    fn rule(&mut self, connection: &mut Connection) {
+        let (origin, certificate) = (connection.socket.origin(), connection.socket.certificate());
+        let access = &self.shared.engine.access;
+        let peer = Peer {
+            origin: &origin,
+            protocol: Door::Memcached,
+            database: None,
+            certificate: certificate.as_ref(),
+        };
+        connection.ruled = true;
+        match access.current().admit_nameless(peer) {
+            None => {}
+            Some(Ok(who)) => connection.let_in(Session::of(&who, access)),
+            Some(Err(_)) => {
+                let address = Place(address_of(&connection.socket));
+                tracing::warn!(%address, "memcached client refused by the rules");
+                self.out.extend_from_slice(REFUSED);
+                connection.closing = true;
+            }
+        }
+    }
+
+    /// Says in the log why a connection could not be encrypted.
+    fn mention_failure(&self, connection: &Connection) {
+        let Some(failure) = connection.socket.tls().and_then(|tls| tls.failure.as_ref()) else { return };
+        if matches!(failure, rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) {
+            self.shared.strangers.mention(Stranger::Plain, self.context.now());
+        } else {
+            let address = Place(address_of(&connection.socket));
+            tracing::warn!(%address, "memcached client refused: TLS: {failure}");
+        }
+    }
+
+    /// Reads what a peer says of whom nothing is known.
     #[cold]
     pub(crate) fn run_login(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
+        if connection.socket.broken {
+            self.mention_failure(connection);
+        } else if !connection.ruled && !connection.socket.is_handshaking() {
+            self.rule(connection);
+            if !connection.session.is_stranger() {
+                return self.run(connection, input);
+            }
+        }
+        self.read_login(connection, input)
+    }
+
+    /// Reads what a peer says that has not proved its role.
+    fn read_login(&mut self, connection: &mut Connection, input: &[u8]) -> Run {
         let mut run = Run { end: input.len(), ..Run::default() };
         connection.stalled = false;
         connection.needed = 0;
@@ -82,8 +145,8 @@ impl RequestLoop {
     ) -> ControlFlow<()> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let address = address_of(&connection.socket);
-        let origin = origin_of(&connection.socket);
-        let work = Shown { role: text(user), password: text(password), form, address, origin };
+        let (origin, certificate) = (connection.socket.origin(), connection.socket.certificate());
+        let work = Shown { role: text(user), password: text(password), form, address, origin, certificate };
         self.submit(connection, Work::Login(work)).map_break(|()| fail(form, &mut self.out))
     }
 }

@@ -1,22 +1,20 @@
 //! What other threads tell a worker.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::Session;
 use mio::Waker;
 use parking_lot::Mutex;
 
+use crate::connection::Newcomer;
 use crate::limits::CONNS_BYTES_MAX;
 use crate::password::Verdict;
-use crate::shared::Permit;
 
 /// A message to a worker.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A connection to serve.
-    Connection(OwnedFd, Session, Permit),
+    Connection(Box<Newcomer>),
     /// The end of a statement, or of a gathering.
     Reply(SqlReply),
     /// Events wait for a connection that watches.

@@ -57,6 +57,10 @@ impl RequestLoop {
                 let done = session.set_verbosity(&self.context, level);
                 if noreply { Executed::Whole } else { self.settle(done.map(|()| Reply::Ok)) }
             }
+            Request::Operator { command: memcache::Operator::RefreshCerts } => {
+                let done = session.refresh_certificates(&self.context);
+                self.settle(done.map(|()| Reply::Ok))
+            }
             Request::Operator { .. } => self.settle(Ok(Reply::Ok)),
             Request::Crawl => {
                 let done = session.crawl(&self.context);

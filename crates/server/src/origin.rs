@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 
 use engine::auth::Origin;
 
-/// The origin of a connection.
-pub(crate) fn origin_of(fd: impl AsFd) -> Origin {
+/// The origin of a connection, which is encrypted or not.
+pub(crate) fn origin_of(fd: impl AsFd, encrypted: bool) -> Origin {
     match address_of(&fd) {
-        Some(address) => Origin::Network(address, false),
+        Some(address) => Origin::Network(address, encrypted),
         None => Origin::Unix(user_of(&fd)),
     }
 }

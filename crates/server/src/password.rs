@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use engine::auth::{Origin, Peer, Protocol};
+use engine::auth::{Certificate, Origin, Peer, Protocol};
 use engine::{Engine, Session, Tick};
 use memcache::binary;
 use memcache::login::{FAILURE, Form};
@@ -19,6 +19,7 @@ pub(crate) struct Shown {
     pub(crate) form: Form,
     pub(crate) address: Option<IpAddr>,
     pub(crate) origin: Origin,
+    pub(crate) certificate: Option<Certificate>,
 }
 
 impl fmt::Debug for Shown {
@@ -58,8 +59,9 @@ pub(crate) fn fail(form: Form, out: &mut Vec<u8>) {
 
 /// Checks a password and appends the answer, on a SQL thread.
 pub(crate) fn verdict(engine: &Engine, shown: &Shown, now: Tick, out: &mut Vec<u8>) -> Verdict {
-    let Shown { role, password, form, address, origin } = shown;
-    let peer = Peer { origin, protocol: Protocol::Memcached, database: None };
+    let Shown { role, password, form, address, origin, certificate } = shown;
+    let certificate = certificate.as_ref();
+    let peer = Peer { origin, protocol: Protocol::Memcached, database: None, certificate };
     if let Ok(who) = engine.access.check_memcached(peer, role, password) {
         engine.access.forget_failures(*address);
         succeed(*form, out);

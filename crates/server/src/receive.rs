@@ -40,6 +40,10 @@ impl RequestLoop {
     /// the command's line is, which is all that is to be kept of `rest`. `None`: it is received in a buffer.
     #[cold]
     pub(crate) fn begin_receiving(&mut self, connection: &mut Connection, rest: &[u8]) -> Option<usize> {
+        if connection.socket.tls().is_some() {
+            // Decrypted bytes are copied in any case.
+            return None;
+        }
         let receiving = match connection.protocol(rest) {
             Protocol::Text => self.begin_text(connection, rest)?,
             Protocol::Binary => self.begin_binary(connection, rest)?,

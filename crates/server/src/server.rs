@@ -23,6 +23,7 @@ use crate::mailbox::Mailbox;
 use crate::shared::Shared;
 use crate::sql_listener::{SqlAcceptor, SqlListener, SqlWaker};
 use crate::sql_threads::{self, Statements};
+use crate::tls::{Encryption, TlsError, TlsMaterial, Transport};
 use crate::worker::{MAIL, Worker};
 
 /// Why the server does not start.
@@ -34,6 +35,8 @@ pub enum StartError {
     Thread(io::Error),
     /// A setting that makes no sense.
     Setting(&'static str),
+    /// A certificate or key that cannot be used.
+    Tls(TlsError),
 }
 
 impl fmt::Display for StartError {
@@ -42,6 +45,7 @@ impl fmt::Display for StartError {
             Self::Listen(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
             Self::Setting(message) => f.write_str(message),
+            Self::Tls(error) => error.fmt(f),
         }
     }
 }
@@ -51,6 +55,12 @@ impl std::error::Error for StartError {}
 impl From<ListenError> for StartError {
     fn from(error: ListenError) -> Self {
         Self::Listen(error)
+    }
+}
+
+impl From<TlsError> for StartError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(error)
     }
 }
 
@@ -84,6 +94,8 @@ pub struct Server {
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<()>>,
     crew: Crew,
+    /// There is an address with `mtls:`.
+    demands_certificates: bool,
     /// Disconnected when the last worker has ended.
     workers_end: Receiver<()>,
     /// Kept until the end: the cleaner runs as long as it is there.
@@ -95,7 +107,8 @@ pub struct Server {
 impl Server {
     /// Listens, starts all threads and returns.
     pub fn start(config: &Config, engine: Arc<Engine>) -> Result<Self, StartError> {
-        check(config)?;
+        let encryption = config.tls.as_ref().map(Encryption::new).transpose()?;
+        check(config, encryption.as_ref())?;
         let access = engine.access.current();
         let listeners = listen(config, &access)?;
         let addresses: Vec<_> = listeners.iter().filter_map(|listener| listener.address).collect();
@@ -103,7 +116,7 @@ impl Server {
         let sql_listeners = listen_for_sql(config, &access)?;
         let sql_addresses: Vec<_> = sql_listeners.iter().filter_map(|listener| listener.address).collect();
         let sql_socket = sql_addresses.len() < sql_listeners.len();
-        let shared = Shared::new(engine, config);
+        let shared = Shared::new(engine, config, encryption);
         let listener = SqlListener::new(Arc::clone(&shared), config.sql_threads)?;
         let (workers_alive, workers_end) = bounded(0);
         let mut polls = Vec::new();
@@ -126,6 +139,7 @@ impl Server {
             mailboxes,
             threads: Vec::new(),
             crew: Crew::new(),
+            demands_certificates: config.transports.iter().any(|(_, is)| *is == Transport::Mutual),
             workers_end,
             cleaner: None,
             rules: None,
@@ -154,6 +168,17 @@ impl Server {
     /// Changes what can change while it runs.
     pub fn reload(&self, reload: &Reload) {
         self.shared.reload(reload);
+    }
+
+    /// Encrypts new connections with other keys and certificates. With a mistake in them all stays as it is.
+    pub fn reload_tls(&self, material: &TlsMaterial) -> Result<(), TlsError> {
+        let encryption = Encryption::new(material)?;
+        if self.demands_certificates && !encryption.serves(Transport::Mutual) {
+            let message = "an address with mtls: needs it".to_owned();
+            return Err(TlsError { setting: "ssl_ca_file", message });
+        }
+        self.shared.set_encryption(encryption);
+        Ok(())
     }
 
     /// Accepts nothing new, finishes what was begun, sends the replies, and ends; after `patience` it ends anyway.
@@ -274,8 +299,16 @@ impl Drop for Server {
     }
 }
 
-fn check(config: &Config) -> Result<(), StartError> {
+fn check(config: &Config, encryption: Option<&Encryption>) -> Result<(), StartError> {
+    let asks = |(_, transport): &(SocketAddr, Transport)| match encryption {
+        None => matches!(transport, Transport::Basic | Transport::Mutual),
+        Some(encryption) => !encryption.serves(*transport),
+    };
     let refused = [
+        (
+            config.transports.iter().any(asks),
+            "btls: before an address needs ssl = on (-Z), and mtls: also ssl_ca_file (-o ssl_ca_cert)",
+        ),
         (config.threads == 0, "threads must be at least 1"),
         (config.sql_threads == 0, "sql_threads must be at least 1"),
         (config.sql_queue == 0, "sql_queue must be at least 1"),
@@ -296,7 +329,12 @@ fn check(config: &Config) -> Result<(), StartError> {
 
 fn listen(config: &Config, access: &Access) -> Result<Vec<Listener>, ListenError> {
     let asks = (access, Protocol::Memcached);
-    let tcp = config.listen_addresses.iter().map(|address| Listener::tcp(*address, config.backlog, asks));
+    let tcp = config.listen_addresses.iter().map(|address| {
+        let own = config.transports.iter().find(|(of, _)| of == address);
+        let transport = own.map_or(Transport::Usual, |(_, transport)| *transport);
+        let listener = Listener::tcp(*address, config.backlog, asks);
+        listener.map(|listener| listener.speaking(transport))
+    });
     let unix =
         config.unix_socket.iter().map(|path| Listener::unix(path, config.unix_socket_mode, config.backlog));
     tcp.chain(unix).collect()

@@ -5,15 +5,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::Engine;
+use parking_lot::Mutex;
 
 use crate::config::{Config, Reload};
 use crate::stranger::StrangerLog;
+use crate::tls::Encryption;
 
 /// Switches and gauges. Each is one word, and readers need no order between them.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     pub(crate) strangers: StrangerLog,
+    /// What new connections are encrypted with; none without TLS. Held for a copy of the pointer.
+    encryption: Option<Mutex<Arc<Encryption>>>,
+    /// Connections whose peers have proved nothing.
+    pub(crate) unproved: AtomicUsize,
     /// The server stops: nothing new is accepted, what was begun is finished.
     draining: AtomicBool,
     /// The deadline has come: connections are closed as they are.
@@ -30,10 +36,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Arc<Engine>, config: &Config) -> Arc<Self> {
+    pub(crate) fn new(engine: Arc<Engine>, config: &Config, encryption: Option<Encryption>) -> Arc<Self> {
         let shared = Self {
             engine,
             strangers: StrangerLog::default(),
+            encryption: encryption.map(|encryption| Mutex::new(Arc::new(encryption))),
+            unproved: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             waiting_bytes: AtomicUsize::new(0),
@@ -54,6 +62,18 @@ impl Shared {
         self.idle_timeout_ms.store(milliseconds(reload.idle_timeout), Ordering::Relaxed);
         let timeout = milliseconds(Some(reload.authentication_timeout));
         self.authentication_timeout_ms.store(timeout, Ordering::Relaxed);
+    }
+
+    /// What a new connection is encrypted with.
+    pub(crate) fn encryption(&self) -> Option<Arc<Encryption>> {
+        self.encryption.as_ref().map(|encryption| Arc::clone(&encryption.lock()))
+    }
+
+    /// Encrypts new connections with other keys.
+    pub(crate) fn set_encryption(&self, new: Encryption) {
+        if let Some(encryption) = &self.encryption {
+            *encryption.lock() = Arc::new(new);
+        }
     }
 
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {

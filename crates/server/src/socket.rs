@@ -1,21 +1,26 @@
 //! A connection's socket, whatever is spoken over it, and the replies that it has not taken.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use engine::Tick;
+use engine::auth::{Certificate, Origin};
 use rustix::buffer::{Buffer, spare_capacity};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
 use crate::limits::{LINGER_BYTES_MAX, OUTPUT_BYTES_MAX, READ_BUFFER_BYTES, REPLIES_WAITING_MAX};
+use crate::origin::origin_of;
 use crate::pace::Pace;
+use crate::tls::Tls;
 
 /// A socket and what waits for it.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
-    /// Replies that it did not take; those before `sent` it did.
+    /// What encrypts, if something does.
+    tls: Option<Box<Tls>>,
+    /// Replies that it did not take, encrypted if they go out so; those before `sent` it did.
     output: Vec<u8>,
     sent: usize,
     /// The peer has sent its last byte, which may not have been read yet.
@@ -40,6 +45,7 @@ impl Socket {
     pub(crate) fn new(fd: OwnedFd) -> Self {
         Self {
             fd,
+            tls: None,
             output: Vec::new(),
             sent: 0,
             half_closed: false,
@@ -50,17 +56,141 @@ impl Socket {
         }
     }
 
+    /// Speaks TLS from now on. `first`: what the peer has sent of it already; it becomes what that says.
+    pub(crate) fn begin_tls(&mut self, tls: Tls, first: &mut Vec<u8>) {
+        self.tls = Some(Box::new(tls));
+        if !first.is_empty() {
+            let count = first.len();
+            let (len, _) = self.decrypt(first, count);
+            first.truncate(len);
+        }
+    }
+
+    /// What encrypts it.
+    pub(crate) fn tls(&self) -> Option<&Tls> {
+        self.tls.as_deref()
+    }
+
+    /// The certificate that its peer has shown.
+    pub(crate) fn certificate(&self) -> Option<Certificate> {
+        self.tls()?.certificate()
+    }
+
+    /// Where its peer comes from.
+    pub(crate) fn origin(&self) -> Origin {
+        origin_of(&self.fd, self.tls.is_some())
+    }
+
+    /// Whether it waits for the two sides to agree on keys.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Bytes that have come and were decrypted, and that no event announces.
+    pub(crate) fn has_decrypted(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.waiting() > 0)
+    }
+
     /// Reads once into `buffer`, which is not empty. Returns how many bytes came, and whether there may be more.
     #[inline]
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> (usize, bool) {
+        if self.tls.is_some() {
+            return self.receive_encrypted(buffer);
+        }
+        self.receive_plain(buffer)
+    }
+
+    #[inline]
+    fn receive_plain(&mut self, buffer: &mut [u8]) -> (usize, bool) {
         let space = buffer.len();
         self.received(space, |fd| receive_once(fd, &mut *buffer))
     }
 
     /// As [`Socket::receive`], behind what `buffer` holds, in the room that it has.
     pub(crate) fn receive_behind(&mut self, buffer: &mut Vec<u8>) -> (usize, bool) {
+        if self.tls.is_some() {
+            let len = buffer.len();
+            buffer.resize(buffer.capacity(), 0);
+            let (count, more) = self.receive_encrypted(&mut buffer[len..]);
+            buffer.truncate(len + count);
+            return (count, more);
+        }
         let space = buffer.capacity() - buffer.len();
         self.received(space, |fd| receive_once(fd, spare_capacity(buffer)))
+    }
+
+    /// As [`Socket::receive`]. Fewer bytes come out than in, so they are decrypted where they were read to.
+    #[cold]
+    fn receive_encrypted(&mut self, buffer: &mut [u8]) -> (usize, bool) {
+        if let Some(tls) = &mut self.tls
+            && tls.waiting() > 0
+        {
+            let count = tls.take(buffer);
+            self.ended |= tls.is_over();
+            return (count, true);
+        }
+        let (count, more) = self.receive_plain(buffer);
+        if count == 0 {
+            return (0, more);
+        }
+        let (count, decrypted) = self.decrypt(buffer, count);
+        (count, (more || decrypted) && !self.broken)
+    }
+
+    /// Decrypts what was read, and sends what TLS itself has to say. Returns how many bytes came out, and whether more
+    /// of them wait.
+    fn decrypt(&mut self, buffer: &mut [u8], count: usize) -> (usize, bool) {
+        let Some(tls) = &mut self.tls else { return (0, false) };
+        let opened = tls.open(buffer, count);
+        self.ended |= tls.is_over();
+        let waits = tls.waiting() > 0;
+        if tls.has_records() {
+            self.send_records();
+        }
+        match opened {
+            Ok(len) => (len, waits),
+            Err(failure) => {
+                // The peer hears what was wrong, and nothing else is said.
+                self.linger();
+                self.broken = true;
+                if let Some(tls) = &mut self.tls {
+                    tls.failure = Some(failure);
+                }
+                (0, false)
+            }
+        }
+    }
+
+    /// Sends records, and keeps what the socket does not take. Returns how many bytes it took.
+    fn send_records(&mut self) -> usize {
+        let Some(mut tls) = self.tls.take() else { return 0 };
+        let mut sent = self.flush();
+        while tls.has_records() && self.output_waiting() == 0 && !self.broken {
+            match tls.write_records(&mut Wire(self)) {
+                Ok(count) if count > 0 => sent += count,
+                _ => break,
+            }
+        }
+        while tls.has_records() && tls.write_records(&mut self.output).is_ok() {}
+        self.tls = Some(tls);
+        sent
+    }
+
+    /// Encrypts and sends. Returns how many bytes the socket took.
+    #[cold]
+    fn deliver_encrypted(&mut self, slices: &[IoSlice<'_>], now: Tick) -> usize {
+        let waited = self.output_waiting() > 0;
+        if self.broken {
+            return 0;
+        }
+        if let Some(tls) = &mut self.tls {
+            tls.seal(slices);
+        }
+        let sent = self.send_records();
+        if !waited && self.output_waiting() > 0 {
+            self.sending = Pace { since: now, bytes: 0 };
+        }
+        sent
     }
 
     /// As [`Socket::receive`], by a call of the caller's own, which has so much space.
@@ -130,6 +260,12 @@ impl Socket {
     /// socket took.
     #[inline]
     pub(crate) fn deliver(&mut self, out: &mut Vec<u8>, now: Tick) -> usize {
+        if self.tls.is_some() {
+            let sent =
+                if out.is_empty() { self.flush() } else { self.deliver_encrypted(&[IoSlice::new(out)], now) };
+            out.clear();
+            return sent;
+        }
         if self.output_waiting() > 0 {
             self.output.extend_from_slice(out);
             out.clear();
@@ -151,6 +287,9 @@ impl Socket {
     /// Sends these pieces one after the other, and copies what the socket does not take. Returns how many bytes it
     /// took.
     pub(crate) fn deliver_slices(&mut self, slices: &[IoSlice<'_>], now: Tick) -> usize {
+        if self.tls.is_some() {
+            return self.deliver_encrypted(slices, now);
+        }
         if self.broken {
             return 0;
         }
@@ -246,13 +385,45 @@ impl Socket {
     }
 }
 
+/// A socket as the library of TLS writes to it.
+struct Wire<'s>(&'s mut Socket);
+
+impl io::Write for Wire<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(self.0.send(bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match slices {
+            [only] => Ok(self.0.send(only)),
+            several => Ok(self.0.send_slices(several)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Drop for Socket {
-    /// Ends the connection so that the peer can read our last words: unread input would make the kernel throw them
-    /// away.
     fn drop(&mut self) {
-        if self.broken || self.ended {
+        if self.broken {
             return;
         }
+        if let Some(tls) = &mut self.tls {
+            tls.say_goodbye();
+            self.send_records();
+        }
+        if !self.ended {
+            self.linger();
+        }
+    }
+}
+
+impl Socket {
+    /// Ends the connection so that the peer can read our last words: unread input would make the kernel throw them
+    /// away.
+    fn linger(&self) {
         let _gone = rustix::net::shutdown(&self.fd, Shutdown::Write);
         let mut thrown_away = [0; 4096];
         let mut total = 0;

@@ -20,10 +20,12 @@ pub(crate) enum Stranger {
     Http,
     /// memcached's, on the port for SQL.
     Memcached,
+    /// No TLS, on a port for it.
+    Plain,
 }
 
 /// How many kinds there are.
-const KINDS: usize = Stranger::Memcached as usize + 1;
+const KINDS: usize = Stranger::Plain as usize + 1;
 
 /// How often each of them is mentioned.
 #[derive(Debug, Default)]
@@ -64,8 +66,8 @@ impl Stranger {
     fn advice(self) -> &'static str {
         match self {
             Self::Tls => {
-                "a client begins with TLS, which is not spoken here; switch it off in the client (for PostgreSQL: \
-                 sslnegotiation=postgres)"
+                "a client begins with TLS on a port without it; switch TLS on here (ssl), or off in the client (for \
+                 PostgreSQL: sslnegotiation=postgres)"
             }
             Self::Postgres => {
                 "a client speaks PostgreSQL's protocol on the port for memcached; use the other port (sql_port)"
@@ -76,6 +78,10 @@ impl Stranger {
             Self::Http => "a client speaks HTTP; this is not a web server",
             Self::Memcached => {
                 "a client speaks memcached's protocol on the port for SQL (sql_port); use the other port (-p)"
+            }
+            Self::Plain => {
+                "a client does not speak TLS on a port for memcached with TLS; switch it on in the client, or listen on \
+                 another port without it (-l notls:ADDRESS:PORT)"
             }
         }
     }

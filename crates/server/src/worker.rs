@@ -1,25 +1,23 @@
 //! A worker: one readiness loop over many connections. It never waits for anything else.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Counter, Happening, Session, Tick, ticks_between};
+use engine::{Counter, Happening, Tick, ticks_between};
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::ahead::Ahead;
-use crate::connection::{Connection, HeldAnswer, Overdue};
+use crate::connection::{Connection, HeldAnswer, Newcomer, Overdue};
 use crate::conns;
 use crate::dialogue::{Next, RequestLoop};
-use crate::limits::{CONNS_PER_MESSAGE, EVENTS_PER_POLL, GROUP, SWEEP_INTERVAL};
+use crate::limits::{CONNS_PER_MESSAGE, EVENTS_PER_POLL, GROUP, HANDSHAKE_TURNS, SWEEP_INTERVAL};
 use crate::mailbox::{Address, Gathering, Mailbox, Message, SqlReply};
 use crate::pace::ticks;
 use crate::password::Verdict;
-use crate::shared::Permit;
 
 /// The token of the mailbox; connections have their place as theirs.
 pub(crate) const MAIL: Token = Token(usize::MAX);
@@ -72,6 +70,7 @@ impl Worker {
                 return;
             }
             self.requests.context.begin_batch();
+            self.requests.handshakes = HANDSHAKE_TURNS;
             if self.handle(&events) {
                 self.read_mail();
             }
@@ -201,7 +200,7 @@ impl Worker {
     fn read_mail(&mut self) {
         for message in self.mailbox.take() {
             match message {
-                Message::Connection(fd, session, permit) => self.open(fd, session, permit),
+                Message::Connection(newcomer) => self.open(*newcomer),
                 Message::Reply(reply) => self.finish_statement(reply),
                 Message::Events(address) => self.wake(address),
                 Message::Describe { gathering, from } => self.describe(&gathering, from),
@@ -213,7 +212,7 @@ impl Worker {
         }
     }
 
-    fn open(&mut self, fd: OwnedFd, session: Session, permit: Permit) {
+    fn open(&mut self, newcomer: Newcomer) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
@@ -221,8 +220,7 @@ impl Worker {
         let address = Address { place, serial: self.serial };
         self.serial += 1;
         let shared = Arc::clone(&self.requests.shared);
-        let connection =
-            Box::new(Connection::new((fd, session), permit, shared, address, self.requests.context.now()));
+        let connection = Box::new(Connection::new(newcomer, shared, address, self.requests.context.now()));
         let fd = connection.raw_fd();
         self.report(&connection, None);
         self.connections[place] = Some(connection);
@@ -289,7 +287,7 @@ impl Worker {
         {
             if let Some(Verdict { session, wait_ms }) = verdict {
                 if let Some(session) = session {
-                    connection.session = session;
+                    connection.let_in(session);
                 } else {
                     let since = self.requests.context.now();
                     let wait = ticks(Duration::from_millis(wait_ms));

@@ -86,8 +86,8 @@ pub use pgcatalog::function::{examples as function_examples, page as function_pa
 pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
-    FIRST_USER_OID, OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts, oid_of_table,
-    preset_setting,
+    EncryptionFacts, FIRST_USER_OID, OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts,
+    oid_of_table, preset_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;

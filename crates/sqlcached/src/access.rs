@@ -7,9 +7,9 @@ use std::path::Path;
 
 use engine::Engine;
 use engine::auth::{Access, FileError, Roles, Rules, Users};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
-use crate::settings::{AUTH_FILE, Chosen, HBA_FILE, ROLES_FILE, Setting};
+use crate::settings::{AUTH_FILE, Chosen, ENABLE_SASL, HBA_FILE, ROLES_FILE, SSL, SSL_CA_FILE, Setting};
 
 /// What others than the owner may not do with a file that passwords could be guessed from.
 const SECRET_MODE: u32 = 0o027;
@@ -41,7 +41,18 @@ fn load(chosen: &Chosen) -> Result<Access, String> {
     let rules = read(chosen, &HBA_FILE, Rules::parse)?.unwrap_or_default();
     let roles = read(chosen, &ROLES_FILE, Roles::parse)?;
     let users = read(chosen, &AUTH_FILE, Users::parse)?;
-    Ok(Access { rules, roles, users })
+    let has_authorities = chosen.is_on(&SSL) && path_of(chosen, &SSL_CA_FILE).is_some();
+    if rules.ask_for_certificates() && !has_authorities {
+        return Err("hba_file: a rule looks at certificates, which needs ssl = on and ssl_ca_file".to_owned());
+    }
+    if rules.ask_for_encryption() && !chosen.is_on(&SSL) {
+        warn!("hba_file: hostssl matches nothing without ssl = on");
+    }
+    let always = chosen.is_on(&ENABLE_SASL);
+    if always && roles.is_none() && users.is_none() {
+        return Err("enable_sasl (-S) needs roles_file or auth_file (-Y)".to_owned());
+    }
+    Ok(Access { rules, roles, users, always })
 }
 
 fn path_of<'c>(chosen: &'c Chosen, setting: &Setting) -> Option<&'c Path> {

@@ -19,7 +19,7 @@ use crate::greeting;
 use crate::init_file;
 use crate::log::Log;
 use crate::place::{self, Places};
-use crate::process::{PidFile, become_user};
+use crate::process::{self, PidFile, become_user};
 use crate::settings::{
     ANY_PORT, AUTHENTICATION_TIMEOUT, Address, COLD, Chosen, DUMP_ENABLED, EVICTIONS, FLUSH_ENABLED,
     HUGE_PAGES, IDLE_TIMEOUT, INIT_FILE, LISTEN_ADDRESSES, LISTEN_BACKLOG, MAX_CONNECTIONS, MAX_ITEM_SIZE,
@@ -27,6 +27,7 @@ use crate::settings::{
     SQL_SOCKET_DIR, SQL_THREADS, STAT_DELIMITER, STATEMENT_TIMEOUT, THREADS, UNIX_SOCKET_PERMISSIONS, USER,
     VERBOSITY, WATCH_ENABLED,
 };
+use crate::tls;
 
 /// The environment variable that names the file for the ports.
 const PORTS_VARIABLE: &str = "MEMCACHED_PORT_FILENAME";
@@ -68,10 +69,12 @@ pub(crate) fn run(
     let engine = Engine::new(Arc::clone(&store), engine_options(chosen));
     access::start(chosen, &engine)?;
     let made = make_tables(chosen, &engine, &start, &places)?;
-    let config = server_config(chosen, &places);
+    let config = Config { tls: tls::material(chosen)?, ..server_config(chosen, &places) };
     engine.describe_settings(chosen.facts());
     let own_log = Arc::clone(&log);
     engine.on_verbosity(chosen.number(&VERBOSITY), Box::new(move |level| own_log.set(level)));
+    // It is this process's own signal, which no worker waits for.
+    engine.on_refresh(Box::new(process::ask_to_reload));
     let server =
         Server::start(&config, Arc::clone(&engine)).map_err(|error| explained(&error.to_string()))?;
     greeting::print(&greeting::Facts {
@@ -135,6 +138,7 @@ fn serve(
             Ok(new) => {
                 reload(server, log, &chosen, &new);
                 access::reload(&new, engine);
+                tls::reload(&new, server);
                 engine.describe_settings(new.facts());
                 chosen = new;
             }
@@ -214,15 +218,17 @@ fn make_tables(
 fn server_config(chosen: &Chosen, places: &Places) -> Config {
     let listen = chosen.addresses(&LISTEN_ADDRESSES);
     let common = tcp_port(place::port(chosen));
-    let own = |&(address, own): &Address| Some(SocketAddr::new(address, own.or(common)?));
+    let own = |address: &Address| Some(SocketAddr::new(address.ip, address.port.or(common)?));
+    let transport = |address: &Address| Some((own(address)?, address.transport));
     let mut sql_addresses = Vec::new();
-    for (address, _) in listen {
-        let address = tcp_port(place::sql_port(chosen)).map(|port| SocketAddr::new(*address, port));
+    for Address { ip, .. } in listen {
+        let address = tcp_port(place::sql_port(chosen)).map(|port| SocketAddr::new(*ip, port));
         // An address with several ports for memcached has one for SQL.
         sql_addresses.extend(address.filter(|address| !sql_addresses.contains(address)));
     }
     Config {
         listen_addresses: listen.iter().filter_map(own).collect(),
+        transports: listen.iter().filter_map(transport).collect(),
         unix_socket: places.socket.clone(),
         sql_addresses,
         sql_optional: !chosen.is_given(&SQL_PORT) && !chosen.is_given(&SQL_SOCKET_DIR),

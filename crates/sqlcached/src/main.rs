@@ -19,6 +19,7 @@ mod log;
 mod place;
 mod process;
 mod settings;
+mod tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -31,6 +31,12 @@ pub(crate) fn become_user(name: &Path) -> Result<(), String> {
         .map_err(|error| format!("user: cannot switch to '{name}': {error}"))
 }
 
+/// Reads all settings and files again, as after SIGHUP from outside.
+pub(crate) fn ask_to_reload() {
+    // It fails for no process of its own.
+    let _sent = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP);
+}
+
 /// The numbers of a user and its group.
 fn find_user(users: &str, name: &str) -> Option<(Uid, Gid)> {
     users.lines().find_map(|line| {

@@ -17,6 +17,11 @@ use crate::drivers::suite::{Line, SUITES};
 /// that holds fails the test until its line is taken away.
 const MISSING: &str = include_str!("../../drivers/missing.txt");
 
+/// The same for other tests.
+pub(crate) fn missing() -> &'static str {
+    MISSING
+}
+
 /// Runs the suite of this name at a daemon of its own.
 fn at_sqlcached(name: &str) {
     let daemon = SqlDaemon::start(&[]);

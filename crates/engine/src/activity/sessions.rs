@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use sql::{Cancel, Identity, SessionFacts, TransactionStatus};
+use sql::{Cancel, EncryptionFacts, Identity, SessionFacts, TransactionStatus};
 use store::Clock;
 
 use super::statements::Counted;
@@ -22,6 +22,7 @@ pub(crate) struct Presence {
 struct Shown {
     identity: Identity,
     address: Option<String>,
+    encryption: Option<EncryptionFacts>,
     application: String,
     /// What stops its statement.
     cancel: Cancel,
@@ -77,7 +78,7 @@ impl Presence {
         sessions: &Arc<Sessions>,
         identity: Identity,
         application: String,
-        address: Option<String>,
+        (address, encryption): (Option<String>, Option<EncryptionFacts>),
         cancel: Cancel,
     ) -> Self {
         let started_ms = sessions.wall_ms();
@@ -86,6 +87,7 @@ impl Presence {
         let shown = Arc::new(Shown {
             identity,
             address,
+            encryption,
             application,
             cancel,
             started_ms,
@@ -151,6 +153,7 @@ impl Shown {
             database: self.identity.database.clone(),
             application: self.application.clone(),
             address: self.address.clone(),
+            encryption: self.encryption.clone(),
             protocol: "postgresql",
             state,
             query: now.statement.map(|counted| counted.query().to_owned()).unwrap_or_default(),

@@ -21,7 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Authenticated;
-use sql::{Allowance, Cancel, ColumnDescription, Held, Identity, Look, RowSink, SqlError, TransactionStatus};
+use sql::{
+    Allowance, Cancel, ColumnDescription, EncryptionFacts, Held, Identity, Look, RowSink, SqlError,
+    TransactionStatus,
+};
 use store::value::Value;
 
 use copy::CopyIn;
@@ -115,6 +118,8 @@ pub struct SqlSession {
     marks: Vec<Mark>,
     /// Statements that the client sent together were made one transaction.
     implicit: bool,
+    /// What its connection is encrypted with, until others see it.
+    encryption: Option<EncryptionFacts>,
     /// What others see of it; none for a session that nobody introduced.
     presence: Option<Presence>,
 }
@@ -153,8 +158,14 @@ impl SqlSession {
             allowance,
             marks: Vec::new(),
             implicit: false,
+            encryption: None,
             presence: None,
         }
+    }
+
+    /// Says what its connection is encrypted with, before it begins.
+    pub fn set_encryption(&mut self, encryption: EncryptionFacts) {
+        self.encryption = Some(encryption);
     }
 
     /// Begins: who speaks, and what they want the settings to be. `timeout` is how long statements may run unless the
@@ -187,7 +198,7 @@ impl SqlSession {
             &self.engine.activity.sessions,
             identity,
             application.to_owned(),
-            address,
+            (address, self.encryption.take()),
             self.cancel.clone(),
         ));
     }

@@ -45,7 +45,9 @@ pub use self::functions::{is_allowed as is_function, preset as preset_setting};
 pub use self::members::JSONB_EACH;
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
-pub use self::server::{OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts};
+pub use self::server::{
+    EncryptionFacts, OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts,
+};
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 
 /// What the system tables of one connection tell, for the statement that runs.

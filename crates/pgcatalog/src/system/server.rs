@@ -20,6 +20,8 @@ pub struct SessionFacts {
     pub application: String,
     /// The client's address; none on a Unix socket.
     pub address: Option<String>,
+    /// What its connection is encrypted with.
+    pub encryption: Option<EncryptionFacts>,
     /// `postgresql` or `memcached`.
     pub protocol: &'static str,
     /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
@@ -36,6 +38,19 @@ pub struct SessionFacts {
     pub state_changed_ms: Option<i64>,
     /// Statements so far.
     pub statements: u64,
+}
+
+/// What is known of an encrypted connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EncryptionFacts {
+    /// `TLSv1.3` or `TLSv1.2`.
+    pub version: &'static str,
+    /// The cipher's name.
+    pub cipher: String,
+    /// Bits of its key.
+    pub bits: i32,
+    /// Subject, number and issuer of the client's certificate, if it has one.
+    pub client: Option<[String; 3]>,
 }
 
 /// What was counted of one statement, by its text with the literals taken out.

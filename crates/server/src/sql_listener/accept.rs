@@ -16,10 +16,14 @@ use super::connection::{Connection, Overdue};
 use super::opening::{Opening, Step, refuse_place};
 use super::turn::fatal;
 use super::{ONE, SqlListener};
-use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, OPENINGS_MAX, SWEEP_INTERVAL};
+use crate::limits::{
+    ACCEPT_REST, ACCEPTS_PER_TURN, EVENTS_PER_POLL, HANDSHAKE_TURNS, SWEEP_INTERVAL, UNPROVED_SAFE,
+};
 use crate::listen::Listener;
 use crate::pace::ticks;
 use crate::shared::Shared;
+use crate::socket::Socket;
+use crate::unproved::Unproved;
 
 /// Tokens below are listeners.
 const LISTENERS: u64 = 1 << 16;
@@ -64,6 +68,8 @@ pub(crate) struct SqlAcceptor {
     refused: Vec<Refused>,
     /// The token of the next of them.
     next: u64,
+    /// Turns that connections may still have in this round to agree on keys.
+    handshakes: usize,
     swept: Tick,
 }
 
@@ -93,6 +99,7 @@ impl SqlAcceptor {
             openings: HashMap::new(),
             refused: Vec::new(),
             next: LISTENERS,
+            handshakes: 0,
             swept,
         })
     }
@@ -115,6 +122,7 @@ impl SqlAcceptor {
                 }
                 continue;
             }
+            self.handshakes = HANDSHAKE_TURNS;
             for event in events.drain(..) {
                 self.handle(event.data.u64());
             }
@@ -142,14 +150,24 @@ impl SqlAcceptor {
         if token < LISTENERS {
             // Below the number of listeners.
             self.accept(usize::try_from(token).unwrap_or(0));
-        } else if let Some(opening) = self.openings.remove(&token) {
+        } else if (self.handshakes > 0 || !self.is_handshaking(token))
+            && let Some(opening) = self.openings.remove(&token)
+        {
             self.step(token, opening);
         }
+    }
+
+    /// Whether a connection agrees on keys; if it has its turn later, it is announced again.
+    fn is_handshaking(&self, token: u64) -> bool {
+        self.openings.get(&token).is_some_and(|opening| opening.socket.is_handshaking())
     }
 
     /// Accepts those who wait; who is left is announced again.
     fn accept(&mut self, listener: usize) {
         for _ in 0..ACCEPTS_PER_TURN {
+            if self.handshakes == 0 {
+                return;
+            }
             match self.listeners[listener].accept() {
                 Ok(fd) => self.welcome(fd),
                 Err(Errno::AGAIN) => return,
@@ -164,20 +182,40 @@ impl SqlAcceptor {
     }
 
     fn welcome(&mut self, fd: OwnedFd) {
-        if self.openings.len() + self.refused.len() >= OPENINGS_MAX {
-            return refuse_place(&fd);
-        }
+        let Some(unproved) = self.place_for_one_more() else { return refuse_place(&fd) };
         let token = self.next;
         self.next += 1;
         let events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(token), events).is_ok() {
-            self.step(token, Opening::new(fd, self.context.now()));
+            self.step(token, Opening::new(Socket::new(fd), unproved, self.context.now()));
         }
+    }
+
+    /// A place among those who have proved nothing. Where there is none, whoever has had one for longest loses it, if
+    /// that is so long that an honest client would not need it any more.
+    fn place_for_one_more(&mut self) -> Option<Unproved> {
+        if let Some(place) = Unproved::admit(&self.shared) {
+            return Some(place);
+        }
+        let (now, safe) = (self.context.now(), ticks(UNPROVED_SAFE));
+        // Tokens rise.
+        let oldest = self.openings.iter().min_by_key(|(token, _)| **token)?;
+        let token = (ticks_between(oldest.1.since, now) > safe).then_some(*oldest.0)?;
+        if let Some(mut opening) = self.openings.remove(&token) {
+            opening.expire();
+        }
+        Unproved::admit(&self.shared)
     }
 
     fn step(&mut self, token: u64, opening: Opening) {
         let now = self.context.now();
-        match opening.step(&self.listener, now) {
+        let was_handshaking = opening.socket.is_handshaking();
+        let step = opening.step(&self.listener, now);
+        let is_handshaking = matches!(&step, Step::Wait(opening) if opening.socket.is_handshaking());
+        if was_handshaking || is_handshaking {
+            self.handshakes = self.handshakes.saturating_sub(1);
+        }
+        match step {
             Step::Wait(opening) => {
                 self.openings.insert(token, opening);
             }
@@ -188,7 +226,7 @@ impl SqlAcceptor {
                 });
             }
             Step::Refused(opening, answer, wait) => {
-                let _silent = epoll::delete(&self.epoll, &opening.fd);
+                let _silent = epoll::delete(&self.epoll, &opening.socket);
                 let wait = ticks(Duration::from_millis(wait)).max(1);
                 self.refused.push(Refused { opening, answer, since: now, wait });
             }
@@ -199,7 +237,7 @@ impl SqlAcceptor {
     /// Tells those who are not let in, when their time has come.
     fn answer_refused(&mut self) {
         let now = self.context.now();
-        self.refused.retain(|Refused { opening, answer, since, wait }| {
+        self.refused.retain_mut(|Refused { opening, answer, since, wait }| {
             let waits = ticks_between(*since, now) < *wait;
             if !waits {
                 opening.send(answer);

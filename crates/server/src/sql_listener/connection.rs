@@ -1,6 +1,6 @@
 //! One connection of the PostgreSQL listener: its socket, its session, and what waits to be executed.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(
-        fd: OwnedFd,
+        socket: Socket,
         listener: Arc<SqlListener>,
         permit: Permit,
         session: SqlSession,
@@ -63,7 +63,7 @@ impl Connection {
         now: Tick,
     ) -> Self {
         Self {
-            socket: Socket::new(fd),
+            socket,
             listener,
             _permit: permit,
             session,

@@ -221,7 +221,7 @@ impl SqlListener {
 
     /// Takes a connection in.
     fn open(self: &Arc<Self>, connection: Connection) -> io::Result<()> {
-        let has_input = connection.has_input();
+        let has_input = connection.has_input() || connection.socket.has_decrypted();
         let data = |place: usize| epoll::EventData::new_u64(place as u64);
         let place = self.places.put(connection, |connection, place| {
             let listener = Arc::downgrade(self);

@@ -1,31 +1,45 @@
-//! A connection before its session begins: what it wants, and as whom it comes in.
+//! A connection before its session begins: what it is encrypted with, what it wants, and as whom it comes in.
 
-use std::os::fd::OwnedFd;
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use engine::auth::scram::SCRAM;
+use engine::auth::scram::{SCRAM, SCRAM_PLUS};
 use engine::auth::{Admission, Authenticated, Method, Peer, Protocol, Proving, Refusal as Refused};
 use engine::{Identity, Rights, SqlError, SqlSession, Tick};
 use postgres::backend::{self, Status};
 use postgres::opening::{
-    NEWEST_MINOR, Opening as Packet, Proof, Refusal, first_of_exchange, parse, password, proof,
+    Encryption, NEWEST_MINOR, Opening as Packet, Proof, Refusal, TLS_FIRST, first_of_exchange, parse,
+    password, proof,
 };
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 
 use super::SqlListener;
 use super::connection::Connection;
 use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
-use crate::origin::{Place, address_of, origin_of};
+use crate::origin::{Place, address_of};
 use crate::pace::milliseconds;
+use crate::socket::Socket;
 use crate::stranger::Stranger;
+use crate::tls::Tls;
+use crate::unproved::Unproved;
 
 /// What a connection is between `accept` and its session.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    pub(crate) fd: OwnedFd,
+    pub(crate) socket: Socket,
     input: Vec<u8>,
+    /// Bytes that have come, without those of TLS itself.
+    come: usize,
+    /// Its place among those who have proved nothing.
+    _unproved: Unproved,
+    /// It has asked whether it may encrypt by TLS, or began with it...
+    asked_tls: bool,
+    /// ...and by GSSAPI: once each.
+    asked_gss: bool,
+    /// It began with TLS without asking.
+    direct: bool,
     /// When it was accepted.
     pub(crate) since: Tick,
     /// What it wants, once it has said so and must prove its role.
@@ -62,19 +76,114 @@ pub(crate) enum Step {
 }
 
 impl Opening {
-    pub(crate) fn new(fd: OwnedFd, since: Tick) -> Self {
-        Self { fd, input: Vec::new(), since, asked: None }
+    pub(crate) fn new(socket: Socket, unproved: Unproved, since: Tick) -> Self {
+        Self {
+            socket,
+            input: Vec::new(),
+            come: 0,
+            _unproved: unproved,
+            asked_tls: false,
+            asked_gss: false,
+            direct: false,
+            since,
+            asked: None,
+        }
     }
 
     /// Reads and answers what has come.
     pub(crate) fn step(mut self, listener: &Arc<SqlListener>, now: Tick) -> Step {
-        if !self.receive() {
+        let is_there = self.receive();
+        if self.begins_with_tls() {
+            let first = std::mem::take(&mut self.input);
+            self.direct = true;
+            self.come = 0;
+            if !self.encrypt(listener, first) {
+                listener.shared.strangers.mention(Stranger::Tls, now);
+                return Step::End;
+            }
+        }
+        self.note_failure();
+        if !is_there || self.socket.broken || self.speaks_another_protocol() {
             return Step::End;
         }
-        match self.asked.take() {
+        let step = match self.asked.take() {
             Some(asked) => self.prove(listener, *asked, now),
             None => self.start(listener, now),
+        };
+        match step {
+            Step::Wait(opening) if opening.come > OPENING_BUFFER_BYTES => {
+                opening.end("08P01", "too many bytes before the session began")
+            }
+            step => step,
         }
+    }
+
+    /// Whether the client begins with TLS, without asking whether it may.
+    fn begins_with_tls(&self) -> bool {
+        self.input.first() == Some(&TLS_FIRST) && !self.asked_tls && address_of(&self.socket).is_some()
+    }
+
+    /// Speaks TLS from now on; false where there is none. `first`: what has come of it already.
+    fn encrypt(&mut self, listener: &SqlListener, mut first: Vec<u8>) -> bool {
+        let Some(tls) = listener.shared.encryption().and_then(|encryption| Tls::for_sql(&encryption)) else {
+            return false;
+        };
+        self.asked_tls = true;
+        self.socket.begin_tls(tls, &mut first);
+        self.come += first.len();
+        self.input = first;
+        // The records that came with the first ones.
+        self.receive();
+        true
+    }
+
+    /// A client that begins with TLS itself must say there what it speaks: by this another protocol's server cannot be
+    /// taken for this one.
+    fn speaks_another_protocol(&self) -> bool {
+        let speaks = self.socket.tls().is_none_or(|tls| tls.is_handshaking() || tls.speaks_postgresql());
+        if self.direct && !speaks {
+            let address = Place(address_of(&self.socket));
+            tracing::warn!(%address, "PostgreSQL client refused: direct TLS without ALPN \"postgresql\"");
+        }
+        self.direct && !speaks
+    }
+
+    /// Says in the log why the connection could not be encrypted.
+    fn note_failure(&self) {
+        if let Some(failure) = self.socket.tls().and_then(|tls| tls.failure.as_ref()) {
+            let address = Place(address_of(&self.socket));
+            tracing::warn!(%address, "PostgreSQL client refused: TLS: {failure}");
+        }
+    }
+
+    /// Answers whether the client may encrypt. `Break`: the connection is over.
+    fn answer_encryption(&mut self, listener: &SqlListener, by: Encryption) -> ControlFlow<()> {
+        let asked = match by {
+            Encryption::Tls => &mut self.asked_tls,
+            Encryption::Gss => &mut self.asked_gss,
+        };
+        let (again, has_tls) = (std::mem::replace(asked, true), self.socket.tls().is_some());
+        let is_local = address_of(&self.socket).is_none();
+        let offered =
+            by == Encryption::Tls && !has_tls && !is_local && listener.shared.encryption().is_some();
+        // What follows the question before it is answered was not meant for plain text.
+        if again && !self.direct {
+            self.refuse(Refusal::Version { major: 1_234, minor: 5_679 });
+            return ControlFlow::Break(());
+        }
+        if !self.input.is_empty() {
+            return ControlFlow::Break(());
+        }
+        let mut out = Vec::new();
+        if offered {
+            backend::encryption(&mut out);
+        } else {
+            backend::no_encryption(&mut out);
+        }
+        if !self.send(&out) || offered && !self.encrypt(listener, Vec::new()) {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 
     /// Reads what the client wants.
@@ -82,12 +191,13 @@ impl Opening {
         loop {
             match parse(&self.input) {
                 Packet::Incomplete => return Step::Wait(self),
-                Packet::Encryption { consumed } => {
+                Packet::Encryption { consumed, by } => {
                     self.input.drain(..consumed);
-                    let mut out = Vec::new();
-                    backend::no_encryption(&mut out);
-                    // What follows the question before it is answered was not meant for plain text.
-                    if !self.input.is_empty() || !self.send(&out) {
+                    if self.answer_encryption(listener, by).is_break() {
+                        return Step::End;
+                    }
+                    self.note_failure();
+                    if self.socket.broken {
                         return Step::End;
                     }
                 }
@@ -111,12 +221,17 @@ impl Opening {
     }
 
     /// Lets a client in, asks it for a proof, or refuses it, as the rules say.
-    fn admit(self, listener: &Arc<SqlListener>, wanted: Wanted, now: Tick) -> Step {
+    fn admit(mut self, listener: &Arc<SqlListener>, wanted: Wanted, now: Tick) -> Step {
         if wanted.role.is_empty() {
             return self.end("28000", "no PostgreSQL user name specified in startup packet");
         }
-        let origin = origin_of(&self.fd);
-        let peer = Peer { origin: &origin, protocol: Protocol::Sql, database: Some(&wanted.database) };
+        let (origin, certificate) = (self.socket.origin(), self.socket.certificate());
+        let peer = Peer {
+            origin: &origin,
+            protocol: Protocol::Sql,
+            database: Some(&wanted.database),
+            certificate: certificate.as_ref(),
+        };
         let admission = listener.shared.engine.access.current().admit(peer, &wanted.role);
         let mut out = wanted.greeting();
         match admission {
@@ -125,6 +240,9 @@ impl Opening {
             Admission::Proof(method) => {
                 match method {
                     Method::Password => backend::authentication_password(&mut out),
+                    _ if self.end_point().is_some() => {
+                        backend::authentication_sasl(&[SCRAM_PLUS, SCRAM], &mut out);
+                    }
                     _ => backend::authentication_sasl(&[SCRAM], &mut out),
                 }
                 if !self.send(&out) {
@@ -157,7 +275,8 @@ impl Opening {
                 }),
                 (_, None) => {
                     let begun = first_of_exchange(body).and_then(|(mechanism, first)| {
-                        access.current().begin_scram(&asked.wanted.role, mechanism, first, None).ok()
+                        let end_point = self.end_point();
+                        access.current().begin_scram(&asked.wanted.role, mechanism, first, end_point).ok()
                     });
                     let Some((proving, answer)) = begun else {
                         return self
@@ -175,7 +294,7 @@ impl Opening {
             self.input.drain(..consumed);
             return match proved {
                 Ok(who) => {
-                    access.forget_failures(address_of(&self.fd));
+                    access.forget_failures(address_of(&self.socket));
                     self.begin(listener, &asked.wanted, &who, out, now)
                 }
                 Err(refused) => self.turn_away(listener, &asked.wanted, refused, now),
@@ -183,8 +302,13 @@ impl Opening {
         }
     }
 
+    /// What a proof of a password is bound to.
+    fn end_point(&self) -> Option<&[u8]> {
+        self.socket.tls()?.end_point()
+    }
+
     /// Tells the peer that its time is over.
-    pub(crate) fn expire(&self) {
+    pub(crate) fn expire(&mut self) {
         let mut out = Vec::new();
         fatal("08006", "authentication_timeout: the session did not begin in time", &mut out);
         self.send(&out);
@@ -192,37 +316,33 @@ impl Opening {
 
     fn receive(&mut self) -> bool {
         let mut buffer = [0; OPENING_BUFFER_BYTES];
+        let before = self.come;
         loop {
-            match rustix::net::recv(&self.fd, &mut buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return false,
-                Ok((count, _)) => {
-                    self.input.extend_from_slice(&buffer[..count]);
-                    // More than a packet can be: what is there decides.
-                    if count < buffer.len() || self.input.len() > 2 * OPENING_BUFFER_BYTES {
-                        return true;
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return true,
-                Err(_) => return false,
+            let (count, more) = self.socket.receive(&mut buffer);
+            self.input.extend_from_slice(&buffer[..count]);
+            self.come += count;
+            // More than a packet can be: what is there decides.
+            if !more || self.input.len() > 2 * OPENING_BUFFER_BYTES {
+                return self.come > before || !self.socket.ended && !self.socket.broken;
             }
         }
     }
 
     /// A reply at this stage fits into an empty socket; a peer that makes it not fit is given up.
-    pub(crate) fn send(&self, bytes: &[u8]) -> bool {
-        rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL) == Ok(bytes.len())
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
+        self.socket.deliver(&mut bytes.to_vec(), self.since);
+        !self.socket.broken && self.socket.output_waiting() == 0
     }
 
     /// Ends a connection that did not speak as it should.
-    fn end(self, state: &str, message: &str) -> Step {
+    fn end(mut self, state: &str, message: &str) -> Step {
         let mut out = Vec::new();
         fatal(state, message, &mut out);
         self.send(&out);
         Step::End
     }
 
-    fn refuse(&self, refusal: Refusal) {
+    fn refuse(&mut self, refusal: Refusal) {
         let mut out = Vec::new();
         match refusal {
             Refusal::Length => {
@@ -242,8 +362,8 @@ impl Opening {
     /// Refuses a client for who it is. It hears so later, and later each time.
     #[cold]
     fn turn_away(self, listener: &SqlListener, wanted: &Wanted, refused: Refused, now: Tick) -> Step {
-        let address = address_of(&self.fd);
-        let (state, message) = wanted.refusal(refused, Place(address));
+        let address = address_of(&self.socket);
+        let (state, message) = wanted.refusal(refused, Place(address), self.socket.tls().is_some());
         tracing::warn!(address = %Place(address), role = wanted.role, "PostgreSQL client refused: {message}");
         let wait = listener.shared.engine.access.count_failure(address, milliseconds(now));
         let mut out = Vec::new();
@@ -253,7 +373,7 @@ impl Opening {
 
     /// Begins the session. `out`: what the client hears first.
     fn begin(
-        self,
+        mut self,
         listener: &Arc<SqlListener>,
         wanted: &Wanted,
         who: &Authenticated,
@@ -267,14 +387,17 @@ impl Opening {
             return self.end("53300", &format!("too many connections for role \"{}\"", wanted.role));
         }
         let Some(permit) = listener.shared.admit() else {
-            refuse_place(&self.fd);
+            self.send(&no_place());
             return Step::End;
         };
         let mut session = SqlSession::of(Arc::clone(engine), who);
         let Ok(key) = listener.cancels.admit(session.cancel().clone(), wanted.minor >= 2) else {
             return Step::End;
         };
-        let address = address_of(&self.fd).map(|address| address.to_string());
+        if let Some(tls) = self.socket.tls() {
+            session.set_encryption(tls.facts());
+        }
+        let address = address_of(&self.socket).map(|address| address.to_string());
         if let Err(error) = begin_session(&mut session, listener, key.process, address, wanted) {
             listener.cancels.forget(key.process);
             fatal(error.state, &error.message, &mut out);
@@ -288,8 +411,8 @@ impl Opening {
         backend::backend_key(key.process, &key.secret, &mut out);
         backend::ready(Status::Idle, &mut out);
         let sent = self.send(&out);
-        let Self { fd, input, .. } = self;
-        let connection = Connection::new(fd, Arc::clone(listener), permit, session, key, input, now);
+        let Self { socket, input, .. } = self;
+        let connection = Connection::new(socket, Arc::clone(listener), permit, session, key, input, now);
         if sent { Step::Begin(Box::new(connection)) } else { Step::End }
     }
 }
@@ -317,28 +440,37 @@ impl Wanted {
     }
 
     /// Why the client is not let in: an SQLSTATE and PostgreSQL's words.
-    fn refusal(&self, refused: Refused, from: Place) -> (&'static str, String) {
+    fn refusal(&self, refused: Refused, from: Place, encrypted: bool) -> (&'static str, String) {
         let Self { role, database, .. } = self;
+        let encryption = if encrypted { "SSL encryption" } else { "no encryption" };
         match refused {
             Refused::Rule => (
                 "28000",
                 format!(
-                    "no rule (hba_file) lets in user \"{role}\" from {from}, database \"{database}\", no encryption"
+                    "no rule (hba_file) lets in user \"{role}\" from {from}, database \"{database}\", {encryption}"
                 ),
             ),
             Refused::UnknownRole => ("28000", format!("role \"{role}\" does not exist")),
             Refused::NoLogin => ("28000", format!("role \"{role}\" is not permitted to log in")),
             Refused::Peer => ("28000", format!("Peer authentication failed for user \"{role}\"")),
+            Refused::Certificate => {
+                ("28000", format!("certificate authentication failed for user \"{role}\""))
+            }
             Refused::Proof => ("28P01", format!("password authentication failed for user \"{role}\"")),
         }
     }
 }
 
-/// Tells a peer that all places are taken.
-pub(super) fn refuse_place(fd: &OwnedFd) {
+/// What a peer hears when all places are taken.
+fn no_place() -> Vec<u8> {
     let mut out = Vec::new();
     fatal("53300", "sorry, too many clients already (max_connections)", &mut out);
-    let _gone = rustix::net::send(fd, &out, SendFlags::NOSIGNAL);
+    out
+}
+
+/// Tells a peer so that was just accepted.
+pub(super) fn refuse_place(fd: impl AsFd) {
+    let _gone = rustix::net::send(fd, &no_place(), SendFlags::NOSIGNAL);
 }
 
 /// Makes the session what its client asks for.

@@ -16,7 +16,7 @@ fn guarded() -> Daemon {
                  host all all 127.0.0.1/32 password";
     let roles = "CREATE USER app PASSWORD 'x'; CREATE USER shown PASSWORD 'y' CONNECTION LIMIT 1;";
     let (rules, roles) = (Rules::parse(rules).unwrap(), Roles::parse(roles).unwrap());
-    daemon.engine.access.set(Access { rules, roles: Some(roles), users: None });
+    daemon.engine.access.set(Access { rules, roles: Some(roles), ..Access::default() });
     daemon
 }
 

@@ -17,3 +17,4 @@ mod postgres;
 mod random_postgresql;
 mod stampede;
 mod statements;
+mod tls;

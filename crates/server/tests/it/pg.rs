@@ -10,8 +10,8 @@ use crate::harness::Daemon;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection.
-pub(crate) struct Pg {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Pg<S = TcpStream> {
+    pub(crate) stream: S,
     /// What a cancel request must name.
     pub(crate) key: (i32, Vec<u8>),
 }
@@ -81,6 +81,13 @@ impl Pg {
         let stream = TcpStream::connect(daemon.server.sql_addresses()[0]).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self::over(stream)
+    }
+}
+
+impl<S: Read + Write> Pg<S> {
+    /// A client over any stream.
+    pub(crate) fn over(stream: S) -> Self {
         Self { stream, key: (0, Vec::new()) }
     }
 

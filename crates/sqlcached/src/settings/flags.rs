@@ -242,11 +242,26 @@ mod tests {
         }
     }
 
-    /// Who asks for authentication or encryption must not get a daemon without.
+    /// Who asks for authentication or encryption gets it.
     #[test]
     fn what_protects_is_not_ignored() {
-        for flag in ["-S", "-Z", "--enable-sasl", "--enable-ssl", "-ossl_key=x"] {
-            assert!(refusal(&[flag]).is_some_and(|why| why.contains("would start without")), "{flag}");
+        for line in [
+            "-S -Z -o ssl_chain_cert=c,ssl_key=k,ssl_ca_cert=a,ssl_verify_mode=2,ssl_min_version=3",
+            "--enable-sasl --enable-ssl -o ssl_chain_cert=c -o ssl_key=k -o ssl_ca_cert=a -o ssl_verify_mode=2 \
+             -o ssl_min_version=3,ssl_session_cache,ssl_wbuf_size=4,ssl_keyformat=PEM",
+        ] {
+            let given = given(line);
+            let texts: Vec<_> = given.iter().map(|(name, (text, _))| format!("{name}={text}")).collect();
+            assert_eq!(
+                texts.join(" "),
+                "enable_sasl=on ssl=on ssl_ca_file=a ssl_cert_file=c ssl_key_file=k ssl_min_protocol_version=TLSv1.3 \
+                 ssl_verify_mode=2",
+                "{line}"
+            );
+        }
+        assert_eq!(given("-o ssl_min_version=1")["ssl_min_protocol_version"].0, "TLSv1.2");
+        for wrong in ["-ossl_verify_mode=4", "-ossl_min_version=x", "-ossl_keyformat=ENGINE", "-ossl_other"] {
+            assert!(refusal(&[wrong]).is_some(), "{wrong}");
         }
     }
 

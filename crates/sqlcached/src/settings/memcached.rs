@@ -1,8 +1,8 @@
 //! memcached's flags that are not settings of ours, so that memcached's units, containers and scripts start this daemon
 //! unchanged. This is the table; the parser, `--help` and `docs/settings.md` come from it.
 //!
-//! A flag takes the same values as in memcached. If it has no meaning here, the log says so. Flags that would protect
-//! (`-S`, `-Y`, `-Z`) are refused: a daemon must not start without a protection that its operator asked for.
+//! A flag takes the same values as in memcached. If it has no meaning here, the log says so. Flags that protect (`-S`,
+//! `-Y`, `-Z`) are settings: a daemon must not start without a protection that its operator asked for.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -20,6 +20,8 @@ enum Meaning {
     Refused(&'static str),
     /// A setting gets the value, with this behind it.
     Sets(&'static Setting, &'static str),
+    /// A setting gets the second of the pair whose first is the value.
+    Maps(&'static Setting, &'static [(&'static str, &'static str)]),
 }
 
 /// What values a flag takes.
@@ -58,18 +60,16 @@ const fn flag(letter: char, long: &'static str, form: Form, why: &'static str) -
     Flag { letter, long, form, meaning: Meaning::None(why) }
 }
 
-const fn refused(letter: char, long: &'static str, form: Form, why: &'static str) -> Flag {
-    Flag { letter, long, form, meaning: Meaning::Refused(why) }
-}
-
 const fn number(min: u64, max: u64) -> Form {
     Form::Value(Kind::Number { min, max })
 }
 
 const CLASSES: &str = "memory is not divided into slab classes";
-const AUTHENTICATION: &str =
-    "there is no SASL over every protocol yet; the daemon would start without it (auth_file, -Y, is there)";
-const ENCRYPTION: &str = "there is no encryption yet; the daemon would start without it";
+const SUITES: &str = "every suite that is served is a strong one";
+const RESUMPTION: &str = "sessions are not resumed";
+const KERNEL: &str = "the daemon encrypts";
+/// memcached's numbers of TLS's versions. The first two are not served; asking for them, one takes newer ones as well.
+const VERSIONS: &[(&str, &str)] = &[("0", "TLSv1.2"), ("1", "TLSv1.2"), ("2", "TLSv1.2"), ("3", "TLSv1.3")];
 
 /// The table of flags.
 static FLAGS: &[Flag] = &[
@@ -89,8 +89,6 @@ static FLAGS: &[Flag] = &[
     ),
     flag('U', "udp-port", number(0, 65_535), "there is no UDP"),
     flag('N', NAPI_IDS.0, number(0, 1 << 20), "connections are distributed to the threads in turn"),
-    refused('S', "enable-sasl", Form::Switch, AUTHENTICATION),
-    refused('Z', "enable-ssl", Form::Switch, ENCRYPTION),
 ];
 
 const fn word(name: &'static str, form: Form, why: &'static str) -> Extended {
@@ -157,13 +155,28 @@ static EXTENDED: &[Extended] = &[
     word("ext_drop_under", COUNT, STORAGE),
     word("ext_max_frag", TUNING, STORAGE),
     word("ext_max_sleep", COUNT, STORAGE),
+    Extended { name: "ssl_chain_cert", form: TUNING, meaning: Meaning::Sets(&super::SSL_CERT_FILE, "") },
+    Extended { name: "ssl_key", form: TUNING, meaning: Meaning::Sets(&super::SSL_KEY_FILE, "") },
+    Extended { name: "ssl_ca_cert", form: TUNING, meaning: Meaning::Sets(&super::SSL_CA_FILE, "") },
+    Extended {
+        name: "ssl_verify_mode",
+        form: number(0, 3),
+        meaning: Meaning::Sets(&super::SSL_VERIFY_MODE, ""),
+    },
+    Extended {
+        name: "ssl_min_version",
+        form: number(0, 3),
+        meaning: Meaning::Maps(&super::SSL_MIN_PROTOCOL_VERSION, VERSIONS),
+    },
+    word("ssl_keyformat", Form::Words(&["PEM"]), DEFAULT),
+    word("ssl_ciphers", TUNING, SUITES),
+    word("ssl_wbuf_size", COUNT, BUFFERS),
+    word("ssl_session_cache", Form::Switch, RESUMPTION),
+    word("ssl_kernel_tls", Form::Switch, KERNEL),
     Extended { name: "proxy_config", form: TUNING, meaning: Meaning::Refused(PROXY) },
     Extended { name: "proxy_arg", form: TUNING, meaning: Meaning::Refused(PROXY) },
     Extended { name: "proxy_uring", form: Form::Switch, meaning: Meaning::Refused(PROXY) },
 ];
-
-/// What the words behind `-o` for encryption begin with.
-const ENCRYPTED: &str = "ssl_";
 
 /// The two names of a flag.
 const NAPI_IDS: (&str, &str) = ("napi_ids", "napi-ids");
@@ -206,7 +219,7 @@ impl Flag {
     fn why(&self) -> &'static str {
         match self.meaning {
             Meaning::None(why) | Meaning::Refused(why) => why,
-            Meaning::Sets(setting, _) => setting.help,
+            Meaning::Sets(setting, _) | Meaning::Maps(setting, _) => setting.help,
             Meaning::Background => IN_BACKGROUND,
         }
     }
@@ -233,7 +246,7 @@ pub(super) fn arguments(mut command: Command) -> Command {
     }
     let extended = Arg::new("extended").short('o').long("extended").action(ArgAction::Append);
     command.arg(extended.value_name("OPTIONS").help_heading(HEADING).help(
-        "memcached's extended options, separated by commas. Only idle_timeout=SECONDS has an effect; the others tune memcached's internals.",
+        "memcached's extended options, separated by commas. idle_timeout=SECONDS and those that begin with ssl_ have an effect; the others tune memcached's internals.",
     ))
 }
 
@@ -241,7 +254,7 @@ fn sentence(flag: &Flag) -> String {
     let before = match flag.meaning {
         Meaning::Refused(_) => "Refused: ",
         Meaning::None(_) => "No effect: ",
-        Meaning::Background | Meaning::Sets(..) => "",
+        Meaning::Background | Meaning::Sets(..) | Meaning::Maps(..) => "",
     };
     format!("{before}{}.", flag.why())
 }
@@ -282,9 +295,6 @@ pub(super) fn take(matches: &ArgMatches, given: &mut Given) -> Result<Vec<String
 /// One of the words behind `-o`.
 fn extended(option: &str, given: &mut Given) -> Result<Option<String>, String> {
     let (name, value) = option.split_once('=').unwrap_or((option, ""));
-    if name.starts_with(ENCRYPTED) {
-        return Err(format!("-o {name}: {ENCRYPTION}"));
-    }
     let positive = |name: &str| EXTENDED.iter().find(|word| word.name == name);
     let known = positive(name)
         .or_else(|| name.strip_prefix("no_").and_then(positive).filter(|word| word.form.has_opposite()));
@@ -312,6 +322,11 @@ fn settle(
             given.insert(setting.name, (format!("{value}{unit}"), format!("the flag {name}")));
             Ok(None)
         }
+        Meaning::Maps(setting, pairs) => {
+            let mapped = pairs.iter().find(|(from, _)| *from == value).map_or(value, |(_, to)| *to);
+            given.insert(setting.name, (mapped.to_owned(), format!("the flag {name}")));
+            Ok(None)
+        }
         Meaning::Background => Ok(None),
         Meaning::None(why) | Meaning::Refused(why) => Ok(Some(format!("{name}: {why}"))),
     }
@@ -325,7 +340,7 @@ pub(super) fn reference() -> String {
         "\n## memcached's other flags\n\n\
          sqlcached accepts every flag of memcached 1.6. So memcached's units, containers and scripts can start it \
          unchanged: `memcached` may be a link to `sqlcached`. The log reports a flag without a meaning here. A wrong \
-         value is an error, as in memcached. Flags that would protect the server are refused until they work.\n\n\
+         value is an error, as in memcached.\n\n\
          | Flag | Effect |\n|---|---|\n",
     );
     for flag in FLAGS {
@@ -340,13 +355,13 @@ pub(super) fn reference() -> String {
             _ => "=",
         };
         let does = match word.meaning {
-            Meaning::Sets(setting, _) => format!("Sets `{}`, in seconds.", setting.name),
+            Meaning::Sets(setting, "s") => format!("Sets `{}`, in seconds.", setting.name),
+            Meaning::Sets(setting, _) | Meaning::Maps(setting, _) => format!("Sets `{}`.", setting.name),
             Meaning::Background => format!("{IN_BACKGROUND}."),
             Meaning::None(why) => format!("No effect: {why}."),
             Meaning::Refused(why) => format!("Refused: {why}."),
         };
         let _ = writeln!(text, "| `{}{value}` | {does} |", word.name);
     }
-    let _ = writeln!(text, "| `{ENCRYPTED}...` | Refused: {ENCRYPTION}. |");
     text
 }

@@ -113,7 +113,8 @@ pub(crate) static LISTEN_ADDRESSES: Setting = Setting {
     reloadable: false,
     section: Section::Network,
     help: "Addresses to listen on, separated by commas, with or without a port (127.0.0.1:11212). Other addresses than \
-           loopback ones need rules that ask for a proof (hba_file, roles_file).",
+           loopback ones need rules that ask for a proof (hba_file, roles_file). With ssl = on, notls: before an address \
+           switches TLS off for its memcached clients, and mtls: demands a certificate of them.",
 };
 
 pub(crate) static UNIX_SOCKET_PATH: Setting = Setting {
@@ -434,7 +435,95 @@ pub(crate) static AUTHENTICATION_TIMEOUT: Setting = Setting {
     default: "10s",
     reloadable: true,
     section: Section::Access,
-    help: "A PostgreSQL client that has not begun its session after this time is disconnected.",
+    help: "A client that has not agreed on keys (TLS) and proved its role after this time is disconnected.",
+};
+
+pub(crate) static ENABLE_SASL: Setting = Setting {
+    name: "enable_sasl",
+    letter: Some('S'),
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Switch,
+    default: "off",
+    reloadable: true,
+    section: Section::Access,
+    help: "Memcached clients must prove a role or user, by either of memcached's protocols, even where a rule trusts them. \
+           It needs roles_file or auth_file.",
+};
+
+pub(crate) static SSL: Setting = Setting {
+    name: "ssl",
+    letter: Some('Z'),
+    aliases: &["enable-ssl"],
+    opposite: None,
+    kind: Kind::Switch,
+    default: "off",
+    reloadable: false,
+    section: Section::Access,
+    help: "TLS: memcached clients must speak it on TCP ports, and PostgreSQL clients may. Rules (hostssl, hostnossl) say who \
+           must.",
+};
+
+pub(crate) static SSL_CERT_FILE: Setting = Setting {
+    name: "ssl_cert_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File with the server's certificate and those between it and its authority, in PEM.",
+};
+
+pub(crate) static SSL_KEY_FILE: Setting = Setting {
+    name: "ssl_key_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File with the private key, in PEM without a passphrase; nobody else may be able to read it. With none the key is in \
+           ssl_cert_file.",
+};
+
+pub(crate) static SSL_CA_FILE: Setting = Setting {
+    name: "ssl_ca_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File with the authorities that may have signed clients' certificates, in PEM. Clients are asked for a certificate \
+           then; rules (cert, clientcert) and ssl_verify_mode say who must have one.",
+};
+
+pub(crate) static SSL_VERIFY_MODE: Setting = Setting {
+    name: "ssl_verify_mode",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Number { min: 0, max: 3 },
+    default: "1",
+    reloadable: true,
+    section: Section::Access,
+    help: "Certificates of memcached clients, where there is ssl_ca_file: 0 does not ask for one, 1 asks, 2 and 3 demand one.",
+};
+
+pub(crate) static SSL_MIN_PROTOCOL_VERSION: Setting = Setting {
+    name: "ssl_min_protocol_version",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Word { words: &["TLSv1.2", "TLSv1.3"] },
+    default: "TLSv1.2",
+    reloadable: true,
+    section: Section::Access,
+    help: "The oldest version of TLS that clients may speak.",
 };
 
 pub(crate) static INIT_FILE: Setting = Setting {
@@ -533,6 +622,13 @@ pub(crate) static ALL: &[&Setting] = &[
     &ROLES_FILE,
     &AUTH_FILE,
     &AUTHENTICATION_TIMEOUT,
+    &ENABLE_SASL,
+    &SSL,
+    &SSL_CERT_FILE,
+    &SSL_KEY_FILE,
+    &SSL_CA_FILE,
+    &SSL_VERIFY_MODE,
+    &SSL_MIN_PROTOCOL_VERSION,
     &MEMORY_MB,
     &EVICTIONS,
     &MAX_ITEM_SIZE,

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use server::Transport;
+
 /// The form of a setting's values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
@@ -49,8 +51,23 @@ pub(crate) enum Value {
     Word(&'static str),
 }
 
-/// Where to listen: an address, and its own port where it names one.
-pub(crate) type Address = (IpAddr, Option<u16>);
+/// Where to listen: an address, its own port where it names one, and how it speaks where there is TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) ip: IpAddr,
+    pub(crate) port: Option<u16>,
+    pub(crate) transport: Transport,
+}
+
+/// What may stand before an address, as in memcached. Both of its protocols are served everywhere.
+const TRANSPORTS: &[(&str, Transport)] = &[
+    ("notls:", Transport::Plain),
+    ("btls:", Transport::Basic),
+    ("mtls:", Transport::Mutual),
+    ("proto[ascii]:", Transport::Usual),
+    ("proto[binary]:", Transport::Usual),
+    ("proto[negotiating]:", Transport::Usual),
+];
 
 /// What a port of -1 is as a number.
 pub(crate) const ANY_PORT: u64 = 1 << 16;
@@ -195,7 +212,10 @@ fn scaled(text: &str, units: Units) -> Option<u64> {
 fn addresses(text: &str) -> Option<Vec<Address>> {
     let mut found = Vec::new();
     for word in text.split(',').map(str::trim) {
-        let address = address(word)?;
+        let before = TRANSPORTS.iter().find(|(prefix, _)| word.starts_with(prefix));
+        let (prefix, transport) = before.copied().unwrap_or_default();
+        let (ip, port) = address(word.strip_prefix(prefix)?)?;
+        let address = Address { ip, port, transport };
         if !found.contains(&address) {
             found.push(address);
         }
@@ -204,7 +224,7 @@ fn addresses(text: &str) -> Option<Vec<Address>> {
 }
 
 /// `127.0.0.1`, `localhost:11212`, `::1`, `[::1]`, `[::1]:11212`.
-fn address(word: &str) -> Option<Address> {
+fn address(word: &str) -> Option<(IpAddr, Option<u16>)> {
     let host = |host: &str| match host {
         "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
         host => host.trim_start_matches('[').trim_end_matches(']').parse().ok(),
@@ -318,6 +338,9 @@ mod tests {
             ("::", Some(1)),
             ("192.168.1", None),
             ("127.0.0.1,10.0.0.1", Some(2)),
+            ("notls:127.0.0.1,btls:127.0.0.1:1,mtls:[::1]:2,proto[ascii]:10.0.0.1", Some(4)),
+            ("tls:127.0.0.1", None),
+            ("notls:", None),
             ("*", None),
             ("", None),
         ] {

@@ -45,6 +45,31 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
     }
 }
 
+/// `pg_stat_ssl`
+pub(super) fn encryption(system: &System, rows: &mut Rows) {
+    let asker = system.identity();
+    for session in system.server().sessions() {
+        let shown = asker.rights.superuser || asker.rights.monitors || session.user == asker.user;
+        let pid = ("pid", int(session.pid));
+        let Some(facts) = session.encryption.filter(|_| shown) else {
+            rows.add([pid, ("ssl", if shown { int(0) } else { Value::Null })]);
+            continue;
+        };
+        let client = facts.client.as_ref();
+        let of_client = |at: usize| optional(client.map(|client| client[at].as_str()));
+        rows.add([
+            pid,
+            ("ssl", int(1)),
+            ("version", text(facts.version)),
+            ("cipher", text(&facts.cipher)),
+            ("bits", int(facts.bits)),
+            ("client_dn", of_client(0)),
+            ("client_serial", of_client(1)),
+            ("issuer_dn", of_client(2)),
+        ]);
+    }
+}
+
 /// `pg_locks`: advisory locks. Rows are never locked.
 pub(super) fn locks(system: &System, rows: &mut Rows) {
     for LockFacts { key, mode, pid, waits_since_ms } in system.server().advisory_locks() {

@@ -44,6 +44,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_shadow", roles::shadow),
     ("pg_stat_activity", activity::sessions),
     ("pg_stat_all_tables", activity::table_counts),
+    ("pg_stat_ssl", activity::encryption),
     ("pg_stat_user_tables", activity::table_counts),
     ("pg_statio_all_tables", activity::table_names),
     ("pg_statio_user_tables", activity::table_names),
