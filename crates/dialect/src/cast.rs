@@ -3,7 +3,7 @@
 use sqltext::ast::Expr;
 use sqltext::token::sql_literal;
 use sqltext::token::{Kind, Token};
-use store::definition::SqlType;
+use store::definition::{SqlType, qualified};
 use store::scalar::{self, zone};
 use store::value::Value;
 
@@ -54,6 +54,11 @@ const PLAIN: &[&str] = &[
 impl<'a> Translator<'a, '_> {
     /// A type's name, with what belongs to it.
     pub(super) fn type_name(&mut self) -> Step<TypeName> {
+        if let Some(own) = self.type_in_schema() {
+            let (ty, word) = own?;
+            let modifiers = self.modifiers();
+            return self.with_brackets(ty, modifiers, false, word);
+        }
         self.pass_schema();
         let first = self.take();
         let Some(word) = first.filter(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) else {
@@ -87,6 +92,18 @@ impl<'a> Translator<'a, '_> {
         };
         let plain = PLAIN.contains(&name.as_str());
         self.with_brackets(ty, modifiers, plain, word)
+    }
+
+    /// An enum type of a schema of users, whose name is next; `None`: what is next has no such schema.
+    fn type_in_schema(&mut self) -> Option<Step<(SqlType, Token<'a>)>> {
+        let (schema, word) = (self.peek()?, self.peek_at(2)?);
+        let namespace = self.names.namespace(&schema).filter(|_| self.next_is_sign(1, "."))?;
+        let name = qualified(Some(namespace), &unquoted(word.text));
+        self.at += 3;
+        let found = self.names.enumeration_named(&name);
+        Some(found.map(|ty| (ty, word)).ok_or_else(|| {
+            self.error_at(Some(schema), state::UNKNOWN_OBJECT, format!("type \"{name}\" does not exist"))
+        }))
     }
 
     fn with_brackets(
@@ -151,7 +168,7 @@ impl<'a> Translator<'a, '_> {
             }
             _ => None,
         };
-        let own = self.names.enum_of(ty).map(|own| own.name.clone());
+        let own = self.names.enum_of(ty).map(|own| own.own_name().to_owned());
         let label = label.or(own).unwrap_or_else(|| ty.name().trim_matches('"').to_owned());
         if ty == SqlType::Numeric {
             return Ok(self.cast_numeric(out, to)?.labelled(&label));

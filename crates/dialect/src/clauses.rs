@@ -205,9 +205,11 @@ impl<'a> Translator<'a, '_> {
 
     /// A table's name, with its schema.
     pub(super) fn table_name(&mut self) -> Step<Named> {
-        let (_, mut parts, _) = self.qualified_table()?;
+        let (_, mut parts, elsewhere) = self.qualified_table(true)?;
         let name = parts.pop().unwrap_or_default();
-        Ok(Named { schema: parts.pop(), name, alias: None })
+        // Its columns are qualified by the name that it has in its schema.
+        let alias = elsewhere.filter(|elsewhere| elsewhere.of_user).map(|elsewhere| elsewhere.bare);
+        Ok(Named { schema: parts.pop(), name, alias })
     }
 
     pub(super) fn named_columns(&mut self, out: &mut Out<'a>) -> Option<Vec<String>> {

@@ -36,7 +36,7 @@ pub fn expression(
     expression: &Expr,
     tokens: Range<usize>,
 ) -> Result<String, SqlError> {
-    let mut names = Names::of(catalog, &definition.tokens[tokens.clone()], 0);
+    let mut names = Names::of(catalog, &definition.tokens[tokens.clone()], 0, true);
     if let Some(table) = table {
         names.add(table);
     }
@@ -47,7 +47,7 @@ pub fn expression(
 
 /// A query in SQLite's words. Statements that read the view compute with its columns.
 pub fn query(catalog: &Catalog, definition: &Definition<'_>, query: &Part<Read>) -> Result<Piece, SqlError> {
-    let names = Names::of(catalog, &definition.tokens[query.tokens.clone()], 0);
+    let names = Names::of(catalog, &definition.tokens[query.tokens.clone()], 0, true);
     let mut walk = walk(definition, &names, &query.tokens);
     let out = query.node.as_ref().map_or(Err(Stop::Unknown), |query| walk.whole_query(query));
     let Translated { sql, places, .. } = finished(walk, out, definition, query.tokens.clone())?;

@@ -344,7 +344,7 @@ fn walked(
         Purpose::Statement => (0, numeric::may_show(tokens)),
         Purpose::View(depth) => (depth, false),
     };
-    let names = Names::of(catalog, tokens, depth);
+    let names = Names::of(catalog, tokens, depth, matches!(purpose, Purpose::Statement));
     let mut walk = Translator::new(sql, tokens, &names, chosen);
     walk.shows = shows;
     walk.inserts = tokens.iter().any(|token| token.is("INSERT"));

@@ -3,13 +3,13 @@
 //! A column's name is looked up in the `FROM` around its place, innermost first. Where that says nothing, as in a part
 //! of a definition, a name has a type when all tables that the statement names agree on it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pgcatalog::shape::HIDDEN;
 use pgcatalog::system;
 use sqltext::token::{Kind, Token};
-use store::definition::{EnumDef, SqlType};
+use store::definition::{EnumDef, NamespaceDef, SqlType, qualified};
 use store::{Catalog, Table};
 
 use super::scope::{Column, Relation, Source};
@@ -26,27 +26,37 @@ pub(super) struct Names {
     tables: HashMap<String, Arc<Table>>,
     views: HashMap<String, Vec<Column>>,
     enums: Arc<[Arc<EnumDef>]>,
+    /// The schemas beside `public`.
+    namespaces: Vec<Arc<NamespaceDef>>,
+    /// Where names without a schema are looked for; empty: in `public`.
+    path: Arc<[String]>,
+    /// Names of tables that mean others where the session looks for them, in lower case.
+    found: HashMap<String, String>,
+    /// Names in lower case that tables or views of `public` have, which the session does not look for.
+    unseen: HashSet<String>,
 }
 
 impl Names {
     /// The columns of all tables that the statement may be about. `depth`: views within which it stands.
-    pub(super) fn of(catalog: &Catalog, tokens: &[Token<'_>], depth: usize) -> Self {
-        let mut names = Self { enums: Arc::clone(catalog.enums()), ..Self::default() };
+    /// `looks`: names without a schema are looked for where the session does; a view's were found before.
+    pub(super) fn of(catalog: &Catalog, tokens: &[Token<'_>], depth: usize, looks: bool) -> Self {
+        let enums = Arc::clone(catalog.enums());
+        let namespaces = catalog.namespaces().to_vec();
+        let path = if looks { Arc::clone(catalog.path()) } else { Arc::default() };
+        let mut names = Self { enums, namespaces, path, ..Self::default() };
         for (at, token) in tokens.iter().enumerate() {
             if !matches!(token.kind, Kind::Word | Kind::Quoted) {
                 continue;
             }
             let registered = schemas::information_table(&tokens[at..]);
             let name = registered.map_or_else(|| unquoted(token.text).to_lowercase(), str::to_owned);
-            if names.tables.contains_key(&name) || names.views.contains_key(&name) {
-                continue;
+            if let Some(namespace) = names.namespace(token).map(str::to_owned) {
+                names.see_in(catalog, &namespace, &tokens[at..], depth);
             }
-            if let Some(table) = catalog.table(&name) {
-                names.add(table);
-            } else if let Some(view) = catalog.view(&name).filter(|_| depth < VIEWS_DEPTH_MAX) {
-                let columns = super::columns_of_query(catalog, &view.sql, depth + 1).unwrap_or_default();
-                names.views.insert(name, renamed(columns, &view.columns));
-            } else {
+            if !names.path.is_empty() && registered.is_none() {
+                names.look_for(catalog, &name, depth);
+            }
+            if !names.see(catalog, &name, depth) {
                 for (column, ty) in system::columns_of(&name) {
                     names.add_column(column, Some(ty));
                 }
@@ -60,8 +70,86 @@ impl Names {
         names
     }
 
-    /// The enum type of a name.
+    /// Takes note of the table or view of this name in the store; whether there is one.
+    fn see(&mut self, catalog: &Catalog, name: &str, depth: usize) -> bool {
+        if self.tables.contains_key(name) || self.views.contains_key(name) {
+            return true;
+        }
+        if let Some(table) = catalog.table(name) {
+            self.add(table);
+        } else if let Some(view) = catalog.view(name).filter(|_| depth < VIEWS_DEPTH_MAX) {
+            let columns = super::columns_of_query(catalog, &view.sql, depth + 1).unwrap_or_default();
+            self.views.insert(name.to_owned(), renamed(columns, &view.columns));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The same of `schema.name`.
+    fn see_in(&mut self, catalog: &Catalog, namespace: &str, tokens: &[Token<'_>], depth: usize) {
+        if let [_, point, name, ..] = tokens
+            && point.is_sign(".")
+            && matches!(name.kind, Kind::Word | Kind::Quoted)
+        {
+            let name = qualified(Some(namespace), &unquoted(name.text)).to_lowercase();
+            self.see(catalog, &name, depth);
+        }
+    }
+
+    /// The same of a name where the session looks for it.
+    fn look_for(&mut self, catalog: &Catalog, name: &str, depth: usize) {
+        let is =
+            |catalog: &Catalog, name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
+        let found = catalog.found_name(name, is);
+        if found == name {
+            return;
+        }
+        self.see(catalog, &found.to_lowercase(), depth);
+        if is(catalog, name) {
+            self.unseen.insert(name.to_owned());
+        }
+        self.found.insert(name.to_owned(), found);
+    }
+
+    /// The name in the store of the table that a name without a schema means.
+    pub(super) fn found(&self, name: &str) -> String {
+        if self.found.is_empty() {
+            return name.to_owned();
+        }
+        self.found.get(&name.to_lowercase()).cloned().unwrap_or_else(|| name.to_owned())
+    }
+
+    /// Whether a table of users has this name in `public`, where the session does not look for it.
+    pub(super) fn is_users(&self, name: &str) -> bool {
+        self.unseen.contains(&name.to_lowercase())
+    }
+
+    /// The schema of users that a token names.
+    pub(super) fn namespace(&self, token: &Token<'_>) -> Option<&str> {
+        if self.namespaces.is_empty() || !matches!(token.kind, Kind::Word | Kind::Quoted) {
+            return None;
+        }
+        let name = unquoted(token.text);
+        let own = self.namespaces.iter().find(|own| own.name.eq_ignore_ascii_case(&name))?;
+        Some(own.name.as_str())
+    }
+
+    /// The enum type of a name where the session looks for it.
     pub(super) fn enumeration(&self, name: &str) -> Option<SqlType> {
+        if self.path.is_empty() {
+            return self.enumeration_named(name);
+        }
+        let known = |schema: &String| {
+            let own = self.namespaces.iter().find(|own| own.name.eq_ignore_ascii_case(schema));
+            own.map(|own| own.name.as_str()).or_else(|| schema.eq_ignore_ascii_case("public").then_some(""))
+        };
+        let place = |schema: &str| qualified(Some(schema).filter(|schema| !schema.is_empty()), name);
+        self.path.iter().filter_map(known).find_map(|schema| self.enumeration_named(&place(schema)))
+    }
+
+    /// The enum type of a name.
+    pub(super) fn enumeration_named(&self, name: &str) -> Option<SqlType> {
         let named = |name: &str| {
             let own = self.enums.iter().find(|own| own.name.eq_ignore_ascii_case(name))?;
             Some(SqlType::Enum(own.id))

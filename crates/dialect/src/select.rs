@@ -9,6 +9,7 @@ use sqltext::token::{Kind, Token};
 use super::calls::{Argument, argument_of};
 use super::out::{Form, Out};
 use super::rows::Spread;
+use super::schemas::Elsewhere;
 use super::scope::{Relation, Source};
 use super::types::Told;
 use super::{Item, Plain, Step, Stop, Translator, indexes, numeric, objects};
@@ -402,14 +403,14 @@ impl<'a> Translator<'a, '_> {
         match factor {
             TableFactor::Table { alias, args: None, .. } => return self.table(alias.as_ref(), out),
             TableFactor::Table { alias, args: Some(args), .. } => {
-                self.pass_schema_of_table()?;
+                self.pass_schema_of_function()?;
                 self.rows_of_function(&arguments_of(&args.args)?, alias.as_ref(), out)
             }
             TableFactor::Function { lateral, args, alias, .. } => {
                 if *lateral {
                     self.keyword("LATERAL")?;
                 }
-                self.pass_schema_of_table()?;
+                self.pass_schema_of_function()?;
                 self.rows_of_function(&arguments_of(args)?, alias.as_ref(), out)
             }
             TableFactor::Derived { lateral: true, subquery, alias, .. } => {
@@ -437,7 +438,7 @@ impl<'a> Translator<'a, '_> {
         if self.peek_at(1).is_some_and(|next| next.kind != Kind::Sign) {
             self.take_word("ONLY");
         }
-        let (name, mut parts, of_system) = self.qualified_table()?;
+        let (name, mut parts, elsewhere) = self.qualified_table(false)?;
         out.push(name);
         let behind_name = out.len();
         let mut own = parts.pop().unwrap_or_default();
@@ -445,18 +446,20 @@ impl<'a> Translator<'a, '_> {
             self.check_common(&own)?;
         }
         let source = Source::Named(own.to_lowercase());
-        if let Some(bare) = of_system.as_ref().filter(|_| alias.is_none()) {
+        let of_system = elsewhere.as_ref().is_some_and(|elsewhere| !elsewhere.of_user);
+        let registered = own.clone();
+        if let Some(Elsewhere { bare, .. }) = elsewhere.as_ref().filter(|_| alias.is_none()) {
             // Its columns are qualified by the name that it has in its schema.
-            out.push_str(&format!(" AS {bare}"));
+            out.push_str(&format!(" AS {}", quoted_name(bare)));
             own.clone_from(bare);
         }
         let named =
             self.at + alias.map_or(0, |_| 1 + usize::from(self.peek().is_some_and(|token| token.is("AS"))));
         let alias = self.table_alias_copied(alias, out)?;
-        let plain = self.at == named && of_system.is_none();
-        let common = self.scopes.common(&own).filter(|_| parts.is_empty()).cloned();
-        if common.is_none() && of_system.is_none() && !self.reads.contains(&own) {
-            self.reads.push(own.clone());
+        let plain = self.at == named && !of_system;
+        let common = self.scopes.common(&own).filter(|_| parts.is_empty() && elsewhere.is_none()).cloned();
+        if common.is_none() && !of_system && !self.reads.contains(&registered) {
+            self.reads.push(registered.clone());
         }
         let source = common.unwrap_or(source);
         let begin = self.at;
@@ -472,18 +475,20 @@ impl<'a> Translator<'a, '_> {
         // Columns may be named behind the alias, or an index.
         let plain = plain && self.at == begin;
         self.scopes.add(Relation::new(alias.clone().unwrap_or_else(|| own.clone()), source));
-        Ok(plain.then(|| Named { schema: parts.pop(), name: own, alias }))
+        let alias = alias.or_else(|| elsewhere.map(|_| own));
+        Ok(plain.then(|| Named { schema: parts.pop(), name: registered, alias }))
     }
 
-    /// A table's name: its text, its parts, and for a table of `information_schema` the name that it has there.
-    pub(super) fn qualified_table(&mut self) -> Step<(Out<'a>, Vec<String>, Option<String>)> {
-        let Some(registered) = self.pass_schema_of_table()? else {
-            let (out, parts, _) = self.qualified()?;
-            return Ok((out, parts, None));
-        };
-        let token = self.token()?;
-        let own = unquoted(token.text).to_lowercase();
-        Ok((Out::made(registered, token.start), vec![registered.to_owned()], Some(own)))
+    /// A table's name: its text and its parts, and where SQLite knows it by another one. `written`: it is no query's.
+    pub(super) fn qualified_table(
+        &mut self,
+        written: bool,
+    ) -> Step<(Out<'a>, Vec<String>, Option<Elsewhere>)> {
+        if let Some((out, elsewhere)) = self.table_elsewhere(written)? {
+            return Ok((out, vec![elsewhere.registered.clone()], Some(elsewhere)));
+        }
+        let (out, parts, _) = self.qualified()?;
+        Ok((out, parts, None))
     }
 
     fn rows_of_function(

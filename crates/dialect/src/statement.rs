@@ -156,7 +156,7 @@ impl<'a> Translator<'a, '_> {
         };
         let (alias, _) = self.alias_taken(alias)?;
         let indexed = self.indexed_taken()?;
-        named.alias = alias;
+        named.alias = alias.or(named.alias);
         // What a WITH calls so is not written.
         let source = Source::Named(named.name.to_lowercase());
         let called = named.alias.as_ref().unwrap_or(&named.name);

@@ -63,14 +63,16 @@ pub struct Report<'a> {
     pub state: &'a str,
     /// In words.
     pub message: &'a str,
+    /// What more there is to say.
+    pub detail: Option<&'a str>,
     /// A way out.
     pub hint: Option<&'a str>,
     /// Where in the statement, as a character counted from 1.
     pub position: Option<usize>,
     /// Where it happened, when not in a statement.
     pub context: Option<&'a str>,
-    /// The table whose constraint was violated; all that have constraints are in the schema `public`.
-    pub table: Option<&'a str>,
+    /// The table whose constraint was violated, behind its schema.
+    pub table: Option<(&'a str, &'a str)>,
     /// The constraint that was violated.
     pub constraint: Option<&'a str>,
     /// The function of PostgreSQL's source that says so, where clients go by it.
@@ -177,11 +179,12 @@ pub fn report(report: &Report<'_>, out: &mut Vec<u8>) {
         (b'V', Some(severity)),
         (b'C', Some(report.state)),
         (b'M', Some(report.message)),
+        (b'D', report.detail),
         (b'H', report.hint),
         (b'P', position.as_deref()),
         (b'W', report.context),
-        (b's', report.table.map(|_| "public")),
-        (b't', report.table),
+        (b's', report.table.map(|(schema, _)| schema)),
+        (b't', report.table.map(|(_, table)| table)),
         (b'n', report.constraint),
         (b'R', report.routine),
     ];

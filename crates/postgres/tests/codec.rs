@@ -169,10 +169,11 @@ fn answers_as_pgwire_reads_them() {
         severity: Severity::Error,
         state: "42P01",
         message: "no\0pe",
+        detail: Some("d"),
         hint: Some("h"),
         position: Some(3),
         context: None,
-        table: Some("t"),
+        table: Some(("public", "t")),
         constraint: Some("t_pkey"),
         routine: Some("f"),
     };
@@ -188,7 +189,7 @@ fn answers_as_pgwire_reads_them() {
         "field_count: 2",
         "INSERT 0 12",
         "CREATE TABLE",
-        "(67, \"42P01\"), (77, \"no pe\"), (72, \"h\"), (80, \"3\"), (115, \"public\"), (116, \"t\"), (110, \"t_pkey\"), (82, \"f\")",
+        "(67, \"42P01\"), (77, \"no pe\"), (68, \"d\"), (72, \"h\"), (80, \"3\"), (115, \"public\"), (116, \"t\"), (110, \"t_pkey\"), (82, \"f\")",
         "types: [23, 25]",
         "Error",
     ];

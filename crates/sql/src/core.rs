@@ -199,7 +199,11 @@ impl Core {
         };
         // The built-in table is in another schema than clients are told of.
         let mut users = self.catalog.tables().filter(|table| table.name() != store::BUILT_IN);
-        let table = users.find(has).map(|table| Box::new(table.name().to_owned()));
+        let table = users.find(has).map(|table| {
+            let def = table.def();
+            let schema = def.namespace.clone().unwrap_or_else(|| "public".to_owned());
+            Box::new((schema, def.own_name().to_owned()))
+        });
         SqlError { table, ..error }
     }
 

@@ -6,7 +6,7 @@
 
 use pgcatalog::system;
 use sqltext::definition::{CreateRule, Definition, DropRule, Name};
-use store::definition::{ExpiryRule, parse_span};
+use store::definition::{ExpiryRule, TableDef, parse_span};
 
 use crate::core::Core;
 use crate::define::Defined;
@@ -17,8 +17,9 @@ use crate::text::token::quoted_name;
 const EVERY_DEFAULT_MS: u64 = 10_000;
 
 /// The query for the rows of a rule.
-pub(crate) fn query(table: &str, condition: &str) -> String {
-    format!("SELECT _row FROM {} WHERE ({condition}\n)", quoted_name(table))
+pub(crate) fn query(table: &TableDef, condition: &str) -> String {
+    let (name, own) = (quoted_name(&table.name), quoted_name(table.own_name()));
+    format!("SELECT _row FROM {name} AS {own} WHERE ({condition}\n)")
 }
 
 /// The condition of a rule, as the user wrote it.
@@ -30,7 +31,7 @@ pub(crate) fn condition(definition: &Definition<'_>, rule: &CreateRule) -> Strin
 
 /// How long after one run the next begins.
 fn every_ms(definition: &Definition<'_>, every: Option<&Name>) -> Result<u64, SqlError> {
-    let Some(Name { text, place }) = every else { return Ok(EVERY_DEFAULT_MS) };
+    let Some(Name { text, place, .. }) = every else { return Ok(EVERY_DEFAULT_MS) };
     let error = |message: String| SqlError::new(state::BAD_PARAMETER, message).at(definition.sql, *place);
     let parsed = parse_span(text).map_err(|reason| error(format!("EVERY '{text}': {reason}")))?;
     parsed.ok_or_else(|| error("EVERY needs a time above zero".to_owned()))
@@ -72,7 +73,7 @@ mod tests {
     use sqltext::definition::{What, read};
 
     fn rule(sql: &str) -> Result<(String, String, String, u64), SqlError> {
-        let definition = read(sql, sqltext::token::tokens(sql))?;
+        let definition = read(sql, sqltext::token::tokens(sql), None)?;
         let What::CreateRule(rule) = &definition.what else { panic!("{sql}") };
         let every = every_ms(&definition, rule.every.as_ref())?;
         Ok((rule.table.text.clone(), rule.name.text.clone(), condition(&definition, rule), every))

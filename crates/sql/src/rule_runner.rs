@@ -44,7 +44,7 @@ impl RuleRunner {
             }
             let began = self.store.clock().precise_ns();
             let mut run = RuleRun::default();
-            let sql = query(table.name(), &rule.condition);
+            let sql = query(table.def(), &rule.condition);
             run.plan = self.executor.plan_of(&sql);
             run.error = self.run(table, rule, &sql, &mut run.rows, stop).err().map(|error| error.message);
             if stop.is_canceled() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pgcatalog::Effect;
 use pgcatalog::function::like::LikeStyle;
 use pgcatalog::session::{Asker, Identity, OwnSettings};
+use store::Catalog;
 use store::scalar::zone::Zone;
 
 use crate::error::{SqlError, state};
@@ -62,6 +63,10 @@ pub struct Session {
     zone: Option<Zone>,
     /// What `LIKE` means to it.
     like: LikeStyle,
+    /// Where it looks for names without a schema; none: where nobody said otherwise.
+    path: Option<Arc<[String]>>,
+    /// The same where there is a schema that is called like the role.
+    own_path: Option<Arc<[String]>>,
     notices: Vec<Notice>,
     /// What its statements wrote.
     pub(crate) facts: Facts,
@@ -108,6 +113,19 @@ impl Session {
         self.like = style;
     }
 
+    /// Where it looks for names without a schema; none: in `public`.
+    pub(crate) fn path(&self, catalog: &Catalog) -> Option<&Arc<[String]>> {
+        let role = || catalog.namespace(&self.identity.role).and(self.own_path.as_ref());
+        self.path.as_ref().or_else(|| if catalog.namespaces().is_empty() { None } else { role() })
+    }
+
+    /// Changes that; none: in the schema that is called like the role, if there is one, and in `public`. An empty list
+    /// finds nothing.
+    pub fn set_path(&mut self, path: Option<Vec<String>>) {
+        let nowhere = |path: Vec<String>| if path.is_empty() { vec![String::new()] } else { path };
+        self.path = path.map(|path| nowhere(path).into());
+    }
+
     /// Who speaks.
     pub fn identity(&self) -> &Identity {
         &self.identity
@@ -115,6 +133,7 @@ impl Session {
 
     /// Says who speaks, once it is known.
     pub fn set_identity(&mut self, identity: Identity) {
+        self.own_path = Some([identity.role.clone(), "public".to_owned()].into());
         self.identity = Arc::new(identity);
     }
 

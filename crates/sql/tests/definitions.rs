@@ -391,7 +391,7 @@ fn tables_change() {
         ("ALTER TABLE u RENAME COLUMN nope TO x", "42703"),
         ("ALTER TABLE u RENAME COLUMN n TO d", "42701"),
         ("ALTER TABLE u RENAME TO memcached", "42P07"),
-        ("ALTER TABLE u OWNER TO me", "0A000"),
+        ("ALTER TABLE u FORCE ROW LEVEL SECURITY", "0A000"),
         ("ALTER TABLE memcached ADD COLUMN x INT", "42501"),
         ("ALTER INDEX nope RENAME TO x", "42704"),
     ] {

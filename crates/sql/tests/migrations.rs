@@ -309,7 +309,7 @@ fn schemas_and_extensions_that_are_there() {
     }
     for (sql, state) in [
         ("CREATE SCHEMA public", "42P06"),
-        ("CREATE SCHEMA drizzle", "0A000"),
+        ("CREATE SCHEMA pg_drizzle", "42939"),
         ("CREATE EXTENSION plpgsql", "42710"),
         ("CREATE EXTENSION IF NOT EXISTS postgis", "0A000"),
         ("DROP SCHEMA public CASCADE", "2BP01"),
@@ -461,7 +461,7 @@ INSERT INTO d VALUES (1, 5) ON CONFLICT ON CONSTRAINT pk_d DO UPDATE SET y = exc
     ] {
         let error = db.error(sql);
         assert_eq!(
-            (error.constraint(), error.table.as_deref().map(String::as_str)),
+            (error.constraint(), error.table.as_deref().map(|(_, table)| table.as_str())),
             (Some(constraint), Some(table)),
             "{sql}"
         );

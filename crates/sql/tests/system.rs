@@ -63,7 +63,7 @@ fn the_built_in_table_is_in_a_schema_of_its_own() {
         assert_eq!(db.query(&format!("SELECT value FROM {name}")), "v");
         assert_eq!(db.affected(&format!("DELETE FROM {name}")), 1);
     }
-    assert_eq!(db.state("SELECT * FROM sqlcached.frag"), "3F000");
+    assert_eq!(db.state("SELECT * FROM sqlcached.frag"), "42P01");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn tables_are_found_with_and_without_schema() {
     assert_eq!(db.query("SELECT count(*) FROM public.frag"), "0");
     assert_eq!(db.affected("INSERT INTO public.frag (key, page_id) VALUES ('a', 1)"), 1);
     for (sql, state) in [
-        ("SELECT * FROM other.frag", "3F000"),
+        ("SELECT * FROM other.frag", "42P01"),
         ("SELECT * FROM information_schema.frag", "42P01"),
         ("SELECT * FROM pg_catalog.pg_frob", "42P01"),
         ("INSERT INTO pg_catalog.pg_class (oid) VALUES (1)", "42501"),

@@ -17,13 +17,15 @@ pub struct SqlError {
     pub message: String,
     /// Where in the statement's text, as a character counted from 1.
     pub position: Option<usize>,
+    /// What more there is to say of it. Boxed once more, so that results stay small.
+    pub detail: Option<Box<String>>,
     /// A way out, where one is known.
     pub hint: Option<String>,
     /// Where it happened, when that is not a place of the statement: a line of `COPY`'s data. Boxed once more, as the
     /// table is.
     pub context: Option<Box<String>>,
-    /// The table whose constraint was violated. Boxed once more, so that results stay small.
-    pub table: Option<Box<String>>,
+    /// The table whose constraint was violated, behind its schema. Boxed once more, so that results stay small.
+    pub table: Option<Box<(String, String)>>,
     /// Which of the rows that an `INSERT` was given is to blame, counted from 0.
     pub row: Option<u32>,
     /// What the statement wrote before stands, and so does its transaction: `OR FAIL`.
@@ -139,6 +141,7 @@ impl SqlError {
             state,
             message: message.into(),
             position: None,
+            detail: None,
             hint: None,
             context: None,
             table: None,
@@ -156,6 +159,13 @@ impl SqlError {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with more to say of it.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(Box::new(detail.into()));
         self
     }
 

@@ -53,6 +53,9 @@ pub const COMMENT_BYTES_MAX: usize = 8 << 10;
 /// Most enum types: all definitions are written at each change, and clients load them all.
 pub const ENUM_TYPES_MAX: usize = 1_000;
 
+/// Most schemas: tools list them all, and a search path tries each of its own.
+pub const NAMESPACES_MAX: usize = 1_000;
+
 /// Most labels of an enum type: a comparison looks through them.
 pub(crate) const ENUM_LABELS_MAX: usize = 1_000;
 

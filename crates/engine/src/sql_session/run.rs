@@ -278,6 +278,7 @@ impl SqlSession {
         }
         self.sql.set_zone(self.look.zone);
         self.sql.set_like(self.settings.like());
+        self.sql.set_path(self.settings.path(&self.sql.identity().role));
     }
 
     pub(super) fn in_block(&self) -> bool {

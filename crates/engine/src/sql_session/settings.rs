@@ -249,6 +249,14 @@ impl Settings {
         if self.get("like_style") == Some("sqlite") { LikeStyle::Sqlite } else { LikeStyle::Postgresql }
     }
 
+    /// The schemas in which names are looked for; none: nobody said anything else than usual.
+    pub(crate) fn path(&self, role: &str) -> Option<Vec<String>> {
+        let own = self.values.get("search_path").or_else(|| self.starting.get("search_path"))?;
+        let path = names(own);
+        let own = |name: String| if name == "$user" { role.to_owned() } else { name };
+        (path != ["$user", "public"]).then(|| path.into_iter().map(own).collect())
+    }
+
     /// How values are shown.
     pub(crate) fn look(&self) -> Look {
         let own = |name: &'static str| self.values.get(name).or_else(|| self.starting.get(name));
@@ -389,6 +397,15 @@ fn checked(known: &Known, value: &str) -> Result<String, SqlError> {
             Err(wrong(Some(format!("Available values: {}.", words.join(", ")))))
         }
     }
+}
+
+/// The names of a list with commas, without the quotes around them.
+fn names(list: &str) -> Vec<String> {
+    let bare = |name: &str| match name.trim().strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+        Some(name) => name.replace("\"\"", "\""),
+        None => name.trim().to_owned(),
+    };
+    list.split(',').map(bare).filter(|name| !name.is_empty()).collect()
 }
 
 /// Whether a name of an encoding, in lower case, means UTF-8: `'utf-8'` with its quotes does to PostgreSQL.

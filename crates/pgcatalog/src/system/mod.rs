@@ -142,7 +142,7 @@ impl System {
     pub fn type_name(&self, ty: SqlType) -> String {
         let own = ty.enumeration().and_then(|id| self.catalog.borrow().enum_of(id).cloned());
         let brackets = if ty.is_array() { "[]" } else { "" };
-        own.map_or_else(|| ty.sql_name(), |own| format!("{}{brackets}", relation::identifier(&own.name)))
+        own.map_or_else(|| ty.sql_name(), |own| format!("{}{brackets}", relation::shown_enum(&own)))
     }
 
     /// What knows the daemon around the store.

@@ -28,6 +28,7 @@ pub(super) enum Named {
     Sequence = 4,
     /// A value of an enum type, which stands for the table.
     Label = 5,
+    Schema = 6,
 }
 
 /// The number of something that belongs to a table and has a name of its own.

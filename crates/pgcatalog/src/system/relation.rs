@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use sqltext::token::quoted_name;
-use store::definition::{CheckDef, ColumnDef, ForeignKey, Identity, SqlType};
+use store::definition::{CheckDef, ColumnDef, EnumDef, ForeignKey, Identity, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
 use super::content::schema_of;
@@ -29,7 +29,7 @@ pub(super) struct ColumnFacts<'t> {
     pub not_null: bool,
     /// None for the columns of the built-in table that are made of a row's head.
     pub def: Option<&'t ColumnDef>,
-    /// The sequence of a column that was declared `SERIAL`.
+    /// The sequence of a column that was declared `SERIAL`, as SQL names it.
     pub serial: Option<String>,
 }
 
@@ -38,14 +38,14 @@ impl ColumnFacts<'_> {
     pub(super) fn type_name(&self, ty: SqlType) -> String {
         let brackets = if ty.is_array() { "[]" } else { "" };
         match self.enumeration() {
-            Some(own) => format!("{}{brackets}", identifier(own)),
+            Some(own) => format!("{}{brackets}", shown_enum(own)),
             None => ty.sql_name(),
         }
     }
 
-    /// The name of its enum type.
-    pub(super) fn enumeration(&self) -> Option<&str> {
-        self.def?.enumeration.as_ref().map(|own| own.name.as_str())
+    /// Its enum type.
+    pub(super) fn enumeration(&self) -> Option<&EnumDef> {
+        self.def?.enumeration.as_deref()
     }
 }
 
@@ -76,7 +76,10 @@ pub(super) fn column_at(table: &Table, at: usize) -> Option<ColumnFacts<'_>> {
         modifier: modifier(&def.declared),
         not_null: def.not_null,
         def: Some(def),
-        serial: (def.identity == Some(Identity::Serial)).then(|| sequence_name(table, &def.name)),
+        serial: (def.identity == Some(Identity::Serial)).then(|| {
+            let sequence = sequence_name(table, &def.name);
+            qualified(table.def().namespace.as_deref(), &sequence)
+        }),
     })
 }
 
@@ -153,7 +156,8 @@ pub(super) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
             columns: def.columns.clone(),
             unique: def.unique,
             primary: def.primary,
-            constraint: def.constraint || (def.unique && is_of_constraint(table.name(), index.name())),
+            constraint: def.constraint
+                || (def.unique && is_of_constraint(table.def().own_name(), index.name())),
             index: Some(Arc::clone(index)),
         });
     }
@@ -203,8 +207,8 @@ impl IndexFacts {
         format!(
             "CREATE {unique}INDEX {} ON {}.{} USING {} ({}){}",
             identifier(&self.name),
-            schema_of(table),
-            identifier(table.name()),
+            identifier(schema_of(table)),
+            identifier(table.def().own_name()),
             self.method_name(),
             self.column_list(table),
             self.condition(table)
@@ -238,7 +242,8 @@ pub(super) fn referenced<'c>(catalog: &'c Catalog, key: &ForeignKey) -> Option<(
 /// A foreign key as it stands in a table's definition.
 pub(super) fn foreign_key_definition(catalog: &Catalog, key: &ForeignKey) -> String {
     let list = |names: &[String]| names.iter().map(|name| identifier(name)).collect::<Vec<_>>().join(", ");
-    let mut sql = format!("FOREIGN KEY ({}) REFERENCES {}", list(&key.columns), identifier(&key.table));
+    let mut sql =
+        format!("FOREIGN KEY ({}) REFERENCES {}", list(&key.columns), shown_name(catalog, &key.table));
     let names = |(table, columns): (&Arc<Table>, Vec<usize>)| -> Vec<String> {
         columns.into_iter().filter_map(|at| Some(table.def().columns.get(at)?.name.clone())).collect()
     };
@@ -290,7 +295,7 @@ pub(super) fn sequences_of(table: &Table) -> Vec<SequenceFacts> {
 
 /// `table_column_seq`, as PostgreSQL names it.
 fn sequence_name(table: &Table, column: &str) -> String {
-    format!("{}_{column}_seq", table.name())
+    format!("{}_{column}_seq", table.def().own_name())
 }
 
 /// Whether the server numbers the rows by this column.
@@ -303,6 +308,27 @@ pub(super) fn tables_of(catalog: &Catalog) -> Vec<&Arc<Table>> {
     let mut tables: Vec<_> = catalog.tables().collect();
     tables.sort_by_key(|table| table.name() == BUILT_IN);
     tables
+}
+
+/// A table's name, with its schema where that is not `public`.
+fn shown_name(catalog: &Catalog, name: &str) -> String {
+    match catalog.table(name) {
+        Some(table) => qualified(table.def().namespace.as_deref(), table.def().own_name()),
+        None => identifier(name),
+    }
+}
+
+/// The same of an enum type.
+pub(super) fn shown_enum(own: &EnumDef) -> String {
+    qualified(own.namespace.as_deref(), own.own_name())
+}
+
+/// A name with its schema where that is not `public`.
+pub(super) fn qualified(namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{}.{}", identifier(namespace), identifier(name)),
+        None => identifier(name),
+    }
 }
 
 /// A name as SQL has to be given it: in quotes where it is not plain.

@@ -426,15 +426,16 @@ fn complete(outcome: Outcome, out: &mut Vec<u8>) {
 
 #[cold]
 fn fail(error: &SqlError, out: &mut Vec<u8>) {
-    let SqlError { state, message, position, hint, context, .. } = error;
+    let SqlError { state, message, position, detail, hint, context, .. } = error;
     let report = Report {
         severity: Severity::Error,
         state,
         message,
+        detail: detail.as_deref().map(String::as_str),
         hint: hint.as_deref(),
         position: *position,
         context: context.as_deref().map(String::as_str),
-        table: error.table.as_deref().map(String::as_str),
+        table: error.table.as_deref().map(|(schema, table)| (schema.as_str(), table.as_str())),
         constraint: error.constraint(),
         // asyncpg and pgjdbc prepare again when they read this name, and only then.
         routine: (message == CHANGED).then_some("RevalidateCachedQuery"),
@@ -461,6 +462,7 @@ fn send_notice(notice: &Notice, out: &mut Vec<u8>) {
             severity,
             state,
             message,
+            detail: None,
             hint: hint.as_deref(),
             position: None,
             context: None,

@@ -238,6 +238,7 @@ pub(crate) fn fatal(state: &str, message: &str, out: &mut Vec<u8>) {
             severity,
             state,
             message,
+            detail: None,
             hint: None,
             position: None,
             context: None,

@@ -44,7 +44,7 @@ impl TablePlan {
         def: &TableDef,
     ) -> Result<Self, SqlError> {
         super::register_orders(connection, def)?;
-        connection.register(&def.name, RowModule::new(def, row))?;
+        connection.register(def.own_name(), RowModule::new(def, row))?;
         let mut plan = Self {
             direct: Vec::new(),
             steps: Vec::new(),
@@ -184,7 +184,7 @@ fn sql_of(column: &ColumnDef) -> &str {
 }
 
 fn compile(connection: &Rc<Connection>, def: &TableDef, all: &[String]) -> Result<Statement, SqlError> {
-    prepare(connection, &format!("SELECT {} FROM {}", all.join(", "), quoted_name(&def.name)))
+    prepare(connection, &format!("SELECT {} FROM {}", all.join(", "), quoted_name(def.own_name())))
 }
 
 fn prepare(connection: &Rc<Connection>, sql: &str) -> Result<Statement, SqlError> {
@@ -229,7 +229,7 @@ fn check(statement: &mut Statement, def: &TableDef) -> Result<(), WriteError> {
         Ok::<(), Failure>(())
     });
     result.map_err(|failure| {
-        WriteError::Expression(format!("a check of table \"{}\": {}", def.name, explained(failure)))
+        WriteError::Expression(format!("a check of table \"{}\": {}", def.own_name(), explained(failure)))
     })?;
     match broken {
         Some(at) => Err(WriteError::Check(def.checks[at].name.clone())),

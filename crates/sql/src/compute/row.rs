@@ -26,7 +26,7 @@ impl RowModule {
     pub(super) fn new(def: &TableDef, row: &Rc<CurrentRow>) -> Rc<Self> {
         let columns = def.columns.iter().map(declaration);
         let columns: Vec<String> = columns.collect();
-        let declaration = format!("CREATE TABLE {} ({})", quoted_name(&def.name), columns.join(", "));
+        let declaration = format!("CREATE TABLE {} ({})", quoted_name(def.own_name()), columns.join(", "));
         Rc::new(Self { declaration, row: Rc::clone(row) })
     }
 }

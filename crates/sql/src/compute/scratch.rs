@@ -73,7 +73,7 @@ fn create_table(def: &TableDef) -> String {
     let checks = def.checks.iter();
     let checks = checks.map(|check| format!("CONSTRAINT {} CHECK ({})", quoted_name(&check.name), check.sql));
     let parts: Vec<String> = columns.chain(checks).collect();
-    format!("CREATE TABLE {} ({})", quoted_name(&def.name), parts.join(", "))
+    format!("CREATE TABLE {} ({})", quoted_name(def.own_name()), parts.join(", "))
 }
 
 fn native_column(column: &ColumnDef) -> String {
@@ -102,6 +102,6 @@ fn create_index(def: &TableDef, index: &IndexDef) -> String {
     };
     let columns: Vec<String> = index.columns.iter().map(|&at| source(at)).collect();
     let condition = index.predicate.map_or_else(String::new, |at| format!(" WHERE {}", source(at)));
-    let (name, table) = (quoted_name(&index.name), quoted_name(&def.name));
+    let (name, table) = (quoted_name(&index.name), quoted_name(def.own_name()));
     format!("CREATE INDEX {name} ON {table} ({}){condition}", columns.join(", "))
 }

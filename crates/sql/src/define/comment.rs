@@ -37,7 +37,7 @@ pub(super) fn run(core: &Core, comment: &Comment) -> Result<Defined, SqlError> {
             }
             Ok(not_kept())
         }
-        Commented::Object(ObjectKind::Enum, _) | Commented::Other => Ok(not_kept()),
+        Commented::Object(ObjectKind::Enum | ObjectKind::Schema, _) | Commented::Other => Ok(not_kept()),
     }
 }
 
@@ -63,7 +63,8 @@ fn on_column(core: &Core, table: &str, column: &str, text: Option<&str>) -> Resu
         return Ok(not_kept());
     }
     let of = core.catalog.table(table).ok_or_else(|| SqlError::unknown_table(table))?;
-    let at = of.def().column_index(column).ok_or_else(|| SqlError::unknown_column(of.name(), column))?;
+    let at =
+        of.def().column_index(column).ok_or_else(|| SqlError::unknown_column(of.def().own_name(), column))?;
     on_table(core, table, &mut |def| {
         def.columns[at].comment = text.map(ToOwned::to_owned);
         Ok(())
@@ -75,7 +76,8 @@ fn on_index(core: &Core, name: &str, text: Option<&str>) -> Result<Defined, SqlE
     let owner = owner
         .ok_or_else(|| SqlError::new(state::UNKNOWN_OBJECT, format!("index \"{name}\" does not exist")))?;
     on_table(core, &owner, &mut |def| {
-        let index = def.indexes.iter_mut().find(|index| index.name.eq_ignore_ascii_case(name));
+        let own = super::drop::within(def, name).unwrap_or(name).to_owned();
+        let index = def.indexes.iter_mut().find(|index| index.name.eq_ignore_ascii_case(&own));
         if let Some(index) = index {
             index.comment = text.map(ToOwned::to_owned);
         }

@@ -8,7 +8,7 @@ use store::BUILT_IN;
 use store::definition::{ForeignKey, IndexDef, TableDef, ViewDef};
 
 use super::words::Words;
-use super::{Defined, Told, Undo, alter, altered, enumeration};
+use super::{Defined, Told, Undo, alter, altered, enumeration, schema};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -26,6 +26,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
         ObjectKind::Index => ("DROP INDEX", "index"),
         ObjectKind::View => ("DROP VIEW", "view"),
         ObjectKind::Enum => ("DROP TYPE", "type"),
+        ObjectKind::Schema => ("DROP SCHEMA", "schema"),
     };
     let mut names: Vec<&Name> = Vec::new();
     let mut told = Vec::new();
@@ -36,7 +37,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
         match missing(core, dropped.kind, &name.text) {
             None if names.iter().any(|known| known.text.eq_ignore_ascii_case(&name.text)) => {}
             None => {
-                refuse_needed(core, dropped.kind, &name.text)?;
+                refuse_needed(core, dropped, &name.text)?;
                 names.push(name);
             }
             Some(_) if dropped.if_exists => told.push(Told::missing(what, &name.text)),
@@ -50,17 +51,8 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
             ObjectKind::Table => going.table(&name.text, dropped.cascade)?,
             ObjectKind::Index => going.index(&name.text)?,
             ObjectKind::View => going.view(&name.text, dropped.cascade)?,
-            ObjectKind::Enum => {
-                let columns =
-                    if dropped.cascade { enumeration::users_of(core, &name.text) } else { Vec::new() };
-                for (table, column) in columns {
-                    going.done.told.extend(alter::drop_column(core, words, &table, &column)?);
-                    let told = format!("drop cascades to column {column} of table {table}");
-                    going.done.told.push(Told::plain(told));
-                    going.done.undo.push(Undo::Impossible);
-                }
-                going.enumeration(&name.text)?;
-            }
+            ObjectKind::Enum => going.enumeration(words, &name.text, dropped.cascade)?,
+            ObjectKind::Schema => going.schema(words, &name.text)?,
         }
     }
     Ok(going.done)
@@ -75,23 +67,28 @@ fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
         ObjectKind::Index if catalog.index_owner(name).is_none() => error(state::UNKNOWN_OBJECT, "index"),
         ObjectKind::View if catalog.view(name).is_none() => error(state::UNKNOWN_TABLE, "view"),
         ObjectKind::Enum if catalog.enumeration(name).is_none() => error(state::UNKNOWN_OBJECT, "type"),
+        ObjectKind::Schema if !schema::is_built_in(name) && catalog.namespace(name).is_none() => {
+            error(state::UNKNOWN_SCHEMA, "schema")
+        }
         _ => None,
     }
 }
 
 /// Refuses to drop what must stay, before anything goes.
-fn refuse_needed(core: &Core, kind: ObjectKind, name: &str) -> Result<(), SqlError> {
-    match kind {
+fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> {
+    match dropped.kind {
+        ObjectKind::Schema => schema::refuse_needed(&core.catalog, name, dropped.cascade),
         ObjectKind::Table if name.eq_ignore_ascii_case(BUILT_IN) => Ok(core.store.drop_table(name)?),
         ObjectKind::Index => {
             let Some(owner) = core.catalog.index_owner(name) else { return Ok(()) };
+            let name = within(owner.def(), name).unwrap_or(name);
             if is_of_key(owner.def(), name) {
                 let message = format!("index \"{name}\" defines which keys of the table are equal");
                 return Err(SqlError::new(state::DEPENDED_ON, message));
             }
             // The store says why the index of a key stays.
             let own = owner.def().indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name));
-            if own { Ok(()) } else { Ok(core.store.drop_index(name)?) }
+            if own { Ok(()) } else { Ok(core.store.drop_index(&owner.def().qualified(name))?) }
         }
         _ => Ok(()),
     }
@@ -129,15 +126,47 @@ impl Going<'_> {
         let owner = catalog.index_owner(name);
         self.core.store.drop_index(name)?;
         // The hidden columns of indexed expressions go with their index, and rows come without them.
-        let back = owner.filter(|table| !reads_hidden(table.def(), name));
+        let back =
+            owner.filter(|table| !reads_hidden(table.def(), within(table.def(), name).unwrap_or(name)));
         self.done.undo.push(back.map_or(Undo::Impossible, altered));
         Ok(())
     }
 
-    fn enumeration(&mut self, name: &str) -> Result<(), SqlError> {
+    fn enumeration(&mut self, words: &Words<'_>, name: &str, cascade: bool) -> Result<(), SqlError> {
+        let columns = if cascade { enumeration::users_of(self.core, name) } else { Vec::new() };
+        for (table, column) in columns {
+            self.done.told.extend(alter::drop_column(self.core, words, &table, &column)?);
+            self.done.told.push(Told::plain(format!("drop cascades to column {column} of table {table}")));
+            self.done.undo.push(Undo::Impossible);
+        }
         let own = self.core.catalog.enumeration(name).cloned();
         self.core.store.drop_enum(name)?;
         self.done.undo.extend(own.map(Undo::EnumGone));
+        Ok(())
+    }
+
+    /// A schema with all that is in it: first what reads others.
+    fn schema(&mut self, words: &Words<'_>, name: &str) -> Result<(), SqlError> {
+        let inside = |core: &Core| -> Vec<(&'static str, String)> {
+            let catalog = core.store.catalog();
+            catalog.names_in(name).map(|(kind, name)| (kind, name.to_owned())).collect()
+        };
+        let all = inside(self.core);
+        self.done.told.extend(schema::told(&all));
+        let told = self.done.told.len();
+        for (kind, own) in all {
+            if self.core.store.catalog().has(&own) {
+                match kind {
+                    "table" => self.table(&own, true)?,
+                    "view" => self.view(&own, true)?,
+                    _ => self.enumeration(words, &own, true)?,
+                }
+            }
+        }
+        self.done.told.truncate(told);
+        let own = self.core.store.catalog().namespace(name).cloned();
+        self.core.store.drop_namespace(name)?;
+        self.done.undo.extend(own.map(Undo::SchemaGone));
         Ok(())
     }
 
@@ -162,6 +191,13 @@ impl Going<'_> {
         }
         Ok(())
     }
+}
+
+/// The name of an index in the schema of its table; `None`: it is in another schema.
+pub(super) fn within<'n>(def: &TableDef, name: &'n str) -> Option<&'n str> {
+    let Some(namespace) = &def.namespace else { return Some(name) };
+    let (schema, own) = (name.get(..namespace.len())?, name.get(namespace.len()..)?);
+    own.strip_prefix('.').filter(|_| schema.eq_ignore_ascii_case(namespace))
 }
 
 /// Whether a foreign key of a table refers to the table of this name.

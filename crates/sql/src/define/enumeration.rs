@@ -2,7 +2,7 @@
 
 use sqltext::definition::{AlterEnum, CreateEnum, EnumChange};
 use sqltext::token::{quoted_name, sql_literal};
-use store::definition::{DefinitionError, EnumDef, SqlType};
+use store::definition::{DefinitionError, EnumDef, SqlType, qualified};
 use store::value::Value;
 
 use super::words::Words;
@@ -13,7 +13,8 @@ use crate::error::{SqlError, state};
 pub(super) fn create(core: &Core, wanted: &CreateEnum) -> Result<Defined, SqlError> {
     let name = wanted.name.text.clone();
     check_type_name(&name)?;
-    core.store.create_enum(EnumDef { id: 0, name: name.clone(), labels: wanted.labels.clone() })?;
+    let namespace = wanted.name.namespace.clone();
+    core.store.create_enum(EnumDef { namespace, ..EnumDef::new(name.clone(), wanted.labels.clone()) })?;
     Ok(Defined::undone_by("CREATE TYPE", Undo::Enum(name)))
 }
 
@@ -45,11 +46,12 @@ pub(super) fn alter(core: &Core, words: &Words<'_>, wanted: &AlterEnum) -> Resul
         EnumChange::RenameValue(from, to) => rename_value(core, words, name, from, to),
         EnumChange::Rename(to) => {
             check_type_name(&to.text)?;
+            let to = qualified(own.namespace.as_deref(), &to.text);
             let before = core.store.alter_enum(name, &mut |own| {
-                own.name.clone_from(&to.text);
+                own.name.clone_from(&to);
                 Ok(())
             })?;
-            Ok(Defined::undone_by(TAG, Undo::EnumAltered(to.text.clone(), before)))
+            Ok(Defined::undone_by(TAG, Undo::EnumAltered(to, before)))
         }
         EnumChange::Nothing => Ok(Defined { undo: Vec::new(), ..TAG.into() }),
     }

@@ -32,13 +32,13 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Re
     let named = wanted.name.as_ref().map(|name| name.text.as_str());
     if let Some(name) = named
         && wanted.if_not_exists
-        && core.catalog.index_owner(name).is_some()
+        && core.catalog.index_owner(&table.def().qualified(name)).is_some()
     {
         return Ok(Defined::present(TAG, name));
     }
     let def = table.def();
     if let Some(missing) = wanted.include.iter().find(|name| def.column_index(&name.text).is_none()) {
-        return Err(SqlError::unknown_column(&def.name, &missing.text));
+        return Err(SqlError::unknown_column(def.own_name(), &missing.text));
     }
     if !wanted.include.is_empty() {
         told.push(Told::note(
@@ -85,10 +85,11 @@ fn own_name(core: &Core, def: &TableDef, form: &Form, terms: &[Term]) -> String 
     };
     let parts: Vec<String> = terms.iter().zip(&form.index.columns).map(part).collect();
     // Room for a number stays.
-    let name = format!("{}_{}", def.name, parts.join("_"));
+    let name = format!("{}_{}", def.own_name(), parts.join("_"));
     let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX - 8)];
     free_name(format!("{name}_idx"), |name| {
-        core.catalog.index_owner(name).is_some() || core.catalog.table(name).is_some()
+        let name = def.qualified(name);
+        core.catalog.index_owner(&name).is_some() || core.catalog.table(&name).is_some()
     })
 }
 
@@ -151,7 +152,7 @@ fn no_column(def: &TableDef, name: &str) -> SqlError {
         return SqlError::not_supported(format!("an index of \"{name}\""))
             .with_hint("it is not stored in the row, and changes by itself");
     }
-    SqlError::unknown_column(&def.name, name)
+    SqlError::unknown_column(def.own_name(), name)
 }
 
 /// The hidden column of an indexed expression. It has the affinity of the expression, so that comparisons with it are

@@ -7,6 +7,7 @@ use store::Table;
 use store::definition::{ColumnDef, IndexDef};
 
 use super::Told;
+use super::alter::renamed_table;
 use super::table::TableMaker;
 use crate::core::Core;
 use crate::error::SqlError;
@@ -24,11 +25,18 @@ impl TableMaker<'_> {
             .map(|(rank, (at, _))| (at, self.def.columns.len() + rank))
             .collect();
         let columns = table.def().visible_columns().map(|(_, column)| copied(column, like));
+        let from = self.def.columns.len();
         self.def.columns.extend(columns);
         if like.including.constraints {
             self.def
                 .checks
                 .extend(table.def().checks.iter().filter(|check| check.not_null.is_none()).cloned());
+        }
+        let own = self.def.own_name().to_owned();
+        let generated = self.def.columns[from..].iter_mut().filter_map(|column| column.generated.as_mut());
+        let expressions = generated.map(|generated| &mut generated.sql);
+        for sql in expressions.chain(self.def.checks.iter_mut().map(|check| &mut check.sql)) {
+            *sql = renamed_table(sql, table.def().own_name(), &own);
         }
         if like.including.indexes {
             self.indexes_like(table, &positions);

@@ -13,6 +13,7 @@ mod known;
 mod like;
 mod method;
 mod of_query;
+mod schema;
 mod table;
 mod undo;
 mod upkeep;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use pgcatalog::function::TABLE_FUNCTIONS;
 use pgcatalog::system;
-use sqltext::definition::{self, Definition, Truncate, What};
+use sqltext::definition::{self, Definition, Name, Truncate, What};
 use store::definition::ColumnDef;
 use store::{Catalog, Table};
 
@@ -105,8 +106,8 @@ impl From<&'static str> for Defined {
 }
 
 /// Reads a definition.
-pub(crate) fn read(sql: &str) -> Result<Definition<'_>, SqlError> {
-    definition::read(sql, tokens(sql))
+pub(crate) fn read<'a>(catalog: &Arc<Catalog>, sql: &'a str) -> Result<Definition<'a>, SqlError> {
+    definition::read(sql, tokens(sql), Some(catalog))
 }
 
 /// Carries out a definition and says what it was.
@@ -129,6 +130,8 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
         What::CreateRule(wanted) => rule::create(core, definition, wanted),
         What::DropRule(dropped) => rule::drop(core, dropped),
         What::Comment(wanted) => comment::run(core, wanted),
+        What::CreateSchema(wanted) => schema::create(core, wanted),
+        What::Nothing(tag) => Ok(Defined { undo: Vec::new(), ..(*tag).into() }),
         What::Known(known) => known::run(&words(None), known),
         What::Upkeep(upkeep) => upkeep::run(core, upkeep).map(Defined::from),
     }
@@ -157,8 +160,12 @@ fn refuse_temporary(temporary: bool) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Names that SQLite or this server keep for themselves.
-fn check_table_name(name: &str) -> Result<(), SqlError> {
+/// Names that SQLite or this server keep for themselves. Those in a schema are told apart by it.
+fn check_table_name(name: &Name) -> Result<(), SqlError> {
+    if name.namespace.is_some() { Ok(()) } else { check_public_name(&name.text) }
+}
+
+fn check_public_name(name: &str) -> Result<(), SqlError> {
     const PREFIXES: &[&str] = &["sqlite_", "pragma_"];
     const NAMES: &[&str] =
         &["dbstat", "fts3tokenize", "bytecode", "tables_used", "sqlite_stmt", "rtree", "fts5vocab"];

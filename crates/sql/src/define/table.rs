@@ -7,7 +7,7 @@ use sqltext::definition::{
 use store::Catalog;
 use store::definition::{
     CheckDef, Collation, ColumnDef, ColumnKind, FOREIGN_KEYS_MAX, ForeignKey, Generated, Identity, IndexDef,
-    TableDef,
+    TableDef, qualified,
 };
 
 use super::constant::value_of;
@@ -29,8 +29,9 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
     if wanted.if_not_exists && core.catalog.table(name).is_some() {
         return Ok(Defined::present(TAG, name));
     }
-    check_table_name(name)?;
+    check_table_name(&wanted.name)?;
     let mut maker = TableMaker::new(core, words, name);
+    maker.def.namespace.clone_from(&wanted.name.namespace);
     let mut fill = None;
     match &wanted.body {
         Body::Elements(elements) => elements.iter().try_for_each(|element| match element {
@@ -47,10 +48,8 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
     }
     let (told, start) = (std::mem::take(&mut maker.told), maker.start);
     let mut def = maker.finish(&wanted.settings)?;
-    let taken = |name: &str| {
-        core.catalog.tables().any(|table| table.def().is_key_name(name))
-            || core.catalog.index_owner(name).is_some()
-    };
+    let namespace = wanted.name.namespace.clone();
+    let taken = |name: &str| core.catalog.has_index(&qualified(namespace.as_deref(), name));
     // A table that was renamed kept the name of its key's constraint.
     if def.key_name.is_none() && taken(&def.key_name()) {
         def.key_name = Some(free_name(def.key_name().into_owned(), taken));
@@ -168,7 +167,7 @@ impl<'w> TableMaker<'w> {
         if self.def.primary_key.is_empty() {
             return Ok(());
         }
-        let message = format!("multiple primary keys for table \"{}\" are not allowed", self.def.name);
+        let message = format!("multiple primary keys for table \"{}\" are not allowed", self.def.own_name());
         Err(SqlError::new(state::BAD_DEFINITION, message))
     }
 
@@ -220,7 +219,7 @@ impl<'w> TableMaker<'w> {
                 return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
             }
             Some(name) => name.to_owned(),
-            None => free_name(format!("{}_{}_fkey", self.def.name, columns.join("_")), taken),
+            None => free_name(format!("{}_{}_fkey", self.def.own_name(), columns.join("_")), taken),
         };
         if self.def.foreign_keys.len() >= FOREIGN_KEYS_MAX {
             let message = format!("table has more than {FOREIGN_KEYS_MAX} foreign keys");
@@ -289,7 +288,7 @@ impl<'w> TableMaker<'w> {
     /// `table_column_check`, as PostgreSQL names it, with a number where that name is taken.
     fn check_name(&self, column: Option<&str>) -> String {
         let parts: Vec<&str> =
-            [Some(self.def.name.as_str()), column, Some("check")].into_iter().flatten().collect();
+            [Some(self.def.own_name()), column, Some("check")].into_iter().flatten().collect();
         free_name(parts.join("_"), |name| {
             self.def.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name))
         })
@@ -354,9 +353,9 @@ impl<'w> TableMaker<'w> {
     /// The same for any index.
     fn index_name(&self, columns: &[usize], what: &str) -> String {
         let names: Vec<&str> = columns.iter().map(|&column| self.def.columns[column].name.as_str()).collect();
-        free_name(format!("{}_{}_{what}", self.def.name, names.join("_")), |name| {
+        free_name(format!("{}_{}_{what}", self.def.own_name(), names.join("_")), |name| {
             self.def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name))
-                || self.core.catalog.index_owner(name).is_some()
+                || self.core.catalog.index_owner(&self.def.qualified(name)).is_some()
         })
     }
 

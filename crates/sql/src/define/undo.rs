@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::definition::{EnumDef, IndexDef, TableDef, ViewDef};
+use store::definition::{EnumDef, IndexDef, NamespaceDef, TableDef, ViewDef};
 use store::{Store, Table};
 
 use crate::error::SqlError;
@@ -29,6 +29,10 @@ pub(crate) enum Undo {
     EnumGone(Arc<EnumDef>),
     /// The enum type of now this name is again what it was.
     EnumAltered(String, Arc<EnumDef>),
+    /// The schema is dropped.
+    Schema(String),
+    /// The schema is made again.
+    SchemaGone(Arc<NamespaceDef>),
     /// The view gets this comment again.
     ViewComment(String, Option<String>),
 }
@@ -136,6 +140,8 @@ impl Undo {
                 })?;
                 Ok(())
             }
+            Self::Schema(name) => Ok(store.drop_namespace(&name)?),
+            Self::SchemaGone(own) => Ok(store.create_namespace(NamespaceDef::clone(&own))?),
             Self::ViewComment(name, comment) => Ok(store.comment_view(&name, comment.as_deref())?),
         }
     }
@@ -152,7 +158,7 @@ pub(super) fn redefine(store: &Store, table: &str, before: &TableDef) -> Result<
     let is_in =
         |indexes: &[IndexDef], name: &str| indexes.iter().any(|other| other.name.eq_ignore_ascii_case(name));
     for index in after.indexes.iter().filter(|index| !is_in(&before.indexes, &index.name)) {
-        store.drop_index(&index.name)?;
+        store.drop_index(&after.qualified(&index.name))?;
     }
     if def(table)? != *before {
         store.alter_table(table, &mut |def| {

@@ -16,7 +16,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
     if kept && core.catalog.view(name).is_some() {
         return Ok(Defined::present(TAG, name));
     }
-    check_table_name(name)?;
+    check_table_name(&wanted.name)?;
     if words.have_parameter(&wanted.query.tokens) {
         return Err(SqlError::new(state::SYNTAX, "a view cannot have parameters"));
     }
@@ -29,8 +29,8 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
         let message = format!("view \"{name}\" names {} columns, but its query has {width}", columns.len());
         return Err(SqlError::new(state::SYNTAX, message));
     }
-    let view =
-        ViewDef { id: 0, name: name.clone(), columns, sql: query.sql.trim().to_owned(), comment: None };
+    let (sql, namespace) = (query.sql.trim().to_owned(), wanted.name.namespace.clone());
+    let view = ViewDef { id: 0, name: name.clone(), namespace, columns, sql, comment: None };
     let before = core.catalog.view(name).map(|view| Undo::ViewGone(Box::new(ViewDef::clone(view))));
     let undo = before.unwrap_or_else(|| Undo::View(name.clone()));
     match core.store.create_view(view, wanted.replace) {

@@ -63,7 +63,7 @@ impl Executor {
     fn carry_out(&mut self, session: &mut Session, sql: &str) -> Result<(Defined, Vec<Name>), SqlError> {
         needs::check_definition(session.identity().rights)?;
         self.set_words();
-        let definition = define::read(sql)?;
+        let definition = define::read(&self.core.catalog, sql)?;
         match &definition.what {
             What::CreateRule(rule) => self.check_rule(&definition, rule)?,
             What::AlterTable(alter) => self.write_before(session, &alter.table.text)?,
@@ -85,11 +85,11 @@ impl Executor {
     /// What is wrong with the condition of an expiry rule is reported now, not by its runs.
     fn check_rule(&self, definition: &Definition<'_>, rule: &CreateRule) -> Result<(), SqlError> {
         system::refuse_change(&rule.table.text)?;
-        if self.core.catalog.table(&rule.table.text).is_none() {
+        let Some(table) = self.core.catalog.table(&rule.table.text) else {
             return Err(SqlError::unknown_table(&rule.table.text));
-        }
+        };
         // A place in the query would be none in the user's text.
-        let query = rule::query(&rule.table.text, &rule::condition(definition, rule));
+        let query = rule::query(table.def(), &rule::condition(definition, rule));
         let prepared = self
             .prepare(StatementKind::Read, &query, &[], None)
             .map_err(|error| SqlError { position: None, ..error })?;

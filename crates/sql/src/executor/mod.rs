@@ -55,6 +55,8 @@ pub struct Executor {
     orders: HashSet<u16>,
     /// The time zone for which plans were made, and what `LIKE` means in them.
     meaning: (Option<Zone>, LikeStyle),
+    /// Where they look for names without a schema.
+    path: Option<Arc<[String]>>,
 }
 
 /// Knows whether an answer began, for then a statement cannot start again.
@@ -105,7 +107,8 @@ impl Executor {
         let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
         let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
         let (orders, meaning) = (HashSet::new(), Default::default());
-        let mut executor = Self { core, cache, other_cache, shapes, registered, views, orders, meaning };
+        let mut executor =
+            Self { core, cache, other_cache, shapes, registered, views, orders, meaning, path: None };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -190,6 +193,12 @@ impl Executor {
             zone::set_current(zone);
         }
         if self.meaning.0 != zone || self.meaning.1 != like {
+            self.change_meaning((zone, like));
+        }
+        let path = session.path(&self.core.catalog);
+        if self.path.as_ref() != path {
+            self.path = path.cloned();
+            self.core.catalog = self.catalog_of_now();
             self.change_meaning((zone, like));
         }
         let native = session.native(self.core.limits.native);
@@ -398,11 +407,20 @@ impl Executor {
         if self.core.store.generation() == self.core.catalog.generation {
             return Ok(());
         }
-        self.core.catalog = self.core.store.catalog();
+        self.core.catalog = self.catalog_of_now();
         self.cache.clear();
         self.other_cache.clear();
         self.shapes.clear();
         self.register_tables()
+    }
+
+    /// The store's definitions, for who looks for names where the plans do.
+    fn catalog_of_now(&self) -> Arc<Catalog> {
+        let catalog = self.core.store.catalog();
+        match &self.path {
+            Some(path) => Arc::new(catalog.with_path(Arc::clone(path))),
+            None => catalog,
+        }
     }
 
     /// Makes the connection know the catalogue's tables. No statement is compiled at this moment.

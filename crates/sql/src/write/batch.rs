@@ -263,7 +263,7 @@ impl Batch {
     pub(crate) fn encode(&self, store: &Store, draft: &Draft) -> Result<(Vec<u8>, Vec<u8>), SqlError> {
         let table = &self.table;
         if let Some(column) = draft.null_column(table) {
-            return Err(SqlError::null_value(table.name(), &table.def().columns[column].name));
+            return Err(SqlError::null_value(table.def().own_name(), &table.def().columns[column].name));
         }
         let (mut key, mut payload) = (Vec::new(), Vec::new());
         let values: Vec<ValueRef<'_>> = draft.values.iter().map(Value::as_ref).collect();
@@ -282,7 +282,7 @@ impl Batch {
     pub(crate) fn encode_payload(&self, draft: &Draft, key: &mut Vec<u8>) -> Result<Vec<u8>, SqlError> {
         let table = &self.table;
         if let Some(column) = draft.null_column(table) {
-            return Err(SqlError::null_value(table.name(), &table.def().columns[column].name));
+            return Err(SqlError::null_value(table.def().own_name(), &table.def().columns[column].name));
         }
         let mut payload = Vec::new();
         let values: Vec<ValueRef<'_>> = draft.values.iter().map(Value::as_ref).collect();

@@ -52,15 +52,15 @@ pub(crate) struct Returning {
     pub(crate) columns: Vec<ColumnDescription>,
 }
 
-/// Why a statement failed, and how many rows it wrote nevertheless.
+/// Why a statement failed, and how many rows it wrote nevertheless. Boxed, so that results stay small.
 struct Failed {
-    error: SqlError,
+    error: Box<SqlError>,
     written: u64,
 }
 
 impl From<SqlError> for Failed {
     fn from(error: SqlError) -> Self {
-        Self { error, written: 0 }
+        Self { error: Box::new(error), written: 0 }
     }
 }
 
@@ -120,7 +120,7 @@ impl WritePlan {
         if let Err(failed) = &result {
             core.sight.note_failed(failed.written);
         }
-        result.map_err(|failed| failed.error)
+        result.map_err(|failed| *failed.error)
     }
 
     fn written(&mut self, core: &Core, given: Given<'_>, out: &mut dyn RowSink) -> Result<Done, Failed> {
@@ -140,7 +140,8 @@ impl WritePlan {
             core.sight.note_made(number);
         }
         if let Some(error) = batch.take_stopped() {
-            return Err(Failed { error: SqlError { partial: true, ..error }, written: batch.affected() });
+            let error = Box::new(SqlError { partial: true, ..error });
+            return Err(Failed { error, written: batch.affected() });
         }
         if let Some(returning) = &self.returning {
             out.columns(&returning.columns);
@@ -303,9 +304,9 @@ impl Run<'_> {
 /// A refusal of the store, with what it cannot know.
 pub(crate) fn refused(table: &Table, error: WriteError) -> SqlError {
     match error {
-        WriteError::NotNull(column) => SqlError::null_value(table.name(), &column),
+        WriteError::NotNull(column) => SqlError::null_value(table.def().own_name(), &column),
         WriteError::TableGone => SqlError::unknown_table(table.name()),
-        WriteError::Check(name) => SqlError::check(table.name(), &name),
+        WriteError::Check(name) => SqlError::check(table.def().own_name(), &name),
         other => other.into(),
     }
 }

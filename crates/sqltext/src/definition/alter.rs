@@ -14,12 +14,18 @@ impl Reader<'_, '_> {
         if self.word("TYPE") {
             return self.alter_enum().map(What::AlterEnum);
         }
+        if self.word("SCHEMA") {
+            return self.alter_schema();
+        }
+        if self.word("VIEW") {
+            return self.alter_view();
+        }
         if !self.word("TABLE") {
             return Err(SqlError::not_supported("ALTER of other objects than tables, indexes and types"));
         }
         let if_exists = self.if_exists()?;
         self.word("ONLY");
-        let table = self.object()?;
+        let table = self.object_if_there(if_exists)?;
         self.sign("*");
         let changes = self.list(Self::change)?;
         Ok(What::AlterTable(AlterTable { if_exists, table, changes }))
@@ -34,7 +40,7 @@ impl Reader<'_, '_> {
     }
 
     fn change(&mut self) -> Result<Change, SqlError> {
-        match self.any_word(&["ADD", "DROP", "RENAME", "ALTER", "SET", "RESET"]) {
+        match self.any_word(&["ADD", "DROP", "RENAME", "ALTER", "SET", "RESET", "OWNER"]) {
             Some("ADD") => self.add(),
             Some("DROP") => self.drop_part(),
             Some("RENAME") => self.rename(),
@@ -43,7 +49,13 @@ impl Reader<'_, '_> {
                 let name = self.name()?;
                 Ok(Change::Column(name, self.column_change()?))
             }
+            Some("SET") if self.word("SCHEMA") => self.schema_name().map(Change::SetSchema),
             Some("SET") => self.settings().map(Change::Set),
+            Some("OWNER") => {
+                self.expect_word("TO")?;
+                self.role_name()?;
+                Ok(Change::Nothing)
+            }
             Some("RESET") => self.settings().map(Change::Reset),
             _ => match self.peek() {
                 Some(word) => {

@@ -1,7 +1,7 @@
 //! Columns: names, types, and what is said of them.
 
 use super::reader::Reader;
-use super::{Column, ColumnRule, ColumnRuleKind, Expression, Reference};
+use super::{Column, ColumnRule, ColumnRuleKind, Expression, Name, Reference};
 use crate::error::{SqlError, state};
 use crate::token::{Kind, Token, unquoted};
 
@@ -58,7 +58,8 @@ impl Reader<'_, '_> {
             return self.object().map(|name| name.text);
         }
         self.skip();
-        Ok(unquoted(token.text))
+        let name = Name { text: unquoted(token.text), namespace: None, place: token.start };
+        Ok(self.found_type(name).text)
     }
 
     /// Whether this word belongs to a type. `WITH` and `WITHOUT` do before `TIME ZONE` only.
@@ -158,7 +159,8 @@ impl Reader<'_, '_> {
 
     /// The name of a collation.
     pub(super) fn collation(&mut self) -> Result<String, SqlError> {
-        self.object().map(|name| name.text)
+        let name = self.name()?;
+        if self.sign(".") { self.name().map(|name| name.text) } else { Ok(name.text) }
     }
 
     fn generated(&mut self) -> Result<ColumnRuleKind, SqlError> {

@@ -7,7 +7,7 @@ use crate::error::SqlError;
 impl Reader<'_, '_> {
     /// What stands behind `CREATE TYPE`.
     pub(super) fn create_enum(&mut self) -> Result<CreateEnum, SqlError> {
-        let name = self.object()?;
+        let name = self.new_object()?;
         let place = self.place();
         if !self.words(&["AS", "ENUM"]) {
             return Err(SqlError::not_supported("a type other than an enum")
@@ -33,7 +33,7 @@ impl Reader<'_, '_> {
         } else if self.words(&["RENAME", "TO"]) {
             EnumChange::Rename(self.name()?)
         } else if self.words(&["OWNER", "TO"]) {
-            self.name()?;
+            self.role_name()?;
             EnumChange::Nothing
         } else {
             return Err(SqlError::not_supported("this change of a type")

@@ -84,8 +84,8 @@ impl Reader<'_, '_> {
             "INDEX" => What::CreateIndex(Box::new(self.create_index(unique)?)),
             "VIEW" => What::CreateView(Box::new(self.create_view(replace, temporary)?)),
             "TYPE" => What::CreateEnum(self.create_enum()?),
-            "SCHEMA" => What::Known(self.known(false, false, place)?),
-            "EXTENSION" => What::Known(self.known(true, false, place)?),
+            "SCHEMA" => What::CreateSchema(self.create_schema()?),
+            "EXTENSION" => What::Known(self.known(false, place)?),
             "EXPIRY" => {
                 self.expect_word("RULE")?;
                 What::CreateRule(self.create_rule()?)
@@ -111,8 +111,8 @@ impl Reader<'_, '_> {
             Some("INDEX") => What::Drop(self.drop(ObjectKind::Index)?),
             Some("VIEW") => What::Drop(self.drop(ObjectKind::View)?),
             Some("TYPE") => What::Drop(self.drop(ObjectKind::Enum)?),
-            Some("SCHEMA") => What::Known(self.known(false, true, place)?),
-            Some("EXTENSION") => What::Known(self.known(true, true, place)?),
+            Some("SCHEMA") => What::Drop(self.drop(ObjectKind::Schema)?),
+            Some("EXTENSION") => What::Known(self.known(true, place)?),
             Some("EXPIRY") => {
                 self.expect_word("RULE")?;
                 What::DropRule(self.drop_rule()?)

@@ -7,7 +7,7 @@
 //! ```
 //! use sqltext::definition::{What, read};
 //! let sql = "CREATE TABLE t (a INT DEFAULT 1 + 1 NOT NULL)";
-//! let What::CreateTable(table) = read(sql, sqltext::token::tokens(sql)).unwrap().what else { panic!() };
+//! let What::CreateTable(table) = read(sql, sqltext::token::tokens(sql), None).unwrap().what else { panic!() };
 //! assert_eq!(table.name.text, "t");
 //! ```
 
@@ -18,11 +18,14 @@ mod kinds;
 mod object;
 mod reader;
 mod rule;
+mod schema;
 mod table;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Query};
+use store::Catalog;
 
 use crate::error::SqlError;
 use crate::token::Token;
@@ -66,17 +69,23 @@ pub enum What {
     DropRule(DropRule),
     /// `COMMENT ON`
     Comment(Comment),
-    /// `CREATE SCHEMA`, `CREATE EXTENSION`
+    /// `CREATE SCHEMA`
+    CreateSchema(CreateSchema),
+    /// `ALTER SCHEMA ... OWNER TO`, and other changes that change nothing, with the tag
+    Nothing(&'static str),
+    /// `CREATE EXTENSION`
     Known(Known),
     /// `ANALYZE`, `REINDEX`, `VACUUM`
     Upkeep(Upkeep),
 }
 
-/// A name as it is meant, without quotes.
+/// A name as it is meant, without quotes; that of an object is the one that it has in the store, or would have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// The name.
     pub text: String,
+    /// The schema that it was found in, beside `public`.
+    pub namespace: Option<String>,
     /// Where it stands, in bytes.
     pub place: usize,
 }
@@ -320,6 +329,8 @@ pub enum ObjectKind {
     View,
     /// An enum type.
     Enum,
+    /// A schema.
+    Schema,
 }
 
 /// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`, `DROP TYPE`
@@ -376,6 +387,10 @@ pub enum Change {
     },
     /// `RENAME TO name`
     RenameTable(Name),
+    /// `SET SCHEMA name`: none is `public`
+    SetSchema(Option<Name>),
+    /// `OWNER TO role` and its like: what is so anyway.
+    Nothing,
     /// `RENAME [COLUMN] name TO name`
     RenameColumn(Name, Name),
     /// `RENAME CONSTRAINT name TO name`
@@ -512,11 +527,20 @@ pub enum Commented {
     Other,
 }
 
-/// `CREATE SCHEMA name`, `CREATE EXTENSION name`
+/// `CREATE SCHEMA [IF NOT EXISTS] [name] [AUTHORIZATION role]`
+#[derive(Debug)]
+pub struct CreateSchema {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Its name; none: that of the role.
+    pub name: Option<Name>,
+    /// The role, by its name; none: it was named by a word like `CURRENT_USER`, or not at all.
+    pub role: Option<Name>,
+}
+
+/// `CREATE EXTENSION name`
 #[derive(Debug)]
 pub struct Known {
-    /// It is an extension, not a schema.
-    pub extension: bool,
     /// `IF NOT EXISTS`, or `IF EXISTS` of a `DROP`.
     pub conditional: bool,
     /// It is dropped.
@@ -536,10 +560,15 @@ pub struct Upkeep {
     pub names: Vec<Name>,
 }
 
-/// Reads a definition of which the tokens are known.
-pub fn read<'a>(sql: &'a str, tokens: Vec<Token<'a>>) -> Result<Definition<'a>, SqlError> {
+/// Reads a definition of which the tokens are known. `catalog`: what names without a schema mean, and which schemas
+/// there are.
+pub fn read<'a>(
+    sql: &'a str,
+    tokens: Vec<Token<'a>>,
+    catalog: Option<&Arc<Catalog>>,
+) -> Result<Definition<'a>, SqlError> {
     let what = {
-        let mut reader = Reader::new(sql, &tokens)?;
+        let mut reader = Reader::new(sql, &tokens)?.with_catalog(catalog.cloned());
         let what = reader.definition()?;
         reader.end()?;
         what
@@ -553,7 +582,7 @@ mod tests {
     use crate::token::tokens;
 
     fn read_sql(sql: &str) -> Result<Definition<'_>, SqlError> {
-        read(sql, tokens(sql))
+        read(sql, tokens(sql), None)
     }
 
     fn columns(sql: &str) -> Vec<Column> {

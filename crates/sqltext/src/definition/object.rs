@@ -26,7 +26,7 @@ impl Reader<'_, '_> {
     pub(super) fn create_index(&mut self, unique: bool) -> Result<CreateIndex, SqlError> {
         self.word("CONCURRENTLY");
         let if_not_exists = self.if_not_exists()?;
-        let name = if self.at_word("ON") && !if_not_exists { None } else { Some(self.object()?) };
+        let name = if self.at_word("ON") && !if_not_exists { None } else { Some(self.name()?) };
         self.expect_word("ON")?;
         self.word("ONLY");
         let table = self.object()?;
@@ -76,7 +76,7 @@ impl Reader<'_, '_> {
     /// What stands behind `CREATE VIEW`.
     pub(super) fn create_view(&mut self, replace: bool, temporary: bool) -> Result<CreateView, SqlError> {
         let if_not_exists = self.if_not_exists()?;
-        let name = self.object()?;
+        let name = self.new_object()?;
         let columns = self.names()?;
         self.refuse_settings()?;
         self.expect_word("AS")?;
@@ -89,7 +89,10 @@ impl Reader<'_, '_> {
             self.word("CONCURRENTLY");
         }
         let if_exists = self.if_exists()?;
-        let names = self.list(Self::object)?;
+        let names = match kind {
+            ObjectKind::Schema => self.list(Self::name)?,
+            _ => self.list(|reader| reader.object_if_there(if_exists))?,
+        };
         let cascade = self.any_word(&["CASCADE", "RESTRICT"]) == Some("CASCADE");
         Ok(Drop { kind, if_exists, names, cascade })
     }
@@ -150,32 +153,41 @@ impl Reader<'_, '_> {
                 self.expect_word("ON")?;
                 Commented::Constraint(self.object()?, name)
             }
-            _ => {
+            "TYPE" => {
                 self.object()?;
+                Commented::Other
+            }
+            _ => {
+                self.name()?;
                 Commented::Other
             }
         })
     }
 
-    /// `[main.]table.column`
-    fn column_of_table(&mut self) -> Result<(Name, Name), SqlError> {
-        let first = self.name()?;
-        self.expect_sign(".")?;
-        if !self.peek_at(1).is_some_and(|next| next.is_sign(".")) {
-            return Ok((first, self.name()?));
+    /// `[schema.]table.column`
+    pub(super) fn column_of_table(&mut self) -> Result<(Name, Name), SqlError> {
+        let mut parts = vec![self.name()?];
+        while self.sign(".") {
+            parts.push(self.name()?);
         }
-        let table = self.object_of(&first)?;
-        self.expect_sign(".")?;
-        Ok((table, self.name()?))
+        let column = parts.pop().ok_or_else(|| self.unexpected())?;
+        let table = parts.pop().ok_or_else(|| self.unexpected())?;
+        Ok((
+            match parts.pop() {
+                Some(schema) => self.named_in(&schema, table)?,
+                None => self.found(table),
+            },
+            column,
+        ))
     }
 
-    /// What stands behind `CREATE SCHEMA` and its like.
-    pub(super) fn known(&mut self, extension: bool, drops: bool, place: usize) -> Result<Known, SqlError> {
+    /// What stands behind `CREATE EXTENSION` and `DROP EXTENSION`.
+    pub(super) fn known(&mut self, drops: bool, place: usize) -> Result<Known, SqlError> {
         let conditional = if drops { self.if_exists()? } else { self.if_not_exists()? };
         let name = self.name()?;
         if drops {
             self.any_word(&["CASCADE", "RESTRICT"]);
-        } else if extension {
+        } else {
             self.word("WITH");
             while let Some(word) = self.any_word(&["SCHEMA", "VERSION", "CASCADE"]) {
                 let quoted = self.peek().is_some_and(|token| token.kind == Kind::Text);
@@ -185,10 +197,8 @@ impl Reader<'_, '_> {
                     _ => drop(self.name()?),
                 }
             }
-        } else if self.word("AUTHORIZATION") {
-            self.name()?;
         }
-        Ok(Known { extension, conditional, drops, name, place })
+        Ok(Known { conditional, drops, name, place })
     }
 
     /// What stands behind `ANALYZE`, `REINDEX` or `VACUUM`.

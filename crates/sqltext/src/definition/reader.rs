@@ -1,8 +1,12 @@
 //! The cursor: our tokens one after the other, and the parser for what is an expression or a query.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use sqlparser::parser::{Parser, ParserError};
+
+use store::Catalog;
+use store::definition::qualified;
 
 use super::{Expression, Name, Part, Read, Setting};
 use crate::error::{SqlError, state};
@@ -53,6 +57,8 @@ const RESERVED: &[&str] = &[
 
 pub(crate) struct Reader<'t, 'a> {
     pub(crate) sql: &'a str,
+    /// What names without a schema mean, and which schemas there are; none: all is in `public`.
+    catalog: Option<Arc<Catalog>>,
     tokens: &'t [Token<'a>],
     parser: Parser<'static>,
 }
@@ -63,7 +69,12 @@ impl<'t, 'a> Reader<'t, 'a> {
             return Err(SyntaxError { place, fault: Fault::Deep }.into_error(sql, tokens));
         }
         let spelled = spelled_in(tokens, 0..tokens.len()).map_err(|error| error.into_error(sql, tokens))?;
-        Ok(Self { sql, tokens, parser: parser_of(spelled) })
+        Ok(Self { sql, catalog: None, tokens, parser: parser_of(spelled) })
+    }
+
+    /// With the definitions in which names are looked for.
+    pub(crate) fn with_catalog(self, catalog: Option<Arc<Catalog>>) -> Self {
+        Self { catalog, ..self }
     }
 
     /// The number of the next token.
@@ -199,29 +210,97 @@ impl<'t, 'a> Reader<'t, 'a> {
             return Err(self.unexpected());
         }
         self.skip();
-        Ok(Name { text: unquoted(token.text), place: token.start })
+        Ok(Name { text: unquoted(token.text), namespace: None, place: token.start })
     }
 
-    /// The name of a table or its like, without its schema.
+    /// The name of a table or its like that is there, or that is to be looked for.
     pub(crate) fn object(&mut self) -> Result<Name, SqlError> {
         let name = self.name()?;
-        if self.sign(".") { self.object_of(&name) } else { Ok(name) }
+        if self.sign(".") { self.object_of(&name) } else { Ok(self.found(name)) }
     }
 
-    /// The name of something in a schema. Only the catalogue's tables are known by it.
+    /// The name of a table or its like that is to be made.
+    pub(crate) fn new_object(&mut self) -> Result<Name, SqlError> {
+        let name = self.name()?;
+        if self.sign(".") {
+            return self.object_of(&name);
+        }
+        let schema = self.catalog.as_ref().and_then(|catalog| catalog.current_namespace());
+        Ok(match schema {
+            Some(schema) => in_schema(&name, &schema.name),
+            None => name,
+        })
+    }
+
+    /// What a name without a schema means.
+    pub(crate) fn found(&self, name: Name) -> Name {
+        match &self.catalog {
+            Some(catalog) => Name { text: catalog.found_name(&name.text, Catalog::has), ..name },
+            None => name,
+        }
+    }
+
+    /// What the name of a type without a schema means.
+    pub(crate) fn found_type(&self, name: Name) -> Name {
+        let is = |catalog: &Catalog, name: &str| catalog.enumeration(name).is_some();
+        match &self.catalog {
+            Some(catalog) if !catalog.path().is_empty() => {
+                Name { text: catalog.found_name(&name.text, is), ..name }
+            }
+            _ => name,
+        }
+    }
+
+    /// The name of a role, or a word that stands for one.
+    pub(crate) fn role_name(&mut self) -> Result<Option<Name>, SqlError> {
+        if self.any_word(&["CURRENT_USER", "CURRENT_ROLE", "SESSION_USER"]).is_some() {
+            return Ok(None);
+        }
+        self.name().map(Some)
+    }
+
+    /// The name of something in a schema: the database may stand before that.
     pub(crate) fn object_of(&mut self, schema: &Name) -> Result<Name, SqlError> {
         let name = self.name()?;
+        if !self.sign(".") {
+            return self.named_in(schema, name);
+        }
+        // The database, which is called as everybody likes.
+        let last = self.name()?;
+        self.named_in(&name, last)
+    }
+
+    /// A name in a schema.
+    pub(crate) fn named_in(&self, schema: &Name, name: Name) -> Result<Name, SqlError> {
         match schema.text.to_ascii_lowercase().as_str() {
-            "main" | "public" | "pg_catalog" => Ok(name),
-            "sqlcached" if name.text.eq_ignore_ascii_case(store::BUILT_IN) => Ok(name),
-            "information_schema" => Ok(Name {
-                text: format!("information_schema_{}", name.text.to_ascii_lowercase()),
-                place: schema.place,
-            }),
-            _ => {
-                let message = format!("schema \"{}\" does not exist", schema.text);
-                Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(self.sql, schema.place))
+            "main" | "public" | "pg_catalog" => return Ok(name),
+            "sqlcached" if name.text.eq_ignore_ascii_case(store::BUILT_IN) => return Ok(name),
+            "information_schema" => {
+                return Ok(Name {
+                    text: format!("information_schema_{}", name.text.to_ascii_lowercase()),
+                    place: schema.place,
+                    ..name
+                });
             }
+            _ => {}
+        }
+        let known = self.catalog.as_ref().and_then(|catalog| catalog.namespace(&schema.text));
+        match known {
+            Some(known) => Ok(in_schema(&name, &known.name)),
+            None => Err(unknown_schema(&schema.text).at(self.sql, schema.place)),
+        }
+    }
+
+    /// As [`Reader::object`], where nothing need be of that name: nor need the schema be.
+    pub(crate) fn object_if_there(&mut self, if_exists: bool) -> Result<Name, SqlError> {
+        let (name, schema) = (self.number(), self.peek().map(|token| unquoted(token.text)));
+        match self.object() {
+            Err(error) if if_exists && error.state == state::UNKNOWN_SCHEMA => {
+                let own = self.tokens[name..self.number()].last().map(|token| unquoted(token.text));
+                let text = format!("{}.{}", schema.unwrap_or_default(), own.unwrap_or_default());
+                Ok(Name { text, namespace: None, place: self.tokens[name].start })
+            }
+            named => named,
         }
     }
 
@@ -366,4 +445,14 @@ impl<'t, 'a> Reader<'t, 'a> {
             Some(_) => Err(self.unexpected()),
         }
     }
+}
+
+/// A name as it is in a schema.
+fn in_schema(name: &Name, schema: &str) -> Name {
+    let text = qualified(Some(schema), &name.text);
+    Name { text, namespace: Some(schema.to_owned()), place: name.place }
+}
+
+fn unknown_schema(name: &str) -> SqlError {
+    SqlError::new(state::UNKNOWN_SCHEMA, format!("schema \"{name}\" does not exist"))
 }

@@ -41,7 +41,8 @@ impl Reader<'_, '_> {
     /// The text of a time.
     fn span(&mut self) -> Result<Name, SqlError> {
         let token = self.peek().filter(|token| matches!(token.kind, Kind::Text | Kind::Number));
-        let span = token.map(|token| Name { text: unquoted(token.text), place: token.start });
+        let span =
+            token.map(|token| Name { text: unquoted(token.text), namespace: None, place: token.start });
         let span = span.ok_or_else(|| self.unexpected())?;
         self.skip();
         Ok(span)

@@ -11,7 +11,7 @@ impl Reader<'_, '_> {
     /// What stands behind `CREATE TABLE`.
     pub(super) fn create_table(&mut self, temporary: bool) -> Result<CreateTable, SqlError> {
         let if_not_exists = self.if_not_exists()?;
-        let name = self.object()?;
+        let name = self.new_object()?;
         let mut settings = self.table_settings()?;
         let body = if self.word("AS") {
             Body::Query(self.query()?)

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 
 use arena::{Arena, Hash, TableId};
 
+use crate::define::check_namespace;
 use crate::definition::{CheckDef, ColumnDef, DefinitionError, TableDef, ViewDef};
 use crate::error::{DdlError, WriteError, ddl};
 use crate::index::Index;
@@ -115,6 +116,7 @@ impl Store {
         let catalog = self.catalog();
         if !replace || catalog.view(&view.name).is_none() {
             check_relation_name(&catalog, &view.name)?;
+            check_namespace(&catalog, view.namespace.as_deref())?;
         }
         view.id = catalog.views().map(|view| view.id).max().unwrap_or(0) + 1;
         let others = catalog.views().filter(|other| !other.name.eq_ignore_ascii_case(&view.name)).cloned();
@@ -293,11 +295,12 @@ pub(crate) fn check_relation_name(catalog: &Catalog, name: &str) -> Result<(), D
 fn check_new_names(catalog: &Catalog, table: &Table, def: &TableDef) -> Result<(), DdlError> {
     if !def.name.eq_ignore_ascii_case(table.name()) {
         check_relation_name(catalog, &def.name)?;
+        check_namespace(catalog, def.namespace.as_deref())?;
     }
-    let taken = def
-        .indexes
-        .iter()
-        .find(|index| catalog.index_owner(&index.name).is_some_and(|owner| owner.id() != table.id()));
+    let taken = def.indexes.iter().find(|index| {
+        let owner = catalog.index_owner(&def.qualified(&index.name));
+        owner.is_some_and(|owner| owner.id() != table.id())
+    });
     match taken {
         Some(index) => Err(ddl("42P07", format!("index \"{}\" exists already", index.name))),
         None => Ok(()),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::define::check_namespace;
 use crate::definition::{DefinitionError, EnumDef};
 use crate::error::{DdlError, ddl};
 use crate::limits::ENUM_TYPES_MAX;
@@ -19,6 +20,7 @@ impl Store {
         let mut apart = catalog.apart();
         own.validate()?;
         check_type_name(&catalog, &own.name)?;
+        check_namespace(&catalog, own.namespace.as_deref())?;
         if apart.enums.len() >= ENUM_TYPES_MAX {
             return Err(ddl("54000", format!("there are {ENUM_TYPES_MAX} enum types, which is the limit")));
         }
@@ -40,6 +42,7 @@ impl Store {
         own.validate()?;
         if !own.name.eq_ignore_ascii_case(name) {
             check_type_name(&catalog, &own.name)?;
+            check_namespace(&catalog, own.namespace.as_deref())?;
         }
         let apart = replaced(&catalog, before, Some(own));
         self.install_all(catalog.tables().cloned().collect(), apart)?;

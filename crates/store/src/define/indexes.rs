@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::definition::{ColumnDef, IndexDef};
+use crate::definition::{ColumnDef, IndexDef, within};
 use crate::error::{DdlError, ddl};
 use crate::index::Index;
 use crate::store::Store;
@@ -28,7 +28,7 @@ impl Store {
         let table = found(&catalog, table)?;
         let expected: Vec<usize> = (0..hidden.len()).map(|at| table.def().columns.len() + at).collect();
         let new = index(&expected);
-        if catalog.index_owner(&new.name).is_some() {
+        if catalog.index_owner(&table.def().qualified(&new.name)).is_some() {
             return Err(ddl("42P07", format!("index \"{}\" exists already", new.name)));
         }
         if hidden.is_empty() {
@@ -82,6 +82,7 @@ impl Store {
             .index_owner(name)
             .ok_or_else(|| ddl("42704", format!("index \"{name}\" does not exist")))?;
         let mut def = owner.def().clone();
+        let name = within(owner.def().namespace.as_deref(), name).unwrap_or(name);
         let Some(at) = def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name)) else {
             return Err(ddl(
                 "2BP01",

@@ -4,6 +4,7 @@ pub(crate) mod alter;
 pub(crate) mod dropped;
 pub(crate) mod enums;
 pub(crate) mod indexes;
+pub(crate) mod namespaces;
 pub(crate) mod rules;
 pub(crate) mod sharing;
 
@@ -14,6 +15,7 @@ use std::sync::atomic::Ordering;
 use arena::{Arena, Arenas, Entry, TableId};
 
 use crate::define::alter::check_relation_name;
+use crate::define::namespaces::unknown_namespace;
 use crate::define::sharing::open_arenas;
 use crate::definition::{ColumnDef, DefinitionError, TableDef, TableOptions};
 use crate::error::{DdlError, ddl};
@@ -43,11 +45,12 @@ impl Store {
     /// such.
     pub fn open_with(options: &StoreOptions, shared: Option<PathBuf>) -> Result<Opened, StoreError> {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
-        let Definitions { tables, views, enums } =
+        let Definitions { tables, views, enums, namespaces } =
             read_catalogue(&arena).unwrap_or_else(|| Definitions::of(vec![built_in()]));
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
-        let apart = Apart { views, enums: enums.into_iter().map(Arc::new).collect() };
+        let enums = enums.into_iter().map(Arc::new).collect();
+        let apart = Apart { views, enums, namespaces: namespaces.into_iter().map(Arc::new).collect() };
         let catalog = catalog_of(1, handles, apart).map_err(StoreError::Catalogue)?;
         let store = Arc::new(Self::assemble(arena, options, shared, catalog));
         store.find_shared()?;
@@ -64,6 +67,7 @@ impl Store {
         let _one = self.lock_definitions();
         let catalog = self.catalog();
         check_relation_name(&catalog, &def.name)?;
+        check_namespace(&catalog, def.namespace.as_deref())?;
         def.check_width(0)?;
         def.validate()?;
         check_index_names(&catalog, &def)?;
@@ -233,13 +237,20 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
 
 pub(crate) fn check_index_names(catalog: &Catalog, def: &TableDef) -> Result<(), DdlError> {
     if let Some(name) = &def.key_name
-        && (catalog.index_owner(name).is_some()
-            || catalog.tables().any(|table| table.def().is_key_name(name)))
+        && catalog.has_index(&def.qualified(name))
     {
         return Err(ddl("42P07", format!("relation \"{name}\" already exists")));
     }
-    match def.indexes.iter().find(|index| catalog.index_owner(&index.name).is_some()) {
+    match def.indexes.iter().find(|index| catalog.index_owner(&def.qualified(&index.name)).is_some()) {
         Some(index) => Err(ddl("42P07", format!("index \"{}\" exists already", index.name))),
+        None => Ok(()),
+    }
+}
+
+/// What is made must have a schema to be in.
+pub(crate) fn check_namespace(catalog: &Catalog, namespace: Option<&str>) -> Result<(), DdlError> {
+    match namespace.filter(|name| catalog.namespace(name).is_none()) {
+        Some(name) => Err(unknown_namespace(name)),
         None => Ok(()),
     }
 }

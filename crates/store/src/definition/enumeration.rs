@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, SqlType, check_name};
+use super::namespace::check_qualified;
+use super::{DefinitionError, SqlType};
 use crate::limits::{ENUM_LABELS_MAX, NAME_BYTES_MAX};
 use crate::scalar::{self, Refusal};
 use crate::value::{Affinity, Value};
@@ -21,14 +22,27 @@ pub struct EnumDef {
     pub id: u16,
     /// Its name.
     pub name: String,
+    /// Its schema; none is `public`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// Its values in their order.
     pub labels: Vec<String>,
 }
 
 impl EnumDef {
+    /// An enum type of `public`, to be given its number when it is made.
+    pub fn new(name: impl Into<String>, labels: Vec<String>) -> Self {
+        Self { id: 0, name: name.into(), namespace: None, labels }
+    }
+
+    /// Its name in its schema.
+    pub fn own_name(&self) -> &str {
+        super::own_name(self.namespace.as_deref(), &self.name)
+    }
+
     /// Whether it is a type that the store can hold.
     pub fn validate(&self) -> Result<(), DefinitionError> {
-        check_name("type", &self.name)?;
+        check_qualified("type", self.namespace.as_deref(), &self.name)?;
         if self.labels.len() > ENUM_LABELS_MAX {
             let message = format!("enum has {} labels; the limit is {ENUM_LABELS_MAX}", self.labels.len());
             return Err(DefinitionError::new("54000", message));
@@ -82,7 +96,7 @@ impl EnumDef {
 
     fn refusal(&self, label: &str) -> Refusal {
         let shown = label.get(..label.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default();
-        Refusal::new("22P02", format!("invalid input value for enum {}: \"{shown}\"", self.name))
+        Refusal::new("22P02", format!("invalid input value for enum {}: \"{shown}\"", self.own_name()))
     }
 }
 
@@ -112,7 +126,7 @@ pub(super) mod by_id {
         deserializer: D,
     ) -> Result<Option<Arc<EnumDef>>, D::Error> {
         let id = Option::<u16>::deserialize(deserializer)?;
-        Ok(id.map(|id| Arc::new(EnumDef { id, name: String::new(), labels: Vec::new() })))
+        Ok(id.map(|id| Arc::new(EnumDef { id, ..EnumDef::new("", Vec::new()) })))
     }
 }
 
@@ -123,7 +137,7 @@ mod tests {
     #[test]
     fn labels_are_checked_and_ordered() {
         let state =
-            EnumDef { id: 1, name: "state".into(), labels: ["open", "paid", "Gone"].map(Into::into).into() };
+            EnumDef { id: 1, ..EnumDef::new("state", ["open", "paid", "Gone"].map(Into::into).into()) };
         assert_eq!(state.validate(), Ok(()));
         assert_eq!(state.compare("paid", "Gone"), Ordering::Less);
         assert_eq!(state.compare("zzz", "Gone"), Ordering::Greater);

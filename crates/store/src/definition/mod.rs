@@ -16,10 +16,12 @@ pub use crate::limits::FOREIGN_KEYS_MAX;
 pub use crate::limits::INDEXES_MAX;
 pub use crate::limits::KEY_COLUMNS_MAX;
 pub use crate::limits::NAME_BYTES_MAX;
+pub use crate::limits::NAMESPACES_MAX;
 use crate::limits::SCHEMA_MAX;
 pub use crate::limits::TABLES_MAX;
 use crate::scalar;
 use crate::value::Value;
+use namespace::check_qualified;
 
 mod alter;
 mod collation;
@@ -27,6 +29,7 @@ mod column;
 mod enumeration;
 mod foreign;
 mod index;
+mod namespace;
 mod options;
 mod rule;
 mod types;
@@ -39,6 +42,8 @@ pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
 pub use enumeration::EnumDef;
 pub use foreign::ForeignKey;
 pub use index::IndexDef;
+pub use namespace::{NamespaceDef, qualified};
+pub(crate) use namespace::{own_name, within};
 pub use options::{OPTIONS, OptionDef, TableOptions, parse_span, print_span};
 pub use rule::ExpiryRule;
 pub use view::ViewDef;
@@ -50,8 +55,11 @@ pub struct TableDef {
     pub id: u16,
     /// The version of the columns that a segment's rows were written under.
     pub schema: u32,
-    /// Its name.
+    /// Its name, unique among all tables and views: [`TableDef::own_name`] is the one in its schema.
     pub name: String,
+    /// Its schema; none is `public`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// All columns in the order declared.
     pub columns: Vec<ColumnDef>,
     /// Positions of the key columns in key order; empty means a hidden integer row id.
@@ -121,6 +129,7 @@ impl TableDef {
             id: 0,
             schema: 1,
             name: name.to_owned(),
+            namespace: None,
             columns,
             primary_key,
             indexes: Vec::new(),
@@ -141,6 +150,16 @@ impl TableDef {
         find_column(&self.columns, name)
     }
 
+    /// Its name in its schema.
+    pub fn own_name(&self) -> &str {
+        own_name(self.namespace.as_deref(), &self.name)
+    }
+
+    /// The name of an index or a sequence of its own, unique among all of them.
+    pub fn qualified(&self, name: &str) -> String {
+        qualified(self.namespace.as_deref(), name)
+    }
+
     /// Whether rows have no declared key but a number of their own.
     pub fn has_row_id(&self) -> bool {
         self.primary_key.is_empty()
@@ -150,7 +169,7 @@ impl TableDef {
     pub fn key_name(&self) -> Cow<'_, str> {
         match &self.key_name {
             Some(name) => Cow::Borrowed(name),
-            None => Cow::Owned(format!("{}_pkey", self.name)),
+            None => Cow::Owned(format!("{}_pkey", self.own_name())),
         }
     }
 
@@ -227,7 +246,7 @@ impl TableDef {
 
     /// Whether this definition makes a table that the store can hold.
     pub fn validate(&self) -> Result<(), DefinitionError> {
-        check_name("table", &self.name)?;
+        check_qualified("table", self.namespace.as_deref(), &self.name)?;
         check_name("constraint", self.key_name.as_deref().unwrap_or("key"))?;
         self.validate_columns()?;
         validate_column_list(&self.columns, &self.primary_key, "primary key")?;

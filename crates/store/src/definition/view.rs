@@ -9,6 +9,9 @@ pub struct ViewDef {
     pub id: u32,
     /// Its name, unique among tables and views.
     pub name: String,
+    /// Its schema; none is `public`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// What its columns are called, where that was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
@@ -17,4 +20,11 @@ pub struct ViewDef {
     /// What `COMMENT ON` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+}
+
+impl ViewDef {
+    /// Its name in its schema.
+    pub fn own_name(&self) -> &str {
+        super::own_name(self.namespace.as_deref(), &self.name)
+    }
 }

@@ -10,7 +10,9 @@ use std::sync::atomic::Ordering;
 use arena::{Arenas, CatalogueError, TableId};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{ColumnDef, EnumDef, IndexDef, TableDef, TableOptions, ViewDef};
+use crate::definition::{
+    ColumnDef, EnumDef, IndexDef, NamespaceDef, TableDef, TableOptions, ViewDef, within,
+};
 use crate::error::{DdlError, ddl};
 use crate::limits::VIEW_ID_MAX;
 use crate::schema::Schema;
@@ -25,12 +27,14 @@ pub(crate) struct Definitions {
     pub(crate) views: Vec<ViewDef>,
     #[serde(default)]
     pub(crate) enums: Vec<EnumDef>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) namespaces: Vec<NamespaceDef>,
 }
 
 impl Definitions {
     /// Of tables and nothing else.
     pub(crate) fn of(tables: Vec<TableDef>) -> Self {
-        Self { tables, views: Vec::new(), enums: Vec::new() }
+        Self { tables, views: Vec::new(), enums: Vec::new(), namespaces: Vec::new() }
     }
 }
 
@@ -53,10 +57,12 @@ impl Schema {
         let tables: Vec<TableDef> = tables.collect();
         let views: Vec<ViewDef> = catalog.views().map(|view| view.as_ref().clone()).collect();
         let enums: Vec<EnumDef> = catalog.enums().iter().map(|own| own.as_ref().clone()).collect();
-        let bytes = if views.is_empty() && enums.is_empty() {
+        let namespaces: Vec<NamespaceDef> =
+            catalog.namespaces().iter().map(|own| own.as_ref().clone()).collect();
+        let bytes = if views.is_empty() && enums.is_empty() && namespaces.is_empty() {
             serde_json::to_vec(&tables)
         } else {
-            serde_json::to_vec(&Definitions { tables, views, enums })
+            serde_json::to_vec(&Definitions { tables, views, enums, namespaces })
         };
         let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
         let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
@@ -99,20 +105,33 @@ pub(crate) fn read_catalogue(arena: &Arenas) -> Option<Definitions> {
 }
 
 /// Whether definitions go together. A check field guards them against chance, not against who can write the file.
-fn are_sound(Definitions { tables, views, enums }: &Definitions) -> bool {
+fn are_sound(Definitions { tables, views, enums, namespaces }: &Definitions) -> bool {
+    let mut schemas = HashSet::new();
+    let schemas_are =
+        namespaces.iter().all(|own| own.validate().is_ok() && schemas.insert(own.name.to_lowercase()));
+    let has_schema = |namespace: Option<&str>, name: &str| {
+        namespace.is_none_or(|own| schemas.contains(&own.to_lowercase())) && within(namespace, name).is_some()
+    };
     let (mut ids, mut names) = (HashSet::new(), HashSet::new());
     let mut types = HashSet::new();
-    let enums_are = enums.iter().all(|own| types.insert(own.id) && own.validate().is_ok());
+    let enums_are = enums.iter().all(|own| {
+        types.insert(own.id) && own.validate().is_ok() && has_schema(own.namespace.as_deref(), &own.name)
+    });
     let tables_are = tables.iter().all(|def| {
         let has_own_id = def.id > 0 && ids.insert(def.id);
         let is_in_its_file = TableId(def.id).is_shared() == def.options.shared_memory;
         let mut enumerations = def.columns.iter().filter_map(|column| column.enumeration.as_ref());
         let has_types = enumerations.all(|own| types.contains(&own.id));
-        let is_named = names.insert(def.name.to_lowercase());
+        let is_named =
+            names.insert(def.name.to_lowercase()) && has_schema(def.namespace.as_deref(), &def.name);
         has_own_id && is_in_its_file && has_types && is_named && def.validate().is_ok()
     });
-    let views_are = views.iter().all(|view| view.id < VIEW_ID_MAX && names.insert(view.name.to_lowercase()));
-    enums_are
+    let views_are = views.iter().all(|view| {
+        let is_named = has_schema(view.namespace.as_deref(), &view.name);
+        view.id < VIEW_ID_MAX && is_named && names.insert(view.name.to_lowercase())
+    });
+    schemas_are
+        && enums_are
         && tables_are
         && views_are
         && tables.iter().find(|def| def.name == BUILT_IN).is_some_and(is_built_in)

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::definition::{EnumDef, ExpiryRule, ViewDef};
+use crate::definition::{EnumDef, ExpiryRule, NamespaceDef, ViewDef, own_name, qualified, within};
 use crate::error::{DdlError, ddl};
 use crate::table::Table;
+
+/// The schema of all that has none of its own.
+const PUBLIC: &str = "public";
 
 /// Name of the table in which memcached keys live that no other table answers to.
 pub const BUILT_IN: &str = "memcached";
@@ -15,6 +18,7 @@ pub const BUILT_IN: &str = "memcached";
 pub(crate) struct Apart {
     pub(crate) views: Vec<Arc<ViewDef>>,
     pub(crate) enums: Vec<Arc<EnumDef>>,
+    pub(crate) namespaces: Vec<Arc<NamespaceDef>>,
 }
 
 /// An immutable picture of all definitions.
@@ -29,6 +33,10 @@ pub struct Catalog {
     views: BTreeMap<String, Arc<ViewDef>>,
     /// By their numbers.
     enums: Arc<[Arc<EnumDef>]>,
+    /// The schemas beside `public`, by name.
+    namespaces: Arc<[Arc<NamespaceDef>]>,
+    /// Where names without a schema are looked for; empty: in `public`.
+    path: Arc<[String]>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
     prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
 }
@@ -38,15 +46,18 @@ impl Catalog {
         generation: u64,
         built_in: Arc<Table>,
         others: impl IntoIterator<Item = Arc<Table>>,
-        Apart { views, mut enums }: Apart,
+        Apart { views, mut enums, mut namespaces }: Apart,
     ) -> Self {
         enums.sort_by_key(|own| own.id);
+        namespaces.sort_by(|one, other| one.name.cmp(&other.name));
         let mut catalog = Self {
             generation,
             built_in: Arc::clone(&built_in),
             tables: BTreeMap::new(),
             views: views.into_iter().map(|view| (view.name.to_lowercase(), view)).collect(),
             enums: enums.into(),
+            namespaces: namespaces.into(),
+            path: Arc::default(),
             prefixes: Vec::new(),
         };
         for table in others.into_iter().chain([built_in]) {
@@ -101,7 +112,8 @@ impl Catalog {
 
     /// What is defined beside the tables.
     pub(crate) fn apart(&self) -> Apart {
-        Apart { views: self.views().cloned().collect(), enums: self.enums.to_vec() }
+        let views = self.views().cloned().collect();
+        Apart { views, enums: self.enums.to_vec(), namespaces: self.namespaces.to_vec() }
     }
 
     /// The table of the memcached keys that no prefix claims.
@@ -128,7 +140,100 @@ impl Catalog {
 
     /// The table that an index belongs to.
     pub fn index_owner(&self, index: &str) -> Option<&Arc<Table>> {
-        self.tables().find(|table| table.indexes().iter().any(|own| own.name().eq_ignore_ascii_case(index)))
+        self.tables().find(|table| {
+            let index = within(table.def().namespace.as_deref(), index);
+            let is_so = |index| table.indexes().iter().any(|own| own.name().eq_ignore_ascii_case(index));
+            index.is_some_and(is_so)
+        })
+    }
+
+    /// Whether an index or the constraint of a key has this name.
+    pub fn has_index(&self, name: &str) -> bool {
+        let of_key = |table: &Arc<Table>| {
+            let own = within(table.def().namespace.as_deref(), name);
+            own.is_some_and(|own| table.def().is_key_name(own))
+        };
+        self.index_owner(name).is_some() || self.tables().any(of_key)
+    }
+
+    /// The schemas beside `public`, by name.
+    pub fn namespaces(&self) -> &[Arc<NamespaceDef>] {
+        &self.namespaces
+    }
+
+    /// One of these by its name, in any case.
+    pub fn namespace(&self, name: &str) -> Option<&Arc<NamespaceDef>> {
+        self.namespaces.iter().find(|own| own.name.eq_ignore_ascii_case(name))
+    }
+
+    /// What is in a schema: the names of tables, views and enum types, with what they are.
+    pub fn names_in<'c>(&'c self, namespace: &'c str) -> impl Iterator<Item = (&'static str, &'c str)> {
+        let here =
+            move |own: &Option<String>| own.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(namespace));
+        let tables = self.tables().filter(move |table| here(&table.def().namespace));
+        let views = self.views().filter(move |view| here(&view.namespace));
+        let enums = self.enums.iter().filter(move |own| here(&own.namespace));
+        (tables.map(|table| ("table", table.name())))
+            .chain(views.map(|view| ("view", view.name.as_str())))
+            .chain(enums.map(|own| ("type", own.name.as_str())))
+    }
+
+    /// The same definitions for a session that looks for names in these schemas.
+    #[must_use]
+    pub fn with_path(&self, path: Arc<[String]>) -> Self {
+        Self { path, ..self.clone() }
+    }
+
+    /// The schemas in which names are looked for; empty: `public`.
+    pub fn path(&self) -> &Arc<[String]> {
+        &self.path
+    }
+
+    /// The name in the store of what a session calls so: `is` says which names there are. Where there is none, nothing
+    /// has the name that is returned, either.
+    pub fn found_name(&self, name: &str, is: impl Fn(&Self, &str) -> bool) -> String {
+        let mut places = self.path.iter().filter_map(|schema| self.name_in(schema, name));
+        places.find(|name| is(self, name)).unwrap_or_else(|| self.unfound(name))
+    }
+
+    /// What is in `public` and is not looked for there has another name. The built-in table is found everywhere.
+    fn unfound(&self, name: &str) -> String {
+        let sees_public = self.path.iter().any(|schema| schema.eq_ignore_ascii_case(PUBLIC));
+        match self.path.first() {
+            Some(first) if !sees_public && name != BUILT_IN => qualified(Some(first), name),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// The name in the store of something in a schema that is `public` or one of users.
+    pub fn name_in(&self, schema: &str, name: &str) -> Option<String> {
+        let own = self.namespace(schema);
+        let known = own.is_some() || schema.eq_ignore_ascii_case(PUBLIC);
+        known.then(|| qualified(own.map(|own| own.name.as_str()), name))
+    }
+
+    /// Whether what has this name in the store is found by its own name alone.
+    pub fn is_visible(&self, namespace: Option<&str>, name: &str) -> bool {
+        if self.path.is_empty() {
+            namespace.is_none()
+        } else {
+            self.found_name(own_name(namespace, name), Self::has) == name
+        }
+    }
+
+    /// Whether a table, a view, an index or an enum type has this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.table(name).is_some()
+            || self.view(name).is_some()
+            || self.enumeration(name).is_some()
+            || self.has_index(name)
+    }
+
+    /// The schema in which a session makes what it names without one; none is `public`.
+    pub fn current_namespace(&self) -> Option<&Arc<NamespaceDef>> {
+        let known =
+            |schema: &&String| schema.eq_ignore_ascii_case(PUBLIC) || self.namespace(schema).is_some();
+        self.path.iter().find(known).and_then(|schema| self.namespace(schema))
     }
 }
 

@@ -19,6 +19,7 @@ mod in_place;
 mod limits;
 mod model;
 mod moving;
+mod namespaces;
 mod pinned;
 mod policy;
 mod preempted;

@@ -155,7 +155,7 @@ pub(super) fn table_names(system: &System, rows: &mut Rows) {
         rows.add([
             ("relid", int(oid_of_table(table))),
             ("schemaname", text(schema_of(table))),
-            ("relname", text(table.name())),
+            ("relname", text(table.def().own_name())),
             ("heap_blks_read", int(0)),
             ("heap_blks_hit", int(0)),
         ]);
@@ -170,7 +170,7 @@ pub(super) fn table_counts(system: &System, rows: &mut Rows) {
         rows.add([
             ("relid", int(oid_of_table(table))),
             ("schemaname", text(schema_of(table))),
-            ("relname", text(table.name())),
+            ("relname", text(table.def().own_name())),
             ("n_tup_ins", int(stats.written)),
             ("n_tup_del", int(stats.evicted + stats.expired)),
             ("n_live_tup", int(stats.rows)),

@@ -1,10 +1,12 @@
 //! What is the same in every daemon: schemas, roles, methods, the database itself.
 
+use store::definition::{EnumDef, ViewDef};
 use store::value::Value;
-use store::{BUILT_IN, Table};
+use store::{BUILT_IN, Catalog, Table};
 
 use super::super::System;
 use super::super::columns::Schema;
+use super::super::oid::{Named, oid_of_name};
 use super::super::relation::{BTREE, HASH};
 use super::super::rows::{Rows, flag, int, text};
 
@@ -33,18 +35,56 @@ pub(super) const TABLESPACE: u32 = 1_663;
 /// PostgreSQL's number of UTF-8.
 pub(crate) const UTF8: i64 = 6;
 
-/// Every schema with its number.
-pub(crate) const NAMESPACES: &[(u32, &str)] =
+/// Every schema that is always there, with its number.
+const NAMESPACES: &[(u32, &str)] =
     &[(CATALOG, "pg_catalog"), (PUBLIC, PUBLIC_NAME), (INFORMATION, "information_schema"), (OWN, OWN_NAME)];
 
 /// The name of the schema in which clients find a table.
-pub(crate) fn schema_of(table: &Table) -> &'static str {
-    if table.name() == BUILT_IN { OWN_NAME } else { PUBLIC_NAME }
+pub(crate) fn schema_of(table: &Table) -> &str {
+    if table.name() == BUILT_IN { OWN_NAME } else { named(table.def().namespace.as_ref()) }
 }
 
-/// Its number.
+/// The same of a view.
+pub(crate) fn schema_of_view(view: &ViewDef) -> &str {
+    named(view.namespace.as_ref())
+}
+
+/// The same of an enum type.
+pub(super) fn schema_of_enum(own: &EnumDef) -> &str {
+    named(own.namespace.as_ref())
+}
+
+fn named(namespace: Option<&String>) -> &str {
+    namespace.map_or(PUBLIC_NAME, String::as_str)
+}
+
+/// The number of the schema in which clients find a table.
 pub(super) fn namespace_of_table(table: &Table) -> u32 {
-    if table.name() == BUILT_IN { OWN } else { PUBLIC }
+    namespace_named(schema_of(table))
+}
+
+/// The number of a schema that is there.
+pub(super) fn namespace_named(name: &str) -> u32 {
+    let known = NAMESPACES.iter().find(|(_, known)| *known == name);
+    known.map_or_else(|| oid_of_name(Named::Schema, 0, name), |(oid, _)| *oid)
+}
+
+/// The names of all schemas.
+pub(crate) fn namespace_names(catalog: &Catalog) -> impl Iterator<Item = String> {
+    let users = catalog.namespaces().iter().map(|own| own.name.clone());
+    let all: Vec<String> = NAMESPACES.iter().map(|(_, name)| (*name).to_owned()).chain(users).collect();
+    all.into_iter()
+}
+
+/// The number of a schema by its name.
+pub(crate) fn namespace_oid(catalog: &Catalog, name: &str) -> Option<u32> {
+    let known = namespace_names(catalog).find(|known| known.eq_ignore_ascii_case(name));
+    known.map(|name| namespace_named(&name))
+}
+
+/// The name of a schema by its number.
+pub(crate) fn namespace_name(catalog: &Catalog, oid: u32) -> Option<String> {
+    namespace_names(catalog).find(|name| namespace_named(name) == oid)
 }
 
 pub(super) fn namespace_of(schema: Schema) -> u32 {
@@ -55,9 +95,9 @@ pub(super) fn namespace_of(schema: Schema) -> u32 {
 }
 
 /// `pg_namespace`
-pub(super) fn namespaces(_: &System, rows: &mut Rows) {
-    for (oid, name) in NAMESPACES {
-        rows.add([("oid", int(*oid)), ("nspname", text(name)), ("nspowner", int(OWNER))]);
+pub(super) fn namespaces(system: &System, rows: &mut Rows) {
+    for name in namespace_names(&system.catalog()) {
+        rows.add([("oid", int(namespace_named(&name))), ("nspname", text(&name)), ("nspowner", int(OWNER))]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `information_schema`: the same as the catalogue, in the words of the SQL standard.
 
 use store::Table;
-use store::definition::{Identity, SqlType};
+use store::definition::{EnumDef, Identity, SqlType};
 use store::value::Value;
 
 use super::super::System;
@@ -11,7 +11,7 @@ use super::super::relation::{
 };
 use super::super::rows::{Rows, int, text, yes_or_no};
 use super::activity::optional;
-use super::fixed::{NAMESPACES, PUBLIC_NAME, schema_of};
+use super::fixed::{namespace_names, schema_of, schema_of_enum, schema_of_view};
 use super::relations::default_text;
 
 /// What PostgreSQL says of a text without a length.
@@ -21,10 +21,10 @@ const CHARACTER_BYTES: i64 = 4;
 
 /// `information_schema.schemata`
 pub(super) fn schemata(system: &System, rows: &mut Rows) {
-    for (_, name) in NAMESPACES {
+    for name in namespace_names(&system.catalog()) {
         rows.add([
             ("catalog_name", database(system)),
-            ("schema_name", text(name)),
+            ("schema_name", text(&name)),
             ("schema_owner", text(&system.owner())),
         ]);
     }
@@ -74,10 +74,10 @@ pub(super) fn tables(system: &System, rows: &mut Rows) {
         ]);
     };
     for table in tables_of(&catalog) {
-        add(schema_of(table), table.name(), true, true);
+        add(schema_of(table), table.def().own_name(), true, true);
     }
     for view in catalog.views() {
-        add(PUBLIC_NAME, &view.name, false, false);
+        add(schema_of_view(view), view.own_name(), false, false);
     }
     for layout in LAYOUTS.iter() {
         add(layout.schema.name(), layout.name, layout.kind == "r", false);
@@ -89,7 +89,7 @@ pub(super) fn columns(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
     for table in tables_of(&catalog) {
         for (number, column) in (1..).zip(columns_of(table)) {
-            column_row(system, (schema_of(table), table.name()), number, &column, rows);
+            column_row(system, (schema_of(table), table.def().own_name()), number, &column, rows);
         }
     }
     for layout in LAYOUTS.iter() {
@@ -125,7 +125,7 @@ fn column_row(
         Identity::ByDefault => Some("BY DEFAULT"),
         Identity::Serial => None,
     });
-    let own = column.enumeration();
+    let own = column.enumeration().map(EnumDef::own_name);
     let udt = format!("{}{}", if array { "_" } else { "" }, own.unwrap_or_else(|| column.ty.name()));
     let data_type = match own {
         _ if array => "ARRAY".to_owned(),
@@ -148,7 +148,7 @@ fn column_row(
         ("numeric_scale", known(size.scale)),
         ("datetime_precision", known(size.fraction)),
         ("udt_catalog", database(system)),
-        ("udt_schema", text(if own.is_some() { PUBLIC_NAME } else { "pg_catalog" })),
+        ("udt_schema", text(column.enumeration().map_or("pg_catalog", schema_of_enum))),
         ("udt_name", text(&udt)),
         ("dtd_identifier", text(&number.to_string())),
         ("is_self_referencing", yes_or_no(false)),
@@ -219,7 +219,7 @@ pub(super) fn table_constraints(system: &System, rows: &mut Rows) {
                 ("constraint_name", text(name)),
                 ("table_catalog", database(system)),
                 ("table_schema", text(schema_of(table))),
-                ("table_name", text(table.name())),
+                ("table_name", text(table.def().own_name())),
                 ("constraint_type", text(kind)),
                 ("is_deferrable", yes_or_no(false)),
                 ("initially_deferred", yes_or_no(false)),
@@ -282,8 +282,8 @@ pub(super) fn views(system: &System, rows: &mut Rows) {
     for view in system.catalog().views() {
         rows.add([
             ("table_catalog", database(system)),
-            ("table_schema", text(PUBLIC_NAME)),
-            ("table_name", text(&view.name)),
+            ("table_schema", text(schema_of_view(view))),
+            ("table_name", text(view.own_name())),
             ("view_definition", text(&view.sql)),
             ("check_option", text("NONE")),
         ]);
@@ -311,7 +311,7 @@ pub(super) fn key_column_usage(system: &System, rows: &mut Rows) {
             ("constraint_name", text(constraint)),
             ("table_catalog", database(system)),
             ("table_schema", text(schema_of(table))),
-            ("table_name", text(table.name())),
+            ("table_name", text(table.def().own_name())),
             ("column_name", text(column)),
             ("ordinal_position", int(place)),
             ("position_in_unique_constraint", if refers { int(place) } else { Value::Null }),
@@ -336,7 +336,7 @@ pub(super) fn constraint_column_usage(system: &System, rows: &mut Rows) {
         rows.add([
             ("table_catalog", database(system)),
             ("table_schema", text(schema_of(table))),
-            ("table_name", text(table.name())),
+            ("table_name", text(table.def().own_name())),
             ("column_name", text(column)),
             ("constraint_catalog", database(system)),
             ("constraint_schema", text(schema_of(table))),
@@ -360,7 +360,7 @@ pub(super) fn constraint_table_usage(system: &System, rows: &mut Rows) {
         rows.add([
             ("table_catalog", database(system)),
             ("table_schema", text(schema_of(table))),
-            ("table_name", text(table.name())),
+            ("table_name", text(table.def().own_name())),
             ("constraint_catalog", database(system)),
             ("constraint_schema", text(schema_of(table))),
             ("constraint_name", text(constraint)),
@@ -388,7 +388,7 @@ pub(super) fn table_privileges(system: &System, rows: &mut Rows) {
                 ("grantee", text(&owner)),
                 ("table_catalog", database(system)),
                 ("table_schema", text(schema_of(table))),
-                ("table_name", text(table.name())),
+                ("table_name", text(table.def().own_name())),
                 ("privilege_type", text(privilege)),
                 ("is_grantable", yes_or_no(true)),
                 ("with_hierarchy", yes_or_no(privilege == "SELECT")),

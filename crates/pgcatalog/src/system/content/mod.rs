@@ -9,7 +9,9 @@ mod roles;
 mod rules;
 mod types;
 
-pub(super) use self::fixed::{NAMESPACES, OWN_NAME, OWNER, PUBLIC_NAME, UTF8, schema_of};
+pub(super) use self::fixed::{
+    OWN_NAME, OWNER, PUBLIC_NAME, UTF8, namespace_name, namespace_oid, schema_of, schema_of_view,
+};
 
 use super::System;
 use super::columns::Schema;

@@ -9,12 +9,13 @@ use super::super::System;
 use super::super::columns::LAYOUTS;
 use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
 use super::super::relation::{
-    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, identifier, indexes_of, number_of,
-    referenced, sequences_of, tables_of,
+    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of, referenced,
+    sequences_of, tables_of,
 };
 use super::super::rows::{Rows, flag, int, text};
 use super::fixed::{
-    CACHE_METHOD, DEFAULT_COLLATION, OWNER, PUBLIC, PUBLIC_NAME, namespace_of, namespace_of_table, schema_of,
+    CACHE_METHOD, DEFAULT_COLLATION, OWNER, namespace_named, namespace_of, namespace_of_table, schema_of,
+    schema_of_view,
 };
 use super::types::facts_of;
 
@@ -33,8 +34,8 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
     for view in catalog.views() {
         rows.add([
             ("oid", int(oid_of_view(view))),
-            ("relname", text(&view.name)),
-            ("relnamespace", int(PUBLIC)),
+            ("relname", text(view.own_name())),
+            ("relnamespace", int(namespace_named(schema_of_view(view)))),
             ("relowner", int(OWNER)),
             ("relpersistence", text("p")),
             ("relkind", text("v")),
@@ -62,7 +63,7 @@ fn table_class(table: &Table, rows: &mut Rows) {
     let stats = table.stats();
     rows.add([
         ("oid", int(oid_of_table(table))),
-        ("relname", text(table.name())),
+        ("relname", text(table.def().own_name())),
         ("relnamespace", int(namespace_of_table(table))),
         ("relowner", int(OWNER)),
         ("relam", int(CACHE_METHOD)),
@@ -215,7 +216,7 @@ pub(super) fn defaults(system: &System, rows: &mut Rows) {
 pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
     let def = column.def?;
     if let Some(sequence) = &column.serial {
-        return Some(format!("nextval({}::regclass)", sql_literal(&Value::from(identifier(sequence)))));
+        return Some(format!("nextval({}::regclass)", sql_literal(&Value::from(sequence.as_str()))));
     }
     if let Some(generated) = &def.generated {
         return Some(generated.sql.clone());
@@ -357,8 +358,8 @@ fn action(name: &str) -> &'static str {
 pub(super) fn views(system: &System, rows: &mut Rows) {
     for view in system.catalog().views() {
         rows.add([
-            ("schemaname", text(PUBLIC_NAME)),
-            ("viewname", text(&view.name)),
+            ("schemaname", text(schema_of_view(view))),
+            ("viewname", text(view.own_name())),
             ("viewowner", text(&system.owner())),
             ("definition", text(&view.sql)),
         ]);
@@ -372,7 +373,7 @@ pub(super) fn table_list(system: &System, rows: &mut Rows) {
     for table in tables_of(&catalog) {
         rows.add([
             ("schemaname", text(schema_of(table))),
-            ("tablename", text(table.name())),
+            ("tablename", text(table.def().own_name())),
             ("tableowner", text(&owner)),
             ("hasindexes", flag(!indexes_of(table).is_empty())),
             ("hasrules", flag(false)),
@@ -400,7 +401,7 @@ pub(super) fn index_definitions(system: &System, rows: &mut Rows) {
         for index in indexes_of(table) {
             rows.add([
                 ("schemaname", text(schema_of(table))),
-                ("tablename", text(table.name())),
+                ("tablename", text(table.def().own_name())),
                 ("indexname", text(&index.name)),
                 ("indexdef", text(&index.definition(table))),
             ]);

@@ -6,7 +6,7 @@ use store::value::Value;
 use super::super::System;
 use super::super::oid::{Named, oid_of_name};
 use super::super::rows::{Rows, flag, int, text};
-use super::fixed::{CATALOG, DEFAULT_COLLATION, OWNER, PUBLIC};
+use super::fixed::{CATALOG, DEFAULT_COLLATION, OWNER, namespace_named, schema_of_enum};
 use crate::function;
 
 /// What PostgreSQL says of a type beside its name and size.
@@ -93,18 +93,18 @@ fn element_of(ty: SqlType) -> Option<SqlType> {
 /// `pg_type`
 pub(super) fn types(system: &System, rows: &mut Rows) {
     for ty in SqlType::all() {
-        type_rows(ty, ty.name(), rows);
+        type_rows(ty, ty.name(), CATALOG, rows);
     }
     for own in system.catalog().enums().iter() {
-        type_rows(SqlType::Enum(own.id), &own.name, rows);
+        type_rows(SqlType::Enum(own.id), own.own_name(), namespace_named(schema_of_enum(own)), rows);
     }
 }
 
 /// A type and its array.
-fn type_rows(ty: SqlType, name: &str, rows: &mut Rows) {
-    type_row(ty, name, rows);
+fn type_rows(ty: SqlType, name: &str, namespace: u32, rows: &mut Rows) {
+    type_row(ty, name, namespace, rows);
     if let Some(array) = ty.array() {
-        type_row(array, &format!("_{name}"), rows);
+        type_row(array, &format!("_{name}"), namespace, rows);
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn labels(system: &System, rows: &mut Rows) {
     }
 }
 
-fn type_row(ty: SqlType, name: &str, rows: &mut Rows) {
+fn type_row(ty: SqlType, name: &str, namespace: u32, rows: &mut Rows) {
     let facts = facts_of(ty);
     let is_enum = matches!(ty, SqlType::Enum(_));
     let kind = match ty {
@@ -139,7 +139,7 @@ fn type_row(ty: SqlType, name: &str, rows: &mut Rows) {
     rows.add([
         ("oid", int(ty.oid())),
         ("typname", text(name)),
-        ("typnamespace", int(if ty.enumeration().is_some() { PUBLIC } else { CATALOG })),
+        ("typnamespace", int(namespace)),
         ("typowner", int(OWNER)),
         ("typlen", int(ty.size())),
         ("typbyval", flag(facts.by_value)),

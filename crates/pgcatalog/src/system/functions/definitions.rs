@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use sqltext::error::SqlError;
 use sqltext::token::{Kind, Token, tokens, unquoted};
-use store::Table;
-use store::definition::SqlType;
+use store::definition::{SqlType, ViewDef};
 use store::value::Value;
+use store::{BUILT_IN, Catalog, Table};
 
 use super::{Call, FunctionDef, fallible, function, optional, truth};
 use crate::limits::QUALIFIED_BYTES_MAX;
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::comments::comment_on;
-use crate::system::content::{NAMESPACES, OWNER, PUBLIC_NAME, schema_of};
+use crate::system::content::{OWN_NAME, OWNER, namespace_name, namespace_oid, schema_of, schema_of_view};
 use crate::system::oid::{oid_of_table, oid_of_view};
 use crate::system::relation::{
-    IndexFacts, check_oid, checks_of, foreign_key_definition, identifier, indexes_of, sequences_of, shown_at,
+    IndexFacts, SequenceFacts, check_oid, checks_of, foreign_key_definition, identifier, indexes_of,
+    sequences_of, shown_at,
 };
 use crate::system::rows::{int, text};
 
@@ -79,14 +80,18 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_ts_dict_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_ts_parser_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_ts_template_is_visible", (1, 1), |_, _| truth(true)),
-    function("pg_type_is_visible", (1, 1), |_, _| truth(true)),
+    function("pg_type_is_visible", (1, 1), type_is_visible),
     function("quote_ident", (1, 1), |_, call| optional(call.text(0).map(|name| identifier(&name)))),
     fallible("regclass", (1, 1), |system, call| {
         number_of(call, "42P01", "relation", |name| relation_oid(system, name))
     }),
     function("regclass_name", (1, 1), |system, call| name_of(call, |oid| relation_name(system, oid))),
-    fallible("regnamespace", (1, 1), |_, call| number_of(call, "3F000", "schema", namespace_oid)),
-    function("regnamespace_name", (1, 1), |_, call| name_of(call, namespace_name)),
+    fallible("regnamespace", (1, 1), |system, call| {
+        number_of(call, "3F000", "schema", |name| namespace_of(system, name))
+    }),
+    function("regnamespace_name", (1, 1), |system, call| {
+        name_of(call, |oid| namespace_name(&system.catalog(), oid).map(|name| identifier(&name)))
+    }),
     function("regproc", (1, 1), |_, call| optional(call.text(0).map(|name| bare_function(&name)))),
     fallible("regrole", (1, 1), |system, call| {
         number_of(call, "42704", "role", |name| role_number(system, name))
@@ -104,8 +109,8 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("to_regclass", (1, 1), |system, call| {
         int_or_null(call.text(0).and_then(|name| relation_oid(system, &name)))
     }),
-    function("to_regnamespace", (1, 1), |_, call| {
-        int_or_null(call.text(0).and_then(|name| namespace_oid(&name)))
+    function("to_regnamespace", (1, 1), |system, call| {
+        int_or_null(call.text(0).and_then(|name| namespace_of(system, &name)))
     }),
     function("to_regtype", (1, 1), |system, call| {
         int_or_null(call.text(0).and_then(|name| type_oid(system, &name)))
@@ -158,30 +163,49 @@ fn name_parts(name: &str) -> Option<Vec<String>> {
 
 /// The number of what users made. The built-in table is found in its own schema and, as ever, in that of users' tables.
 fn user_relation(system: &System, schema: Option<&str>, name: &str) -> Option<u32> {
-    let in_schema = |own: &str| schema.is_none_or(|schema| schema == own || schema == PUBLIC_NAME);
     let catalog = system.catalog();
-    if let Some(table) = catalog.table(name).filter(|table| in_schema(schema_of(table))) {
+    let is = |catalog: &Catalog, name: &str| known_relation(catalog, name).is_some();
+    let found = match schema {
+        None => catalog.found_name(name, is),
+        Some(OWN_NAME) if name == BUILT_IN => name.to_owned(),
+        Some(schema) => catalog.name_in(schema, name)?,
+    };
+    known_relation(&catalog, &found)
+}
+
+/// The number of a table, a view, an index or a sequence by its name in the store.
+fn known_relation(catalog: &Catalog, name: &str) -> Option<u32> {
+    if let Some(table) = catalog.table(name) {
         return Some(oid_of_table(table));
     }
-    if let Some(view) = catalog.view(name).filter(|_| in_schema(PUBLIC_NAME)) {
+    if let Some(view) = catalog.view(name) {
         return Some(oid_of_view(view));
     }
-    let tables = || catalog.tables().filter(|table| in_schema(schema_of(table)));
-    let index = tables().flat_map(|table| indexes_of(table)).find(|of| of.name.eq_ignore_ascii_case(name));
-    let sequence =
-        || tables().flat_map(|table| sequences_of(table)).find(|of| of.name.eq_ignore_ascii_case(name));
-    index.map(|index| index.oid).or_else(|| sequence().map(|sequence| sequence.oid))
+    let is = |table: &Table, own: &str| table.def().qualified(own).eq_ignore_ascii_case(name);
+    catalog.tables().find_map(|table| {
+        let index = indexes_of(table).into_iter().find(|of| is(table, &of.name)).map(|index| index.oid);
+        let sequence = || sequences_of(table).into_iter().find(|of| is(table, &of.name));
+        index.or_else(|| sequence().map(|sequence| sequence.oid))
+    })
 }
 
 /// The name of a table or an index by its number, with the schema where it is not visible without.
 pub(super) fn relation_name(system: &System, oid: u32) -> Option<String> {
-    let qualified = |table: &Table, name: &str| match schema_of(table) {
-        PUBLIC_NAME => identifier(name),
-        schema => format!("{schema}.{}", identifier(name)),
+    let catalog = system.catalog();
+    let qualified = |schema: &str, namespace: Option<&str>, name: &str| {
+        let visible = schema != OWN_NAME
+            && catalog.is_visible(namespace, &store::definition::qualified(namespace, name));
+        if visible { identifier(name) } else { format!("{}.{}", identifier(schema), identifier(name)) }
     };
+    let of_table =
+        |table: &Table, name: &str| qualified(schema_of(table), table.def().namespace.as_deref(), name);
     match relation(system, oid) {
-        Some(Relation::Table(table)) => Some(qualified(&table, table.name())),
-        Some(Relation::Index(table, index)) => Some(qualified(&table, &index.name)),
+        Some(Relation::Table(table)) => Some(of_table(&table, table.def().own_name())),
+        Some(Relation::Index(table, index)) => Some(of_table(&table, &index.name)),
+        Some(Relation::Sequence(table, sequence)) => Some(of_table(&table, &sequence.name)),
+        Some(Relation::View(view)) => {
+            Some(qualified(schema_of_view(&view), view.namespace.as_deref(), view.own_name()))
+        }
         None => LAYOUTS.iter().find(|layout| layout.oid == oid).map(|layout| match layout.schema {
             Schema::Catalog => layout.name.to_owned(),
             Schema::Information => format!("{}.{}", layout.schema.name(), layout.name),
@@ -234,15 +258,14 @@ fn enum_in(system: &System, call: &Call) -> Result<Value, SqlError> {
 
 /// The number of a type by one of its names.
 fn type_oid(system: &System, name: &str) -> Option<u32> {
+    if let Some(ty) = enum_type(system, name) {
+        return Some(ty.oid());
+    }
     let bare = name.replace('"', "");
     let name = bare.trim();
     let name = ["pg_catalog.", "public."].iter().find_map(|schema| name.strip_prefix(schema)).unwrap_or(name);
     let lower = name.to_ascii_lowercase();
-    let catalog = system.catalog();
-    let own = |name: &str| {
-        let of_enum = || catalog.enumeration(name).map(|own| SqlType::Enum(own.id));
-        of_enum().or_else(|| SqlType::all().find(|ty| ty.name() == name || ty.sql_name() == name))
-    };
+    let own = |name: &str| SqlType::all().find(|ty| ty.name() == name || ty.sql_name() == name);
     let array = || {
         let element =
             lower.strip_suffix("[]").and_then(own).or_else(|| lower.strip_prefix('_').and_then(own));
@@ -251,9 +274,34 @@ fn type_oid(system: &System, name: &str) -> Option<u32> {
     own(&lower).or_else(array).or_else(|| SqlType::of_declared(name)).map(SqlType::oid)
 }
 
-/// The name of a schema by its number.
-fn namespace_name(oid: u32) -> Option<String> {
-    NAMESPACES.iter().find(|(known, _)| *known == oid).map(|(_, name)| (*name).to_owned())
+/// An enum type, or the type of arrays of it, by its name.
+fn enum_type(system: &System, name: &str) -> Option<SqlType> {
+    let (bare, brackets) = match name.trim().strip_suffix("[]") {
+        Some(bare) => (bare, true),
+        None => (name, false),
+    };
+    let mut parts = name_parts(bare)?;
+    let (name, schema) = (parts.pop()?, parts.pop());
+    let catalog = system.catalog();
+    let named = |name: &str| {
+        let is = |catalog: &Catalog, name: &str| catalog.enumeration(name).is_some();
+        let found = match &schema {
+            None => catalog.found_name(name, is),
+            Some(schema) => catalog.name_in(schema, name)?,
+        };
+        catalog.enumeration(&found).map(|own| SqlType::Enum(own.id))
+    };
+    match named(&name) {
+        Some(ty) if brackets => ty.array(),
+        None => named(name.strip_prefix('_')?)?.array(),
+        found => found,
+    }
+}
+
+/// The number of a schema, whose name may stand in quotes.
+fn namespace_of(system: &System, name: &str) -> Option<u32> {
+    let [name] = <[String; 1]>::try_from(name_parts(name)?).ok()?;
+    namespace_oid(&system.catalog(), &name)
 }
 
 /// The sequence of a numbered column, with its schema.
@@ -265,29 +313,33 @@ fn serial_sequence(system: &System, call: &Call) -> Value {
     };
     let mut sequences = sequences_of(&table).into_iter();
     let found = sequences.find(|sequence| sequence.column.eq_ignore_ascii_case(&column));
-    optional(found.map(|sequence| format!("public.{}", identifier(&sequence.name))))
-}
-
-/// The number of a schema.
-pub(super) fn namespace_oid(name: &str) -> Option<u32> {
-    NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid)
+    optional(
+        found.map(|sequence| format!("{}.{}", identifier(schema_of(&table)), identifier(&sequence.name))),
+    )
 }
 
 /// What a number of a user's object stands for.
 enum Relation {
     Table(Arc<Table>),
     Index(Arc<Table>, IndexFacts),
+    Sequence(Arc<Table>, SequenceFacts),
+    View(Arc<ViewDef>),
 }
 
 fn relation(system: &System, oid: u32) -> Option<Relation> {
     let catalog = system.catalog();
-    catalog.tables().find_map(|table| {
+    let of_table = |table: &Arc<Table>| {
         if oid_of_table(table) == oid {
             return Some(Relation::Table(Arc::clone(table)));
         }
-        let index = indexes_of(table).into_iter().find(|index| index.oid == oid)?;
-        Some(Relation::Index(Arc::clone(table), index))
-    })
+        if let Some(index) = indexes_of(table).into_iter().find(|index| index.oid == oid) {
+            return Some(Relation::Index(Arc::clone(table), index));
+        }
+        let sequence = sequences_of(table).into_iter().find(|sequence| sequence.oid == oid)?;
+        Some(Relation::Sequence(Arc::clone(table), sequence))
+    };
+    let view = || catalog.views().find(|view| oid_of_view(view) == oid).cloned().map(Relation::View);
+    catalog.tables().find_map(of_table).or_else(view)
 }
 
 /// A type's name with what stands in parentheses behind it.
@@ -375,6 +427,17 @@ fn user_by_id(system: &System, call: &Call) -> Value {
     }
 }
 
+/// All types but the enums of schemas that are not looked into.
+fn type_is_visible(system: &System, call: &Call) -> Value {
+    let catalog = system.catalog();
+    let id = call.oid(0).and_then(SqlType::of_oid).and_then(SqlType::enumeration);
+    let own = id.and_then(|id| catalog.enum_of(id));
+    truth(own.is_none_or(|own| {
+        let is = |catalog: &Catalog, name: &str| catalog.enumeration(name).is_some();
+        catalog.found_name(own.own_name(), is).eq_ignore_ascii_case(&own.name)
+    }))
+}
+
 /// Tables of `information_schema` are found with their schema only. The built-in table is found without it; it counts
 /// as hidden, because tools take all visible tables for the user's.
 fn table_is_visible(system: &System, call: &Call) -> Value {
@@ -382,9 +445,18 @@ fn table_is_visible(system: &System, call: &Call) -> Value {
     if let Some(layout) = LAYOUTS.iter().find(|layout| layout.oid == oid) {
         return truth(layout.schema == Schema::Catalog);
     }
+    let catalog = system.catalog();
+    let of_table = |table: &Table, name: &str| {
+        let visible = catalog.is_visible(table.def().namespace.as_deref(), &table.def().qualified(name));
+        truth(schema_of(table) != OWN_NAME && visible)
+    };
     match relation(system, oid) {
-        Some(Relation::Table(table) | Relation::Index(table, _)) => truth(schema_of(&table) == PUBLIC_NAME),
-        None if system.catalog().views().any(|view| oid_of_view(view) == oid) => truth(true),
+        Some(Relation::Table(table)) => of_table(&table, table.def().own_name()),
+        Some(
+            Relation::Index(table, IndexFacts { name, .. })
+            | Relation::Sequence(table, SequenceFacts { name, .. }),
+        ) => of_table(&table, &name),
+        Some(Relation::View(view)) => truth(catalog.is_visible(view.namespace.as_deref(), &view.name)),
         None => Value::Null,
     }
 }
@@ -406,7 +478,7 @@ fn size_of(system: &System, call: &Call, part: fn(&Sizes) -> u64) -> Value {
         },
         Some(Relation::Index(_, index)) => Sizes { rows: index.index.as_deref().map_or(0, heap), indexes: 0 },
         // System tables are computed when they are read.
-        None => Sizes { rows: 0, indexes: 0 },
+        _ => Sizes { rows: 0, indexes: 0 },
     };
     int(part(&sizes))
 }

@@ -18,7 +18,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("current_catalog", (0, 0), |system, _| text(&system.identity().database)),
     function("current_database", (0, 0), |system, _| text(&system.identity().database)),
     function("current_role", (0, 0), |system, _| text(&system.identity().role)),
-    function("current_schema", (0, 0), |_, _| text(PUBLIC_NAME)),
+    function("current_schema", (0, 0), |system, _| optional(searched(system).into_iter().next())),
     function("current_schemas", (1, 1), current_schemas),
     function("current_user", (0, 0), |system, _| text(&system.identity().role)),
     function("getdatabaseencoding", (0, 0), |_, _| text("UTF8")),
@@ -63,11 +63,27 @@ fn client_address(system: &System, _: &Call) -> Value {
     optional(mine.and_then(|session| session.address))
 }
 
-fn current_schemas(_: &System, call: &Call) -> Value {
+fn current_schemas(system: &System, call: &Call) -> Value {
+    let own = searched(system);
+    if call.integer(0) == Some(0) {
+        return array::of_texts(own.into_iter());
+    }
     // Two schemas are searched that `search_path` does not name.
-    let searched = &["pg_catalog", PUBLIC_NAME, OWN_NAME];
-    let all = if call.integer(0) == Some(0) { &searched[1..2] } else { searched };
-    array::of_texts(all.iter().map(|name| (*name).to_owned()))
+    let implied = |name: &str| std::iter::once(name.to_owned());
+    array::of_texts(implied("pg_catalog").chain(own).chain(implied(OWN_NAME)))
+}
+
+/// The schemas in which the session looks for names, as far as they are there.
+fn searched(system: &System) -> Vec<String> {
+    let catalog = system.catalog();
+    if catalog.path().is_empty() {
+        return vec![PUBLIC_NAME.to_owned()];
+    }
+    let known = |name: &String| match catalog.namespace(name) {
+        Some(own) => Some(own.name.clone()),
+        None => name.eq_ignore_ascii_case(PUBLIC_NAME).then(|| PUBLIC_NAME.to_owned()),
+    };
+    catalog.path().iter().filter_map(known).collect()
 }
 
 fn char_to_encoding(_: &System, call: &Call) -> Value {

@@ -15,17 +15,22 @@ impl Change<'_> {
     pub(super) fn add_column(&mut self, wanted: &Column, if_not_exists: bool) -> Result<(), SqlError> {
         let def = self.def()?;
         let mut maker = TableMaker::new(self.core, self.words, &def.name);
+        maker.def.namespace.clone_from(&def.namespace);
         maker.column(wanted)?;
         let (unique, told) = (maker.take_unique(), std::mem::take(&mut maker.told));
         let made = maker.def;
         let [column] = made.columns.as_slice() else { return Ok(()) };
         if def.column_index(&column.name).is_some() {
-            let message = format!("column \"{}\" of table \"{}\" exists already", column.name, def.name);
+            let message =
+                format!("column \"{}\" of table \"{}\" exists already", column.name, def.own_name());
             if !if_not_exists {
                 return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
             }
-            let message =
-                format!("column \"{}\" of relation \"{}\" already exists, skipping", column.name, def.name);
+            let message = format!(
+                "column \"{}\" of relation \"{}\" already exists, skipping",
+                column.name,
+                def.own_name()
+            );
             self.told.push(Told { state: state::DUPLICATE_COLUMN, message, hint: None });
             return Ok(());
         }
@@ -53,7 +58,7 @@ impl Change<'_> {
     /// The constraint of a column that was added, with its name or none.
     fn add_unique(&self, column: &str, name: String) -> Result<(), SqlError> {
         let def = self.def()?;
-        let at = def.column_index(column).ok_or_else(|| SqlError::unknown_column(&def.name, column))?;
+        let at = def.column_index(column).ok_or_else(|| SqlError::unknown_column(def.own_name(), column))?;
         let indexes = def.indexes.len();
         let mut maker = TableMaker::of(self.core, self.words, def);
         maker.add_unique(IndexDef::new(name, vec![at], true));
@@ -111,7 +116,7 @@ impl Change<'_> {
     fn add_key(&mut self, def: &TableDef, name: Option<&str>, terms: &[Term]) -> Result<(), SqlError> {
         let maker = TableMaker::of(self.core, self.words, def.clone());
         if (!def.primary_key.is_empty() && !def.key_dropped) || def.added_key().is_some() {
-            let message = format!("multiple primary keys for table \"{}\" are not allowed", def.name);
+            let message = format!("multiple primary keys for table \"{}\" are not allowed", def.own_name());
             return Err(SqlError::new(state::BAD_DEFINITION, message));
         }
         let key = maker.key_columns(terms)?;
@@ -124,7 +129,7 @@ impl Change<'_> {
         for &column in &key.columns {
             self.change_not_null(&self.def()?, column, true)?;
         }
-        let name = name.map_or_else(|| format!("{}_pkey", def.name), ToOwned::to_owned);
+        let name = name.map_or_else(|| format!("{}_pkey", def.own_name()), ToOwned::to_owned);
         let index = IndexDef { name, unique: true, constraint: true, primary: true, ..key };
         Ok(self.core.store.create_index(&self.table, index)?)
     }

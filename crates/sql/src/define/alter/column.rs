@@ -16,7 +16,7 @@ impl Change<'_> {
     /// `ALTER [COLUMN] name ...`
     pub(super) fn column(&self, name: &str, wanted: &ColumnChange) -> Result<(), SqlError> {
         let def = self.def()?;
-        let at = def.column_index(name).ok_or_else(|| SqlError::unknown_column(&def.name, name))?;
+        let at = def.column_index(name).ok_or_else(|| SqlError::unknown_column(def.own_name(), name))?;
         match wanted {
             ColumnChange::Type { declared, collation: wanted, using } => {
                 if let Some(wanted) = wanted

@@ -19,7 +19,7 @@ use crate::core::Core;
 use crate::error::{SqlError, state};
 
 pub(super) use column::refuse_type_change;
-pub(super) use rename::index as rename_index;
+pub(super) use rename::{index as rename_index, renamed_table};
 
 pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<Defined, SqlError> {
     const TAG: &str = "ALTER TABLE";
@@ -107,7 +107,15 @@ impl Change<'_> {
                 self.destroys = true;
                 self.drop_constraint(&name.text, *if_exists)
             }
-            Wanted::RenameTable(to) => self.rename_table(&to.text),
+            Wanted::RenameTable(to) => {
+                let namespace = self.def()?.namespace;
+                self.rename_table(&to.text, namespace.as_deref())
+            }
+            Wanted::SetSchema(schema) => {
+                let name = self.def()?.own_name().to_owned();
+                self.rename_table(&name, schema.as_ref().map(|schema| schema.text.as_str()))
+            }
+            Wanted::Nothing => Ok(()),
             Wanted::RenameColumn(from, to) => self.rename_column(&from.text, &to.text),
             Wanted::RenameConstraint(from, to) => self.rename_constraint(&from.text, &to.text),
             Wanted::Column(name, wanted) => {
@@ -159,7 +167,7 @@ impl Change<'_> {
                 let message = format!("constraint \"{name}\" defines which keys of the table are equal");
                 return Err(SqlError::new(state::DEPENDED_ON, message));
             }
-            return Ok(self.core.store.drop_index(name)?);
+            return Ok(self.core.store.drop_index(&def.qualified(name))?);
         }
         if def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(name)) {
             return self.alter(|def| {
@@ -194,7 +202,7 @@ impl Change<'_> {
         let def = self.def()?;
         let Some(at) = def.column_index(name) else {
             if !if_exists {
-                return Err(SqlError::unknown_column(&def.name, name));
+                return Err(SqlError::unknown_column(def.own_name(), name));
             }
             let what = format!("column \"{name}\" of relation \"{}\" does not exist, skipping", self.table);
             self.told.push(Told::plain(what));
@@ -226,7 +234,7 @@ impl Change<'_> {
             return Ok(());
         }
         for index in dependents(&def, at) {
-            self.core.store.drop_index(&index)?;
+            self.core.store.drop_index(&def.qualified(&index))?;
         }
         let concerned = |def: &TableDef| {
             def.checks.iter().any(|check| mentions(&check.sql, name))
@@ -293,6 +301,6 @@ fn narrows(change: &ColumnChange) -> bool {
 }
 
 fn unknown_constraint(def: &TableDef, name: &str) -> SqlError {
-    let message = format!("constraint \"{name}\" of table \"{}\" does not exist", def.name);
+    let message = format!("constraint \"{name}\" of table \"{}\" does not exist", def.own_name());
     SqlError::new(state::UNKNOWN_OBJECT, message)
 }

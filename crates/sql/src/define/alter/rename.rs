@@ -1,12 +1,12 @@
 //! `RENAME`: tables, columns, constraints, indexes, and their names in expressions.
 
 use sqltext::definition::RenameIndex;
-use store::definition::{ForeignKey, TableDef};
+use store::definition::{ForeignKey, TableDef, qualified};
 
 use super::{Change, unknown_constraint};
 use crate::core::Core;
-use crate::define::drop::references;
-use crate::define::{Defined, altered, check_column_name, check_table_name};
+use crate::define::drop::{references, within};
+use crate::define::{Defined, altered, check_column_name, check_public_name};
 use crate::error::{SqlError, state};
 use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 
@@ -14,12 +14,17 @@ use crate::text::token::{Kind, Token, Tokens, quoted_name, unquoted};
 pub(in crate::define) fn index(core: &Core, rename: &RenameIndex) -> Result<Defined, SqlError> {
     const TAG: &str = "ALTER INDEX";
     let (name, new) = (&rename.name.text, &rename.to.text);
-    let of_key = || core.catalog.tables().find(|table| table.def().is_key_name(name));
+    let of_key = || {
+        core.catalog
+            .tables()
+            .find(|table| within(table.def(), name).is_some_and(|own| table.def().is_key_name(own)))
+    };
     let Some(owner) = core.catalog.index_owner(name).or_else(of_key) else {
         let error = SqlError::new(state::UNKNOWN_OBJECT, format!("index \"{name}\" does not exist"));
         return if rename.if_exists { Ok(Defined::missing(TAG, "relation", name)) } else { Err(error) };
     };
-    if core.catalog.index_owner(new).is_some() {
+    let name = within(owner.def(), name).unwrap_or(name);
+    if core.catalog.index_owner(&owner.def().qualified(new)).is_some() {
         return Err(SqlError::new(state::DUPLICATE_TABLE, format!("index \"{new}\" exists already")));
     }
     core.store.alter_table(owner.name(), &mut |def| {
@@ -35,16 +40,20 @@ pub(in crate::define) fn index(core: &Core, rename: &RenameIndex) -> Result<Defi
 }
 
 impl Change<'_> {
-    /// `RENAME TO name`
-    pub(super) fn rename_table(&mut self, name: &str) -> Result<(), SqlError> {
-        check_table_name(name)?;
+    /// `RENAME TO name` and `SET SCHEMA name`
+    pub(super) fn rename_table(&mut self, own: &str, namespace: Option<&str>) -> Result<(), SqlError> {
+        if namespace.is_none() {
+            check_public_name(own)?;
+        }
         self.refuse_views("RENAME TO")?;
+        let name = &qualified(namespace, own);
         self.alter(|def| {
             // The constraint keeps its name, as in PostgreSQL: tools rename it themselves.
             let key = def.key_name().into_owned();
             def.key_name.get_or_insert(key);
-            let before = std::mem::replace(&mut def.name, name.to_owned());
-            rename_in_expressions(def, &before, name, Meant::Table);
+            let before = def.own_name().to_owned();
+            (def.name, def.namespace) = (name.to_owned(), namespace.map(str::to_owned));
+            rename_in_expressions(def, &before, own, Meant::Table);
             Ok(())
         })?;
         let before = std::mem::replace(&mut self.table, name.to_owned());
@@ -77,7 +86,7 @@ impl Change<'_> {
         self.refuse_views("RENAME COLUMN")?;
         let def = self.def()?;
         if def.column_index(from).is_none() {
-            return Err(SqlError::unknown_column(&def.name, from));
+            return Err(SqlError::unknown_column(def.own_name(), from));
         }
         self.alter(|def| {
             if let Some(at) = def.column_index(from) {
@@ -159,6 +168,11 @@ fn rename_in_expressions(def: &mut TableDef, from: &str, to: &str, meant: Meant)
     for sql in generated.chain(checks).chain(rules) {
         *sql = renamed(sql, from, to, meant);
     }
+}
+
+/// An expression over a table's columns as one over those of another table.
+pub(in crate::define) fn renamed_table(sql: &str, from: &str, to: &str) -> String {
+    renamed(sql, from, to, Meant::Table)
 }
 
 fn renamed(sql: &str, from: &str, to: &str, meant: Meant) -> String {
