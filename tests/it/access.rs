@@ -291,6 +291,27 @@ except bmemcached.exceptions.MemcachedException as error:
     assert_eq!(out, "True b\nb\n32\n", "{error}");
 }
 
+/// libmemcached takes the best mechanism that its SASL library has: SCRAM where Debian's modules are installed.
+#[test]
+fn sasl_of_libmemcached() {
+    let guarded = Guarded::start(
+        &RULES.replace("password      protocol=memcached", "scram-sha-256 protocol=memcached"),
+        ROLES,
+    );
+    let script = format!(
+        "foreach ([['writer', 'write'], ['writer', 'wrong'], ['reader', 'r e a d']] as [$user, $password]) {{
+            $client = new Memcached();
+            $client->setOption(Memcached::OPT_BINARY_PROTOCOL, true);
+            $client->setSaslAuthData($user, $password);
+            $client->addServer('127.0.0.1', {});
+            echo json_encode([$client->set('a', 'b'), $client->get('a')]), PHP_EOL;
+        }}",
+        guarded.daemon.port
+    );
+    let (_, out, error) = run(Command::new("php").args(["-r", &script]));
+    assert_eq!(out, "[true,\"b\"]\n[false,false]\n[false,\"b\"]\n", "{error}");
+}
+
 #[test]
 fn roles_outlive_the_daemon_and_rights_change_at_once() {
     let mut guarded = Guarded::start(RULES, ROLES);

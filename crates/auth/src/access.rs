@@ -73,6 +73,13 @@ pub struct Proving {
     exchange: Exchange,
 }
 
+impl Proving {
+    /// The role that is to be proved.
+    pub fn role(&self) -> &str {
+        &self.role
+    }
+}
+
 impl Access {
     /// What the rules say of a peer for a role.
     pub fn admit(&self, peer: Peer<'_>, role: &str) -> Admission {

@@ -64,10 +64,12 @@ impl Exchange {
         let message = text_of(message)?;
         let (flag, rest) = message.split_once(',').ok_or(ScramError::Malformed("no channel binding flag"))?;
         let (authzid, bare) = rest.split_once(',').ok_or(ScramError::Malformed("no name"))?;
-        if !authzid.is_empty() {
+        // Cyrus SASL names the role to act by, too: the same one.
+        let named = bare.split(',').next().and_then(|name| name.strip_prefix("n=")).unwrap_or_default();
+        if !authzid.is_empty() && (named.is_empty() || authzid.strip_prefix("a=") != Some(named)) {
             return Err(ScramError::Malformed("another name to act by"));
         }
-        let mut channel = format!("{flag},,").into_bytes();
+        let mut channel = format!("{flag},{authzid},").into_bytes();
         match (flag, bound) {
             ("y", false) if endpoint.is_some() => return Err(ScramError::Downgrade),
             ("n" | "y", false) => {}
@@ -173,7 +175,7 @@ mod tests {
     #[test]
     fn an_exchange() {
         for (mechanism, flag, data) in
-            [(SCRAM, "n,,", &b""[..]), (SCRAM, "y,,", b""), (SCRAM_PLUS, PLUS, b"hash")]
+            [(SCRAM, "n,,", &b""[..]), (SCRAM, "y,a=ignored,", b""), (SCRAM_PLUS, PLUS, b"hash")]
         {
             let (verifier, key) = known();
             let endpoint = (mechanism == SCRAM_PLUS).then_some(data);

@@ -58,6 +58,9 @@ pub(crate) const META_FLAGS_MAX: usize = 18;
 /// Bytes of a user and a password, and of a frame that carries them; memcached's number.
 pub(crate) const LOGIN_BYTES_MAX: usize = 16 << 10;
 
+/// The longest name of a SASL mechanism; memcached's.
+pub(crate) const MECHANISM_MAX: usize = 32;
+
 /// Bytes of a line before authentication: below is no command that could carry a password; memcached's number.
 pub(crate) const LOGIN_LINE_MIN: usize = 6;
 

@@ -1,9 +1,9 @@
 //! What a peer sends that must prove its role before anything else: memcached's ASCII authentication, which is a `set`
-//! of a user and a password, and SASL PLAIN of the binary protocol.
+//! of a user and a password, and SASL of the binary protocol, PLAIN or an exchange in several steps.
 
 use crate::Then;
 use crate::binary::{HEADER_BYTES, Header, Id, Status};
-use crate::limits::{LINE_MAX, LOGIN_BYTES_MAX, LOGIN_LINE_MIN};
+use crate::limits::{LINE_MAX, LOGIN_BYTES_MAX, LOGIN_LINE_MIN, MECHANISM_MAX};
 use crate::token::unsigned;
 
 /// How a peer is answered.
@@ -69,6 +69,26 @@ pub enum Login<'i> {
         /// How it is answered.
         form: Form,
     },
+    /// An exchange begins, by another mechanism than PLAIN.
+    Begin {
+        /// How many bytes of the input it took.
+        consumed: usize,
+        /// What its answer repeats.
+        id: Id,
+        /// The mechanism that the peer chose.
+        mechanism: &'i [u8],
+        /// Its first message.
+        message: &'i [u8],
+    },
+    /// It goes on.
+    Step {
+        /// How many bytes of the input it took.
+        consumed: usize,
+        /// What its answer repeats.
+        id: Id,
+        /// The next message.
+        message: &'i [u8],
+    },
 }
 
 /// The answer to a password that is wrong.
@@ -79,8 +99,8 @@ const TOO_LONG: &str = "CLIENT_ERROR auth token too long\r\n";
 const BAD_END: &str = "CLIENT_ERROR bad command line termination\r\n";
 const BAD_FORMAT: &str = "CLIENT_ERROR bad authentication token format\r\n";
 
-/// The only mechanism of the binary protocol.
-pub const MECHANISM: &str = "PLAIN";
+/// The mechanism that shows the password.
+pub const PLAIN: &str = "PLAIN";
 
 /// What the first line of `input` is, by the text protocol.
 pub fn text(input: &[u8]) -> Login<'_> {
@@ -134,6 +154,7 @@ fn set_of(line: &[u8]) -> Option<(Form, usize)> {
 const VERSION: u8 = 0x0b;
 const SASL_LIST: u8 = 0x20;
 const SASL_AUTH: u8 = 0x21;
+const SASL_STEP: u8 = 0x22;
 
 /// What the first frame of `input` is, by the binary protocol.
 pub fn frame(input: &[u8]) -> Login<'_> {
@@ -144,11 +165,13 @@ pub fn frame(input: &[u8]) -> Login<'_> {
     let id = header.id;
     let whole = HEADER_BYTES.saturating_add(header.body);
     let refused = |status, then| Login::RefusedFrame { consumed: whole.min(input.len()), id, status, then };
-    let known = [VERSION, SASL_LIST, SASL_AUTH].contains(&id.opcode);
+    let is_sasl = [SASL_AUTH, SASL_STEP].contains(&id.opcode);
+    let known = is_sasl || [VERSION, SASL_LIST].contains(&id.opcode);
     let (Some(_), true) = (header.value(), known) else {
         return refused(Status::NotAllowed, Then::Close);
     };
-    if header.extras > 0 || header.body > LOGIN_BYTES_MAX || (id.opcode != SASL_AUTH && header.body > 0) {
+    let bounds = header.body <= LOGIN_BYTES_MAX && header.key <= MECHANISM_MAX;
+    if header.extras > 0 || !bounds || (!is_sasl && header.body > 0) {
         return refused(Status::InvalidArguments, Then::Close);
     }
     let Some(body) = rest.get(..header.body) else { return Login::Incomplete };
@@ -158,7 +181,13 @@ pub fn frame(input: &[u8]) -> Login<'_> {
         _ => {}
     }
     let (mechanism, message) = body.split_at_checked(header.key).unwrap_or_default();
-    match plain(message).filter(|_| mechanism == MECHANISM.as_bytes()) {
+    if id.opcode == SASL_STEP {
+        return Login::Step { consumed: whole, id, message };
+    }
+    if mechanism != PLAIN.as_bytes() {
+        return Login::Begin { consumed: whole, id, mechanism, message };
+    }
+    match plain(message) {
         Some((user, password)) => Login::Password { consumed: whole, user, password, form: Form::Binary(id) },
         None => refused(Status::NotAllowed, Then::Continue),
     }
@@ -228,15 +257,21 @@ mod tests {
                 "{wrong:?}"
             );
         }
-        assert_eq!(refused(&made(0x21, b"SCRAM-SHA-1", b"x")), (Status::NotAllowed, Then::Continue));
+        let first = made(0x21, b"SCRAM-SHA-256", b"n,,n=me,r=x");
+        let begun =
+            Login::Begin { consumed: first.len(), id, mechanism: b"SCRAM-SHA-256", message: b"n,,n=me,r=x" };
+        assert_eq!(frame(&first), begun);
+        let step = made(0x22, b"SCRAM-SHA-256", b"");
+        let id = Id { opcode: 0x22, opaque: [7; 4] };
+        assert_eq!(frame(&step), Login::Step { consumed: step.len(), id, message: b"" });
+        assert_eq!(refused(&made(0x21, &[b'x'; 33], b"x")), (Status::InvalidArguments, Then::Close));
         assert_eq!(refused(&made(0x00, b"key", b"")), (Status::NotAllowed, Then::Close));
-        assert_eq!(refused(&made(0x22, b"PLAIN", b"x")), (Status::NotAllowed, Then::Close));
         assert_eq!(refused(&made(0x20, b"", b"x")), (Status::InvalidArguments, Then::Close));
         let mut lying = made(0x21, b"PLAIN", b"x");
         lying[8] = 0x7f;
         assert_eq!(refused(&lying), (Status::InvalidArguments, Then::Close));
         lying = made(0x21, b"PLAIN", b"x");
-        lying[3] = 200;
+        lying[3] = 20;
         assert_eq!(refused(&lying), (Status::NotAllowed, Then::Close));
         assert_eq!(frame(&[0x81; 30]), Login::Nothing);
     }

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 
+use engine::auth::{Authenticated, Proving};
 use engine::{Cancel, Session, Tick, Watching, ticks_between};
 
 use crate::limits::{
@@ -68,6 +69,8 @@ pub(crate) struct Connection {
     pub(crate) watching: Option<Watching>,
     /// Bytes of this connection in the sum of all.
     accounted: usize,
+    /// Where it is in an exchange that proves its role.
+    pub(crate) sasl: Option<Box<Sasl>>,
     /// The answer to a wrong password, and when it goes out.
     pub(crate) held_answer: Option<Box<HeldAnswer>>,
     /// The statement that a SQL thread runs for it; nothing else is executed meanwhile.
@@ -101,6 +104,15 @@ pub(crate) enum Protocol {
     Text,
     /// Frames.
     Binary,
+}
+
+/// Where a client is in an exchange that proves its role. What fails begins with the first message again.
+#[derive(Debug)]
+pub(crate) enum Sasl {
+    /// It was asked for its proof.
+    Asked(Proving),
+    /// Its proof was right, and it has to hear the server's.
+    Proved(Authenticated),
 }
 
 /// An answer that waits for its time.
@@ -153,6 +165,7 @@ impl Connection {
             dumping: None,
             watching: None,
             accounted: 0,
+            sasl: None,
             held_answer: None,
             statement: None,
             bulky: false,

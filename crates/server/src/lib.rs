@@ -49,6 +49,7 @@ mod connection;
 mod conns;
 mod crew;
 mod dialogue;
+mod exchange;
 mod frame;
 mod limits;
 mod listen;

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use engine::Session;
 use engine::auth::{Peer, Protocol as Door};
-use memcache::login::{self, Form, Login, MECHANISM};
+use memcache::login::{self, Form, Login};
 use memcache::{Then, binary};
 
 use crate::accept::REFUSED;
@@ -109,8 +109,21 @@ impl RequestLoop {
                 }
                 Login::Mechanisms { consumed, id } => {
                     run.consumed += consumed;
-                    let value = MECHANISM.as_bytes();
-                    id.answer(&binary::Answer { value, ..binary::Answer::default() }, &mut self.out);
+                    self.offer(connection, id);
+                    Then::Continue
+                }
+                Login::Begin { consumed, id, mechanism, message } => {
+                    run.consumed += consumed;
+                    self.begin_exchange(connection, id, mechanism, message);
+                    Then::Continue
+                }
+                Login::Step { consumed, id, message } => {
+                    run.consumed += consumed;
+                    if self.step_exchange(connection, id, message).is_break() {
+                        run.progress = true;
+                        connection.stalled = run.consumed < input.len();
+                        break;
+                    }
                     Then::Continue
                 }
                 Login::Version { consumed, id } => {
@@ -122,6 +135,7 @@ impl RequestLoop {
                 Login::Password { consumed, user, password, form } => {
                     run.consumed += consumed;
                     run.progress = true;
+                    connection.sasl = None;
                     if self.check(connection, user, password, form).is_continue() {
                         connection.stalled = run.consumed < input.len();
                         break;

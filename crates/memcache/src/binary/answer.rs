@@ -24,6 +24,8 @@ pub enum Status {
     NonNumeric = 0x06,
     /// The peer may not do this.
     NotAllowed = 0x20,
+    /// The exchange that proves a role goes on.
+    Continue = 0x21,
     /// No such command.
     UnknownCommand = 0x81,
     /// There is no room.
@@ -34,7 +36,7 @@ impl Status {
     /// Its text, which is the value of an answer that says nothing else; memcached's words.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Done => "",
+            Self::Done | Self::Continue => "",
             Self::NotFound => "Not found",
             Self::Exists => "Data exists for key.",
             Self::TooLarge => "Too large.",

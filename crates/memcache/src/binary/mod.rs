@@ -7,8 +7,8 @@
 //!
 //! A key is any bytes here: its length is declared, so nothing in it can begin another command.
 //!
-//! The commands of SASL are refused as a memcached without SASL does. Their frames are known: authentication gives them
-//! a [`Command`] of their own.
+//! The commands of SASL are refused as a memcached without SASL does. Of peers that must prove a role they are read by
+//! [`login`](crate::login).
 //!
 //! ```
 //! use memcache::Limits;

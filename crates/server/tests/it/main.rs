@@ -15,6 +15,8 @@ mod lifecycle;
 mod pg;
 mod postgres;
 mod random_postgresql;
+mod sasl;
+mod scram;
 mod stampede;
 mod statements;
 mod tls;

@@ -98,7 +98,7 @@ struct Manner<'m> {
     only_1_2: bool,
 }
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 impl Manner<'_> {
     fn session(&self) -> ClientConnection {
@@ -176,6 +176,22 @@ fn guarded_with(rules: Option<&str>, more: &[Transport]) -> Guarded {
         daemon.engine.access.set(Access { rules, roles: Some(roles), ..Access::default() });
     }
     Guarded { daemon, authority }
+}
+
+/// For other tests: a daemon with a role, and what proofs are bound to there.
+pub(crate) fn with_password(rules: &str) -> (Daemon, Vec<u8>) {
+    let Guarded { daemon, .. } = guarded_with(Some(rules), &[]);
+    let mut client = client(&daemon);
+    client.send(b"version\r\n");
+    client.expect(b"CLIENT_ERROR unauthenticated\r\n");
+    let shown = &client.stream.conn.peer_certificates().unwrap()[0];
+    let end_point = ring::digest::digest(&ring::digest::SHA256, shown).as_ref().to_vec();
+    (daemon, end_point)
+}
+
+/// A memcached client of it.
+pub(crate) fn client(daemon: &Daemon) -> Client<Stream> {
+    Manner::default().memcached(daemon.address())
 }
 
 fn guarded() -> Guarded {
