@@ -13,6 +13,7 @@
 //!     sqlcached-bench sql                        # PostgreSQL's protocol beside PostgreSQL and memcached
 //!     sqlcached-bench shared                     # shared memory beside LMDB and memcached
 //!     sqlcached-bench expiry                     # memory under sizes that move, expiry of many rows, times to live
+//!     sqlcached-bench tls                        # TLS beside memcached's
 //!     sqlcached-bench demo                       # five million accesses of an ORM cache
 //!     sqlcached-bench load --server 127.0.0.1:11211 --operation get --value-bytes 32
 //!     sqlcached-bench restart --rows 10000000    # kill -9, and the start after it
@@ -51,6 +52,7 @@ mod single;
 mod sql;
 mod sqlite;
 mod summary;
+mod tls;
 mod trace;
 
 use std::path::PathBuf;
@@ -86,6 +88,8 @@ enum Command {
     Sql(sql::Options),
     /// Reads in shared memory beside LMDB and memcached.
     Shared(shared::Options),
+    /// TLS beside memcached's: requests, new connections, memory of idle ones.
+    Tls(paired::Options),
     /// A daemon that is killed full of rows: how long until the first get, and until every row is checked.
     Restart(restart::Options),
     /// Miss ratios of FIFO, LRU and S3-FIFO on a trace.
@@ -114,6 +118,7 @@ fn main() -> ExitCode {
         Command::Expiry(options) => expiry::run(&options),
         Command::Sql(options) => sql::run(&options),
         Command::Shared(options) => shared::run(&options),
+        Command::Tls(options) => tls::run(&options),
         Command::Restart(options) => restart::run(&options),
         Command::Experiments(options) => experiments::run(&options),
         Command::Simulate(simulation) => simulate(&simulation),
