@@ -391,3 +391,95 @@ fn a_file_of_roles_is_made_with_a_superuser() {
     let text = fs::read_to_string(daemon.folder.0.join("made")).unwrap();
     assert!(text.contains(" SUPERUSER CREATEROLE LOGIN;"), "{text}");
 }
+
+/// What tools show of privileges: psql's lists, and the functions and views that others ask.
+#[test]
+fn privileges_are_shown() {
+    let guarded = Guarded::start(RULES, ROLES);
+    let made = guarded.ask(
+        "chief",
+        "",
+        &[
+            "CREATE TABLE t (k INT PRIMARY KEY, v TEXT)",
+            "GRANT SELECT, UPDATE ON t TO reader WITH GRANT OPTION",
+            "GRANT SELECT (v) ON t TO nothing",
+            "GRANT SELECT ON t TO PUBLIC",
+            "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO team",
+            "GRANT CREATE ON SCHEMA public TO writer",
+            "GRANT SELECT, UPDATE (value) ON memcached TO nothing",
+        ],
+    );
+    assert!(!made.contains("ERROR"), "{made}");
+    let asked = |role, password, statement| guarded.ask(role, password, &[statement]);
+    let listed = asked("chief", "", "\\dp t");
+    let whole = "chief=arwdDxt/chief\nreader=r*w*/chief\n=r/chief";
+    assert!(listed.contains(whole) && listed.contains("v:\n  nothing=r/chief"), "{listed}");
+    let defaults = asked("chief", "", "\\ddp");
+    assert!(defaults.contains("team=r/chief"), "{defaults}");
+    let roles = asked("chief", "", "\\du");
+    assert!(roles.contains("reader||{team}") && roles.contains("chief|Superuser"), "{roles}");
+    let schemas = asked("chief", "", "\\dn+");
+    assert!(schemas.contains("writer=UC/chief"), "{schemas}");
+    for (role, password, statement, expected) in [
+        ("nothing", "nothing", "SELECT has_table_privilege('t', 'UPDATE')", "f"),
+        ("nothing", "nothing", "SELECT has_table_privilege('t', 'UPDATE, SELECT')", "t"),
+        ("nothing", "nothing", "SELECT has_table_privilege('reader', 't', 'UPDATE WITH GRANT OPTION')", "t"),
+        ("nothing", "nothing", "SELECT has_column_privilege('writer', 't', 'v', 'SELECT')", "t"),
+        ("nothing", "nothing", "SELECT has_any_column_privilege('nothing', 't', 'INSERT')", "f"),
+        ("nothing", "nothing", "SELECT has_schema_privilege('writer', 'public', 'CREATE')", "t"),
+        ("nothing", "nothing", "SELECT has_schema_privilege('public', 'CREATE')", "f"),
+        (
+            "nothing",
+            "nothing",
+            "SELECT count(*) FROM information_schema.role_table_grants WHERE grantee = 'reader'",
+            "0",
+        ),
+        (
+            "reader",
+            "r e a d",
+            "SELECT privilege_type, is_grantable FROM information_schema.table_privileges WHERE grantee = 'reader'",
+            "SELECT|YES\nUPDATE|YES",
+        ),
+        ("chief", "", "SELECT tableowner FROM pg_tables WHERE tablename = 't'", "chief"),
+        ("chief", "", "SELECT acldefault('r', 10)", "{chief=arwdDxt/chief}"),
+        ("writer", "write", "CREATE TABLE own (a INT)", "CREATE TABLE"),
+        ("chief", "", "SELECT tableowner FROM pg_tables WHERE tablename = 'own'", "writer"),
+    ] {
+        assert_eq!(asked(role, password, statement).trim_end(), expected, "{role}: {statement}");
+    }
+    // memcached's own table: its rows by the role's privileges alone.
+    let (mut client, said) = guarded.login("nothing nothing");
+    assert_eq!(said, "STORED");
+    assert_eq!(answer(&mut client, "get a"), "END");
+    assert_eq!(answer(&mut client, "delete a"), "CLIENT_ERROR permission denied");
+    assert_eq!(answer(&mut client, "set a 0 0 1\r\nx"), "CLIENT_ERROR permission denied");
+}
+
+/// Privileges lie with the tables: a daemon that is killed and started again has them.
+#[test]
+fn privileges_survive_a_kill() {
+    let mut guarded = Guarded::start(RULES, ROLES);
+    let statements = [
+        "CREATE TABLE t (k INT PRIMARY KEY, v TEXT)",
+        "INSERT INTO t VALUES (1, 'one')",
+        "CREATE VIEW seen AS SELECT v FROM t",
+        "GRANT SELECT (v) ON t TO nothing",
+        "GRANT SELECT ON seen TO nothing",
+        "GRANT SELECT ON t TO shut",
+        "REVOKE SELECT ON t FROM shut",
+        "ALTER TABLE t OWNER TO writer",
+        "GRANT INSERT ON memcached TO nothing",
+    ];
+    let made = guarded.ask("chief", "", &statements);
+    assert!(!made.contains("ERROR"), "{made}");
+    let shown =
+        |guarded: &Guarded| guarded.ask("chief", "", &["\\dp t", "\\dp seen", "\\dp sqlcached.memcached"]);
+    let before = shown(&guarded);
+    assert!(before.contains("writer=arwdDxt/writer"), "{before}");
+    guarded.daemon.kill();
+    guarded.daemon.restart();
+    assert_eq!(shown(&guarded), before);
+    assert_eq!(guarded.ask("nothing", "nothing", &["SELECT v FROM t", "SELECT v FROM seen"]), "one\none\n");
+    assert!(guarded.ask("nothing", "nothing", &["SELECT k FROM t"]).contains("42501"));
+    assert_eq!(guarded.ask("writer", "write", &["DROP VIEW seen", "TRUNCATE t"]).matches("42501").count(), 1);
+}

@@ -32,6 +32,7 @@ pub mod limits;
 pub mod roles;
 pub mod rules;
 pub mod scram;
+mod standing;
 mod users;
 mod verifier;
 
@@ -43,6 +44,7 @@ pub use known::KnownPasswords;
 pub use roles::{Giver, Rights, Role, Roles};
 pub use rules::{Method, Origin, Peer, Protocol, Rules};
 pub use sqltext::role as statement;
+pub use standing::Standing;
 pub use users::Users;
 pub use verifier::Verifier;
 

@@ -3,6 +3,9 @@
 /// Roles. Each login looks one up; `pg_roles` shows them all.
 pub const ROLES_MAX: usize = 1_000;
 
+/// Default privileges and privileges of schemas together: each new table and each change of roles passes them.
+pub const STANDING_MAX: usize = 1_000;
+
 /// Lines of rules. Each connection passes them from the first.
 pub const RULES_MAX: usize = 1_000;
 

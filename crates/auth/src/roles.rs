@@ -7,10 +7,12 @@ use std::fmt;
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use sqltext::definition::Name;
 use sqltext::error::{SqlError, state};
+use sqltext::grant::{GrantedOn, Grants};
 use sqltext::role::{FLAGS, RoleFlag, RoleOption, RoleRef, RoleStatement};
 
 use crate::limits::ROLES_MAX;
 use crate::random;
+use crate::standing::{Change, Standing, grantee};
 use crate::verifier::{Key, Verifier};
 
 /// Rights that are not those of a table. A role has its own and, with `INHERIT`, those of the roles it is a member of.
@@ -131,6 +133,8 @@ pub struct Roles {
     /// What the salts of roles that do not exist come from. Kept with the roles, so that a restart does not change
     /// them.
     pub(crate) secret: Key,
+    /// What they may do where no table says it.
+    standing: Standing,
     /// The number of the next role.
     next: u32,
 }
@@ -150,7 +154,12 @@ pub struct Giver<'a> {
 impl Roles {
     /// None but the predefined ones.
     pub fn new() -> Self {
-        let mut roles = Self { by_name: BTreeMap::new(), secret: random(), next: FIRST_ID };
+        let mut roles = Self {
+            by_name: BTreeMap::new(),
+            secret: random(),
+            standing: Standing::default(),
+            next: FIRST_ID,
+        };
         for (name, id) in PREDEFINED.iter().zip(3373..) {
             roles.by_name.insert((*name).to_owned(), Role::new(id));
         }
@@ -258,6 +267,7 @@ impl Roles {
                     members.iter().try_for_each(|member| self.revoke(&role.text, member, *admin_only, giver))
                 })
             }
+            RoleStatement::Privileges(grants) => self.set_standing(grants, giver),
         }
     }
 
@@ -331,6 +341,7 @@ impl Roles {
         if let Some(role) = self.by_name.remove(name) {
             self.by_name.insert(to.to_owned(), role);
         }
+        self.standing.rename(name, to);
         for role in self.by_name.values_mut() {
             if let Some(admin) = role.member_of.remove(name) {
                 role.member_of.insert(to.to_owned(), admin);
@@ -357,6 +368,13 @@ impl Roles {
             check_no_predefined(name)?;
             if giver.is_some_and(|giver| giver.current == name || giver.session == name) {
                 return Err(SqlError::new("55006", "current user cannot be dropped"));
+            }
+            if self.standing.names(name) {
+                let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+                let error = SqlError::new(state::DEPENDED_ON, message);
+                return Err(
+                    error.with_hint("it has default privileges or privileges of a schema; REVOKE them first")
+                );
             }
             self.by_name.remove(name);
             for role in self.by_name.values_mut() {
@@ -402,6 +420,40 @@ impl Roles {
             _ => drop(found.member_of.remove(role)),
         }
         Ok(())
+    }
+
+    fn set_standing(&mut self, grants: &Grants, giver: Option<Giver<'_>>) -> Result<(), SqlError> {
+        let to: Vec<_> = grants.to.iter().map(|to| grantee(to, |role| resolved(role, giver))).collect();
+        to.iter().flatten().try_for_each(|role| self.existing(role).map(drop))?;
+        let is_superuser = |giver: Giver<'_>| self.rights(giver.current).superuser;
+        let by = match &grants.on {
+            GrantedOn::Future { by, .. } if by.is_empty() => vec![resolved(&RoleRef::Current, giver)],
+            GrantedOn::Future { by, .. } => by.iter().map(|role| resolved(role, giver)).collect(),
+            GrantedOn::Schemas(schemas) if giver.is_some_and(|giver| !is_superuser(giver)) => {
+                let schema = schemas.first().map_or("public", |schema| schema.text.as_str());
+                let message = format!("permission denied for schema {schema}");
+                return Err(SqlError::new(state::FORBIDDEN, message));
+            }
+            _ => Vec::new(),
+        };
+        for role in &by {
+            self.existing(role)?;
+            if giver.is_some_and(|giver| !is_superuser(giver) && !self.is_member(giver.current, role)) {
+                let message = format!("permission denied to change default privileges of role \"{role}\"");
+                return Err(SqlError::new(state::FORBIDDEN, message));
+            }
+        }
+        self.standing.apply(&Change { grants, to, by })
+    }
+
+    /// What roles may do where no table says it.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// The roles whose privileges a role has: itself, and those that it inherits from.
+    pub fn inherited(&self, name: &str) -> Vec<&str> {
+        self.with_inherited(name)
     }
 
     fn existing(&self, name: &str) -> Result<&Role, SqlError> {
@@ -486,7 +538,7 @@ impl fmt::Display for Roles {
                 writeln!(f, "GRANT {} TO {}{admin};", quoted(of), quoted(name))?;
             }
         }
-        Ok(())
+        write!(f, "{}", self.standing)
     }
 }
 

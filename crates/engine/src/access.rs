@@ -8,9 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use auth::statement::{RoleFlag, RoleStatement};
-use auth::{Access, Authenticated, Failures, Giver, KnownPasswords, Peer, Proving, Refusal, Role, Roles};
+use auth::{
+    Access, Authenticated, Failures, Giver, KnownPasswords, Peer, Proving, Refusal, Role, Roles, Standing,
+};
 use parking_lot::Mutex;
-use sql::{OWNER, Rights, RoleFacts, SqlError};
+use sql::{Holder, OWNER, Rights, RoleFacts, SqlError};
+use store::Store;
+
+use crate::owned;
 
 /// Writes the roles to where they are kept; the error says why it cannot.
 pub type KeepRoles = Box<dyn Fn(&Roles) -> Result<(), String> + Send + Sync>;
@@ -64,7 +69,12 @@ impl AccessControl {
     }
 
     /// Carries out a statement about roles: it is kept, then in force, or neither.
-    pub(crate) fn change_roles(&self, statement: &RoleStatement, giver: Giver<'_>) -> Result<(), SqlError> {
+    pub(crate) fn change_roles(
+        &self,
+        statement: &RoleStatement,
+        giver: Giver<'_>,
+        store: &Store,
+    ) -> Result<(), SqlError> {
         let _change = self.change.lock();
         let current = self.current();
         let (Some(roles), Some(keep)) = (&current.roles, self.keep.get()) else {
@@ -72,17 +82,37 @@ impl AccessControl {
             return Err(error.with_hint("start the server with roles_file"));
         };
         let roles = roles.after(statement, Some(giver))?;
+        if let RoleStatement::Drop { names, .. } = statement {
+            names.iter().try_for_each(|name| owned::refuse_drop(&store.catalog(), &name.text))?;
+        }
         keep(&roles).map_err(|why| SqlError::new("58030", format!("the roles could not be kept: {why}")))?;
         self.put(Access { roles: Some(roles), ..Access::clone(&current) });
-        Ok(())
+        match statement {
+            RoleStatement::Rename { name, to } => owned::rename(store, &name.text, &to.text),
+            _ => Ok(()),
+        }
     }
 
-    /// What a role may do now.
-    pub(crate) fn rights(&self, role: Option<&str>) -> Rights {
+    /// What a session of a role may do now. Where no roles are kept, everybody is a superuser; a role that is gone has
+    /// nothing.
+    pub(crate) fn holder_of(&self, role: &str) -> Holder {
+        let kept = self.current.load().roles.is_some();
+        if kept { self.holder(role).unwrap_or_else(Holder::nobody) } else { Holder::superuser() }
+    }
+
+    /// A role's rights, and the roles whose privileges it has.
+    pub(crate) fn holder(&self, role: &str) -> Option<Holder> {
         let current = self.current.load();
-        let (Some(role), Some(roles)) = (role, &current.roles) else { return Rights::ALL };
-        let auth::Rights { superuser, reads, writes, monitors, signals } = roles.rights(role);
-        Rights { superuser, reads, writes, monitors, signals }
+        let roles = current.roles.as_ref()?;
+        roles.get(role)?;
+        let inherited = roles.inherited(role).into_iter().map(ToOwned::to_owned).collect();
+        Some(Holder { rights: rights_of(roles, role), roles: inherited })
+    }
+
+    /// What roles may do where no table says it.
+    pub(crate) fn standing(&self) -> Standing {
+        let current = self.current.load();
+        current.roles.as_ref().map(|roles| roles.standing().clone()).unwrap_or_default()
     }
 
     /// The role who owns everything: the oldest superuser.
@@ -115,7 +145,8 @@ impl AccessControl {
             valid_until_ms: role.valid_until_ms(),
             verifier: role.verifier.as_ref().map(ToString::to_string),
             member_of: role.member_of.iter().map(|(of, admin)| (number(of), *admin)).collect(),
-            rights: self.rights(Some(name)),
+            rights: rights_of(roles, name),
+            privileges_of: roles.inherited(name).into_iter().map(ToOwned::to_owned).collect(),
         };
         roles.iter().map(facts).collect()
     }
@@ -149,4 +180,9 @@ impl AccessControl {
     pub fn forget_failures(&self, address: Option<IpAddr>) {
         self.failures.forget(address);
     }
+}
+
+fn rights_of(roles: &Roles, role: &str) -> Rights {
+    let auth::Rights { superuser, reads, writes, monitors, signals } = roles.rights(role);
+    Rights { superuser, reads, writes, monitors, signals }
 }

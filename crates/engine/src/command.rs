@@ -33,6 +33,18 @@ pub enum Verb {
     Cas(u64),
 }
 
+impl Verb {
+    /// What the gate is asked for.
+    #[inline]
+    fn command(self) -> Command {
+        match self {
+            Self::Set => Command::Set,
+            Self::Add => Command::Add,
+            Self::Replace | Self::Append | Self::Prepend | Self::Cas(_) => Command::Replace,
+        }
+    }
+}
+
 /// memcached's words.
 const FLUSH_REFUSED: Answer = Answer::NotAllowed("flush_all not allowed");
 
@@ -52,7 +64,7 @@ impl Session {
         key: &[u8],
         sink: &mut impl ItemSink,
     ) -> Result<bool, Answer> {
-        self.allow(Command::Get)?;
+        self.allow_key(context, key, Command::Get)?;
         fault_point!("get", key);
         let route = context.route(key);
         let found = match route.key {
@@ -81,7 +93,7 @@ impl Session {
         key: &[u8],
         sink: &mut impl ItemSink,
     ) -> Result<bool, Answer> {
-        self.allow(Command::GetAndTouch)?;
+        self.allow_key(context, key, Command::GetAndTouch)?;
         let route = context.route(key);
         let hit = match &route.key {
             Ok(key) if route.table.renews() && route.answers_missing(key) => false,
@@ -135,7 +147,7 @@ impl Session {
         }
         let expiry = expiry(&context.engine.store, exptime);
         let item = ComingItem { value_bytes, client_flags: flags, expiry, cas: None };
-        self.reserve_item(context, key, &item, expectation(verb))
+        self.reserve_item(context, key, &item, expectation(verb), verb.command())
     }
 
     /// As [`Session::store`], of a value that has come to where it was reserved for.
@@ -161,8 +173,9 @@ impl Session {
         key: &[u8],
         item: &ComingItem,
         expect: Expect,
+        command: Command,
     ) -> Option<InPlace> {
-        self.allow(Command::Store).ok()?;
+        self.allow_key(context, key, command).ok()?;
         let route = context.way_to(key);
         let key = route.key.as_ref().ok()?;
         if item.value_bytes > route.engine.options.item_size_max {
@@ -182,7 +195,7 @@ impl Session {
         bytes: usize,
         store: impl FnOnce(&Route<'_>) -> Result<Answer, Answer>,
     ) -> Answer {
-        if let Err(refusal) = self.allow(Command::Store) {
+        if let Err(refusal) = self.allow_key(context, key, verb.command()) {
             return refusal;
         }
         fault_point!("store", key);
@@ -202,7 +215,7 @@ impl Session {
     /// Removes what a storage command would have replaced, had it not been malformed: the peer believes that the old
     /// value is gone.
     pub fn invalidate(&self, context: &mut ThreadContext, key: &[u8]) {
-        if self.allow(Command::Store).is_ok() {
+        if self.allow_key(context, key, Command::Set).is_ok() {
             let route = context.route(key);
             route.count(Counter::StoreTooLarge);
             remove(&route);
@@ -212,7 +225,7 @@ impl Session {
     /// `delete`.
     #[inline]
     pub fn delete(&self, context: &mut ThreadContext, key: &[u8]) -> Answer {
-        if let Err(refusal) = self.allow(Command::Delete) {
+        if let Err(refusal) = self.allow_key(context, key, Command::Delete) {
             return refusal;
         }
         fault_point!("delete", key);
@@ -242,7 +255,7 @@ impl Session {
 
     /// `incr` and `decr`: `incr` wraps at 2^64, `decr` stops at 0.
     pub fn arithmetic(&self, context: &mut ThreadContext, incr: bool, key: &[u8], delta: u64) -> Answer {
-        if let Err(refusal) = self.allow(Command::Arithmetic) {
+        if let Err(refusal) = self.allow_key(context, key, Command::Arithmetic) {
             return refusal;
         }
         fault_point!("arithmetic", key);
@@ -274,7 +287,7 @@ impl Session {
 
     /// `touch`.
     pub fn touch(&self, context: &mut ThreadContext, key: &[u8], exptime: i64) -> Answer {
-        if let Err(refusal) = self.allow(Command::Touch) {
+        if let Err(refusal) = self.allow_key(context, key, Command::Touch) {
             return refusal;
         }
         fault_point!("touch", key);
@@ -300,7 +313,7 @@ impl Session {
 
     /// `flush_all`: what memcached can reach and was stored until now, or until a moment to come, is gone.
     pub fn flush_all(&self, context: &mut ThreadContext, delay: Option<i64>) -> Answer {
-        if let Err(refusal) = self.allow(Command::FlushAll) {
+        if let Err(refusal) = self.allow_flush(context) {
             return refusal;
         }
         context.count(Counter::CmdFlush, 1);

@@ -1,6 +1,9 @@
 //! What the system tables ask of the daemon, answered.
 
-use sql::{LockCall, LockFacts, RoleFacts, Server, SessionFacts, SettingFacts, SqlError, StatementFacts};
+use sql::{
+    Grant, Holder, LockCall, LockFacts, RoleFacts, Server, SessionFacts, SettingFacts, SqlError,
+    StatementFacts,
+};
 
 use crate::engine::Engine;
 use crate::sql_session::{check_notification, settings};
@@ -59,5 +62,23 @@ impl Server for Engine {
 
     fn owner(&self) -> Option<String> {
         self.access.owner()
+    }
+
+    fn holder(&self, role: &str) -> Option<Holder> {
+        self.access.holder(role)
+    }
+
+    fn may_create(&self, schema: &str, roles: &[String]) -> bool {
+        let is_one = |role: &str| roles.iter().any(|own| own == role);
+        self.access.standing().may_create(schema, &is_one)
+    }
+
+    fn creators(&self, schema: &str) -> Vec<Option<String>> {
+        self.access.standing().creators(schema).map(|role| role.map(ToOwned::to_owned)).collect()
+    }
+
+    fn default_grants(&self) -> Vec<(String, Vec<Grant>)> {
+        let standing = self.access.standing();
+        standing.defaults().map(|(owner, grants)| (owner.to_owned(), grants.to_vec())).collect()
     }
 }

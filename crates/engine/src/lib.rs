@@ -42,6 +42,7 @@ mod meta;
 mod number;
 mod observe;
 mod operator;
+mod owned;
 mod parameters;
 mod prefixes;
 mod privilege;
@@ -70,7 +71,7 @@ pub use meta::{
     MetaSink, MetaWritten,
 };
 pub use operator::{KeyDump, ListedKey};
-pub use privilege::{Command, Privilege};
+pub use privilege::{COMMANDS, Command};
 pub use session::Session;
 pub use sql_session::{
     ClientSink, CopyLayout, CopyOptions, Formats, Outcome, Portal, Prepared, ResultColumn, SqlSession,

@@ -117,6 +117,45 @@ impl MetaSet {
     }
 }
 
+impl MetaGet {
+    /// What the gate is asked for.
+    #[inline]
+    pub(crate) fn command(&self) -> Command {
+        match (self.vivify, self.exptime) {
+            (Some(_), _) => Command::GetOrMake,
+            (None, Some(_)) => Command::GetAndTouch,
+            (None, None) => Command::Get,
+        }
+    }
+}
+
+impl MetaSet {
+    /// What the gate is asked for.
+    pub(crate) fn command(&self) -> Command {
+        match self.condition {
+            Condition::Absent => Command::Add,
+            Condition::Append | Condition::Prepend if self.vivify.is_some() => Command::Set,
+            Condition::Present | Condition::Append | Condition::Prepend => Command::Replace,
+            Condition::Always if self.compare.is_some() && !self.even_if_invalidated => Command::Replace,
+            Condition::Always => Command::Set,
+        }
+    }
+}
+
+impl MetaDelete {
+    /// What the gate is asked for.
+    pub(crate) fn command(&self) -> Command {
+        if self.invalidate || self.empty { Command::Invalidate } else { Command::Delete }
+    }
+}
+
+impl MetaArithmetic {
+    /// What the gate is asked for.
+    pub(crate) fn command(&self) -> Command {
+        if self.vivify.is_some() { Command::ArithmeticOrMake } else { Command::Arithmetic }
+    }
+}
+
 /// Under which condition `ms` stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
@@ -242,8 +281,7 @@ impl Session {
         asked: &MetaGet,
         sink: &mut impl MetaSink,
     ) -> Result<MetaGot, Answer> {
-        let writes = asked.exptime.is_some() || asked.vivify.is_some();
-        self.allow(if writes { Command::GetAndTouch } else { Command::Get })?;
+        self.allow_key(context, key, asked.command())?;
         let route = context.route(key);
         route.count(Counter::CmdMeta);
         let got = route.meta_get(asked, sink)?;
@@ -268,7 +306,7 @@ impl Session {
         asked: &MetaSet,
         value: &[u8],
     ) -> Result<MetaDone, Answer> {
-        self.count_meta(context, Command::Store)?;
+        self.count_meta(context, key, asked.command())?;
         self.put(context, key, asked, value)
     }
 
@@ -280,7 +318,7 @@ impl Session {
         asked: &MetaSet,
         in_place: InPlace,
     ) -> Result<MetaDone, Answer> {
-        self.count_meta(context, Command::Store)?;
+        self.count_meta(context, key, asked.command())?;
         self.put_in_place(context, key, asked, in_place)
     }
 
@@ -291,7 +329,7 @@ impl Session {
         key: &[u8],
         asked: &MetaDelete,
     ) -> Result<MetaDone, Answer> {
-        self.count_meta(context, Command::Delete)?;
+        self.count_meta(context, key, asked.command())?;
         self.remove_by(context, key, asked, "md")
     }
 
@@ -302,20 +340,20 @@ impl Session {
         key: &[u8],
         asked: &MetaArithmetic,
     ) -> Result<MetaDone, Answer> {
-        self.count_meta(context, Command::Arithmetic)?;
+        self.count_meta(context, key, asked.command())?;
         self.calculate(context, key, asked)
     }
 
     /// Counts a meta command that may be executed.
-    fn count_meta(&self, context: &ThreadContext, command: Command) -> Result<(), Answer> {
-        self.allow(command)?;
+    fn count_meta(&self, context: &mut ThreadContext, key: &[u8], command: Command) -> Result<(), Answer> {
+        self.allow_key(context, key, command)?;
         context.count(Counter::CmdMeta, 1);
         Ok(())
     }
 
     /// `me`: what is known of an item, without counting as a use.
     pub fn meta_debug(&self, context: &mut ThreadContext, key: &[u8]) -> Result<Option<MetaDebug>, Answer> {
-        self.allow(Command::Get)?;
+        self.allow_key(context, key, Command::Get)?;
         let route = context.route(key);
         route.count(Counter::CmdMeta);
         let Ok(key) = route.key else { return Ok(None) };

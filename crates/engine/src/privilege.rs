@@ -1,6 +1,6 @@
-//! Who may do what: one table of commands and privileges, looked at in one place.
+//! Who may do what: one table of commands and what they take, looked at in one place.
 
-use sql::Rights;
+use sql::{Privileges, Rights};
 
 /// What a session may be asked to do. Every entry of [`crate::Session`] names one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,12 +9,22 @@ pub enum Command {
     Get,
     /// Reading values and changing their deadlines.
     GetAndTouch,
-    /// Storing values.
-    Store,
+    /// Reading values, and taking the places of missing ones.
+    GetOrMake,
+    /// Storing values, whatever was there.
+    Set,
+    /// Storing values where there are none.
+    Add,
+    /// Storing values over others, or joined to them.
+    Replace,
     /// Removing a key.
     Delete,
+    /// Marking a value as stale.
+    Invalidate,
     /// `incr` and `decr`.
     Arithmetic,
+    /// The same, with missing numbers made.
+    ArithmeticOrMake,
     /// Changing a deadline.
     Touch,
     /// Removing everything.
@@ -35,70 +45,90 @@ pub enum Command {
     Shutdown,
 }
 
-/// What a role grants.
+/// All commands.
+pub const COMMANDS: &[Command] = &[
+    Command::Get,
+    Command::GetAndTouch,
+    Command::GetOrMake,
+    Command::Set,
+    Command::Add,
+    Command::Replace,
+    Command::Delete,
+    Command::Invalidate,
+    Command::Arithmetic,
+    Command::ArithmeticOrMake,
+    Command::Touch,
+    Command::FlushAll,
+    Command::Stats,
+    Command::StatsReset,
+    Command::Sql,
+    Command::DumpKeys,
+    Command::Watch,
+    Command::Configure,
+    Command::Shutdown,
+];
+
+/// What commands take, and what sessions have: privileges on rows, and what concerns no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Privilege {
-    /// Reading rows.
-    Read = 1,
-    /// Writing rows.
-    Write = 2,
-    /// Writing what was read: the answer depends on the row before.
-    ReadWrite = 32,
-    /// SQL statements.
-    Sql = 4,
-    /// Counters and settings.
-    Monitor = 8,
-    /// What concerns everybody.
-    Administer = 16,
-}
+pub(crate) struct Mask(u16);
 
-/// A set of privileges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Privileges(u8);
-
-impl Command {
-    /// The table: which privilege each command takes. A new command does not compile without its line.
-    pub const fn takes(self) -> Privilege {
-        match self {
-            Self::Get => Privilege::Read,
-            Self::Store | Self::Delete | Self::Touch => Privilege::Write,
-            Self::GetAndTouch | Self::Arithmetic => Privilege::ReadWrite,
-            Self::Sql => Privilege::Sql,
-            Self::Stats => Privilege::Monitor,
-            Self::FlushAll
-            | Self::StatsReset
-            | Self::DumpKeys
-            | Self::Watch
-            | Self::Configure
-            | Self::Shutdown => Privilege::Administer,
-        }
-    }
-}
-
-impl Privileges {
+impl Mask {
     /// What a peer has before it says who it is.
     pub(crate) const NONE: Self = Self(0);
+    /// SQL statements.
+    const SQL: Self = Self(1 << 8);
+    /// Counters and settings.
+    const MONITOR: Self = Self(1 << 9);
+    /// What concerns everybody.
+    const ADMINISTER: Self = Self(1 << 10);
 
-    /// Those that rights bring. Everybody who was let in may give statements; what they need of tables is compared when
-    /// they run.
-    pub(crate) fn of(rights: Rights) -> Self {
-        let Rights { superuser, reads, writes, monitors, signals: _ } = rights;
-        let each = [
-            (superuser || reads, Privilege::Read),
-            (superuser || writes, Privilege::Write),
-            (superuser || reads && writes, Privilege::ReadWrite),
-            (true, Privilege::Sql),
-            (superuser || monitors, Privilege::Monitor),
-            (superuser, Privilege::Administer),
-        ];
-        Self(each.iter().filter(|(has, _)| *has).fold(0, |all, (_, privilege)| all | *privilege as u8))
+    /// Privileges on the rows of a table.
+    pub(crate) const fn of_rows(privileges: Privileges) -> Self {
+        Self(privileges.bits() as u16)
     }
 
-    /// Whether it is among them.
+    /// What rights bring. Everybody who was let in may give statements; what they need of tables is compared when they
+    /// run.
+    pub(crate) fn of(rights: Rights) -> Self {
+        let Rights { superuser, monitors, .. } = rights;
+        let monitor = if superuser || monitors { Self::MONITOR } else { Self::NONE };
+        let administer = if superuser { Self::ADMINISTER } else { Self::NONE };
+        Self::of_rows(rights.on_every_table()).and(Self::SQL).and(monitor).and(administer)
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of the other are among them.
     #[inline]
-    pub(crate) const fn has(self, privilege: Privilege) -> bool {
-        self.0 & privilege as u8 != 0
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl Command {
+    /// The table: what each command takes. A new command does not compile without its line.
+    #[inline]
+    pub(crate) const fn takes(self) -> Mask {
+        const SELECT: Privileges = Privileges::SELECT;
+        const INSERT: Privileges = Privileges::INSERT;
+        const UPDATE: Privileges = Privileges::UPDATE;
+        match self {
+            Self::Get => Mask::of_rows(SELECT),
+            Self::GetAndTouch | Self::Arithmetic => Mask::of_rows(SELECT.and(UPDATE)),
+            Self::GetOrMake | Self::ArithmeticOrMake => Mask::of_rows(SELECT.and(INSERT).and(UPDATE)),
+            Self::Set => Mask::of_rows(INSERT.and(UPDATE)),
+            Self::Add => Mask::of_rows(INSERT),
+            Self::Replace | Self::Invalidate | Self::Touch => Mask::of_rows(UPDATE),
+            Self::Delete => Mask::of_rows(Privileges::DELETE),
+            Self::FlushAll => Mask::of_rows(Privileges::TRUNCATE),
+            Self::Sql => Mask::SQL,
+            Self::Stats => Mask::MONITOR,
+            Self::StatsReset | Self::DumpKeys | Self::Watch | Self::Configure | Self::Shutdown => {
+                Mask::ADMINISTER
+            }
+        }
     }
 }
 
@@ -106,54 +136,28 @@ impl Privileges {
 mod tests {
     use super::*;
 
-    const ALL: [Command; 14] = [
-        Command::Get,
-        Command::GetAndTouch,
-        Command::Store,
-        Command::Delete,
-        Command::Arithmetic,
-        Command::Touch,
-        Command::FlushAll,
-        Command::Stats,
-        Command::StatsReset,
-        Command::Sql,
-        Command::DumpKeys,
-        Command::Watch,
-        Command::Configure,
-        Command::Shutdown,
-    ];
-
     #[test]
     fn each_cell_of_the_table() {
+        use Command as C;
         let none = Rights::NONE;
+        let writing = [C::Set, C::Add, C::Replace, C::Delete, C::Invalidate, C::Touch];
+        let both = [C::Get, C::GetAndTouch, C::GetOrMake, C::Arithmetic, C::ArithmeticOrMake];
+        let reads_and_writes: Vec<C> = writing.into_iter().chain(both).collect();
         let roles = [
-            (Rights::ALL, &ALL[..]),
-            (none, &[Command::Sql]),
-            (Rights { reads: true, ..none }, &[Command::Get, Command::Sql]),
-            (
-                Rights { writes: true, ..none },
-                &[Command::Store, Command::Delete, Command::Touch, Command::Sql],
-            ),
-            (
-                Rights { reads: true, writes: true, ..none },
-                &[
-                    Command::Get,
-                    Command::GetAndTouch,
-                    Command::Store,
-                    Command::Delete,
-                    Command::Arithmetic,
-                    Command::Touch,
-                    Command::Sql,
-                ],
-            ),
-            (Rights { monitors: true, ..none }, &[Command::Stats, Command::Sql]),
-            (Rights { signals: true, ..none }, &[Command::Sql]),
+            (Rights::ALL, COMMANDS.to_vec()),
+            (none, vec![]),
+            (Rights { reads: true, ..none }, vec![C::Get]),
+            (Rights { writes: true, ..none }, writing.to_vec()),
+            (Rights { reads: true, writes: true, ..none }, reads_and_writes),
+            (Rights { monitors: true, ..none }, vec![C::Stats]),
+            (Rights { signals: true, ..none }, vec![]),
         ];
         for (rights, allowed) in roles {
-            for command in ALL {
-                let has = Privileges::of(rights).has(command.takes());
-                assert_eq!(has, allowed.contains(&command), "{rights:?} {command:?}");
-                assert!(!Privileges::NONE.has(command.takes()));
+            for &command in COMMANDS {
+                let has = Mask::of(rights).has(command.takes());
+                let expected = command == C::Sql || allowed.contains(&command);
+                assert_eq!(has, expected, "{rights:?} {command:?}");
+                assert!(!Mask::NONE.has(command.takes()));
             }
         }
     }

@@ -1,20 +1,40 @@
 //! One connection's identity, and the gate that every command passes.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use auth::Authenticated;
-use sql::{Identity, Rights};
+use sql::{Holder, Identity, Rights};
+use store::{Table, TableId};
 
 use crate::access::AccessControl;
 use crate::answer::Answer;
-use crate::privilege::{Command, Privileges};
+use crate::privilege::{Command, Mask};
+use crate::thread_context::ThreadContext;
+
+/// What a session may do with a table.
+#[derive(Clone, Copy, Debug)]
+struct OnTable {
+    /// By which version of the definitions; 0: by none, for there is none of this number.
+    generation: u64,
+    table: TableId,
+    may: Mask,
+}
+
+impl OnTable {
+    const NOTHING: Self = Self { generation: 0, table: TableId(0), may: Mask::NONE };
+}
 
 /// Who speaks on a connection and what they may do.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// What the gate compares.
-    may: Privileges,
+    may: Mask,
     rights: Rights,
+    /// The roles whose privileges it has.
+    roles: Arc<[String]>,
+    /// What it may do with the table that it asked for last.
+    last: Cell<OnTable>,
     /// Its role; nobody in particular has all rights.
     role: Option<Arc<str>>,
     /// The role that connected.
@@ -26,13 +46,17 @@ pub struct Session {
 impl Session {
     /// A session of this program's own, and of somebody on this machine where no roles are kept.
     pub fn local() -> Self {
-        Self { may: Privileges::of(Rights::ALL), rights: Rights::ALL, role: None, login: None, version: 0 }
+        Self::with(Rights::ALL, Mask::of(Rights::ALL))
     }
 
     /// A session of somebody who has not proved anything.
     pub fn stranger() -> Self {
-        let rights = Rights::NONE;
-        Self { may: Privileges::NONE, rights, role: None, login: None, version: 0 }
+        Self::with(Rights::NONE, Mask::NONE)
+    }
+
+    fn with(rights: Rights, may: Mask) -> Self {
+        let (roles, last) = (Arc::default(), Cell::new(OnTable::NOTHING));
+        Self { may, rights, roles, last, role: None, login: None, version: 0 }
     }
 
     /// A session of somebody who was let in.
@@ -64,12 +88,12 @@ impl Session {
     /// Whether nothing was proved.
     #[inline]
     pub fn is_stranger(&self) -> bool {
-        self.may == Privileges::NONE
+        self.may == Mask::NONE
     }
 
     /// What it may do with tables.
-    pub fn rights(&self) -> Rights {
-        self.rights
+    pub fn holder(&self) -> Holder {
+        Holder { rights: self.rights, roles: Arc::clone(&self.roles) }
     }
 
     /// Takes other rights if roles have changed. Says whether it did.
@@ -89,8 +113,10 @@ impl Session {
 
     #[cold]
     fn take_rights(&mut self, access: &AccessControl, version: u64) {
-        self.rights = access.rights(self.role());
-        self.may = Privileges::of(self.rights);
+        let holder = self.role().map_or_else(Holder::superuser, |role| access.holder_of(role));
+        (self.rights, self.roles) = (holder.rights, holder.roles);
+        self.may = Mask::of(self.rights);
+        self.last.set(OnTable::NOTHING);
         self.version = version;
     }
 
@@ -101,6 +127,7 @@ impl Session {
             user: role.to_owned(),
             role: role.to_owned(),
             rights: self.rights,
+            roles: Arc::clone(&self.roles),
             ..Identity::default()
         })
     }
@@ -112,9 +139,53 @@ impl Session {
         if self.may.has(command.takes()) { Ok(()) } else { Err(self.refused()) }
     }
 
+    /// The same for a command on a key: a role may have privileges on its table alone.
+    #[inline]
+    pub(crate) fn allow_key(
+        &self,
+        context: &mut ThreadContext,
+        key: &[u8],
+        command: Command,
+    ) -> Result<(), Answer> {
+        if self.may.has(command.takes()) { Ok(()) } else { self.allow_on_table(context, key, command) }
+    }
+
+    #[inline(never)]
+    fn allow_on_table(
+        &self,
+        context: &mut ThreadContext,
+        key: &[u8],
+        command: Command,
+    ) -> Result<(), Answer> {
+        if self.roles.is_empty() {
+            return Err(self.refused());
+        }
+        let table = Arc::clone(context.way_to(key).table);
+        let mut last = self.last.get();
+        if (last.generation, last.table) != (context.generation(), table.id()) {
+            let may = Mask::of_rows(self.holder().on_rows(table.def()));
+            last = OnTable { generation: context.generation(), table: table.id(), may };
+            self.last.set(last);
+        }
+        if last.may.has(command.takes()) { Ok(()) } else { Err(self.refused()) }
+    }
+
+    /// The same for `flush_all`, which is about every table that memcached's clients reach.
+    pub(crate) fn allow_flush(&self, context: &ThreadContext) -> Result<(), Answer> {
+        let takes = Command::FlushAll.takes();
+        let holder = self.holder();
+        let may = |table: &Arc<Table>| Mask::of_rows(holder.on_rows(table.def())).has(takes);
+        let catalog = context.engine().store.catalog();
+        let mut reached = catalog.tables().filter(|table| table.def().answers_to_memcached());
+        if self.may.has(takes) || !self.roles.is_empty() && reached.all(may) {
+            return Ok(());
+        }
+        Err(self.refused())
+    }
+
     #[cold]
     fn refused(&self) -> Answer {
-        Answer::NotAllowed(if self.may == Privileges::NONE { "unauthenticated" } else { "permission denied" })
+        Answer::NotAllowed(if self.may == Mask::NONE { "unauthenticated" } else { "permission denied" })
     }
 }
 

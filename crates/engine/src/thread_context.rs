@@ -73,6 +73,11 @@ impl ThreadContext {
         &self.engine
     }
 
+    /// The version of the definitions that keys are routed by.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -51,7 +51,7 @@ impl Session {
         }
         let expiry = expiry(&context.engine.store, asked.exptime);
         let item = ComingItem { value_bytes, client_flags: asked.client_flags, expiry, cas: asked.own_cas };
-        self.reserve_item(context, key, &item, asked.expectation())
+        self.reserve_item(context, key, &item, asked.expectation(), asked.command())
     }
 
     /// As [`Session::put`], of a value that has come to where it was reserved for.
@@ -81,7 +81,7 @@ impl Session {
         bytes: usize,
         store: impl FnOnce(&Route<'_>) -> Result<MetaDone, Answer>,
     ) -> Result<MetaDone, Answer> {
-        self.allow(Command::Store)?;
+        self.allow_key(context, key, asked.command())?;
         let route = context.route(key);
         route.count(Counter::CmdSet);
         let done = store(&route)
@@ -118,7 +118,7 @@ impl Session {
         asked: &MetaDelete,
         command: &'static str,
     ) -> Result<MetaDone, Answer> {
-        self.allow(Command::Delete)?;
+        self.allow_key(context, key, asked.command())?;
         let bytes = if context.is_observed() { context.value_bytes(key) } else { None };
         let route = context.route(key);
         let done = route.meta_delete(asked)?;
@@ -141,7 +141,7 @@ impl Session {
         key: &[u8],
         asked: &MetaArithmetic,
     ) -> Result<MetaDone, Answer> {
-        self.allow(Command::Arithmetic)?;
+        self.allow_key(context, key, asked.command())?;
         let route = context.route(key);
         let done = route.meta_arithmetic(asked)?;
         let (hits, misses) = if asked.decrement {
@@ -164,7 +164,7 @@ impl Session {
         key: &[u8],
         exptime: i64,
     ) -> Result<Option<Touched>, Answer> {
-        self.allow(Command::Touch)?;
+        self.allow_key(context, key, Command::Touch)?;
         let route = context.route(key);
         route.count(Counter::CmdTouch);
         let touched = route.touch_version(exptime)?;

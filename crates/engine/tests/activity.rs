@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Finished, Identity, Rights, Session,
-    SettingFacts, SqlSession, SqlThreadContext, ThreadContext,
+    Cancel, ClientSink, CopyOptions, Engine, EngineOptions, Finished, Identity, Session, SettingFacts,
+    SqlSession, SqlThreadContext, ThreadContext,
 };
 use engine::{ColumnDescription, Executor, RowSink, SqlError, ValueRef};
 use store::{Clock, ManualClock, Store, StoreOptions};
@@ -147,7 +147,7 @@ fn sessions_are_seen_while_they_last() {
         user: "ada".to_owned(),
         role: "ada".to_owned(),
         database: "shop".to_owned(),
-        rights: Rights::ALL,
+        ..Identity::default()
     };
     let settings = [("application_name".to_owned(), "console".to_owned())];
     session.start(identity, Some("127.0.0.1".to_owned()), None, &settings).expect("a session");

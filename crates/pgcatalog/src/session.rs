@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use store::definition::{Access, Grant, Privileges, TableDef, access};
+
 /// What a session may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
@@ -27,6 +29,69 @@ impl Rights {
         Self { superuser: false, reads: false, writes: false, monitors: false, signals: false };
 }
 
+/// Whom privileges are of: a role's rights, and the roles whose privileges it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// What it may do with every table.
+    pub rights: Rights,
+    /// Itself, and the roles that it inherits from.
+    pub roles: Arc<[String]>,
+}
+
+impl Holder {
+    /// A superuser.
+    pub fn superuser() -> Self {
+        Self { rights: Rights::ALL, roles: Arc::default() }
+    }
+
+    /// Somebody who was given nothing.
+    pub fn nobody() -> Self {
+        Self { rights: Rights::NONE, roles: Arc::default() }
+    }
+
+    /// Whether it is this role, or has its privileges.
+    pub fn is(&self, role: &str) -> bool {
+        self.roles.iter().any(|own| own == role)
+    }
+
+    /// Whether it may do with a table or view what its owner may.
+    pub fn owns(&self, access: &Access) -> bool {
+        self.rights.superuser || access.owner.as_deref().is_some_and(|owner| self.is(owner))
+    }
+
+    /// The privileges that it has on a table or view, and those that it may grant.
+    pub fn on(&self, access: &Access) -> (Privileges, Privileges) {
+        if self.rights.superuser {
+            return (Privileges::ALL, Privileges::ALL);
+        }
+        let (held, grantable) = access.held(&|role| self.is(role));
+        (held.and(self.rights.on_every_table()), grantable)
+    }
+
+    /// The privileges that it has on whole rows of a table: on all of it, or on each of its columns.
+    pub fn on_rows(&self, def: &TableDef) -> Privileges {
+        let (held, _) = self.on(&def.access);
+        let columns = def.visible_columns().map(|(_, column)| self.on_column(&column.grants).0);
+        held.and(columns.reduce(Privileges::among).unwrap_or_default())
+    }
+
+    /// The same of a column by what was granted of it alone.
+    pub fn on_column(&self, grants: &[Grant]) -> (Privileges, Privileges) {
+        access::held(grants, &|role| self.is(role))
+    }
+}
+
+impl Rights {
+    /// The privileges that they are on every table.
+    pub fn on_every_table(self) -> Privileges {
+        const WRITES: Privileges = Privileges::INSERT.and(Privileges::UPDATE).and(Privileges::DELETE);
+        let Self { superuser, reads, writes, .. } = self;
+        let reading = if reads { Privileges::SELECT } else { Privileges::NONE };
+        let writing = if writes { WRITES } else { Privileges::NONE };
+        if superuser { Privileges::ALL } else { reading.and(writing) }
+    }
+}
+
 /// Who speaks in a session, as the system tables tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -38,8 +103,22 @@ pub struct Identity {
     pub role: String,
     /// The database that the client named; there is one, called as everybody likes.
     pub database: String,
-    /// What it may do.
+    /// What the acting role may do.
     pub rights: Rights,
+    /// The roles whose privileges the acting role has.
+    pub roles: Arc<[String]>,
+}
+
+impl Identity {
+    /// Somebody who may do nothing yet.
+    pub fn stranger() -> Self {
+        Self { rights: Rights::NONE, ..Self::default() }
+    }
+
+    /// Whom privileges must be of.
+    pub fn holder(&self) -> Holder {
+        Holder { rights: self.rights, roles: Arc::clone(&self.roles) }
+    }
 }
 
 impl Default for Identity {
@@ -50,6 +129,7 @@ impl Default for Identity {
             role: "sqlcached".to_owned(),
             database: "sqlcached".to_owned(),
             rights: Rights::ALL,
+            roles: Arc::default(),
         }
     }
 }

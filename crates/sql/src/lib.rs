@@ -84,7 +84,7 @@ pub use pgcatalog::advisory::{LockCall, LockFacts, LockKey, LockMode, LockScope}
 pub use pgcatalog::function::like::LikeStyle;
 pub use pgcatalog::function::{examples as function_examples, page as function_page};
 pub use pgcatalog::look::Look;
-pub use pgcatalog::session::{Identity, OwnSettings, Rights};
+pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
     EncryptionFacts, FIRST_USER_OID, OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts,
     oid_of_table, preset_setting,
@@ -97,7 +97,7 @@ pub use sqlite::{FaultPoint, arm_fault};
 pub use sqlite::{give_memory_back, note_freed, panics_caught};
 pub use sqltext::error::SqlError;
 pub use sqltext::token;
-pub use store::definition::SqlType;
+pub use store::definition::{Access as TableAccess, Grant, Privileges, SqlType};
 pub use table::Cancel;
 pub use text::normal::normalized;
 pub use text::split::{Piece, split_statements};

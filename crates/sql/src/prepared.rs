@@ -158,7 +158,7 @@ impl Core {
         prepared: &mut Prepared,
         body: impl FnOnce(&Self, &mut Prepared) -> Result<Done, SqlError>,
     ) -> Result<Done, SqlError> {
-        prepared.needs.check(session.identity().rights)?;
+        prepared.needs.check(self, session.identity())?;
         if let Some(notice) = prepared.notice {
             session.note(notice, "");
         }

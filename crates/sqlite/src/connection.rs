@@ -21,8 +21,15 @@ pub(crate) const UTF8: u8 = ffi::SQLITE_UTF8 as u8;
 pub enum Action<'a> {
     /// It is a `SELECT`, or contains one.
     Select,
-    /// It reads a table.
-    Read(&'a str),
+    /// It reads a column of a table.
+    Read {
+        /// The table.
+        table: &'a str,
+        /// The column.
+        column: &'a str,
+        /// The innermost view that reads it, where it is not the statement itself.
+        view: Option<&'a str>,
+    },
     /// It counts the rows of a table, or of a common table expression, without a look at a column.
     Rows(&'a str),
     /// It calls a function.
@@ -240,17 +247,23 @@ unsafe extern "C" fn authorize(
     first: *const c_char,
     second: *const c_char,
     _database: *const c_char,
-    _trigger: *const c_char,
+    view: *const c_char,
 ) -> c_int {
     guarded(FaultPoint::Authorize, ffi::SQLITE_DENY, || {
         // SAFETY: SQLite passes C strings or null.
         let (first, second) = (unsafe { text_of(first) }, unsafe { text_of(second) });
+        // SAFETY: as above.
+        let view = unsafe { text_of(view) };
         let action = match code {
             ffi::SQLITE_SELECT => Action::Select,
             ffi::SQLITE_READ if second.as_deref().is_none_or(str::is_empty) => {
                 Action::Rows(first.as_deref().unwrap_or_default())
             }
-            ffi::SQLITE_READ => Action::Read(first.as_deref().unwrap_or_default()),
+            ffi::SQLITE_READ => Action::Read {
+                table: first.as_deref().unwrap_or_default(),
+                column: second.as_deref().unwrap_or_default(),
+                view: view.as_deref(),
+            },
             ffi::SQLITE_FUNCTION => Action::Function(second.as_deref().unwrap_or_default()),
             ffi::SQLITE_RECURSIVE => Action::Recursive,
             _ => Action::Other,

@@ -22,10 +22,10 @@ pub mod literals;
 mod nesting;
 mod parse;
 pub mod places;
-pub mod role;
 pub mod token;
 pub mod value;
 
+pub use definition::{grant, role};
 pub use nesting::too_deep;
 pub use parse::{Fault, SyntaxError, Tree, bytewise_collation, parse, parse_tokens, token_at};
 pub use sqlparser::ast;

@@ -104,6 +104,7 @@ pub use commit::whole::{Counted, Standing};
 pub use commit::write_set::{Moved, WriteSet};
 pub use commit::{COMMIT_ROWS_MAX, Change, Commits, Removals, Write};
 pub use define::OptionsChange;
+pub use define::access::{AccessChange, TableAccess};
 pub use define::alter::TableChange;
 pub use define::enums::EnumChange;
 pub use definition::TABLES_MAX;

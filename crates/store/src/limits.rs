@@ -62,6 +62,9 @@ pub(crate) const ENUM_LABELS_MAX: usize = 1_000;
 /// Most foreign keys of a table: as many as it may have indexes.
 pub const FOREIGN_KEYS_MAX: usize = INDEXES_MAX;
 
+/// Most grants of a table or view, those of its columns among them: the catalogue is written whole with each change.
+pub const GRANTS_MAX: usize = 256;
+
 /// Longest prefix: memcached keys end at 250 bytes, and a row's own part needs room behind it.
 pub(crate) const PREFIX_BYTES_MAX: usize = 200;
 

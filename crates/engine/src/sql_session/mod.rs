@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use auth::Authenticated;
 use sql::{
-    Allowance, Cancel, ColumnDescription, EncryptionFacts, Held, Identity, Look, RowSink, SqlError,
+    Allowance, Cancel, ColumnDescription, EncryptionFacts, Held, Holder, Identity, Look, RowSink, SqlError,
     TransactionStatus,
 };
 use store::value::Value;
@@ -178,7 +178,8 @@ impl SqlSession {
         settings: &[(String, String)],
     ) -> Result<(), SqlError> {
         let timeout = timeout.map_or_else(|| "0".to_owned(), |timeout| format!("{}ms", timeout.as_millis()));
-        identity.rights = self.session.rights();
+        let Holder { rights, roles } = self.session.holder();
+        (identity.rights, identity.roles) = (rights, roles);
         self.settings.report("session_authorization", identity.user.clone());
         for (name, value) in settings {
             self.settings.start_with(name, value)?;

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use auth::Giver;
-use auth::statement::RoleStatement;
-use sql::{ColumnDescription, Done, DoneKind, Identity, RowSink, SqlError, SqlType, TransactionStatus};
+use auth::statement::{GrantedOn, RoleStatement};
+use sql::{
+    ColumnDescription, Done, DoneKind, Holder, Identity, RowSink, SqlError, SqlType, TransactionStatus,
+};
 use store::value::{Value, ValueRef};
 
 use super::copy::{CopyDirection, CopyIn, CopyStatement, What};
@@ -340,13 +342,19 @@ impl SqlSession {
             return Err(SqlError::new("25001", message));
         }
         let Identity { user, role, .. } = self.sql.identity();
-        self.engine.access.change_roles(statement, Giver { current: role, session: user })?;
+        let giver = Giver { current: role, session: user };
+        self.engine.access.change_roles(statement, giver, &self.engine.store)?;
         Ok(done(match statement {
             RoleStatement::Create { .. } => "CREATE ROLE",
             RoleStatement::Alter { .. } | RoleStatement::Rename { .. } => "ALTER ROLE",
             RoleStatement::Drop { .. } => "DROP ROLE",
             RoleStatement::Grant { .. } => "GRANT ROLE",
             RoleStatement::Revoke { .. } => "REVOKE ROLE",
+            RoleStatement::Privileges(grants) => match (&grants.on, grants.revokes) {
+                (GrantedOn::Future { .. }, _) => "ALTER DEFAULT PRIVILEGES",
+                (_, true) => "REVOKE",
+                (_, false) => "GRANT",
+            },
         }))
     }
 
@@ -419,10 +427,10 @@ impl SqlSession {
 
     /// Lets statements to come have the session's rights.
     fn follow_rights(&mut self) {
-        let (rights, known) = (self.session.rights(), self.sql.identity());
+        let (Holder { rights, roles }, known) = (self.session.holder(), self.sql.identity());
         let role = self.session.role().unwrap_or(&known.user);
-        if known.rights != rights || known.role != role {
-            self.sql.set_identity(Identity { rights, role: role.to_owned(), ..known.clone() });
+        if known.rights != rights || known.roles != roles || known.role != role {
+            self.sql.set_identity(Identity { rights, roles, role: role.to_owned(), ..known.clone() });
         }
     }
 

@@ -17,7 +17,7 @@ impl Rows {
     }
 
     /// Adds a row. A column that is not named is NULL, or the zero of its type where it cannot be NULL.
-    pub(super) fn add<const N: usize>(&mut self, cells: [(&str, Value); N]) {
+    pub(super) fn add<'n>(&mut self, cells: impl IntoIterator<Item = (&'n str, Value)>) {
         let mut row: Vec<Value> =
             self.layout.columns.iter().map(super::columns::ColumnLayout::unset).collect();
         for (name, value) in cells {

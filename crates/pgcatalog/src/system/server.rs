@@ -1,11 +1,13 @@
 //! What the system tables ask of the daemon around the store.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sqltext::error::{SqlError, state};
 
 use crate::advisory::{LockCall, LockFacts};
-use crate::session::Rights;
+use crate::session::{Holder, Rights};
+use store::definition::Grant;
 
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,6 +130,8 @@ pub struct RoleFacts {
     pub member_of: Vec<(u32, bool)>,
     /// What it may do.
     pub rights: Rights,
+    /// The roles whose privileges it has: itself, and those that it inherits from.
+    pub privileges_of: Arc<[String]>,
 }
 
 impl Default for RoleFacts {
@@ -147,6 +151,7 @@ impl Default for RoleFacts {
             verifier: None,
             member_of: Vec::new(),
             rights: Rights::NONE,
+            privileges_of: Arc::default(),
         }
     }
 }
@@ -183,6 +188,14 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn roles(&self) -> Vec<RoleFacts>;
     /// The name of the role who owns everything; none where none are kept.
     fn owner(&self) -> Option<String>;
+    /// What a role may do; none where there is no such role.
+    fn holder(&self, role: &str) -> Option<Holder>;
+    /// Whether who has the privileges of these roles may make tables in a schema.
+    fn may_create(&self, schema: &str, roles: &[String]) -> bool;
+    /// The roles that may make tables in a schema; none stands for everybody.
+    fn creators(&self, schema: &str) -> Vec<Option<String>>;
+    /// What the tables of each owner are granted when they are made.
+    fn default_grants(&self) -> Vec<(String, Vec<Grant>)>;
 }
 
 /// An executor by itself, without a daemon around it.
@@ -241,5 +254,21 @@ impl Server for NoServer {
 
     fn owner(&self) -> Option<String> {
         None
+    }
+
+    fn holder(&self, _: &str) -> Option<Holder> {
+        None
+    }
+
+    fn may_create(&self, _: &str, _: &[String]) -> bool {
+        false
+    }
+
+    fn creators(&self, _: &str) -> Vec<Option<String>> {
+        Vec::new()
+    }
+
+    fn default_grants(&self) -> Vec<(String, Vec<Grant>)> {
+        Vec::new()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::auth::scram::{SCRAM, SCRAM_PLUS};
 use engine::auth::{Admission, Authenticated, Method, Peer, Protocol, Proving, Refusal as Refused};
-use engine::{Identity, Rights, SqlError, SqlSession, Tick};
+use engine::{Identity, SqlError, SqlSession, Tick};
 use postgres::backend::{self, Status};
 use postgres::opening::{
     Encryption, NEWEST_MINOR, Opening as Packet, Proof, Refusal, TLS_FIRST, first_of_exchange, parse,
@@ -494,7 +494,7 @@ fn begin_session(
         }
     }
     let (user, database) = (wanted.role.clone(), wanted.database.clone());
-    let identity = Identity { pid, role: user.clone(), user, database, rights: Rights::NONE };
+    let identity = Identity { pid, role: user.clone(), user, database, ..Identity::stranger() };
     session.start(identity, address, listener.shared.statement_timeout(), &settings)
 }
 

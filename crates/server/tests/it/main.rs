@@ -9,6 +9,7 @@ mod bounds;
 mod dialogue;
 mod exptime;
 mod generated;
+mod grants;
 mod harness;
 mod in_place;
 mod lifecycle;

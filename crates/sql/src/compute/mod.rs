@@ -183,7 +183,7 @@ impl Caller for Bounded {
 impl Policy for Bounded {
     fn allows(&self, action: Action<'_>) -> bool {
         match action {
-            Action::Select | Action::Read(_) | Action::Rows(_) => true,
+            Action::Select | Action::Read { .. } | Action::Rows(_) => true,
             Action::Function(name) => pgcatalog::system::is_function(name),
             Action::Recursive | Action::Other => false,
         }

@@ -8,11 +8,13 @@ mod comment;
 mod constant;
 mod drop;
 mod enumeration;
+mod grant;
 mod index;
 mod known;
 mod like;
 mod method;
 mod of_query;
+pub(crate) mod rights;
 mod schema;
 mod table;
 mod undo;
@@ -132,6 +134,8 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
         What::Comment(wanted) => comment::run(core, wanted),
         What::CreateSchema(wanted) => schema::create(core, wanted),
         What::Nothing(tag) => Ok(Defined { undo: Vec::new(), ..(*tag).into() }),
+        What::Grant(grants) => grant::run(core, definition.sql, grants),
+        What::Owner(wanted) => grant::change_owner(core, wanted),
         What::Known(known) => known::run(&words(None), known),
         What::Upkeep(upkeep) => upkeep::run(core, upkeep).map(Defined::from),
     }

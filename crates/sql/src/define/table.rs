@@ -48,6 +48,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
     }
     let (told, start) = (std::mem::take(&mut maker.told), maker.start);
     let mut def = maker.finish(&wanted.settings)?;
+    def.access = super::grant::of_new(core);
     let namespace = wanted.name.namespace.clone();
     let taken = |name: &str| core.catalog.has_index(&qualified(namespace.as_deref(), name));
     // A table that was renamed kept the name of its key's constraint.

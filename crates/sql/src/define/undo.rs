@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use store::definition::{EnumDef, IndexDef, NamespaceDef, TableDef, ViewDef};
+use store::definition::access::take_back;
+use store::definition::{EnumDef, Grant, IndexDef, NamespaceDef, TableDef, ViewDef};
 use store::{Store, Table};
 
 use crate::error::SqlError;
@@ -35,6 +36,17 @@ pub(crate) enum Undo {
     SchemaGone(Arc<NamespaceDef>),
     /// The view gets this comment again.
     ViewComment(String, Option<String>),
+    /// What was granted of a table or view is as before, but for what others changed since.
+    Access {
+        /// Its name.
+        relation: String,
+        /// Of all of it and of each column, by their names.
+        before: Vec<(Option<String>, Vec<Grant>)>,
+        /// The same after the change.
+        after: Vec<(Option<String>, Vec<Grant>)>,
+    },
+    /// A table or view gets this owner again.
+    Owner(String, Option<String>),
 }
 
 /// The definitions of an open transaction, the newest last. Dropped, it takes them back: also where the client is gone.
@@ -143,8 +155,49 @@ impl Undo {
             Self::Schema(name) => Ok(store.drop_namespace(&name)?),
             Self::SchemaGone(own) => Ok(store.create_namespace(NamespaceDef::clone(&own))?),
             Self::ViewComment(name, comment) => Ok(store.comment_view(&name, comment.as_deref())?),
+            Self::Access { relation, before, after } => regrant(store, &relation, &before, &after),
+            Self::Owner(relation, owner) => {
+                store.change_access(&relation, &mut |access| {
+                    match &owner {
+                        Some(owner) => access.whole.hand_over(owner),
+                        None => access.whole.owner = None,
+                    }
+                    Ok(())
+                })?;
+                Ok(())
+            }
         }
     }
+}
+
+/// Puts grants back that a change made.
+fn regrant(
+    store: &Store,
+    relation: &str,
+    before: &[(Option<String>, Vec<Grant>)],
+    after: &[(Option<String>, Vec<Grant>)],
+) -> Result<(), SqlError> {
+    let catalog = store.catalog();
+    if catalog.table(relation).is_none() && catalog.view(relation).is_none() {
+        return Ok(());
+    }
+    store.change_access(relation, &mut |access| {
+        let mut whole = access.whole.listed();
+        for ((of, before), (_, after)) in before.iter().zip(after) {
+            match of {
+                None => take_back(&mut whole, before, after),
+                Some(name) => {
+                    let column = access.columns.iter_mut().find(|(own, _)| own == name);
+                    if let Some((_, now)) = column {
+                        take_back(now, before, after);
+                    }
+                }
+            }
+        }
+        access.whole.grants = Some(whole);
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// Puts the definition in force that was there before. A value in a column that was dropped and is there again is the

@@ -29,8 +29,11 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
         let message = format!("view \"{name}\" names {} columns, but its query has {width}", columns.len());
         return Err(SqlError::new(state::SYNTAX, message));
     }
+    // One that is replaced keeps its owner and its privileges.
+    let known = core.catalog.view(name).map(|view| view.access.clone());
+    let access = known.unwrap_or_else(|| super::grant::of_new(core));
     let (sql, namespace) = (query.sql.trim().to_owned(), wanted.name.namespace.clone());
-    let view = ViewDef { id: 0, name: name.clone(), namespace, columns, sql, comment: None };
+    let view = ViewDef { id: 0, name: name.clone(), namespace, columns, sql, comment: None, access };
     let before = core.catalog.view(name).map(|view| Undo::ViewGone(Box::new(ViewDef::clone(view))));
     let undo = before.unwrap_or_else(|| Undo::View(name.clone()));
     match core.store.create_view(view, wanted.replace) {

@@ -30,7 +30,7 @@ impl Executor {
         let sql = if kind == StatementKind::ShowRules { RULES_SHOWN } else { sql };
         self.set_words();
         let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
-        let needs = Needs::of(&self.core.catalog, &translated);
+        let needs = Needs::of(&self.core, &translated);
         let plan = if let Some(write) = translated.take_write() {
             self.compile_write(kind, write).map_err(|error| write::placed(error, sql))?
         } else {

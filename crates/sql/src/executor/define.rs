@@ -12,7 +12,6 @@ use super::{Done, Executor};
 use crate::define::{self, Defined, Told, Undo};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
-use crate::needs;
 use crate::rule;
 use crate::session::Session;
 use crate::text::kind::StatementKind;
@@ -61,9 +60,9 @@ impl Executor {
 
     /// What a definition was, and the tables that it emptied.
     fn carry_out(&mut self, session: &mut Session, sql: &str) -> Result<(Defined, Vec<Name>), SqlError> {
-        needs::check_definition(session.identity().rights)?;
         self.set_words();
         let definition = define::read(&self.core.catalog, sql)?;
+        define::rights::check(&self.core, session.identity(), &definition)?;
         match &definition.what {
             What::CreateRule(rule) => self.check_rule(&definition, rule)?,
             What::AlterTable(alter) => self.write_before(session, &alter.table.text)?,

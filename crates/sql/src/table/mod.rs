@@ -28,7 +28,7 @@ pub(crate) use pgcatalog::shape::{Column, HIDDEN, Head, Shape, Shown, declaratio
 pub(crate) use plan::Plan;
 pub(crate) use session_functions::register_session_functions;
 pub use sight::Cancel;
-pub(crate) use sight::{ListRow, NEW_ROWS, OLD_ROWS, Rest, Sight};
+pub(crate) use sight::{ColumnRead, ListRow, NEW_ROWS, OLD_ROWS, Rest, Sight};
 
 /// One table, registered with one connection.
 #[derive(Debug)]

@@ -90,6 +90,17 @@ pub(crate) const NEW_ROWS: usize = 0;
 /// The list of the row as it is, for `ON CONFLICT DO UPDATE`.
 pub(crate) const OLD_ROWS: usize = 1;
 
+/// A column that a statement reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnRead {
+    /// The innermost view that reads it; `None`: the statement itself.
+    pub(crate) view: Option<Box<str>>,
+    /// The table or view.
+    pub(crate) relation: Box<str>,
+    /// The column.
+    pub(crate) column: Box<str>,
+}
+
 /// Shared by a connection's tables, its authorizer and its executor, all on one thread.
 #[derive(Debug)]
 pub(crate) struct Sight {
@@ -109,6 +120,8 @@ pub(crate) struct Sight {
     known: RefCell<HashSet<String>>,
     /// Whether a row's deadline or lease was looked at.
     reads_times: Cell<bool>,
+    /// What statements read that are compiled now, while somebody wants to know.
+    reads: RefCell<Option<Vec<ColumnRead>>>,
     /// On while this crate defines a view.
     defining: Cell<bool>,
     /// Off while this crate compiles its own statements on the connection.
@@ -140,6 +153,7 @@ impl Sight {
             now_ms: Cell::new(None),
             facts: Cell::default(),
             known: RefCell::default(),
+            reads: RefCell::default(),
             reads_times: Cell::new(false),
             defining: Cell::new(false),
             watch: Watch::default(),
@@ -255,6 +269,13 @@ impl Sight {
         self.facts.set(facts);
     }
 
+    /// What statements read that are compiled by `body`.
+    pub(crate) fn reads_of<T>(&self, body: impl FnOnce() -> T) -> (T, Vec<ColumnRead>) {
+        *self.reads.borrow_mut() = Some(Vec::new());
+        let result = body();
+        (result, self.reads.borrow_mut().take().unwrap_or_default())
+    }
+
     /// Sets which tables statements may read.
     pub(crate) fn set_known(&self, names: impl Iterator<Item = String>) {
         *self.known.borrow_mut() = names.collect();
@@ -330,7 +351,11 @@ impl Policy for Sight {
         }
         match action {
             Action::Select | Action::Recursive => true,
-            Action::Read(table) => {
+            Action::Read { table, column, view } => {
+                if let Some(reads) = &mut *self.reads.borrow_mut() {
+                    let view = view.map(Into::into);
+                    reads.push(ColumnRead { view, relation: table.into(), column: column.into() });
+                }
                 let known = self.known.borrow();
                 known.contains(table)
                     || known.contains(&table.to_lowercase())

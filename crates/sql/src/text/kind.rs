@@ -16,8 +16,8 @@ pub(crate) enum StatementKind {
     ExplainWrite(usize),
     /// Rows are computed, then applied.
     Write,
-    /// A definition: `CREATE`, `DROP`, `ALTER`, `TRUNCATE`, `COMMENT`. Or upkeep that the store does by itself:
-    /// `ANALYZE`, `REINDEX`, `VACUUM`.
+    /// A definition: `CREATE`, `DROP`, `ALTER`, `TRUNCATE`, `COMMENT`, `GRANT`. Or upkeep that the store does by
+    /// itself: `ANALYZE`, `REINDEX`, `VACUUM`.
     Define,
     /// `DO`: several definitions.
     Block,
@@ -37,10 +37,7 @@ const REFUSED: &[(&[&str], &str, &str)] = &[
         "is about database files, which a cache does not have",
     ),
     (
-        &[
-            "SET", "SHOW", "RESET", "DECLARE", "FETCH", "COPY", "GRANT", "REVOKE", "PREPARE", "EXECUTE",
-            "LISTEN",
-        ],
+        &["SET", "SHOW", "RESET", "DECLARE", "FETCH", "COPY", "PREPARE", "EXECUTE", "LISTEN"],
         state::NOT_SUPPORTED,
         "is not supported",
     ),
@@ -59,9 +56,8 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         "SELECT" | "VALUES" | "WITH" => StatementKind::Read,
         "EXPLAIN" => explained(tokens)?,
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
-        "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "ANALYZE" | "REINDEX" | "VACUUM" => {
-            StatementKind::Define
-        }
+        "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "GRANT" | "REVOKE" | "ANALYZE" | "REINDEX"
+        | "VACUUM" => StatementKind::Define,
         "DO" => StatementKind::Block,
         "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ABORT" => {
             StatementKind::Transaction

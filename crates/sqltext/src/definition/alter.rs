@@ -1,8 +1,9 @@
 //! `ALTER TABLE` and `ALTER INDEX`.
 
 use super::reader::Reader;
+use super::role::role;
 use super::table::CONSTRAINTS;
-use super::{AlterTable, Change, ColumnChange, RenameIndex, What};
+use super::{AlterTable, Change, ColumnChange, Owner, RenameIndex, What};
 use crate::error::SqlError;
 
 impl Reader<'_, '_> {
@@ -17,16 +18,21 @@ impl Reader<'_, '_> {
         if self.word("SCHEMA") {
             return self.alter_schema();
         }
-        if self.word("VIEW") {
-            return self.alter_view();
-        }
-        if !self.word("TABLE") {
+        let Some(kind) = self.any_word(&["TABLE", "VIEW"]) else {
             return Err(SqlError::not_supported("ALTER of other objects than tables, indexes and types"));
-        }
+        };
         let if_exists = self.if_exists()?;
         self.word("ONLY");
         let table = self.object_if_there(if_exists)?;
         self.sign("*");
+        let view = kind == "VIEW";
+        if self.words(&["OWNER", "TO"]) {
+            return Ok(What::Owner(Owner { if_exists, name: table, owner: role(self)?, view }));
+        }
+        if view {
+            return Err(SqlError::not_supported("ALTER VIEW other than OWNER TO")
+                .with_hint("DROP VIEW, then CREATE VIEW"));
+        }
         let changes = self.list(Self::change)?;
         Ok(What::AlterTable(AlterTable { if_exists, table, changes }))
     }
@@ -40,7 +46,7 @@ impl Reader<'_, '_> {
     }
 
     fn change(&mut self) -> Result<Change, SqlError> {
-        match self.any_word(&["ADD", "DROP", "RENAME", "ALTER", "SET", "RESET", "OWNER"]) {
+        match self.any_word(&["ADD", "DROP", "RENAME", "ALTER", "SET", "RESET"]) {
             Some("ADD") => self.add(),
             Some("DROP") => self.drop_part(),
             Some("RENAME") => self.rename(),
@@ -51,11 +57,6 @@ impl Reader<'_, '_> {
             }
             Some("SET") if self.word("SCHEMA") => self.schema_name().map(Change::SetSchema),
             Some("SET") => self.settings().map(Change::Set),
-            Some("OWNER") => {
-                self.expect_word("TO")?;
-                self.role_name()?;
-                Ok(Change::Nothing)
-            }
             Some("RESET") => self.settings().map(Change::Reset),
             _ => match self.peek() {
                 Some(word) => {

@@ -1,6 +1,7 @@
 //! Which definition it is, by its first words. What there is not is answered with what to do instead, whatever
 //! its grammar.
 
+use super::grant::grants;
 use super::reader::Reader;
 use super::{ObjectKind, What};
 use crate::error::{SqlError, state};
@@ -30,9 +31,10 @@ const BEFORE: &[&str] = &["OR", "REPLACE", "TEMP", "TEMPORARY", "CONSTRAINT", "T
 impl Reader<'_, '_> {
     pub(super) fn definition(&mut self) -> Result<What, SqlError> {
         while self.sign(";") {}
-        match self
-            .any_word(&["CREATE", "DROP", "ALTER", "TRUNCATE", "COMMENT", "ANALYZE", "REINDEX", "VACUUM"])
-        {
+        match self.any_word(&[
+            "CREATE", "DROP", "ALTER", "TRUNCATE", "COMMENT", "GRANT", "REVOKE", "ANALYZE", "REINDEX",
+            "VACUUM",
+        ]) {
             Some("CREATE") => {
                 self.refuse_absent()?;
                 self.create()
@@ -44,6 +46,7 @@ impl Reader<'_, '_> {
             Some("ALTER") => self.alter(),
             Some("TRUNCATE") => self.truncate().map(What::Truncate),
             Some("COMMENT") => self.comment().map(What::Comment),
+            Some(verb @ ("GRANT" | "REVOKE")) => grants(self, verb == "REVOKE").map(What::Grant),
             Some(tag) => self.upkeep(tag).map(What::Upkeep),
             None => Err(self.unexpected()),
         }

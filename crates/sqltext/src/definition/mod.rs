@@ -14,9 +14,11 @@
 mod alter;
 mod column;
 mod enumeration;
+pub mod grant;
 mod kinds;
 mod object;
 mod reader;
+pub mod role;
 mod rule;
 mod schema;
 mod table;
@@ -29,7 +31,9 @@ use store::Catalog;
 
 use crate::error::SqlError;
 use crate::token::Token;
+use grant::Grants;
 pub(crate) use reader::Reader;
+use role::RoleRef;
 
 /// A definition with the text that it was read from.
 #[derive(Debug)]
@@ -69,6 +73,10 @@ pub enum What {
     DropRule(DropRule),
     /// `COMMENT ON`
     Comment(Comment),
+    /// `GRANT`, `REVOKE`
+    Grant(Grants),
+    /// `ALTER TABLE ... OWNER TO`, `ALTER VIEW ... OWNER TO`
+    Owner(Owner),
     /// `CREATE SCHEMA`
     CreateSchema(CreateSchema),
     /// `ALTER SCHEMA ... OWNER TO`, and other changes that change nothing, with the tag
@@ -389,8 +397,6 @@ pub enum Change {
     RenameTable(Name),
     /// `SET SCHEMA name`: none is `public`
     SetSchema(Option<Name>),
-    /// `OWNER TO role` and its like: what is so anyway.
-    Nothing,
     /// `RENAME [COLUMN] name TO name`
     RenameColumn(Name, Name),
     /// `RENAME CONSTRAINT name TO name`
@@ -421,6 +427,19 @@ pub enum ColumnChange {
     DropDefault,
     /// `SET NOT NULL`, `DROP NOT NULL`
     NotNull(bool),
+}
+
+/// `ALTER TABLE name OWNER TO role`
+#[derive(Debug)]
+pub struct Owner {
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The table or view.
+    pub name: Name,
+    /// Its owner from then on.
+    pub owner: RoleRef,
+    /// It was called a view.
+    pub view: bool,
 }
 
 /// `ALTER INDEX name RENAME TO name`

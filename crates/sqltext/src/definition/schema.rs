@@ -25,14 +25,6 @@ impl Reader<'_, '_> {
         Ok(What::Nothing("ALTER SCHEMA"))
     }
 
-    /// What stands behind `ALTER VIEW`.
-    pub(super) fn alter_view(&mut self) -> Result<What, SqlError> {
-        let if_exists = self.if_exists()?;
-        self.object_if_there(if_exists)?;
-        self.owner_to("this change of a view")?;
-        Ok(What::Nothing("ALTER VIEW"))
-    }
-
     /// `OWNER TO role`, which changes nothing: `otherwise` is what is refused where something else stands.
     fn owner_to(&mut self, otherwise: &str) -> Result<(), SqlError> {
         let place = self.place();

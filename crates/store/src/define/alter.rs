@@ -72,7 +72,8 @@ impl Store {
         let old = def.column_index(old);
         if let (Some(old), &[new]) = (old, positions.as_slice()) {
             let slot = def.columns[new].slot;
-            def.columns[old] = ColumnDef { slot, ..finished };
+            let grants = def.columns[old].grants.clone();
+            def.columns[old] = ColumnDef { slot, grants, ..finished };
             def.columns.remove(new);
         }
         match self.redefine(&table, def) {

@@ -1,5 +1,6 @@
 //! Definitions: tables and indexes come, change and go by one swap of the catalogue, in the arena and in memory.
 
+pub(crate) mod access;
 pub(crate) mod alter;
 pub(crate) mod dropped;
 pub(crate) mod enums;

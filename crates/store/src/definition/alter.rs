@@ -38,14 +38,20 @@ impl TableDef {
     }
 
     /// An earlier definition of this table, to be put in force again with these of its indexes. Places in payloads that
-    /// were given out since stay taken, and options are what they are now.
+    /// were given out since stay taken, and options and privileges are what they are now.
     #[must_use]
     pub fn taken_back(&self, before: &Self, indexes: Vec<IndexDef>) -> Self {
         let mut again = before.clone();
         again.pin_slots();
         again.slots = self.slots.or(again.slots);
         let options = TableOptions { value: before.options.value, ..self.options.clone() };
-        Self { schema: self.schema, numbers_below: self.numbers_below, indexes, options, ..again }
+        for column in &mut again.columns {
+            if let Some(now) = self.column_index(&column.name) {
+                column.grants.clone_from(&self.columns[now].grants);
+            }
+        }
+        let access = self.access.clone();
+        Self { schema: self.schema, numbers_below: self.numbers_below, indexes, options, access, ..again }
     }
 
     /// Writes down which slot each payload column has, for ranks are about to change.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::enumeration::{EnumDef, by_id};
-use super::{Collation, DefinitionError, SqlType, types};
+use super::{Collation, DefinitionError, Grant, SqlType, types};
 use crate::scalar::numeric::Modifier;
 use crate::scalar::{self, Refusal};
 use crate::value::{Affinity, Value, ValueRef};
@@ -90,6 +90,9 @@ pub struct ColumnDef {
     /// What `COMMENT ON` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// What was granted of this column alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
     /// The enum type of its values, or of the elements of its arrays.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_id")]
     pub enumeration: Option<Arc<EnumDef>>,
@@ -155,6 +158,7 @@ impl ColumnDef {
             slot: None,
             absent: None,
             comment: None,
+            grants: Vec::new(),
             enumeration: None,
         }
     }

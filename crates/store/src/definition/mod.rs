@@ -13,6 +13,7 @@ pub use crate::limits::COLUMNS_MAX;
 pub use crate::limits::COMMENT_BYTES_MAX;
 pub use crate::limits::ENUM_TYPES_MAX;
 pub use crate::limits::FOREIGN_KEYS_MAX;
+pub use crate::limits::GRANTS_MAX;
 pub use crate::limits::INDEXES_MAX;
 pub use crate::limits::KEY_COLUMNS_MAX;
 pub use crate::limits::NAME_BYTES_MAX;
@@ -23,6 +24,7 @@ use crate::scalar;
 use crate::value::Value;
 use namespace::check_qualified;
 
+pub mod access;
 mod alter;
 mod collation;
 mod column;
@@ -36,6 +38,7 @@ mod types;
 mod view;
 
 pub use crate::scalar::{Element, SqlType};
+pub use access::{Access, Grant, Privileges};
 pub use alter::SLOTS_MAX;
 pub use collation::Collation;
 pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
@@ -82,6 +85,9 @@ pub struct TableDef {
     /// What `COMMENT ON` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// Who owns it, and what was granted of it.
+    #[serde(default, skip_serializing_if = "Access::is_default")]
+    pub access: Access,
     /// The name of the primary key's constraint, where it is not made of the table's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
@@ -138,6 +144,7 @@ impl TableDef {
             rules: Vec::new(),
             foreign_keys: Vec::new(),
             comment: None,
+            access: Access::default(),
             key_name: None,
             key_dropped: false,
             slots: None,

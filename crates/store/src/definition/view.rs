@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Access;
+
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewDef {
@@ -20,6 +22,9 @@ pub struct ViewDef {
     /// What `COMMENT ON` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// Who owns it, with whose rights it reads, and what was granted of it.
+    #[serde(default, skip_serializing_if = "Access::is_default")]
+    pub access: Access,
 }
 
 impl ViewDef {

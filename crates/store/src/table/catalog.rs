@@ -39,6 +39,8 @@ pub struct Catalog {
     path: Arc<[String]>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
     prefixes: Vec<(Box<[u8]>, Arc<Table>)>,
+    /// Whether single columns were granted of any table.
+    grants_columns: bool,
 }
 
 impl Catalog {
@@ -59,15 +61,22 @@ impl Catalog {
             namespaces: namespaces.into(),
             path: Arc::default(),
             prefixes: Vec::new(),
+            grants_columns: false,
         };
         for table in others.into_iter().chain([built_in]) {
             if let Some(prefix) = table.def().options.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
                 catalog.prefixes.push((prefix.as_bytes().into(), Arc::clone(&table)));
             }
+            catalog.grants_columns |= table.def().columns.iter().any(|column| !column.grants.is_empty());
             catalog.tables.insert(table.name().to_lowercase(), table);
         }
         catalog.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         catalog
+    }
+
+    /// Whether single columns were granted of any table.
+    pub fn grants_columns(&self) -> bool {
+        self.grants_columns
     }
 
     /// A table by its name, in any case.

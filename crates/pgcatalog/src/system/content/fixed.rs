@@ -97,7 +97,12 @@ pub(super) fn namespace_of(schema: Schema) -> u32 {
 /// `pg_namespace`
 pub(super) fn namespaces(system: &System, rows: &mut Rows) {
     for name in namespace_names(&system.catalog()) {
-        rows.add([("oid", int(namespace_named(&name))), ("nspname", text(&name)), ("nspowner", int(OWNER))]);
+        rows.add([
+            ("oid", int(namespace_named(&name))),
+            ("nspname", text(&name)),
+            ("nspowner", int(OWNER)),
+            ("nspacl", super::grants::of_schema(system, &name)),
+        ]);
     }
 }
 

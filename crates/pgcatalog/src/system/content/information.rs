@@ -49,17 +49,6 @@ pub(super) fn character_sets(system: &System, rows: &mut Rows) {
     ]);
 }
 
-/// `information_schema.enabled_roles`
-pub(super) fn enabled_roles(system: &System, rows: &mut Rows) {
-    rows.add([("role_name", text(&system.owner()))]);
-}
-
-/// `information_schema.applicable_roles`
-pub(super) fn applicable_roles(system: &System, rows: &mut Rows) {
-    let owner = text(&system.owner());
-    rows.add([("grantee", owner.clone()), ("role_name", owner), ("is_grantable", text("YES"))]);
-}
-
 /// `information_schema.tables`
 pub(super) fn tables(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
@@ -373,26 +362,6 @@ pub(super) fn constraint_table_usage(system: &System, rows: &mut Rows) {
             if let Some((other, _)) = referenced(&catalog, key) {
                 add(other, &key.name);
             }
-        }
-    }
-}
-
-/// `information_schema.table_privileges`: who may speak SQL may do everything.
-pub(super) fn table_privileges(system: &System, rows: &mut Rows) {
-    let catalog = system.catalog();
-    let owner = system.owner();
-    for table in tables_of(&catalog) {
-        for privilege in ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE"] {
-            rows.add([
-                ("grantor", text(&owner)),
-                ("grantee", text(&owner)),
-                ("table_catalog", database(system)),
-                ("table_schema", text(schema_of(table))),
-                ("table_name", text(table.def().own_name())),
-                ("privilege_type", text(privilege)),
-                ("is_grantable", yes_or_no(true)),
-                ("with_hierarchy", yes_or_no(privilege == "SELECT")),
-            ]);
         }
     }
 }

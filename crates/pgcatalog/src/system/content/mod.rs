@@ -2,6 +2,7 @@
 
 mod activity;
 mod fixed;
+mod grants;
 mod information;
 mod own;
 mod relations;
@@ -12,6 +13,8 @@ mod types;
 pub(super) use self::fixed::{
     OWN_NAME, OWNER, PUBLIC_NAME, UTF8, namespace_name, namespace_oid, schema_of, schema_of_view,
 };
+
+pub(super) use self::grants::quoted as acl_name;
 
 use super::System;
 use super::columns::Schema;
@@ -31,6 +34,7 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_collation", fixed::collations),
     ("pg_constraint", relations::constraints),
     ("pg_database", fixed::databases),
+    ("pg_default_acl", grants::defaults),
     ("pg_description", super::comments::descriptions),
     ("pg_enum", types::labels),
     ("pg_index", relations::indexes),
@@ -66,20 +70,22 @@ const CATALOG: &[(&str, Fill)] = &[
 
 /// The same for `information_schema`.
 const INFORMATION: &[(&str, Fill)] = &[
-    ("applicable_roles", information::applicable_roles),
+    ("applicable_roles", grants::applicable_roles),
     ("character_sets", information::character_sets),
     ("check_constraints", information::check_constraints),
+    ("column_privileges", grants::column_privileges),
     ("columns", information::columns),
     ("constraint_column_usage", information::constraint_column_usage),
     ("constraint_table_usage", information::constraint_table_usage),
-    ("enabled_roles", information::enabled_roles),
+    ("enabled_roles", grants::enabled_roles),
     ("information_schema_catalog_name", information::catalog_name),
     ("key_column_usage", information::key_column_usage),
     ("referential_constraints", information::referential_constraints),
-    ("role_table_grants", information::table_privileges),
+    ("role_column_grants", grants::column_privileges),
+    ("role_table_grants", grants::table_privileges),
     ("schemata", information::schemata),
     ("table_constraints", information::table_constraints),
-    ("table_privileges", information::table_privileges),
+    ("table_privileges", grants::table_privileges),
     ("tables", information::tables),
     ("views", information::views),
 ];

@@ -17,6 +17,7 @@ use super::fixed::{
     CACHE_METHOD, DEFAULT_COLLATION, OWNER, namespace_named, namespace_of, namespace_of_table, schema_of,
     schema_of_view,
 };
+use super::grants;
 use super::types::facts_of;
 
 /// PostgreSQL's pages, in which it counts sizes.
@@ -26,9 +27,9 @@ const PAGE_BYTES: u64 = 8_192;
 pub(super) fn classes(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
     for table in tables_of(&catalog) {
-        table_class(table, rows);
+        table_class(system, table, rows);
         for index in indexes_of(table) {
-            index_class(table, &index, rows);
+            index_class(system, table, &index, rows);
         }
     }
     for view in catalog.views() {
@@ -36,7 +37,8 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
             ("oid", int(oid_of_view(view))),
             ("relname", text(view.own_name())),
             ("relnamespace", int(namespace_named(schema_of_view(view)))),
-            ("relowner", int(OWNER)),
+            ("relowner", grants::owner_oid(system, &view.access)),
+            ("relacl", grants::of_relation(system, &view.access, false)),
             ("relpersistence", text("p")),
             ("relkind", text("v")),
             ("relispopulated", flag(true)),
@@ -59,13 +61,14 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
     }
 }
 
-fn table_class(table: &Table, rows: &mut Rows) {
+fn table_class(system: &System, table: &Table, rows: &mut Rows) {
     let stats = table.stats();
     rows.add([
         ("oid", int(oid_of_table(table))),
         ("relname", text(table.def().own_name())),
         ("relnamespace", int(namespace_of_table(table))),
-        ("relowner", int(OWNER)),
+        ("relowner", grants::owner_oid(system, &table.def().access)),
+        ("relacl", grants::of_relation(system, &table.def().access, table.def().options.shared_memory)),
         ("relam", int(CACHE_METHOD)),
         ("relpages", int(stats.bytes.div_ceil(PAGE_BYTES))),
         ("reltuples", Value::Real(stats.rows as f64)),
@@ -98,12 +101,12 @@ pub(super) fn array(items: impl Iterator<Item = String>) -> Value {
     super::super::array::of_texts(items)
 }
 
-fn index_class(table: &Table, index: &IndexFacts, rows: &mut Rows) {
+fn index_class(system: &System, table: &Table, index: &IndexFacts, rows: &mut Rows) {
     rows.add([
         ("oid", int(index.oid)),
         ("relname", text(&index.name)),
         ("relnamespace", int(namespace_of_table(table))),
-        ("relowner", int(OWNER)),
+        ("relowner", grants::owner_oid(system, &table.def().access)),
         ("relam", int(index.method())),
         ("reltuples", Value::Real(table.rows() as f64)),
         ("relpersistence", text("u")),
@@ -120,7 +123,9 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
     for table in tables_of(&catalog) {
         let columns = columns_of(table);
         for (number, column) in (1..).zip(&columns) {
-            attribute(oid_of_table(table), number, column, rows);
+            let granted = column.def.map(|def| def.grants.as_slice()).unwrap_or_default();
+            let acl = grants::of_column(system, &table.def().access, granted);
+            attribute(oid_of_table(table), number, column, acl, rows);
         }
         for index in indexes_of(table) {
             for (number, column) in (1..).zip(index.columns.iter().filter_map(|&at| column_at(table, at))) {
@@ -128,6 +133,7 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
                     index.oid,
                     number,
                     &ColumnFacts { not_null: false, def: None, serial: None, ..column },
+                    Value::Null,
                     rows,
                 );
             }
@@ -138,12 +144,12 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
             let (name, ty) = (column.name.to_owned(), column.ty);
             let column =
                 ColumnFacts { name, ty, modifier: -1, not_null: column.not_null, def: None, serial: None };
-            attribute(layout.oid, number, &column, rows);
+            attribute(layout.oid, number, &column, Value::Null, rows);
         }
     }
 }
 
-fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, rows: &mut Rows) {
+fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, acl: Value, rows: &mut Rows) {
     let facts = facts_of(column.ty);
     let is = |what: fn(&ColumnDef) -> bool| column.def.is_some_and(what);
     let identity = match column.def.and_then(|def| def.identity) {
@@ -169,6 +175,7 @@ fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, rows: &mut Ro
         ("attgenerated", text(if is(|def| def.generated.is_some()) { "s" } else { "" })),
         ("attidentity", text(identity)),
         ("attislocal", flag(true)),
+        ("attacl", acl),
         ("attcollation", int(if facts.collated { DEFAULT_COLLATION } else { 0 })),
     ]);
 }
@@ -360,7 +367,7 @@ pub(super) fn views(system: &System, rows: &mut Rows) {
         rows.add([
             ("schemaname", text(schema_of_view(view))),
             ("viewname", text(view.own_name())),
-            ("viewowner", text(&system.owner())),
+            ("viewowner", text(&grants::owner_name(system, &view.access))),
             ("definition", text(&view.sql)),
         ]);
     }
@@ -374,7 +381,7 @@ pub(super) fn table_list(system: &System, rows: &mut Rows) {
         rows.add([
             ("schemaname", text(schema_of(table))),
             ("tablename", text(table.def().own_name())),
-            ("tableowner", text(&owner)),
+            ("tableowner", text(&grants::owner_name(system, &table.def().access))),
             ("hasindexes", flag(!indexes_of(table).is_empty())),
             ("hasrules", flag(false)),
             ("hastriggers", flag(false)),

@@ -115,7 +115,6 @@ impl Change<'_> {
                 let name = self.def()?.own_name().to_owned();
                 self.rename_table(&name, schema.as_ref().map(|schema| schema.text.as_str()))
             }
-            Wanted::Nothing => Ok(()),
             Wanted::RenameColumn(from, to) => self.rename_column(&from.text, &to.text),
             Wanted::RenameConstraint(from, to) => self.rename_constraint(&from.text, &to.text),
             Wanted::Column(name, wanted) => {

@@ -1,4 +1,4 @@
-//! Statements about roles: who exists, and who is a member of whom.
+//! Statements about roles: who exists, who is a member of whom, and what they may do where no table says it.
 //!
 //! ```
 //! use sqltext::role::{RoleStatement, read};
@@ -7,7 +7,9 @@
 //! assert!(read("CREATE TABLE t (a INT)").unwrap().is_none());
 //! ```
 
-use crate::definition::{Name, Reader};
+pub use super::grant::GrantedOn;
+use super::grant::{Grants, default_privileges, grants};
+use super::{Name, Reader};
 use crate::error::{SqlError, state};
 use crate::token::{Kind, Tokens, tokens};
 
@@ -60,6 +62,8 @@ pub enum RoleStatement {
         /// `ADMIN OPTION FOR`: they stay members.
         admin_only: bool,
     },
+    /// Privileges of schemas, and those that tables get when they are made.
+    Privileges(Grants),
 }
 
 /// A role that is named, or the session's own.
@@ -140,6 +144,12 @@ pub fn read(sql: &str) -> Result<Option<RoleStatement>, SqlError> {
         return Ok(None);
     };
     let statement = match verb {
+        "ALTER" if reader.words(&["DEFAULT", "PRIVILEGES"]) => {
+            RoleStatement::Privileges(default_privileges(&mut reader)?)
+        }
+        "GRANT" | "REVOKE" if has_on(sql) => {
+            RoleStatement::Privileges(grants(&mut reader, verb == "REVOKE")?)
+        }
         "CREATE" => create(&mut reader)?,
         "ALTER" => alter(&mut reader)?,
         "DROP" => drop_roles(&mut reader)?,
@@ -150,14 +160,20 @@ pub fn read(sql: &str) -> Result<Option<RoleStatement>, SqlError> {
     Ok(Some(statement))
 }
 
-/// Whether the first words are those of such a statement. `GRANT ... ON` is about privileges.
+/// Whether the words are those of such a statement. `GRANT ... ON` is about tables, but for schemas.
 fn is_one(sql: &str) -> bool {
     let mut words = Tokens::new(sql);
     let (Some(verb), Some(next)) = (words.next(), words.next()) else { return false };
     if verb.is_any(&["CREATE", "ALTER", "DROP"]) {
-        return next.is_any(KINDS);
+        return next.is_any(KINDS) || verb.is("ALTER") && next.is("DEFAULT");
     }
-    verb.is_any(&["GRANT", "REVOKE"]) && !next.is("ON") && !words.any(|word| word.is("ON"))
+    let schema =
+        || Tokens::new(sql).skip_while(|word| !word.is("ON")).nth(1).is_some_and(|word| word.is("SCHEMA"));
+    verb.is_any(&["GRANT", "REVOKE"]) && (!has_on(sql) || schema())
+}
+
+fn has_on(sql: &str) -> bool {
+    Tokens::new(sql).any(|word| word.is("ON"))
 }
 
 fn kind(reader: &mut Reader<'_, '_>) -> Result<&'static str, SqlError> {
@@ -208,7 +224,7 @@ fn revoke(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
 }
 
 /// `GRANTED BY role`, which says nothing here: who granted a membership is not kept.
-fn granted_by(reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
+pub(crate) fn granted_by(reader: &mut Reader<'_, '_>) -> Result<(), SqlError> {
     if reader.words(&["GRANTED", "BY"]) {
         role(reader)?;
     }
@@ -272,7 +288,7 @@ fn name(reader: &mut Reader<'_, '_>) -> Result<Name, SqlError> {
     Ok(name)
 }
 
-fn role(reader: &mut Reader<'_, '_>) -> Result<RoleRef, SqlError> {
+pub(crate) fn role(reader: &mut Reader<'_, '_>) -> Result<RoleRef, SqlError> {
     // `GRANT a TO GROUP b` is an old form.
     reader.word("GROUP");
     if reader.any_word(&["CURRENT_USER", "CURRENT_ROLE"]).is_some() {
@@ -312,6 +328,10 @@ mod tests {
         assert!(shown("DROP ROLE IF EXISTS a, b").contains("if_exists: true"));
         assert!(shown("GRANT a, b TO c WITH ADMIN OPTION").contains("admin: true"));
         assert!(shown("REVOKE ADMIN OPTION FOR a FROM c CASCADE").contains("admin_only: true"));
+        let default =
+            shown("ALTER DEFAULT PRIVILEGES FOR ROLE a IN SCHEMA public GRANT SELECT, INSERT ON TABLES TO b");
+        assert!(default.starts_with("Privileges") && default.contains("Future"), "{default}");
+        assert!(shown("GRANT CREATE, USAGE ON SCHEMA public TO a").contains("Schemas"));
     }
 
     #[test]

@@ -1,0 +1,292 @@
+//! `GRANT` and `REVOKE` on tables and views, and their owners.
+
+use pgcatalog::system;
+use sqltext::definition::{Name, Owner};
+use sqltext::grant::{Dependent, Granted, GrantedOn, GrantedTo, Grants, grant_to, revoke_from};
+use sqltext::role::RoleRef;
+use store::TableAccess;
+use store::definition::{Access, Grant, Privileges};
+
+use super::rights;
+use super::{Defined, Told, Undo};
+use crate::core::Core;
+use crate::error::{SqlError, state};
+use crate::needs::{access_of, denied};
+
+/// Carries out `GRANT` or `REVOKE`.
+pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, SqlError> {
+    let tag = if grants.revokes { "REVOKE" } else { "GRANT" };
+    let names: Vec<String> = match &grants.on {
+        GrantedOn::Tables(names) => names.iter().map(|name| name.text.clone()).collect(),
+        GrantedOn::AllTables(schemas) => all_of(core, sql, schemas)?,
+        GrantedOn::Open(kind) => {
+            let message = format!("{kind} may be used by everybody");
+            return Ok(Defined::skipped(
+                tag,
+                Told::note(message, "privileges are those of tables, views and schemas"),
+            ));
+        }
+        // They are about roles, and were taken by who keeps these.
+        GrantedOn::Schemas(_) | GrantedOn::Future { .. } => {
+            return Err(SqlError::not_supported("this GRANT"));
+        }
+    };
+    let to = grants.to.iter().map(|to| grantee(core, to)).collect::<Result<Vec<_>, _>>()?;
+    let mut defined = Defined { tag, fill: None, told: Vec::new(), skipped: false, undo: Vec::new() };
+    for name in &names {
+        let change = Changed::of(core, sql, grants, name)?;
+        let before = listed(core, name);
+        core.store.change_access(name, &mut |access| change.apply(access, grants, &to))?;
+        let after = listed(core, name);
+        defined.undo.push(Undo::Access { relation: name.clone(), before, after });
+        if !change.missing.is_none() {
+            let message = format!(
+                "not all privileges were {} for \"{name}\"",
+                if grants.revokes { "revoked" } else { "granted" }
+            );
+            let state = if grants.revokes { "01006" } else { "01007" };
+            defined.told.push(Told { state, message, hint: None });
+        }
+        defined.told.extend(change.told(core));
+    }
+    Ok(defined)
+}
+
+/// The tables and views of these schemas.
+fn all_of(core: &Core, sql: &str, schemas: &[Name]) -> Result<Vec<String>, SqlError> {
+    let mut all = Vec::new();
+    for schema in schemas {
+        let own = Some(schema.text.as_str()).filter(|name| !name.eq_ignore_ascii_case("public"));
+        if own.is_some_and(|name| core.catalog.namespace(name).is_none()) {
+            let message = format!("schema \"{}\" does not exist", schema.text);
+            return Err(SqlError::new(state::UNKNOWN_SCHEMA, message).at(sql, schema.place));
+        }
+        let in_schema = |namespace: &Option<String>| match (namespace, own) {
+            (Some(namespace), Some(own)) => namespace.eq_ignore_ascii_case(own),
+            (namespace, own) => namespace.is_none() && own.is_none(),
+        };
+        let tables = core.catalog.tables().filter(|table| in_schema(&table.def().namespace));
+        let tables = tables.map(|table| table.name()).filter(|name| *name != store::BUILT_IN);
+        let views = core.catalog.views().filter(|view| in_schema(&view.namespace));
+        all.extend(tables.chain(views.map(|view| view.name.as_str())).map(ToOwned::to_owned));
+    }
+    Ok(all)
+}
+
+/// A role's name; `None`: everybody.
+fn grantee(core: &Core, to: &GrantedTo) -> Result<Option<String>, SqlError> {
+    match to {
+        GrantedTo::Public => Ok(None),
+        GrantedTo::Role(role) => named(core, role).map(Some),
+    }
+}
+
+/// The name of a role that exists.
+fn named(core: &Core, role: &RoleRef) -> Result<String, SqlError> {
+    let identity = core.system.identity();
+    let name = match role {
+        RoleRef::Named(name) => name.text.clone(),
+        RoleRef::Current => identity.role.clone(),
+        RoleRef::Session => identity.user.clone(),
+    };
+    if core.system.server().holder(&name).is_some() {
+        return Ok(name);
+    }
+    Err(SqlError::new(state::UNKNOWN_OBJECT, format!("role \"{name}\" does not exist")))
+}
+
+/// What a statement changes of one table.
+struct Changed {
+    /// Of all of it.
+    whole: Privileges,
+    /// Of single columns.
+    columns: Vec<(String, Privileges)>,
+    /// Who grants; `None`: the superuser who owns what nobody owns.
+    by: Option<String>,
+    /// What was asked for and is not theirs to grant.
+    missing: Privileges,
+    /// Other processes read the table's file, whoever may.
+    shared: bool,
+    revokes: bool,
+}
+
+impl Changed {
+    fn of(core: &Core, sql: &str, grants: &Grants, name: &str) -> Result<Self, SqlError> {
+        system::refuse_change(name)?;
+        let (access, def) = access_of(&core.catalog, name).ok_or_else(|| SqlError::unknown_table(name))?;
+        let shared = def.is_some_and(|def| def.options.shared_memory);
+        let mut changed = Self {
+            whole: Privileges::NONE,
+            columns: Vec::new(),
+            by: None,
+            missing: Privileges::NONE,
+            shared,
+            revokes: grants.revokes,
+        };
+        let mut asked = Privileges::NONE;
+        for granted in &grants.privileges {
+            let privileges = granted.of_tables(sql)?;
+            asked = asked.and(privileges);
+            changed.add(sql, granted, privileges, def.map(|def| (name, def)))?;
+        }
+        if shared && !grants.revokes && !changed.columns.is_empty() {
+            return Err(SqlError::not_supported("a privilege of a column in a table of shared memory")
+                .with_hint("processes that read the file see all columns"));
+        }
+        let grantable = changed.grantor(core, access, asked);
+        changed.missing = asked.without(grantable);
+        if asked.among(grantable).is_none() {
+            let what = if def.is_some() { "table" } else { "view" };
+            return Err(denied(what, name));
+        }
+        changed.whole = changed.whole.among(grantable);
+        Ok(changed)
+    }
+
+    fn add(
+        &mut self,
+        sql: &str,
+        granted: &Granted,
+        privileges: Privileges,
+        def: Option<(&str, &store::definition::TableDef)>,
+    ) -> Result<(), SqlError> {
+        if granted.columns.is_empty() {
+            self.whole = self.whole.and(privileges);
+            return Ok(());
+        }
+        for column in &granted.columns {
+            let Some((table, def)) = def else {
+                return Err(SqlError::not_supported("a privilege of a view's column"));
+            };
+            let known = def.column_index(&column.text).filter(|at| def.columns[*at].is_visible());
+            let at =
+                known.ok_or_else(|| SqlError::unknown_column(table, &column.text).at(sql, column.place))?;
+            self.columns.push((def.columns[at].name.clone(), privileges));
+        }
+        Ok(())
+    }
+
+    /// Finds out who grants, and returns what that is allowed to: its owner, where the session is that or a superuser.
+    fn grantor(&mut self, core: &Core, access: &Access, asked: Privileges) -> Privileges {
+        let identity = core.system.identity();
+        let holder = identity.holder();
+        if holder.owns(access) {
+            self.by.clone_from(&access.owner);
+            return Privileges::ALL;
+        }
+        let of = |role: &String| access.held(&|own| own == role).1.among(asked);
+        let best = holder.roles.iter().max_by_key(|role| of(role).each().count());
+        self.by = Some(best.unwrap_or(&identity.role).clone());
+        best.map_or(Privileges::NONE, of)
+    }
+
+    fn apply(
+        &self,
+        access: &mut TableAccess<'_>,
+        grants: &Grants,
+        to: &[Option<String>],
+    ) -> Result<(), store::DdlError> {
+        let mut whole = access.whole.listed();
+        for to in to {
+            let one = |privileges: Privileges| Grant {
+                to: to.clone(),
+                by: self.by.clone(),
+                privileges,
+                grantable: if grants.option { privileges } else { Privileges::NONE },
+            };
+            if !self.whole.is_none() {
+                change(&mut whole, &one(self.whole), grants)?;
+            }
+            // What is taken away from all of a table goes from its columns, too.
+            let of_columns = self.whole.among(Privileges::OF_COLUMN);
+            for (name, own) in &mut access.columns {
+                if grants.revokes && !of_columns.is_none() {
+                    change(own, &one(of_columns), grants)?;
+                }
+                for (_, privileges) in self.columns.iter().filter(|(of, _)| of == name) {
+                    change(own, &one(*privileges), grants)?;
+                }
+            }
+        }
+        access.whole.grants = Some(whole);
+        Ok(())
+    }
+
+    fn told(&self, core: &Core) -> Option<Told> {
+        let reads = self.revokes && self.shared && self.whole.has(Privileges::SELECT);
+        let group = core.store.shared_path().map(|path| path.display().to_string()).unwrap_or_default();
+        reads.then(|| {
+            Told::note(
+                format!("processes of the group of {group} can still read the table"),
+                "ALTER TABLE ... SET (shared_memory = off) ends that",
+            )
+        })
+    }
+}
+
+fn change(all: &mut Vec<Grant>, one: &Grant, grants: &Grants) -> Result<(), store::DdlError> {
+    if !grants.revokes {
+        grant_to(all, one);
+        return Ok(());
+    }
+    revoke_from(all, one, grants.option, grants.cascade).map_err(|Dependent| store::DdlError {
+        state: state::DEPENDED_ON,
+        message: "dependent privileges exist; REVOKE ... CASCADE revokes them too".to_owned(),
+    })
+}
+
+/// What was granted of a table or view: all of it first, then its columns.
+fn listed(core: &Core, name: &str) -> Vec<(Option<String>, Vec<Grant>)> {
+    let catalog = core.store.catalog();
+    let Some((access, def)) = access_of(&catalog, name) else { return Vec::new() };
+    let columns = def.into_iter().flat_map(store::definition::TableDef::visible_columns);
+    let columns = columns.map(|(_, column)| (Some(column.name.clone()), column.grants.clone()));
+    std::iter::once((None, access.listed())).chain(columns).collect()
+}
+
+/// `ALTER TABLE ... OWNER TO`
+pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlError> {
+    let tag = if wanted.view { "ALTER VIEW" } else { "ALTER TABLE" };
+    let name = &wanted.name.text;
+    let Some((access, _)) = access_of(&core.catalog, name) else {
+        system::refuse_change(name)?;
+        let missing = || Defined::missing(tag, "relation", name);
+        return wanted.if_exists.then(missing).ok_or_else(|| SqlError::unknown_table(name));
+    };
+    let holder = core.system.identity().holder();
+    rights::owner(core, &holder, name)?;
+    if core.system.server().owner().is_none() {
+        let told = Told::note("tables have no owners", "start the server with roles_file to keep roles");
+        return Ok(Defined::skipped(tag, told));
+    }
+    let owner = named(core, &wanted.owner)?;
+    if !holder.rights.superuser && !holder.is(&owner) {
+        let message = format!("must be able to SET ROLE \"{owner}\"");
+        return Err(SqlError::new(state::FORBIDDEN, message));
+    }
+    let before = access.owner.clone();
+    core.store.change_access(name, &mut |access| {
+        access.whole.hand_over(&owner);
+        Ok(())
+    })?;
+    Ok(Defined::undone_by(tag, Undo::Owner(name.clone(), before)))
+}
+
+/// Who owns what the session makes, and what is granted of it at once.
+pub(super) fn of_new(core: &Core) -> Access {
+    let server = core.system.server();
+    let identity = core.system.identity();
+    if server.holder(&identity.role).is_none() {
+        return Access::default();
+    }
+    let owner = identity.role.clone();
+    let defaults = server.default_grants().into_iter().find(|(of, _)| *of == owner);
+    let grants = defaults.map(|(_, defaults)| {
+        let mut all = vec![Grant::of_owner(&owner)];
+        for grant in defaults {
+            grant_to(&mut all, &Grant { by: Some(owner.clone()), ..grant });
+        }
+        all
+    });
+    Access { owner: Some(owner), grants }
+}

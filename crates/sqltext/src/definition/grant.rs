@@ -1,0 +1,190 @@
+//! `GRANT` and `REVOKE` of privileges, and `ALTER DEFAULT PRIVILEGES`. Memberships are in [`super::role`].
+
+pub use store::definition::access::{Dependent, grant as grant_to, revoke as revoke_from};
+pub use store::definition::{Grant, Privileges};
+
+use super::role::{RoleRef, granted_by, role};
+use super::{Name, Reader};
+use crate::error::{SqlError, state};
+use crate::token::Kind;
+
+/// `GRANT privileges ON objects TO roles`, or the same with `REVOKE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grants {
+    /// It takes away.
+    pub revokes: bool,
+    /// What is granted.
+    pub privileges: Vec<Granted>,
+    /// Of what.
+    pub on: GrantedOn,
+    /// To whom, or from whom.
+    pub to: Vec<GrantedTo>,
+    /// `WITH GRANT OPTION`, `GRANT OPTION FOR`
+    pub option: bool,
+    /// `CASCADE`: what was handed on goes too.
+    pub cascade: bool,
+}
+
+/// One privilege, or `ALL`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Its word in capitals.
+    pub word: Name,
+    /// The columns, if it is about columns.
+    pub columns: Vec<Name>,
+}
+
+/// What privileges are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantedOn {
+    /// Tables and views.
+    Tables(Vec<Name>),
+    /// `ALL TABLES IN SCHEMA`
+    AllTables(Vec<Name>),
+    /// `SCHEMA`
+    Schemas(Vec<Name>),
+    /// What everybody may use: the database, functions, types. Its words.
+    Open(String),
+    /// Tables that are yet to be made.
+    Future {
+        /// `FOR ROLE`: by whom; none: by who says it.
+        by: Vec<RoleRef>,
+        /// `IN SCHEMA`
+        schemas: Vec<Name>,
+    },
+}
+
+/// Who has a privilege.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantedTo {
+    /// Everybody.
+    Public,
+    /// A role.
+    Role(RoleRef),
+}
+
+impl Granted {
+    /// The privileges of a table or a column that it means.
+    ///
+    /// # Errors
+    ///
+    /// It is no privilege of such.
+    pub fn of_tables(&self, sql: &str) -> Result<Privileges, SqlError> {
+        let possible = if self.columns.is_empty() { Privileges::ALL } else { Privileges::OF_COLUMN };
+        if self.word.text == "ALL" {
+            return Ok(possible);
+        }
+        let named = Privileges::named(&self.word.text).filter(|named| possible.has(*named));
+        named.ok_or_else(|| {
+            let what = if self.columns.is_empty() { "table" } else { "column" };
+            let message = format!("invalid privilege type {} for {what}", self.word.text);
+            SqlError::new(state::INVALID_GRANT, message).at(sql, self.word.place)
+        })
+    }
+}
+
+/// What stands behind `GRANT` or `REVOKE`, where it is about privileges.
+pub(crate) fn grants(reader: &mut Reader<'_, '_>, revokes: bool) -> Result<Grants, SqlError> {
+    let mut option = revokes && reader.words(&["GRANT", "OPTION", "FOR"]);
+    let privileges = privileges(reader)?;
+    reader.expect_word("ON")?;
+    let on = on(reader)?;
+    let to = grantees(reader, revokes)?;
+    option |= !revokes && reader.words(&["WITH", "GRANT", "OPTION"]);
+    granted_by(reader)?;
+    let cascade = revokes && reader.any_word(&["CASCADE", "RESTRICT"]) == Some("CASCADE");
+    Ok(Grants { revokes, privileges, on, to, option, cascade })
+}
+
+/// What stands behind `ALTER DEFAULT PRIVILEGES`.
+pub(crate) fn default_privileges(reader: &mut Reader<'_, '_>) -> Result<Grants, SqlError> {
+    let mut by = Vec::new();
+    if reader.word("FOR") {
+        reader.any_word(&["ROLE", "USER"]).ok_or_else(|| reader.unexpected())?;
+        by = reader.list(role)?;
+    }
+    let schemas = if reader.words(&["IN", "SCHEMA"]) { reader.list(Reader::name)? } else { Vec::new() };
+    let verb = reader.any_word(&["GRANT", "REVOKE"]).ok_or_else(|| reader.unexpected())?;
+    let revokes = verb == "REVOKE";
+    let mut option = revokes && reader.words(&["GRANT", "OPTION", "FOR"]);
+    let privileges = privileges(reader)?;
+    reader.expect_word("ON")?;
+    let kind = reader.any_word(&["TABLES", "SEQUENCES", "FUNCTIONS", "ROUTINES", "TYPES", "SCHEMAS"]);
+    let kind = kind.ok_or_else(|| reader.unexpected())?;
+    let to = grantees(reader, revokes)?;
+    option |= !revokes && reader.words(&["WITH", "GRANT", "OPTION"]);
+    let cascade = revokes && reader.any_word(&["CASCADE", "RESTRICT"]) == Some("CASCADE");
+    let on = match kind {
+        "TABLES" => GrantedOn::Future { by, schemas },
+        kind => GrantedOn::Open(kind.to_ascii_lowercase()),
+    };
+    Ok(Grants { revokes, privileges, on, to, option, cascade })
+}
+
+fn privileges(reader: &mut Reader<'_, '_>) -> Result<Vec<Granted>, SqlError> {
+    reader.list(|reader| {
+        let Some(token) = reader.peek().filter(|token| token.kind == Kind::Word) else {
+            return Err(reader.unexpected());
+        };
+        let word = Name { text: token.text.to_ascii_uppercase(), namespace: None, place: token.start };
+        reader.skip();
+        if word.text == "ALL" {
+            reader.word("PRIVILEGES");
+        }
+        Ok(Granted { word, columns: reader.names()? })
+    })
+}
+
+/// Kinds of objects whose use is open to everybody.
+const OPEN: &[&str] =
+    &["DATABASE", "FUNCTION", "PROCEDURE", "ROUTINE", "LANGUAGE", "TYPE", "DOMAIN", "SEQUENCE", "TABLESPACE"];
+
+fn on(reader: &mut Reader<'_, '_>) -> Result<GrantedOn, SqlError> {
+    if reader.word("ALL") {
+        let kinds = &["TABLES", "SEQUENCES", "FUNCTIONS", "PROCEDURES", "ROUTINES"];
+        let kind = reader.any_word(kinds).ok_or_else(|| reader.unexpected())?;
+        reader.expect_word("IN")?;
+        reader.expect_word("SCHEMA")?;
+        let schemas = reader.list(Reader::name)?;
+        return Ok(match kind {
+            "TABLES" => GrantedOn::AllTables(schemas),
+            kind => GrantedOn::Open(kind.to_ascii_lowercase()),
+        });
+    }
+    if reader.word("SCHEMA") {
+        return reader.list(Reader::name).map(GrantedOn::Schemas);
+    }
+    if let Some(kind) = reader.any_word(OPEN) {
+        // A function's arguments may follow its name.
+        while reader.peek().is_some_and(|token| !token.is_any(&["TO", "FROM"])) {
+            reader.skip();
+        }
+        return Ok(GrantedOn::Open(format!("{}s", kind.to_ascii_lowercase())));
+    }
+    reader.word("TABLE");
+    reader.list(Reader::object).map(GrantedOn::Tables)
+}
+
+fn grantees(reader: &mut Reader<'_, '_>, revokes: bool) -> Result<Vec<GrantedTo>, SqlError> {
+    reader.expect_word(if revokes { "FROM" } else { "TO" })?;
+    reader.list(
+        |reader| {
+            if reader.word("PUBLIC") { Ok(GrantedTo::Public) } else { role(reader).map(GrantedTo::Role) }
+        },
+    )
+}
+
+/// The privileges that a list names, those of columns left out.
+///
+/// # Errors
+///
+/// One of them is no privilege of a table, or names columns.
+pub fn of_whole_tables(sql: &str, granted: &[Granted]) -> Result<Privileges, SqlError> {
+    granted.iter().try_fold(Privileges::NONE, |all, one| {
+        if let Some(column) = one.columns.first() {
+            let message = "default privileges cannot be set for columns";
+            return Err(SqlError::new(state::INVALID_GRANT, message).at(sql, column.place));
+        }
+        Ok(all.and(one.of_tables(sql)?))
+    })
+}

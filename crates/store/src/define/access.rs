@@ -1,0 +1,61 @@
+//! Who may do what with tables and views. Rows are not touched, and nobody who reads or writes waits.
+
+use std::sync::Arc;
+
+use crate::definition::{Access, GRANTS_MAX, Grant, ViewDef};
+use crate::error::{DdlError, ddl};
+use crate::store::Store;
+use crate::table::Table;
+use crate::table::catalog::{Apart, found};
+
+/// The privileges of a table: those of all of it, and those of each column beside its name.
+#[derive(Debug)]
+pub struct TableAccess<'d> {
+    /// Of all of it.
+    pub whole: &'d mut Access,
+    /// Of single columns, in the order of the table. A view has none.
+    pub columns: Vec<(&'d str, &'d mut Vec<Grant>)>,
+}
+
+/// Edits the privileges of a table or view.
+pub type AccessChange<'a> = dyn FnMut(&mut TableAccess<'_>) -> Result<(), DdlError> + 'a;
+
+impl Store {
+    /// Changes who may do what with a table or view.
+    pub fn change_access(&self, name: &str, change: &mut AccessChange<'_>) -> Result<(), DdlError> {
+        let _one = self.lock_definitions();
+        let catalog = self.catalog();
+        if catalog.view(name).is_some() {
+            return self.change_view_access(name, change);
+        }
+        let table = found(&catalog, name)?;
+        let mut def = table.def().clone();
+        let columns = def.columns.iter_mut().filter(|column| column.is_visible());
+        let columns = columns.map(|column| (column.name.as_str(), &mut column.grants)).collect();
+        change(&mut TableAccess { whole: &mut def.access, columns })?;
+        let of_columns: usize = def.columns.iter().map(|column| column.grants.len()).sum();
+        check_count(name, def.access.grants.as_ref().map_or(0, Vec::len) + of_columns)?;
+        let changed = Table::new(def, table.indexes().to_vec(), Arc::clone(&table.state));
+        self.replace(&catalog, changed).map(drop)
+    }
+
+    fn change_view_access(&self, name: &str, change: &mut AccessChange<'_>) -> Result<(), DdlError> {
+        let catalog = self.catalog();
+        let mut views: Vec<Arc<ViewDef>> = catalog.views().cloned().collect();
+        for view in views.iter_mut().filter(|view| view.name.eq_ignore_ascii_case(name)) {
+            let view = Arc::make_mut(view);
+            change(&mut TableAccess { whole: &mut view.access, columns: Vec::new() })?;
+            check_count(name, view.access.grants.as_ref().map_or(0, Vec::len))?;
+        }
+        self.install_all(catalog.tables().cloned().collect(), Apart { views, ..catalog.apart() })
+    }
+}
+
+fn check_count(name: &str, count: usize) -> Result<(), DdlError> {
+    if count <= GRANTS_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("\"{name}\" has {count} grants; the limit is {GRANTS_MAX}: grant to a role of many members");
+    Err(ddl("54000", message))
+}
