@@ -140,6 +140,7 @@ const RENAMED: &[(&str, Returns)] = &[
     ("has_schema_privilege", Returns::Type(SqlType::Bool)),
     ("has_sequence_privilege", Returns::Type(SqlType::Bool)),
     ("has_table_privilege", Returns::Type(SqlType::Bool)),
+    ("acldefault", Returns::Texts),
     ("pg_has_role", Returns::Type(SqlType::Bool)),
     ("txid_current", Returns::Type(SqlType::Int8)),
     ("changes", Returns::Type(SqlType::Int8)),
