@@ -326,7 +326,7 @@ impl fmt::Debug for Refresh {
 }
 
 /// The number under which the server itself announces: no session has it.
-const SERVER_PROCESS: i32 = 0;
+pub(crate) const SERVER_PROCESS: i32 = 0;
 
 /// A departure as listeners get it: a JSON object of one line.
 fn announcement(departure: &RemovalEvent) -> String {

@@ -22,9 +22,10 @@ use std::time::Duration;
 
 use auth::Authenticated;
 use sql::{
-    Allowance, Cancel, ColumnDescription, EncryptionFacts, Held, Holder, Identity, Look, RowSink, SqlError,
-    TransactionStatus,
+    Allowance, Cancel, ColumnDescription, EncryptionFacts, Held, Holder, Identity, Look, Privileges, RowSink,
+    SqlError, TransactionStatus,
 };
+use store::Table;
 use store::value::Value;
 
 use copy::CopyIn;
@@ -44,7 +45,7 @@ use crate::activity::Presence;
 use crate::advisory::Wake;
 use crate::channels::{Inbox, Notification, Overflown};
 use crate::counters::Counter;
-use crate::engine::Engine;
+use crate::engine::{Engine, SERVER_PROCESS};
 use crate::session::Session;
 use crate::shared_settings::STATEMENT_TIMEOUT;
 
@@ -265,7 +266,36 @@ impl SqlSession {
             }
             _ => None,
         };
-        Ok(taken.into_iter().flatten())
+        if taken.is_some() {
+            self.session.refresh(&self.engine.access);
+        }
+        Ok(taken.into_iter().flatten().filter(|notification| self.may_hear(notification)))
+    }
+
+    /// Whether a notification is for it: rows that left a table are told to who may read them.
+    fn may_hear(&self, notification: &Notification) -> bool {
+        notification.process != SERVER_PROCESS || self.check_announced(&notification.channel, true).is_ok()
+    }
+
+    /// Refuses a channel on which a table announces its rows that the session may not read. `announced`: a table did, so
+    /// one that is gone by now is refused too.
+    fn check_announced(&self, channel: &str, announced: bool) -> Result<(), SqlError> {
+        let holder = self.session.holder();
+        if holder.rights.superuser {
+            return Ok(());
+        }
+        let catalog = self.engine.store.catalog();
+        let announces = |table: &&Arc<Table>| table.def().options.notify.as_deref() == Some(channel);
+        let mut announcing = catalog.tables().filter(announces).peekable();
+        if announced && announcing.peek().is_none() {
+            return Err(SqlError::new("42501", format!("permission denied for channel {channel}")));
+        }
+        match announcing.find(|table| !holder.on_rows(table.def()).has(Privileges::SELECT)) {
+            None => Ok(()),
+            Some(table) => {
+                Err(SqlError::new("42501", format!("permission denied for table {}", table.name())))
+            }
+        }
     }
 
     /// Prepares a statement under a name; the empty name is taken again and again. `types` are those parameters'

@@ -595,6 +595,7 @@ impl SqlSession {
         let tag = match utility {
             Utility::Listen(channel) => {
                 check_name(channel)?;
+                self.check_announced(channel, false)?;
                 if self.inbox.is_none() {
                     return Err(SqlError::new("0A000", "this connection cannot LISTEN"));
                 }

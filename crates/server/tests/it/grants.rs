@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use engine::auth::{Access, Roles, Rules};
 use server::Config;
@@ -516,4 +517,46 @@ fn a_grant_of_a_transaction() {
     done(&mut second, &["REVOKE SELECT ON t FROM b"]);
     done(&mut chief, &["ROLLBACK"]);
     assert_eq!(refusal(&b.ask("SELECT * FROM t")), Some("42501"));
+}
+
+/// What a session hears and sees of others: rows that left a table, and statements.
+#[test]
+fn what_others_do_is_theirs() {
+    let daemon = guarded("CREATE USER a; CREATE USER b IN ROLE pg_monitor;");
+    let mut chief = sql(&daemon, "chief");
+    make(&mut chief);
+    done(&mut chief, &["ALTER TABLE t SET (notify = 'gone')"]);
+    filled(&mut chief);
+    let (mut a, mut b) = (sql(&daemon, "a"), sql(&daemon, "b"));
+    assert_eq!(refusal(&a.ask("LISTEN gone")), Some("42501"));
+    done(&mut chief, &["GRANT SELECT ON t TO a"]);
+    done(&mut a, &["LISTEN gone", "LISTEN free"]);
+    let heard = |a: &mut Pg, last: &str| {
+        let mut all = Vec::new();
+        // The end of the rows is told by a tick, what a session announces at once: the last one may come earlier.
+        for _ in 0..200 {
+            daemon.advance(Duration::from_millis(100));
+            all.extend(a.ask("SELECT 1").into_iter().filter(|one| one.starts_with('A')));
+            if all.len() > 1 && all.iter().any(|one| one.contains(last)) {
+                break;
+            }
+        }
+        all
+    };
+    done(&mut chief, &["DELETE FROM t WHERE k = '1'", "NOTIFY free, 'first'"]);
+    let told = heard(&mut a, "first");
+    assert_eq!(told.len(), 2, "{told:?}");
+    // It may not read the rows any more, and hears of them no more.
+    done(&mut chief, &["REVOKE SELECT ON t FROM a", "DELETE FROM t", "NOTIFY free, 'last'"]);
+    let told = heard(&mut a, "last");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let hidden = "SELECT count(*) FROM sqlcached_sessions WHERE user_name = 'chief' AND query NOT LIKE '<%'";
+    let texts = "SELECT count(*) FROM sqlcached_statements WHERE query NOT LIKE '<%'";
+    for statement in [hidden, texts] {
+        let count = |pg: &mut Pg| {
+            pg.ask(statement).iter().find_map(|one| one.strip_prefix("D ").map(ToOwned::to_owned))
+        };
+        assert_eq!(count(&mut a).as_deref(), Some("0"), "{statement}");
+        assert_ne!(count(&mut b).as_deref(), Some("0"), "{statement}");
+    }
 }

@@ -8,7 +8,9 @@ use super::super::relation::tables_of;
 use super::super::rows::{Rows, int, text};
 use super::fixed::{DATABASE, OWNER, schema_of};
 use crate::advisory::LockFacts;
+use crate::session::Identity;
 use crate::system::functions::PRESET;
+use crate::system::server::SessionFacts;
 use crate::system::time::{moment, moment_of};
 
 /// A text, or NULL.
@@ -19,13 +21,16 @@ pub(super) fn optional(value: Option<&str>) -> Value {
 /// What PostgreSQL shows in the place of what the asker may not know.
 pub(super) const INSUFFICIENT: &str = "<insufficient privilege>";
 
+/// Whether somebody is shown what a session does: it is its own, or it monitors.
+pub(super) fn may_see(asker: &Identity, session: &SessionFacts) -> bool {
+    asker.rights.superuser || asker.rights.monitors || session.user == asker.user
+}
+
 /// `pg_stat_activity`
 pub(super) fn sessions(system: &System, rows: &mut Rows) {
     let asker = system.identity();
     for session in system.server().sessions() {
-        // What others do is theirs to know, and the monitors'.
-        let shown = asker.rights.superuser || asker.rights.monitors || session.user == asker.user;
-        let query = if shown { &session.query } else { INSUFFICIENT };
+        let query = if may_see(&asker, &session) { &session.query } else { INSUFFICIENT };
         rows.add([
             ("datid", int(DATABASE)),
             ("datname", text(&session.database)),
@@ -49,7 +54,7 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
 pub(super) fn encryption(system: &System, rows: &mut Rows) {
     let asker = system.identity();
     for session in system.server().sessions() {
-        let shown = asker.rights.superuser || asker.rights.monitors || session.user == asker.user;
+        let shown = may_see(&asker, &session);
         let pid = ("pid", int(session.pid));
         let Some(facts) = session.encryption.filter(|_| shown) else {
             rows.add([pid, ("ssl", if shown { int(0) } else { Value::Null })]);

@@ -8,7 +8,7 @@ use super::super::oid::oid_of_table;
 use super::super::relation::{indexes_of, tables_of};
 use super::super::rows::{Rows, flag, int, text};
 use super::super::time::{moment, moment_of};
-use super::activity::optional;
+use super::activity::{INSUFFICIENT, may_see, optional};
 use super::relations::options;
 
 /// `sqlcached_tables`
@@ -65,7 +65,9 @@ pub(super) fn indexes(system: &System, rows: &mut Rows) {
 
 /// `sqlcached_sessions`
 pub(super) fn sessions(system: &System, rows: &mut Rows) {
+    let asker = system.identity();
     for session in system.server().sessions() {
+        let query = if may_see(&asker, &session) { &session.query } else { INSUFFICIENT };
         rows.add([
             ("pid", int(session.pid)),
             ("user_name", text(&session.user)),
@@ -75,7 +77,7 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
             ("protocol", text(session.protocol)),
             ("started", moment(session.started_ms)),
             ("state", text(session.state)),
-            ("query", text(&session.query)),
+            ("query", text(query)),
             ("query_started", moment_of(session.query_started_ms)),
             ("transaction_started", moment_of(session.transaction_started_ms)),
             ("state_changed", moment_of(session.state_changed_ms)),
@@ -87,7 +89,11 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
 /// `sqlcached_statements`
 pub(super) fn statements(system: &System, rows: &mut Rows) {
     const NS_PER_MS: f64 = 1e6;
-    for statement in system.server().statements() {
+    let monitors = system.identity().rights.monitors;
+    for mut statement in system.server().statements() {
+        if !monitors {
+            (statement.query, statement.plan) = (INSUFFICIENT.to_owned(), None);
+        }
         let ms = |ns: u64| Value::Real(ns as f64 / NS_PER_MS);
         let mean = statement.total_ns.checked_div(statement.calls).unwrap_or(0);
         rows.add([
