@@ -277,8 +277,8 @@ impl SqlSession {
         notification.process != SERVER_PROCESS || self.check_announced(&notification.channel, true).is_ok()
     }
 
-    /// Refuses a channel on which a table announces its rows that the session may not read. `announced`: a table did, so
-    /// one that is gone by now is refused too.
+    /// Refuses a channel on which a table announces its rows that the session may not read. `announced`: a table did,
+    /// so one that is gone by now is refused too.
     fn check_announced(&self, channel: &str, announced: bool) -> Result<(), SqlError> {
         let holder = self.session.holder();
         if holder.rights.superuser {
