@@ -4,7 +4,7 @@
 #[path = "../../../../fuzz/src/dialogue.rs"]
 mod dialogue;
 #[path = "../../../../fuzz/src/harness.rs"]
-mod harness;
+pub(crate) mod harness;
 
 use dialogue::{Daemon, FRAMES, REQUESTS};
 use harness::{Random, Run, fails, words};

@@ -11,6 +11,7 @@ mod exptime;
 mod generated;
 mod grants;
 mod harness;
+mod hostile;
 mod in_place;
 mod lifecycle;
 mod pg;
