@@ -20,9 +20,12 @@
 pub mod advisory;
 mod effect;
 pub mod function;
+mod keywords;
 pub mod limits;
 pub mod look;
+mod names;
 pub mod predicate;
+pub mod sequence;
 pub mod session;
 pub mod shape;
 pub mod system;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use store::definition::{Access, Grant, Privileges, TableDef, access};
 
+use crate::sequence::Numbers;
+
 /// What a session may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
@@ -144,6 +146,8 @@ pub struct Asker<'s> {
     pub identity: &'s Arc<Identity>,
     /// What the session set.
     pub settings: &'s Arc<OwnSettings>,
+    /// What numbers of sequences it was given.
+    pub numbers: &'s Arc<Numbers>,
     /// The session outlives the statement, so it can do what functions ask.
     pub lasting: bool,
 }

@@ -1,4 +1,4 @@
-//! What a session's statements wrote: `changes()`, `total_changes()`, `last_insert_rowid()`, `lastval()`.
+//! What a session's statements wrote: `changes()`, `total_changes()`, `last_insert_rowid()`.
 //!
 //! SQLite has functions of these names, but it writes nothing here, so they are ours: a session keeps the numbers, and
 //! the executor that runs its statement lends them to the functions.
@@ -18,8 +18,6 @@ pub(crate) struct Facts {
     pub(crate) total: i64,
     /// The number of the last row inserted into a table that numbers its rows.
     pub(crate) last_row: i64,
-    /// The number that was made last for a row without one.
-    pub(crate) made: Option<i64>,
 }
 
 impl Facts {
@@ -35,11 +33,6 @@ impl Facts {
     pub(crate) fn note_rows(&mut self, rows: u64) {
         self.changes = i64::try_from(rows).unwrap_or(i64::MAX);
         self.total = self.total.saturating_add(self.changes);
-    }
-
-    /// Takes note of a number made for a row.
-    pub(crate) fn note_made(&mut self, number: i64) {
-        self.made = Some(number);
     }
 
     /// Takes note of a row inserted under a key.

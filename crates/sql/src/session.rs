@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pgcatalog::Effect;
 use pgcatalog::function::like::LikeStyle;
+use pgcatalog::sequence::{self, Numbers};
 use pgcatalog::session::{Asker, Identity, OwnSettings};
 use store::Catalog;
 use store::scalar::zone::Zone;
@@ -67,6 +68,8 @@ pub struct Session {
     path: Option<Arc<[String]>>,
     /// The same where there is a schema that is called like the role.
     own_path: Option<Arc<[String]>>,
+    /// The numbers of sequences that it was given.
+    numbers: Arc<Numbers>,
     notices: Vec<Notice>,
     /// What its statements wrote.
     pub(crate) facts: Facts,
@@ -144,7 +147,17 @@ impl Session {
 
     /// It, as the catalogue shows it.
     pub(crate) fn asker(&self) -> Asker<'_> {
-        Asker { identity: &self.identity, settings: &self.settings, lasting: !self.single }
+        let (identity, settings, numbers) = (&self.identity, &self.settings, &self.numbers);
+        Asker { identity, settings, numbers, lasting: !self.single }
+    }
+
+    /// Takes note of the numbers that a statement was given, whether it worked or not.
+    #[cold]
+    pub(crate) fn note_numbers(&mut self, given: Numbers) {
+        let numbers = Arc::make_mut(&mut self.numbers);
+        for (numbered, number) in given {
+            sequence::put(numbers, numbered, number);
+        }
     }
 
     /// Takes what the last statement asked of its session, if it worked.

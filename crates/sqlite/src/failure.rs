@@ -93,17 +93,13 @@ impl From<Failure> for SqlError {
 
 fn of_message(message: String) -> SqlError {
     let state = MESSAGES.iter().find(|(part, _)| message.contains(part)).map_or("42000", |(_, state)| state);
-    let hint = match message.split_once(": ") {
-        Some(("no such function", name)) => hint_for_function(name),
-        _ => None,
-    };
     let message = match message.split_once(": ") {
         Some(("no such table", name)) => format!("table \"{name}\" does not exist"),
         Some(("no such column", name)) => format!("column \"{}\" does not exist", bare_name(name)),
         Some(("no such function", name)) => format!("function {name} does not exist"),
         _ => message,
     };
-    SqlError { hint: hint.map(str::to_owned), ..SqlError::new(state, message) }
+    SqlError::new(state, message)
 }
 
 /// A name as SQLite reports it, without the quotes and the advice that it adds where the name was quoted.
@@ -113,14 +109,6 @@ fn bare_name(name: &str) -> String {
         Some(inner.replace("\"\"", "\""))
     });
     quoted.unwrap_or_else(|| name.to_owned())
-}
-
-/// What does the work of a function that PostgreSQL's users look for.
-fn hint_for_function(name: &str) -> Option<&'static str> {
-    const SEQUENCES: &[&str] = &["nextval", "currval", "setval", "pg_get_serial_sequence"];
-    SEQUENCES.iter().any(|known| known.eq_ignore_ascii_case(name)).then_some(
-        "there are no sequences; INSERT ... RETURNING returns the number of a row, lastval() the last number of this session",
-    )
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ impl From<WriteError> for SqlError {
             WriteError::Check(_) => state::CHECK,
             WriteError::Expression(_) => state::BAD_EXPRESSION,
             WriteError::Generated(_) => state::READ_ONLY_COLUMN,
-            WriteError::NumbersExhausted(_) => state::NUMBERS_EXHAUSTED,
+            WriteError::NumbersExhausted(_) | WriteError::SequenceEnded { .. } => state::NUMBERS_EXHAUSTED,
             WriteError::Type(_) | WriteError::Key(_) => state::BAD_VALUE,
         };
         Self::new(state, message)

@@ -46,6 +46,15 @@ pub enum WriteError {
     Expression(String),
     /// The identity column of a table has reached the last number (the table's name).
     NumbersExhausted(String),
+    /// A sequence has given out its last number.
+    SequenceEnded {
+        /// Its name.
+        name: String,
+        /// It rises.
+        rises: bool,
+        /// The last number.
+        limit: i64,
+    },
     /// A column that the server computes or numbers itself was given a value (its name).
     Generated(String),
     /// A column that must not be NULL has no value (its name).
@@ -100,6 +109,10 @@ impl fmt::Display for WriteError {
             Self::Check(name) => write!(f, "new row violates check constraint \"{name}\""),
             Self::NumbersExhausted(table) => {
                 write!(f, "the identity column of table \"{table}\" has reached its last number")
+            }
+            Self::SequenceEnded { name, rises, limit } => {
+                let which = if *rises { "maximum" } else { "minimum" };
+                write!(f, "nextval: reached {which} value of sequence \"{name}\" ({limit})")
             }
             Self::Generated(column) => {
                 write!(f, "column \"{column}\" cannot be written: the server computes it")

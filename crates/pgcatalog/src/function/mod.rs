@@ -109,6 +109,7 @@ const RENAMED: &[(&str, Returns)] = &[
     ("pg_notify", Returns::Type(SqlType::Void)),
     ("set_config", Returns::Type(SqlType::Text)),
     ("current_setting", Returns::Type(SqlType::Text)),
+    ("currval", Returns::Type(SqlType::Int8)),
     ("lastval", Returns::Type(SqlType::Int8)),
     ("nextval", Returns::Type(SqlType::Int8)),
     ("pg_sequence_last_value", Returns::Type(SqlType::Int8)),
@@ -166,7 +167,7 @@ pub(crate) fn is_allowed(name: &str) -> bool {
 }
 
 /// What a session's statements wrote; the session itself registers them.
-pub const OF_SESSION: &[&str] = &["changes", "total_changes", "last_insert_rowid", "lastval"];
+pub const OF_SESSION: &[&str] = &["changes", "total_changes", "last_insert_rowid"];
 
 /// Functions that SQLite knows without parentheses.
 const SQLITE_WORDS: &[&str] = &["current_date", "current_time", "current_timestamp"];

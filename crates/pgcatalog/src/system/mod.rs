@@ -10,7 +10,6 @@ mod columns;
 mod comments;
 mod content;
 mod functions;
-mod keywords;
 mod members;
 mod module;
 mod oid;
@@ -39,6 +38,7 @@ use self::server::NoServer;
 use crate::advisory::LockCall;
 use crate::effect::Effect;
 use crate::limits::EFFECTS_MAX;
+use crate::sequence::Numbers;
 use crate::session::{Asker, Identity, OwnSettings};
 
 pub use self::functions::{is_allowed as is_function, preset as preset_setting};
@@ -62,6 +62,8 @@ pub struct System {
     identity: RefCell<Arc<Identity>>,
     /// What its session set.
     settings: RefCell<Arc<OwnSettings>>,
+    /// What numbers its session was given before.
+    numbers: RefCell<Arc<Numbers>>,
     /// The client has a session, which can do what functions ask.
     lasting: Cell<bool>,
     /// What the statement's functions asked for.
@@ -83,6 +85,7 @@ impl System {
             contents: RefCell::default(),
             identity: RefCell::default(),
             settings: RefCell::default(),
+            numbers: RefCell::default(),
             lasting: Cell::new(false),
             effects: RefCell::default(),
             lock_calls: Cell::new(0),
@@ -103,6 +106,9 @@ impl System {
         self.lasting.set(asker.lasting);
         if !Arc::ptr_eq(&self.settings.borrow(), asker.settings) {
             *self.settings.borrow_mut() = Arc::clone(asker.settings);
+        }
+        if !Arc::ptr_eq(&self.numbers.borrow(), asker.numbers) {
+            *self.numbers.borrow_mut() = Arc::clone(asker.numbers);
         }
         self.contents.borrow_mut().clear();
         if !Arc::ptr_eq(&self.identity.borrow(), asker.identity) {
@@ -148,6 +154,11 @@ impl System {
     /// What knows the daemon around the store.
     pub fn server(&self) -> Arc<dyn Server> {
         Arc::clone(&self.server.borrow())
+    }
+
+    /// What numbers the session was given before this statement.
+    pub(crate) fn numbers(&self) -> Arc<Numbers> {
+        Arc::clone(&self.numbers.borrow())
     }
 
     /// What the session set.

@@ -1,8 +1,8 @@
 //! The numbers by which PostgreSQL's clients know tables, indexes and constraints: functions of what they name, so
 //! that they are the same in every thread, and after every restart that keeps the tables.
 
-use store::Table;
-use store::definition::ViewDef;
+use store::definition::{SequenceDef, ViewDef};
+use store::{TABLES_MAX, Table};
 
 /// PostgreSQL's own objects have smaller numbers.
 pub const FIRST_USER_OID: u32 = 16_384;
@@ -38,7 +38,14 @@ pub(super) fn oid_of_name(what: Named, table: u32, name: &str) -> u32 {
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
     });
-    NAMED | (u32::try_from(hash >> 34).unwrap_or(0))
+    // Short names differ in few of the upper bits before.
+    let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    NAMED | (u32::try_from(mixed >> 34).unwrap_or(0))
+}
+
+/// The number of a sequence of its own, behind those of all tables.
+pub(super) fn oid_of_sequence(sequence: &SequenceDef) -> u32 {
+    FIRST_USER_OID + u32::from(TABLES_MAX) + u32::from(sequence.id)
 }
 
 /// The number of a view.

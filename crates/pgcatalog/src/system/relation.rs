@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use sqltext::token::quoted_name;
 use store::definition::{CheckDef, ColumnDef, EnumDef, ForeignKey, Identity, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
 use super::content::schema_of;
-use super::keywords::is_keyword;
-use super::oid::{Named, oid_of_name, oid_of_table};
+use super::oid::{Named, oid_of_name, oid_of_sequence, oid_of_table};
+pub(super) use crate::names::{identifier, qualified};
 use crate::predicate::predicate_of;
+use crate::sequence::{Source, column_sequence};
 use crate::shape::type_of;
 use crate::shape::{Column, Shape};
 
@@ -77,7 +77,7 @@ pub(super) fn column_at(table: &Table, at: usize) -> Option<ColumnFacts<'_>> {
         not_null: def.not_null,
         def: Some(def),
         serial: (def.identity == Some(Identity::Serial)).then(|| {
-            let sequence = sequence_name(table, &def.name);
+            let sequence = column_sequence(table, &def.name);
             qualified(table.def().namespace.as_deref(), &sequence)
         }),
     })
@@ -271,31 +271,80 @@ fn shown(column: &ColumnDef) -> String {
     }
 }
 
-/// What numbers a column. It is no relation of its own here; clients ask for it to learn that a column is numbered.
+/// A sequence of either kind, as clients are shown it.
 #[derive(Debug)]
 pub(super) struct SequenceFacts {
     pub oid: u32,
-    /// `table_column_seq`, as PostgreSQL names it.
+    /// Its name in its schema.
     pub name: String,
-    /// The column's name.
-    pub column: String,
+    pub namespace: Option<String>,
     pub ty: SqlType,
+    pub start: i64,
+    pub increment: i64,
+    pub min: i64,
+    pub max: i64,
+    pub cache: i64,
+    pub cycle: bool,
+    /// The column with which it goes: its table, its number from 1, and how it depends on it.
+    pub owner: Option<(u32, usize, &'static str)>,
+    pub source: Source,
 }
 
-/// The sequences of a table's numbered columns.
-pub(super) fn sequences_of(table: &Table) -> Vec<SequenceFacts> {
-    let numbered = columns_of(table).into_iter().filter(is_numbered);
-    let facts = |column: ColumnFacts<'_>| {
-        let name = sequence_name(table, &column.name);
-        let oid = oid_of_name(Named::Sequence, oid_of_table(table), &name);
-        SequenceFacts { oid, name, column: column.name, ty: column.ty }
+/// The sequence of a table's numbered column.
+pub(super) fn sequence_of(table: &Arc<Table>) -> Option<SequenceFacts> {
+    let columns = columns_of(table);
+    let (at, column) = columns.iter().enumerate().find(|(_, column)| is_numbered(column))?;
+    let name = column_sequence(table, &column.name);
+    let serial = column.def.and_then(|def| def.identity) == Some(Identity::Serial);
+    let max = match column.ty {
+        SqlType::Int2 => i64::from(i16::MAX),
+        SqlType::Int4 => i64::from(i32::MAX),
+        _ => i64::MAX,
     };
-    numbered.map(facts).collect()
+    Some(SequenceFacts {
+        oid: oid_of_name(Named::Sequence, oid_of_table(table), &name),
+        name,
+        namespace: table.def().namespace.clone(),
+        ty: column.ty,
+        start: 1,
+        increment: 1,
+        min: 1,
+        max,
+        cache: 1,
+        cycle: false,
+        owner: Some((oid_of_table(table), at + 1, if serial { "a" } else { "i" })),
+        source: Source::Column(Arc::clone(table)),
+    })
 }
 
-/// `table_column_seq`, as PostgreSQL names it.
-fn sequence_name(table: &Table, column: &str) -> String {
-    format!("{}_{column}_seq", table.def().own_name())
+/// All sequences: those of columns, then those of their own.
+pub(super) fn all_sequences(catalog: &Catalog) -> Vec<SequenceFacts> {
+    let own = catalog.sequences().iter().map(|own| {
+        let def = own.def();
+        let owner = def.owner.as_ref().and_then(|(id, column)| {
+            let table = catalog.tables().find(|table| table.def().id == *id)?;
+            Some((oid_of_table(table), number_of(table, table.def().column_index(column)?), "a"))
+        });
+        SequenceFacts {
+            oid: oid_of_sequence(def),
+            name: def.own_name().to_owned(),
+            namespace: def.namespace.clone(),
+            ty: match def.bits {
+                16 => SqlType::Int2,
+                32 => SqlType::Int4,
+                _ => SqlType::Int8,
+            },
+            start: def.start,
+            increment: def.increment,
+            min: def.min,
+            max: def.max,
+            cache: def.cache,
+            cycle: def.cycle,
+            owner,
+            source: Source::Own(Arc::clone(own)),
+        }
+    });
+    catalog.tables().filter_map(sequence_of).chain(own).collect()
 }
 
 /// Whether the server numbers the rows by this column.
@@ -323,34 +372,9 @@ pub(super) fn shown_enum(own: &EnumDef) -> String {
     qualified(own.namespace.as_deref(), own.own_name())
 }
 
-/// A name with its schema where that is not `public`.
-pub(super) fn qualified(namespace: Option<&str>, name: &str) -> String {
-    match namespace {
-        Some(namespace) => format!("{}.{}", identifier(namespace), identifier(name)),
-        None => identifier(name),
-    }
-}
-
-/// A name as SQL has to be given it: in quotes where it is not plain.
-pub(super) fn identifier(name: &str) -> String {
-    let mut bytes = name.bytes();
-    let plain = bytes.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
-        && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if plain && !is_keyword(name) { name.to_owned() } else { quoted_name(name) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_quoted_where_they_must_be() {
-        for (name, shown) in
-            [("frag", "frag"), ("Frag", "\"Frag\""), ("order", "\"order\""), ("a b", "\"a b\"")]
-        {
-            assert_eq!(identifier(name), shown);
-        }
-    }
 
     #[test]
     fn modifiers_are_postgresqls() {

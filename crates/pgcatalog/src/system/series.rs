@@ -11,10 +11,10 @@ use store::value::{Value, ValueRef};
 
 use super::System;
 use super::array::Elements;
-use super::keywords::KEYWORDS;
 use super::members;
 use super::rows::text;
 use crate::function;
+use crate::keywords::KEYWORDS;
 
 /// Rows that SQLite is told to expect.
 const ROWS: u64 = 10;

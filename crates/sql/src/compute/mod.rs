@@ -14,11 +14,12 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use store::scalar::zone;
-use store::{Clock, Compute, Made, MakeCompute, Task, WriteError};
+use store::value::Value;
+use store::{Clock, Compute, Made, MakeCompute, Store, Task, WriteError};
 
 use plan::TablePlan;
 
@@ -32,7 +33,8 @@ use crate::limits::{
 };
 use crate::meter;
 use pgcatalog::function::{self, Caller, Now};
-use sqlite::{Action, Connection, Failure, Policy};
+use pgcatalog::sequence;
+use sqlite::{Action, Connection, Failure, Policy, Volatility};
 use store::definition::{Collation, TableDef};
 
 /// Plans kept by one thread; beyond that all are compiled again.
@@ -66,10 +68,10 @@ impl fmt::Debug for Computer {
 }
 
 /// How the store makes one for each thread.
-pub(crate) fn maker(clock: &Clock) -> MakeCompute {
-    let clock = clock.clone();
+pub(crate) fn maker(store: &Arc<Store>) -> MakeCompute {
+    let (clock, store) = (store.clock().clone(), Arc::downgrade(store));
     Arc::new(move || -> Box<dyn Compute> {
-        match Computer::new(clock.clone()) {
+        match Computer::new(clock.clone(), Weak::clone(&store)) {
             Ok(computer) => Box::new(computer),
             Err(error) => Box::new(Broken(error)),
         }
@@ -77,7 +79,7 @@ pub(crate) fn maker(clock: &Clock) -> MakeCompute {
 }
 
 impl Computer {
-    pub(crate) fn new(clock: Clock) -> Result<Self, SqlError> {
+    pub(crate) fn new(clock: Clock, store: Weak<Store>) -> Result<Self, SqlError> {
         let policy = Rc::new(Bounded {
             operations: Cell::new(0),
             since: Cell::new(None),
@@ -86,6 +88,7 @@ impl Computer {
         });
         let connection = Connection::open(Rc::<Bounded>::clone(&policy))?;
         function::register(&connection, &policy)?;
+        register_nextval(&connection, store)?;
         Ok(Self { connection, policy, row: Rc::default(), plans: Vec::new() })
     }
 
@@ -103,6 +106,15 @@ impl Computer {
         let first = self.plans.first_mut().map(|(_, plan)| plan);
         first.ok_or_else(|| SqlError::new(crate::error::state::INTERNAL, "no plan"))
     }
+}
+
+/// `nextval('sequence')`: the only function of an expression that changes something.
+fn register_nextval(connection: &Connection, store: Weak<Store>) -> Result<(), Failure> {
+    connection.create_function("nextval", 1, Volatility::Volatile, move |arguments| {
+        let Value::Text(name) = arguments.value(0) else { return Ok(Value::Null) };
+        let store = store.upgrade().ok_or_else(|| "there is no store".to_owned())?;
+        sequence::next_of(&store, &name).map(Value::Integer).map_err(|error| error.message)
+    })
 }
 
 impl Compute for Computer {

@@ -4,6 +4,7 @@
 //! subqueries, functions whose answer changes, a generated column that depends on itself, an unknown collation.
 
 use std::rc::Rc;
+use std::sync::Weak;
 
 use pgcatalog::function::{self, Caller, Now};
 use sqlite::{Action, Connection, Failure, Policy, Statement};
@@ -29,7 +30,7 @@ pub(crate) fn check_definition(def: &TableDef) -> Result<(), SqlError> {
     for index in def.indexes.iter().filter(|index| index.reads().any(|at| def.columns[at].hidden)) {
         carry_out(&connection, &create_index(def, index))?;
     }
-    let computer = Computer::new(Clock::System)?;
+    let computer = Computer::new(Clock::System, Weak::new())?;
     TablePlan::new(&computer.connection, &computer.row, def)?;
     let defaults = def.columns.iter().filter_map(|column| column.default_sql.as_ref());
     defaults

@@ -37,7 +37,8 @@ pub(super) fn run(core: &Core, comment: &Comment) -> Result<Defined, SqlError> {
             }
             Ok(not_kept())
         }
-        Commented::Object(ObjectKind::Enum | ObjectKind::Schema, _) | Commented::Other => Ok(not_kept()),
+        Commented::Object(ObjectKind::Enum | ObjectKind::Schema | ObjectKind::Sequence, _)
+        | Commented::Other => Ok(not_kept()),
     }
 }
 

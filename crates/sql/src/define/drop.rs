@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pgcatalog::sequence::column_of;
 use pgcatalog::system;
 use sqltext::definition::{Drop, Name, ObjectKind};
 use store::BUILT_IN;
 use store::definition::{ForeignKey, IndexDef, TableDef, ViewDef};
 
 use super::words::Words;
-use super::{Defined, Told, Undo, alter, altered, enumeration, schema};
+use super::{Defined, Told, Undo, alter, altered, enumeration, schema, sequence};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -27,6 +28,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
         ObjectKind::View => ("DROP VIEW", "view"),
         ObjectKind::Enum => ("DROP TYPE", "type"),
         ObjectKind::Schema => ("DROP SCHEMA", "schema"),
+        ObjectKind::Sequence => ("DROP SEQUENCE", "sequence"),
     };
     let mut names: Vec<&Name> = Vec::new();
     let mut told = Vec::new();
@@ -53,6 +55,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
             ObjectKind::View => going.view(&name.text, dropped.cascade)?,
             ObjectKind::Enum => going.enumeration(words, &name.text, dropped.cascade)?,
             ObjectKind::Schema => going.schema(words, &name.text)?,
+            ObjectKind::Sequence => going.sequence(&name.text)?,
         }
     }
     Ok(going.done)
@@ -67,6 +70,9 @@ fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
         ObjectKind::Index if catalog.index_owner(name).is_none() => error(state::UNKNOWN_OBJECT, "index"),
         ObjectKind::View if catalog.view(name).is_none() => error(state::UNKNOWN_TABLE, "view"),
         ObjectKind::Enum if catalog.enumeration(name).is_none() => error(state::UNKNOWN_OBJECT, "type"),
+        ObjectKind::Sequence if catalog.sequence(name).is_none() && column_of(catalog, name).is_none() => {
+            error(state::UNKNOWN_TABLE, "sequence")
+        }
         ObjectKind::Schema if !schema::is_built_in(name) && catalog.namespace(name).is_none() => {
             error(state::UNKNOWN_SCHEMA, "schema")
         }
@@ -78,6 +84,7 @@ fn missing(core: &Core, kind: ObjectKind, name: &str) -> Option<SqlError> {
 fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError> {
     match dropped.kind {
         ObjectKind::Schema => schema::refuse_needed(&core.catalog, name, dropped.cascade),
+        ObjectKind::Sequence => refuse_needed_sequence(core, name, dropped.cascade),
         ObjectKind::Table if name.eq_ignore_ascii_case(BUILT_IN) => Ok(core.store.drop_table(name)?),
         ObjectKind::Index => {
             let Some(owner) = core.catalog.index_owner(name) else { return Ok(()) };
@@ -94,7 +101,40 @@ fn refuse_needed(core: &Core, dropped: &Drop, name: &str) -> Result<(), SqlError
     }
 }
 
+/// The sequence of a numbered column stays, and without `CASCADE` one whose numbers a default takes.
+fn refuse_needed_sequence(core: &Core, name: &str, cascade: bool) -> Result<(), SqlError> {
+    let needed = |what: String| {
+        let message = format!("cannot drop sequence {name} because other objects depend on it");
+        Err(SqlError::new(state::DEPENDED_ON, message)
+            .with_detail(format!("{what} depends on sequence {name}")))
+    };
+    if let Some((table, at)) = column_of(&core.catalog, name)
+        && core.catalog.sequence(name).is_none()
+    {
+        return needed(format!("column {} of table {}", table.def().columns[at].name, table.name()));
+    }
+    match sequence::users_of(&core.catalog, name).first().filter(|_| !cascade) {
+        Some((table, column)) => needed(format!("default value for column {column} of table {table}"))
+            .map_err(|error: SqlError| {
+                error.with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+            }),
+        None => Ok(()),
+    }
+}
+
 impl Going<'_> {
+    fn sequence(&mut self, name: &str) -> Result<(), SqlError> {
+        for (table, column) in sequence::users_of(&self.core.store.catalog(), name) {
+            self.done.told.push(sequence::told_of_default(&table, &column));
+            self.done.undo.extend(sequence::drop_default(self.core, &table, &column)?);
+        }
+        let own = self.core.store.catalog().sequence(name).map(|own| own.current());
+        self.core.store.drop_sequence(name)?;
+        // Taken back first, for defaults take its numbers.
+        self.done.undo.extend(own.map(|own| Undo::SequenceGone(Box::new(own))));
+        Ok(())
+    }
+
     fn table(&mut self, name: &str, cascade: bool) -> Result<(), SqlError> {
         if cascade {
             self.readers(name)?;
@@ -159,6 +199,7 @@ impl Going<'_> {
                 match kind {
                     "table" => self.table(&own, true)?,
                     "view" => self.view(&own, true)?,
+                    "sequence" => self.sequence(&own)?,
                     _ => self.enumeration(words, &own, true)?,
                 }
             }

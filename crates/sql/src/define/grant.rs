@@ -248,6 +248,12 @@ fn listed(core: &Core, name: &str) -> Vec<(Option<String>, Vec<Grant>)> {
 pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlError> {
     let tag = if wanted.view { "ALTER VIEW" } else { "ALTER TABLE" };
     let name = &wanted.name.text;
+    let is_sequence = core.catalog.sequence(name).is_some()
+        || pgcatalog::sequence::column_of(&core.catalog, name).is_some();
+    if is_sequence {
+        // PostgreSQL takes sequences here, too; here they have no owners.
+        return Ok(Defined { undo: Vec::new(), ..Defined::from("ALTER TABLE") });
+    }
     let Some((access, _)) = access_of(&core.catalog, name) else {
         system::refuse_change(name)?;
         let missing = || Defined::missing(tag, "relation", name);

@@ -16,6 +16,7 @@ mod method;
 mod of_query;
 pub(crate) mod rights;
 mod schema;
+mod sequence;
 mod table;
 mod undo;
 mod upkeep;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use pgcatalog::function::TABLE_FUNCTIONS;
 use pgcatalog::system;
 use sqltext::definition::{self, Definition, Name, Truncate, What};
-use store::definition::ColumnDef;
+use store::definition::{ColumnDef, Place};
 use store::{Catalog, Table};
 
 use crate::core::Core;
@@ -133,6 +134,8 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
         What::DropRule(dropped) => rule::drop(core, dropped),
         What::Comment(wanted) => comment::run(core, wanted),
         What::CreateSchema(wanted) => schema::create(core, wanted),
+        What::CreateSequence(wanted) => sequence::create(core, wanted),
+        What::AlterSequence(wanted) => sequence::alter(core, wanted),
         What::Nothing(tag) => Ok(Defined { undo: Vec::new(), ..(*tag).into() }),
         What::Grant(grants) => grant::run(core, definition.sql, grants),
         What::Owner(wanted) => grant::change_owner(core, wanted),
@@ -151,8 +154,21 @@ fn truncate(core: &Core, emptied: &Truncate) -> Result<&'static str, SqlError> {
         if emptied.restart && table.def().identity().is_some() {
             core.store.restart_numbers(table);
         }
+        if emptied.restart {
+            restart_sequences(core, table)?;
+        }
     }
     Ok("TRUNCATE TABLE")
+}
+
+/// Has the sequences that go with a table begin again.
+fn restart_sequences(core: &Core, table: &Table) -> Result<(), SqlError> {
+    let goes =
+        |own: &&Arc<store::Sequence>| own.def().owner.as_ref().is_some_and(|owner| owner.0 == table.def().id);
+    for own in core.catalog.sequences().iter().filter(goes) {
+        core.store.set_value(own, Place { last: own.def().start, called: false })?;
+    }
+    Ok(())
 }
 
 /// Refuses what is to go by itself.

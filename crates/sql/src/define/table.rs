@@ -47,6 +47,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
         }
     }
     let (told, start) = (std::mem::take(&mut maker.told), maker.start);
+    maker.def.numbers_from = if start > 1 { start } else { 0 };
     let mut def = maker.finish(&wanted.settings)?;
     def.access = super::grant::of_new(core);
     let namespace = wanted.name.namespace.clone();
@@ -60,12 +61,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
             Ok(Defined::present(TAG, name))
         }
         Err(error) => Err(error.into()),
-        Ok(table) => {
-            if start > 1 {
-                core.store.note_number(&table, start - 1)?;
-            }
-            Ok(Defined { fill, told, ..Defined::undone_by(TAG, Undo::Table(table)) })
-        }
+        Ok(table) => Ok(Defined { fill, told, ..Defined::undone_by(TAG, Undo::Table(table)) }),
     }
 }
 
@@ -398,7 +394,7 @@ pub(super) fn set_default(
 ) -> Result<(), SqlError> {
     let (inner, tokens) = bare(expression);
     let word = expression.tokens.len() == 1;
-    let sql = words.of_tokens(inner, tokens)?;
+    let sql = words.with_sequences(&words.of_tokens(inner, tokens)?)?;
     (column.default, column.default_sql) = match value_of(&sql) {
         Some(value) => (Some(column.accept(value.clone()).unwrap_or(value)), None),
         None => (None, Some(if word { sql } else { format!("({sql})") })),
@@ -406,7 +402,7 @@ pub(super) fn set_default(
     Ok(())
 }
 
-fn set_identity(column: &mut ColumnDef, always: bool) -> Result<(), SqlError> {
+pub(super) fn set_identity(column: &mut ColumnDef, always: bool) -> Result<(), SqlError> {
     if column.kind != ColumnKind::Integer {
         let message = format!("identity column \"{}\" must be of an integer type", column.name);
         return Err(SqlError::new("22023", message));

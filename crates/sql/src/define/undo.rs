@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use store::definition::access::take_back;
-use store::definition::{EnumDef, Grant, IndexDef, NamespaceDef, TableDef, ViewDef};
+use store::definition::{EnumDef, Grant, IndexDef, NamespaceDef, SequenceDef, TableDef, ViewDef};
 use store::{Store, Table};
 
 use crate::error::SqlError;
@@ -30,6 +30,12 @@ pub(crate) enum Undo {
     EnumGone(Arc<EnumDef>),
     /// The enum type of now this name is again what it was.
     EnumAltered(String, Arc<EnumDef>),
+    /// The sequence is dropped.
+    Sequence(String),
+    /// The sequence is made again.
+    SequenceGone(Box<SequenceDef>),
+    /// The sequence of now this name is again what it was, and where it was if it had begun elsewhere.
+    SequenceAltered(String, Box<SequenceDef>, bool),
     /// The schema is dropped.
     Schema(String),
     /// The schema is made again.
@@ -148,6 +154,16 @@ impl Undo {
             Self::EnumAltered(name, before) => {
                 store.alter_enum(&name, &mut |own| {
                     own.clone_from(&before);
+                    Ok(())
+                })?;
+                Ok(())
+            }
+            Self::Sequence(name) => Ok(store.drop_sequence(&name)?),
+            Self::SequenceGone(own) => Ok(store.create_sequence(*own)?),
+            Self::SequenceAltered(name, before, restarted) => {
+                store.alter_sequence(&name, &mut |def| {
+                    let place = if restarted { before.place } else { def.place };
+                    *def = SequenceDef { place, ..SequenceDef::clone(&before) };
                     Ok(())
                 })?;
                 Ok(())

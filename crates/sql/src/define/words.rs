@@ -34,6 +34,11 @@ impl<'w> Words<'w> {
         definition::expression(&self.core.catalog, self.table, self.definition, expression, tokens)
     }
 
+    /// A default in which sequences have the names that are the same for every session.
+    pub(super) fn with_sequences(&self, sql: &str) -> Result<String, SqlError> {
+        super::sequence::resolved(&self.core.catalog, sql)
+    }
+
     pub(super) fn query(&self, part: &Part<Read>) -> Result<Piece, SqlError> {
         definition::query(&self.core.catalog, self.definition, part)
     }

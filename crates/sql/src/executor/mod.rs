@@ -14,6 +14,7 @@ use std::sync::Arc;
 use dialect::Chosen;
 use dialect::lateral::LATERAL;
 use pgcatalog::function::like::{self, LikeStyle};
+use pgcatalog::sequence;
 use pgcatalog::system::{Server, System};
 use sqlite::Connection;
 use store::definition::{Collation, SqlType};
@@ -85,8 +86,8 @@ impl fmt::Debug for Executor {
 /// Lets every thread that writes to a store compute what the definitions of its tables ask for: defaults, generated
 /// columns, checks. What opens a store calls this before it lets anybody write: tables of an earlier process are
 /// written through memcached's protocol before there is a statement.
-pub fn compute_definitions(store: &Store) {
-    store.set_compute(compute::maker(store.clock()));
+pub fn compute_definitions(store: &Arc<Store>) {
+    store.set_compute(compute::maker(store));
 }
 
 impl Executor {
@@ -160,8 +161,12 @@ impl Executor {
         let heap_bytes = self.core.limits.heap_bytes_max;
         self.core.sight.set_facts(session.facts);
         let policy = Rc::<Sight>::clone(&self.core.sight);
+        sequence::begin();
         let result = meter::statement(policy, heap_bytes, || self.run_current(session, sql, parameters, out));
         session.facts = self.core.sight.facts();
+        if let Some(given) = sequence::take() {
+            session.note_numbers(given);
+        }
         if let Ok(done) = &result {
             session.facts.note(done);
             session.set_effects(self.core.system.take_effects());

@@ -248,13 +248,6 @@ impl Sight {
         self.facts.get()
     }
 
-    /// Takes note of a number made for a row.
-    pub(crate) fn note_made(&self, number: i64) {
-        let mut facts = self.facts.get();
-        facts.note_made(number);
-        self.facts.set(facts);
-    }
-
     /// Takes note of a statement that failed when so many rows were written.
     pub(crate) fn note_failed(&self, written: u64) {
         let mut facts = self.facts.get();

@@ -1,5 +1,6 @@
 //! A compiled statement that writes, and how it is run.
 
+use pgcatalog::sequence::{self, Numbered};
 use std::sync::Arc;
 
 use sqlite::{Row, Statement};
@@ -137,7 +138,7 @@ impl WritePlan {
             core.sight.note_inserted(&self.table, key);
         }
         if let Some(number) = batch.last_made() {
-            core.sight.note_made(number);
+            sequence::note(Numbered::Table(self.table.def().id), number);
         }
         if let Some(error) = batch.take_stopped() {
             let error = Box::new(SqlError { partial: true, ..error });

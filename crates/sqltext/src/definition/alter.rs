@@ -18,6 +18,9 @@ impl Reader<'_, '_> {
         if self.word("SCHEMA") {
             return self.alter_schema();
         }
+        if self.word("SEQUENCE") {
+            return self.alter_sequence().map(What::AlterSequence);
+        }
         let Some(kind) = self.any_word(&["TABLE", "VIEW"]) else {
             return Err(SqlError::not_supported("ALTER of other objects than tables, indexes and types"));
         };
@@ -115,6 +118,22 @@ impl Reader<'_, '_> {
             let collation = if self.word("COLLATE") { Some(self.collation()?) } else { None };
             let using = if self.word("USING") { Some(self.expression()?) } else { None };
             return Ok(ColumnChange::Type { declared, collation, using });
+        }
+        if self.words(&["ADD", "GENERATED"]) {
+            let always = self.generated_always()?;
+            self.expect_word("AS")?;
+            self.expect_word("IDENTITY")?;
+            return Ok(ColumnChange::AddIdentity { always, start: self.identity_options()? });
+        }
+        if self.words(&["SET", "GENERATED"]) {
+            return self.generated_always().map(ColumnChange::SetIdentity);
+        }
+        if self.words(&["DROP", "IDENTITY"]) {
+            return self.if_exists().map(ColumnChange::DropIdentity);
+        }
+        if self.at_word("RESTART") {
+            let options = self.sequence_options()?;
+            return Ok(ColumnChange::Restart(options.restart.flatten()));
         }
         let set = self.word("SET");
         if !set {

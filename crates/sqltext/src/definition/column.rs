@@ -163,57 +163,44 @@ impl Reader<'_, '_> {
         if self.sign(".") { self.name().map(|name| name.text) } else { Ok(name.text) }
     }
 
-    fn generated(&mut self) -> Result<ColumnRuleKind, SqlError> {
+    /// `ALWAYS` or `BY DEFAULT`
+    pub(super) fn generated_always(&mut self) -> Result<bool, SqlError> {
         let always = !self.word("BY");
         self.expect_word(if always { "ALWAYS" } else { "DEFAULT" })?;
+        Ok(always)
+    }
+
+    fn generated(&mut self) -> Result<ColumnRuleKind, SqlError> {
+        let always = self.generated_always()?;
         self.expect_word("AS")?;
         if !self.word("IDENTITY") {
             return if always { self.computed() } else { Err(self.unexpected()) };
         }
-        let start = if self.sign("(") { self.sequence_options()? } else { 1 };
+        let start = self.identity_options()?;
         Ok(ColumnRuleKind::Identity { always, start })
     }
 
-    /// The options of a sequence, up to the parenthesis. Numbers rise by one and have no bounds of their own. Where
-    /// they start can be said.
-    fn sequence_options(&mut self) -> Result<i64, SqlError> {
-        let mut start = 1;
-        while !self.sign(")") {
-            let place = self.place();
-            let known = if self.word("START") {
-                self.word("WITH");
-                start = self.whole_number()?;
-                start > 0
-            } else if self.word("INCREMENT") {
-                self.word("BY");
-                self.whole_number()? == 1
-            } else if self.word("MINVALUE") {
-                self.whole_number()? == 1
-            } else if self.word("MAXVALUE") || self.word("CACHE") {
-                self.whole_number()? > 0
-            } else if self.word("NO") {
-                self.any_word(&["MINVALUE", "MAXVALUE", "CYCLE"]).is_some()
-            } else if self.words(&["SEQUENCE", "NAME"]) {
-                self.object().map(|_| true)?
-            } else {
-                false
-            };
-            if !known {
-                return Err(SqlError::not_supported("this option of IDENTITY")
-                    .with_hint("START WITH is; numbers continue after the largest number inserted explicitly")
-                    .at(self.sql, place));
-            }
+    /// The options of an identity column, up to the parenthesis. Its numbers rise by one and have no bounds of their
+    /// own. Where they start can be said.
+    pub(super) fn identity_options(&mut self) -> Result<i64, SqlError> {
+        if !self.sign("(") {
+            return Ok(1);
         }
-        Ok(start)
-    }
-
-    fn whole_number(&mut self) -> Result<i64, SqlError> {
-        let minus = self.sign("-");
-        let digits = self.peek().filter(|token| token.kind == Kind::Number);
-        let number =
-            digits.and_then(|digits| digits.text.parse::<i64>().ok()).ok_or_else(|| self.unexpected())?;
-        self.skip();
-        Ok(if minus { -number } else { number })
+        let place = self.place();
+        let options = self.sequence_options()?;
+        self.expect_sign(")")?;
+        let start = options.start.unwrap_or(1);
+        let plain = options.increment.is_none_or(|by| by == 1)
+            && options.min.flatten().is_none_or(|min| min == 1)
+            && options.max.flatten().is_none_or(|max| max > 0)
+            && options.cycle != Some(true)
+            && start > 0;
+        if plain {
+            return Ok(start);
+        }
+        Err(SqlError::not_supported("this option of IDENTITY")
+            .with_hint("START WITH is; DEFAULT nextval('s') of a sequence has the others")
+            .at(self.sql, place))
     }
 
     /// `(expression) [STORED | VIRTUAL]`

@@ -9,11 +9,6 @@ use crate::error::{SqlError, state};
 /// What `CREATE` and `DROP` may name, how it is called, and what does its work here.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("TRIGGER", "a trigger", "use generated columns for derived values and CHECK to refuse rows"),
-    (
-        "SEQUENCE",
-        "a sequence",
-        "use INTEGER PRIMARY KEY or GENERATED AS IDENTITY to number rows; INSERT ... RETURNING returns the number",
-    ),
     ("DATABASE", "a database of your own", "there is one database; any name connects to it"),
     ("FUNCTION", "a function of your own", "docs/functions.md lists the available functions"),
     ("PROCEDURE", "a procedure", "send its statements, between BEGIN and COMMIT if they belong together"),
@@ -75,7 +70,7 @@ impl Reader<'_, '_> {
         let only: &[&'static str] = match (unique, unlogged) {
             (true, _) => &["INDEX"],
             (_, true) => &["TABLE"],
-            _ => &["TABLE", "INDEX", "VIEW", "TYPE", "VIRTUAL", "SCHEMA", "EXTENSION", "EXPIRY"],
+            _ => &["TABLE", "INDEX", "VIEW", "TYPE", "VIRTUAL", "SCHEMA", "SEQUENCE", "EXTENSION", "EXPIRY"],
         };
         let place = self.place();
         let Some(kind) = self.any_word(only) else { return Err(self.unexpected()) };
@@ -88,6 +83,7 @@ impl Reader<'_, '_> {
             "VIEW" => What::CreateView(Box::new(self.create_view(replace, temporary)?)),
             "TYPE" => What::CreateEnum(self.create_enum()?),
             "SCHEMA" => What::CreateSchema(self.create_schema()?),
+            "SEQUENCE" => What::CreateSequence(Box::new(self.create_sequence(temporary)?)),
             "EXTENSION" => What::Known(self.known(false, place)?),
             "EXPIRY" => {
                 self.expect_word("RULE")?;
@@ -108,13 +104,14 @@ impl Reader<'_, '_> {
 
     fn drop_what(&mut self) -> Result<What, SqlError> {
         let place = self.place();
-        let kinds = &["TABLE", "INDEX", "VIEW", "TYPE", "SCHEMA", "EXTENSION", "EXPIRY"];
+        let kinds = &["TABLE", "INDEX", "VIEW", "TYPE", "SCHEMA", "SEQUENCE", "EXTENSION", "EXPIRY"];
         Ok(match self.any_word(kinds) {
             Some("TABLE") => What::Drop(self.drop(ObjectKind::Table)?),
             Some("INDEX") => What::Drop(self.drop(ObjectKind::Index)?),
             Some("VIEW") => What::Drop(self.drop(ObjectKind::View)?),
             Some("TYPE") => What::Drop(self.drop(ObjectKind::Enum)?),
             Some("SCHEMA") => What::Drop(self.drop(ObjectKind::Schema)?),
+            Some("SEQUENCE") => What::Drop(self.drop(ObjectKind::Sequence)?),
             Some("EXTENSION") => What::Known(self.known(true, place)?),
             Some("EXPIRY") => {
                 self.expect_word("RULE")?;

@@ -21,6 +21,7 @@ mod reader;
 pub mod role;
 mod rule;
 mod schema;
+mod sequence;
 mod table;
 
 use std::ops::Range;
@@ -79,6 +80,10 @@ pub enum What {
     Owner(Owner),
     /// `CREATE SCHEMA`
     CreateSchema(CreateSchema),
+    /// `CREATE SEQUENCE`
+    CreateSequence(Box<CreateSequence>),
+    /// `ALTER SEQUENCE`
+    AlterSequence(AlterSequence),
     /// `ALTER SCHEMA ... OWNER TO`, and other changes that change nothing, with the tag
     Nothing(&'static str),
     /// `CREATE EXTENSION`
@@ -339,6 +344,8 @@ pub enum ObjectKind {
     Enum,
     /// A schema.
     Schema,
+    /// A sequence.
+    Sequence,
 }
 
 /// `DROP TABLE`, `DROP INDEX`, `DROP VIEW`, `DROP TYPE`
@@ -427,6 +434,19 @@ pub enum ColumnChange {
     DropDefault,
     /// `SET NOT NULL`, `DROP NOT NULL`
     NotNull(bool),
+    /// `ADD GENERATED ... AS IDENTITY`
+    AddIdentity {
+        /// `ALWAYS`
+        always: bool,
+        /// `START WITH`
+        start: i64,
+    },
+    /// `DROP IDENTITY [IF EXISTS]`
+    DropIdentity(bool),
+    /// `SET GENERATED ALWAYS`
+    SetIdentity(bool),
+    /// `RESTART [WITH number]`, `SET START WITH` and its like, which say nothing here, have none
+    Restart(Option<i64>),
 }
 
 /// `ALTER TABLE name OWNER TO role`
@@ -555,6 +575,68 @@ pub struct CreateSchema {
     pub name: Option<Name>,
     /// The role, by its name; none: it was named by a word like `CURRENT_USER`, or not at all.
     pub role: Option<Name>,
+}
+
+/// `CREATE SEQUENCE`
+#[derive(Debug)]
+pub struct CreateSequence {
+    /// It says that the sequence is to go by itself.
+    pub temporary: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Its name.
+    pub name: Name,
+    /// What is said of it.
+    pub options: SequenceOptions,
+}
+
+/// `ALTER SEQUENCE`
+#[derive(Debug)]
+pub struct AlterSequence {
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The sequence.
+    pub name: Name,
+    /// What is changed.
+    pub change: SequenceChange,
+}
+
+/// A change of a sequence.
+#[derive(Debug)]
+pub enum SequenceChange {
+    /// Its options.
+    Options(Box<SequenceOptions>),
+    /// `RENAME TO name`
+    Rename(Name),
+    /// `SET SCHEMA name`: none is `public`
+    SetSchema(Option<Name>),
+    /// `OWNER TO role` and its like
+    Nothing,
+}
+
+/// What is said of a sequence; none: nothing is said.
+#[derive(Debug, Default)]
+pub struct SequenceOptions {
+    /// `AS type`
+    pub declared: Option<String>,
+    /// `START WITH`
+    pub start: Option<i64>,
+    /// `RESTART [WITH number]`
+    pub restart: Option<Option<i64>>,
+    /// `INCREMENT BY`
+    pub increment: Option<i64>,
+    /// `MINVALUE number`, `NO MINVALUE`
+    pub min: Option<Option<i64>>,
+    /// `MAXVALUE number`, `NO MAXVALUE`
+    pub max: Option<Option<i64>>,
+    /// `CACHE`
+    pub cache: Option<i64>,
+    /// `CYCLE`, `NO CYCLE`
+    pub cycle: Option<bool>,
+    /// `OWNED BY table.column`, `OWNED BY NONE`
+    pub owned: Option<Option<(Name, Name)>>,
+    /// `SEQUENCE NAME`, of an identity column
+    pub name: Option<Name>,
 }
 
 /// `CREATE EXTENSION name`

@@ -129,8 +129,18 @@ impl Reader<'_, '_> {
     }
 
     fn commented(&mut self) -> Result<Commented, SqlError> {
-        const KINDS: &[&str] =
-            &["TABLE", "INDEX", "VIEW", "COLUMN", "CONSTRAINT", "DATABASE", "SCHEMA", "EXTENSION", "TYPE"];
+        const KINDS: &[&str] = &[
+            "TABLE",
+            "INDEX",
+            "VIEW",
+            "COLUMN",
+            "CONSTRAINT",
+            "DATABASE",
+            "SCHEMA",
+            "EXTENSION",
+            "TYPE",
+            "SEQUENCE",
+        ];
         let Some(kind) = self.any_word(KINDS) else {
             return match self.peek() {
                 Some(word) if word.kind == Kind::Word => {
@@ -153,7 +163,7 @@ impl Reader<'_, '_> {
                 self.expect_word("ON")?;
                 Commented::Constraint(self.object()?, name)
             }
-            "TYPE" => {
+            "TYPE" | "SEQUENCE" => {
                 self.object()?;
                 Commented::Other
             }

@@ -289,6 +289,9 @@ pub(crate) fn check_relation_name(catalog: &Catalog, name: &str) -> Result<(), D
     if catalog.view(name).is_some() {
         return Err(ddl("42P07", format!("view \"{name}\" exists already")));
     }
+    if catalog.sequence(name).is_some() {
+        return Err(ddl("42P07", format!("relation \"{name}\" already exists")));
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod enums;
 pub(crate) mod indexes;
 pub(crate) mod namespaces;
 pub(crate) mod rules;
+pub(crate) mod sequences;
 pub(crate) mod sharing;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::schema::catalogue::{Definitions, built_in, catalog_of, indexes_of, re
 use crate::store::{Opened, Store, StoreError, StoreOptions};
 use crate::table::catalog::{Apart, BUILT_IN, Catalog, found};
 use crate::table::removal_cause::RemovalCause;
+use crate::table::sequence::Sequence;
 use crate::table::{Table, TableState};
 
 /// Edits the options of a table; gets its columns, for an option may name one.
@@ -46,12 +48,14 @@ impl Store {
     /// such.
     pub fn open_with(options: &StoreOptions, shared: Option<PathBuf>) -> Result<Opened, StoreError> {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
-        let Definitions { tables, views, enums, namespaces } =
+        let Definitions { tables, views, enums, namespaces, sequences } =
             read_catalogue(&arena).unwrap_or_else(|| Definitions::of(vec![built_in()]));
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
         let enums = enums.into_iter().map(Arc::new).collect();
-        let apart = Apart { views, enums, namespaces: namespaces.into_iter().map(Arc::new).collect() };
+        let namespaces = namespaces.into_iter().map(Arc::new).collect();
+        let sequences = sequences.into_iter().map(|def| Arc::new(Sequence::new(def))).collect();
+        let apart = Apart { views, enums, namespaces, sequences };
         let catalog = catalog_of(1, handles, apart).map_err(StoreError::Catalogue)?;
         let store = Arc::new(Self::assemble(arena, options, shared, catalog));
         store.find_shared()?;
@@ -77,6 +81,8 @@ impl Store {
         def.schema = 1;
         def.numbers_below = 0;
         let table = self.empty_table(&catalog, def)?;
+        // Nobody writes yet.
+        table.state.next_number.store(table.def().numbers_from.max(1), Ordering::Relaxed);
         self.install(catalog.tables().cloned().chain([Arc::clone(&table)]).collect())?;
         self.claim_prefix(&table);
         Ok(table)
@@ -90,7 +96,13 @@ impl Store {
         if table.name() == BUILT_IN {
             return Err(ddl("42501", format!("table \"{BUILT_IN}\" is built in; use TRUNCATE to empty it")));
         }
-        self.install(catalog.tables().filter(|other| other.id() != table.id()).cloned().collect())?;
+        let mut apart = catalog.apart();
+        let goes = |owner: &(u16, String)| owner.0 == table.id().0;
+        apart.sequences.retain(|sequence| !sequence.def().owner.as_ref().is_some_and(goes));
+        self.install_all(
+            catalog.tables().filter(|other| other.id() != table.id()).cloned().collect(),
+            apart,
+        )?;
         self.bury(table);
         Ok(())
     }
@@ -232,7 +244,7 @@ fn load(arena: &Arenas, def: TableDef) -> Table {
     // Nobody writes yet.
     state.schema.store(def.schema, Ordering::Relaxed);
     state.numbers_below.store(def.numbers_below, Ordering::Relaxed);
-    state.next_number.store(def.numbers_below.max(1), Ordering::Relaxed);
+    state.next_number.store(def.numbers_below.max(def.numbers_from).max(1), Ordering::Relaxed);
     Table::new(def, indexes, state)
 }
 

@@ -19,6 +19,7 @@ pub use crate::limits::KEY_COLUMNS_MAX;
 pub use crate::limits::NAME_BYTES_MAX;
 pub use crate::limits::NAMESPACES_MAX;
 use crate::limits::SCHEMA_MAX;
+pub use crate::limits::SEQUENCES_MAX;
 pub use crate::limits::TABLES_MAX;
 use crate::scalar;
 use crate::value::Value;
@@ -34,6 +35,7 @@ mod index;
 mod namespace;
 mod options;
 mod rule;
+mod sequence;
 mod types;
 mod view;
 
@@ -49,6 +51,7 @@ pub use namespace::{NamespaceDef, qualified};
 pub(crate) use namespace::{own_name, within};
 pub use options::{OPTIONS, OptionDef, TableOptions, parse_span, print_span};
 pub use rule::ExpiryRule;
+pub use sequence::{Place, SequenceDef};
 pub use view::ViewDef;
 
 /// A table.
@@ -100,6 +103,9 @@ pub struct TableDef {
     /// Numbers of an identity column below this one may have been given out; raised before they are.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub numbers_below: i64,
+    /// The first number of an identity column; 0 is 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub numbers_from: i64,
 }
 
 /// A condition that every row meets: it may be true or NULL, and not false.
@@ -149,6 +155,7 @@ impl TableDef {
             key_dropped: false,
             slots: None,
             numbers_below: 0,
+            numbers_from: 0,
         }
     }
 

@@ -11,7 +11,7 @@ use arena::{Arenas, CatalogueError, TableId};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{
-    ColumnDef, EnumDef, IndexDef, NamespaceDef, TableDef, TableOptions, ViewDef, within,
+    ColumnDef, EnumDef, IndexDef, NamespaceDef, SequenceDef, TableDef, TableOptions, ViewDef, within,
 };
 use crate::error::{DdlError, ddl};
 use crate::limits::VIEW_ID_MAX;
@@ -29,12 +29,14 @@ pub(crate) struct Definitions {
     pub(crate) enums: Vec<EnumDef>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) namespaces: Vec<NamespaceDef>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sequences: Vec<SequenceDef>,
 }
 
 impl Definitions {
     /// Of tables and nothing else.
     pub(crate) fn of(tables: Vec<TableDef>) -> Self {
-        Self { tables, views: Vec::new(), enums: Vec::new(), namespaces: Vec::new() }
+        Self { tables, views: Vec::new(), enums: Vec::new(), namespaces: Vec::new(), sequences: Vec::new() }
     }
 }
 
@@ -59,10 +61,11 @@ impl Schema {
         let enums: Vec<EnumDef> = catalog.enums().iter().map(|own| own.as_ref().clone()).collect();
         let namespaces: Vec<NamespaceDef> =
             catalog.namespaces().iter().map(|own| own.as_ref().clone()).collect();
-        let bytes = if views.is_empty() && enums.is_empty() && namespaces.is_empty() {
+        let sequences: Vec<SequenceDef> = catalog.sequences().iter().map(|own| own.written()).collect();
+        let bytes = if views.is_empty() && enums.is_empty() && namespaces.is_empty() && sequences.is_empty() {
             serde_json::to_vec(&tables)
         } else {
-            serde_json::to_vec(&Definitions { tables, views, enums, namespaces })
+            serde_json::to_vec(&Definitions { tables, views, enums, namespaces, sequences })
         };
         let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
         let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
@@ -105,7 +108,7 @@ pub(crate) fn read_catalogue(arena: &Arenas) -> Option<Definitions> {
 }
 
 /// Whether definitions go together. A check field guards them against chance, not against who can write the file.
-fn are_sound(Definitions { tables, views, enums, namespaces }: &Definitions) -> bool {
+fn are_sound(Definitions { tables, views, enums, namespaces, sequences }: &Definitions) -> bool {
     let mut schemas = HashSet::new();
     let schemas_are =
         namespaces.iter().all(|own| own.validate().is_ok() && schemas.insert(own.name.to_lowercase()));
@@ -130,7 +133,13 @@ fn are_sound(Definitions { tables, views, enums, namespaces }: &Definitions) -> 
         let is_named = has_schema(view.namespace.as_deref(), &view.name);
         view.id < VIEW_ID_MAX && is_named && names.insert(view.name.to_lowercase())
     });
+    let mut numbers = HashSet::new();
+    let sequences_are = sequences.iter().all(|own| {
+        let is_named = has_schema(own.namespace.as_deref(), &own.name);
+        numbers.insert(own.id) && is_named && names.insert(own.name.to_lowercase()) && own.validate().is_ok()
+    });
     schemas_are
+        && sequences_are
         && enums_are
         && tables_are
         && views_are

@@ -20,6 +20,7 @@ pub(crate) mod compute;
 pub(crate) mod number;
 pub(crate) mod pending_flush;
 pub(crate) mod rules;
+pub(crate) mod sequence;
 
 /// The definitions in force, over [`Time`].
 #[derive(Debug)]

@@ -52,7 +52,7 @@ impl Schema {
         // Release: pairs with the Acquire in `reserve_numbers`, which then writes the definitions.
         table.state.numbers_below.store(0, Ordering::Release);
         // Relaxed: as in `next_number`.
-        table.state.next_number.store(1, Ordering::Relaxed);
+        table.state.next_number.store(table.def().numbers_from.max(1), Ordering::Relaxed);
     }
 
     /// Has the definitions say that this number may be in use.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::definition::{EnumDef, ExpiryRule, NamespaceDef, ViewDef, own_name, qualified, within};
 use crate::error::{DdlError, ddl};
 use crate::table::Table;
+use crate::table::sequence::Sequence;
 
 /// The schema of all that has none of its own.
 const PUBLIC: &str = "public";
@@ -19,6 +20,7 @@ pub(crate) struct Apart {
     pub(crate) views: Vec<Arc<ViewDef>>,
     pub(crate) enums: Vec<Arc<EnumDef>>,
     pub(crate) namespaces: Vec<Arc<NamespaceDef>>,
+    pub(crate) sequences: Vec<Arc<Sequence>>,
 }
 
 /// An immutable picture of all definitions.
@@ -35,6 +37,8 @@ pub struct Catalog {
     enums: Arc<[Arc<EnumDef>]>,
     /// The schemas beside `public`, by name.
     namespaces: Arc<[Arc<NamespaceDef>]>,
+    /// By name.
+    sequences: Arc<[Arc<Sequence>]>,
     /// Where names without a schema are looked for; empty: in `public`.
     path: Arc<[String]>,
     /// Prefix and table, the longest prefix first, so that the first match is the right one.
@@ -48,9 +52,10 @@ impl Catalog {
         generation: u64,
         built_in: Arc<Table>,
         others: impl IntoIterator<Item = Arc<Table>>,
-        Apart { views, mut enums, mut namespaces }: Apart,
+        Apart { views, mut enums, mut namespaces, mut sequences }: Apart,
     ) -> Self {
         enums.sort_by_key(|own| own.id);
+        sequences.sort_by(|one, other| one.def().name.cmp(&other.def().name));
         namespaces.sort_by(|one, other| one.name.cmp(&other.name));
         let mut catalog = Self {
             generation,
@@ -59,6 +64,7 @@ impl Catalog {
             views: views.into_iter().map(|view| (view.name.to_lowercase(), view)).collect(),
             enums: enums.into(),
             namespaces: namespaces.into(),
+            sequences: sequences.into(),
             path: Arc::default(),
             prefixes: Vec::new(),
             grants_columns: false,
@@ -122,7 +128,12 @@ impl Catalog {
     /// What is defined beside the tables.
     pub(crate) fn apart(&self) -> Apart {
         let views = self.views().cloned().collect();
-        Apart { views, enums: self.enums.to_vec(), namespaces: self.namespaces.to_vec() }
+        Apart {
+            views,
+            enums: self.enums.to_vec(),
+            namespaces: self.namespaces.to_vec(),
+            sequences: self.sequences.to_vec(),
+        }
     }
 
     /// The table of the memcached keys that no prefix claims.
@@ -175,15 +186,27 @@ impl Catalog {
         self.namespaces.iter().find(|own| own.name.eq_ignore_ascii_case(name))
     }
 
-    /// What is in a schema: the names of tables, views and enum types, with what they are.
+    /// All sequences by name.
+    pub fn sequences(&self) -> &[Arc<Sequence>] {
+        &self.sequences
+    }
+
+    /// One of these by its name, in any case.
+    pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
+        self.sequences.iter().find(|own| own.def().name.eq_ignore_ascii_case(name))
+    }
+
+    /// What is in a schema: the names of tables, views, sequences and enum types, with what they are.
     pub fn names_in<'c>(&'c self, namespace: &'c str) -> impl Iterator<Item = (&'static str, &'c str)> {
         let here =
             move |own: &Option<String>| own.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(namespace));
         let tables = self.tables().filter(move |table| here(&table.def().namespace));
         let views = self.views().filter(move |view| here(&view.namespace));
+        let sequences = self.sequences.iter().filter(move |own| here(&own.def().namespace));
         let enums = self.enums.iter().filter(move |own| here(&own.namespace));
         (tables.map(|table| ("table", table.name())))
             .chain(views.map(|view| ("view", view.name.as_str())))
+            .chain(sequences.map(|own| ("sequence", own.def().name.as_str())))
             .chain(enums.map(|own| ("type", own.name.as_str())))
     }
 
@@ -235,6 +258,7 @@ impl Catalog {
         self.table(name).is_some()
             || self.view(name).is_some()
             || self.enumeration(name).is_some()
+            || self.sequence(name).is_some()
             || self.has_index(name)
     }
 

@@ -6,7 +6,8 @@ use store::{BUILT_IN, Catalog, Table};
 
 use super::super::System;
 use super::super::columns::Schema;
-use super::super::oid::{Named, oid_of_name};
+use super::super::comments::CLASSES;
+use super::super::oid::{Named, oid_of_name, oid_of_table};
 use super::super::relation::{BTREE, HASH};
 use super::super::rows::{Rows, flag, int, text};
 
@@ -34,6 +35,10 @@ pub(super) const DEFAULT_COLLATION: u32 = 100;
 pub(super) const TABLESPACE: u32 = 1_663;
 /// PostgreSQL's number of UTF-8.
 pub(crate) const UTF8: i64 = 6;
+
+/// The numbers of `pg_namespace` and `pg_extension`.
+const NAMESPACE_CLASS: u32 = 2_615;
+const EXTENSION_CLASS: u32 = 3_079;
 
 /// Every schema that is always there, with its number.
 const NAMESPACES: &[(u32, &str)] =
@@ -142,6 +147,33 @@ pub(super) fn collations(_: &System, rows: &mut Rows) {
             ("collencoding", int(-1)),
             ("collcollate", locale.map_or(Value::Null, text)),
             ("collctype", locale.map_or(Value::Null, text)),
+        ]);
+    }
+}
+
+/// The number of the extension that the server's own objects are said to be of.
+const EXTENSION: u32 = 13_301;
+
+/// `pg_extension`: what belongs to one is left out by tools that dump or compare.
+pub(super) fn extensions(_: &System, rows: &mut Rows) {
+    rows.add([
+        ("oid", int(EXTENSION)),
+        ("extname", text(OWN_NAME)),
+        ("extowner", int(OWNER)),
+        ("extnamespace", int(OWN)),
+        ("extversion", text(env!("CARGO_PKG_VERSION"))),
+    ]);
+}
+
+/// The server's own objects among `pg_depend`.
+pub(super) fn extension_members(catalog: &Catalog, rows: &mut Rows) {
+    for (class, object) in [(NAMESPACE_CLASS, OWN), (CLASSES, oid_of_table(catalog.built_in()))] {
+        rows.add([
+            ("classid", int(class)),
+            ("objid", int(object)),
+            ("refclassid", int(EXTENSION_CLASS)),
+            ("refobjid", int(EXTENSION)),
+            ("deptype", text("e")),
         ]);
     }
 }

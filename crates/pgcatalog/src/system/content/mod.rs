@@ -8,6 +8,7 @@ mod own;
 mod relations;
 mod roles;
 mod rules;
+mod sequences;
 mod types;
 
 pub(super) use self::fixed::{
@@ -35,8 +36,10 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_constraint", relations::constraints),
     ("pg_database", fixed::databases),
     ("pg_default_acl", grants::defaults),
+    ("pg_depend", sequences::dependencies),
     ("pg_description", super::comments::descriptions),
     ("pg_enum", types::labels),
+    ("pg_extension", fixed::extensions),
     ("pg_index", relations::indexes),
     ("pg_indexes", relations::index_definitions),
     ("pg_language", fixed::languages),
@@ -45,7 +48,8 @@ const CATALOG: &[(&str, Fill)] = &[
     ("pg_opclass", fixed::operator_classes),
     ("pg_proc", types::functions),
     ("pg_roles", roles::roles),
-    ("pg_sequence", relations::sequences),
+    ("pg_sequence", sequences::sequences),
+    ("pg_sequences", sequences::sequence_list),
     ("pg_settings", activity::settings),
     ("pg_shadow", roles::shadow),
     ("pg_stat_activity", activity::sessions),
@@ -84,6 +88,7 @@ const INFORMATION: &[(&str, Fill)] = &[
     ("role_column_grants", grants::column_privileges),
     ("role_table_grants", grants::table_privileges),
     ("schemata", information::schemata),
+    ("sequences", sequences::information),
     ("table_constraints", information::table_constraints),
     ("table_privileges", grants::table_privileges),
     ("tables", information::tables),

@@ -10,7 +10,7 @@ use super::super::columns::LAYOUTS;
 use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
 use super::super::relation::{
     ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of, referenced,
-    sequences_of, tables_of,
+    tables_of,
 };
 use super::super::rows::{Rows, flag, int, text};
 use super::fixed::{
@@ -32,6 +32,7 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
             index_class(system, table, &index, rows);
         }
     }
+    super::sequences::classes(&catalog, rows);
     for view in catalog.views() {
         rows.add([
             ("oid", int(oid_of_view(view))),
@@ -139,6 +140,7 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
             }
         }
     }
+    super::sequences::attributes(&catalog, rows);
     for layout in LAYOUTS.iter() {
         for (number, column) in (1..).zip(&layout.columns) {
             let (name, ty) = (column.name.to_owned(), column.ty);
@@ -149,7 +151,7 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
     }
 }
 
-fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, acl: Value, rows: &mut Rows) {
+pub(super) fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, acl: Value, rows: &mut Rows) {
     let facts = facts_of(column.ty);
     let is = |what: fn(&ColumnDef) -> bool| column.def.is_some_and(what);
     let identity = match column.def.and_then(|def| def.identity) {
@@ -180,28 +182,6 @@ fn attribute(relation: u32, number: i64, column: &ColumnFacts<'_>, acl: Value, r
     ]);
 }
 
-/// `pg_sequence`
-pub(super) fn sequences(system: &System, rows: &mut Rows) {
-    let catalog = system.catalog();
-    for sequence in tables_of(&catalog).into_iter().flat_map(|table| sequences_of(table)) {
-        let last = match sequence.ty {
-            SqlType::Int2 => i64::from(i16::MAX),
-            SqlType::Int4 => i64::from(i32::MAX),
-            _ => i64::MAX,
-        };
-        rows.add([
-            ("seqrelid", int(sequence.oid)),
-            ("seqtypid", int(sequence.ty.oid())),
-            ("seqstart", int(1)),
-            ("seqincrement", int(1)),
-            ("seqmax", int(last)),
-            ("seqmin", int(1)),
-            ("seqcache", int(1)),
-            ("seqcycle", flag(false)),
-        ]);
-    }
-}
-
 /// `pg_attrdef`
 pub(super) fn defaults(system: &System, rows: &mut Rows) {
     let catalog = system.catalog();
@@ -229,7 +209,7 @@ pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
         return Some(generated.sql.clone());
     }
     if let Some(expression) = &def.default_sql {
-        return Some(expression.clone());
+        return Some(super::sequences::shown_default(expression));
     }
     let default = def.default.as_ref()?;
     Some(match (column.ty, default) {

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use sqltext::error::SqlError;
-use sqltext::token::{Kind, Token, tokens, unquoted};
 use store::definition::{SqlType, ViewDef};
 use store::value::Value;
 use store::{BUILT_IN, Catalog, Table};
 
 use super::{Call, FunctionDef, fallible, function, optional, truth};
-use crate::limits::QUALIFIED_BYTES_MAX;
+use crate::names::name_parts;
 use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::comments::comment_on;
-use crate::system::content::{OWN_NAME, OWNER, namespace_name, namespace_oid, schema_of, schema_of_view};
+use crate::system::content::{
+    OWN_NAME, OWNER, PUBLIC_NAME, namespace_name, namespace_oid, schema_of, schema_of_view,
+};
 use crate::system::oid::{oid_of_table, oid_of_view};
 use crate::system::relation::{
-    IndexFacts, SequenceFacts, check_oid, checks_of, foreign_key_definition, identifier, indexes_of,
-    sequences_of, shown_at,
+    IndexFacts, SequenceFacts, all_sequences, check_oid, checks_of, foreign_key_definition, identifier,
+    indexes_of, number_of as column_number, shown_at,
 };
 use crate::system::rows::{int, text};
 
@@ -143,24 +144,6 @@ pub(super) fn relation_oid(system: &System, name: &str) -> Option<u32> {
     })
 }
 
-/// The parts of a name between points, those without quotes in lower case; none for what is no name.
-fn name_parts(name: &str) -> Option<Vec<String>> {
-    if name.len() > QUALIFIED_BYTES_MAX {
-        return None;
-    }
-    let tokens = tokens(name);
-    let is_point = |token: &Token<'_>| token.is_sign(".");
-    let (names, points): (Vec<_>, Vec<_>) = tokens.iter().enumerate().partition(|(at, _)| at % 2 == 0);
-    let fits = names.len() == points.len() + 1
-        && points.iter().all(|(_, token)| is_point(token))
-        && names.iter().all(|(_, token)| matches!(token.kind, Kind::Word | Kind::Quoted));
-    let part = |token: &Token<'_>| match token.kind {
-        Kind::Quoted => unquoted(token.text),
-        _ => token.text.to_lowercase(),
-    };
-    fits.then(|| names.into_iter().map(|(_, token)| part(token)).collect())
-}
-
 /// The number of what users made. The built-in table is found in its own schema and, as ever, in that of users' tables.
 fn user_relation(system: &System, schema: Option<&str>, name: &str) -> Option<u32> {
     let catalog = system.catalog();
@@ -182,11 +165,17 @@ fn known_relation(catalog: &Catalog, name: &str) -> Option<u32> {
         return Some(oid_of_view(view));
     }
     let is = |table: &Table, own: &str| table.def().qualified(own).eq_ignore_ascii_case(name);
-    catalog.tables().find_map(|table| {
-        let index = indexes_of(table).into_iter().find(|of| is(table, &of.name)).map(|index| index.oid);
-        let sequence = || sequences_of(table).into_iter().find(|of| is(table, &of.name));
-        index.or_else(|| sequence().map(|sequence| sequence.oid))
-    })
+    let index = |table: &Arc<Table>| indexes_of(table).into_iter().find(|of| is(table, &of.name));
+    let found = catalog.tables().find_map(index).map(|index| index.oid);
+    found.or_else(|| sequence_named(catalog, name).map(|sequence| sequence.oid))
+}
+
+/// The sequence of this name in the store.
+fn sequence_named(catalog: &Catalog, name: &str) -> Option<SequenceFacts> {
+    let is = |facts: &SequenceFacts| {
+        store::definition::qualified(facts.namespace.as_deref(), &facts.name).eq_ignore_ascii_case(name)
+    };
+    all_sequences(catalog).into_iter().find(is)
 }
 
 /// The name of a table or an index by its number, with the schema where it is not visible without.
@@ -202,7 +191,10 @@ pub(super) fn relation_name(system: &System, oid: u32) -> Option<String> {
     match relation(system, oid) {
         Some(Relation::Table(table)) => Some(of_table(&table, table.def().own_name())),
         Some(Relation::Index(table, index)) => Some(of_table(&table, &index.name)),
-        Some(Relation::Sequence(table, sequence)) => Some(of_table(&table, &sequence.name)),
+        Some(Relation::Sequence(sequence)) => {
+            let namespace = sequence.namespace.as_deref();
+            Some(qualified(namespace.unwrap_or(PUBLIC_NAME), namespace, &sequence.name))
+        }
         Some(Relation::View(view)) => {
             Some(qualified(schema_of_view(&view), view.namespace.as_deref(), view.own_name()))
         }
@@ -304,25 +296,28 @@ fn namespace_of(system: &System, name: &str) -> Option<u32> {
     namespace_oid(&system.catalog(), &name)
 }
 
-/// The sequence of a numbered column, with its schema.
+/// The sequence of a numbered column, or one that goes with a column, with its schema.
 fn serial_sequence(system: &System, call: &Call) -> Value {
     let (Some(table), Some(column)) = (call.text(0), call.text(1)) else { return Value::Null };
     let Some(Relation::Table(table)) = relation_oid(system, &table).and_then(|oid| relation(system, oid))
     else {
         return Value::Null;
     };
-    let mut sequences = sequences_of(&table).into_iter();
-    let found = sequences.find(|sequence| sequence.column.eq_ignore_ascii_case(&column));
-    optional(
-        found.map(|sequence| format!("{}.{}", identifier(schema_of(&table)), identifier(&sequence.name))),
-    )
+    let Some(at) = table.def().column_index(&column) else { return Value::Null };
+    let owner = (oid_of_table(&table), column_number(&table, at));
+    let goes = |sequence: &SequenceFacts| sequence.owner.is_some_and(|(table, at, _)| (table, at) == owner);
+    let found = all_sequences(&system.catalog()).into_iter().find(goes);
+    optional(found.map(|found| {
+        let schema = found.namespace.as_deref().unwrap_or(PUBLIC_NAME);
+        format!("{}.{}", identifier(schema), identifier(&found.name))
+    }))
 }
 
 /// What a number of a user's object stands for.
 enum Relation {
     Table(Arc<Table>),
     Index(Arc<Table>, IndexFacts),
-    Sequence(Arc<Table>, SequenceFacts),
+    Sequence(SequenceFacts),
     View(Arc<ViewDef>),
 }
 
@@ -332,14 +327,12 @@ fn relation(system: &System, oid: u32) -> Option<Relation> {
         if oid_of_table(table) == oid {
             return Some(Relation::Table(Arc::clone(table)));
         }
-        if let Some(index) = indexes_of(table).into_iter().find(|index| index.oid == oid) {
-            return Some(Relation::Index(Arc::clone(table), index));
-        }
-        let sequence = sequences_of(table).into_iter().find(|sequence| sequence.oid == oid)?;
-        Some(Relation::Sequence(Arc::clone(table), sequence))
+        let index = indexes_of(table).into_iter().find(|index| index.oid == oid)?;
+        Some(Relation::Index(Arc::clone(table), index))
     };
+    let sequence = || all_sequences(&catalog).into_iter().find(|sequence| sequence.oid == oid);
     let view = || catalog.views().find(|view| oid_of_view(view) == oid).cloned().map(Relation::View);
-    catalog.tables().find_map(of_table).or_else(view)
+    catalog.tables().find_map(of_table).or_else(view).or_else(|| sequence().map(Relation::Sequence))
 }
 
 /// A type's name with what stands in parentheses behind it.
@@ -452,10 +445,11 @@ fn table_is_visible(system: &System, call: &Call) -> Value {
     };
     match relation(system, oid) {
         Some(Relation::Table(table)) => of_table(&table, table.def().own_name()),
-        Some(
-            Relation::Index(table, IndexFacts { name, .. })
-            | Relation::Sequence(table, SequenceFacts { name, .. }),
-        ) => of_table(&table, &name),
+        Some(Relation::Index(table, IndexFacts { name, .. })) => of_table(&table, &name),
+        Some(Relation::Sequence(SequenceFacts { name, namespace, .. })) => {
+            let namespace = namespace.as_deref();
+            truth(catalog.is_visible(namespace, &store::definition::qualified(namespace, &name)))
+        }
         Some(Relation::View(view)) => truth(catalog.is_visible(view.namespace.as_deref(), &view.name)),
         None => Value::Null,
     }

@@ -1,52 +1,68 @@
-//! The sequences of numbered columns: `nextval`, `setval`, `pg_sequence_last_value`.
-
-use std::sync::Arc;
+//! `nextval`, `currval`, `lastval`, `setval`, `pg_sequence_last_value`.
 
 use sqltext::error::{SqlError, state};
-use store::Table;
 use store::value::Value;
 
 use super::definitions::relation_oid;
 use super::{Call, FunctionDef, fallible, function};
+use crate::sequence::{Source, given, last_of};
 use crate::system::System;
-use crate::system::relation::sequences_of;
+use crate::system::relation::all_sequences;
 use crate::system::rows::int;
 
 pub(super) static FUNCTIONS: &[FunctionDef] = &[
-    fallible("nextval", (1, 1), |system, call| {
-        let Some(table) = numbered(system, call)? else { return Ok(Value::Null) };
-        Ok(int(system.store().next_number(&table)?))
+    fallible("currval", (1, 1), current_value),
+    fallible("lastval", (0, 0), |system, _| {
+        let known = given(None).or_else(|| last_of(&system.numbers(), None));
+        known.map(int).ok_or_else(|| undefined("lastval is not yet defined in this session"))
     }),
-    function("pg_sequence_last_value", (1, 1), |system, call| match numbered(system, call) {
-        Ok(Some(table)) => table.last_number().map_or(Value::Null, int),
+    fallible("nextval", (1, 1), |system, call| {
+        let Some(source) = named(system, call)? else { return Ok(Value::Null) };
+        Ok(int(source.next(system.store())?))
+    }),
+    function("pg_sequence_last_value", (1, 1), |system, call| match named(system, call) {
+        Ok(Some(source)) => source.last().map_or(Value::Null, int),
         _ => Value::Null,
     }),
     fallible("setval", (2, 3), set_value),
 ];
 
+/// The number that this session was given last.
+fn current_value(system: &System, call: &Call) -> Result<Value, SqlError> {
+    let Some(source) = named(system, call)? else { return Ok(Value::Null) };
+    let wanted = Some(source.numbered());
+    let known = given(wanted).or_else(|| last_of(&system.numbers(), wanted));
+    known.map(int).ok_or_else(|| {
+        let name = call.text(0).unwrap_or_default();
+        undefined(&format!("currval of sequence \"{name}\" is not yet defined in this session"))
+    })
+}
+
+fn undefined(message: &str) -> SqlError {
+    SqlError::new(state::NOT_IN_STATE, message).with_hint("nextval() or an INSERT defines it")
+}
+
 /// The numbers go on behind this one, or with it where the third argument says that it was not given out.
 fn set_value(system: &System, call: &Call) -> Result<Value, SqlError> {
-    let (Some(table), Some(number)) = (numbered(system, call)?, call.integer(1)) else {
+    let (Some(source), Some(number)) = (named(system, call)?, call.integer(1)) else {
         return Ok(Value::Null);
     };
-    if number < 1 {
-        let message = format!("setval: value {number} is out of bounds for a sequence that begins with 1");
-        return Err(SqlError::new(state::OUT_OF_RANGE, message));
-    }
-    let given = call.0.get(2).is_none_or(|given| !given.is_null() && call.truth(2));
-    system.store().set_number(&table, if given { number.saturating_add(1) } else { number })?;
+    let called = call.0.get(2).is_none_or(|given| !given.is_null() && call.truth(2));
+    source.set(system.store(), number, called)?;
     Ok(int(number))
 }
 
-/// The table whose column a sequence numbers, which is named or given by its number; none for NULL.
-fn numbered(system: &System, call: &Call) -> Result<Option<Arc<Table>>, SqlError> {
+/// The sequence that is named or given by its number; none for NULL.
+fn named(system: &System, call: &Call) -> Result<Option<Source>, SqlError> {
     let Some(name) = call.text(0) else { return Ok(None) };
     let oid = call.oid(0).or_else(|| relation_oid(system, &name));
     let catalog = system.catalog();
-    let of = |table: &&Arc<Table>| sequences_of(table).iter().any(|sequence| Some(sequence.oid) == oid);
-    match catalog.tables().find(of) {
-        Some(table) => Ok(Some(Arc::clone(table))),
-        None => Err(SqlError::new(state::UNKNOWN_TABLE, format!("sequence \"{name}\" does not exist"))
-            .with_hint("only numbered columns have sequences; INSERT ... RETURNING returns the number")),
+    let of = |oid| all_sequences(&catalog).into_iter().find(|sequence| sequence.oid == oid);
+    if let Some(found) = oid.and_then(of) {
+        return Ok(Some(found.source));
     }
+    if oid.is_some_and(|_| call.oid(0).is_none()) {
+        return Err(SqlError::new("42809", format!("\"{name}\" is not a sequence")));
+    }
+    Err(SqlError::new(state::UNKNOWN_TABLE, format!("relation \"{name}\" does not exist")))
 }

@@ -2,12 +2,12 @@
 
 use sqltext::ast::Expr;
 use sqltext::definition::{ColumnChange, Expression};
-use store::definition::{CheckDef, ColumnDef, Generated, NAME_BYTES_MAX, SqlType, TableDef};
+use store::definition::{CheckDef, ColumnDef, Generated, Identity, NAME_BYTES_MAX, SqlType, TableDef};
 
 use super::Change;
 use super::depend::reader_of;
 use crate::compute::check_definition;
-use crate::define::table::{collation, set_default};
+use crate::define::table::{collation, set_default, set_identity};
 use crate::define::typed_column;
 use crate::error::{SqlError, state};
 use crate::text::token::quoted_name;
@@ -30,6 +30,11 @@ impl Change<'_> {
             ColumnChange::SetDefault(expression) => self.change_default(&def, at, Some(expression)),
             ColumnChange::DropDefault => self.change_default(&def, at, None),
             ColumnChange::NotNull(set) => self.change_not_null(&def, at, *set),
+            ColumnChange::AddIdentity { always, start } => self.add_identity(&def, at, *always, *start),
+            ColumnChange::SetIdentity(always) => self.change_identity(&def, at, |_| Some(identity(*always))),
+            ColumnChange::DropIdentity(true) if def.columns[at].identity.is_none() => Ok(()),
+            ColumnChange::DropIdentity(_) => self.change_identity(&def, at, |_| None),
+            ColumnChange::Restart(number) => self.restart(&def, at, *number),
         }
     }
 
@@ -55,6 +60,57 @@ impl Change<'_> {
             }
             Ok(())
         })
+    }
+
+    /// `ADD GENERATED ... AS IDENTITY`
+    fn add_identity(&self, def: &TableDef, at: usize, always: bool, start: i64) -> Result<(), SqlError> {
+        let column = &def.columns[at];
+        let refused = |state, message: String| Err(SqlError::new(state, message));
+        if !column.not_null {
+            let message =
+                format!("column \"{}\" must be declared NOT NULL before identity can be added", column.name);
+            return refused(state::NOT_IN_STATE, message);
+        }
+        if column.identity.is_some() || column.has_default() {
+            let message = format!("column \"{}\" already has an identity or a default value", column.name);
+            return refused(state::NOT_IN_STATE, message);
+        }
+        if def.identity().is_some() {
+            return Err(SqlError::not_supported("a second identity column"));
+        }
+        let mut numbered = column.clone();
+        set_identity(&mut numbered, always)?;
+        self.alter(|def| {
+            def.columns[at].identity = numbered.identity;
+            def.numbers_from = if start > 1 { start } else { 0 };
+            Ok(())
+        })?;
+        self.restart(&self.def()?, at, Some(start))
+    }
+
+    fn change_identity(
+        &self,
+        def: &TableDef,
+        at: usize,
+        change: impl Fn(Identity) -> Option<Identity>,
+    ) -> Result<(), SqlError> {
+        let Some(known) = def.columns[at].identity.filter(|known| *known != Identity::Serial) else {
+            return Err(not_identity(def, at));
+        };
+        self.alter(|def| {
+            def.columns[at].identity = change(known);
+            Ok(())
+        })
+    }
+
+    /// `RESTART [WITH number]`
+    fn restart(&self, def: &TableDef, at: usize, number: Option<i64>) -> Result<(), SqlError> {
+        if def.columns[at].identity.is_none() {
+            return Err(not_identity(def, at));
+        }
+        let catalog = self.core.store.catalog();
+        let table = catalog.table(&self.table).ok_or_else(|| SqlError::unknown_table(&self.table))?;
+        Ok(self.core.store.set_number(table, number.unwrap_or_else(|| def.numbers_from.max(1)))?)
     }
 
     pub(super) fn change_not_null(&self, def: &TableDef, at: usize, set: bool) -> Result<(), SqlError> {
@@ -197,4 +253,14 @@ pub(in crate::define) fn refuse_type_change(def: &TableDef, at: usize) -> Result
     };
     let what = format!("a new type for column \"{}\", {why},", column.name);
     Err(SqlError::not_supported(what).with_hint("create a new column or a new table"))
+}
+
+fn identity(always: bool) -> Identity {
+    if always { Identity::Always } else { Identity::ByDefault }
+}
+
+fn not_identity(def: &TableDef, at: usize) -> SqlError {
+    let (column, table) = (&def.columns[at].name, def.own_name());
+    let message = format!("column \"{column}\" of relation \"{table}\" is not an identity column");
+    SqlError::new(state::NOT_IN_STATE, message)
 }

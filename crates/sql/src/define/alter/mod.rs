@@ -222,7 +222,18 @@ impl Change<'_> {
                 def.remove_column(at);
             }
             Ok(())
-        })
+        })?;
+        self.drop_sequences_of(&def, name)
+    }
+
+    /// Sequences that go with a column.
+    fn drop_sequences_of(&self, def: &TableDef, column: &str) -> Result<(), SqlError> {
+        let catalog = self.core.store.catalog();
+        let goes = |own: &(u16, String)| own.0 == def.id && own.1.eq_ignore_ascii_case(column);
+        for own in catalog.sequences().iter().filter(|own| own.def().owner.as_ref().is_some_and(goes)) {
+            self.core.store.drop_sequence(&own.def().name)?;
+        }
+        Ok(())
     }
 
     /// Indexes and checks of a column go with it, as in PostgreSQL; a unique constraint too.

@@ -97,11 +97,25 @@ impl Change<'_> {
             }
             Ok(())
         })?;
+        self.rename_owners(&def, from, to)?;
         let table = self.table.clone();
         self.rename_in_references(&table, &|key| {
             let columns = key.references.iter_mut().filter(|name| name.eq_ignore_ascii_case(from));
             columns.for_each(|name| to.clone_into(name));
         })
+    }
+
+    /// Sequences that go with a column keep doing so.
+    fn rename_owners(&self, def: &TableDef, from: &str, to: &str) -> Result<(), SqlError> {
+        let catalog = self.core.store.catalog();
+        let goes = |own: &(u16, String)| own.0 == def.id && own.1.eq_ignore_ascii_case(from);
+        for own in catalog.sequences().iter().filter(|own| own.def().owner.as_ref().is_some_and(goes)) {
+            self.core.store.alter_sequence(&own.def().name, &mut |sequence| {
+                sequence.owner = Some((def.id, to.to_owned()));
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn rename_key(&self, to: &str) -> Result<(), SqlError> {

@@ -1,7 +1,7 @@
 //! Words that cannot be a name without quotes.
 
 /// In order, so that they can be searched.
-pub(super) const KEYWORDS: &[&str] = &[
+pub(crate) const KEYWORDS: &[&str] = &[
     "all",
     "and",
     "any",
@@ -73,7 +73,7 @@ pub(super) const KEYWORDS: &[&str] = &[
 ];
 
 /// Whether a name needs quotes for being a word of the language.
-pub(super) fn is_keyword(name: &str) -> bool {
+pub(crate) fn is_keyword(name: &str) -> bool {
     KEYWORDS.binary_search(&name).is_ok()
 }
 
