@@ -349,3 +349,24 @@ fn settings_that_never_change_are_in_pg_settings() {
     );
     assert_eq!(db.query("SELECT current_setting('max_index_keys')"), "32");
 }
+
+/// An index of some rows shows its condition, by which tools make it again. SQLAlchemy found none, and ActiveRecord
+/// found parentheses around a column.
+#[test]
+fn indexes_show_their_conditions() {
+    let mut db = db();
+    db.run(
+        "CREATE TABLE part (id INT PRIMARY KEY, due DATE, shown BOOLEAN);
+CREATE INDEX part_due ON part (due DESC) WHERE due IS NOT NULL;
+CREATE INDEX part_shown ON part (due) WHERE shown",
+    );
+    let sql = "SELECT i.indexrelid::regclass::text, pg_get_expr(i.indpred, i.indrelid) FROM pg_index i
+               WHERE i.indrelid = 'part'::regclass ORDER BY 1";
+    assert_eq!(db.query(sql), "part_due,(due IS NOT NULL);part_pkey,NULL;part_shown,shown");
+    let sql = "SELECT pg_get_indexdef('part_due'::regclass), pg_get_indexdef('part_shown'::regclass)";
+    assert_eq!(
+        db.query(sql),
+        "CREATE INDEX part_due ON public.part USING btree (due DESC) WHERE (due IS NOT NULL),\
+         CREATE INDEX part_shown ON public.part USING btree (due) WHERE shown"
+    );
+}

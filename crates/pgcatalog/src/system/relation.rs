@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use sqltext::token::tokens;
 use store::definition::{CheckDef, ColumnDef, EnumDef, ForeignKey, Identity, SqlType};
 use store::{BUILT_IN, Catalog, Index, Table};
 
@@ -193,12 +194,13 @@ impl IndexFacts {
         columns.collect::<Vec<_>>().join(", ")
     }
 
-    /// ` WHERE` and the condition of an index of some rows.
-    fn condition(&self, table: &Table) -> String {
-        let predicate = self.index.as_ref().and_then(|index| index.def().predicate);
-        let generated = predicate.and_then(|at| table.def().columns.get(at)?.generated.as_ref());
-        let condition = generated.and_then(|generated| predicate_of(&generated.sql));
-        condition.map_or_else(String::new, |condition| format!(" WHERE ({condition})"))
+    /// The condition of an index of some rows; in parentheses where it is more than a column, as PostgreSQL shows it.
+    pub(super) fn condition(&self, table: &Table) -> Option<String> {
+        let predicate = self.index.as_ref().and_then(|index| index.def().predicate)?;
+        let generated = table.def().columns.get(predicate)?.generated.as_ref()?;
+        let condition = predicate_of(&generated.sql)?.trim();
+        let is_name = tokens(condition).len() == 1;
+        Some(if is_name { condition.to_owned() } else { format!("({condition})") })
     }
 
     /// The statement that makes it.
@@ -211,7 +213,7 @@ impl IndexFacts {
             identifier(table.def().own_name()),
             self.method_name(),
             self.column_list(table),
-            self.condition(table)
+            self.condition(table).map_or_else(String::new, |condition| format!(" WHERE {condition}"))
         )
     }
 

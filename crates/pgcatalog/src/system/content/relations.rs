@@ -247,6 +247,7 @@ pub(super) fn indexes(system: &System, rows: &mut Rows) {
                 ("indcollation", vector("0")),
                 ("indclass", vector("0")),
                 ("indoption", text(&orders.join(" "))),
+                ("indpred", index.condition(table).map_or(Value::Null, Value::Text)),
             ]);
         }
     }
