@@ -177,8 +177,10 @@ impl Engine {
     }
 
     /// What runs the expiry rules, for the calling thread.
-    pub fn rule_runner(&self) -> Result<RuleRunner, SqlError> {
-        RuleRunner::new(Arc::clone(&self.store))
+    pub fn rule_runner(self: &Arc<Self>) -> Result<RuleRunner, SqlError> {
+        let mut runner = RuleRunner::new(Arc::clone(&self.store))?;
+        runner.set_server(Arc::<Self>::clone(self));
+        Ok(runner)
     }
 
     /// What a statement may take.

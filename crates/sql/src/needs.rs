@@ -31,7 +31,7 @@ struct Need {
     /// Who needs it: the owner of a view; `None`: who runs the statement.
     owner: Option<Box<str>>,
     privilege: Privileges,
-    /// The columns, on each of which it is enough; `None`: all of the table.
+    /// The columns, on each of which it is enough; `None`: on each of the table.
     columns: Option<Vec<Box<str>>>,
 }
 
@@ -108,10 +108,12 @@ impl Needs {
             let view = read.view.take();
             read.view = view.filter(|view| !with && core.catalog.view(view).is_some());
         }
+        // SQLite does not tell which columns these compare.
+        let known = compiled && !texts.iter().any(|text| joins_by_name(text));
         for need in &mut self.each {
             need.columns = match &translated.lowered {
                 _ if need.privilege == Privileges::SELECT => {
-                    if compiled {
+                    if known {
                         columns_read(&core.catalog, &reads, None, &need.relation)
                     } else {
                         None
@@ -198,7 +200,7 @@ impl Need {
     fn is_met_by_columns(&self, def: &TableDef, holder: &Holder) -> bool {
         let has = |at: usize| holder.on_column(&def.columns[at].grants).0.has(self.privilege);
         match self.columns.as_deref() {
-            None => false,
+            None => def.visible_columns().all(|(at, _)| has(at)),
             // Rows alone are counted by who may see something of them.
             Some([]) => def.visible_columns().any(|(at, _)| has(at)),
             Some(columns) => columns.iter().all(|name| def.column_index(name).is_some_and(has)),
@@ -254,6 +256,18 @@ fn is_plain(values: &Values) -> bool {
         Values::Each(each) => each.iter().all(|sql| plain(sql)),
         Values::Query(_) | Values::Other => false,
     }
+}
+
+/// Whether a query joins tables by `NATURAL` or `USING (columns)`.
+fn joins_by_name(text: &str) -> bool {
+    let mut tokens = Tokens::new(text).peekable();
+    while let Some(token) = tokens.next() {
+        let listed = tokens.peek().is_some_and(|next| next.is_sign("("));
+        if token.is("NATURAL") || token.is("USING") && listed {
+            return true;
+        }
+    }
+    false
 }
 
 /// The columns of a table that were read, by the statement itself or by a view; `None`: more than single columns.

@@ -2,6 +2,7 @@
 
 use dialect::{Chosen, Item, ParameterType, Translated};
 use pgcatalog::function::{Caller, bound, is_formed};
+use pgcatalog::session::Identity;
 use store::definition::SqlType;
 use store::value::Value;
 
@@ -62,6 +63,12 @@ impl Prepared {
     /// The plan itself.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Refuses a session that may not run it.
+    #[inline]
+    pub(crate) fn check_needs(&self, core: &Core, identity: &Identity) -> Result<(), SqlError> {
+        self.needs.check(core, identity)
     }
 
     /// Whether it is an `INSERT` in which these rows may stand in the place of its one row of parameters.
@@ -158,7 +165,7 @@ impl Core {
         prepared: &mut Prepared,
         body: impl FnOnce(&Self, &mut Prepared) -> Result<Done, SqlError>,
     ) -> Result<Done, SqlError> {
-        prepared.needs.check(self, session.identity())?;
+        prepared.check_needs(self, session.identity())?;
         if let Some(notice) = prepared.notice {
             session.note(notice, "");
         }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pgcatalog::session::{self, Holder};
+use pgcatalog::system::Server;
 use store::definition::ExpiryRule;
 use store::value::ValueRef;
 use store::{Judged, RuleRun, Store, Table};
@@ -32,6 +34,11 @@ impl RuleRunner {
         let limits = Limits { statement_timeout: Some(RULE_TIMEOUT), background: true, ..Limits::default() };
         let executor = Executor::new(Arc::clone(&store), limits)?;
         Ok(Self { store, executor, session: Session::new() })
+    }
+
+    /// Lets it know roles: a rule has the privileges of its table's owner.
+    pub fn set_server(&mut self, server: Arc<dyn Server>) {
+        self.executor.set_server(server);
     }
 
     /// Runs every rule whose time has come, one after the other. Returns how many.
@@ -66,6 +73,7 @@ impl RuleRunner {
         removed: &mut u64,
         stop: &Cancel,
     ) -> Result<(), SqlError> {
+        self.session.set_identity(self.identity_of(table));
         loop {
             let mut slice = Slice::default();
             let result = self.executor.execute(&mut self.session, sql, &[], stop, &mut slice);
@@ -79,6 +87,13 @@ impl RuleRunner {
                 return Ok(());
             }
         }
+    }
+
+    /// A rule looks at what its table's owner may read, and at nothing more.
+    fn identity_of(&self, table: &Table) -> session::Identity {
+        let Some(owner) = &table.def().access.owner else { return session::Identity::default() };
+        let Holder { rights, roles } = self.executor.server().holder(owner).unwrap_or_else(Holder::nobody);
+        session::Identity { role: owner.clone(), rights, roles, ..Default::default() }
     }
 
     /// Lets the rows of a slice go, some at a time.

@@ -64,7 +64,7 @@ impl Executor {
         let definition = define::read(&self.core.catalog, sql)?;
         define::rights::check(&self.core, session.identity(), &definition)?;
         match &definition.what {
-            What::CreateRule(rule) => self.check_rule(&definition, rule)?,
+            What::CreateRule(rule) => self.check_rule(session, &definition, rule)?,
             What::AlterTable(alter) => self.write_before(session, &alter.table.text)?,
             _ => {}
         }
@@ -82,7 +82,12 @@ impl Executor {
     }
 
     /// What is wrong with the condition of an expiry rule is reported now, not by its runs.
-    fn check_rule(&self, definition: &Definition<'_>, rule: &CreateRule) -> Result<(), SqlError> {
+    fn check_rule(
+        &self,
+        session: &Session,
+        definition: &Definition<'_>,
+        rule: &CreateRule,
+    ) -> Result<(), SqlError> {
         system::refuse_change(&rule.table.text)?;
         let Some(table) = self.core.catalog.table(&rule.table.text) else {
             return Err(SqlError::unknown_table(&rule.table.text));
@@ -92,6 +97,7 @@ impl Executor {
         let prepared = self
             .prepare(StatementKind::Read, &query, &[], None)
             .map_err(|error| SqlError { position: None, ..error })?;
+        prepared.check_needs(&self.core, session.identity())?;
         if prepared.plan().head().0 > 0 {
             return Err(SqlError::new(state::SYNTAX, "an expiry rule cannot have parameters"));
         }

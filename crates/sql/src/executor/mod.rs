@@ -126,6 +126,10 @@ impl Executor {
         self.core.system.set_server(server);
     }
 
+    pub(crate) fn server(&self) -> Arc<dyn Server> {
+        self.core.system.server()
+    }
+
     /// Runs one statement of a session.
     ///
     /// The statement sees the store as it is when it begins, and its writes are applied whole or not at all. Within
