@@ -1,4 +1,4 @@
-//! Who may do what: one table of commands and what they take, looked at in one place.
+//! Who may do what: one table of commands and what they take, looked at in one place, `Session::allow`.
 
 use sql::{Privileges, Rights};
 

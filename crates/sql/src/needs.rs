@@ -1,5 +1,5 @@
 //! What a statement needs to be allowed: known when it is compiled, compared with what the session holds each time it
-//! runs, for one plan serves sessions of all roles.
+//! runs (`Core::run_with`), for one plan serves sessions of all roles. Definitions have their own (`define/rights.rs`).
 //!
 //! Which tables it reads, the walk says. Which columns, SQLite's authorizer says when it compiles the statement's text,
 //! whoever runs it later; that is asked only where somebody was granted single columns. A view is read with the rights

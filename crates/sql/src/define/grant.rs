@@ -26,7 +26,7 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
                 Told::note(message, "privileges are those of tables, views and schemas"),
             ));
         }
-        // They are about roles, and were taken by who keeps these.
+        // They are kept with the roles (`auth::Standing`), and the session has taken them.
         GrantedOn::Schemas(_) | GrantedOn::Future { .. } => {
             return Err(SqlError::not_supported("this GRANT"));
         }
