@@ -85,6 +85,7 @@ pub(crate) fn run(
         sql_socket: server.serves_sql_socket().then_some(places.sql_socket.as_deref()).flatten(),
         places: &places,
         memory_mb: memory_mb(chosen),
+        tls: config.tls.is_some(),
     });
     let pid_file = PidFile::write(chosen.path(&PID_FILE));
     write_ports(server.addresses());

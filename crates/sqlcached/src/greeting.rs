@@ -10,7 +10,7 @@ use store::Start;
 use crate::place::Places;
 
 /// What there is to say.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     pub(crate) start: &'a Start,
     pub(crate) tables_made: usize,
@@ -19,6 +19,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) sql_socket: Option<&'a Path>,
     pub(crate) places: &'a Places,
     pub(crate) memory_mb: u64,
+    /// Memcached clients speak TLS, if not on the Unix socket.
+    pub(crate) tls: bool,
 }
 
 /// Prints it to standard output. A closed standard output is no reason to stop serving.
@@ -56,7 +58,8 @@ fn text(facts: &Facts<'_>) -> String {
     if let Some(path) = facts.sql_socket {
         let _ = writeln!(text, "  PostgreSQL clients on {}", path.display());
     }
-    let listener = match (facts.addresses.first(), &facts.places.socket) {
+    let plain = facts.addresses.first().filter(|_| !facts.tls);
+    let listener = match (plain, &facts.places.socket) {
         (Some(address), _) => format!("{} {}", address.ip(), address.port()),
         (None, Some(path)) => format!("-U {}", path.display()),
         (None, None) => return text,
@@ -101,12 +104,15 @@ mod tests {
             sql_socket: None,
             places: &places,
             memory_mb: 64,
+            tls: false,
         };
+        let by_tls = text(&Facts { tls: true, ..facts });
         let text = text(&facts);
         assert!(text.contains(
             "warm start: 3 MiB of rows in /dev/shm/a (64 MiB), checked as they are used; 2 rows of commits finished\n"
         ));
         assert!(text.contains("| nc 127.0.0.1 11211\n"));
+        assert!(by_tls.contains("| nc -U /tmp/s\n"));
         assert!(text.contains("psql -h 127.0.0.1 -p 5433 -c 'SELECT"));
         assert!(text.contains("'sql 32\\r\\nSELECT"));
     }
