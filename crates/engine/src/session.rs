@@ -147,18 +147,15 @@ impl Session {
         key: &[u8],
         command: Command,
     ) -> Result<(), Answer> {
-        if self.may.has(command.takes()) { Ok(()) } else { self.allow_on_table(context, key, command) }
+        let may = self.may.has(command.takes()) || self.may_with_table(context, key, command);
+        if may { Ok(()) } else { Err(self.refused()) }
     }
 
+    /// What it has on the key's table. A truth and no answer: who may everything pays nothing for it.
     #[inline(never)]
-    fn allow_on_table(
-        &self,
-        context: &mut ThreadContext,
-        key: &[u8],
-        command: Command,
-    ) -> Result<(), Answer> {
+    fn may_with_table(&self, context: &mut ThreadContext, key: &[u8], command: Command) -> bool {
         if self.roles.is_empty() {
-            return Err(self.refused());
+            return false;
         }
         let table = Arc::clone(context.way_to(key).table);
         let mut last = self.last.get();
@@ -167,7 +164,7 @@ impl Session {
             last = OnTable { generation: context.generation(), table: table.id(), may };
             self.last.set(last);
         }
-        if last.may.has(command.takes()) { Ok(()) } else { Err(self.refused()) }
+        last.may.has(command.takes())
     }
 
     /// The same for `flush_all`, which is about every table that memcached's clients reach.
