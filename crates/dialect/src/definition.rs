@@ -47,7 +47,9 @@ pub fn expression(
 
 /// A query in SQLite's words. Statements that read the view compute with its columns.
 pub fn query(catalog: &Catalog, definition: &Definition<'_>, query: &Part<Read>) -> Result<Piece, SqlError> {
-    let names = Names::of(catalog, &definition.tokens[query.tokens.clone()], 0, true);
+    let tokens = &definition.tokens[query.tokens.clone()];
+    super::refuse_own_names(definition.sql, tokens)?;
+    let names = Names::of(catalog, tokens, 0, true);
     let mut walk = walk(definition, &names, &query.tokens);
     let out = query.node.as_ref().map_or(Err(Stop::Unknown), |query| walk.whole_query(query));
     let Translated { sql, places, .. } = finished(walk, out, definition, query.tokens.clone())?;

@@ -291,22 +291,50 @@ pub fn translate(
     chosen: Chosen<'_>,
     known: Option<&Tree<'_>>,
 ) -> Result<Translated, SqlError> {
+    let walked = |tree: &Tree<'_>, tokens: &[Token<'_>]| {
+        refuse_own_names(sql, tokens)?;
+        walked(catalog, (sql, tokens), tree, chosen, Purpose::Statement)
+    };
     let found = match known {
-        Some(tree) => walked(catalog, (sql, &token::tokens(sql)), tree, chosen, Purpose::Statement)?,
+        Some(tree) => walked(tree, &token::tokens(sql))?,
         None => match tree_of(sql)? {
-            Some(tree) => walked(catalog, (sql, &tree.tokens), &tree, chosen, Purpose::Statement)?,
-            None => None,
+            Some(tree) => walked(&tree, &tree.tokens)?,
+            None => {
+                refuse_own_names(sql, &token::tokens(sql))?;
+                None
+            }
         },
     };
     Ok(found.unwrap_or_else(|| unread(sql, chosen)))
 }
 
+/// Refuses what only the walk may write: a table that runs a text given to it, whatever that reads.
+fn refuse_own_names(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
+    let is_own = |token: &&Token<'_>| {
+        matches!(token.kind, Kind::Word | Kind::Quoted)
+            && token::unquoted(token.text).eq_ignore_ascii_case(lateral::LATERAL)
+    };
+    match tokens.iter().find(is_own) {
+        Some(token) => Err(SqlError::unknown_table(lateral::LATERAL).at(sql, token.start)),
+        None => Ok(()),
+    }
+}
+
 /// A view's query in the words that serve the tables of now best; its text is in SQLite's words already.
 pub fn view(catalog: &Catalog, sql: &str) -> Option<String> {
+    walked_view(catalog, sql).map(|view| view.sql)
+}
+
+/// The tables and views that a query in SQLite's words reads by name; `None`: our grammar does not know it.
+pub fn reads_of_view(catalog: &Catalog, sql: &str) -> Option<Vec<String>> {
+    walked_view(catalog, sql).map(|view| view.reads)
+}
+
+fn walked_view(catalog: &Catalog, sql: &str) -> Option<Translated> {
     let tree = sqltext::parse(sql).ok()?;
     // What `LIKE` meant to who made the view is in the text.
     let walk = || walked(catalog, (sql, &tree.tokens), &tree, &[], Purpose::View(0));
-    like::within(LikeStyle::Postgresql, walk).ok().flatten().map(|view| view.sql)
+    like::within(LikeStyle::Postgresql, walk).ok().flatten()
 }
 
 /// The columns of a query; `None` where they are not known. `depth`: views within which it stands.

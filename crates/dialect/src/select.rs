@@ -15,7 +15,7 @@ use super::types::Told;
 use super::{Item, Plain, Step, Stop, Translator, indexes, numeric, objects};
 use crate::lowered::{self, Joined, Listed, Named};
 use pgcatalog::function;
-use pgcatalog::system::{is_function, row_function};
+use pgcatalog::system::{self, is_function, row_function};
 use sqltext::token::{quoted_name, unquoted};
 
 /// The words of a join.
@@ -510,6 +510,9 @@ impl<'a> Translator<'a, '_> {
         if is_scalar(&own) && !self.next_is_words(&["WITH", "ORDINALITY"]) {
             return self.row_of_call(call, &own.to_lowercase(), alias, out);
         }
+        if !gives_rows(&own) {
+            return Err(self.error_at(Some(token), "42883", format!("function {own}() does not exist")));
+        }
         out.push(call);
         self.pass_words(&["WITH", "ORDINALITY"], out);
         let own = unquoted(self.tokens[begin].text);
@@ -649,4 +652,11 @@ fn is_scalar(name: &str) -> bool {
 
 fn arguments_of(arguments: &[FunctionArg]) -> Step<Vec<Argument<'_>>> {
     arguments.iter().map(argument_of).collect::<Option<_>>().ok_or(Stop::Unknown)
+}
+
+/// Whether SQLite has a function of rows of this name. Any table can be called like one, and would be read unnoticed.
+fn gives_rows(name: &str) -> bool {
+    let known = |known: &&str| known.eq_ignore_ascii_case(name);
+    let ours = [system::UNNEST, super::lateral::LATERAL];
+    function::TABLE_FUNCTIONS.iter().chain(&ours).any(known) || system::is_rows_table(name)
 }

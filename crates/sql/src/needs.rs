@@ -6,22 +6,24 @@
 //! of its owner, so the statement needs what the owner needs, too.
 
 use dialect::Translated;
+use dialect::lateral::LATERAL;
 use dialect::lowered::{Conflict, Insert, Lowered, Resolve, Rows, Set, Source, Values, Verb, Write};
 use pgcatalog::session::{Holder, Identity};
 use store::Catalog;
-use store::definition::{Access, Privileges, TableDef};
+use store::definition::{Access, Privileges, TableDef, ViewDef};
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::table::{ColumnRead, HIDDEN};
-use crate::text::token::{Kind, Tokens, quoted_name};
+use crate::text::token::{Kind, Token, Tokens, quoted_name, text_of};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     each: Vec<Need>,
-    /// Our grammar does not know the statement: it may read anything.
-    unknown: bool,
+    /// Whose query our grammar does not know, which may read anything: that of an owner of a view, or of who runs the
+    /// statement.
+    unknown: Vec<Option<Box<str>>>,
 }
 
 /// A privilege that somebody needs on a table or view.
@@ -38,24 +40,66 @@ struct Need {
 impl Needs {
     /// Those of a statement. What reads only the system's tables needs nothing.
     pub(crate) fn of(core: &Core, translated: &Translated) -> Self {
-        let catalog = &core.catalog;
-        let is_users = |name: &&String| catalog.table(name).is_some() || catalog.view(name).is_some();
-        let mut needs = Self { each: Vec::new(), unknown: translated.lowered == Lowered::Unread };
-        for relation in translated.reads.iter().filter(is_users) {
+        let mut needs = Self::default();
+        if translated.lowered == Lowered::Unread {
+            needs.unknown.push(None);
+        }
+        for relation in users(&core.catalog, &translated.reads) {
             needs.add(relation, Privileges::SELECT, None);
         }
         if let Lowered::Write(write) = &translated.lowered {
             needs.add_write(write);
         }
-        if catalog.grants_columns() {
+        if core.catalog.grants_columns() {
             needs.narrow(core, translated);
         }
-        let views: Vec<_> =
-            needs.each.iter().filter_map(|need| catalog.view(&need.relation)).cloned().collect();
-        for view in views.iter().filter(|view| view.access.owner.is_some()) {
-            needs.add_view(core, &view.name);
+        // Where superusers own all views, these may read everything.
+        if core.catalog.views().any(|view| view.access.owner.is_some()) {
+            needs.add_views(core);
         }
         needs
+    }
+
+    /// What the owners of the views need that it names, and of those under them.
+    fn add_views(&mut self, core: &Core) {
+        let mut named: Vec<(Box<str>, Privileges)> =
+            self.each.iter().map(|need| (need.relation.clone(), need.privilege)).collect();
+        let mut at = 0;
+        while let Some((name, privilege)) = named.get(at).cloned() {
+            at += 1;
+            let Some(view) = core.catalog.view(&name) else { continue };
+            for relation in self.add_view(core, view, privilege) {
+                let one = (relation, privilege);
+                if !named.contains(&one) {
+                    named.push(one);
+                }
+            }
+        }
+    }
+
+    /// What the owner of a view needs for a privilege on it. Returns what the view reads.
+    fn add_view(&mut self, core: &Core, view: &ViewDef, privilege: Privileges) -> Vec<Box<str>> {
+        let catalog = &core.catalog;
+        let owner = view.access.owner.as_deref();
+        let texts = with_laterals(vec![view.sql.clone()]);
+        let mut relations: Vec<Box<str>> = Vec::new();
+        for text in &texts {
+            match dialect::reads_of_view(catalog, text) {
+                Some(reads) => relations.extend(users(catalog, &reads).map(Into::into)),
+                None => self.unknown.extend(owner.map(|owner| Some(owner.into()))),
+            }
+        }
+        let read = catalog.grants_columns().then(|| Reads::of(core, &texts));
+        for relation in &relations {
+            let Some(owner) = owner else { continue };
+            let columns = read.as_ref().filter(|_| privilege == Privileges::SELECT);
+            let columns = columns.and_then(|read| read.columns(catalog, relation));
+            let need = Need { relation: relation.clone(), owner: Some(owner.into()), privilege, columns };
+            if !self.each.contains(&need) {
+                self.each.push(need);
+            }
+        }
+        relations
     }
 
     fn add(&mut self, relation: &str, privilege: Privileges, columns: Option<Vec<Box<str>>>) {
@@ -99,61 +143,13 @@ impl Needs {
             Lowered::Read(_) => vec![translated.sql.clone()],
             Lowered::Unread => return,
         };
-        let (compiled, mut reads) =
-            core.sight.reads_of(|| texts.iter().all(|text| core.compile(text).is_ok()));
-        // SQLite tells a name of `WITH` as it tells a view. Behind one that is no view, the statement itself reads; and
-        // one may be called like a view.
-        let with = texts.iter().any(|text| Tokens::new(text).any(|word| word.is("WITH")));
-        for read in &mut reads {
-            let view = read.view.take();
-            read.view = view.filter(|view| !with && core.catalog.view(view).is_some());
-        }
-        // SQLite does not tell which columns these compare.
-        let known = compiled && !texts.iter().any(|text| joins_by_name(text));
+        let read = Reads::of(core, &with_laterals(texts));
         for need in &mut self.each {
             need.columns = match &translated.lowered {
-                _ if need.privilege == Privileges::SELECT => {
-                    if known {
-                        columns_read(&core.catalog, &reads, None, &need.relation)
-                    } else {
-                        None
-                    }
-                }
+                _ if need.privilege == Privileges::SELECT => read.columns(&core.catalog, &need.relation),
                 Lowered::Write(write) => columns_written(&core.catalog, write, need.privilege),
                 _ => None,
             };
-        }
-    }
-
-    /// What the owners of a view, and of those under it, need.
-    fn add_view(&mut self, core: &Core, name: &str) {
-        let catalog = &core.catalog;
-        let text = format!("SELECT * FROM {}", quoted_name(name));
-        let (_, reads) = core.sight.reads_of(|| core.compile(&text));
-        let written: Vec<Privileges> = self
-            .each
-            .iter()
-            .filter(|need| need.owner.is_none() && need.privilege != Privileges::SELECT)
-            .filter(|need| need.relation.eq_ignore_ascii_case(name))
-            .map(|need| need.privilege)
-            .collect();
-        for read in &reads {
-            let Some(view) = read.view.as_deref().and_then(|view| catalog.view(view)) else { continue };
-            let Some(owner) = view.access.owner.as_deref() else { continue };
-            let is_users = catalog.table(&read.relation).is_some() || catalog.view(&read.relation).is_some();
-            let mut add = |privilege: Privileges, columns: Option<Vec<Box<str>>>| {
-                let (relation, owner) = (read.relation.clone(), Some(owner.into()));
-                let need = Need { relation, owner, privilege, columns };
-                if is_users && !self.each.contains(&need) {
-                    self.each.push(need);
-                }
-            };
-            add(Privileges::SELECT, columns_read(catalog, &reads, Some(&view.name), &read.relation));
-            if view.name.eq_ignore_ascii_case(name) {
-                for privilege in &written {
-                    add(*privilege, None);
-                }
-            }
         }
     }
 
@@ -168,19 +164,17 @@ impl Needs {
 
     #[cold]
     fn check_each(&self, core: &Core, identity: &Identity) -> Result<(), SqlError> {
-        if self.unknown && !identity.rights.reads {
-            return Err(SqlError::new(
-                state::FORBIDDEN,
-                "permission denied for a statement of unknown grammar",
-            ));
-        }
         let own = identity.holder();
+        let of_owner = |owner: &str| core.system.server().holder(owner).unwrap_or_else(Holder::nobody);
+        for owner in &self.unknown {
+            if !owner.as_deref().map_or(own.rights, |owner| of_owner(owner).rights).reads {
+                let message = "permission denied for a query of unknown grammar";
+                return Err(SqlError::new(state::FORBIDDEN, message));
+            }
+        }
         self.each.iter().try_for_each(|need| match &need.owner {
             None => need.check(&core.catalog, &own),
-            Some(owner) => {
-                let owner = core.system.server().holder(owner).unwrap_or_else(Holder::nobody);
-                need.check(&core.catalog, &owner)
-            }
+            Some(owner) => need.check(&core.catalog, &of_owner(owner)),
         })
     }
 }
@@ -270,33 +264,62 @@ fn joins_by_name(text: &str) -> bool {
     false
 }
 
-/// The columns of a table that were read, by the statement itself or by a view; `None`: more than single columns.
-fn columns_read(
-    catalog: &Catalog,
-    reads: &[ColumnRead],
-    view: Option<&str>,
-    relation: &str,
-) -> Option<Vec<Box<str>>> {
-    let same = |read: &&ColumnRead| {
-        let by = match (read.view.as_deref(), view) {
-            (Some(by), Some(view)) => by.eq_ignore_ascii_case(view),
-            (by, view) => by.is_none() && view.is_none(),
-        };
-        by && read.relation.eq_ignore_ascii_case(relation)
-    };
-    let def = catalog.table(relation)?.def();
-    let mut columns: Vec<Box<str>> = Vec::new();
-    for read in reads.iter().filter(same) {
-        match def.column_index(&read.column) {
-            Some(_) if columns.contains(&read.column) => {}
-            Some(_) => columns.push(read.column.clone()),
-            // Beside the row's own data: its deadline, its flags, what a statement hands to itself.
-            None if HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(&read.column)) => {}
-            // An index's expression, which may read anything of the row.
-            None => return None,
-        }
+/// Names of users' tables and views among these.
+fn users<'n>(catalog: &'n Catalog, names: &'n [String]) -> impl Iterator<Item = &'n str> {
+    let is_users = |name: &&str| catalog.table(name).is_some() || catalog.view(name).is_some();
+    names.iter().map(String::as_str).filter(is_users)
+}
+
+/// Queries, and those within them that are given to a table of ours as texts (`LATERAL`).
+fn with_laterals(mut texts: Vec<String>) -> Vec<String> {
+    let mut at = 0;
+    while let Some(text) = texts.get(at) {
+        let tokens: Vec<Token<'_>> = Tokens::new(text).collect();
+        let calls = tokens.windows(3).filter(|call| call[0].is(LATERAL) && call[1].is_sign("("));
+        let inner: Vec<String> = calls.filter_map(|call| text_of(&call[2])).collect();
+        texts.extend(inner);
+        at += 1;
     }
-    Some(columns)
+    texts
+}
+
+/// Which columns queries read.
+struct Reads {
+    each: Vec<ColumnRead>,
+    /// They are all there.
+    complete: bool,
+}
+
+impl Reads {
+    fn of(core: &Core, texts: &[String]) -> Self {
+        let (compiled, mut each) =
+            core.sight.reads_of(|| texts.iter().all(|text| core.compile(text).is_ok()));
+        let mut words = texts.iter().flat_map(|text| Tokens::new(text));
+        // SQLite tells a name of `WITH` as it tells a view. Behind one that is no view, the query itself reads; and one
+        // may be called like a view.
+        let with = words.any(|word| word.is("WITH"));
+        each.retain(|read| with || read.view.as_deref().is_none_or(|view| core.catalog.view(view).is_none()));
+        // SQLite does not tell which columns these compare.
+        let complete = compiled && !texts.iter().any(|text| joins_by_name(text));
+        Self { each, complete }
+    }
+
+    /// The columns of a table; `None`: more than single ones.
+    fn columns(&self, catalog: &Catalog, relation: &str) -> Option<Vec<Box<str>>> {
+        let def = catalog.table(relation).filter(|_| self.complete)?.def();
+        let mut columns: Vec<Box<str>> = Vec::new();
+        for read in self.each.iter().filter(|read| read.relation.eq_ignore_ascii_case(relation)) {
+            match def.column_index(&read.column) {
+                Some(_) if columns.contains(&read.column) => {}
+                Some(_) => columns.push(read.column.clone()),
+                // Beside the row's own data: its deadline, its flags, what a statement hands to itself.
+                None if HIDDEN.iter().any(|(hidden, ..)| hidden.eq_ignore_ascii_case(&read.column)) => {}
+                // An index's expression, which may read anything of the row.
+                None => return None,
+            }
+        }
+        Some(columns)
+    }
 }
 
 /// The columns that a statement writes.

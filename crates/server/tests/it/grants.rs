@@ -622,6 +622,16 @@ fn ways_around_the_gate() {
         ("a", "SELECT * FROM pg_catalog.secret"),
         ("a", "SELECT * FROM public.secret"),
         ("a", "SELECT * FROM \"secret\""),
+        ("a", "SELECT * FROM _lateral('SELECT v FROM secret')"),
+        ("a", "SELECT c0 FROM \"_lateral\"('SELECT v FROM secret', 1)"),
+        ("a", "SELECT * FROM _lateral('SELECT v ' || 'FROM secret')"),
+        ("a", "SELECT * FROM _lateral"),
+        ("a", "SELECT v FROM secret(0)"),
+        ("a", "SELECT v FROM secret(2)"),
+        ("a", "SELECT v FROM secret('')"),
+        ("a", "SELECT v FROM secret()"),
+        ("a", "SELECT s.v FROM secret(5) AS s"),
+        ("b", "SELECT v FROM t(2)"),
         ("a", "TABLE secret"),
         ("a", "(SELECT v FROM secret)"),
         ("a", "VALUES ((SELECT v FROM secret))"),
@@ -696,6 +706,34 @@ fn ways_around_the_gate() {
     assert_eq!(chief.ask("SELECT v FROM secret"), ["T", "D x", "C SELECT 1"]);
     assert_eq!(chief.ask("SELECT count(*) FROM t"), ["T", "D 2", "C SELECT 1"]);
     assert_eq!(chief.ask("SELECT count(*) FROM pg_class WHERE relname = 'mine'"), ["T", "D 0", "C SELECT 1"]);
+    // What a view is made of is its owner's to read, however it is written.
+    let mut maker = sql(&daemon, "a");
+    done(&mut chief, &["GRANT SELECT (k) ON t TO a"]);
+    for (at, body) in [
+        "WITH x AS (SELECT v FROM secret) SELECT v FROM x",
+        "SELECT 1 AS one FROM secret",
+        "SELECT (SELECT v FROM secret) AS v",
+        "SELECT s.v FROM (VALUES (1)) AS x(k), LATERAL (SELECT v FROM secret) AS s",
+        "WITH x AS (SELECT v FROM t) SELECT v FROM x",
+        "SELECT a.k FROM t a JOIN (VALUES ('5')) AS b(v) USING (v)",
+        "SELECT a.k FROM t a NATURAL JOIN (SELECT '5' AS v) AS b",
+        "SELECT s.v FROM (VALUES (1)) AS x(n), LATERAL (SELECT v FROM t LIMIT 1) AS s",
+        "SELECT s.v FROM (VALUES (1)) AS x(n), LATERAL (SELECT v FROM t WHERE k = x.n::text) AS s",
+        "SELECT s.v FROM (VALUES (1)) AS x(n), LATERAL (SELECT v FROM secret WHERE k = x.n) AS s",
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert_eq!(refusal(&maker.ask(body)), Some("42501"), "{body}");
+        done(&mut maker, &[&format!("CREATE VIEW leak{at} AS {body}")]);
+        let said = maker.ask(&format!("SELECT * FROM leak{at}"));
+        assert_eq!(refusal(&said), Some("42501"), "{body}: {said:?}");
+        // A superuser's view on it does not give it the superuser's rights.
+        done(&mut chief, &[&format!("CREATE VIEW above{at} AS SELECT * FROM leak{at}")]);
+        done(&mut chief, &[&format!("GRANT SELECT ON above{at} TO a")]);
+        let said = maker.ask(&format!("SELECT * FROM above{at}"));
+        assert_eq!(refusal(&said), Some("42501"), "above {body}: {said:?}");
+    }
     // A rule looks at what the owner of its table may read, when it is made and when it runs.
     let mut a = sql(&daemon, "a");
     done(&mut a, &["CREATE TABLE probe (k INT PRIMARY KEY)", "INSERT INTO probe VALUES (1)"]);

@@ -73,7 +73,8 @@ impl TableMaker<'_> {
 
 /// A column with as much of it as is to be copied.
 fn copied(column: &ColumnDef, like: &Like) -> ColumnDef {
-    let mut copy = ColumnDef { slot: None, absent: None, ..column.clone() };
+    // What was granted of a column is its own table's.
+    let mut copy = ColumnDef { slot: None, absent: None, grants: Vec::new(), ..column.clone() };
     if !like.including.defaults {
         (copy.default, copy.default_sql) = (None, None);
     }
