@@ -295,15 +295,13 @@ pub fn translate(
         refuse_own_names(sql, tokens)?;
         walked(catalog, (sql, tokens), tree, chosen, Purpose::Statement)
     };
-    let found = match known {
-        Some(tree) => walked(tree, &token::tokens(sql))?,
-        None => match tree_of(sql)? {
-            Some(tree) => walked(&tree, &tree.tokens)?,
-            None => {
-                refuse_own_names(sql, &token::tokens(sql))?;
-                None
-            }
-        },
+    let found = if let Some(tree) = known {
+        walked(tree, &token::tokens(sql))?
+    } else if let Some(tree) = tree_of(sql)? {
+        walked(&tree, &tree.tokens)?
+    } else {
+        refuse_own_names(sql, &token::tokens(sql))?;
+        None
     };
     Ok(found.unwrap_or_else(|| unread(sql, chosen)))
 }

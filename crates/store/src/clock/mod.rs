@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 #[cfg(debug_assertions)]
 pub use debug::DebugClock;
 pub use moment::{TICK_NS, TICKS_PER_SECOND, Tick, ticks_between};
-pub(crate) use moment::{moment_after, moment_at, moment_before, moment_so_old};
+pub(crate) use moment::{age_at, moment_after, moment_at, moment_before, moment_so_old};
 
 /// What the coarse clock may lag behind: one interrupt of the timer, on the slowest kernels (100 a second).
 const COARSE_LAG_NS: u64 = 10_000_000;

@@ -71,8 +71,19 @@ pub(crate) fn moment_before(moment: Tick, ticks: u64) -> Option<Tick> {
 /// because `now` was rounded down to its second. `None` before the epoch.
 #[inline]
 pub(crate) fn moment_so_old(now: Tick, ticks: u64) -> Option<Tick> {
-    let last = tick_of(now.saturating_add(1)) - 1;
-    last.checked_sub(ticks).map(moment_of)
+    last_tick_of(now).checked_sub(ticks).map(moment_of)
+}
+
+/// How many ticks a moment is behind at the end of `now`: what [`moment_so_old`] finds has reached that age, and nothing
+/// later has.
+#[inline]
+pub(crate) fn age_at(now: Tick, moment: Tick) -> u64 {
+    last_tick_of(now).saturating_sub(tick_of(moment))
+}
+
+#[inline]
+fn last_tick_of(moment: Tick) -> u64 {
+    tick_of(moment.saturating_add(1)) - 1
 }
 
 #[cfg(test)]
@@ -129,6 +140,13 @@ mod tests {
         assert_eq!(moment_so_old(edge, 20), Some(edge - 5));
         assert_eq!(moment_so_old(edge + 9, 40), Some(edge + 7));
         assert_eq!(moment_so_old(5, 6), None);
+        for (now, moment) in
+            [(edge - 1, edge - 11), (edge, edge - 5), (edge + 9, edge + 7), (edge + 1, edge + 1)]
+        {
+            let age = age_at(now, moment);
+            assert_eq!(moment_so_old(now, age), Some(moment), "{age}");
+            assert!(moment_so_old(now, age + 1) < Some(moment), "{age}");
+        }
         assert_eq!(ticks_between(7, 5), 0);
         assert_eq!(moment_before(5, 6), None);
     }

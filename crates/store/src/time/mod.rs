@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arena::Arenas;
 
-use crate::clock::{Clock, Tick, moment_at, ticks_between};
+use crate::clock::{Clock, Tick, age_at, moment_at};
 use crate::table::removal_event::{RemovalEvent, RemovalEvents};
 
 pub(crate) mod live;
@@ -64,8 +64,12 @@ impl Time {
 
     /// How long ago the write with this stamp happened, in ticks, as exactly as the checkpoints say.
     pub fn age_ticks(&self, stamp: u64) -> u64 {
-        let now = self.now();
-        ticks_between(self.arena.private().checkpoints().tick_of(stamp).unwrap_or(0), now)
+        age_at(self.now(), self.written_at(stamp))
+    }
+
+    /// When the write with this stamp happened, as exactly as the checkpoints say.
+    pub(crate) fn written_at(&self, stamp: u64) -> Tick {
+        self.arena.private().checkpoints().tick_of(stamp).unwrap_or(0)
     }
 
     /// Every smaller stamp was issued at this moment or before, as exactly as the log of checkpoints says.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::clock::{NEVER, Tick, moment_after, moment_before, ticks_between};
+use crate::clock::{NEVER, Tick, age_at, moment_after, moment_before, ticks_between};
 use crate::definition::TableOptions;
 use crate::row::RowBuf;
 use crate::row::meta::ItemMeta;
@@ -30,7 +30,10 @@ impl Time {
         match meta.word {
             NEVER => None,
             0 if ttl == 0 => None,
-            0 => Some(u64::from(ttl).saturating_sub(self.age_ticks(meta.stamp))),
+            0 => {
+                let age = age_at(now, self.written_at(meta.stamp));
+                Some(u64::from(ttl).saturating_sub(age))
+            }
             deadline => Some(ticks_between(now, deadline)),
         }
     }
@@ -47,10 +50,7 @@ impl Time {
         // Relaxed: a rule that changes takes effect soon.
         match table.state.limits.ttl_ticks.load(Ordering::Relaxed) {
             0 => Expiry::Table,
-            ttl => {
-                let written = moment_before(self.now(), self.age_ticks(stamp)).unwrap_or(0);
-                Expiry::At(moment_after(written, ttl.into()))
-            }
+            ttl => Expiry::At(moment_after(self.written_at(stamp), ttl.into())),
         }
     }
 
