@@ -74,8 +74,8 @@ pub(crate) fn moment_so_old(now: Tick, ticks: u64) -> Option<Tick> {
     last_tick_of(now).checked_sub(ticks).map(moment_of)
 }
 
-/// How many ticks a moment is behind at the end of `now`: what [`moment_so_old`] finds has reached that age, and nothing
-/// later has.
+/// How many ticks a moment is behind at the end of `now`: what [`moment_so_old`] finds has reached that age, and
+/// nothing later has.
 #[inline]
 pub(crate) fn age_at(now: Tick, moment: Tick) -> u64 {
     last_tick_of(now).saturating_sub(tick_of(moment))
