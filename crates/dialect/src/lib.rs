@@ -102,6 +102,8 @@ pub struct Item {
     pub parameter: Option<usize>,
     /// What PostgreSQL calls it.
     pub label: Option<String>,
+    /// It is a query, or asks whether one has rows.
+    pub query: bool,
     /// Another arm of the query has another type there: the first arm alone does not tell it.
     pub mixed: bool,
     /// What its type is made of where a query has several arms.

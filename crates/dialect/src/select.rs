@@ -16,6 +16,7 @@ use super::{Item, Plain, Step, Stop, Translator, indexes, numeric, objects};
 use crate::lowered::{self, Joined, Listed, Named};
 use pgcatalog::function;
 use pgcatalog::system::{self, is_function, row_function};
+use sqltext::literals::bare;
 use sqltext::token::{quoted_name, unquoted};
 
 /// The words of a join.
@@ -155,6 +156,7 @@ impl<'a> Translator<'a, '_> {
         let renamed = if let Form::Renamed(name, _) = *column.form { Some(name) } else { None };
         let alias = if named { Some(self.alias_ahead()?) } else { None };
         let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number, place)?;
+        item.query = matches!(bare(expr), Expr::Subquery(_) | Expr::Exists { .. });
         let listed = Listed::Value(column.take_node(), alias.clone());
         if alias.is_none()
             && let Some(name) = renamed
@@ -210,6 +212,7 @@ impl<'a> Translator<'a, '_> {
             ty: column.ty,
             parameter: column.parameter(),
             label: column.label.clone(),
+            query: false,
             mixed: false,
             told: Told::of(&column),
             counts: self.queries.len() > 1 && indexes::counts(&column),

@@ -499,6 +499,7 @@ fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {
         ty: part.ty,
         parameter: part.parameter(),
         label: Some(format!("column{}", at + 1)),
+        query: false,
         mixed: false,
         told: Told::of(part),
         counts: super::indexes::counts(part),

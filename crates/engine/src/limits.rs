@@ -29,6 +29,8 @@ pub(crate) const STATEMENTS_MAX: usize = 1_000;
 
 /// Texts whose statement one thread knows without asking the others: as many as it has compiled, twice.
 pub(crate) const KNOWN_STATEMENTS_MAX: usize = 512;
+/// Texts with literals that one thread remembers by their hashes, 8 bytes each, to keep those that come again.
+pub(crate) const MET_STATEMENTS: usize = 256;
 /// Longest text that a thread knows: one of an `INSERT` of many rows comes once, and hundreds of these took megabytes.
 /// A longer one is counted all the same; what it is counted under is made again each time, which is little beside its
 /// rows.

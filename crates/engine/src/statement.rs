@@ -1,6 +1,6 @@
 //! SQL statements over a protocol that wants rows as JSON.
 
-use sql::{Cancel, ColumnDescription, Done, DoneKind, Executor, RowSink, SqlError, SqlType};
+use sql::{Cancel, ColumnDescription, Done, DoneKind, Executor, RowSink, SqlError, SqlType, StatementText};
 use store::value::ValueRef;
 
 use crate::answer::Answer;
@@ -67,13 +67,14 @@ impl Session {
         let parameters = parameters.map(parameters::parse).transpose()?.unwrap_or_default();
         let limit = out.len().saturating_add(context.engine().options().result_size_max);
         let mut rows = JsonRows { names: Vec::new(), decimal: Vec::new(), out, limit };
-        let counted = context.statement(statement);
+        let text = StatementText::new(statement);
+        let counted = context.statement(&text);
         let session = &mut sql::Session::for_single_statements();
         if let Some(identity) = self.identity() {
             session.set_identity(identity);
         }
         counted.run(&context.engine().store, executor, statement, |executor| {
-            executor.execute(session, statement, &parameters, cancel, &mut rows)
+            executor.execute_text(session, &text, (&parameters, &[]), cancel, &mut rows)
         })
     }
 }

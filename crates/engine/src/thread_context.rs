@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sql::StatementText;
 use store::{Catalog, Foreseen, Prefetched, Table, Tick, Use};
 
 use crate::activity::{Counted, KnownStatements};
@@ -90,7 +91,7 @@ impl ThreadContext {
 
     /// The figures of a statement, by its text.
     #[inline]
-    pub(crate) fn statement(&mut self, text: &str) -> Arc<Counted> {
+    pub(crate) fn statement(&mut self, text: &StatementText<'_>) -> Arc<Counted> {
         self.statements.find(text, &self.engine.activity.statements)
     }
 

@@ -63,7 +63,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let (Some(verb), Some(count)) = (arguments.next(), arguments.next()) else {
         panic!(
-            "usage: instructions get|set|binary-get|binary-set|sql-select|sql-upsert|sql-delete|sql-cold count"
+            "usage: instructions get|set|binary-get|binary-set|sql-select|sql-text|sql-upsert|sql-delete|sql-cold count"
         );
     };
     let count: usize = count.parse().unwrap();
@@ -79,18 +79,19 @@ fn main() {
         return count_sql(&engine, verb, count);
     }
     let (mut context, parser, mut out) = (engine.context(), Parser::default(), Vec::with_capacity(1 << 20));
+    let session = Session::local();
     let sets: Vec<Vec<u8>> = (0..KEYS).map(set).collect();
     let gets: Vec<Vec<u8>> =
         (0..KEYS).map(|number| format!("get key:{number:06}\r\n").into_bytes()).collect();
     for request in &sets {
-        serve(&parser, &mut context, request, &mut out);
+        serve(&parser, &session, &mut context, request, &mut out);
     }
     if let Some(verb) = verb.strip_prefix("binary-") {
         return count_binary(&mut context, verb, count, &mut out);
     }
     let requests = if verb == "get" { &gets } else { &sets };
     for (number, request) in requests.iter().cycle().take(count).enumerate() {
-        serve(&parser, &mut context, request, &mut out);
+        serve(&parser, &session, &mut context, request, &mut out);
         if number % TURN == 0 {
             assert!(out.ends_with(if verb == "get" { b"END\r\n" } else { b"STORED\r\n" }));
             out.clear();
@@ -139,8 +140,7 @@ fn count_binary(context: &mut ThreadContext, verb: &str, count: usize, out: &mut
     }
 }
 
-fn serve(parser: &Parser, context: &mut ThreadContext, bytes: &[u8], out: &mut Vec<u8>) {
-    let session = Session::local();
+fn serve(parser: &Parser, session: &Session, context: &mut ThreadContext, bytes: &[u8], out: &mut Vec<u8>) {
     let Parsed::Complete { request, .. } = parser.parse(bytes) else { panic!("not a request") };
     match request {
         Request::Get { keys, .. } => {
@@ -224,6 +224,12 @@ fn count_sql(engine: &Arc<Engine>, verb: &str, count: usize) {
             "delete" => {
                 client.run(verb, [key.clone()]);
                 client.run("insert", [key.clone(), key]);
+            }
+            "text" => {
+                let text = format!("SELECT page, v FROM t WHERE k = {}", number % KEYS);
+                let mut rows = Rows::default();
+                client.session.run_text(&mut client.context, &text, true, &mut rows).unwrap();
+                assert_eq!(rows.0, 1);
             }
             "cold" => {
                 let text = format!("SELECT page, v, k + {number} FROM t WHERE page = $1 ORDER BY k");

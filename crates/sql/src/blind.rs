@@ -3,6 +3,7 @@
 
 use dialect::Chosen;
 use hashbrown::HashSet;
+use sqltext::literals::StatementText;
 use store::value::Value;
 use store::{TableId, Write, WriteError, WriteSet};
 
@@ -171,7 +172,7 @@ impl Executor {
         for step in &steps {
             match step {
                 Step::Blind { text, parameters, chosen, .. } => {
-                    self.run_once(session, text, parameters, chosen, &mut Nobody)?;
+                    self.run_once(session, &StatementText::new(text), parameters, chosen, &mut Nobody)?;
                 }
                 Step::Fixed(writes) => {
                     if let Some(block) = &mut session.block {

@@ -96,6 +96,7 @@ pub use session::{Notice, Session, TransactionStatus};
 pub use sqlite::{FaultPoint, arm_fault};
 pub use sqlite::{give_memory_back, note_freed, panics_caught};
 pub use sqltext::error::SqlError;
+pub use sqltext::literals::StatementText;
 pub use sqltext::token;
 pub use store::definition::{Access as TableAccess, Grant, Privileges, SqlType};
 pub use table::Cancel;

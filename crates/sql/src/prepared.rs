@@ -245,8 +245,9 @@ fn refine(
     if let Some(label) = &item.label {
         column.label.clone_from(label);
     }
-    // An expression is named by its text, unless that is not the user's any more.
-    if !sql.contains(&column.name) {
+    // An expression is named by its text, unless that is not the user's any more. A query's may differ from one call to
+    // the next in what it compares.
+    if item.query || !sql.contains(&column.name) {
         column.name.clone_from(&column.label);
     }
 }

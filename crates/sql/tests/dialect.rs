@@ -880,7 +880,7 @@ fn types_that_a_client_chooses_are_those_of_the_statement() {
         let mut rows = common::Rows::default();
         let given = (&[value][..], &description.chosen[..]);
         db.executor
-            .execute_chosen(&mut db.session, sql, given, &db.cancel, &mut rows)
+            .execute_text(&mut db.session, &sql::StatementText::new(sql), given, &db.cancel, &mut rows)
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert_eq!(common::shown(&rows.rows), answer, "{sql}");
         let of_run: Vec<SqlType> = rows.types;

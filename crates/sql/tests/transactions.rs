@@ -566,9 +566,9 @@ fn a_blind_deletion_keeps_the_types_that_the_client_chose() {
     assert_eq!(description.chosen, chosen, "a date beside a moment is another statement");
     db.run("BEGIN");
     let values = [Value::from("2026-01-01")];
-    let done = db.executor.execute_chosen(
+    let done = db.executor.execute_text(
         &mut db.session,
-        sql,
+        &sql::StatementText::new(sql),
         (&values, &description.chosen),
         &db.cancel,
         &mut common::Rows::default(),

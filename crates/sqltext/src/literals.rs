@@ -6,11 +6,12 @@
 //! how to sort or to compute, is part of the statement.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt::Write;
 
 use sqlparser::ast::{
     Assignment, BinaryOperator, Expr, FromTable, Insert, JoinConstraint, JoinOperator, LimitClause, Query,
-    SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator, UpdateTableFromKind, Value,
+    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator, UpdateTableFromKind, Value,
     ValueWithSpan,
 };
 
@@ -19,9 +20,6 @@ use crate::token::{Kind, Token, text_of};
 
 /// Digits that a float keeps.
 const FLOAT_DIGITS: usize = 15;
-
-/// Words behind which a literal may be free.
-const CLAUSES: &[&str] = &["WHERE", "SET", "VALUES", "HAVING", "ON", "LIMIT", "OFFSET", "FETCH"];
 
 /// A value that is written in a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +44,32 @@ impl Constant<'_> {
     }
 }
 
+/// A statement's text. Its literals are looked for once, by the first who asks for them: the figures of statements and
+/// the cache of plans both know a text by what it is without them.
+#[derive(Debug)]
+pub struct StatementText<'a> {
+    /// As the client wrote it.
+    pub sql: &'a str,
+    found: OnceCell<Option<(Literals<'a>, String)>>,
+}
+
+impl<'a> StatementText<'a> {
+    /// A text of which nothing is known.
+    pub fn new(sql: &'a str) -> Self {
+        Self { sql, found: OnceCell::new() }
+    }
+
+    /// See [`Literals::of`], with their [`Literals::key`].
+    pub fn literals(&self) -> Option<(&Literals<'a>, &str)> {
+        let found = self.found.get_or_init(|| {
+            let literals = Literals::of(self.sql)?;
+            let key = literals.key();
+            Some((literals, key))
+        });
+        found.as_ref().map(|(literals, key)| (literals, key.as_str()))
+    }
+}
+
 /// One of them and where it stands.
 #[derive(Debug)]
 struct Literal<'a> {
@@ -64,23 +88,21 @@ pub struct Literals<'a> {
 }
 
 impl<'a> Literals<'a> {
-    /// Those of a statement; `None` where none of them can be free: it has no rows to find or to write, or it has
-    /// parameters of its own.
+    /// Those of a statement; `None` where none of them can be free: it has none, or parameters of its own, or defines
+    /// something.
     pub fn of(sql: &'a str) -> Option<Self> {
         // A definition is recognised by its first letter, and costs no more than that.
         let first = sql.bytes().find(|byte| !byte.is_ascii_whitespace())?;
         if matches!(first.to_ascii_lowercase(), b'a' | b'b' | b'c' | b'e' | b't') {
             return None;
         }
-        let tokens = crate::token::tokens(sql);
-        let clauses = tokens.iter().any(|token| token.is_any(CLAUSES));
-        if clauses { Self::among(sql, tokens) } else { None }
+        Self::among(sql, crate::token::tokens(sql))
     }
 
     fn among(sql: &'a str, tokens: Vec<Token<'a>>) -> Option<Self> {
         let mut all: Vec<Literal<'a>> = Vec::new();
         for (at, token) in tokens.iter().enumerate() {
-            let first = if signed(&tokens, at) { at - 1 } else { at };
+            let first = if token.kind == Kind::Number && signed(&tokens, at) { at - 1 } else { at };
             let value = match token.kind {
                 Kind::Parameter => return None,
                 Kind::Text => Some(Constant::Text(plain_text(token)?)),
@@ -101,7 +123,8 @@ impl<'a> Literals<'a> {
     /// The text with a mark in the place of each value, which says its kind.
     pub fn key(&self) -> String {
         self.written(|_, literal, out| {
-            out.push('?');
+            // What is counted as one statement keeps its signs.
+            out.push_str(if literal.first < literal.last { "-?" } else { "?" });
             out.push(literal.value.kind());
         })
     }
@@ -117,18 +140,22 @@ impl<'a> Literals<'a> {
         walk.free
     }
 
-    /// The text with numbered parameters in the place of those that are free, and the values of these.
-    pub fn opened(&self, free: &[bool]) -> (String, Vec<&Constant<'a>>) {
-        let mut values = Vec::new();
-        let text = self.written(|at, literal, out| {
+    /// The values of those that are free.
+    pub fn values<'s>(&'s self, free: &'s [bool]) -> impl Iterator<Item = &'s Constant<'a>> {
+        self.all.iter().zip(free).filter(|(_, free)| **free).map(|(literal, _)| &literal.value)
+    }
+
+    /// The text with numbered parameters in the place of those that are free.
+    pub fn opened(&self, free: &[bool]) -> String {
+        let mut number = 0;
+        self.written(|at, literal, out| {
             if free.get(at) == Some(&true) {
-                values.push(&literal.value);
-                let _ = write!(out, "?{}", values.len());
+                number += 1;
+                let _ = write!(out, "?{number}");
             } else {
                 out.push_str(&self.sql[self.tokens[literal.first].start..self.tokens[literal.last].end()]);
             }
-        });
-        (text, values)
+        })
     }
 
     /// The text with something else in the place of each literal.
@@ -156,19 +183,15 @@ pub fn constants(sql: &str) -> Vec<Constant<'static>> {
     literals.map(|literals| literals.all.into_iter().map(owned).collect()).unwrap_or_default()
 }
 
-/// Whether a minus stands right before a number that is no operator: behind an operator, or a word that needs an
+/// Whether a minus stands right before this number that is no operator: behind an operator, or a word that needs an
 /// operand.
 fn signed(tokens: &[Token<'_>], at: usize) -> bool {
-    let (Some(sign), Some(before)) =
-        (at.checked_sub(1).and_then(|at| tokens.get(at)), at.checked_sub(2).and_then(|at| tokens.get(at)))
-    else {
-        return false;
-    };
+    let [.., before, sign] = &tokens[..at] else { return false };
     let opens = match before.kind {
         Kind::Sign => !matches!(before.text, ")" | "]"),
         _ => before.is_any(&["AND", "OR", "BETWEEN", "NOT", "WHEN"]),
     };
-    tokens[at].kind == Kind::Number && sign.is_sign("-") && sign.end() == tokens[at].start && opens
+    sign.is_sign("-") && sign.end() == tokens[at].start && opens
 }
 
 /// A closed literal in plain quotes.
@@ -266,6 +289,7 @@ impl Walk<'_, '_> {
     fn body(&mut self, body: &SetExpr) {
         match body {
             SetExpr::Select(select) => {
+                self.shown(&select.projection);
                 self.tables(&select.from);
                 self.conditions(select.selection.as_ref());
                 self.conditions(select.having.as_ref());
@@ -279,6 +303,17 @@ impl Walk<'_, '_> {
                 self.statement(statement);
             }
             _ => {}
+        }
+    }
+
+    /// What is shown is part of the statement, apart from the queries in it.
+    fn shown(&mut self, items: &[SelectItem]) {
+        for item in items {
+            if let SelectItem::UnnamedExpr(shown) | SelectItem::ExprWithAlias { expr: shown, .. } = item
+                && let Expr::Subquery(query) | Expr::Exists { subquery: query, .. } = bare(shown)
+            {
+                self.query(query);
+            }
         }
     }
 
@@ -351,7 +386,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A value, a row of values, a query, or arithmetic of whole numbers.
+    /// A value, a row of values, a query, or arithmetic of whole numbers: beside another number, one that is none
+    /// decides what is computed.
     fn operand(&mut self, operand: &Expr) {
         if let Some(at) = self.literal(operand) {
             self.free[at] = true;
@@ -362,10 +398,12 @@ impl Walk<'_, '_> {
             Expr::Tuple(parts) => self.operands(parts),
             Expr::Subquery(query) => self.query(query),
             Expr::BinaryOp { left, op, right } if computes(op) => {
-                let both = self.literal(left).is_some() && self.literal(right).is_some();
-                for side in [left, right] {
-                    match self.literal(side) {
-                        Some(at) => self.free[at] = !both && self.is_integer(at),
+                let found = [self.literal(left), self.literal(right)];
+                let both = found.iter().flatten().count() == 2;
+                let whole = found.iter().flatten().all(|&at| self.is_integer(at));
+                for (side, literal) in [left, right].into_iter().zip(found) {
+                    match literal {
+                        Some(at) => self.free[at] = self.is_integer(at) && (whole || !both),
                         None => self.operand(side),
                     }
                 }
@@ -405,7 +443,7 @@ impl Walk<'_, '_> {
 }
 
 /// An expression without the parentheses around it.
-fn bare(expression: &Expr) -> &Expr {
+pub fn bare(expression: &Expr) -> &Expr {
     match expression {
         Expr::Nested(inner) => bare(inner),
         other => other,
@@ -431,8 +469,7 @@ mod tests {
         // The values live as long as the text.
         let literals = Box::leak(Box::new(Literals::of(sql)?));
         let free = literals.free(&parse(sql).unwrap());
-        let (text, values) = literals.opened(&free);
-        Some((text, values.into_iter().cloned().collect()))
+        Some((literals.opened(&free), literals.values(&free).cloned().collect()))
     }
 
     #[test]
@@ -448,7 +485,12 @@ mod tests {
                 "UPDATE t SET n = n + 5, s = E'a\\n' WHERE k = 1.5",
                 "UPDATE t SET n = n + ?1, s = ?2 WHERE k = ?3",
             ),
-            ("SELECT a FROM t WHERE b BETWEEN -1 AND 5-1", "SELECT a FROM t WHERE b BETWEEN ?1 AND 5-1"),
+            ("SELECT a FROM t WHERE b BETWEEN -1 AND 5-1", "SELECT a FROM t WHERE b BETWEEN ?1 AND ?2-?3"),
+            ("SELECT a FROM t WHERE b = 5 - 1.5", "SELECT a FROM t WHERE b = 5 - 1.5"),
+            (
+                "SELECT EXISTS (SELECT 1 FROM t WHERE a = 2), (SELECT 3 FROM u WHERE b = 4) AS c, 5",
+                "SELECT EXISTS (SELECT 1 FROM t WHERE a = ?1), (SELECT 3 FROM u WHERE b = ?2) AS c, 5",
+            ),
             ("SELECT a FROM t WHERE a - 1 = 2", "SELECT a FROM t WHERE a - ?1 = ?2"),
             ("SELECT a FROM t WHERE (a, b) = (1, 'x')", "SELECT a FROM t WHERE (a, b) = (?1, ?2)"),
             ("INSERT INTO t VALUES (1, now(), 'x')", "INSERT INTO t VALUES (?1, now(), ?2)"),
@@ -487,6 +529,7 @@ mod tests {
         for sql in [
             "",
             "SELECT a FROM t",
+            "CREATE TABLE t (a INT DEFAULT 1)",
             "SELECT a FROM t WHERE b = $1 AND c = 1",
             "SELECT a FROM t WHERE b = 'open",
         ] {
@@ -512,7 +555,7 @@ mod tests {
     #[test]
     fn texts_of_one_statement_have_one_key() {
         let key = |sql: &str| Literals::of(sql).unwrap().key();
-        assert_eq!(key("DELETE FROM t WHERE a = 1"), key("DELETE FROM t WHERE a = -7"));
+        assert_eq!(key("DELETE FROM t WHERE a = 1"), key("DELETE FROM t WHERE a = 7"));
         assert_ne!(key("DELETE FROM t WHERE a = 1"), key("DELETE FROM t WHERE a = '1'"));
         assert_ne!(key("DELETE FROM t WHERE a = 1"), key("DELETE FROM t WHERE a = 1.5"));
         assert_ne!(key("DELETE FROM t WHERE a = b -1"), key("DELETE FROM t WHERE a = b 1"));

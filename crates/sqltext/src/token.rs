@@ -64,6 +64,9 @@ const OPERATORS: &[&str] = &[
     "<>", "!=", "<=", ">=", "==", "<<", ">>", "&&", "@@",
 ];
 
+/// The characters of these behind their first.
+const IN_OPERATORS: &[u8] = b"~*>:@-|=<&";
+
 /// The tokens of a text; blanks and comments are skipped. An unfinished literal reaches to the end: the parser will
 /// refuse it.
 #[derive(Clone, Debug)]
@@ -148,6 +151,8 @@ fn one(sql: &str, start: usize, before: Option<&Token<'_>>, apart: bool) -> (Kin
         byte if in_word(byte) => (Kind::Word, word(rest)),
         // Nothing longer begins with these.
         b'(' | b')' | b',' | b';' | b'.' | b'[' | b']' | b'+' | b'*' | b'/' | b'%' => (Kind::Sign, 1),
+        // Behind the first character of an operator of several stands another one that no operand begins with.
+        _ if !IN_OPERATORS.contains(&next) => (Kind::Sign, 1),
         _ => {
             (Kind::Sign, OPERATORS.iter().find(|op| rest.starts_with(op.as_bytes())).map_or(1, |op| op.len()))
         }
@@ -226,9 +231,23 @@ fn dollar(rest: &[u8]) -> (Kind, usize) {
 }
 
 /// Whether a byte may stand in a word.
+#[inline]
 pub fn in_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+    IN_WORD[usize::from(byte)]
 }
+
+/// Looked up, because every byte of every text is asked for.
+static IN_WORD: [bool; 256] = {
+    let mut all = [false; 256];
+    let mut byte = 0u8;
+    loop {
+        all[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80;
+        if byte == u8::MAX {
+            break all;
+        }
+        byte += 1;
+    }
+};
 
 /// How long the word at the beginning is.
 pub fn word(bytes: &[u8]) -> usize {
@@ -488,6 +507,9 @@ mod tests {
             ]
         );
         assert_eq!(texts("0xe-1").len(), 3);
+        for operator in OPERATORS {
+            assert_eq!(texts(operator), [(Sign, *operator)]);
+        }
         assert_eq!(texts("'open"), [(Text, "'open")]);
         assert_eq!(texts("/* open"), []);
         assert_eq!(texts("\u{e9}t\u{e9}=?"), [(Word, "\u{e9}t\u{e9}"), (Sign, "="), (Parameter, "?")]);

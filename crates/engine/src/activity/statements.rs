@@ -1,16 +1,17 @@
 //! What each statement cost: counted by its text with the literals taken out.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use sql::{ComputedBy, Done, Executor, SqlError, StatementFacts};
+use rapidhash::fast::RapidHasher;
+use sql::{ComputedBy, Done, Executor, SqlError, StatementFacts, StatementText};
 use store::Store;
 
 use crate::limits::{
-    KNOWN_STATEMENT_BYTES_MAX, KNOWN_STATEMENTS_MAX, STATEMENTS_MAX, TIMED_CALLS, TIMED_SHARE,
+    KNOWN_STATEMENT_BYTES_MAX, KNOWN_STATEMENTS_MAX, MET_STATEMENTS, STATEMENTS_MAX, TIMED_CALLS, TIMED_SHARE,
 };
 
 /// One statement's figures. Relaxed throughout: figures for people, in no order with anything.
@@ -192,33 +193,67 @@ fn drop_least(all: &mut HashMap<Box<str>, Arc<Counted>>) {
     });
 }
 
-/// The statements that one thread has met, by the text that clients send: each of them is looked for on each call.
-#[derive(Debug, Default)]
-pub(crate) struct KnownStatements(
-    HashMap<Box<str>, Arc<Counted>, BuildHasherDefault<rapidhash::fast::RapidHasher<'static>>>,
-);
+/// The statements that one thread has met: each call looks here. One without literals is kept by its text, and so is
+/// one that comes again as it was; all others by what they are without their literals, so that a text that never comes
+/// again costs no entry.
+#[derive(Debug)]
+pub(crate) struct KnownStatements {
+    known: HashMap<Box<str>, Arc<Counted>, BuildHasherDefault<RapidHasher<'static>>>,
+    /// Hashes of the texts with literals that were met last, each in the place that it has by its last bits.
+    met: Box<[u64; MET_STATEMENTS]>,
+}
+
+impl Default for KnownStatements {
+    fn default() -> Self {
+        Self { known: HashMap::default(), met: Box::new([0; MET_STATEMENTS]) }
+    }
+}
 
 impl KnownStatements {
     /// The figures of a text's statement.
     #[inline]
-    pub(crate) fn find(&mut self, text: &str, all: &Statements) -> Arc<Counted> {
-        match self.0.get(text) {
-            Some(known) if !known.dropped.load(Ordering::Relaxed) => Arc::clone(known),
-            _ => self.meet(text, all),
-        }
+    pub(crate) fn find(&mut self, text: &StatementText<'_>, all: &Statements) -> Arc<Counted> {
+        self.known_as(text.sql).unwrap_or_else(|| self.meet(text, all))
     }
 
-    #[cold]
-    fn meet(&mut self, text: &str, all: &Statements) -> Arc<Counted> {
-        if text.len() > KNOWN_STATEMENT_BYTES_MAX {
-            return all.find(text);
+    #[inline]
+    fn known_as(&self, text: &str) -> Option<Arc<Counted>> {
+        self.known.get(text).filter(|known| !known.dropped.load(Ordering::Relaxed)).map(Arc::clone)
+    }
+
+    fn meet(&mut self, text: &StatementText<'_>, all: &Statements) -> Arc<Counted> {
+        if text.sql.len() > KNOWN_STATEMENT_BYTES_MAX {
+            return all.find(text.sql);
         }
-        if self.0.len() >= KNOWN_STATEMENTS_MAX {
-            self.0.clear();
+        let Some((_, key)) = text.literals() else {
+            let counted = all.find(text.sql);
+            self.keep(text.sql, &counted);
+            return counted;
+        };
+        let counted = self.known_as(key).unwrap_or_else(|| {
+            let counted = all.find(text.sql);
+            self.keep(key, &counted);
+            counted
+        });
+        if self.was_met(text.sql) {
+            self.keep(text.sql, &counted);
         }
-        let counted = all.find(text);
-        self.0.insert(text.into(), Arc::clone(&counted));
         counted
+    }
+
+    fn keep(&mut self, text: &str, counted: &Arc<Counted>) {
+        if self.known.len() >= KNOWN_STATEMENTS_MAX {
+            self.known.clear();
+        }
+        self.known.insert(text.into(), Arc::clone(counted));
+    }
+
+    /// Whether a text came a short time ago.
+    #[expect(clippy::cast_possible_truncation, reason = "the last bits are wanted")]
+    fn was_met(&mut self, text: &str) -> bool {
+        let hash = self.known.hasher().hash_one(text);
+        let place = &mut self.met[hash as usize % MET_STATEMENTS];
+        std::mem::replace(place, hash) == hash
     }
 }
 
@@ -226,15 +261,19 @@ impl KnownStatements {
 mod tests {
     use super::*;
 
+    fn find(known: &mut KnownStatements, text: &str, all: &Statements) -> Arc<Counted> {
+        known.find(&StatementText::new(text), all)
+    }
+
     #[test]
     fn texts_that_differ_in_literals_are_one_statement() {
         let all = Statements::default();
         let mut known = KnownStatements::default();
-        let first = known.find("SELECT * FROM t WHERE a = 1", &all);
-        let second = known.find("select * from t\n where a = 2 -- two", &all);
+        let first = find(&mut known, "SELECT * FROM t WHERE a = 1", &all);
+        let second = find(&mut known, "select * from t\n where a = 2 -- two", &all);
         assert!(Arc::ptr_eq(&first, &second), "{} {}", first.query(), second.query());
         all.reset();
-        let third = known.find("SELECT * FROM t WHERE a = 1", &all);
+        let third = find(&mut known, "SELECT * FROM t WHERE a = 1", &all);
         assert!(!Arc::ptr_eq(&first, &third));
         assert_eq!(all.all().len(), 1);
     }
@@ -243,13 +282,31 @@ mod tests {
     fn the_table_is_bounded_and_keeps_what_is_used() {
         let all = Statements::default();
         let mut known = KnownStatements::default();
-        let used = known.find("SELECT used FROM t", &all);
+        let used = find(&mut known, "SELECT used FROM t", &all);
         used.calls.fetch_add(10, Ordering::Relaxed);
         for number in 0..3 * STATEMENTS_MAX {
-            known.find(&format!("SELECT column_{number} FROM t"), &all);
+            find(&mut known, &format!("SELECT column_{number} FROM t"), &all);
         }
         assert!(all.all().len() <= STATEMENTS_MAX);
         assert!(all.all().iter().any(|facts| facts.query == used.query()));
+    }
+
+    #[test]
+    fn only_texts_that_come_again_are_kept_with_their_literals() {
+        let all = Statements::default();
+        let mut known = KnownStatements::default();
+        let counted = find(&mut known, "SELECT a FROM t WHERE a = 0", &all);
+        for number in 1..1000 {
+            let found = find(&mut known, &format!("SELECT a FROM t WHERE a = {number}"), &all);
+            assert!(Arc::ptr_eq(&counted, &found));
+        }
+        assert_eq!(known.known.len(), 1);
+        for _ in 0..3 {
+            assert!(Arc::ptr_eq(&counted, &find(&mut known, "SELECT a FROM t WHERE a = 5", &all)));
+        }
+        assert_eq!(known.known.len(), 2);
+        let negative = find(&mut known, "SELECT a FROM t WHERE a = -5", &all);
+        assert_eq!(negative.query(), "select a from t where a = -?");
     }
 
     #[test]
@@ -260,13 +317,13 @@ mod tests {
             let rows: Vec<_> = (first..first + 1000).map(|number| format!("({number})")).collect();
             format!("INSERT INTO t VALUES {}", rows.join(", "))
         };
-        let counted = known.find(&insert(0), &all);
+        let counted = find(&mut known, &insert(0), &all);
         for first in 1..KNOWN_STATEMENTS_MAX {
-            assert!(Arc::ptr_eq(&counted, &known.find(&insert(first), &all)));
+            assert!(Arc::ptr_eq(&counted, &find(&mut known, &insert(first), &all)));
         }
-        let kept: usize = known.0.keys().map(|text| text.len()).sum();
+        let kept: usize = known.known.keys().map(|text| text.len()).sum();
         assert_eq!(kept, 0, "bytes of texts");
-        known.find("SELECT 1", &all);
-        assert_eq!(known.0.len(), 1);
+        find(&mut known, "SELECT 1", &all);
+        assert_eq!(known.known.len(), 1);
     }
 }

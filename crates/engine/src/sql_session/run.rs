@@ -6,7 +6,8 @@ use std::sync::Arc;
 use auth::Giver;
 use auth::statement::{GrantedOn, RoleStatement};
 use sql::{
-    ColumnDescription, Done, DoneKind, Holder, Identity, RowSink, SqlError, SqlType, TransactionStatus,
+    ColumnDescription, Done, DoneKind, Holder, Identity, RowSink, SqlError, SqlType, StatementText,
+    TransactionStatus,
 };
 use store::value::{Value, ValueRef};
 
@@ -139,11 +140,12 @@ impl SqlSession {
         self.pass_gate(context)?;
         #[cfg(feature = "testing")]
         crate::testing::pass("sql session", text.as_bytes());
-        let counted = context.context_mut().statement(text);
+        let text = StatementText::new(text);
+        let counted = context.context_mut().statement(&text);
         if counted.locks() {
-            return self.run_locking(context, &counted, text, (values, chosen), sink);
+            return self.run_locking(context, &counted, text.sql, (values, chosen), sink);
         }
-        self.run_through(context, &counted, text, (values, chosen), sink)
+        self.run_through(context, &counted, &text, (values, chosen), sink)
     }
 
     /// Runs a statement from its beginning to its end.
@@ -152,7 +154,7 @@ impl SqlSession {
         &mut self,
         context: &mut SqlThreadContext,
         counted: &Arc<Counted>,
-        text: &str,
+        text: &StatementText<'_>,
         parameters: (&[Value], &[Option<SqlType>]),
         sink: &mut dyn RowSink,
     ) -> Result<Outcome, SqlError> {
@@ -183,13 +185,13 @@ impl SqlSession {
         &mut self,
         context: &mut SqlThreadContext,
         counted: &Counted,
-        text: &str,
+        text: &StatementText<'_>,
         parameters: (&[Value], &[Option<SqlType>]),
         sink: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let (context, executor) = context.tools()?;
-        counted.run(&context.engine().store, executor, text, |executor| {
-            executor.execute_chosen(&mut self.sql, text, parameters, &self.cancel, sink)
+        counted.run(&context.engine().store, executor, text.sql, |executor| {
+            executor.execute_text(&mut self.sql, text, parameters, &self.cancel, sink)
         })
     }
 

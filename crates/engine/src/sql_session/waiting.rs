@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sql::{RowSink, SqlError, SqlType, TransactionStatus};
+use sql::{RowSink, SqlError, SqlType, StatementText, TransactionStatus};
 use store::value::Value;
 
 use super::{Outcome, SqlSession, SqlThreadContext};
@@ -44,7 +44,7 @@ impl SqlSession {
             self.engine.locks.begin(pid);
         }
         let mut rows = self.kept();
-        let result = self.run_through(context, counted, text, parameters, &mut rows);
+        let result = self.run_through(context, counted, &StatementText::new(text), parameters, &mut rows);
         let outcome = match result {
             Err(error) if error.partial => self.wait(context, counted, error),
             result => self.end_locking(result),

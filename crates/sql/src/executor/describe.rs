@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use dialect::Chosen;
 use sqltext::Tree;
+use sqltext::literals::StatementText;
 use store::definition::SqlType;
 use store::value::Value;
 
@@ -116,11 +117,12 @@ impl Executor {
     pub(super) fn run_chosen(
         &mut self,
         session: &mut Session,
-        sql: &str,
+        text: &StatementText<'_>,
         parameters: &[Value],
         chosen: Chosen<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        let sql = text.sql;
         if session.status() == TransactionStatus::Failed {
             return self.control(session, sql);
         }
@@ -130,7 +132,7 @@ impl Executor {
             return core.run_prepared(session, prepared, parameters, out);
         }
         let Some(mut prepared) = self.prepare_rows(sql, chosen, None)? else {
-            return self.run_unchosen(session, sql, parameters, out);
+            return self.run_unchosen(session, text, parameters, out);
         };
         let result = self.core.run_prepared(session, &mut prepared, parameters, out);
         self.cache.put(&key, prepared);

@@ -17,6 +17,7 @@ use pgcatalog::function::like::{self, LikeStyle};
 use pgcatalog::sequence;
 use pgcatalog::system::{Server, System};
 use sqlite::Connection;
+use sqltext::literals::StatementText;
 use store::definition::{Collation, SqlType};
 use store::scalar::zone::{self, Zone};
 use store::value::{Value, ValueRef};
@@ -143,15 +144,15 @@ impl Executor {
         cancel: &Cancel,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        self.execute_chosen(session, sql, (parameters, &[]), cancel, out)
+        self.execute_text(session, &StatementText::new(sql), (parameters, &[]), cancel, out)
     }
 
-    /// The same with types that the client chose for the parameters, beside their values: those of
-    /// [`Description::chosen`].
-    pub fn execute_chosen(
+    /// The same of a text of which the literals may be known, with types that the client chose for the parameters,
+    /// beside their values: those of [`Description::chosen`].
+    pub fn execute_text(
         &mut self,
         session: &mut Session,
-        sql: &str,
+        text: &StatementText<'_>,
         parameters: (&[Value], &[Option<SqlType>]),
         cancel: &Cancel,
         out: &mut dyn RowSink,
@@ -166,7 +167,8 @@ impl Executor {
         self.core.sight.set_facts(session.facts);
         let policy = Rc::<Sight>::clone(&self.core.sight);
         sequence::begin();
-        let result = meter::statement(policy, heap_bytes, || self.run_current(session, sql, parameters, out));
+        let result =
+            meter::statement(policy, heap_bytes, || self.run_current(session, text, parameters, out));
         session.facts = self.core.sight.facts();
         if let Some(given) = sequence::take() {
             session.note_numbers(given);
@@ -227,7 +229,7 @@ impl Executor {
     fn run_current(
         &mut self,
         session: &mut Session,
-        sql: &str,
+        text: &StatementText<'_>,
         parameters: (&[Value], Chosen<'_>),
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
@@ -236,7 +238,7 @@ impl Executor {
         let mut given_up = 0;
         loop {
             let (values, chosen) = parameters;
-            let result = self.run(session, sql, values, chosen, &mut out);
+            let result = self.run(session, text, values, chosen, &mut out);
             let result = result.map_err(|error| self.core.with_table(error));
             let error = match result {
                 Err(error) if alone && !out.began && !error.partial => error,
@@ -260,16 +262,16 @@ impl Executor {
     fn run(
         &mut self,
         session: &mut Session,
-        sql: &str,
+        text: &StatementText<'_>,
         parameters: &[Value],
         chosen: Chosen<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
-        let result = self.run_once(session, sql, parameters, chosen, out);
+        let result = self.run_once(session, text, parameters, chosen, out);
         if let Some(block) = &mut session.block
             && result.is_ok()
         {
-            block.name_step(sql, parameters, chosen);
+            block.name_step(text.sql, parameters, chosen);
         }
         result
     }
@@ -278,25 +280,26 @@ impl Executor {
     pub(crate) fn run_once(
         &mut self,
         session: &mut Session,
-        sql: &str,
+        text: &StatementText<'_>,
         parameters: &[Value],
         chosen: Chosen<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         if chosen.is_empty() {
-            self.run_unchosen(session, sql, parameters, out)
+            self.run_unchosen(session, text, parameters, out)
         } else {
-            self.run_chosen(session, sql, parameters, chosen, out)
+            self.run_chosen(session, text, parameters, chosen, out)
         }
     }
 
     fn run_unchosen(
         &mut self,
         session: &mut Session,
-        sql: &str,
+        text: &StatementText<'_>,
         parameters: &[Value],
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
+        let sql = text.sql;
         if session.status() == TransactionStatus::Failed {
             return self.control(session, sql);
         }
@@ -313,7 +316,7 @@ impl Executor {
             return Ok(done);
         }
         if parameters.is_empty()
-            && let Some(done) = self.run_opened(session, sql, out)?
+            && let Some(done) = self.run_opened(session, text, out)?
         {
             return Ok(done);
         }
@@ -365,7 +368,7 @@ impl Executor {
     /// The second half of `CREATE TABLE ... AS`: a table that cannot be filled goes again.
     fn fill(&mut self, session: &mut Session, table: &str, insert: &str) -> Result<Done, SqlError> {
         self.refresh()?;
-        match self.run(session, insert, &[], &[], &mut Nobody) {
+        match self.run(session, &StatementText::new(insert), &[], &[], &mut Nobody) {
             Ok(done) => Ok(Done { tag: "SELECT", ..done }),
             Err(error) => {
                 self.core.store.drop_table(table)?;

@@ -5,11 +5,13 @@
 //! stands beside. Whatever goes wrong before the first row, the statement as it stands reports better, with its place.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
+use rapidhash::fast::RapidHasher;
 use sqltext::Tree;
 use sqltext::limits::PARAMETERS_MAX;
-use sqltext::literals::{Constant, Literals, constants};
+use sqltext::literals::{Constant, Literals, StatementText, constants};
 use store::Catalog;
 use store::definition::SqlType;
 use store::value::Value;
@@ -21,21 +23,28 @@ use crate::limits::{CACHED_STATEMENT_BYTES_MAX, SHAPES_MAX};
 use crate::session::Session;
 use crate::write::Given;
 
-/// A text whose literals were taken out.
-struct Opened<'s> {
-    /// It with parameters.
-    text: String,
-    /// What is known of their types.
-    chosen: Vec<Option<SqlType>>,
-    values: Vec<Value>,
-    /// The tree of the text as it was written, if it was read just now.
-    tree: Option<Tree<'s>>,
+/// What all texts of one key have in common.
+#[derive(Debug)]
+struct Shape {
+    /// Which literals are parameters.
+    free: Box<[bool]>,
+    /// Under which the plan of all of them is kept; `None` where it depends on literals that are not free.
+    plan: Option<Box<str>>,
 }
 
-/// Which literals are parameters, by the key of a text. Cleared when a definition changes.
+impl Shape {
+    fn of(literals: &Literals<'_>, tree: Option<&Tree<'_>>) -> Self {
+        let free = tree.map(|tree| literals.free(tree)).unwrap_or_default();
+        let all = !free.contains(&false);
+        let plan = all.then(|| key_of(&literals.opened(&free), &types_of(literals, &free)).into());
+        Self { free: free.into(), plan }
+    }
+}
+
+/// The shapes of texts by their key. Cleared when a definition changes.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
-    known: HashMap<Box<str>, Rc<[bool]>>,
+    known: HashMap<Box<str>, Rc<Shape>, BuildHasherDefault<RapidHasher<'static>>>,
     /// Literals of indexed expressions and of the conditions of partial indexes: a text that has one of them may mean
     /// such an index, which is found by what is written.
     kept: Option<Vec<Constant<'static>>>,
@@ -46,21 +55,26 @@ impl Shapes {
         *self = Self::default();
     }
 
-    /// Which literals of a text are parameters, and its tree if that was not known; `None` where none are.
-    fn of<'s>(&mut self, sql: &'s str, literals: &Literals<'s>) -> Option<(Rc<[bool]>, Option<Tree<'s>>)> {
-        let key = literals.key();
-        if let Some(known) = self.known.get(key.as_str()) {
-            return Some((Rc::clone(known), None)).filter(|(free, _)| free.contains(&true));
+    /// The shape of a text, and its tree if the shape was not known; `None` where no literal is a parameter.
+    fn of<'s>(
+        &mut self,
+        sql: &'s str,
+        literals: &Literals<'s>,
+        key: &str,
+    ) -> Option<(Rc<Shape>, Option<Box<Tree<'s>>>)> {
+        let takes_any = |shape: &Shape| shape.free.contains(&true);
+        if let Some(known) = self.known.get(key) {
+            return takes_any(known).then(|| (Rc::clone(known), None));
         }
-        let tree = sqltext::parse_tokens(sql, literals.tokens().to_vec()).ok();
-        let free: Rc<[bool]> = tree.as_ref().map(|tree| literals.free(tree)).unwrap_or_default().into();
+        let tree = sqltext::parse_tokens(sql, literals.tokens().to_vec()).ok().map(Box::new);
+        let shape = Rc::new(Shape::of(literals, tree.as_deref()));
         if key.len() <= CACHED_STATEMENT_BYTES_MAX {
             if self.known.len() >= SHAPES_MAX {
                 self.known.clear();
             }
-            self.known.insert(key.into(), Rc::clone(&free));
+            self.known.insert(key.into(), Rc::clone(&shape));
         }
-        Some((free, tree)).filter(|(free, _)| free.contains(&true))
+        takes_any(&shape).then_some((shape, tree))
     }
 
     /// Whether a value must stay in the text.
@@ -76,6 +90,11 @@ fn constants_of(catalog: &Catalog) -> Vec<Constant<'static>> {
     let columns = catalog.tables().flat_map(|table| &table.def().columns);
     let hidden = columns.filter(|column| column.hidden).filter_map(|column| column.generated.as_ref());
     hidden.flat_map(|generated| constants(&generated.sql)).collect()
+}
+
+/// What is known of the types of those that are free.
+fn types_of(literals: &Literals<'_>, free: &[bool]) -> Vec<Option<SqlType>> {
+    literals.values(free).map(type_of).collect()
 }
 
 /// The type that a value has by itself.
@@ -107,20 +126,31 @@ impl Executor {
     pub(super) fn run_opened(
         &mut self,
         session: &mut Session,
-        sql: &str,
+        text: &StatementText<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Option<Done>, SqlError> {
-        let Some(Opened { text, chosen, values, tree }) = self.opened(sql) else { return Ok(None) };
-        let key = key_of(&text, &chosen);
-        if self.cache.get(&key).is_none() {
-            match self.prepare_rows(&text, &chosen, tree.as_ref()) {
-                Ok(Some(prepared)) => self.cache.put(&key, prepared),
+        let Some((literals, key)) = text.literals().filter(|_| self.cache.keeps_any()) else {
+            return Ok(None);
+        };
+        let Some((shape, tree)) = self.shapes.of(text.sql, literals, key) else { return Ok(None) };
+        let Some(values) = self.taken(literals, &shape.free) else { return Ok(None) };
+        let own;
+        let key = if let Some(plan) = &shape.plan {
+            plan
+        } else {
+            own = key_of(&literals.opened(&shape.free), &types_of(literals, &shape.free));
+            own.as_str()
+        };
+        if self.cache.get(key).is_none() {
+            let (opened, chosen) = (literals.opened(&shape.free), types_of(literals, &shape.free));
+            match self.prepare_rows(&opened, &chosen, tree.as_deref()) {
+                Ok(Some(prepared)) => self.cache.put(key, prepared),
                 Err(error) if !is_of_text(&error) => return Err(error),
                 _ => return Ok(None),
             }
         }
         let Self { core, cache, .. } = self;
-        let Some(prepared) = cache.get(&key) else { return Ok(None) };
+        let Some(prepared) = cache.get(key) else { return Ok(None) };
         let Ok(converted) = prepared.converted(core, &values) else { return Ok(None) };
         let values = converted.as_deref().unwrap_or(&values);
         let run = core.run_with(session, prepared, |core, prepared| {
@@ -129,16 +159,16 @@ impl Executor {
         run.map(Some)
     }
 
-    /// The text with parameters; `None` where it has none.
-    fn opened<'s>(&mut self, sql: &'s str) -> Option<Opened<'s>> {
-        let literals = Literals::of(sql).filter(|_| self.cache.keeps_any())?;
-        let (free, tree) = self.shapes.of(sql, &literals)?;
-        let (text, values) = literals.opened(&free);
+    /// The values of the literals that are free; `None` where one of them must stay in the text.
+    fn taken(&mut self, literals: &Literals<'_>, free: &[bool]) -> Option<Vec<Value>> {
         let Self { core, shapes, .. } = self;
-        if values.len() > PARAMETERS_MAX || values.iter().any(|value| shapes.keeps(&core.catalog, value)) {
-            return None;
+        let mut values = Vec::with_capacity(free.len().min(PARAMETERS_MAX));
+        for value in literals.values(free) {
+            if values.len() == PARAMETERS_MAX || shapes.keeps(&core.catalog, value) {
+                return None;
+            }
+            values.push(value_of(value));
         }
-        let chosen = values.iter().map(|value| type_of(value)).collect();
-        Some(Opened { text, chosen, values: values.into_iter().map(value_of).collect(), tree })
+        Some(values)
     }
 }
