@@ -17,8 +17,17 @@ const FILE: &str = "crates/server/instructions.txt";
 const PROGRAMS: [(&str, &str, &[&str]); 2] =
     [("server", "instructions", &SERVED), ("sqlcached-client", "shared_reads", &["shared"])];
 /// What the server's example runs.
-const SERVED: [&str; 8] =
-    ["get", "set", "binary-get", "binary-set", "sql-select", "sql-upsert", "sql-delete", "sql-cold"];
+const SERVED: [&str; 9] = [
+    "get",
+    "set",
+    "binary-get",
+    "binary-set",
+    "sql-select",
+    "sql-text",
+    "sql-upsert",
+    "sql-delete",
+    "sql-cold",
+];
 /// Requests of the short run, and of the long one.
 const RUNS: [u64; 2] = [2_000, 8_000];
 /// So many per cent above its number fails.
