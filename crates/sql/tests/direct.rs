@@ -332,6 +332,8 @@ fn statements_of_one_meaning_take_one_way() {
         "SELECT x.k FROM t AS x WHERE x.k = 'a'",
         "SELECT k FROM t WHERE (page = 1) AND tag = ('x') ORDER BY t.tag LIMIT (3)",
         "SELECT k FROM t WHERE k IN ('a', ('b'))",
+        "SELECT k, page FROM t WHERE t.k = 'a' ORDER BY t.page DESC, k LIMIT 1",
+        "SELECT k FROM t WHERE k = 'a' LIMIT 1 OFFSET 1",
         "UPDATE t AS x SET page = x.page + 1 WHERE x.k = 'a'",
         "DELETE FROM t AS x WHERE x.k = 'none'",
         "DELETE FROM t WHERE k IN ('none', 'nobody')",

@@ -114,6 +114,8 @@ impl Connection {
             // A double-quoted word is a name and never silently a string.
             (ffi::SQLITE_DBCONFIG_DQS_DML, 0),
             (ffi::SQLITE_DBCONFIG_DQS_DDL, 0),
+            // A plan holds for all values of its parameters: one that looked at `LIMIT ?` would be made anew each time.
+            (ffi::SQLITE_DBCONFIG_ENABLE_QPSG, 1),
         ] {
             self.configure(option, value)?;
         }

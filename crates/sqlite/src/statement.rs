@@ -237,3 +237,38 @@ impl<'a> Row<'a> {
         unsafe { slice::from_raw_parts(at, length) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, Policy};
+
+    struct Everything;
+
+    impl Policy for Everything {
+        fn allows(&self, _: Action<'_>) -> bool {
+            true
+        }
+
+        fn must_stop(&self, _: u64) -> bool {
+            false
+        }
+    }
+
+    /// A statement with `LIMIT $1` was compiled again for each value.
+    #[test]
+    fn a_plan_holds_for_all_values() {
+        let connection = Connection::open(Rc::new(Everything)).unwrap();
+        let sql = "SELECT column1 FROM (VALUES (1), (2)) WHERE column1 LIKE ?1 LIMIT ?2 OFFSET ?3";
+        let (statement, _) = Statement::prepare(&connection, sql).unwrap();
+        let mut statement = statement.unwrap();
+        for number in 0..5 {
+            let values = [ValueRef::Text("x%"), ValueRef::Integer(number), ValueRef::Integer(number)];
+            statement.run::<Failure>(values.into_iter(), &mut |_| Ok(())).unwrap();
+        }
+        // SAFETY: the statement is live.
+        let again =
+            unsafe { ffi::sqlite3_stmt_status(statement.as_ptr(), ffi::SQLITE_STMTSTATUS_REPREPARE, 0) };
+        assert_eq!(again, 0);
+    }
+}

@@ -142,18 +142,26 @@ fn plain_columns(
     Some((places, columns))
 }
 
-/// `ORDER BY` and `LIMIT`, where the index gives the order behind its equal columns.
+/// `ORDER BY` and `LIMIT`, where the index gives the order behind its equal columns, or where a whole key leads to the
+/// only row.
 fn extent(scope: &Scope, access: &Access, select: &Select) -> Option<Extent> {
-    let Way::Index(index) = access.way else { return None };
     let mut extent = Extent::default();
     if !select.order.is_empty() {
         // A name may be one that the list gives.
         if select.list.iter().any(|item| matches!(item, Listed::Value(_, Some(_)))) {
             return None;
         }
-        extent.reverse = direction(scope, &access.table, (index, access.equals.len()), &select.order)?;
+        let order = &select.order;
+        extent.reverse = match access.way {
+            Way::Key => order.iter().all(|Order { by, .. }| place(scope, by).is_some()).then_some(false)?,
+            Way::Index(index) => direction(scope, &access.table, (index, access.equals.len()), order)?,
+            Way::All | Way::Keys => return None,
+        };
     }
     if let Some(limit) = &select.limit {
+        if matches!(access.way, Way::All | Way::Keys) {
+            return None;
+        }
         extent.limit = Some(operand(limit)?);
         if let Some(offset) = &select.offset {
             extent.offset = Some(operand(offset)?);
