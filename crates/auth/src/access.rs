@@ -43,7 +43,7 @@ impl Authenticated {
 pub enum Refusal {
     /// No rule, or one that says so.
     Rule,
-    /// There is no such role; only a peer who needs no proof is told.
+    /// There is no such role. Only a peer that needs no proof gets this answer.
     UnknownRole,
     /// The role may not connect.
     NoLogin,
@@ -296,5 +296,33 @@ mod tests {
             assert_eq!(access.check_password(&known, "nobody", "x"), Err(Refusal::Proof));
         }
         assert_eq!(Access::default().check_password(&known, "app", "x"), Err(Refusal::Proof));
+    }
+
+    /// A wrong password, an unknown role, one without a password and one whose password ended are answered alike, and
+    /// take as long: the shortest of several times of each, for another program may be in the way.
+    #[allow(clippy::disallowed_methods, reason = "how long an answer takes is no time of the store's")]
+    #[test]
+    fn refusals_take_as_long() {
+        let access = Access {
+            roles: Some(
+                Roles::parse(
+                    "CREATE USER app PASSWORD 'x'; CREATE USER old PASSWORD 'x' VALID UNTIL '2001-01-01'; CREATE USER bare;",
+                )
+                .unwrap(),
+            ),
+            ..Access::default()
+        };
+        let known = KnownPasswords::default();
+        let mut shortest = [std::time::Duration::MAX; 4];
+        for _ in 0..30 {
+            for (role, shortest) in ["app", "old", "bare", "nobody"].iter().zip(&mut shortest) {
+                let begin = std::time::Instant::now();
+                assert_eq!(access.check_password(&known, role, "y"), Err(Refusal::Proof));
+                *shortest = begin.elapsed().min(*shortest);
+            }
+        }
+        let [least, greatest] = [shortest.iter().min().unwrap(), shortest.iter().max().unwrap()];
+        println!("wrong, ended, none, unknown: {shortest:?}");
+        assert!(greatest.as_secs_f64() < least.as_secs_f64() * 1.25, "{shortest:?}");
     }
 }

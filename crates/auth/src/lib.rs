@@ -41,10 +41,10 @@ pub use certificate::{Certificate, end_point};
 pub use failures::Failures;
 pub use file::FileError;
 pub use known::KnownPasswords;
-pub use roles::{Giver, Rights, Role, Roles};
+pub use roles::{Giver, Rights, Role, Roles, refuse_drop};
 pub use rules::{Method, Origin, Peer, Protocol, Rules};
 pub use sqltext::role as statement;
-pub use standing::Standing;
+pub use standing::{New, Standing};
 pub use users::Users;
 pub use verifier::Verifier;
 

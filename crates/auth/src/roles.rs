@@ -8,27 +8,13 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use sqltext::definition::Name;
 use sqltext::error::{SqlError, state};
 use sqltext::grant::{GrantedOn, Grants};
+pub use sqltext::role::Rights;
 use sqltext::role::{FLAGS, RoleFlag, RoleOption, RoleRef, RoleStatement};
 
 use crate::limits::ROLES_MAX;
 use crate::random;
 use crate::standing::{Change, Standing, grantee};
 use crate::verifier::{Key, Verifier};
-
-/// Rights that are not those of a table. A role has its own and, with `INHERIT`, those of the roles it is a member of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rights {
-    /// Everything.
-    pub superuser: bool,
-    /// Every table may be read: `pg_read_all_data`.
-    pub reads: bool,
-    /// Every table may be written: `pg_write_all_data`.
-    pub writes: bool,
-    /// Counters and settings: `pg_monitor`.
-    pub monitors: bool,
-    /// Other sessions' statements may be cancelled: `pg_signal_backend`.
-    pub signals: bool,
-}
 
 /// The roles that PostgreSQL has from its beginning, as far as they mean something here.
 pub const PREDEFINED: &[&str] = &["pg_monitor", "pg_read_all_data", "pg_signal_backend", "pg_write_all_data"];
@@ -208,11 +194,7 @@ impl Roles {
                 _ => {}
             }
         }
-        if superuser {
-            Rights { superuser, reads: true, writes: true, monitors: true, signals: true }
-        } else {
-            rights
-        }
+        if superuser { Rights::ALL } else { rights }
     }
 
     /// Whether a role is a member of another one, directly or not, or is it itself.
@@ -268,6 +250,21 @@ impl Roles {
                 })
             }
             RoleStatement::Privileges(grants) => self.set_standing(grants, giver),
+            RoleStatement::DropOwned { of, .. } => {
+                for role in of.iter().map(|role| resolved(role, giver)) {
+                    self.check_owner(&role, giver, "drop objects", "may drop objects owned by it")?;
+                    self.standing.forget(&role);
+                }
+                Ok(())
+            }
+            RoleStatement::ReassignOwned { of, to } => {
+                for role in of.iter().map(|role| resolved(role, giver)) {
+                    let may = "may reassign objects owned by it";
+                    self.check_owner(&role, giver, "reassign objects", may)?;
+                }
+                let to = resolved(to, giver);
+                self.check_owner(&to, giver, "reassign objects", "may reassign objects to it")
+            }
         }
     }
 
@@ -369,12 +366,9 @@ impl Roles {
             if giver.is_some_and(|giver| giver.current == name || giver.session == name) {
                 return Err(SqlError::new("55006", "current user cannot be dropped"));
             }
-            if self.standing.names(name) {
-                let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
-                let error = SqlError::new(state::DEPENDED_ON, message);
-                return Err(
-                    error.with_hint("it has default privileges or privileges of a schema; REVOKE them first")
-                );
+            let dependents = self.standing.names(name);
+            if !dependents.is_empty() {
+                return Err(refuse_drop(name, &dependents));
             }
             self.by_name.remove(name);
             for role in self.by_name.values_mut() {
@@ -471,11 +465,33 @@ impl Roles {
         Err(SqlError::new(state::FORBIDDEN, format!("permission denied to {verb}{whom}")))
     }
 
+    /// Refuses what only those may do who have a role's privileges.
+    fn check_owner(
+        &self,
+        role: &str,
+        giver: Option<Giver<'_>>,
+        what: &str,
+        may: &str,
+    ) -> Result<(), SqlError> {
+        self.existing(role)?;
+        let Some(giver) = giver else { return Ok(()) };
+        if self.rights(giver.current).superuser || self.inherited(giver.current).contains(&role) {
+            return Ok(());
+        }
+        let error = SqlError::new(state::FORBIDDEN, format!("permission denied to {what}"));
+        Err(error.with_detail(format!("Only roles with privileges of role \"{role}\" {may}.")))
+    }
+
+    /// The roles that a statement means.
+    pub fn named(roles: &[RoleRef], giver: Giver<'_>) -> Vec<String> {
+        roles.iter().map(|role| resolved(role, Some(giver))).collect()
+    }
+
     /// Who grants a role is a superuser, has it with `ADMIN OPTION`, or may create roles and it is an ordinary one.
     fn check_granter(&self, role: &str, giver: Option<Giver<'_>>) -> Result<(), SqlError> {
         let Some(giver) = giver else { return Ok(()) };
         let Some(own) = self.by_name.get(giver.current) else { return Err(unknown(giver.current)) };
-        let ordinary = !PREDEFINED.contains(&role) && !self.reaches_superuser(role);
+        let ordinary = !self.reaches_more(role);
         let may = own.is(RoleFlag::Superuser)
             || own.member_of.get(role) == Some(&true)
             || own.is(RoleFlag::CreateRole) && ordinary;
@@ -486,8 +502,11 @@ impl Roles {
         Err(SqlError::new(state::FORBIDDEN, message))
     }
 
-    fn reaches_superuser(&self, role: &str) -> bool {
-        let is = |name: &&str| self.by_name.get(*name).is_some_and(|role| role.is(RoleFlag::Superuser));
+    /// Whether a role leads to rights on what belongs to others: those of a superuser, or predefined ones.
+    fn reaches_more(&self, role: &str) -> bool {
+        let is_superuser =
+            |name: &str| self.by_name.get(name).is_some_and(|role| role.is(RoleFlag::Superuser));
+        let is = |name: &&str| PREDEFINED.contains(name) || is_superuser(name);
         self.reachable(role, |_| true).iter().any(is)
     }
 
@@ -500,6 +519,13 @@ impl Roles {
         let error = SqlError::new(state::DEPENDED_ON, "no superuser who may connect would be left");
         Err(error.with_hint("make another role SUPERUSER LOGIN first"))
     }
+}
+
+/// The error for a role on which these depend.
+pub fn refuse_drop(role: &str, dependents: &[String]) -> SqlError {
+    let message = format!("role \"{role}\" cannot be dropped because some objects depend on it");
+    let error = SqlError::new(state::DEPENDED_ON, message).with_detail(dependents.join("\n"));
+    error.with_hint("REASSIGN OWNED BY gives what it owns to another role; DROP OWNED BY takes the rest away")
 }
 
 impl Default for Roles {

@@ -1,13 +1,13 @@
-//! What roles may do where no table says it: who may make tables in a schema, and what the tables that somebody makes
-//! are granted at once.
+//! What roles may do where no table says it: who may make tables in a schema, and what is granted at once of the tables
+//! and sequences that somebody makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use sqltext::definition::Name;
 use sqltext::error::{SqlError, state};
-use sqltext::grant::{Grant, GrantedOn, GrantedTo, Grants, Privileges, of_whole_tables};
-use sqltext::grant::{grant_to, revoke_from};
+use sqltext::grant::{Grant, GrantedOn, GrantedTo, Grants, Kind, Privileges};
+use sqltext::grant::{grant_to, of_whole, revoke_from};
 use sqltext::token::quoted_name;
 
 use crate::limits::STANDING_MAX;
@@ -20,8 +20,19 @@ type Grantee = Option<String>;
 pub struct Standing {
     /// Schema and role.
     creators: BTreeSet<(String, Grantee)>,
-    /// By the role that makes the tables. Who gives is not kept: it is that role.
-    defaults: BTreeMap<String, Vec<Grant>>,
+    /// What is granted of new objects. Who gives is not kept: it is the role that makes them.
+    defaults: BTreeMap<New, Vec<Grant>>,
+}
+
+/// Objects that are yet to be made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct New {
+    /// By this role.
+    pub by: String,
+    /// In this schema; `None`: in any.
+    pub schema: Option<String>,
+    /// What they are.
+    pub kind: Kind,
 }
 
 /// A statement about these, with its roles found out.
@@ -29,7 +40,7 @@ pub(crate) struct Change<'s> {
     pub(crate) grants: &'s Grants,
     /// Who is granted something.
     pub(crate) to: Vec<Grantee>,
-    /// Whose tables it is about.
+    /// Whose tables or sequences it is about.
     pub(crate) by: Vec<String>,
 }
 
@@ -40,14 +51,9 @@ impl Standing {
         own.any(|(_, role)| role.as_deref().is_none_or(is_one))
     }
 
-    /// What tables of an owner are granted when they are made.
-    pub fn of_new_tables(&self, owner: &str) -> &[Grant] {
-        self.defaults.get(owner).map_or(&[], Vec::as_slice)
-    }
-
-    /// The same of all owners.
-    pub fn defaults(&self) -> impl Iterator<Item = (&str, &[Grant])> {
-        self.defaults.iter().map(|(owner, grants)| (owner.as_str(), grants.as_slice()))
+    /// What new objects are granted.
+    pub fn defaults(&self) -> impl Iterator<Item = (&New, &[Grant])> {
+        self.defaults.iter().map(|(new, grants)| (new, grants.as_slice()))
     }
 
     /// Who may make tables in a schema: everybody, where there is no name.
@@ -58,7 +64,7 @@ impl Standing {
     pub(crate) fn apply(&mut self, change: &Change<'_>) -> Result<(), SqlError> {
         match &change.grants.on {
             GrantedOn::Schemas(schemas) => self.on_schemas(change, schemas)?,
-            GrantedOn::Future { .. } => self.on_future(change)?,
+            GrantedOn::Future { schemas, kind, .. } => self.on_future(change, schemas, *kind)?,
             // Everybody may use the rest.
             _ => {}
         }
@@ -92,11 +98,18 @@ impl Standing {
         Ok(())
     }
 
-    fn on_future(&mut self, change: &Change<'_>) -> Result<(), SqlError> {
-        let privileges = of_whole_tables("", &change.grants.privileges)
+    fn on_future(&mut self, change: &Change<'_>, schemas: &[Name], kind: Kind) -> Result<(), SqlError> {
+        let privileges = of_whole(kind, "", &change.grants.privileges)
             .map_err(|error| SqlError { position: None, ..error })?;
-        for (by, to) in change.by.iter().flat_map(|by| change.to.iter().map(move |to| (by, to))) {
-            let grants = self.defaults.entry(by.clone()).or_default();
+        let mut places: Vec<Option<String>> =
+            schemas.iter().map(|schema| Some(schema.text.clone())).collect();
+        if places.is_empty() {
+            places.push(None);
+        }
+        let each = change.by.iter().flat_map(|by| places.iter().map(move |schema| (by, schema)));
+        for ((by, schema), to) in each.flat_map(|of| change.to.iter().map(move |to| (of, to))) {
+            let new = New { by: by.clone(), schema: schema.clone(), kind };
+            let grants = self.defaults.entry(new).or_default();
             let grantable = if change.grants.option { privileges } else { Privileges::NONE };
             let one = Grant { to: to.clone(), by: None, privileges, grantable };
             if change.grants.revokes {
@@ -110,11 +123,36 @@ impl Standing {
         Ok(())
     }
 
-    /// Whether it names a role.
-    pub(crate) fn names(&self, role: &str) -> bool {
+    /// What of it names a role, as PostgreSQL calls it where the role is to be dropped.
+    pub(crate) fn names(&self, role: &str) -> Vec<String> {
         let to = |grantee: &Grantee| grantee.as_deref() == Some(role);
-        self.creators.iter().any(|(_, grantee)| to(grantee))
-            || self.defaults.iter().any(|(by, grants)| by == role || grants.iter().any(|grant| to(&grant.to)))
+        let creators = self.creators.iter().filter(|(_, grantee)| to(grantee));
+        let mut found: Vec<String> =
+            creators.map(|(schema, _)| format!("privileges for schema {schema}")).collect();
+        for (new, grants) in &self.defaults {
+            let what = if new.kind == Kind::Table { "relations" } else { "sequences" };
+            let place = new.schema.as_ref().map(|schema| format!(" in schema {schema}")).unwrap_or_default();
+            if new.by == role {
+                found.push(format!(
+                    "owner of default privileges on new {what} belonging to role {role}{place}"
+                ));
+            } else if grants.iter().any(|grant| to(&grant.to)) {
+                let by = &new.by;
+                found.push(format!(
+                    "privileges for default privileges on new {what} belonging to role {by}{place}"
+                ));
+            }
+        }
+        found
+    }
+
+    /// Takes away all that names a role.
+    pub(crate) fn forget(&mut self, role: &str) {
+        self.creators.retain(|(_, grantee)| grantee.as_deref() != Some(role));
+        self.defaults.retain(|new, grants| {
+            grants.retain(|grant| grant.to.as_deref() != Some(role));
+            new.by != role && !grants.is_empty()
+        });
     }
 
     pub(crate) fn rename(&mut self, role: &str, name: &str) {
@@ -126,9 +164,9 @@ impl Standing {
         for grant in self.defaults.values_mut().flatten() {
             grant.to = renamed(grant.to.take());
         }
-        if let Some(own) = self.defaults.remove(role) {
-            self.defaults.insert(name.to_owned(), own);
-        }
+        let defaults = std::mem::take(&mut self.defaults);
+        let renamed = |new: New| if new.by == role { New { by: name.to_owned(), ..new } } else { new };
+        self.defaults = defaults.into_iter().map(|(new, grants)| (renamed(new), grants)).collect();
     }
 }
 
@@ -139,19 +177,23 @@ impl fmt::Display for Standing {
         for (schema, to) in &self.creators {
             writeln!(f, "GRANT CREATE ON SCHEMA {} TO {};", quoted_name(schema), name(to))?;
         }
-        for (by, grant) in
-            self.defaults.iter().flat_map(|(by, grants)| grants.iter().map(move |one| (by, one)))
-        {
-            for (privileges, option) in
-                [(grant.privileges.without(grant.grantable), ""), (grant.grantable, " WITH GRANT OPTION")]
-            {
-                let words: Vec<_> = privileges.each().map(|(_, _, word)| *word).collect();
-                if !words.is_empty() {
-                    let (by, to, words) = (quoted_name(by), name(&grant.to), words.join(", "));
-                    writeln!(
-                        f,
-                        "ALTER DEFAULT PRIVILEGES FOR ROLE {by} GRANT {words} ON TABLES TO {to}{option};"
-                    )?;
+        for (new, grants) in &self.defaults {
+            let by = quoted_name(&new.by);
+            let place = new.schema.as_ref().map(|schema| format!(" IN SCHEMA {}", quoted_name(schema)));
+            let place = place.unwrap_or_default();
+            for grant in grants {
+                let (to, plural) = (name(&grant.to), new.kind.plural());
+                for (privileges, option) in
+                    [(grant.privileges.without(grant.grantable), ""), (grant.grantable, " WITH GRANT OPTION")]
+                {
+                    let words: Vec<_> = privileges.each().map(|(_, _, word)| *word).collect();
+                    if !words.is_empty() {
+                        let words = words.join(", ");
+                        writeln!(
+                            f,
+                            "ALTER DEFAULT PRIVILEGES FOR ROLE {by}{place} GRANT {words} ON {plural} TO {to}{option};"
+                        )?;
+                    }
                 }
             }
         }

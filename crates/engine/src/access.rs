@@ -12,16 +12,16 @@ use auth::{
     Access, Authenticated, Failures, Giver, KnownPasswords, Peer, Proving, Refusal, Role, Roles, Standing,
 };
 use parking_lot::Mutex;
-use sql::{Holder, OWNER, Rights, RoleFacts, SqlError};
-use store::Store;
+use sql::{Holder, OWNER, RoleCounts, RoleFacts, SqlError};
+use store::{Clock, Store};
 
 use crate::owned;
+use crate::refusals::{Failure, Refusals};
 
 /// Writes the roles to where they are kept; the error says why it cannot.
 pub type KeepRoles = Box<dyn Fn(&Roles) -> Result<(), String> + Send + Sync>;
 
 /// What decides who comes in, for all protocols.
-#[derive(Default)]
 pub struct AccessControl {
     current: ArcSwap<Access>,
     /// Rises with each change: a session whose rights are of another version asks again.
@@ -31,6 +31,7 @@ pub struct AccessControl {
     keep: OnceLock<KeepRoles>,
     known: KnownPasswords,
     failures: Failures,
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 impl fmt::Debug for AccessControl {
@@ -40,6 +41,19 @@ impl fmt::Debug for AccessControl {
 }
 
 impl AccessControl {
+    /// Everybody on this machine may come in; the refusals have the time of this clock.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            current: ArcSwap::default(),
+            version: AtomicU64::new(0),
+            change: Mutex::default(),
+            keep: OnceLock::new(),
+            known: KnownPasswords::default(),
+            failures: Failures::default(),
+            refusals: Arc::new(Refusals::new(clock)),
+        }
+    }
+
     /// What is in force.
     pub fn current(&self) -> Arc<Access> {
         self.current.load_full()
@@ -58,6 +72,7 @@ impl AccessControl {
 
     /// Changes only while `change` is held.
     fn put(&self, access: Access) {
+        self.refusals.retain(|role| access.roles.as_ref().is_some_and(|roles| roles.get(role).is_some()));
         self.current.store(Arc::new(access));
         // Release: who sees the version sees the roles. Pairs with the load in `version`.
         self.version.fetch_add(1, Ordering::Release);
@@ -81,16 +96,43 @@ impl AccessControl {
             let error = SqlError::new("55000", "no roles are kept");
             return Err(error.with_hint("start the server with roles_file"));
         };
-        let roles = roles.after(statement, Some(giver))?;
+        let roles =
+            roles.after(statement, Some(giver)).map_err(|error| with_dependents(error, statement, store))?;
         if let RoleStatement::Drop { names, .. } = statement {
-            names.iter().try_for_each(|name| owned::refuse_drop(&store.catalog(), &name.text))?;
+            for name in names {
+                let dependents = owned::dependents(&store.catalog(), &name.text);
+                if !dependents.is_empty() {
+                    return Err(auth::refuse_drop(&name.text, &dependents));
+                }
+            }
         }
         keep(&roles).map_err(|why| SqlError::new("58030", format!("the roles could not be kept: {why}")))?;
         self.put(Access { roles: Some(roles), ..Access::clone(&current) });
         match statement {
             RoleStatement::Rename { name, to } => owned::rename(store, &name.text, &to.text),
+            RoleStatement::DropOwned { of, .. } => {
+                Roles::named(of, giver).iter().try_for_each(|role| owned::revoke_all(store, role))
+            }
+            RoleStatement::ReassignOwned { of, to } => {
+                let to = Roles::named(std::slice::from_ref(to), giver);
+                to.iter().try_for_each(|to| owned::reassign(store, &Roles::named(of, giver), to))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// The statements by which `DROP OWNED BY` drops what these roles own, if that is allowed.
+    pub(crate) fn drops(
+        &self,
+        statement: &RoleStatement,
+        giver: Giver<'_>,
+        store: &Store,
+    ) -> Result<Vec<String>, SqlError> {
+        let RoleStatement::DropOwned { of, cascade } = statement else { return Ok(Vec::new()) };
+        let current = self.current();
+        let Some(roles) = &current.roles else { return Ok(Vec::new()) };
+        roles.after(statement, Some(giver))?;
+        Ok(owned::drops(&store.catalog(), &Roles::named(of, giver), *cascade))
     }
 
     /// What a session of a role may do now. Where no roles are kept, everybody is a superuser; a role that is gone has
@@ -106,7 +148,7 @@ impl AccessControl {
         let roles = current.roles.as_ref()?;
         roles.get(role)?;
         let inherited = roles.inherited(role).into_iter().map(ToOwned::to_owned).collect();
-        Some(Holder { rights: rights_of(roles, role), roles: inherited })
+        Some(Holder { rights: roles.rights(role), roles: inherited })
     }
 
     /// What roles may do where no table says it.
@@ -145,7 +187,7 @@ impl AccessControl {
             valid_until_ms: role.valid_until_ms(),
             verifier: role.verifier.as_ref().map(ToString::to_string),
             member_of: role.member_of.iter().map(|(of, admin)| (number(of), *admin)).collect(),
-            rights: rights_of(roles, name),
+            rights: roles.rights(name),
             privileges_of: roles.inherited(name).into_iter().map(ToOwned::to_owned).collect(),
         };
         roles.iter().map(facts).collect()
@@ -171,6 +213,25 @@ impl AccessControl {
         self.current.load().check_memcached(&self.known, peer, role, password)
     }
 
+    /// Takes note of a peer that was not let in.
+    pub fn note_failure(&self, failure: Failure<'_>) {
+        let current = self.current.load();
+        let exists = |role: &str| current.roles.as_ref().is_some_and(|roles| roles.get(role).is_some());
+        self.refusals.note_failure(failure, failure.role.is_some_and(exists));
+    }
+
+    /// Takes note of a memcached client's password, or of the end of its proof.
+    pub fn note_password(&self, right: bool) {
+        self.refusals.note_password(right);
+    }
+
+    /// How often each role logged in, failed and was refused.
+    pub(crate) fn role_counts(&self) -> Vec<RoleCounts> {
+        let current = self.current.load();
+        let roles = current.roles.iter().flat_map(Roles::iter);
+        self.refusals.counts(roles.map(|(name, _)| name))
+    }
+
     /// Counts a failure of an address at a moment. Returns for how many milliseconds its answer waits.
     pub fn count_failure(&self, address: Option<IpAddr>, now_ms: u64) -> u64 {
         self.failures.count(address, now_ms)
@@ -182,7 +243,14 @@ impl AccessControl {
     }
 }
 
-fn rights_of(roles: &Roles, role: &str) -> Rights {
-    let auth::Rights { superuser, reads, writes, monitors, signals } = roles.rights(role);
-    Rights { superuser, reads, writes, monitors, signals }
+/// A role that cannot be dropped is shown with all that depends on it.
+fn with_dependents(error: SqlError, statement: &RoleStatement, store: &Store) -> SqlError {
+    let RoleStatement::Drop { names, .. } = statement else { return error };
+    let Some(known) = error.detail.as_deref().filter(|_| error.state == "2BP01") else { return error };
+    let of = |name: &String| error.message.contains(&format!("\"{name}\""));
+    let catalog = store.catalog();
+    let named = names.iter().map(|name| &name.text).find(|name| of(name));
+    let more = named.map(|name| owned::dependents(&catalog, name)).unwrap_or_default();
+    let all: Vec<String> = more.into_iter().chain([known.clone()]).collect();
+    error.with_detail(all.join("\n"))
 }

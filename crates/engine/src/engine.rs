@@ -107,6 +107,7 @@ pub struct Engine {
 impl Engine {
     /// An engine over an open store.
     pub fn new(store: Arc<Store>, options: EngineOptions) -> Arc<Self> {
+        let access = AccessControl::new(store.clock().clone());
         // Here, because every session and every listener begins with an engine. An executor comes with the first
         // statement, and a warm start serves memcached clients before that.
         sql::compute_definitions(&store);
@@ -125,7 +126,7 @@ impl Engine {
             options,
             channels: Channels::default(),
             locks,
-            access: AccessControl::default(),
+            access,
             contexts: Mutex::new(Vec::new()),
             baseline: Mutex::new(Totals::zero()),
             settings: Mutex::new(Vec::new()),

@@ -1,8 +1,9 @@
 //! What the system tables ask of the daemon, answered.
 
+use auth::New;
 use sql::{
-    Grant, Holder, LockCall, LockFacts, RoleFacts, Server, SessionFacts, SettingFacts, SqlError,
-    StatementFacts,
+    DefaultGrants, Grant, Holder, LockCall, LockFacts, RefusalFacts, RoleCounts, RoleFacts, Server,
+    SessionFacts, SettingFacts, SqlError, StatementFacts,
 };
 
 use crate::engine::Engine;
@@ -77,8 +78,20 @@ impl Server for Engine {
         self.access.standing().creators(schema).map(|role| role.map(ToOwned::to_owned)).collect()
     }
 
-    fn default_grants(&self) -> Vec<(String, Vec<Grant>)> {
+    fn refusals(&self) -> Vec<RefusalFacts> {
+        self.access.refusals.last()
+    }
+
+    fn role_counts(&self) -> Vec<RoleCounts> {
+        self.access.role_counts()
+    }
+
+    fn default_grants(&self) -> Vec<DefaultGrants> {
         let standing = self.access.standing();
-        standing.defaults().map(|(owner, grants)| (owner.to_owned(), grants.to_vec())).collect()
+        let one = |(new, grants): (&New, &[Grant])| {
+            let New { by: owner, schema, kind } = new.clone();
+            DefaultGrants { owner, schema, kind, grants: grants.to_vec() }
+        };
+        standing.defaults().map(one).collect()
     }
 }

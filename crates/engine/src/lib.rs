@@ -46,6 +46,7 @@ mod owned;
 mod parameters;
 mod prefixes;
 mod privilege;
+mod refusals;
 mod renew;
 mod session;
 pub mod shared_settings;
@@ -72,6 +73,7 @@ pub use meta::{
 };
 pub use operator::{KeyDump, ListedKey};
 pub use privilege::{COMMANDS, Command};
+pub use refusals::{Failure, Refusals};
 pub use session::Session;
 pub use sql_session::{
     ClientSink, CopyLayout, CopyOptions, Formats, Outcome, Portal, Prepared, ResultColumn, SqlSession,

@@ -70,6 +70,12 @@ pub(crate) const COPY_BATCH_VALUES: usize = 8_192;
 /// Bytes of events that wait for one watcher; memcached's default for its buffer. Beyond, events are lost and counted.
 pub(crate) const WATCHER_BYTES_MAX: usize = 256 << 10;
 
+/// Refusals that are kept for who looks for the reason: a screenful or two.
+pub(crate) const REFUSALS_KEPT: usize = 128;
+
+/// Bytes of each text of a refusal. A peer makes up the name of a role, and statements are long.
+pub(crate) const REFUSAL_TEXT_BYTES_MAX: usize = 256;
+
 /// Prefixes of keys that `stats detail` counts: each takes some hundred bytes, and a page of statistics with more is
 /// read by nobody.
 pub(crate) const PREFIXES_MAX: usize = 10_000;

@@ -1,25 +1,109 @@
-//! Roles as tables and views name them: by their names, for these lie with the definitions and outlive the server.
+//! Roles as tables, views and sequences name them: by their names, for these lie with the definitions and outlive the
+//! server.
 
 use sql::SqlError;
-use store::definition::{Access, Grant};
+use store::definition::access::revoke;
+use store::definition::{Access, Grant, Privileges, TableDef};
 use store::{Catalog, Store};
 
-/// Refuses to drop a role that owns something, or that something was granted to or by.
-pub(crate) fn refuse_drop(catalog: &Catalog, role: &str) -> Result<(), SqlError> {
-    let Some((relation, owns)) = relations_of(catalog, role).into_iter().next() else { return Ok(()) };
-    let message = format!("role \"{role}\" cannot be dropped because some objects depend on it");
-    let hint = if owns {
-        format!("it owns \"{relation}\": ALTER TABLE ... OWNER TO, or DROP TABLE")
-    } else {
-        format!("it has privileges of \"{relation}\": REVOKE them")
-    };
-    Err(SqlError::new("2BP01", message).with_hint(hint))
+/// Something that roles own, or that was granted to them.
+struct Object {
+    what: What,
+    /// Its name in the store.
+    name: String,
+    access: Access,
+    /// What was granted of its columns.
+    columns: Vec<(String, Vec<Grant>)>,
 }
 
-/// Calls a role by its new name wherever a table or view names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Table,
+    View,
+    Sequence,
+    /// The sequence of a table's identity column, which the table's name stands for.
+    Numbers,
+}
+
+impl What {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::View => "view",
+            Self::Sequence | Self::Numbers => "sequence",
+        }
+    }
+}
+
+impl Object {
+    fn is_owned(&self, role: &str) -> bool {
+        self.what != What::Numbers && self.access.owner.as_deref() == Some(role)
+    }
+
+    /// How it depends on a role, in PostgreSQL's words.
+    fn dependence(&self, role: &str) -> Vec<String> {
+        let (word, name) = (self.what.word(), &self.name);
+        if self.is_owned(role) {
+            return vec![format!("owner of {word} {name}")];
+        }
+        let names = |grants: &[Grant]| grants.iter().any(|grant| grant.names(role));
+        let whole = names(self.access.grants.as_deref().unwrap_or_default());
+        let whole = whole.then(|| format!("privileges for {word} {name}"));
+        let columns = self.columns.iter().filter(|(_, grants)| names(grants));
+        let columns = columns.map(|(column, _)| format!("privileges for column {column} of table {name}"));
+        whole.into_iter().chain(columns).collect()
+    }
+
+    fn change(&self, store: &Store, change: &mut store::AccessChange<'_>) -> Result<(), SqlError> {
+        Ok(match self.what {
+            What::Numbers => store.change_numbers_access(&self.name, change),
+            _ => store.change_access(&self.name, change),
+        }?)
+    }
+}
+
+/// All that roles can own, or be granted.
+fn objects(catalog: &Catalog) -> Vec<Object> {
+    let of_columns = |def: &TableDef| {
+        let columns = def.visible_columns().filter(|(_, column)| !column.grants.is_empty());
+        columns.map(|(_, column)| (column.name.clone(), column.grants.clone())).collect()
+    };
+    let mut all = Vec::new();
+    for table in catalog.tables() {
+        let (def, name) = (table.def(), table.name().to_owned());
+        let access = def.access.clone();
+        all.push(Object { what: What::Table, name: name.clone(), access, columns: of_columns(def) });
+        if def.numbers_grants.is_some() {
+            let access = def.numbers_access();
+            all.push(Object { what: What::Numbers, name, access, columns: Vec::new() });
+        }
+    }
+    for view in catalog.views() {
+        let (name, access) = (view.name.clone(), view.access.clone());
+        all.push(Object { what: What::View, name, access, columns: Vec::new() });
+    }
+    for own in catalog.sequences() {
+        let (name, access) = (own.def().name.clone(), own.def().access.clone());
+        all.push(Object { what: What::Sequence, name, access, columns: Vec::new() });
+    }
+    all
+}
+
+/// What depends on a role, in PostgreSQL's words: what it owns, and what was granted to or by it.
+pub(crate) fn dependents(catalog: &Catalog, role: &str) -> Vec<String> {
+    objects(catalog).iter().flat_map(|object| object.dependence(role)).collect()
+}
+
+/// Calls a role by its new name wherever a table, view or sequence names it.
 pub(crate) fn rename(store: &Store, role: &str, to: &str) -> Result<(), SqlError> {
-    for (relation, _) in relations_of(&store.catalog(), role) {
-        store.change_access(&relation, &mut |access| {
+    // First the numbers of tables: they have the table's owner, who is about to be renamed.
+    let mut all = objects(&store.catalog());
+    all.sort_by_key(|object| object.what != What::Numbers);
+    for object in all
+        .iter()
+        .filter(|object| object.access.owner.as_deref() == Some(role) || !object.dependence(role).is_empty())
+    {
+        object.change(store, &mut |access| {
             let renamed = |name: &mut Option<String>| {
                 if name.as_deref() == Some(role) {
                     *name = Some(to.to_owned());
@@ -37,22 +121,59 @@ pub(crate) fn rename(store: &Store, role: &str, to: &str) -> Result<(), SqlError
     Ok(())
 }
 
-/// The tables and views that name a role, and whether it owns them; those that it owns first.
-fn relations_of(catalog: &Catalog, role: &str) -> Vec<(String, bool)> {
-    let names = |grant: &Grant| [&grant.to, &grant.by].iter().any(|name| name.as_deref() == Some(role));
-    let in_all = |access: &Access| access.grants.iter().flatten().any(names);
-    let owns = |access: &Access| access.owner.as_deref() == Some(role);
-    let mut found: Vec<(String, bool)> = Vec::new();
-    for table in catalog.tables() {
-        let def = table.def();
-        let in_columns = def.columns.iter().any(|column| column.grants.iter().any(names));
-        if owns(&def.access) || in_all(&def.access) || in_columns {
-            found.push((table.name().to_owned(), owns(&def.access)));
+/// The statements that drop what these roles own.
+pub(crate) fn drops(catalog: &Catalog, roles: &[String], cascade: bool) -> Vec<String> {
+    let owned = |name: &Option<String>| name.as_ref().is_some_and(|name| roles.contains(name));
+    let schema = |namespace: &Option<String>| namespace.clone().unwrap_or_else(|| "public".to_owned());
+    let quoted = sql::token::quoted_name;
+    let written =
+        |namespace: &Option<String>, own: &str| format!("{}.{}", quoted(&schema(namespace)), quoted(own));
+    let views = catalog.views().filter(|view| owned(&view.access.owner));
+    let views: Vec<_> = views.map(|view| written(&view.namespace, view.own_name())).collect();
+    let tables = catalog.tables().map(|table| table.def()).filter(|def| owned(&def.access.owner));
+    let tables: Vec<_> = tables.map(|def| written(&def.namespace, def.own_name())).collect();
+    // A sequence that goes with a column goes with its table.
+    let alone = |own: &&store::definition::SequenceDef| own.owner.is_none() && owned(&own.access.owner);
+    let sequences = catalog.sequences().iter().map(|own| own.def()).filter(alone);
+    let sequences: Vec<_> = sequences.map(|def| written(&def.namespace, def.own_name())).collect();
+    let cascade = if cascade { " CASCADE" } else { "" };
+    let kinds = [("VIEW", views), ("TABLE", tables), ("SEQUENCE", sequences)];
+    let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
+    kinds.map(|(kind, names)| format!("DROP {kind} {}{cascade}", names.join(", "))).collect()
+}
+
+/// Takes away whatever was granted to a role, and what it handed on.
+pub(crate) fn revoke_all(store: &Store, role: &str) -> Result<(), SqlError> {
+    let objects = objects(&store.catalog());
+    for object in objects.iter().filter(|object| !object.is_owned(role)) {
+        if object.dependence(role).is_empty() {
+            continue;
         }
+        object.change(store, &mut |access| {
+            let columns = access.columns.iter_mut().map(|(_, grants)| &mut **grants);
+            for grants in access.whole.grants.iter_mut().chain(columns) {
+                take_from(grants, role);
+            }
+            Ok(())
+        })?;
     }
-    for view in catalog.views().filter(|view| owns(&view.access) || in_all(&view.access)) {
-        found.push((view.name.clone(), owns(&view.access)));
+    Ok(())
+}
+
+fn take_from(grants: &mut Vec<Grant>, role: &str) {
+    for grant in grants.clone().into_iter().filter(|grant| grant.to.as_deref() == Some(role)) {
+        let whole = Grant { privileges: Privileges::EVERY, ..grant };
+        // What was handed on goes along, so nothing is left that depends on it.
+        let _none = revoke(grants, &whole, false, true);
     }
-    found.sort_by_key(|(_, owns)| !owns);
-    found
+    grants.retain(|grant| !grant.names(role));
+}
+
+/// Gives what some roles own to another one.
+pub(crate) fn reassign(store: &Store, roles: &[String], to: &str) -> Result<(), SqlError> {
+    let owned = |object: &Object| roles.iter().any(|role| object.is_owned(role));
+    for object in objects(&store.catalog()).iter().filter(|object| owned(object)) {
+        sql::hand_over(store, &object.name, to)?;
+    }
+    Ok(())
 }

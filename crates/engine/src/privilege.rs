@@ -108,6 +108,31 @@ impl Mask {
 }
 
 impl Command {
+    /// How the list of refusals calls it: by the memcached command that it is meant for.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::GetAndTouch => "gat",
+            Self::GetOrMake => "mg N",
+            Self::Set => "set",
+            Self::Add => "add",
+            Self::Replace => "replace",
+            Self::Delete => "delete",
+            Self::Invalidate => "md I",
+            Self::Arithmetic => "incr",
+            Self::ArithmeticOrMake => "ma N",
+            Self::Touch => "touch",
+            Self::FlushAll => "flush_all",
+            Self::Stats => "stats",
+            Self::StatsReset => "stats reset",
+            Self::Sql => "sql",
+            Self::DumpKeys => "lru_crawler metadump",
+            Self::Watch => "watch",
+            Self::Configure => "an operator's command",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
     /// The table: what each command takes. A new command does not compile without its line.
     #[inline]
     pub(crate) const fn takes(self) -> Mask {

@@ -1,16 +1,21 @@
 //! One connection's identity, and the gate that every command passes.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::Authenticated;
-use sql::{Holder, Identity, Rights};
+use sql::{Holder, Identity, Rights, SqlError};
 use store::{Table, TableId};
 
 use crate::access::AccessControl;
 use crate::answer::Answer;
 use crate::privilege::{Command, Mask};
+use crate::refusals::Trail;
 use crate::thread_context::ThreadContext;
+
+/// The SQLSTATE of what is not allowed.
+const NOT_ALLOWED: &str = "42501";
 
 /// What a session may do with a table.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +46,8 @@ pub struct Session {
     login: Option<Arc<str>>,
     /// The version of the roles that the rights are of.
     version: u64,
+    /// Where what it is refused is noted; none for a stranger and for this program's own.
+    trail: Option<Arc<Trail>>,
 }
 
 impl Session {
@@ -56,13 +63,24 @@ impl Session {
 
     fn with(rights: Rights, may: Mask) -> Self {
         let (roles, last) = (Arc::default(), Cell::new(OnTable::NOTHING));
-        Self { may, rights, roles, last, role: None, login: None, version: 0 }
+        Self { may, rights, roles, last, role: None, login: None, version: 0, trail: None }
     }
 
-    /// A session of somebody who was let in.
-    pub fn of(who: &Authenticated, access: &AccessControl) -> Self {
+    /// A session of somebody who was let in, from an address (none: a Unix socket) and by a protocol.
+    pub fn of(
+        who: &Authenticated,
+        access: &AccessControl,
+        address: Option<IpAddr>,
+        protocol: &'static str,
+    ) -> Self {
         let login: Option<Arc<str>> = who.role().map(Arc::from);
-        let mut session = Self { role: login.clone(), login, ..Self::local() };
+        let refusals = Arc::clone(&access.refusals);
+        let known = login.as_deref().filter(|role| access.holder(role).is_some());
+        if let Some(role) = known {
+            refusals.note_login(role);
+        }
+        let trail = Some(Arc::new(Trail { refusals, address, protocol }));
+        let mut session = Self { role: login.clone(), login, trail, ..Self::local() };
         session.take_rights(access, access.version());
         session
     }
@@ -136,7 +154,7 @@ impl Session {
     /// with the same rights when it runs.
     #[inline]
     pub(crate) fn allow(&self, command: Command) -> Result<(), Answer> {
-        if self.may.has(command.takes()) { Ok(()) } else { Err(self.refused()) }
+        if self.may.has(command.takes()) { Ok(()) } else { Err(self.refused(command.name())) }
     }
 
     /// The same for a command on a key: a role may have privileges on its table alone.
@@ -148,7 +166,7 @@ impl Session {
         command: Command,
     ) -> Result<(), Answer> {
         let may = self.may.has(command.takes()) || self.may_with_table(context, key, command);
-        if may { Ok(()) } else { Err(self.refused()) }
+        if may { Ok(()) } else { Err(self.refused_key(context, key, command)) }
     }
 
     /// What it has on the key's table. A truth and no answer: who may everything pays nothing for it.
@@ -177,12 +195,38 @@ impl Session {
         if self.may.has(takes) || !self.roles.is_empty() && reached.all(may) {
             return Ok(());
         }
-        Err(self.refused())
+        Err(self.refused(Command::FlushAll.name()))
     }
 
     #[cold]
-    fn refused(&self) -> Answer {
-        Answer::NotAllowed(if self.may == Mask::NONE { "unauthenticated" } else { "permission denied" })
+    fn refused_key(&self, context: &mut ThreadContext, key: &[u8], command: Command) -> Answer {
+        let table = context.way_to(key).table.name().to_owned();
+        self.refused(&format!("{} {table}", command.name()))
+    }
+
+    /// Refuses something, and takes note of it.
+    #[cold]
+    fn refused(&self, request: &str) -> Answer {
+        let reason = if self.may == Mask::NONE { "unauthenticated" } else { "permission denied" };
+        if let Some((trail, role)) = self.trail.as_ref().zip(self.role()) {
+            trail.note(role, request, reason);
+        }
+        Answer::NotAllowed(reason)
+    }
+
+    /// Takes note of a statement that failed because it was not allowed.
+    #[inline]
+    pub(crate) fn note_failed(&self, statement: &str, error: &SqlError) {
+        if error.state == NOT_ALLOWED {
+            self.note_refused(statement, error);
+        }
+    }
+
+    #[cold]
+    fn note_refused(&self, statement: &str, error: &SqlError) {
+        if let Some((trail, role)) = self.trail.as_ref().zip(self.role()) {
+            trail.note_statement(role, statement, &error.message);
+        }
     }
 }
 

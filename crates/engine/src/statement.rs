@@ -41,6 +41,7 @@ impl Session {
             Ok(done) => Finished::Changed(done.affected),
             Err(error) => {
                 out.truncate(begin);
+                self.note_failed(&String::from_utf8_lossy(statement), &error);
                 context.count(Counter::SqlErrors, 1);
                 Finished::Failed(error)
             }

@@ -34,8 +34,6 @@ const CLASS: u32 = 1;
 
 /// Keys that memcached has and clients may ask for, for machinery that does not exist here: always 0.
 const ALWAYS_ZERO: &[&str] = &[
-    "auth_cmds",
-    "auth_errors",
     "listen_disabled_num",
     "time_in_listen_disabled_us",
     "response_obj_oom",
@@ -86,8 +84,6 @@ const SETTINGS_OF_OTHERS: &[(&str, &str)] = &[
     ("cas_enabled", "yes"),
     ("client_flags_size", "4"),
     ("binding_protocol", "auto-negotiate"),
-    ("auth_enabled_sasl", "no"),
-    ("auth_enabled_ascii", "no"),
     ("maxconns_fast", "yes"),
     ("hashpower_init", "0"),
     ("slab_reassign", "no"),
@@ -113,17 +109,11 @@ const SETTINGS_OF_OTHERS: &[(&str, &str)] = &[
     ("read_buf_mem_limit", "0"),
     ("track_sizes", "no"),
     ("inline_ascii_response", "no"),
-    ("ssl_enabled", "no"),
-    ("ssl_chain_cert", "NULL"),
-    ("ssl_key", "NULL"),
-    ("ssl_verify_mode", "0"),
     ("ssl_keyformat", "0"),
     ("ssl_ciphers", "NULL"),
-    ("ssl_ca_cert", "NULL"),
     ("ssl_wbuf_size", "0"),
     ("ssl_session_cache", "no"),
     ("ssl_kernel_tls", "no"),
-    ("ssl_min_version", "none"),
     ("num_napi_ids", "NULL"),
 ];
 
@@ -181,6 +171,10 @@ fn general(engine: &Engine, give: Give<'_>) {
     for (counter, name) in COUNTERS {
         number(give, name, totals.of(*counter));
     }
+    let refused = engine.access.refusals.totals();
+    number(give, "auth_cmds", refused.passwords.load(Ordering::Relaxed));
+    number(give, "auth_errors", refused.wrong_passwords.load(Ordering::Relaxed));
+    number(give, "permission_denied", refused.refusals.load(Ordering::Relaxed));
     for name in ALWAYS_ZERO {
         number(give, name, 0);
     }
@@ -259,6 +253,31 @@ fn settings(engine: &Engine, give: Give<'_>) {
     for (name, value) in SETTINGS_OF_OTHERS {
         give(name, value);
     }
+    security(engine, give);
+}
+
+/// Settings of TLS and of proofs under memcached's names.
+fn security(engine: &Engine, give: Give<'_>) {
+    let all = engine.activity.settings();
+    let of =
+        |name: &str| all.iter().find(|known| known.name == name).map_or("", |known| known.setting.as_str());
+    let yes_no = |on: bool| if on { "yes" } else { "no" };
+    let path = |name: &str, none: &'static str| match of(name) {
+        "" | "none" => none.to_owned(),
+        path => path.to_owned(),
+    };
+    let encrypts = of("ssl") == "on";
+    give("auth_enabled_sasl", yes_no(of("enable_sasl") == "on"));
+    give("auth_enabled_ascii", &path("auth_file", "no"));
+    give("ssl_enabled", yes_no(encrypts));
+    for (name, setting) in
+        [("ssl_chain_cert", "ssl_cert_file"), ("ssl_key", "ssl_key_file"), ("ssl_ca_cert", "ssl_ca_file")]
+    {
+        give(name, &path(setting, "NULL"));
+    }
+    give("ssl_verify_mode", of("ssl_verify_mode"));
+    let oldest = of("ssl_min_protocol_version").to_ascii_lowercase();
+    give("ssl_min_version", if encrypts { &oldest } else { "none" });
 }
 
 fn items(engine: &Engine, give: Give<'_>) {

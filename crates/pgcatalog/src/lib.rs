@@ -24,6 +24,7 @@ mod keywords;
 pub mod limits;
 pub mod look;
 mod names;
+mod numbers;
 pub mod predicate;
 pub mod sequence;
 pub mod session;

@@ -1,53 +1,99 @@
 //! Numbers of sequences: `nextval` wherever it is called, and what the statement under way was given.
 //!
-//! A default is computed by whoever writes the row, on its own connection. So what a statement was given is noted by
-//! the thread, between the begin and the end of the statement.
+//! The thread that writes a row computes its defaults, on its own connection. So the thread notes what a statement was
+//! given, between the begin and the end of the statement.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use sqltext::error::{SqlError, state};
 use sqltext::token::{Kind, Token, text_of, tokens, unquoted};
-use store::definition::Place;
+use store::definition::{Access, Identity as Numbering, Place, Privileges, TableDef};
 use store::{Catalog, Sequence, Store, Table};
 
 use crate::names::{name_parts, qualified};
-
-/// Whose number it is: a sequence's of its own, or that of a table's numbered column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbered {
-    /// The sequence of this number.
-    Own(u16),
-    /// The table of this number.
-    Table(u16),
-}
-
-/// Numbers that were given out, each sequence's last one; the newest last.
-pub type Numbers = Vec<(Numbered, i64)>;
+pub use crate::numbers::{Numbered, Numbers};
+use crate::session::{Holder, Identity};
 
 thread_local! {
-    /// What the statement under way was given; none: there is none.
-    static GIVEN: RefCell<Option<Numbers>> = const { RefCell::new(None) };
+    /// The statement under way; none: there is none.
+    static STATEMENT: RefCell<Option<Statement>> = const { RefCell::new(None) };
 }
 
-/// Begins to note what a statement is given.
-pub fn begin() {
-    GIVEN.with_borrow_mut(|given| given.get_or_insert_default().clear());
+/// What is known of numbers in a statement.
+#[derive(Debug, Default)]
+struct Statement {
+    /// What it was given.
+    given: Numbers,
+    /// Who gives it, unless that is a superuser.
+    identity: Option<Arc<Identity>>,
+    /// Why it was refused a number where only a text can be returned.
+    refused: Option<SqlError>,
 }
 
-/// What the statement was given.
+/// Begins to note what a statement of somebody is given.
+pub fn begin(identity: &Arc<Identity>) {
+    STATEMENT.with_borrow_mut(|statement| {
+        let statement = statement.get_or_insert_default();
+        statement.given.clear();
+        statement.refused = None;
+        statement.identity = (!identity.rights.superuser).then(|| Arc::clone(identity));
+    });
+}
+
+/// The statement has ended. Returns what it was given.
 #[must_use]
-pub fn take() -> Option<Numbers> {
-    GIVEN.with_borrow_mut(|given| given.as_mut().filter(|given| !given.is_empty()).map(std::mem::take))
+pub fn end() -> Option<Numbers> {
+    STATEMENT.with_borrow_mut(|statement| {
+        let statement = statement.as_mut()?;
+        statement.identity = None;
+        (!statement.given.is_empty()).then(|| std::mem::take(&mut statement.given))
+    })
+}
+
+/// Why the last statement was refused a number.
+pub fn take_refusal() -> Option<SqlError> {
+    STATEMENT.with_borrow_mut(|statement| statement.as_mut()?.refused.take())
 }
 
 /// Takes note of a number.
 pub fn note(numbered: Numbered, number: i64) {
-    GIVEN.with_borrow_mut(|given| {
-        if let Some(given) = given {
-            put(given, numbered, number);
+    STATEMENT.with_borrow_mut(|statement| {
+        if let Some(statement) = statement {
+            put(&mut statement.given, numbered, number);
         }
     });
+}
+
+/// Refuses the number of a column that was declared `SERIAL` to a statement whose role may not take it. Numbers of
+/// `GENERATED ... AS IDENTITY` need no privilege, as in PostgreSQL, and neither does what is no statement.
+pub fn allow_number(table: &Table) -> Result<(), SqlError> {
+    let def = table.def();
+    match def.identity() {
+        Some(at) if def.columns[at].identity == Some(Numbering::Serial) => {}
+        _ => return Ok(()),
+    }
+    STATEMENT.with_borrow_mut(|statement| {
+        let Some(statement) = statement else { return Ok(()) };
+        let Some(identity) = &statement.identity else { return Ok(()) };
+        if identity.holder().on(&def.numbers_access()).0.has_any(TAKES) {
+            return Ok(());
+        }
+        let error = denied(&name_of_numbers(def).unwrap_or_default());
+        statement.refused = Some(error.clone());
+        Err(error)
+    })
+}
+
+/// Any of these is enough to take a number.
+const TAKES: Privileges = Privileges::USAGE.and(Privileges::UPDATE);
+
+/// Any of these is enough to see which was taken.
+pub(crate) const SEES: Privileges = Privileges::USAGE.and(Privileges::SELECT);
+
+#[cold]
+fn denied(name: &str) -> SqlError {
+    SqlError::new(state::FORBIDDEN, format!("permission denied for sequence {name}"))
 }
 
 /// Puts a number in the place of the one before.
@@ -58,7 +104,14 @@ pub fn put(numbers: &mut Numbers, numbered: Numbered, number: i64) {
 
 /// The number that the statement was given last, of any sequence or of this one.
 pub(crate) fn given(wanted: Option<Numbered>) -> Option<i64> {
-    GIVEN.with_borrow(|given| last_of(given.as_deref().unwrap_or_default(), wanted))
+    STATEMENT.with_borrow(|statement| last_of(&statement.as_ref()?.given, wanted))
+}
+
+/// The sequence whose number the session was given last.
+pub(crate) fn last_given(numbers: &[(Numbered, i64)]) -> Option<(Numbered, i64)> {
+    STATEMENT
+        .with_borrow(|statement| statement.as_ref()?.given.last().copied())
+        .or_else(|| numbers.last().copied())
 }
 
 /// The last of these, of any sequence or of this one.
@@ -82,8 +135,44 @@ impl Source {
         }
     }
 
-    /// The next number.
+    /// Who may do what with it.
+    pub(crate) fn access(&self) -> Access {
+        match self {
+            Self::Own(own) => own.def().access.clone(),
+            Self::Column(table) => table.def().numbers_access(),
+        }
+    }
+
+    /// Its name in its schema.
+    fn name(&self) -> String {
+        match self {
+            Self::Own(own) => own.def().own_name().to_owned(),
+            Self::Column(table) => name_of_numbers(table.def()).unwrap_or_default(),
+        }
+    }
+
+    /// Refuses it to a role that has none of these privileges on it.
+    pub(crate) fn allow(&self, holder: &Holder, any: Privileges) -> Result<(), SqlError> {
+        if holder.rights.superuser || self.is_allowed(holder, any) {
+            return Ok(());
+        }
+        Err(denied(&self.name()))
+    }
+
+    /// Whether a role has one of these privileges on it.
+    pub(crate) fn is_allowed(&self, holder: &Holder, any: Privileges) -> bool {
+        holder.on(&self.access()).0.has_any(any)
+    }
+
+    /// The next number, for the statement under way.
     pub(crate) fn next(&self, store: &Store) -> Result<i64, SqlError> {
+        STATEMENT.with_borrow_mut(|statement| {
+            let Some(statement) = statement else { return Ok(()) };
+            let Some(identity) = &statement.identity else { return Ok(()) };
+            let allowed = self.allow(&identity.holder(), TAKES);
+            statement.refused = allowed.clone().err().or_else(|| statement.refused.take());
+            allowed
+        })?;
         let number = match self {
             Self::Own(own) => store.next_value(own)?,
             Self::Column(table) => store.next_number(table)?,
@@ -131,19 +220,45 @@ pub(crate) fn source(catalog: &Catalog, name: &str) -> Option<Source> {
     column_of(catalog, name).map(|(table, _)| Source::Column(table))
 }
 
+/// Who may do what with the sequence of this name in the store.
+pub fn access_of(catalog: &Catalog, name: &str) -> Option<Access> {
+    source(catalog, name).map(|source| source.access())
+}
+
+/// The name in the store of the sequence of a table's numbered column.
+pub fn name_of_column(table: &Table) -> Option<String> {
+    name_of_numbers(table.def()).map(|own| table.def().qualified(&own))
+}
+
+/// The same in its schema.
+pub fn name_of_numbers(def: &TableDef) -> Option<String> {
+    def.identity().map(|at| column_sequence(def, &def.columns[at].name))
+}
+
+/// Changes who may do what with a table, a view, or a sequence of either kind.
+pub fn change_access(
+    store: &Store,
+    name: &str,
+    change: &mut store::AccessChange<'_>,
+) -> Result<(), store::DdlError> {
+    let catalog = store.catalog();
+    match column_of(&catalog, name).filter(|_| !catalog.has(name)) {
+        Some((table, _)) => store.change_numbers_access(table.name(), change),
+        None => store.change_access(name, change),
+    }
+}
+
 /// The numbered column whose sequence has this name in the store.
 pub fn column_of(catalog: &Catalog, name: &str) -> Option<(Arc<Table>, usize)> {
     catalog.tables().find_map(|table| {
-        let def = table.def();
-        let at = def.identity()?;
-        let own = column_sequence(table, &def.columns[at].name);
-        def.qualified(&own).eq_ignore_ascii_case(name).then(|| (Arc::clone(table), at))
+        let at = table.def().identity()?;
+        name_of_column(table)?.eq_ignore_ascii_case(name).then(|| (Arc::clone(table), at))
     })
 }
 
 /// The name of a numbered column's sequence: `table_column_seq`, as PostgreSQL names it.
-pub(crate) fn column_sequence(table: &Table, column: &str) -> String {
-    format!("{}_{column}_seq", table.def().own_name())
+pub(crate) fn column_sequence(def: &TableDef, column: &str) -> String {
+    format!("{}_{column}_seq", def.own_name())
 }
 
 /// The next number of a sequence, for `nextval` in a default: the name has its schema where that is not `public`.

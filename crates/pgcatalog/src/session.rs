@@ -3,33 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use sqltext::role::Rights;
 use store::definition::{Access, Grant, Privileges, TableDef, access};
 
-use crate::sequence::Numbers;
-
-/// What a session may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rights {
-    /// Everything, definitions among it.
-    pub superuser: bool,
-    /// Reading every table.
-    pub reads: bool,
-    /// Writing every table.
-    pub writes: bool,
-    /// Seeing what other sessions do.
-    pub monitors: bool,
-    /// Stopping other sessions' statements.
-    pub signals: bool,
-}
-
-impl Rights {
-    /// Those of a superuser.
-    pub const ALL: Self = Self { superuser: true, reads: true, writes: true, monitors: true, signals: true };
-
-    /// Those of a role that was given nothing.
-    pub const NONE: Self =
-        Self { superuser: false, reads: false, writes: false, monitors: false, signals: false };
-}
+use crate::numbers::Numbers;
 
 /// Whom privileges are of: a role's rights, and the roles whose privileges it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +41,7 @@ impl Holder {
     /// The privileges that it has on a table or view, and those that it may grant.
     pub fn on(&self, access: &Access) -> (Privileges, Privileges) {
         if self.rights.superuser {
-            return (Privileges::ALL, Privileges::ALL);
+            return (Privileges::EVERY, Privileges::EVERY);
         }
         let (held, grantable) = access.held(&|role| self.is(role));
         (held.and(self.rights.on_every_table()), grantable)
@@ -80,17 +57,6 @@ impl Holder {
     /// The same of a column by what was granted of it alone.
     pub fn on_column(&self, grants: &[Grant]) -> (Privileges, Privileges) {
         access::held(grants, &|role| self.is(role))
-    }
-}
-
-impl Rights {
-    /// The privileges that they are on every table.
-    pub fn on_every_table(self) -> Privileges {
-        const WRITES: Privileges = Privileges::INSERT.and(Privileges::UPDATE).and(Privileges::DELETE);
-        let Self { superuser, reads, writes, .. } = self;
-        let reading = if reads { Privileges::SELECT } else { Privileges::NONE };
-        let writing = if writes { WRITES } else { Privileges::NONE };
-        if superuser { Privileges::ALL } else { reading.and(writing) }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::connection::Newcomer;
 use crate::limits::{ACCEPT_REST, ACCEPTS_PER_TURN};
 use crate::listen::Listener;
 use crate::mailbox::{Mailbox, Message};
-use crate::origin::{Place, address_of, origin_of};
+use crate::origin::{MEMCACHED, Place, address_of, failed, origin_of};
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::tls::{Tls, Transport};
@@ -126,9 +126,11 @@ impl Acceptor {
         let peer = Peer { origin: &origin, protocol: Protocol::Memcached, database: None, certificate: None };
         match access.current().admit_nameless(peer) {
             None => Some(Session::stranger()),
-            Some(Ok(who)) => Some(Session::of(&who, access)),
+            Some(Ok(who)) => Some(Session::of(&who, access, address_of(fd), MEMCACHED)),
             Some(Err(_)) => {
-                tracing::warn!(address = %Place(address_of(fd)), "memcached client refused by the rules");
+                let address = address_of(fd);
+                tracing::warn!(address = %Place(address), "memcached client refused by the rules");
+                access.note_failure(failed(None, address, MEMCACHED, "refused by the rules"));
                 None
             }
         }

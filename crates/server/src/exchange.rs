@@ -12,7 +12,7 @@ use memcache::login::PLAIN;
 
 use crate::connection::{Connection, HeldAnswer, Sasl};
 use crate::dialogue::RequestLoop;
-use crate::origin::{Place, address_of};
+use crate::origin::{MEMCACHED, Place, address_of, failed};
 use crate::pace::{milliseconds, ticks};
 
 impl RequestLoop {
@@ -56,7 +56,8 @@ impl RequestLoop {
             Some(Sasl::Proved(who)) if message.is_empty() => {
                 let access = &self.shared.engine.access;
                 access.forget_failures(address_of(&connection.socket));
-                connection.let_in(Session::of(&who, access));
+                access.note_password(true);
+                connection.let_in(Session::of(&who, access, address_of(&connection.socket), MEMCACHED));
                 id.answer(&Answer { value: b"Authenticated", ..Answer::default() }, &mut self.out);
                 ControlFlow::Break(())
             }
@@ -97,6 +98,9 @@ impl RequestLoop {
     fn hold_refusal(&mut self, connection: &mut Connection, id: Id, role: &str) {
         let (address, since) = (address_of(&connection.socket), self.context.now());
         tracing::warn!(address = %Place(address), role, "memcached client refused: authentication failure");
+        let access = &self.shared.engine.access;
+        access.note_password(false);
+        access.note_failure(failed(Some(role), address, MEMCACHED, "authentication failure"));
         let wait_ms = self.shared.engine.access.count_failure(address, milliseconds(since));
         let mut bytes = Vec::new();
         id.refuse(Status::NotAllowed, &mut bytes);

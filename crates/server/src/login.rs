@@ -14,7 +14,7 @@ use memcache::{Then, binary};
 use crate::accept::REFUSED;
 use crate::connection::{Connection, Protocol};
 use crate::dialogue::{RequestLoop, Run};
-use crate::origin::{Place, address_of};
+use crate::origin::{MEMCACHED, Place, address_of, failed};
 use crate::password::{Shown, fail};
 use crate::sql_threads::Work;
 use crate::stranger::Stranger;
@@ -44,10 +44,14 @@ impl RequestLoop {
         connection.ruled = true;
         match access.current().admit_nameless(peer) {
             None => {}
-            Some(Ok(who)) => connection.let_in(Session::of(&who, access)),
+            Some(Ok(who)) => {
+                let address = address_of(&connection.socket);
+                connection.let_in(Session::of(&who, access, address, MEMCACHED));
+            }
             Some(Err(_)) => {
-                let address = Place(address_of(&connection.socket));
-                tracing::warn!(%address, "memcached client refused by the rules");
+                let address = address_of(&connection.socket);
+                tracing::warn!(address = %Place(address), "memcached client refused by the rules");
+                access.note_failure(failed(None, address, MEMCACHED, "refused by the rules"));
                 self.out.extend_from_slice(REFUSED);
                 connection.closing = true;
             }

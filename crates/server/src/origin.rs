@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
+use engine::Failure;
 use engine::auth::Origin;
 
 /// The origin of a connection, which is encrypted or not.
@@ -40,4 +41,17 @@ impl fmt::Display for Place {
             None => f.write_str("the Unix socket"),
         }
     }
+}
+
+/// What sessions and the list of refusals call memcached's protocols.
+pub(crate) const MEMCACHED: &str = "memcached";
+
+/// A peer that is not let in, for the list of refusals.
+pub(crate) fn failed<'f>(
+    role: Option<&'f str>,
+    address: Option<IpAddr>,
+    protocol: &'static str,
+    reason: &'f str,
+) -> Failure<'f> {
+    Failure { role, address, protocol, reason }
 }

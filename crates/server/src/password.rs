@@ -8,7 +8,7 @@ use engine::{Engine, Session, Tick};
 use memcache::binary;
 use memcache::login::{FAILURE, Form};
 
-use crate::origin::Place;
+use crate::origin::{MEMCACHED, Place, failed};
 use crate::pace::milliseconds;
 
 /// A password to be checked.
@@ -64,10 +64,14 @@ pub(crate) fn verdict(engine: &Engine, shown: &Shown, now: Tick, out: &mut Vec<u
     let peer = Peer { origin, protocol: Protocol::Memcached, database: None, certificate };
     if let Ok(who) = engine.access.check_memcached(peer, role, password) {
         engine.access.forget_failures(*address);
+        engine.access.note_password(true);
         succeed(*form, out);
-        return Verdict { session: Some(Session::of(&who, &engine.access)), wait_ms: 0 };
+        let session = Session::of(&who, &engine.access, *address, MEMCACHED);
+        return Verdict { session: Some(session), wait_ms: 0 };
     }
     tracing::warn!(address = %Place(*address), role, "memcached client refused: authentication failure");
+    engine.access.note_password(false);
+    engine.access.note_failure(failed(Some(role), *address, MEMCACHED, "authentication failure"));
     fail(*form, out);
     Verdict { session: None, wait_ms: engine.access.count_failure(*address, milliseconds(now)) }
 }

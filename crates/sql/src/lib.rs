@@ -74,6 +74,7 @@ use pgcatalog::function;
 use sqlite::meter;
 use sqltext::error;
 
+pub use define::hand_over;
 pub use describe::{ColumnDescription, Description};
 pub use done::{ComputedBy, Done, DoneKind, RowSink};
 pub use executor::{Executor, compute_definitions};
@@ -86,8 +87,8 @@ pub use pgcatalog::function::{examples as function_examples, page as function_pa
 pub use pgcatalog::look::Look;
 pub use pgcatalog::session::{Holder, Identity, OwnSettings, Rights};
 pub use pgcatalog::system::{
-    EncryptionFacts, FIRST_USER_OID, OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts,
-    oid_of_table, preset_setting,
+    DefaultGrants, EncryptionFacts, FIRST_USER_OID, OWNER, RefusalFacts, RoleCounts, RoleFacts, Server,
+    SessionFacts, SettingFacts, StatementFacts, oid_of_table, preset_setting,
 };
 pub use pgcatalog::zone;
 pub use rule_runner::RuleRunner;

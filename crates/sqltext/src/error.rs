@@ -110,6 +110,8 @@ pub mod state {
     pub const BAD_DEFINITION: &str = "42P16";
     /// A view where a table is written.
     pub const NOT_A_TABLE: &str = "42809";
+    /// No function or procedure of this name.
+    pub const UNKNOWN_FUNCTION: &str = "42883";
     /// No memory.
     pub const OUT_OF_MEMORY: &str = "53200";
     /// A session holds more than it may.

@@ -283,6 +283,11 @@ impl CopyIn {
         Self { table, names, insert, options, types, values, lines, stored: 0, held }
     }
 
+    /// The statement that stores a row of nothing.
+    pub(crate) fn one_row(&self) -> String {
+        format!("{}({})", self.insert, vec!["NULL"; self.names.len()].join(", "))
+    }
+
     /// A place in the data, in PostgreSQL's words.
     pub(crate) fn place(&self, line: u64, column: Option<usize>) -> String {
         let mut place = format!("COPY {}, line {line}", self.table);

@@ -17,6 +17,7 @@ mod utility;
 mod waiting;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,8 +133,8 @@ impl SqlSession {
     }
 
     /// A session of somebody who was let in.
-    pub fn of(engine: Arc<Engine>, who: &Authenticated) -> Self {
-        let session = Session::of(who, &engine.access);
+    pub fn of(engine: Arc<Engine>, who: &Authenticated, address: Option<IpAddr>) -> Self {
+        let session = Session::of(who, &engine.access, address, "postgresql");
         Self::with(engine, session)
     }
 
@@ -183,6 +184,7 @@ impl SqlSession {
         (identity.rights, identity.roles) = (rights, roles);
         self.settings.report("session_authorization", identity.user.clone());
         for (name, value) in settings {
+            self.check_role(&identity.user, name, Some(value))?;
             self.settings.start_with(name, value)?;
         }
         let application = self.settings.get("application_name").unwrap_or("").to_owned();
@@ -272,7 +274,7 @@ impl SqlSession {
         Ok(taken.into_iter().flatten().filter(|notification| self.may_hear(notification)))
     }
 
-    /// Whether a notification is for it: rows that left a table are told to who may read them.
+    /// Whether a notification is for it. A session hears of rows that left a table if it may read the table.
     fn may_hear(&self, notification: &Notification) -> bool {
         notification.process != SERVER_PROCESS || self.check_announced(&notification.channel, true).is_ok()
     }
@@ -310,6 +312,9 @@ impl SqlSession {
         let chosen = prepared::chosen_types(types);
         let prepared = chosen.and_then(|chosen| self.prepare(context, text, &chosen));
         let result = prepared.and_then(|prepared| self.statements.put(name, prepared));
+        if let Err(error) = &result {
+            self.session.note_failed(text, error);
+        }
         counted(context, result)
     }
 
@@ -357,6 +362,9 @@ impl SqlSession {
         let mut portal = self.portals.take(name)?;
         let joined = if more || self.implicit { self.join_portal(context, &portal) } else { Ok(()) };
         let result = joined.and_then(|()| self.run_portal(context, &mut portal, max_rows, sink));
+        if let Err(error) = &result {
+            self.session.note_failed(portal.prepared.text(), error);
+        }
         self.portals.give_back(name, portal);
         counted(context, result)
     }

@@ -40,6 +40,9 @@ impl SqlSession {
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         let result = self.run_one(context, text, alone, sink);
+        if let Err(error) = &result {
+            self.session.note_failed(text, error);
+        }
         counted(context, result)
     }
 
@@ -333,18 +336,26 @@ impl SqlSession {
             Utility::Close(name) => self.close(name.as_deref()),
             Utility::Listen(_) | Utility::Unlisten(_) | Utility::Notify { .. } => self.channel(utility),
             Utility::Copy(copy) => self.copy(context, copy, sink),
-            Utility::Role(statement) => self.change_roles(statement),
+            Utility::Role(statement) => self.change_roles(context, statement, sink),
         }
     }
 
     /// Changes the roles, for good and at once: a transaction does not take it back.
-    fn change_roles(&mut self, statement: &RoleStatement) -> Result<Outcome, SqlError> {
+    fn change_roles(
+        &mut self,
+        context: &mut SqlThreadContext,
+        statement: &RoleStatement,
+        sink: &mut dyn ClientSink,
+    ) -> Result<Outcome, SqlError> {
         if self.in_block() {
             let message = "roles cannot be changed in a transaction, because it could not be undone";
             return Err(SqlError::new("25001", message));
         }
-        let Identity { user, role, .. } = self.sql.identity();
-        let giver = Giver { current: role, session: user };
+        let Identity { user, role, .. } = self.sql.identity().clone();
+        let giver = Giver { current: &role, session: &user };
+        for drop in self.engine.access.drops(statement, giver, &self.engine.store)? {
+            self.run_sql(context, &drop, &[], sink)?;
+        }
         self.engine.access.change_roles(statement, giver, &self.engine.store)?;
         Ok(done(match statement {
             RoleStatement::Create { .. } => "CREATE ROLE",
@@ -352,6 +363,8 @@ impl SqlSession {
             RoleStatement::Drop { .. } => "DROP ROLE",
             RoleStatement::Grant { .. } => "GRANT ROLE",
             RoleStatement::Revoke { .. } => "REVOKE ROLE",
+            RoleStatement::DropOwned { .. } => "DROP OWNED",
+            RoleStatement::ReassignOwned { .. } => "REASSIGN OWNED",
             RoleStatement::Privileges(grants) => match (&grants.on, grants.revokes) {
                 (GrantedOn::Future { .. }, _) => "ALTER DEFAULT PRIVILEGES",
                 (_, true) => "REVOKE",
@@ -386,7 +399,7 @@ impl SqlSession {
             self.sql.warn("25P01", "SET LOCAL can only be used in transaction blocks");
             return Ok(done("SET"));
         }
-        self.check_role(name, value)?;
+        self.check_role(&self.sql.identity().user, name, value)?;
         if in_block {
             self.pending_held.try_add(SETTING_CHANGE_BYTES + self.settings.get(name).map_or(0, str::len))?;
         }
@@ -395,13 +408,12 @@ impl SqlSession {
         Ok(done("SET"))
     }
 
-    /// Whether the session may act by a role. Where no roles are kept there is its user's only.
-    fn check_role(&self, name: &str, value: Option<&str>) -> Result<(), SqlError> {
+    /// Whether the session of a user may act by a role. Where no roles are kept there is the user's only.
+    pub(super) fn check_role(&self, user: &str, name: &str, value: Option<&str>) -> Result<(), SqlError> {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         let Some(role) = value.filter(|_| is("role") || is("session_authorization")) else {
             return Ok(());
         };
-        let user = &self.sql.identity().user;
         if role == user || is("role") && role == "none" {
             return Ok(());
         }
@@ -654,12 +666,16 @@ impl SqlSession {
             return Ok(Outcome::Complete { tag: "COPY", count });
         }
         let What::Table(table, _) = &copy.what else { return Ok(done("COPY")) };
+        self.pass_gate(context)?;
         let columns = self.prepare(context, &query, &[])?;
         let columns = columns.columns().unwrap_or_default();
         let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();
         let types = columns.iter().map(|column| column.column.ty).collect();
         let held = self.allowance.account();
-        self.copy = Some(Box::new(CopyIn::new(table, &names, types, copy.options.clone(), held)));
+        let begun = CopyIn::new(table, &names, types, copy.options.clone(), held);
+        // Each batch of rows is checked again.
+        context.executor()?.check_allowed(&self.sql, &begun.one_row())?;
+        self.copy = Some(Box::new(begun));
         Ok(Outcome::CopyIn)
     }
 

@@ -138,7 +138,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "NOTIFY",
         "COPY",
     ];
-    let about_roles = ["CREATE", "ALTER", "DROP", "GRANT", "REVOKE"];
+    let about_roles = ["CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN"];
     if about_roles.iter().any(|word| reader.at_keyword(word))
         && let Some(role) = auth::statement::read(text)?
     {

@@ -46,7 +46,8 @@ pub use self::members::JSONB_EACH;
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{
-    EncryptionFacts, OWNER, RoleFacts, Server, SessionFacts, SettingFacts, StatementFacts,
+    DefaultGrants, EncryptionFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts,
+    SettingFacts, StatementFacts,
 };
 pub use self::unnest::{NAME as UNNEST, column as unnest_column, subscript as unnest_subscript};
 
@@ -129,7 +130,7 @@ impl System {
         Arc::clone(&self.identity.borrow())
     }
 
-    /// The role that owns everything: whoever asks, where no roles are kept.
+    /// The role that owns everything. Where no roles are kept, it is the session's own.
     pub fn owner(&self) -> String {
         self.server().owner().unwrap_or_else(|| self.identity.borrow().user.clone())
     }

@@ -78,7 +78,7 @@ pub(super) fn column_at(table: &Table, at: usize) -> Option<ColumnFacts<'_>> {
         not_null: def.not_null,
         def: Some(def),
         serial: (def.identity == Some(Identity::Serial)).then(|| {
-            let sequence = column_sequence(table, &def.name);
+            let sequence = column_sequence(table.def(), &def.name);
             qualified(table.def().namespace.as_deref(), &sequence)
         }),
     })
@@ -296,7 +296,7 @@ pub(super) struct SequenceFacts {
 pub(super) fn sequence_of(table: &Arc<Table>) -> Option<SequenceFacts> {
     let columns = columns_of(table);
     let (at, column) = columns.iter().enumerate().find(|(_, column)| is_numbered(column))?;
-    let name = column_sequence(table, &column.name);
+    let name = column_sequence(table.def(), &column.name);
     let serial = column.def.and_then(|def| def.identity) == Some(Identity::Serial);
     let max = match column.ty {
         SqlType::Int2 => i64::from(i16::MAX),

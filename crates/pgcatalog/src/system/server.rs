@@ -7,6 +7,7 @@ use sqltext::error::{SqlError, state};
 
 use crate::advisory::{LockCall, LockFacts};
 use crate::session::{Holder, Rights};
+use sqltext::grant::Kind;
 use store::definition::Grant;
 
 /// A client's session, as `pg_stat_activity` and `sqlcached_sessions` show it.
@@ -156,6 +157,49 @@ impl Default for RoleFacts {
     }
 }
 
+/// What is granted of objects when a role makes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultGrants {
+    /// The role.
+    pub owner: String,
+    /// Where they are made; none: anywhere.
+    pub schema: Option<String>,
+    /// What they are.
+    pub kind: Kind,
+    /// What is granted.
+    pub grants: Vec<Grant>,
+}
+
+/// Something that was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefusalFacts {
+    /// Unix milliseconds: when.
+    pub at_ms: i64,
+    /// To whom, as the client says it.
+    pub role: String,
+    /// The client's address; none on a Unix socket.
+    pub address: Option<String>,
+    /// `postgresql` or `memcached`.
+    pub protocol: &'static str,
+    /// What was asked, without its values.
+    pub request: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// How often something happened to a role since the server started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleCounts {
+    /// The role.
+    pub role: String,
+    /// It was let in.
+    pub logins: u64,
+    /// It was not.
+    pub failures: u64,
+    /// It was refused a command or statement.
+    pub refusals: u64,
+}
+
 /// The number of the superuser who owns everything.
 pub const OWNER: u32 = 10;
 
@@ -194,8 +238,12 @@ pub trait Server: Send + Sync + fmt::Debug {
     fn may_create(&self, schema: &str, roles: &[String]) -> bool;
     /// The roles that may make tables in a schema; none stands for everybody.
     fn creators(&self, schema: &str) -> Vec<Option<String>>;
-    /// What the tables of each owner are granted when they are made.
-    fn default_grants(&self) -> Vec<(String, Vec<Grant>)>;
+    /// What is granted of objects when they are made.
+    fn default_grants(&self) -> Vec<DefaultGrants>;
+    /// The last refusals, the newest last.
+    fn refusals(&self) -> Vec<RefusalFacts>;
+    /// How often each role logged in, failed and was refused.
+    fn role_counts(&self) -> Vec<RoleCounts>;
 }
 
 /// An executor by itself, without a daemon around it.
@@ -268,7 +316,15 @@ impl Server for NoServer {
         Vec::new()
     }
 
-    fn default_grants(&self) -> Vec<(String, Vec<Grant>)> {
+    fn default_grants(&self) -> Vec<DefaultGrants> {
+        Vec::new()
+    }
+
+    fn refusals(&self) -> Vec<RefusalFacts> {
+        Vec::new()
+    }
+
+    fn role_counts(&self) -> Vec<RoleCounts> {
         Vec::new()
     }
 }

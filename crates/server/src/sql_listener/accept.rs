@@ -191,8 +191,8 @@ impl SqlAcceptor {
         }
     }
 
-    /// A place among those who have proved nothing. Where there is none, whoever has had one for longest loses it, if
-    /// that is so long that an honest client would not need it any more.
+    /// A place among those who have proved nothing. Where there is none, the oldest of them loses its place, unless it
+    /// is so young that an honest client may still need it.
     fn place_for_one_more(&mut self) -> Option<Unproved> {
         if let Some(place) = Unproved::admit(&self.shared) {
             return Some(place);

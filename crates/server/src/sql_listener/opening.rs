@@ -18,7 +18,7 @@ use super::SqlListener;
 use super::connection::Connection;
 use super::turn::fatal;
 use crate::limits::OPENING_BUFFER_BYTES;
-use crate::origin::{Place, address_of};
+use crate::origin::{Place, address_of, failed};
 use crate::pace::milliseconds;
 use crate::socket::Socket;
 use crate::stranger::Stranger;
@@ -365,7 +365,9 @@ impl Opening {
         let address = address_of(&self.socket);
         let (state, message) = wanted.refusal(refused, Place(address), self.socket.tls().is_some());
         tracing::warn!(address = %Place(address), role = wanted.role, "PostgreSQL client refused: {message}");
-        let wait = listener.shared.engine.access.count_failure(address, milliseconds(now));
+        let access = &listener.shared.engine.access;
+        access.note_failure(failed(Some(&wanted.role), address, "postgresql", &message));
+        let wait = access.count_failure(address, milliseconds(now));
         let mut out = Vec::new();
         fatal(state, &message, &mut out);
         Step::Refused(self, out, wait)
@@ -390,7 +392,7 @@ impl Opening {
             self.send(&no_place());
             return Step::End;
         };
-        let mut session = SqlSession::of(Arc::clone(engine), who);
+        let mut session = SqlSession::of(Arc::clone(engine), who, address_of(&self.socket));
         let Ok(key) = listener.cancels.admit(session.cancel().clone(), wanted.minor >= 2) else {
             return Step::End;
         };

@@ -192,7 +192,7 @@ fn user(grant: usize, way: usize) -> String {
 }
 
 /// A daemon with a role for each grant and each way, and a table for each of them: `PUBLIC` is everybody.
-fn guarded(more: &str) -> Daemon {
+pub(crate) fn guarded(more: &str) -> Daemon {
     let addresses = vec!["127.0.0.1:0".parse().unwrap()];
     let daemon = daemon_with(&Config { sql_addresses: addresses, ..config() });
     let rules = "host all all 127.0.0.1/32 trust protocol=sql\nhost all all 127.0.0.1/32 password";
@@ -207,7 +207,7 @@ fn guarded(more: &str) -> Daemon {
     daemon
 }
 
-fn sql(daemon: &Daemon, role: &str) -> Pg {
+pub(crate) fn sql(daemon: &Daemon, role: &str) -> Pg {
     let mut pg = Pg::plain(daemon);
     pg.send(&packet(3 << 16, format!("user\0{role}\0\0").as_bytes()));
     let said = pg.until_ready();
@@ -216,7 +216,7 @@ fn sql(daemon: &Daemon, role: &str) -> Pg {
 }
 
 /// Gives statements that must work.
-fn done(pg: &mut Pg, statements: &[&str]) {
+pub(crate) fn done(pg: &mut Pg, statements: &[&str]) {
     for statement in statements {
         let said = pg.ask(statement);
         assert!(!said.iter().any(|one| one.starts_with('E')), "{statement}: {said:?}");
@@ -224,22 +224,22 @@ fn done(pg: &mut Pg, statements: &[&str]) {
 }
 
 /// The SQLSTATE of an error; nothing of an answer.
-fn refusal(said: &[String]) -> Option<&str> {
+pub(crate) fn refusal(said: &[String]) -> Option<&str> {
     said.iter().find(|one| one.starts_with('E')).and_then(|one| one.split_whitespace().nth(2))
 }
 
-fn memcached(daemon: &Daemon, role: &str) -> Client<TcpStream> {
+pub(crate) fn memcached(daemon: &Daemon, role: &str) -> Client<TcpStream> {
     let mut client = daemon.connect();
     client.ask(format!("set login 0 0 {}\r\n{role} x\r\n", role.len() + 2).as_bytes(), b"STORED\r\n");
     client
 }
 
 /// The table as the commands expect it.
-fn filled(chief: &mut Pg) {
+pub(crate) fn filled(chief: &mut Pg) {
     done(chief, &["DELETE FROM t", "INSERT INTO t VALUES ('1', '5', 1), ('2', '6', 2)"]);
 }
 
-fn make(chief: &mut Pg) {
+pub(crate) fn make(chief: &mut Pg) {
     done(
         chief,
         &[
@@ -536,7 +536,7 @@ fn what_others_do_is_theirs() {
     done(&mut a, &["LISTEN gone", "LISTEN free"]);
     let heard = |a: &mut Pg, last: &str| {
         let mut all = Vec::new();
-        // The end of the rows is told by a tick, what a session announces at once: the last one may come earlier.
+        // A tick announces the rows, and `NOTIFY` announces at once: the last announcement may come first.
         for _ in 0..200 {
             daemon.advance(Duration::from_millis(100));
             all.extend(a.ask("SELECT 1").into_iter().filter(|one| one.starts_with('A')));

@@ -14,6 +14,7 @@ mod harness;
 mod hostile;
 mod in_place;
 mod lifecycle;
+mod ownership;
 mod pg;
 mod postgres;
 mod random_postgresql;

@@ -116,6 +116,28 @@ impl<S: Read + Write> Pg<S> {
 
     /// The next message; none when the server has closed.
     pub(crate) fn next(&mut self) -> Option<String> {
+        self.heard().map(|(kind, body)| told(kind, &body))
+    }
+
+    /// Asks something that fails. Returns the message and the detail of its error.
+    pub(crate) fn failure(&mut self, statement: &str) -> (String, String) {
+        self.send(&query(statement));
+        let mut fields = Vec::new();
+        while let Some((kind, body)) = self.heard() {
+            match kind {
+                b'E' => fields = body.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),
+                b'Z' => break,
+                _ => {}
+            }
+        }
+        let field = |code: u8| {
+            let found = fields.iter().find(|field| field.first() == Some(&code));
+            found.map(|field| String::from_utf8_lossy(&field[1..]).into_owned()).unwrap_or_default()
+        };
+        (field(b'M'), field(b'D'))
+    }
+
+    fn heard(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 5];
         match self.stream.read_exact(&mut head) {
             Ok(()) => {}
@@ -130,7 +152,7 @@ impl<S: Read + Write> Pg<S> {
         if head[0] == b'K' {
             self.key = (i32::from_be_bytes(body[..4].try_into().unwrap()), body[4..].to_vec());
         }
-        Some(told(head[0], &body))
+        Some((head[0], body))
     }
 
     /// Everything until the server closes.
@@ -177,4 +199,10 @@ fn values(mut body: &[u8]) -> Vec<String> {
         body = &body[length..];
     }
     values
+}
+
+/// Copies data into a table. Returns what was heard of it.
+pub(crate) fn copy_in(pg: &mut Pg, statement: &str, data: &[u8]) -> Vec<String> {
+    pg.send(&[query(statement), message(b'd', data), message(b'c', b"")].concat());
+    pg.until_ready()
 }

@@ -1,11 +1,14 @@
-//! `GRANT` and `REVOKE` on tables and views, and their owners.
+//! `GRANT` and `REVOKE` on tables, views and sequences, and their owners.
 
-use pgcatalog::system;
-use sqltext::definition::{Name, Owner};
-use sqltext::grant::{Dependent, Granted, GrantedOn, GrantedTo, Grants, grant_to, revoke_from};
+use pgcatalog::system::DefaultGrants;
+use pgcatalog::{sequence, system};
+use sqltext::definition::{Name, ObjectKind, Owner};
+use sqltext::grant::{
+    Dependent, Granted, GrantedOn, GrantedTo, Grants, Kind, Routine, grant_to, revoke_from,
+};
 use sqltext::role::RoleRef;
-use store::TableAccess;
-use store::definition::{Access, Grant, Privileges};
+use store::definition::{Access, Grant, Privileges, SequenceDef, TableDef};
+use store::{Store, TableAccess};
 
 use super::rights;
 use super::{Defined, Told, Undo};
@@ -16,16 +19,25 @@ use crate::needs::{access_of, denied};
 /// Carries out `GRANT` or `REVOKE`.
 pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, SqlError> {
     let tag = if grants.revokes { "REVOKE" } else { "GRANT" };
+    let open = |kind: &str| {
+        let message = format!("{kind} may be used by everybody");
+        let hint = "privileges are those of tables, views, sequences and schemas";
+        Ok(Defined::skipped(tag, Told::note(message, hint)))
+    };
+    let texts = |names: &[Name]| names.iter().map(|name| name.text.clone()).collect();
     let names: Vec<String> = match &grants.on {
-        GrantedOn::Tables(names) => names.iter().map(|name| name.text.clone()).collect(),
-        GrantedOn::AllTables(schemas) => all_of(core, sql, schemas)?,
-        GrantedOn::Open(kind) => {
-            let message = format!("{kind} may be used by everybody");
-            return Ok(Defined::skipped(
-                tag,
-                Told::note(message, "privileges are those of tables, views and schemas"),
-            ));
+        GrantedOn::Tables(names) => texts(names),
+        GrantedOn::AllTables(schemas) => all_of(core, sql, schemas, Kind::Table)?,
+        GrantedOn::Sequences(names) => {
+            names.iter().try_for_each(|name| refuse_other(core, sql, name))?;
+            texts(names)
         }
+        GrantedOn::AllSequences(schemas) => all_of(core, sql, schemas, Kind::Sequence)?,
+        GrantedOn::Routines(kind, routines) => {
+            routines.iter().try_for_each(|routine| refuse_unknown(kind, routine))?;
+            return open("built-in functions");
+        }
+        GrantedOn::Open(kind) => return open(kind),
         // They are kept with the roles (`auth::Standing`), and the session has taken them.
         GrantedOn::Schemas(_) | GrantedOn::Future { .. } => {
             return Err(SqlError::not_supported("this GRANT"));
@@ -36,7 +48,7 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
     for name in &names {
         let change = Changed::of(core, sql, grants, name)?;
         let before = listed(core, name);
-        core.store.change_access(name, &mut |access| change.apply(access, grants, &to))?;
+        sequence::change_access(&core.store, name, &mut |access| change.apply(access, grants, &to))?;
         let after = listed(core, name);
         defined.undo.push(Undo::Access { relation: name.clone(), before, after });
         if !change.missing.is_none() {
@@ -52,8 +64,31 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
     Ok(defined)
 }
 
-/// The tables and views of these schemas.
-fn all_of(core: &Core, sql: &str, schemas: &[Name]) -> Result<Vec<String>, SqlError> {
+/// Refuses `ON SEQUENCE` with the name of something else.
+fn refuse_other(core: &Core, sql: &str, name: &Name) -> Result<(), SqlError> {
+    let text = &name.text;
+    if sequence::access_of(&core.catalog, text).is_some() || !core.catalog.has(text) {
+        return Ok(());
+    }
+    Err(SqlError::new(state::NOT_A_TABLE, format!("\"{text}\" is not a sequence")).at(sql, name.place))
+}
+
+/// There are only functions of our own, and everybody may use these.
+fn refuse_unknown(kind: &str, routine: &Routine) -> Result<(), SqlError> {
+    let name = &routine.name;
+    if kind != "PROCEDURE" && pgcatalog::function::returns(&name.to_ascii_lowercase()).is_some() {
+        return Ok(());
+    }
+    let kind = kind.to_ascii_lowercase();
+    let message = match &routine.arguments {
+        Some(arguments) => format!("{kind} {name}{arguments} does not exist"),
+        None => format!("could not find a {kind} named \"{name}\""),
+    };
+    Err(SqlError::new(state::UNKNOWN_FUNCTION, message))
+}
+
+/// The tables and views of these schemas, or their sequences.
+fn all_of(core: &Core, sql: &str, schemas: &[Name], kind: Kind) -> Result<Vec<String>, SqlError> {
     let mut all = Vec::new();
     for schema in schemas {
         let own = Some(schema.text.as_str()).filter(|name| !name.eq_ignore_ascii_case("public"));
@@ -65,6 +100,13 @@ fn all_of(core: &Core, sql: &str, schemas: &[Name]) -> Result<Vec<String>, SqlEr
             (Some(namespace), Some(own)) => namespace.eq_ignore_ascii_case(own),
             (namespace, own) => namespace.is_none() && own.is_none(),
         };
+        if kind == Kind::Sequence {
+            let own = core.catalog.sequences().iter().filter(|own| in_schema(&own.def().namespace));
+            all.extend(own.map(|own| own.def().name.clone()));
+            let tables = core.catalog.tables().filter(|table| in_schema(&table.def().namespace));
+            all.extend(tables.filter_map(|table| sequence::name_of_column(table)));
+            continue;
+        }
         let tables = core.catalog.tables().filter(|table| in_schema(&table.def().namespace));
         let tables = tables.map(|table| table.name()).filter(|name| *name != store::BUILT_IN);
         let views = core.catalog.views().filter(|view| in_schema(&view.namespace));
@@ -95,8 +137,37 @@ fn named(core: &Core, role: &RoleRef) -> Result<String, SqlError> {
     Err(SqlError::new(state::UNKNOWN_OBJECT, format!("role \"{name}\" does not exist")))
 }
 
-/// What a statement changes of one table.
+/// What a statement is about: a table or view, or a sequence of either kind.
+struct Object<'c> {
+    name: &'c str,
+    access: Access,
+    def: Option<&'c TableDef>,
+    kind: Kind,
+}
+
+impl<'c> Object<'c> {
+    fn of(core: &'c Core, name: &'c str) -> Result<Self, SqlError> {
+        if let Some((access, def)) = access_of(&core.catalog, name) {
+            return Ok(Self { name, access: access.clone(), def, kind: Kind::Table });
+        }
+        let access = sequence::access_of(&core.catalog, name);
+        let access = access.ok_or_else(|| SqlError::unknown_table(name))?;
+        Ok(Self { name, access, def: None, kind: Kind::Sequence })
+    }
+
+    /// What errors call it.
+    fn word(&self) -> &'static str {
+        match (self.kind, self.def) {
+            (Kind::Sequence, _) => "sequence",
+            (Kind::Table, Some(_)) => "table",
+            (Kind::Table, None) => "view",
+        }
+    }
+}
+
+/// What a statement changes of one object.
 struct Changed {
+    kind: Kind,
     /// Of all of it.
     whole: Privileges,
     /// Of single columns.
@@ -113,9 +184,11 @@ struct Changed {
 impl Changed {
     fn of(core: &Core, sql: &str, grants: &Grants, name: &str) -> Result<Self, SqlError> {
         system::refuse_change(name)?;
-        let (access, def) = access_of(&core.catalog, name).ok_or_else(|| SqlError::unknown_table(name))?;
+        let object = Object::of(core, name)?;
+        let (kind, def) = (object.kind, object.def);
         let shared = def.is_some_and(|def| def.options.shared_memory);
         let mut changed = Self {
+            kind,
             whole: Privileges::NONE,
             columns: Vec::new(),
             by: None,
@@ -125,7 +198,7 @@ impl Changed {
         };
         let mut asked = Privileges::NONE;
         for granted in &grants.privileges {
-            let privileges = granted.of_tables(sql)?;
+            let privileges = granted.of(kind, sql)?;
             asked = asked.and(privileges);
             changed.add(sql, granted, privileges, def.map(|def| (name, def)))?;
         }
@@ -133,11 +206,10 @@ impl Changed {
             return Err(SqlError::not_supported("a privilege of a column in a table of shared memory")
                 .with_hint("processes that read the file see all columns"));
         }
-        let grantable = changed.grantor(core, access, asked);
+        let grantable = changed.grantor(core, &object.access, asked);
         changed.missing = asked.without(grantable);
         if asked.among(grantable).is_none() {
-            let what = if def.is_some() { "table" } else { "view" };
-            return Err(denied(what, name));
+            return Err(denied(object.word(), object.name));
         }
         changed.whole = changed.whole.among(grantable);
         Ok(changed)
@@ -148,7 +220,7 @@ impl Changed {
         sql: &str,
         granted: &Granted,
         privileges: Privileges,
-        def: Option<(&str, &store::definition::TableDef)>,
+        def: Option<(&str, &TableDef)>,
     ) -> Result<(), SqlError> {
         if granted.columns.is_empty() {
             self.whole = self.whole.and(privileges);
@@ -172,7 +244,7 @@ impl Changed {
         let holder = identity.holder();
         if holder.owns(access) {
             self.by.clone_from(&access.owner);
-            return Privileges::ALL;
+            return Privileges::EVERY;
         }
         let of = |role: &String| access.held(&|own| own == role).1.among(asked);
         let best = holder.roles.iter().max_by_key(|role| of(role).each().count());
@@ -186,7 +258,7 @@ impl Changed {
         grants: &Grants,
         to: &[Option<String>],
     ) -> Result<(), store::DdlError> {
-        let mut whole = access.whole.listed();
+        let mut whole = access.whole.listed(self.kind.all());
         for to in to {
             let one = |privileges: Privileges| Grant {
                 to: to.clone(),
@@ -235,30 +307,34 @@ fn change(all: &mut Vec<Grant>, one: &Grant, grants: &Grants) -> Result<(), stor
     })
 }
 
-/// What was granted of a table or view: all of it first, then its columns.
+/// What was granted of an object: all of it first, then its columns.
 fn listed(core: &Core, name: &str) -> Vec<(Option<String>, Vec<Grant>)> {
     let catalog = core.store.catalog();
-    let Some((access, def)) = access_of(&catalog, name) else { return Vec::new() };
-    let columns = def.into_iter().flat_map(store::definition::TableDef::visible_columns);
+    let Some((access, def)) = access_of(&catalog, name) else {
+        let access = sequence::access_of(&catalog, name);
+        return access.into_iter().map(|access| (None, access.listed(Privileges::OF_SEQUENCE))).collect();
+    };
+    let columns = def.into_iter().flat_map(TableDef::visible_columns);
     let columns = columns.map(|(_, column)| (Some(column.name.clone()), column.grants.clone()));
-    std::iter::once((None, access.listed())).chain(columns).collect()
+    std::iter::once((None, access.listed(Privileges::ALL))).chain(columns).collect()
 }
 
 /// `ALTER TABLE ... OWNER TO`
 pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlError> {
-    let tag = if wanted.view { "ALTER VIEW" } else { "ALTER TABLE" };
+    let tag = match wanted.kind {
+        ObjectKind::View => "ALTER VIEW",
+        ObjectKind::Sequence => "ALTER SEQUENCE",
+        _ => "ALTER TABLE",
+    };
     let name = &wanted.name.text;
-    let is_sequence = core.catalog.sequence(name).is_some()
-        || pgcatalog::sequence::column_of(&core.catalog, name).is_some();
-    if is_sequence {
-        // PostgreSQL takes sequences here, too; here they have no owners.
-        return Ok(Defined { undo: Vec::new(), ..Defined::from("ALTER TABLE") });
-    }
-    let Some((access, _)) = access_of(&core.catalog, name) else {
+    let Ok(object) = Object::of(core, name) else {
         system::refuse_change(name)?;
         let missing = || Defined::missing(tag, "relation", name);
         return wanted.if_exists.then(missing).ok_or_else(|| SqlError::unknown_table(name));
     };
+    if wanted.kind == ObjectKind::Sequence && object.kind != Kind::Sequence {
+        return Err(SqlError::new(state::NOT_A_TABLE, format!("\"{name}\" is not a sequence")));
+    }
     let holder = core.system.identity().holder();
     rights::owner(core, &holder, name)?;
     if core.system.server().owner().is_none() {
@@ -270,25 +346,76 @@ pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlEr
         let message = format!("must be able to SET ROLE \"{owner}\"");
         return Err(SqlError::new(state::FORBIDDEN, message));
     }
-    let before = access.owner.clone();
-    core.store.change_access(name, &mut |access| {
-        access.whole.hand_over(&owner);
-        Ok(())
-    })?;
+    let before = object.access.owner.clone();
+    if object.kind == Kind::Sequence && before.as_ref() != Some(&owner) {
+        refuse_linked(core, name)?;
+    }
+    hand_over(&core.store, name, &owner)?;
     Ok(Defined::undone_by(tag, Undo::Owner(name.clone(), before)))
 }
 
-/// Who owns what the session makes, and what is granted of it at once.
-pub(super) fn of_new(core: &Core) -> Access {
+/// Refuses another owner to a sequence that goes with a column: it has the table's.
+fn refuse_linked(core: &Core, name: &str) -> Result<(), SqlError> {
+    let table = match core.catalog.sequence(name) {
+        Some(own) => {
+            let of = |id: u16| core.catalog.tables().find(|table| table.def().id == id);
+            own.def()
+                .owner
+                .as_ref()
+                .and_then(|(id, _)| of(*id))
+                .map(|table| table.def().own_name().to_owned())
+        }
+        None => sequence::column_of(&core.catalog, name).map(|(table, _)| table.def().own_name().to_owned()),
+    };
+    let Some(table) = table else { return Ok(()) };
+    let error = SqlError::not_supported("another owner of a sequence that is linked to a table");
+    Err(error.with_detail(format!("Sequence \"{name}\" is linked to table \"{table}\".")))
+}
+
+/// Gives a table, view or sequence to another owner, and with a table the sequences that go with its columns.
+pub fn hand_over(store: &Store, name: &str, owner: &str) -> Result<(), SqlError> {
+    let catalog = store.catalog();
+    let give = |name: &str, all: Privileges| {
+        store.change_access(name, &mut |access| {
+            access.whole.hand_over(owner, all);
+            Ok(())
+        })
+    };
+    let Some(table) = catalog.table(name) else {
+        let is_view = catalog.view(name).is_some();
+        return Ok(give(name, if is_view { Privileges::ALL } else { Privileges::OF_SEQUENCE })?);
+    };
+    if table.def().numbers_grants.is_some() {
+        store.change_numbers_access(name, &mut |access| {
+            access.whole.hand_over(owner, Privileges::OF_SEQUENCE);
+            Ok(())
+        })?;
+    }
+    give(name, Privileges::ALL)?;
+    let goes = |own: &&SequenceDef| own.owner.as_ref().is_some_and(|of| of.0 == table.def().id);
+    for own in catalog.sequences().iter().map(|own| own.def()).filter(goes) {
+        give(&own.name, Privileges::OF_SEQUENCE)?;
+    }
+    Ok(())
+}
+
+/// Who owns what the session makes in a schema, and what is granted of it at once.
+pub(super) fn of_new(core: &Core, kind: Kind, schema: Option<&str>) -> Access {
     let server = core.system.server();
     let identity = core.system.identity();
     if server.holder(&identity.role).is_none() {
         return Access::default();
     }
     let owner = identity.role.clone();
-    let defaults = server.default_grants().into_iter().find(|(of, _)| *of == owner);
-    let grants = defaults.map(|(_, defaults)| {
-        let mut all = vec![Grant::of_owner(&owner)];
+    let schema = schema.unwrap_or(rights::PUBLIC);
+    let here = |defaults: &DefaultGrants| {
+        let in_schema = defaults.schema.as_deref().is_none_or(|own| own.eq_ignore_ascii_case(schema));
+        defaults.owner == owner && defaults.kind == kind && in_schema
+    };
+    let defaults: Vec<Grant> =
+        server.default_grants().into_iter().filter(here).flat_map(|defaults| defaults.grants).collect();
+    let grants = (!defaults.is_empty()).then(|| {
+        let mut all = vec![Grant::of_owner(&owner, kind.all())];
         for grant in defaults {
             grant_to(&mut all, &Grant { by: Some(owner.clone()), ..grant });
         }

@@ -37,6 +37,7 @@ use crate::rule;
 use crate::table::HIDDEN;
 use crate::text::token::tokens;
 
+pub use grant::hand_over;
 pub(crate) use undo::{Undo, Undoing};
 use words::Words;
 

@@ -1,18 +1,19 @@
 //! Who may make, change and drop what.
 
 use pgcatalog::session::{Holder, Identity};
-use pgcatalog::system;
+use pgcatalog::{sequence, system};
 use sqltext::definition::{
-    Body, Change, Commented, CreateTable, Definition, Element, Name, ObjectKind, Setting, What,
+    Body, Change, Commented, CreateTable, Definition, Element, Like, Name, ObjectKind, SequenceChange,
+    Setting, What,
 };
-use store::definition::Privileges;
+use store::definition::{Privileges, SequenceDef, TableDef};
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::needs::{access_of, denied};
 
 /// The schema of tables whose name says none.
-const PUBLIC: &str = "public";
+pub(super) const PUBLIC: &str = "public";
 
 /// Options by which a table takes something from everybody else: keys of memcached's, memory, the file that other
 /// processes read.
@@ -43,18 +44,27 @@ pub(crate) fn check(core: &Core, identity: &Identity, definition: &Definition<'_
         }
         What::RenameIndex(rename) => checked.owns_index(&rename.name.text),
         What::Drop(dropped) => dropped.names.iter().try_for_each(|name| match dropped.kind {
-            ObjectKind::Table | ObjectKind::View => checked.owns(&name.text),
+            ObjectKind::Table | ObjectKind::View | ObjectKind::Sequence => checked.owns(&name.text),
             ObjectKind::Index => checked.owns_index(&name.text),
             ObjectKind::Enum => Err(no_owner("type", &name.text)),
             ObjectKind::Schema => Err(no_owner("schema", &name.text)),
-            ObjectKind::Sequence => Err(no_owner("sequence", &name.text)),
         }),
         What::CreateEnum(wanted) => checked.creates(&wanted.name),
         What::CreateSequence(wanted) => checked.creates(&wanted.name),
-        What::AlterSequence(alter) => Err(no_owner("sequence", &alter.name.text)),
+        What::AlterSequence(alter) => {
+            checked.owns(&alter.name.text)?;
+            match &alter.change {
+                SequenceChange::SetSchema(schema) => {
+                    checked.creates_in(schema.as_ref().map(|schema| schema.text.as_str()))
+                }
+                _ => Ok(()),
+            }
+        }
         What::CreateSchema(_) => Err(denied("database", &identity.database)),
         What::AlterEnum(alter) => Err(no_owner("type", &alter.name.text)),
-        What::Truncate(emptied) => emptied.names.iter().try_for_each(|name| checked.empties(&name.text)),
+        What::Truncate(emptied) => {
+            emptied.names.iter().try_for_each(|name| checked.empties(&name.text, emptied.restart))
+        }
         What::CreateRule(rule) => checked.owns(&rule.table.text),
         What::DropRule(dropped) => match core.catalog.rule(&dropped.name.text) {
             Some((table, _)) => checked.owns(table.name()),
@@ -98,10 +108,22 @@ impl Checked<'_> {
         check_settings(&wanted.settings)?;
         let Body::Elements(elements) = &wanted.body else { return Ok(()) };
         elements.iter().try_for_each(|element| match element {
-            // Defaults and checks may hold data of the other table.
-            Element::Like(like) => self.reads(&like.table.text),
+            Element::Like(like) => self.copies(like),
             _ => Ok(()),
         })
+    }
+
+    fn copies(&self, like: &Like) -> Result<(), SqlError> {
+        // Defaults and checks may hold data of the other table.
+        self.reads(&like.table.text)?;
+        let table = self.core.catalog.table(&like.table.text).filter(|_| like.including.storage);
+        let Some(options) = table.map(|table| &table.def().options) else { return Ok(()) };
+        // Of those for superusers, all are copied but the prefix.
+        let copied = [("shared_memory", options.shared_memory), ("min_memory", options.min_memory.is_some())];
+        match copied.into_iter().find(|(_, set)| *set) {
+            Some((name, _)) => Err(no_setter(name)),
+            None => Ok(()),
+        }
     }
 
     fn reads(&self, name: &str) -> Result<(), SqlError> {
@@ -113,12 +135,25 @@ impl Checked<'_> {
         }
     }
 
-    fn empties(&self, name: &str) -> Result<(), SqlError> {
+    fn empties(&self, name: &str, restarts: bool) -> Result<(), SqlError> {
         match access_of(&self.core.catalog, name) {
             Some((access, _)) if !self.holder.on(access).0.has(Privileges::TRUNCATE) => {
                 Err(denied("table", name))
             }
+            Some((access, Some(def))) if restarts && !self.holder.owns(access) => {
+                self.restarts_numbers_of(def)
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// `RESTART IDENTITY` of a table with numbers is for their owner.
+    fn restarts_numbers_of(&self, def: &TableDef) -> Result<(), SqlError> {
+        let goes = |own: &&SequenceDef| own.owner.as_ref().is_some_and(|of| of.0 == def.id);
+        let own = self.core.catalog.sequences().iter().map(|own| own.def()).find(goes);
+        match own.map(|own| own.own_name().to_owned()).or_else(|| sequence::name_of_numbers(def)) {
+            Some(name) => Err(no_owner("sequence", &name)),
+            None => Ok(()),
         }
     }
 
@@ -138,20 +173,26 @@ fn check_settings(settings: &[Setting]) -> Result<(), SqlError> {
     let refused = |(name, _): &&Setting| OF_SUPERUSERS.iter().any(|own| own.eq_ignore_ascii_case(name));
     match settings.iter().find(refused) {
         None => Ok(()),
-        Some((name, _)) => {
-            let message = format!("permission denied to set the option \"{name}\"");
-            Err(SqlError::new(state::FORBIDDEN, message).with_hint("superusers may"))
-        }
+        Some((name, _)) => Err(no_setter(name)),
     }
 }
 
-/// Whether somebody owns a table or view, if there is one of this name.
+fn no_setter(option: &str) -> SqlError {
+    let message = format!("permission denied to set the option \"{option}\"");
+    SqlError::new(state::FORBIDDEN, message).with_hint("superusers may")
+}
+
+/// Whether somebody owns a table, view or sequence, if there is one of this name.
 pub(super) fn owner(core: &Core, holder: &Holder, name: &str) -> Result<(), SqlError> {
     system::refuse_change(name)?;
     match access_of(&core.catalog, name) {
         Some((access, def)) if !holder.owns(access) => {
             Err(no_owner(if def.is_some() { "table" } else { "view" }, name))
         }
+        None => match sequence::access_of(&core.catalog, name) {
+            Some(access) if !holder.owns(&access) => Err(no_owner("sequence", name)),
+            _ => Ok(()),
+        },
         _ => Ok(()),
     }
 }

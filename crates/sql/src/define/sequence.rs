@@ -2,9 +2,11 @@
 
 use pgcatalog::sequence::{column_of, identity_of, named_in, shown};
 use sqltext::definition::{AlterSequence, CreateSequence, Name, SequenceChange, SequenceOptions};
+use sqltext::grant::Kind;
 use store::definition::{DefinitionError, Place, SequenceDef, SqlType, qualified};
 use store::{Catalog, Table};
 
+use super::grant::of_new;
 use super::{Defined, Told, Undo, altered, check_table_name, refuse_temporary};
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -34,6 +36,7 @@ pub(super) fn create(core: &Core, wanted: &CreateSequence) -> Result<Defined, Sq
         cache: 1,
         cycle: false,
         owner: None,
+        access: of_new(core, Kind::Sequence, wanted.name.namespace.as_deref()),
         place: Place { last: 1, called: false },
     };
     let whole = SequenceOptions { restart: None, ..copied(&wanted.options) };
@@ -119,7 +122,7 @@ pub(super) fn alter(core: &Core, wanted: &AlterSequence) -> Result<Defined, SqlE
             let before = core.store.alter_sequence(name, &mut |def| {
                 // Numbers may have been given out meanwhile.
                 let place = if options.restart.is_some() { changed.place } else { def.place };
-                *def = SequenceDef { place, ..changed.clone() };
+                *def = SequenceDef { place, access: def.access.clone(), ..changed.clone() };
                 Ok(())
             })?;
             let restarted = options.restart.is_some();

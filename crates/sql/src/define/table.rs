@@ -4,6 +4,7 @@ use sqltext::definition::{
     Body, Column, ColumnRule, ColumnRuleKind, Constraint, ConstraintKind, CreateTable, Element, Expression,
     Reference, Setting, Term,
 };
+use sqltext::grant::Kind;
 use store::Catalog;
 use store::definition::{
     CheckDef, Collation, ColumnDef, ColumnKind, FOREIGN_KEYS_MAX, ForeignKey, Generated, Identity, IndexDef,
@@ -11,6 +12,7 @@ use store::definition::{
 };
 
 use super::constant::value_of;
+use super::grant::of_new;
 use super::index::index_form;
 use super::words::{Words, bare};
 use super::{
@@ -49,7 +51,11 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
     let (told, start) = (std::mem::take(&mut maker.told), maker.start);
     maker.def.numbers_from = if start > 1 { start } else { 0 };
     let mut def = maker.finish(&wanted.settings)?;
-    def.access = super::grant::of_new(core);
+    let namespace = wanted.name.namespace.as_deref();
+    def.access = of_new(core, Kind::Table, namespace);
+    if def.identity().is_some() {
+        def.numbers_grants = of_new(core, Kind::Sequence, namespace).grants;
+    }
     let namespace = wanted.name.namespace.clone();
     let taken = |name: &str| core.catalog.has_index(&qualified(namespace.as_deref(), name));
     // A table that was renamed kept the name of its key's constraint.

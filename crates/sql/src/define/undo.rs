@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use pgcatalog::sequence;
 use store::definition::access::take_back;
-use store::definition::{EnumDef, Grant, IndexDef, NamespaceDef, SequenceDef, TableDef, ViewDef};
+use store::definition::{EnumDef, Grant, IndexDef, NamespaceDef, Privileges, SequenceDef, TableDef, ViewDef};
 use store::{Store, Table};
 
+use super::grant::hand_over;
 use crate::error::SqlError;
 
 /// Bytes that a step is counted as: a definition of some dozens of columns.
@@ -42,7 +44,7 @@ pub(crate) enum Undo {
     SchemaGone(Arc<NamespaceDef>),
     /// The view gets this comment again.
     ViewComment(String, Option<String>),
-    /// What was granted of a table or view is as before, but for what others changed since.
+    /// What was granted of a table, view or sequence is as before, but for what others changed since.
     Access {
         /// Its name.
         relation: String,
@@ -51,7 +53,7 @@ pub(crate) enum Undo {
         /// The same after the change.
         after: Vec<(Option<String>, Vec<Grant>)>,
     },
-    /// A table or view gets this owner again.
+    /// A table, view or sequence gets this owner again.
     Owner(String, Option<String>),
 }
 
@@ -148,7 +150,13 @@ impl Undo {
                 None => Ok(()),
             },
             Self::View(name) => Ok(store.drop_view(&name)?),
-            Self::ViewGone(view) => Ok(store.create_view(*view, true)?),
+            Self::ViewGone(mut view) => {
+                // One that was replaced keeps the privileges of now.
+                if let Some(now) = store.catalog().view(&view.name) {
+                    view.access.clone_from(&now.access);
+                }
+                Ok(store.create_view(*view, true)?)
+            }
             Self::Enum(name) => Ok(store.drop_enum(&name)?),
             Self::EnumGone(own) => Ok(store.create_enum(EnumDef::clone(&own))?),
             Self::EnumAltered(name, before) => {
@@ -163,7 +171,8 @@ impl Undo {
             Self::SequenceAltered(name, before, restarted) => {
                 store.alter_sequence(&name, &mut |def| {
                     let place = if restarted { before.place } else { def.place };
-                    *def = SequenceDef { place, ..SequenceDef::clone(&before) };
+                    let access = def.access.clone();
+                    *def = SequenceDef { place, access, ..SequenceDef::clone(&before) };
                     Ok(())
                 })?;
                 Ok(())
@@ -173,11 +182,11 @@ impl Undo {
             Self::ViewComment(name, comment) => Ok(store.comment_view(&name, comment.as_deref())?),
             Self::Access { relation, before, after } => regrant(store, &relation, &before, &after),
             Self::Owner(relation, owner) => {
+                if let Some(owner) = owner {
+                    return hand_over(store, &relation, &owner);
+                }
                 store.change_access(&relation, &mut |access| {
-                    match &owner {
-                        Some(owner) => access.whole.hand_over(owner),
-                        None => access.whole.owner = None,
-                    }
+                    access.whole.owner = None;
                     Ok(())
                 })?;
                 Ok(())
@@ -194,11 +203,13 @@ fn regrant(
     after: &[(Option<String>, Vec<Grant>)],
 ) -> Result<(), SqlError> {
     let catalog = store.catalog();
-    if catalog.table(relation).is_none() && catalog.view(relation).is_none() {
+    let is_relation = catalog.table(relation).is_some() || catalog.view(relation).is_some();
+    if !is_relation && sequence::access_of(&catalog, relation).is_none() {
         return Ok(());
     }
-    store.change_access(relation, &mut |access| {
-        let mut whole = access.whole.listed();
+    let all = if is_relation { Privileges::ALL } else { Privileges::OF_SEQUENCE };
+    sequence::change_access(store, relation, &mut |access| {
+        let mut whole = access.whole.listed(all);
         for ((of, before), (_, after)) in before.iter().zip(after) {
             match of {
                 None => take_back(&mut whole, before, after),

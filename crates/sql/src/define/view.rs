@@ -1,8 +1,10 @@
 //! `CREATE VIEW`: a view's text is kept among the definitions, and each connection knows it as a view of SQLite's.
 
 use sqltext::definition::CreateView;
+use sqltext::grant::Kind;
 use store::definition::ViewDef;
 
+use super::grant::of_new;
 use super::words::Words;
 use super::{Defined, Undo, check_table_name, refuse_temporary};
 use crate::core::Core;
@@ -31,7 +33,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
     }
     // One that is replaced keeps its owner and its privileges.
     let known = core.catalog.view(name).map(|view| view.access.clone());
-    let access = known.unwrap_or_else(|| super::grant::of_new(core));
+    let access = known.unwrap_or_else(|| of_new(core, Kind::Table, wanted.name.namespace.as_deref()));
     let (sql, namespace) = (query.sql.trim().to_owned(), wanted.name.namespace.clone());
     let view = ViewDef { id: 0, name: name.clone(), namespace, columns, sql, comment: None, access };
     let before = core.catalog.view(name).map(|view| Undo::ViewGone(Box::new(ViewDef::clone(view))));

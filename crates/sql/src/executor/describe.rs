@@ -43,6 +43,13 @@ impl Executor {
         result.map_err(|error| self.core.sight.take_failure().unwrap_or(error))
     }
 
+    /// Refuses a statement that the session may not run, without running it.
+    pub fn check_allowed(&mut self, session: &Session, sql: &str) -> Result<(), SqlError> {
+        self.describe(session, sql, &[])?;
+        let prepared = self.cache.get(sql);
+        prepared.map_or(Ok(()), |prepared| prepared.check_needs(&self.core, session.identity()))
+    }
+
     fn described(&mut self, sql: &str, chosen: Chosen<'_>) -> Result<Description, SqlError> {
         if self.cache.get(sql).is_none() {
             match self.prepare_rows(sql, &[], None) {

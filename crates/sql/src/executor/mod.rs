@@ -166,11 +166,11 @@ impl Executor {
         let heap_bytes = self.core.limits.heap_bytes_max;
         self.core.sight.set_facts(session.facts);
         let policy = Rc::<Sight>::clone(&self.core.sight);
-        sequence::begin();
+        sequence::begin(session.asker().identity);
         let result =
             meter::statement(policy, heap_bytes, || self.run_current(session, text, parameters, out));
         session.facts = self.core.sight.facts();
-        if let Some(given) = sequence::take() {
+        if let Some(given) = sequence::end() {
             session.note_numbers(given);
         }
         if let Ok(done) = &result {
@@ -179,6 +179,7 @@ impl Executor {
         }
         result.map_err(|error| {
             let cause = self.core.sight.take_failure().or_else(|| self.core.system.take_failure());
+            let cause = cause.or_else(sequence::take_refusal);
             let partial = error.partial || cause.as_ref().is_some_and(|cause| cause.partial);
             if !partial {
                 session.fail();

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pgcatalog::sequence;
 use store::value::{Value, ValueRef};
 use store::{
     BUILT_IN, Catalog, Change, Expect, Expiry, KeyBounds, Made, NewRow, Renewal, RowBuf, Store, Table, Task,
@@ -239,6 +240,7 @@ impl Batch {
             match &draft.values[column] {
                 Value::Integer(number) => store.note_number(table, *number)?,
                 _ if new => {
+                    sequence::allow_number(table).map_err(|error| WriteError::Expression(error.message))?;
                     let number = store.next_number(table)?;
                     self.made.set(Some(number));
                     draft.values[column] = Value::Integer(number);

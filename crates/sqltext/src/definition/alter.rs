@@ -3,7 +3,7 @@
 use super::reader::Reader;
 use super::role::role;
 use super::table::CONSTRAINTS;
-use super::{AlterTable, Change, ColumnChange, Owner, RenameIndex, What};
+use super::{AlterTable, Change, ColumnChange, ObjectKind, Owner, RenameIndex, What};
 use crate::error::SqlError;
 
 impl Reader<'_, '_> {
@@ -19,7 +19,7 @@ impl Reader<'_, '_> {
             return self.alter_schema();
         }
         if self.word("SEQUENCE") {
-            return self.alter_sequence().map(What::AlterSequence);
+            return self.alter_sequence();
         }
         let Some(kind) = self.any_word(&["TABLE", "VIEW"]) else {
             return Err(SqlError::not_supported("ALTER of other objects than tables, indexes and types"));
@@ -30,7 +30,8 @@ impl Reader<'_, '_> {
         self.sign("*");
         let view = kind == "VIEW";
         if self.words(&["OWNER", "TO"]) {
-            return Ok(What::Owner(Owner { if_exists, name: table, owner: role(self)?, view }));
+            let kind = if view { ObjectKind::View } else { ObjectKind::Table };
+            return Ok(What::Owner(Owner { if_exists, name: table, owner: role(self)?, kind }));
         }
         if view {
             return Err(SqlError::not_supported("ALTER VIEW other than OWNER TO")

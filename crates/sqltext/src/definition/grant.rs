@@ -6,7 +6,7 @@ pub use store::definition::{Grant, Privileges};
 use super::role::{RoleRef, granted_by, role};
 use super::{Name, Reader};
 use crate::error::{SqlError, state};
-use crate::token::Kind;
+use crate::token::Kind as TokenKind;
 
 /// `GRANT privileges ON objects TO roles`, or the same with `REVOKE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,17 +41,76 @@ pub enum GrantedOn {
     Tables(Vec<Name>),
     /// `ALL TABLES IN SCHEMA`
     AllTables(Vec<Name>),
+    /// Sequences.
+    Sequences(Vec<Name>),
+    /// `ALL SEQUENCES IN SCHEMA`
+    AllSequences(Vec<Name>),
+    /// Functions and procedures by their names, with the word for them.
+    Routines(&'static str, Vec<Routine>),
     /// `SCHEMA`
     Schemas(Vec<Name>),
-    /// What everybody may use: the database, functions, types. Its words.
+    /// What everybody may use: the database, languages, types. Its words.
     Open(String),
-    /// Tables that are yet to be made.
+    /// What is yet to be made.
     Future {
         /// `FOR ROLE`: by whom; none: by who says it.
         by: Vec<RoleRef>,
-        /// `IN SCHEMA`
+        /// `IN SCHEMA`; none: in all.
         schemas: Vec<Name>,
+        /// What it is.
+        kind: Kind,
     },
+}
+
+/// A function or procedure that is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routine {
+    /// Its name.
+    pub name: String,
+    /// The types of its arguments in their parentheses, if they are given.
+    pub arguments: Option<String>,
+}
+
+/// Kinds of objects that have owners and privileges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Tables and views.
+    Table,
+    /// Sequences.
+    Sequence,
+}
+
+impl Kind {
+    /// All privileges that such an object has.
+    pub const fn all(self) -> Privileges {
+        match self {
+            Self::Table => Privileges::ALL,
+            Self::Sequence => Privileges::OF_SEQUENCE,
+        }
+    }
+
+    /// Several of them, as `ALTER DEFAULT PRIVILEGES` calls them.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Table => "TABLES",
+            Self::Sequence => "SEQUENCES",
+        }
+    }
+
+    /// PostgreSQL's letter for it in `pg_default_acl`.
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Self::Table => "r",
+            Self::Sequence => "S",
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Sequence => "sequence",
+        }
+    }
 }
 
 /// Who has a privilege.
@@ -64,19 +123,26 @@ pub enum GrantedTo {
 }
 
 impl Granted {
-    /// The privileges of a table or a column that it means.
+    /// The privileges of such an object, or of a column, that it means.
     ///
     /// # Errors
     ///
     /// It is no privilege of such.
-    pub fn of_tables(&self, sql: &str) -> Result<Privileges, SqlError> {
-        let possible = if self.columns.is_empty() { Privileges::ALL } else { Privileges::OF_COLUMN };
+    pub fn of(&self, kind: Kind, sql: &str) -> Result<Privileges, SqlError> {
+        let possible = match kind {
+            Kind::Table if !self.columns.is_empty() => Privileges::OF_COLUMN,
+            kind => kind.all(),
+        };
+        if let Some(column) = self.columns.first().filter(|_| kind == Kind::Sequence) {
+            let message = "column privileges are only valid for relations";
+            return Err(SqlError::new(state::INVALID_GRANT, message).at(sql, column.place));
+        }
         if self.word.text == "ALL" {
             return Ok(possible);
         }
         let named = Privileges::named(&self.word.text).filter(|named| possible.has(*named));
         named.ok_or_else(|| {
-            let what = if self.columns.is_empty() { "table" } else { "column" };
+            let what = if self.columns.is_empty() { kind.word() } else { "column" };
             let message = format!("invalid privilege type {} for {what}", self.word.text);
             SqlError::new(state::INVALID_GRANT, message).at(sql, self.word.place)
         })
@@ -115,7 +181,8 @@ pub(crate) fn default_privileges(reader: &mut Reader<'_, '_>) -> Result<Grants, 
     option |= !revokes && reader.words(&["WITH", "GRANT", "OPTION"]);
     let cascade = revokes && reader.any_word(&["CASCADE", "RESTRICT"]) == Some("CASCADE");
     let on = match kind {
-        "TABLES" => GrantedOn::Future { by, schemas },
+        "TABLES" => GrantedOn::Future { by, schemas, kind: Kind::Table },
+        "SEQUENCES" => GrantedOn::Future { by, schemas, kind: Kind::Sequence },
         kind => GrantedOn::Open(kind.to_ascii_lowercase()),
     };
     Ok(Grants { revokes, privileges, on, to, option, cascade })
@@ -123,7 +190,7 @@ pub(crate) fn default_privileges(reader: &mut Reader<'_, '_>) -> Result<Grants, 
 
 fn privileges(reader: &mut Reader<'_, '_>) -> Result<Vec<Granted>, SqlError> {
     reader.list(|reader| {
-        let Some(token) = reader.peek().filter(|token| token.kind == Kind::Word) else {
+        let Some(token) = reader.peek().filter(|token| token.kind == TokenKind::Word) else {
             return Err(reader.unexpected());
         };
         let word = Name { text: token.text.to_ascii_uppercase(), namespace: None, place: token.start };
@@ -136,8 +203,25 @@ fn privileges(reader: &mut Reader<'_, '_>) -> Result<Vec<Granted>, SqlError> {
 }
 
 /// Kinds of objects whose use is open to everybody.
-const OPEN: &[&str] =
-    &["DATABASE", "FUNCTION", "PROCEDURE", "ROUTINE", "LANGUAGE", "TYPE", "DOMAIN", "SEQUENCE", "TABLESPACE"];
+const OPEN: &[&str] = &["DATABASE", "LANGUAGE", "TYPE", "DOMAIN", "TABLESPACE"];
+
+/// A function or procedure, with its arguments as they are written.
+fn routine(reader: &mut Reader<'_, '_>) -> Result<Routine, SqlError> {
+    let name = reader.object()?.text;
+    let Some(first) = reader.peek().filter(|token| token.is_sign("(")) else {
+        return Ok(Routine { name, arguments: None });
+    };
+    let (mut open, mut end) = (0, first.end());
+    while let Some(token) = reader.peek() {
+        open += i32::from(token.is_sign("(")) - i32::from(token.is_sign(")"));
+        end = token.end();
+        reader.skip();
+        if open == 0 {
+            break;
+        }
+    }
+    Ok(Routine { name, arguments: reader.sql.get(first.start..end).map(ToOwned::to_owned) })
+}
 
 fn on(reader: &mut Reader<'_, '_>) -> Result<GrantedOn, SqlError> {
     if reader.word("ALL") {
@@ -148,14 +232,20 @@ fn on(reader: &mut Reader<'_, '_>) -> Result<GrantedOn, SqlError> {
         let schemas = reader.list(Reader::name)?;
         return Ok(match kind {
             "TABLES" => GrantedOn::AllTables(schemas),
+            "SEQUENCES" => GrantedOn::AllSequences(schemas),
             kind => GrantedOn::Open(kind.to_ascii_lowercase()),
         });
     }
     if reader.word("SCHEMA") {
         return reader.list(Reader::name).map(GrantedOn::Schemas);
     }
+    if reader.word("SEQUENCE") {
+        return reader.list(Reader::object).map(GrantedOn::Sequences);
+    }
+    if let Some(kind) = reader.any_word(&["FUNCTION", "PROCEDURE", "ROUTINE"]) {
+        return Ok(GrantedOn::Routines(kind, reader.list(routine)?));
+    }
     if let Some(kind) = reader.any_word(OPEN) {
-        // A function's arguments may follow its name.
         while reader.peek().is_some_and(|token| !token.is_any(&["TO", "FROM"])) {
             reader.skip();
         }
@@ -178,13 +268,13 @@ fn grantees(reader: &mut Reader<'_, '_>, revokes: bool) -> Result<Vec<GrantedTo>
 ///
 /// # Errors
 ///
-/// One of them is no privilege of a table, or names columns.
-pub fn of_whole_tables(sql: &str, granted: &[Granted]) -> Result<Privileges, SqlError> {
+/// One of them is no privilege of such an object, or names columns.
+pub fn of_whole(kind: Kind, sql: &str, granted: &[Granted]) -> Result<Privileges, SqlError> {
     granted.iter().try_fold(Privileges::NONE, |all, one| {
         if let Some(column) = one.columns.first() {
             let message = "default privileges cannot be set for columns";
             return Err(SqlError::new(state::INVALID_GRANT, message).at(sql, column.place));
         }
-        Ok(all.and(one.of_tables(sql)?))
+        Ok(all.and(one.of(kind, sql)?))
     })
 }

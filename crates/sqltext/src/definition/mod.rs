@@ -449,17 +449,17 @@ pub enum ColumnChange {
     Restart(Option<i64>),
 }
 
-/// `ALTER TABLE name OWNER TO role`
+/// `ALTER TABLE name OWNER TO role`, and the same of views and sequences
 #[derive(Debug)]
 pub struct Owner {
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// The table or view.
+    /// The table, view or sequence.
     pub name: Name,
     /// Its owner from then on.
     pub owner: RoleRef,
-    /// It was called a view.
-    pub view: bool,
+    /// What it was called.
+    pub kind: ObjectKind,
 }
 
 /// `ALTER INDEX name RENAME TO name`

@@ -8,10 +8,43 @@
 //! ```
 
 pub use super::grant::GrantedOn;
-use super::grant::{Grants, default_privileges, grants};
+use super::grant::{Grants, Privileges, default_privileges, grants};
 use super::{Name, Reader};
 use crate::error::{SqlError, state};
 use crate::token::{Kind, Tokens, tokens};
+
+/// Rights that are not those of a table. A role has its own and, with `INHERIT`, those of the roles it is a member of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// Everything, definitions among it.
+    pub superuser: bool,
+    /// Every table may be read: `pg_read_all_data`.
+    pub reads: bool,
+    /// Every table may be written: `pg_write_all_data`.
+    pub writes: bool,
+    /// Counters, settings, and what other sessions do: `pg_monitor`.
+    pub monitors: bool,
+    /// Other sessions' statements may be cancelled: `pg_signal_backend`.
+    pub signals: bool,
+}
+
+impl Rights {
+    /// Those of a superuser.
+    pub const ALL: Self = Self { superuser: true, reads: true, writes: true, monitors: true, signals: true };
+
+    /// Those of a role that was given nothing.
+    pub const NONE: Self =
+        Self { superuser: false, reads: false, writes: false, monitors: false, signals: false };
+
+    /// The privileges that they are on every table.
+    pub fn on_every_table(self) -> Privileges {
+        const WRITES: Privileges = Privileges::INSERT.and(Privileges::UPDATE).and(Privileges::DELETE);
+        let Self { superuser, reads, writes, .. } = self;
+        let reading = if reads { Privileges::SELECT } else { Privileges::NONE };
+        let writing = if writes { WRITES } else { Privileges::NONE };
+        if superuser { Privileges::ALL } else { reading.and(writing) }
+    }
+}
 
 /// Such a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +97,20 @@ pub enum RoleStatement {
     },
     /// Privileges of schemas, and those that tables get when they are made.
     Privileges(Grants),
+    /// `DROP OWNED BY`
+    DropOwned {
+        /// By whom.
+        of: Vec<RoleRef>,
+        /// `CASCADE`: what depends on it goes too.
+        cascade: bool,
+    },
+    /// `REASSIGN OWNED BY`
+    ReassignOwned {
+        /// By whom.
+        of: Vec<RoleRef>,
+        /// The owner from then on.
+        to: RoleRef,
+    },
 }
 
 /// A role that is named, or the session's own.
@@ -140,7 +187,7 @@ pub fn read(sql: &str) -> Result<Option<RoleStatement>, SqlError> {
     }
     let all = tokens(sql);
     let mut reader = Reader::new(sql, &all)?;
-    let Some(verb) = reader.any_word(&["CREATE", "ALTER", "DROP", "GRANT", "REVOKE"]) else {
+    let Some(verb) = reader.any_word(&["CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN"]) else {
         return Ok(None);
     };
     let statement = match verb {
@@ -150,6 +197,12 @@ pub fn read(sql: &str) -> Result<Option<RoleStatement>, SqlError> {
         "GRANT" | "REVOKE" if has_on(sql) => {
             RoleStatement::Privileges(grants(&mut reader, verb == "REVOKE")?)
         }
+        "DROP" if reader.words(&["OWNED", "BY"]) => {
+            let of = reader.list(role)?;
+            let cascade = reader.any_word(&["CASCADE", "RESTRICT"]) == Some("CASCADE");
+            RoleStatement::DropOwned { of, cascade }
+        }
+        "REASSIGN" => reassign(&mut reader)?,
         "CREATE" => create(&mut reader)?,
         "ALTER" => alter(&mut reader)?,
         "DROP" => drop_roles(&mut reader)?,
@@ -165,7 +218,12 @@ fn is_one(sql: &str) -> bool {
     let mut words = Tokens::new(sql);
     let (Some(verb), Some(next)) = (words.next(), words.next()) else { return false };
     if verb.is_any(&["CREATE", "ALTER", "DROP"]) {
-        return next.is_any(KINDS) || verb.is("ALTER") && next.is("DEFAULT");
+        return next.is_any(KINDS)
+            || verb.is("ALTER") && next.is("DEFAULT")
+            || verb.is("DROP") && next.is("OWNED");
+    }
+    if verb.is("REASSIGN") {
+        return true;
     }
     let schema =
         || Tokens::new(sql).skip_while(|word| !word.is("ON")).nth(1).is_some_and(|word| word.is("SCHEMA"));
@@ -202,6 +260,14 @@ fn alter(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
 fn drop_roles(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
     kind(reader)?;
     Ok(RoleStatement::Drop { if_exists: reader.if_exists()?, names: reader.list(name)? })
+}
+
+fn reassign(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {
+    reader.expect_word("OWNED")?;
+    reader.expect_word("BY")?;
+    let of = reader.list(role)?;
+    reader.expect_word("TO")?;
+    Ok(RoleStatement::ReassignOwned { of, to: role(reader)? })
 }
 
 fn grant(reader: &mut Reader<'_, '_>) -> Result<RoleStatement, SqlError> {

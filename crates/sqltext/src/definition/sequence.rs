@@ -1,7 +1,8 @@
 //! Sequences: `CREATE SEQUENCE`, `ALTER SEQUENCE`, and the options that `IDENTITY` takes of them.
 
 use super::reader::Reader;
-use super::{AlterSequence, CreateSequence, Name, SequenceChange, SequenceOptions};
+use super::role::role;
+use super::{AlterSequence, CreateSequence, Name, ObjectKind, Owner, SequenceChange, SequenceOptions, What};
 use crate::error::SqlError;
 use crate::token::Kind;
 
@@ -15,22 +16,23 @@ impl Reader<'_, '_> {
     }
 
     /// What stands behind `ALTER SEQUENCE`.
-    pub(super) fn alter_sequence(&mut self) -> Result<AlterSequence, SqlError> {
+    pub(super) fn alter_sequence(&mut self) -> Result<What, SqlError> {
         let if_exists = self.if_exists()?;
         let name = self.object_if_there(if_exists)?;
+        if self.words(&["OWNER", "TO"]) {
+            let kind = ObjectKind::Sequence;
+            return Ok(What::Owner(Owner { if_exists, name, owner: role(self)?, kind }));
+        }
         let change = if self.words(&["RENAME", "TO"]) {
             SequenceChange::Rename(self.name()?)
         } else if self.words(&["SET", "SCHEMA"]) {
             SequenceChange::SetSchema(self.schema_name()?)
-        } else if self.words(&["OWNER", "TO"]) {
-            self.role_name()?;
-            SequenceChange::Nothing
         } else if self.words(&["SET", "LOGGED"]) || self.words(&["SET", "UNLOGGED"]) {
             SequenceChange::Nothing
         } else {
             SequenceChange::Options(Box::new(self.sequence_options()?))
         };
-        Ok(AlterSequence { if_exists, name, change })
+        Ok(What::AlterSequence(AlterSequence { if_exists, name, change }))
     }
 
     /// The options of a sequence, as many as there are.

@@ -1,4 +1,4 @@
-//! Who may do what with a table or view: its owner, and what was granted to whom by whom.
+//! Who may do what with a table, view or sequence: its owner, and what was granted to whom by whom.
 //!
 //! It lies with the definition and dies with it. Roles are known by their names; what a role means is not known here.
 
@@ -14,8 +14,8 @@ pub struct Privileges(u8);
 /// One privilege: itself, PostgreSQL's letter for it, its name.
 pub type PrivilegeName = (Privileges, char, &'static str);
 
-/// All privileges, in the order in which PostgreSQL lists their letters. The last two mean nothing here; `GRANT ALL`
-/// brings them, and tools show them.
+/// All privileges, in the order in which PostgreSQL lists their letters. `REFERENCES` and `TRIGGER` mean nothing here;
+/// `GRANT ALL` brings them, and tools show them.
 pub const PRIVILEGES: &[PrivilegeName] = &[
     (Privileges::INSERT, 'a', "INSERT"),
     (Privileges::SELECT, 'r', "SELECT"),
@@ -24,6 +24,7 @@ pub const PRIVILEGES: &[PrivilegeName] = &[
     (Privileges::TRUNCATE, 'D', "TRUNCATE"),
     (Privileges::REFERENCES, 'x', "REFERENCES"),
     (Privileges::TRIGGER, 't', "TRIGGER"),
+    (Privileges::USAGE, 'U', "USAGE"),
 ];
 
 impl Privileges {
@@ -43,12 +44,18 @@ impl Privileges {
     pub const REFERENCES: Self = Self(32);
     /// Triggers, of which there are none.
     pub const TRIGGER: Self = Self(64);
+    /// Taking numbers of a sequence, and asking which was taken.
+    pub const USAGE: Self = Self(128);
     /// All of a table's.
     pub const ALL: Self = Self(127);
+    /// All of a sequence's.
+    pub const OF_SEQUENCE: Self = Self(1 | 4 | 128);
+    /// All that there are.
+    pub const EVERY: Self = Self(255);
     /// All that a column can have.
     pub const OF_COLUMN: Self = Self(1 | 2 | 4 | 32);
 
-    /// One bit each, the lowest seven.
+    /// One bit each.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -80,6 +87,11 @@ impl Privileges {
     #[inline]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether one of the other is among them.
+    pub const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     /// Whether there is none.
@@ -118,7 +130,7 @@ fn is_none(privileges: &Privileges) -> bool {
     privileges.is_none()
 }
 
-/// The owner of a table or view, and what was granted of it.
+/// The owner of a table, view or sequence, and what was granted of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
     /// Who owns it; `None`: nobody but superusers.
@@ -135,43 +147,48 @@ impl Access {
         *self == Self::default()
     }
 
-    /// What was granted, the owner's own where nothing ever was.
-    pub fn listed(&self) -> Vec<Grant> {
-        let own = || self.owner.as_deref().map(Grant::of_owner).into_iter().collect();
+    /// What was granted, the owner's own where nothing ever was: `all` that there are of such an object.
+    pub fn listed(&self, all: Privileges) -> Vec<Grant> {
+        let own = || self.owner.as_deref().map(|owner| Grant::of_owner(owner, all)).into_iter().collect();
         self.grants.clone().unwrap_or_else(own)
     }
 
     /// Gives it to another owner. What the old one had and gave is the new one's.
-    pub fn hand_over(&mut self, owner: &str) {
+    pub fn hand_over(&mut self, owner: &str, all: Privileges) {
         let old = self.owner.replace(owner.to_owned());
         let Some(before) = self.grants.take() else { return };
         let renamed = |role: Option<String>| if role == old { Some(owner.to_owned()) } else { role };
-        let mut all: Vec<Grant> = old.is_none().then(|| Grant::of_owner(owner)).into_iter().collect();
+        let mut own: Vec<Grant> = old.is_none().then(|| Grant::of_owner(owner, all)).into_iter().collect();
         for one in before {
             // Nobody's name is that of everybody.
             let to = if one.to.is_some() { renamed(one.to) } else { None };
-            grant(&mut all, &Grant { to, by: renamed(one.by), ..one });
+            grant(&mut own, &Grant { to, by: renamed(one.by), ..one });
         }
-        self.grants = Some(all);
+        self.grants = Some(own);
     }
 
     /// What those roles hold together, and what they may grant.
     pub fn held(&self, is_one: &dyn Fn(&str) -> bool) -> (Privileges, Privileges) {
         let owns = self.owner.as_deref().is_some_and(is_one);
         let Some(grants) = &self.grants else {
-            return if owns { (Privileges::ALL, Privileges::ALL) } else { Default::default() };
+            return if owns { (Privileges::EVERY, Privileges::EVERY) } else { Default::default() };
         };
         let (held, grantable) = held(grants, is_one);
         // An owner can always grant itself again what it has taken from itself.
-        (held, if owns { Privileges::ALL } else { grantable })
+        (held, if owns { Privileges::EVERY } else { grantable })
     }
 }
 
 impl Grant {
     /// What an owner has of its own. That it may grant it goes without saying.
-    pub fn of_owner(owner: &str) -> Self {
+    pub fn of_owner(owner: &str, all: Privileges) -> Self {
         let owner = Some(owner.to_owned());
-        Self { to: owner.clone(), by: owner, privileges: Privileges::ALL, grantable: Privileges::NONE }
+        Self { to: owner.clone(), by: owner, privileges: all, grantable: Privileges::NONE }
+    }
+
+    /// Whether it is to or by this role.
+    pub fn names(&self, role: &str) -> bool {
+        [&self.to, &self.by].iter().any(|name| name.as_deref() == Some(role))
     }
 
     fn is_between(&self, to: Option<&str>, by: Option<&str>) -> bool {
@@ -261,10 +278,10 @@ mod tests {
     #[test]
     fn an_owner_has_everything_until_something_is_granted() {
         let mut access = Access { owner: Some("o".into()), grants: None };
-        assert_eq!(access.held(&|role| role == "o"), (Privileges::ALL, Privileges::ALL));
+        assert_eq!(access.held(&|role| role == "o"), (Privileges::EVERY, Privileges::EVERY));
         assert_eq!(access.held(&|role| role == "a"), Default::default());
         access.grants = Some(vec![one("o", "a", Privileges::SELECT, Privileges::NONE)]);
-        assert_eq!(access.held(&|role| role == "o"), (Privileges::NONE, Privileges::ALL));
+        assert_eq!(access.held(&|role| role == "o"), (Privileges::NONE, Privileges::EVERY));
         assert_eq!(access.held(&|role| role == "a").0, Privileges::SELECT);
     }
 
@@ -274,13 +291,13 @@ mod tests {
             Grant { to: None, by: None, privileges: Privileges::SELECT, grantable: Privileges::NONE };
         let mut access = Access { owner: None, grants: Some(vec![everybody.clone()]) };
         assert_eq!(access.held(&|role| role == "n").0, Privileges::SELECT);
-        access.hand_over("n");
+        access.hand_over("n", Privileges::ALL);
         assert_eq!(access.held(&|role| role == "n").0, Privileges::ALL);
         assert_eq!(access.held(&|role| role == "other").0, Privileges::SELECT);
-        access.hand_over("m");
+        access.hand_over("m", Privileges::ALL);
         assert_eq!(access.held(&|role| role == "n").0, Privileges::SELECT);
         assert_eq!(access.held(&|role| role == "m").0, Privileges::ALL);
-        assert!(Access::default().listed().is_empty());
+        assert!(Access::default().listed(Privileges::ALL).is_empty());
     }
 
     #[test]

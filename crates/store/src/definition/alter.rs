@@ -50,8 +50,9 @@ impl TableDef {
                 column.grants.clone_from(&self.columns[now].grants);
             }
         }
-        let access = self.access.clone();
-        Self { schema: self.schema, numbers_below: self.numbers_below, indexes, options, access, ..again }
+        let (access, numbers_grants) = (self.access.clone(), self.numbers_grants.clone());
+        let (schema, numbers_below) = (self.schema, self.numbers_below);
+        Self { schema, indexes, options, access, numbers_grants, numbers_below, ..again }
     }
 
     /// Writes down which slot each payload column has, for ranks are about to change.

@@ -91,6 +91,9 @@ pub struct TableDef {
     /// Who owns it, and what was granted of it.
     #[serde(default, skip_serializing_if = "Access::is_default")]
     pub access: Access,
+    /// What was granted of the numbers of its identity column; `None`: nothing ever was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbers_grants: Option<Vec<Grant>>,
     /// The name of the primary key's constraint, where it is not made of the table's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_name: Option<String>,
@@ -151,12 +154,18 @@ impl TableDef {
             foreign_keys: Vec::new(),
             comment: None,
             access: Access::default(),
+            numbers_grants: None,
             key_name: None,
             key_dropped: false,
             slots: None,
             numbers_below: 0,
             numbers_from: 0,
         }
+    }
+
+    /// Who may do what with the numbers of its identity column: they have the table's owner.
+    pub fn numbers_access(&self) -> Access {
+        Access { owner: self.access.owner.clone(), grants: self.numbers_grants.clone() }
     }
 
     /// The position of a column that statements can name; SQL names match in any ASCII case.

@@ -1,9 +1,9 @@
-//! A sequence: numbers that are given out one after the other, to whoever asks.
+//! A sequence: numbers that are given out one after the other.
 
 use serde::{Deserialize, Serialize};
 
-use super::DefinitionError;
 use super::namespace::check_qualified;
+use super::{Access, DefinitionError};
 
 /// A sequence, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct SequenceDef {
     /// The table, by its number, and the column with which it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<(u16, String)>,
+    /// Who owns it, and what was granted of it.
+    #[serde(default, skip_serializing_if = "Access::is_default")]
+    pub access: Access,
     /// Where it stands: no number behind this place was given out.
     pub place: Place,
 }
@@ -151,6 +154,7 @@ mod tests {
             cache: 1,
             cycle,
             owner: None,
+            access: Access::default(),
             place,
         }
     }

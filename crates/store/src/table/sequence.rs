@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::definition::{Place, SequenceDef};
+use crate::definition::{Access, Place, SequenceDef};
 
 /// A sequence under its definition. What it gives out is the same under an earlier and a later one.
 #[derive(Clone, Debug)]
@@ -39,6 +39,12 @@ impl Sequence {
         *self.state.now.lock() = Now { place: def.place, left: 0 };
         *self.state.written.lock() = def.place;
         Self { def, state: Arc::clone(&self.state) }
+    }
+
+    /// The same with other privileges. Numbers are given out meanwhile.
+    pub(crate) fn with_access(&self, access: Access) -> Self {
+        let state = Arc::clone(&self.state);
+        Self { def: SequenceDef { access, ..self.def.clone() }, state }
     }
 
     /// How it was defined. It stands where [`Sequence::place`] says.

@@ -66,6 +66,7 @@ fn sequence(name: &str, increment: i64) -> SequenceDef {
         cache: 1,
         cycle: false,
         owner: None,
+        access: store::definition::Access::default(),
         place: Place { last: 1, called: false },
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn may_see(asker: &Identity, session: &SessionFacts) -> bool {
 pub(super) fn sessions(system: &System, rows: &mut Rows) {
     let asker = system.identity();
     for session in system.server().sessions() {
-        let query = if may_see(&asker, &session) { &session.query } else { INSUFFICIENT };
+        let shown = may_see(&asker, &session);
+        let query = if shown { &session.query } else { INSUFFICIENT };
+        let address = session.address.as_deref().filter(|_| shown);
         rows.add([
             ("datid", int(DATABASE)),
             ("datname", text(&session.database)),
@@ -38,7 +40,7 @@ pub(super) fn sessions(system: &System, rows: &mut Rows) {
             ("usesysid", int(OWNER)),
             ("usename", text(&session.user)),
             ("application_name", text(&session.application)),
-            ("client_addr", optional(session.address.as_deref())),
+            ("client_addr", optional(address)),
             ("backend_start", moment(session.started_ms)),
             ("xact_start", moment_of(session.transaction_started_ms)),
             ("query_start", moment_of(session.query_started_ms)),

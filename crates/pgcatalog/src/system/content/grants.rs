@@ -1,5 +1,6 @@
 //! Privileges: what was granted to whom by whom.
 
+use sqltext::grant::Kind;
 use store::Table;
 use store::definition::{Access, Grant, Privileges};
 use store::value::Value;
@@ -7,20 +8,20 @@ use store::value::Value;
 use super::super::System;
 use super::super::relation::{columns_of, tables_of};
 use super::super::rows::{Rows, int, text, yes_or_no};
-use super::fixed::{OWNER, schema_of, schema_of_view};
+use super::fixed::{OWNER, namespace_named, schema_of, schema_of_view};
 use super::relations::array;
 
 /// What stands for the group of the file that other processes read: it reads every table of shared memory.
 pub(crate) const READERS: &str = "shared_memory";
 
-/// The number of who owns a table or view.
+/// The number of the owner of a table, view or sequence.
 pub(super) fn owner_oid(system: &System, access: &Access) -> Value {
     let Some(owner) = &access.owner else { return int(OWNER) };
     let roles = system.server().roles();
     int(roles.iter().find(|role| role.name == *owner).map_or(OWNER, |role| role.oid))
 }
 
-/// The name of who owns a table or view.
+/// The name of the owner of a table, view or sequence.
 pub(super) fn owner_name(system: &System, access: &Access) -> String {
     access.owner.clone().unwrap_or_else(|| system.owner())
 }
@@ -31,7 +32,16 @@ pub(super) fn of_relation(system: &System, access: &Access, shared: bool) -> Val
         return Value::Null;
     }
     let owner = owner_name(system, access);
-    array(all_of(access, &owner, shared).iter().map(|grant| item(grant, &owner)))
+    array(all_of(access, &owner, shared, Kind::Table).iter().map(|grant| item(grant, &owner)))
+}
+
+/// `relacl` of a sequence.
+pub(super) fn of_sequence(system: &System, access: &Access) -> Value {
+    if access.grants.is_none() {
+        return Value::Null;
+    }
+    let owner = owner_name(system, access);
+    array(all_of(access, &owner, false, Kind::Sequence).iter().map(|grant| item(grant, &owner)))
 }
 
 /// `attacl` of a column.
@@ -44,9 +54,10 @@ pub(super) fn of_column(system: &System, access: &Access, grants: &[Grant]) -> V
 }
 
 /// What was granted, what the owner has where it is a superuser, and what the file's group has.
-fn all_of(access: &Access, owner: &str, shared: bool) -> Vec<Grant> {
-    let mut all: Vec<Grant> = access.owner.is_none().then(|| Grant::of_owner(owner)).into_iter().collect();
-    all.extend(access.listed());
+fn all_of(access: &Access, owner: &str, shared: bool, kind: Kind) -> Vec<Grant> {
+    let own = access.owner.is_none().then(|| Grant::of_owner(owner, kind.all()));
+    let mut all: Vec<Grant> = own.into_iter().collect();
+    all.extend(access.listed(kind.all()));
     if shared {
         let (to, by) = (Some(READERS.to_owned()), access.owner.clone());
         all.push(Grant { to, by, privileges: Privileges::SELECT, grantable: Privileges::NONE });
@@ -96,15 +107,18 @@ pub(super) fn of_schema(system: &System, schema: &str) -> Value {
 /// `pg_default_acl`
 pub(super) fn defaults(system: &System, rows: &mut Rows) {
     let roles = system.server().roles();
-    for (at, (owner, grants)) in (1_u32..).zip(system.server().default_grants()) {
-        let oid = roles.iter().find(|role| role.name == owner).map_or(OWNER, |role| role.oid);
-        let all = [Grant::of_owner(&owner)].into_iter().chain(grants);
+    for (at, defaults) in (1_u32..).zip(system.server().default_grants()) {
+        let owner = &defaults.owner;
+        let oid = roles.iter().find(|role| role.name == *owner).map_or(OWNER, |role| role.oid);
+        // Those of a schema are added to those of all, where the owner's own stand.
+        let own = defaults.schema.is_none().then(|| Grant::of_owner(owner, defaults.kind.all()));
+        let all = own.into_iter().chain(defaults.grants);
         rows.add([
             ("oid", int(at)),
             ("defaclrole", int(oid)),
-            ("defaclnamespace", int(0)),
-            ("defaclobjtype", text("r")),
-            ("defaclacl", array(all.map(|grant| item(&grant, &owner)))),
+            ("defaclnamespace", int(defaults.schema.as_deref().map_or(0, namespace_named))),
+            ("defaclobjtype", text(defaults.kind.letter())),
+            ("defaclacl", array(all.map(|grant| item(&grant, owner)))),
         ]);
     }
 }
@@ -169,7 +183,7 @@ fn add_each(
 pub(super) fn table_privileges(system: &System, rows: &mut Rows) {
     each_relation(system, &mut |of| {
         let owner = owner_name(system, of.access);
-        add_each(system, rows, of, &all_of(of.access, &owner, false), &[]);
+        add_each(system, rows, of, &all_of(of.access, &owner, false, Kind::Table), &[]);
     });
 }
 
@@ -178,7 +192,7 @@ pub(super) fn column_privileges(system: &System, rows: &mut Rows) {
     each_relation(system, &mut |of| {
         let Some(table) = of.table else { return };
         let owner = owner_name(system, of.access);
-        let mut whole = all_of(of.access, &owner, false);
+        let mut whole = all_of(of.access, &owner, false, Kind::Table);
         for grant in &mut whole {
             grant.privileges = grant.privileges.among(Privileges::OF_COLUMN);
         }
@@ -223,7 +237,7 @@ mod tests {
 
     #[test]
     fn grants_are_spelled_as_postgresql_spells_them() {
-        let all = Grant::of_owner("o");
+        let all = Grant::of_owner("o", Privileges::ALL);
         assert_eq!(item(&all, "x"), "o=arwdDxt/o");
         let to = |to: Option<&str>| Grant {
             to: to.map(Into::into),

@@ -66,6 +66,8 @@ const CATALOG: &[(&str, Fill)] = &[
     ("sqlcached_expiry_rules", rules::rules),
     ("sqlcached_indexes", own::indexes),
     ("sqlcached_limits", rules::limits),
+    ("sqlcached_refusals", own::refusals),
+    ("sqlcached_roles", own::roles),
     ("sqlcached_sessions", own::sessions),
     ("sqlcached_settings", own::settings),
     ("sqlcached_statements", own::statements),

@@ -67,13 +67,15 @@ pub(super) fn indexes(system: &System, rows: &mut Rows) {
 pub(super) fn sessions(system: &System, rows: &mut Rows) {
     let asker = system.identity();
     for session in system.server().sessions() {
-        let query = if may_see(&asker, &session) { &session.query } else { INSUFFICIENT };
+        let shown = may_see(&asker, &session);
+        let query = if shown { &session.query } else { INSUFFICIENT };
+        let address = session.address.as_deref().filter(|_| shown);
         rows.add([
             ("pid", int(session.pid)),
             ("user_name", text(&session.user)),
             ("database_name", text(&session.database)),
             ("application_name", text(&session.application)),
-            ("client_addr", optional(session.address.as_deref())),
+            ("client_addr", optional(address)),
             ("protocol", text(session.protocol)),
             ("started", moment(session.started_ms)),
             ("state", text(session.state)),
@@ -122,6 +124,37 @@ pub(super) fn settings(system: &System, rows: &mut Rows) {
             ("source", text(&setting.source)),
             ("description", text(&setting.description)),
             ("category", text(&setting.category)),
+        ]);
+    }
+}
+
+/// `sqlcached_refusals`: for those who monitor.
+pub(super) fn refusals(system: &System, rows: &mut Rows) {
+    if !system.identity().rights.monitors {
+        return;
+    }
+    for refused in system.server().refusals() {
+        rows.add([
+            ("at", moment(refused.at_ms)),
+            ("role_name", text(&refused.role)),
+            ("client_addr", optional(refused.address.as_deref())),
+            ("protocol", text(refused.protocol)),
+            ("request", text(&refused.request)),
+            ("reason", text(&refused.reason)),
+        ]);
+    }
+}
+
+/// `sqlcached_roles`: each role, for those who monitor; else the own ones.
+pub(super) fn roles(system: &System, rows: &mut Rows) {
+    let asker = system.identity().holder();
+    let counts = system.server().role_counts();
+    for counts in counts.iter().filter(|counts| asker.rights.monitors || asker.is(&counts.role)) {
+        rows.add([
+            ("role_name", text(&counts.role)),
+            ("logins", int(counts.logins)),
+            ("failures", int(counts.failures)),
+            ("refusals", int(counts.refusals)),
         ]);
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
             index_class(system, table, &index, rows);
         }
     }
-    super::sequences::classes(&catalog, rows);
+    super::sequences::classes(system, rows);
     for view in catalog.views() {
         rows.add([
             ("oid", int(oid_of_view(view))),

@@ -10,9 +10,10 @@ use super::super::comments::CLASSES;
 use super::super::oid::{oid_of_default, oid_of_table};
 use super::super::relation::{ColumnFacts, SequenceFacts, all_sequences, tables_of};
 use super::super::rows::{Rows, flag, int, text, yes_or_no};
-use super::fixed::{OWNER, PUBLIC_NAME, namespace_named};
+use super::fixed::{PUBLIC_NAME, namespace_named};
+use super::grants;
 use super::relations::attribute;
-use crate::sequence::{calls_in, named_in, source};
+use crate::sequence::{SEES, calls_in, named_in, source};
 
 /// The number of `pg_attrdef`.
 const DEFAULTS: u32 = 2_604;
@@ -22,13 +23,14 @@ fn schema_of(sequence: &SequenceFacts) -> &str {
 }
 
 /// The sequences among `pg_class`.
-pub(super) fn classes(catalog: &Catalog, rows: &mut Rows) {
-    for sequence in all_sequences(catalog) {
+pub(super) fn classes(system: &System, rows: &mut Rows) {
+    for sequence in all_sequences(&system.catalog()) {
+        let access = sequence.source.access();
         rows.add([
             ("oid", int(sequence.oid)),
             ("relname", text(&sequence.name)),
             ("relnamespace", int(namespace_named(schema_of(&sequence)))),
-            ("relowner", int(OWNER)),
+            ("relowner", grants::owner_oid(system, &access)),
             ("relpages", int(1)),
             ("reltuples", Value::Real(1.0)),
             ("relpersistence", text("p")),
@@ -36,6 +38,7 @@ pub(super) fn classes(catalog: &Catalog, rows: &mut Rows) {
             ("relnatts", int(COLUMNS.len())),
             ("relispopulated", flag(true)),
             ("relreplident", text("n")),
+            ("relacl", grants::of_sequence(system, &access)),
         ]);
     }
 }
@@ -73,11 +76,14 @@ pub(super) fn sequences(system: &System, rows: &mut Rows) {
 
 /// `pg_sequences`
 pub(super) fn sequence_list(system: &System, rows: &mut Rows) {
+    let holder = system.identity().holder();
     for sequence in all_sequences(&system.catalog()) {
+        let last = if sequence.source.is_allowed(&holder, SEES) { sequence.source.last() } else { None };
+        let access = sequence.source.access();
         rows.add([
             ("schemaname", text(schema_of(&sequence))),
             ("sequencename", text(&sequence.name)),
-            ("sequenceowner", text(&system.owner())),
+            ("sequenceowner", text(&grants::owner_name(system, &access))),
             ("data_type", int(sequence.ty.oid())),
             ("start_value", int(sequence.start)),
             ("min_value", int(sequence.min)),
@@ -85,7 +91,7 @@ pub(super) fn sequence_list(system: &System, rows: &mut Rows) {
             ("increment_by", int(sequence.increment)),
             ("cycle", flag(sequence.cycle)),
             ("cache_size", int(sequence.cache)),
-            ("last_value", sequence.source.last().map_or(Value::Null, int)),
+            ("last_value", last.map_or(Value::Null, int)),
         ]);
     }
 }

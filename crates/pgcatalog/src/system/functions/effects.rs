@@ -58,15 +58,24 @@ fn cancel(system: &System, call: &Call) -> Result<Value, SqlError> {
         ));
     };
     let asker = system.identity();
-    if !(asker.rights.superuser || asker.rights.signals) {
-        let own = system.server().sessions().iter().any(|other| other.pid == pid && other.user == asker.user);
-        if !own {
-            let message =
-                "must be a member of the role whose query is being canceled or member of pg_signal_backend";
-            return Err(SqlError::new(state::FORBIDDEN, message));
-        }
+    let session = system.server().sessions().into_iter().find(|other| other.pid == pid);
+    if let Some(user) = session.map(|session| session.user).filter(|user| *user != asker.user) {
+        check_signal(system, &user)?;
     }
     Ok(truth(system.server().cancel(pid)))
+}
+
+/// Refuses to stop the statement of another user's session.
+fn check_signal(system: &System, user: &str) -> Result<(), SqlError> {
+    let asker = system.identity();
+    let superuser = system.server().roles().iter().any(|role| role.name == user && role.superuser);
+    let message = match asker.rights {
+        rights if rights.superuser => return Ok(()),
+        _ if superuser => "must be a superuser to cancel superuser query",
+        rights if rights.signals => return Ok(()),
+        _ => "must be a member of the role whose query is being canceled or member of pg_signal_backend",
+    };
+    Err(SqlError::new(state::FORBIDDEN, message))
 }
 
 fn notify(system: &System, call: &Call) -> Result<Value, SqlError> {

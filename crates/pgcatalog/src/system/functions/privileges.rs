@@ -8,8 +8,9 @@ use super::super::System;
 use super::super::array::of_texts;
 use super::super::content::acl_name;
 use super::super::oid::{oid_of_table, oid_of_view};
-use super::super::relation::columns_of;
+use super::super::relation::{all_sequences, columns_of};
 use super::definitions::relation_oid;
+use super::sequences::named_at;
 use super::{Call, FunctionDef, fallible, function, truth};
 use crate::session::Holder;
 
@@ -103,7 +104,7 @@ fn on_table(system: &System, call: &Call, of: Of) -> Result<Value, SqlError> {
     // One of several is enough, as in PostgreSQL.
     let mut any = false;
     for privilege in asked.split(',') {
-        let (privilege, grantable) = privilege_of(privilege)?;
+        let (privilege, grantable) = privilege_of(privilege, Privileges::ALL)?;
         any |= if grantable { granted.1.has(privilege) } else { granted.0.has(privilege) };
     }
     Ok(truth(any))
@@ -125,11 +126,15 @@ fn granted(
         let own = on_columns(holder, table.def(), of, named.as_deref());
         return Ok((whole.0.and(own.0), whole.1.and(own.1)));
     }
+    let sequences = all_sequences(&catalog);
+    if let Some(sequence) = sequences.iter().find(|sequence| sequence.oid == oid) {
+        return Ok(holder.on(&sequence.source.access()));
+    }
     let view: Option<&Access> =
         catalog.views().find(|view| oid_of_view(view) == oid).map(|view| &view.access);
     Ok(match view {
         Some(access) => holder.on(access),
-        // Everybody may read the system's tables, and a table's index or sequence is asked for by mistake.
+        // Everybody may read the system's tables, and a table's index is asked for by mistake.
         None if holder.rights.superuser => (Privileges::ALL, Privileges::ALL),
         None => (Privileges::SELECT, Privileges::NONE),
     })
@@ -153,23 +158,34 @@ fn column_name(table: &store::Table, name: &str) -> Result<String, SqlError> {
 }
 
 /// A privilege, and whether the right to grant it is meant.
-fn privilege_of(text: &str) -> Result<(Privileges, bool), SqlError> {
+fn privilege_of(text: &str, possible: Privileges) -> Result<(Privileges, bool), SqlError> {
     const OPTION: &str = " WITH GRANT OPTION";
     let upper = text.trim().to_ascii_uppercase();
     let (name, grantable) = match upper.strip_suffix(OPTION) {
         Some(name) => (name, true),
         None => (upper.as_str(), false),
     };
-    let known = Privileges::named(name).map(|privilege| (privilege, grantable));
-    known.ok_or_else(|| {
+    let known = Privileges::named(name).filter(|privilege| possible.has(*privilege));
+    known.map(|privilege| (privilege, grantable)).ok_or_else(|| {
         SqlError::new(state::BAD_PARAMETER, format!("unrecognized privilege type: \"{}\"", text.trim()))
     })
 }
 
-/// The numbers of a table belong to who may insert into it.
+/// `has_sequence_privilege([role,] sequence, privileges)`
 fn on_sequence(system: &System, call: &Call) -> Result<Value, SqlError> {
-    let (holder, _) = holder(system, call, 3)?;
-    Ok(truth(holder.rights.superuser || holder.rights.writes))
+    if (0..call.count()).any(|at| call.value(at).is_null()) {
+        return Ok(Value::Null);
+    }
+    let (holder, first) = holder(system, call, 3)?;
+    let Some(source) = named_at(system, call, first)? else { return Ok(Value::Null) };
+    let granted = holder.on(&source.access());
+    let asked = call.text(call.count() - 1).unwrap_or_default();
+    let mut any = false;
+    for privilege in asked.split(',') {
+        let (privilege, grantable) = privilege_of(privilege, Privileges::OF_SEQUENCE)?;
+        any |= if grantable { granted.1.has(privilege) } else { granted.0.has(privilege) };
+    }
+    Ok(truth(any))
 }
 
 /// Everybody may use a schema; superusers create in it, and who was granted that.
