@@ -8,6 +8,7 @@ mod binary;
 mod bounds;
 mod dialogue;
 mod exptime;
+mod gate;
 mod generated;
 mod grants;
 mod harness;

@@ -634,3 +634,24 @@ fn peers_who_prove_nothing_have_few_places() {
     assert_eq!(served(&daemon), "Z I");
     assert!(silent[0].next().unwrap().starts_with("E FATAL 08006"));
 }
+
+/// A worker gives few turns in a round to connections that agree on keys. More of them than that at once are all
+/// served, and others beside them.
+#[test]
+fn more_handshakes_at_once_than_a_round_has() {
+    const CLIENTS: usize = 100;
+    let guarded = guarded_with(None, &[Transport::Plain]);
+    let mut plain = Client::tcp(guarded.daemon.server.addresses()[1]);
+    plain.ask(b"set a 0 0 5\r\nhello\r\n", b"STORED\r\n");
+    let mut clients: Vec<_> =
+        (0..CLIENTS).map(|_| Manner::default().memcached(guarded.daemon.address())).collect();
+    // All hellos are there before the first is answered in full.
+    for client in &mut clients {
+        let StreamOwned { conn, sock } = &mut client.stream;
+        conn.write_tls(sock).unwrap();
+    }
+    for client in &mut clients {
+        plain.ask(b"get a\r\n", b"VALUE a 0 5\r\nhello\r\nEND\r\n");
+        client.ask(b"get a\r\n", b"VALUE a 0 5\r\nhello\r\nEND\r\n");
+    }
+}
