@@ -4,6 +4,8 @@ use sqltext::ast::{Expr, Query};
 use sqltext::token::Token;
 use store::definition::SqlType;
 
+use crate::lowered::Node;
+
 use super::expression::{Pattern, one_of, pattern};
 use super::out::{Form, Out, call};
 use super::structures::array_part;
@@ -43,6 +45,9 @@ impl<'a> Translator<'a, '_> {
         from: usize,
     ) -> Step<Out<'a>> {
         let (mut left, list) = self.beside_elements(left, list)?;
+        if !negated && is_stored(&list) && left.ty.is_none_or(|ty| list.ty == ty.array()) {
+            return Ok(call("array_has", [list, left]));
+        }
         let mut elements = elements(list, from);
         let node = one_of(left.take_node(), elements.take_node());
         left.push_str(if negated { " NOT IN " } else { " IN " });
@@ -53,9 +58,12 @@ impl<'a> Translator<'a, '_> {
     /// A value and an array in parentheses, each with the type that the other says.
     fn beside_elements(&mut self, left: Out<'a>, list: Out<'a>) -> Step<(Out<'a>, Out<'a>)> {
         let (mut left, mut list) = (left, list);
-        // An array that is written out needs no query for its elements.
+        // An array that is written out needs no query for its elements, and one that is stored may have an index.
         let written = match &*list.form {
-            Form::List(parts) => parts.first().filter(|only| parts.len() == 1 && is_written(only)).cloned(),
+            Form::List(parts) => {
+                let array = |only: &&Out<'_>| parts.len() == 1 && (is_written(only) || is_stored(only));
+                parts.first().filter(array).cloned()
+            }
             _ => None,
         };
         list = written.unwrap_or(list);
@@ -192,6 +200,14 @@ impl<'a> Translator<'a, '_> {
         out.label = label;
         Ok(out)
     }
+}
+
+/// Whether it is a column of arrays whose elements an index may have.
+fn is_stored(out: &Out<'_>) -> bool {
+    const INDEXED: [SqlType; 5] =
+        [SqlType::Text, SqlType::Varchar, SqlType::Int2, SqlType::Int4, SqlType::Int8];
+    let of_these = out.ty.is_some_and(|ty| ty.is_array() && INDEXED.contains(&ty.scalar()));
+    of_these && matches!(out.node(), Some(Node::Column { .. }))
 }
 
 fn is_written(out: &Out<'_>) -> bool {

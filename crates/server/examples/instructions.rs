@@ -1,8 +1,8 @@
 //! A fixed number of requests, parsed, executed and answered without a socket, for counting their instructions:
 //! `cargo xtask ci callgrind` runs it under valgrind. Arguments: what is asked, and how often. `get` and `set` are
 //! memcached's, with `binary-` before them those of its binary protocol; `sql-select`, `sql-upsert` and `sql-delete`
-//! are prepared statements, bound and executed; `sql-text` is the first with its value in the text, `sql-cold` prepares a
-//! text that was not seen before.
+//! are prepared statements, bound and executed; `sql-text` is the first with its value in the text, `sql-cold`
+//! prepares a text that was not seen before.
 
 #![allow(clippy::unwrap_used, reason = "a count of something that failed would be worse than none")]
 

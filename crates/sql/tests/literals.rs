@@ -8,14 +8,15 @@ use sql::{Done, Limits, SqlError};
 /// Tables with columns of many types, and rows that the statements below find.
 const TABLES: &str = "
     CREATE TABLE t (k INT PRIMARY KEY, page INT, name TEXT, price NUMERIC(10, 2), x DOUBLE PRECISION, ok BOOLEAN,
-        at TIMESTAMPTZ, day DATE, u UUID, raw BYTEA, d JSONB, anything ANY);
+        at TIMESTAMPTZ, day DATE, u UUID, raw BYTEA, d JSONB, anything ANY, tags TEXT[]);
+    CREATE INDEX t_tags ON t USING gin (tags);
     CREATE INDEX t_page ON t (page);
     CREATE INDEX t_lower ON t (lower(name), (page + 1));
     CREATE INDEX t_some ON t (name) WHERE page = 7;
     INSERT INTO t VALUES
-        (1, 7, 'a', 1.50, 0.5, true, '2026-01-01 00:00Z', '2026-01-01', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '\\x00', '{\"a\": 1}', 'b'),
-        (2, 7, 'it''s', 2.25, 1.5, false, '2026-01-02 00:00Z', '2026-01-02', NULL, '\\x01', '{\"a\": \"x\"}', 5),
-        (3, 8, '5', 10, -2, NULL, NULL, NULL, NULL, NULL, NULL, NULL)";
+        (1, 7, 'a', 1.50, 0.5, true, '2026-01-01 00:00Z', '2026-01-01', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '\\x00', '{\"a\": 1}', 'b', '{a,b}'),
+        (2, 7, 'it''s', 2.25, 1.5, false, '2026-01-02 00:00Z', '2026-01-02', NULL, '\\x01', '{\"a\": \"x\"}', 5, '{\"it''s\"}'),
+        (3, 8, '5', 10, -2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)";
 
 /// Statements of one shape each, and what stands in the place of `#` in turn.
 const SHAPES: &[(&str, &[&str])] = &[
@@ -57,6 +58,10 @@ const SHAPES: &[(&str, &[&str])] = &[
     ("SELECT k FROM t WHERE k = ANY (ARRAY[#, 3]) ORDER BY k", &["1", "2", "'1'", "1.0"]),
     ("SELECT k FROM t WHERE name = ANY (ARRAY[#, 'a']) ORDER BY k", &["'5'", "'it''s'", "5"]),
     ("SELECT k FROM t WHERE k <> ALL (ARRAY[#, 3]) ORDER BY k", &["1", "2"]),
+    ("SELECT k FROM t WHERE # = ANY (tags) ORDER BY k", &["'a'", "'it''s'", "5", "NULL"]),
+    ("SELECT k FROM t WHERE tags && ARRAY[#, 'b'] ORDER BY k", &["'a'", "'it''s'", "NULL"]),
+    ("SELECT k FROM t WHERE tags @> # ORDER BY k", &["'{a}'", "'{}'", "'{\"it''s\"}'", "'x'"]),
+    ("SELECT k FROM t WHERE d @> # ORDER BY k", &["'{\"a\": 1}'", "'{}'", "'{'"]),
     ("SELECT k FROM t WHERE name LIKE # ORDER BY k", &["'a%'", "'%s'", "'5'"]),
     ("UPDATE t SET page = page + #, name = 'n' WHERE k = 3 RETURNING page, name", &["1", "2", "'3'", "1.5"]),
     (

@@ -1,5 +1,7 @@
 //! A private, empty, in-memory connection that computes and can do nothing else.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
@@ -10,6 +12,7 @@ use sqltext::token::quoted_name;
 
 use super::guard::{FaultPoint, guarded};
 use super::heap;
+use super::operation::Operation;
 use crate::limits;
 
 /// The encoding of every text that goes in; SQLite's functions want it as a byte.
@@ -68,6 +71,8 @@ pub struct Connection {
     raw: NonNull<ffi::sqlite3>,
     /// Boxed, because SQLite holds this address for the authorizer and the progress handler.
     policy: Box<Rc<dyn Policy>>,
+    /// The functions of two arguments by their names.
+    operations: RefCell<HashMap<String, Operation>>,
 }
 
 impl fmt::Debug for Connection {
@@ -89,10 +94,20 @@ impl Connection {
         // SAFETY: the name is a C string, `raw` is a valid place for the result, no VFS is named.
         let code = unsafe { ffi::sqlite3_open_v2(c":memory:".as_ptr(), &raw mut raw, flags, ptr::null()) };
         let Some(raw) = NonNull::new(raw) else { return Err(Failure::of_code(code)) };
-        let connection = Self { raw, policy: Box::new(policy) };
+        let connection = Self { raw, policy: Box::new(policy), operations: RefCell::default() };
         connection.check(code)?;
         connection.harden()?;
         Ok(Rc::new(connection))
+    }
+
+    /// A function of two arguments, as a table that serves it as an operator names it. It is known for as long as the
+    /// connection.
+    pub fn operation(&self, name: &str) -> Option<Operation> {
+        self.operations.borrow().get(name).copied()
+    }
+
+    pub(crate) fn note_operation(&self, name: &str, operation: Operation) {
+        self.operations.borrow_mut().insert(name.to_owned(), operation);
     }
 
     pub(crate) fn as_ptr(&self) -> *mut ffi::sqlite3 {
@@ -114,7 +129,7 @@ impl Connection {
             // A double-quoted word is a name and never silently a string.
             (ffi::SQLITE_DBCONFIG_DQS_DML, 0),
             (ffi::SQLITE_DBCONFIG_DQS_DDL, 0),
-            // A plan holds for all values of its parameters: one that looked at `LIMIT ?` would be made anew each time.
+            // A plan holds for all values of its parameters: one that looked at `LIMIT ?` would be made again for each.
             (ffi::SQLITE_DBCONFIG_ENABLE_QPSG, 1),
         ] {
             self.configure(option, value)?;

@@ -9,6 +9,7 @@ use store::value::Value;
 
 use super::connection::{Connection, Failure, c_string};
 use super::guard::{FaultPoint, guarded};
+use super::operation::{OPERANDS, Operation};
 use super::value::{Arguments, Output};
 
 /// Whether the same arguments always give the same answer, so that SQLite may call once for many rows.
@@ -68,7 +69,7 @@ impl Connection {
     where
         F: Fn(&Arguments<'_>) -> Result<Value, String> + 'static,
     {
-        let name = c_string(name)?;
+        let (known_as, name) = (name, c_string(name)?);
         let stable = match volatility {
             Volatility::Immutable => ffi::SQLITE_DETERMINISTIC,
             Volatility::Volatile => 0,
@@ -91,7 +92,11 @@ impl Connection {
                 Some(release::<F>),
             )
         };
-        self.check(code)
+        self.check(code)?;
+        if arguments == OPERANDS {
+            self.note_operation(known_as, Operation { call: call::<F>, client });
+        }
+        Ok(())
     }
 }
 

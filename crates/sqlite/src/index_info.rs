@@ -32,9 +32,14 @@ pub enum Operator {
     Is,
     /// `IS NULL`
     IsNull,
+    /// A function that the table serves, with the column as its first argument: its number among these.
+    Function(u8),
     /// Anything that no table here can use.
     Other,
 }
+
+/// From here on operators are functions that a table serves.
+pub(crate) const FUNCTIONS: c_int = ffi::SQLITE_INDEX_CONSTRAINT_FUNCTION;
 
 /// One condition of the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +205,7 @@ fn operator(code: u8) -> Operator {
         ffi::SQLITE_INDEX_CONSTRAINT_GLOB => Operator::Glob,
         ffi::SQLITE_INDEX_CONSTRAINT_IS => Operator::Is,
         ffi::SQLITE_INDEX_CONSTRAINT_ISNULL => Operator::IsNull,
+        own if own >= FUNCTIONS => u8::try_from(own - FUNCTIONS).map_or(Operator::Other, Operator::Function),
         _ => Operator::Other,
     }
 }

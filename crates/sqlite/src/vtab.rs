@@ -3,7 +3,7 @@
 //! A module is eponymous: registering it under a name makes a table of that name, with no `CREATE VIRTUAL
 //! TABLE`. Every shim runs inside the panic guard.
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::mem;
 use std::ptr;
@@ -14,7 +14,8 @@ use libsqlite3_sys as ffi;
 
 use super::connection::{Connection, Failure, c_string};
 use super::guard::{FaultPoint, guarded};
-use super::index_info::Request;
+use super::index_info::{FUNCTIONS, Request};
+use super::operation::{Call, OPERANDS, Operation};
 use super::value::{Arguments, Output};
 
 /// A table's side of a virtual table.
@@ -27,6 +28,14 @@ pub trait Module: 'static {
 
     /// Answers the planner's question; false when no plan works with the conditions at hand.
     fn best_index(&self, request: &mut Request<'_>) -> bool;
+
+    /// A function of two arguments that the planner may ask about as [`Operator::Function`] of this number, where its
+    /// first argument is a column of the table.
+    ///
+    /// [`Operator::Function`]: super::Operator::Function
+    fn operator(&self, _function: &str) -> Option<(u8, Operation)> {
+        None
+    }
 
     /// A new cursor, before its first row.
     fn open(self: &Rc<Self>) -> Self::Cursor;
@@ -120,7 +129,7 @@ impl<M: Module> Shims<M> {
         xSync: None,
         xCommit: None,
         xRollback: None,
-        xFindFunction: None,
+        xFindFunction: Some(find_function::<M>),
         xRename: None,
         xSavepoint: None,
         xRelease: None,
@@ -182,6 +191,29 @@ unsafe extern "C" fn best_index<M: Module>(
         // SAFETY: SQLite's question, for the length of this call.
         let mut request = unsafe { Request::new(info) };
         if table.module.best_index(&mut request) { ffi::SQLITE_OK } else { ffi::SQLITE_CONSTRAINT }
+    })
+}
+
+unsafe extern "C" fn find_function<M: Module>(
+    table: *mut ffi::sqlite3_vtab,
+    arguments: c_int,
+    name: *const c_char,
+    function: *mut Option<Call>,
+    client: *mut *mut c_void,
+) -> c_int {
+    guarded(FaultPoint::BestIndex, 0, || {
+        // SAFETY: made by `connect` as this type.
+        let table = unsafe { &*table.cast::<RawTable<M>>() };
+        // SAFETY: SQLite passes a C string.
+        let name = unsafe { CStr::from_ptr(name) };
+        let found = name.to_str().ok().filter(|_| arguments == OPERANDS);
+        let Some((number, operation)) = found.and_then(|name| table.module.operator(name)) else { return 0 };
+        // SAFETY: SQLite's place for the answer. The function is what `create` registered with the client below, and
+        // stays so for as long as the connection, of which this table is a part.
+        unsafe { function.write(Some(operation.call)) };
+        // SAFETY: as above.
+        unsafe { client.write(operation.client) };
+        FUNCTIONS + c_int::from(number)
     })
 }
 

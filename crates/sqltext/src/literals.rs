@@ -363,9 +363,18 @@ impl Walk<'_, '_> {
             }
             Expr::BinaryOp { left, op, right } if compares(op) => self.beside(left, &[&**right]),
             Expr::UnaryOp { op: UnaryOperator::Not, expr } | Expr::Nested(expr) => self.condition(expr),
-            Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } => {
-                if let Expr::Array(array) = bare(right) {
-                    self.beside(left, &array.elem.iter().collect::<Vec<_>>());
+            Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } => match bare(right) {
+                Expr::Array(array) => self.beside(left, &array.elem.iter().collect::<Vec<_>>()),
+                // A column says what its elements are.
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => self.operand(left),
+                _ => {}
+            },
+            Expr::BinaryOp { left, op: BinaryOperator::AtArrow | BinaryOperator::PGOverlap, right }
+                if is_column(left) =>
+            {
+                match bare(right) {
+                    Expr::Array(array) => self.operands(&array.elem),
+                    other => self.operand(other),
                 }
             }
             Expr::InList { expr, list, .. } => self.beside(expr, &list.iter().collect::<Vec<_>>()),
@@ -450,6 +459,10 @@ pub fn bare(expression: &Expr) -> &Expr {
     }
 }
 
+fn is_column(expression: &Expr) -> bool {
+    matches!(bare(expression), Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+}
+
 fn compares(operator: &BinaryOperator) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     matches!(operator, Eq | NotEq | Lt | Gt | LtEq | GtEq)
@@ -501,6 +514,14 @@ mod tests {
             ("SELECT a FROM t LIMIT 10 OFFSET 20", "SELECT a FROM t LIMIT ?1 OFFSET ?2"),
             ("SELECT a FROM t FETCH FIRST 5 ROWS ONLY", "SELECT a FROM t FETCH FIRST ?1 ROWS ONLY"),
             ("SELECT a FROM t WHERE b = ANY (ARRAY[1, 2])", "SELECT a FROM t WHERE b = ANY (ARRAY[?1, ?2])"),
+            (
+                "SELECT a FROM t WHERE 'x' = ANY (t.b) AND 1 = ANY ('{1}')",
+                "SELECT a FROM t WHERE ?1 = ANY (t.b) AND 1 = ANY ('{1}')",
+            ),
+            (
+                "DELETE FROM t WHERE b && ARRAY['x', 'y'] OR t.b @> '{z}' OR '{a}' @> b",
+                "DELETE FROM t WHERE b && ARRAY[?1, ?2] OR t.b @> ?3 OR '{a}' @> b",
+            ),
             ("SELECT a FROM t WHERE b LIKE 'x%'", "SELECT a FROM t WHERE b LIKE 'x%'"),
             ("SELECT a FROM t WHERE 1 = 1 AND a = 2", "SELECT a FROM t WHERE 1 = 1 AND a = ?1"),
             ("SELECT a FROM t WHERE d ->> 'x' = 'y'", "SELECT a FROM t WHERE d ->> 'x' = ?1"),

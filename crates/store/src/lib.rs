@@ -112,6 +112,7 @@ pub use definition::TABLES_MAX;
 pub use error::{DdlError, ReadError, WriteError};
 pub use files::{hits_path, shared_path_beside};
 pub use in_place::{ComingItem, InPlace};
+pub use index::elements::{ElementKeys, elements_of};
 pub use index::{Index, KeyBounds, ordered};
 pub use memory::eviction::Eviction;
 pub use memory::{Memory, Pause};

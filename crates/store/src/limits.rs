@@ -138,3 +138,6 @@ pub(crate) const EQUAL_ROWS_MAX: usize = 64;
 pub(crate) const SCAN_GROUPS_MAX: u64 = 32 << 10;
 /// Largest exponent of a number in `jsonb` that is written out as digits: all floats have less.
 pub(crate) const JSONB_EXPONENT_MAX: i64 = 400;
+
+/// Elements of one row that an index over elements holds: an entry names its element by 16 bits.
+pub(crate) const ELEMENTS_MAX: usize = 1 << 16;

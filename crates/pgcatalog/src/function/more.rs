@@ -6,7 +6,8 @@ use SqlType::{Bool, Float8, Int8, Jsonb, Text};
 use serde_json::Value as Json;
 use sqlite::meter;
 use sqltext::error::{SqlError, state};
-use store::definition::SqlType;
+use store::ElementKeys;
+use store::definition::{Collation, SqlType};
 use store::scalar::array::of_braces;
 use store::scalar::simple::check_json_depth;
 use store::value::{Value, ValueRef};
@@ -40,6 +41,8 @@ const fn ty(ty: SqlType) -> Returns {
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
     own("array_contains", "(array, part)", ty(Bool), &[], Source::Own(array_contains, 2, 2),
         "what `array @> part` asks: whether it has all elements of the part", "ARRAY[1, 2, 3] @> ARRAY[3, 1]", "1"),
+    own("array_has", "(array, value)", ty(Bool), &[], Source::Own(array_has, 2, 2),
+        "what `value = ANY (array)` asks: whether it is one of the elements", "array_has(ARRAY['a', 'b'], 'b')", "1"),
     own("array_overlaps", "(array, array)", ty(Bool), &[], Source::Own(array_overlaps, 2, 2),
         "what `array && array` asks: whether they have an element in common", "ARRAY[1, 2] && ARRAY[2, 3]", "1"),
     own("cbrt", "(number)", ty(Float8), &[Float8], Source::Own(|_, v| Ok(Value::Real(real(v, 0)?.cbrt())), 1, 1),
@@ -83,6 +86,20 @@ fn array_contains(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (there, asked) = (elements(&json(values, 0)?)?, elements(&json(values, 1)?)?);
     let there: HashSet<&String> = there.iter().flatten().collect();
     Ok(truth(asked.iter().all(|one| one.as_ref().is_some_and(|one| there.contains(one)))))
+}
+
+/// NULL where no element equals the value and one is NULL, which might.
+fn array_has(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let array = values.first().unwrap_or(&Value::Null).as_ref();
+    let bytes = if let ValueRef::Text(text) = array { text.len() } else { 0 };
+    meter::take(bytes)?;
+    meter::work(bytes)?;
+    let wanted = values.get(1).unwrap_or(&Value::Null).as_ref();
+    if ElementKeys::of(array).contains(wanted, Collation::Binary) {
+        return Ok(truth(true));
+    }
+    let parts = elements(&json(values, 0)?)?;
+    Ok(if parts.contains(&None) { Value::Null } else { truth(false) })
 }
 
 fn array_overlaps(_: Now, values: &[Value]) -> Result<Value, SqlError> {

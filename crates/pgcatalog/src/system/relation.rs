@@ -19,6 +19,8 @@ use crate::shape::{Column, Shape};
 pub(super) const BTREE: u32 = 403;
 /// See [`BTREE`].
 pub(super) const HASH: u32 = 405;
+/// See [`BTREE`].
+pub(super) const GIN: u32 = 2742;
 
 /// One column of a table, hidden ones left out.
 #[derive(Debug)]
@@ -154,7 +156,7 @@ pub(super) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
         found.push(IndexFacts {
             oid: oid(index.name()),
             name: index.name().to_owned(),
-            columns: def.columns.clone(),
+            columns: def.named().to_vec(),
             unique: def.unique,
             primary: def.primary,
             constraint: def.constraint
@@ -173,11 +175,19 @@ fn is_of_constraint(table: &str, index: &str) -> bool {
 
 impl IndexFacts {
     pub(super) fn method(&self) -> u32 {
-        if self.index.is_some() { BTREE } else { HASH }
+        match &self.index {
+            Some(index) if index.def().elements.is_some() => GIN,
+            Some(_) => BTREE,
+            None => HASH,
+        }
     }
 
     pub(super) fn method_name(&self) -> &'static str {
-        if self.index.is_some() { "btree" } else { "hash" }
+        match self.method() {
+            GIN => "gin",
+            BTREE => "btree",
+            _ => "hash",
+        }
     }
 
     /// Its columns and expressions as they are declared.

@@ -101,7 +101,7 @@ fn create_index(def: &TableDef, index: &IndexDef) -> String {
         ColumnDef { hidden: true, generated: Some(generated), .. } => format!("({})", generated.sql),
         column => quoted_name(&column.name),
     };
-    let columns: Vec<String> = index.columns.iter().map(|&at| source(at)).collect();
+    let columns: Vec<String> = index.named().iter().map(|&at| source(at)).collect();
     let condition = index.predicate.map_or_else(String::new, |at| format!(" WHERE {}", source(at)));
     let (name, table) = (quoted_name(&index.name), quoted_name(def.own_name()));
     format!("CREATE INDEX {name} ON {table} ({}){condition}", columns.join(", "))

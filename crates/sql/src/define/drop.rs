@@ -275,6 +275,6 @@ pub(super) fn is_of_key(def: &TableDef, name: &str) -> bool {
 /// Whether an index reads columns that nobody sees.
 fn reads_hidden(def: &TableDef, name: &str) -> bool {
     let index = def.indexes.iter().find(|index| index.name.eq_ignore_ascii_case(name));
-    let columns = index.map(|index| index.columns.iter().chain(&index.predicate));
-    columns.is_some_and(|mut columns| columns.any(|&at| def.columns[at].hidden))
+    let columns = index.map(IndexDef::reads);
+    columns.is_some_and(|mut columns| columns.any(|at| def.columns[at].hidden))
 }

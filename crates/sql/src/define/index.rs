@@ -25,7 +25,7 @@ pub(super) struct Form {
 
 pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Result<Defined, SqlError> {
     const TAG: &str = "CREATE INDEX";
-    let mut told: Vec<Told> = method::note(words, wanted.method.as_ref())?.into_iter().collect();
+    let note = method::note(words, wanted.method.as_ref())?;
     let table = &wanted.table.text;
     system::refuse_change(table)?;
     let table = core.catalog.table(table).ok_or_else(|| SqlError::unknown_table(table))?;
@@ -40,14 +40,16 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Re
     if let Some(missing) = wanted.include.iter().find(|name| def.column_index(&name.text).is_none()) {
         return Err(SqlError::unknown_column(def.own_name(), &missing.text));
     }
+    let mut form = index_form(words, def, &wanted.terms)?;
+    let name = named.map_or_else(|| own_name(core, def, &form, &wanted.terms), ToOwned::to_owned);
+    let of_elements = method::of_elements(wanted.method.as_ref(), def, &mut form);
+    let mut told: Vec<Told> = note.into_iter().filter(|_| !of_elements).collect();
     if !wanted.include.is_empty() {
         told.push(Told::note(
             "the columns of INCLUDE are not in the index",
             "an index leads to whole rows, so a query that uses it reads them there",
         ));
     }
-    let mut form = index_form(words, def, &wanted.terms)?;
-    let name = named.map_or_else(|| own_name(core, def, &form, &wanted.terms), ToOwned::to_owned);
     form.index = IndexDef { name: name.clone(), unique: wanted.unique, ..form.index };
     if let Some(condition) = &wanted.condition {
         form.index.predicate = Some(def.columns.len() + form.hidden.len());
@@ -62,6 +64,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Re
         let place = |at: usize| if at < first { at } else { positions[at - first] };
         IndexDef {
             columns: index.columns.iter().map(|&at| place(at)).collect(),
+            elements: index.elements.map(place),
             predicate: index.predicate.map(place),
             ..index.clone()
         }

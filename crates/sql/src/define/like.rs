@@ -60,8 +60,12 @@ impl TableMaker<'_> {
         }
         for index in &def.indexes {
             let columns = index.columns.iter().map(place).collect::<Option<Vec<_>>>();
-            match columns.filter(|_| index.predicate.is_none()) {
-                Some(columns) => self.copied.push(IndexDef { name: String::new(), columns, ..index.clone() }),
+            let elements = index.elements.map(|at| place(&at));
+            match columns.filter(|_| index.predicate.is_none() && elements != Some(None)) {
+                Some(columns) => {
+                    let (name, elements) = (String::new(), elements.flatten());
+                    self.copied.push(IndexDef { name, columns, elements, ..index.clone() });
+                }
                 None => self.told.push(Told::note(
                     format!("index \"{}\" is not copied", index.name),
                     "it has an expression or a condition; create it for the new table",

@@ -365,7 +365,7 @@ impl<'w> TableMaker<'w> {
     /// Gives the indexes of another table their names here.
     fn name_copied(&mut self) {
         for index in std::mem::take(&mut self.copied) {
-            let name = self.index_name(&index.columns, if index.constraint { "key" } else { "idx" });
+            let name = self.index_name(index.named(), if index.constraint { "key" } else { "idx" });
             self.def.indexes.push(IndexDef { name, ..index });
         }
     }

@@ -445,7 +445,8 @@ impl Executor {
             let name = table.name().to_lowercase();
             let known = self.registered.remove(&name);
             if !known.is_some_and(|known| Arc::ptr_eq(&known, table)) {
-                core.connection.register(table.name(), TableModule::new(table, &core.sight))?;
+                core.connection
+                    .register(table.name(), TableModule::new(table, &core.sight, &core.connection))?;
             }
             registered.insert(name, Arc::clone(table));
         }

@@ -10,13 +10,13 @@ use store::definition::{Collation, ColumnKind};
 use store::value::{Affinity, Value, ValueRef};
 use store::{
     Freshness, Index, IndexScan, KeyBounds, ReadError, RowBuf, TICKS_PER_SECOND, TableScan, View,
-    ticks_between,
+    elements_of, ticks_between,
 };
 
 use super::coerce::{Sought, sought};
 use super::identity::Identity;
 use super::keys::{KeyList, is_plain};
-use super::plan::{Equal, IndexPlan, KeyPlan, Next, Plan, ends};
+use super::plan::{Asked, ElementsPlan, Equal, IndexPlan, KeyPlan, Next, Plan, ends};
 use super::{ListRow, TableModule};
 use crate::facts::row_number;
 
@@ -68,6 +68,7 @@ impl TableCursor {
             Plan::Scan => self.scan(),
             Plan::Key(plan) => self.keys(plan, arguments, spare),
             Plan::Index(plan) => self.ranges(plan, arguments),
+            Plan::Elements(plan) => self.elements(*plan, arguments.value_ref(0)),
             Plan::List => Ok(match arguments.value(0) {
                 Value::Integer(list) => {
                     Source::List { list: usize::try_from(list).unwrap_or(usize::MAX), next: 0 }
@@ -164,6 +165,52 @@ impl TableCursor {
             prefixes.into_iter().map(KeyBounds::equal).collect()
         };
         Ok(Source::Ranges { index: plan.index, reverse: plan.reverse, waiting: bounds, current: None })
+    }
+
+    /// The rows whose array has what is asked for, or may have it: SQLite looks at each again.
+    fn elements(&self, plan: ElementsPlan, wanted: ValueRef<'_>) -> Result<Source, String> {
+        let table = &self.module.table;
+        if wanted.is_null() {
+            return Ok(Source::Empty);
+        }
+        let Some(index) = table.indexes().get(plan.index) else { return self.scan() };
+        let mut elements = match plan.asked {
+            Asked::Has => vec![wanted.to_owned()],
+            Asked::Contains | Asked::Overlaps => elements_of(wanted),
+        };
+        if plan.asked == Asked::Contains {
+            // Every array has all elements of an empty one. Of several the rarest leads to the fewest rows.
+            let rows = |element: &Value| {
+                let bounds = KeyBounds::equal(vec![element.clone()]);
+                self.module.sight.with_view(|view| Ok::<_, ReadError>(view.estimate(index, &bounds)))
+            };
+            let mut rarest: Option<(u64, Value)> = None;
+            for element in elements {
+                let rows = rows(&element)?;
+                if rarest.as_ref().is_none_or(|(least, _)| rows < *least) {
+                    rarest = Some((rows, element));
+                }
+            }
+            let Some((_, element)) = rarest else { return self.scan() };
+            elements = vec![element];
+        }
+        if let [_] = elements.as_slice() {
+            let waiting = elements.into_iter().map(|element| KeyBounds::equal(vec![element])).collect();
+            return Ok(Source::Ranges { index: plan.index, reverse: false, waiting, current: None });
+        }
+        let mut keys = KeyList::default();
+        self.module.sight.with_view(|view| {
+            let mut row = RowBuf::new();
+            for element in &elements {
+                let mut rows = view.equal(table, index, &[element.as_ref()], false);
+                while rows.next(view, &mut row)? {
+                    keys.push(row.key());
+                }
+            }
+            Ok::<_, ReadError>(())
+        })?;
+        keys.sort();
+        Ok(Source::Keys(keys))
     }
 
     /// A number beside a TEXT or ANY column of an index: all texts that read as this number may match, and they

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sqlite::{Module, Request};
+use sqlite::{Connection, Module, Operation, Request};
 use store::Table;
 
 use crate::text::token::quoted_name;
@@ -25,6 +25,7 @@ pub(crate) use identity::{Identity, word_of_expiry};
 pub(crate) use keys::{KeyList, is_plain};
 pub(crate) use lateral::LateralModule;
 pub(crate) use pgcatalog::shape::{Column, HIDDEN, Head, Shape, Shown, declaration};
+use plan::Asked;
 pub(crate) use plan::Plan;
 pub(crate) use session_functions::register_session_functions;
 pub use sight::Cancel;
@@ -39,11 +40,16 @@ pub(crate) struct TableModule {
     /// Plans that SQLite was given a number for. Their number is bounded by the table's indexes, for no plan
     /// holds a value.
     plans: RefCell<Vec<Rc<Plan>>>,
+    /// The functions that ask for the elements of an array, where it has an index over them.
+    asking: Vec<Operation>,
 }
 
 impl TableModule {
-    pub(crate) fn new(table: &Arc<Table>, sight: &Rc<Sight>) -> Rc<Self> {
+    pub(crate) fn new(table: &Arc<Table>, sight: &Rc<Sight>, connection: &Connection) -> Rc<Self> {
+        let has_elements = table.indexes().iter().any(|index| index.def().elements.is_some());
+        let asking = if has_elements { Asked::operations(connection) } else { Vec::new() };
         Rc::new(Self {
+            asking,
             table: Arc::clone(table),
             shape: Shape::of(table),
             sight: Rc::clone(sight),
@@ -77,6 +83,11 @@ impl Module for TableModule {
     fn best_index(&self, request: &mut Request<'_>) -> bool {
         let choice = plan::choose(self.sight.store(), &self.table, &self.shape, request);
         choice.map(|choice| choice.answer(request, |plan| self.number_of(plan))).is_some()
+    }
+
+    fn operator(&self, function: &str) -> Option<(u8, Operation)> {
+        let number = Asked::number(function)?;
+        Some((number, *self.asking.get(usize::from(number))?))
     }
 
     fn open(self: &Rc<Self>) -> TableCursor {

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use dialect::Forced;
 use pgcatalog::function::like;
 use pgcatalog::shape::{Column, Head, Shape};
-use sqlite::{Constraint, Operator, Request};
+use sqlite::{Connection, Constraint, Operation, Operator, Request};
 use store::definition::{Collation, ColumnKind};
 use store::value::{Value, ValueRef};
-use store::{Index, KeyBounds, Store, Table};
+use store::{Index, KeyBounds, Store, Table, elements_of};
 
 use super::coerce::{Sought, bound, sought};
 use crate::facts::is_row_number;
@@ -35,6 +35,8 @@ const LIKE_SHARE: u64 = 8;
 const NOT_CHECKED_MAX: usize = 16;
 /// What comes behind the equal columns: two ends of a range, a predicate, the argument itself.
 const BEHIND_EQUAL: usize = 4;
+/// Rows to an element that the statement does not say.
+const ROWS_PER_ELEMENT: u64 = 10;
 /// What `EXPLAIN QUERY PLAN` says of a scan.
 const PLAIN_SCAN: &str = "every row";
 
@@ -47,6 +49,8 @@ pub(crate) enum Plan {
     Key(KeyPlan),
     /// Along an ordered index.
     Index(IndexPlan),
+    /// The rows of an array with certain elements.
+    Elements(ElementsPlan),
     /// The rows of one of the executor's lists; the argument says which.
     List,
     /// The rows whose keys the executor picked.
@@ -58,6 +62,45 @@ pub(crate) enum Plan {
 pub(crate) struct KeyPlan {
     /// For each key column, the argument it equals.
     pub(crate) columns: Vec<Equal>,
+}
+
+/// What is asked of the elements of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Whether one of them is this value: `value = ANY (array)`.
+    Has,
+    /// Whether all of these are among them: `array @> these`.
+    Contains,
+    /// Whether one of these is among them: `array && these`.
+    Overlaps,
+}
+
+impl Asked {
+    /// The functions that ask so; the best to find rows by first.
+    const ALL: [(Self, &'static str, &'static str); 3] = [
+        (Self::Has, "array_has", "has"),
+        (Self::Contains, "array_contains", "@>"),
+        (Self::Overlaps, "array_overlaps", "&&"),
+    ];
+
+    /// The functions as a connection knows them.
+    pub(super) fn operations(connection: &Connection) -> Vec<Operation> {
+        Self::ALL.iter().filter_map(|(_, function, _)| connection.operation(function)).collect()
+    }
+
+    /// The number of a function among them.
+    pub(crate) fn number(function: &str) -> Option<u8> {
+        let at = Self::ALL.iter().position(|(_, own, _)| *own == function)?;
+        u8::try_from(at).ok()
+    }
+}
+
+/// Rows by the elements of an array; the first argument is what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ElementsPlan {
+    /// Position among the table's indexes.
+    pub(crate) index: usize,
+    pub(crate) asked: Asked,
 }
 
 /// A range of an index.
@@ -196,7 +239,7 @@ pub(crate) fn choose(
     let conditions: Vec<Constraint> = conditions.collect();
     let conditions = conditions.into_iter().filter_map(|constraint| {
         let collation = match constraint.operator {
-            Operator::Like => None,
+            Operator::Like | Operator::Function(_) => None,
             _ => Some(request.collation(constraint)?),
         };
         Some(Condition {
@@ -384,9 +427,53 @@ impl Planner<'_, '_> {
         })
     }
 
+    /// By an index over the elements of an array.
+    fn by_elements(&self, position: usize, array: usize) -> Option<Choice> {
+        let index = &self.table.indexes()[position];
+        let predicate = index.def().predicate.map(|predicate| self.predicate_holds(predicate));
+        if !index.is_usable() || predicate.is_some_and(|condition| condition.is_none()) {
+            return None;
+        }
+        let mut ways = (0..).zip(Asked::ALL).filter_map(|(number, (asked, _, words))| {
+            let asks = |condition: &&Condition<'_>| {
+                condition.constraint.operator == Operator::Function(number)
+                    && self.is_about(condition.constraint, Some(array))
+            };
+            Some((self.conditions.iter().find(asks)?, asked, words))
+        });
+        let (condition, asked, words) = ways.next()?;
+        let rows = self.estimate_elements(index, asked, condition.literal);
+        Some(Choice {
+            plan: Plan::Elements(ElementsPlan { index: position, asked }),
+            words: format!("{} ({} {words} ?)", index.name(), self.column_name(Some(array))),
+            rows,
+            cost: cost::DESCENT + cost::INDEXED_ROW * rows as f64,
+            unique: false,
+            ordered: false,
+            takes: [condition].into_iter().chain(predicate.flatten()).map(|taken| taken.constraint).collect(),
+            holds: None,
+        })
+    }
+
+    fn estimate_elements(&self, index: &Index, asked: Asked, wanted: Option<ValueRef<'_>>) -> u64 {
+        let view = self.store.view();
+        let of = |value: &Value| view.estimate(index, &KeyBounds::equal(vec![value.clone()]));
+        let rows = match (asked, wanted) {
+            (Asked::Has, Some(value)) => of(&value.to_owned()),
+            (Asked::Contains, Some(array)) => elements_of(array).iter().map(of).min().unwrap_or(self.rows),
+            (Asked::Overlaps, Some(array)) => elements_of(array).iter().map(of).sum(),
+            // As many rows to an element as SQLite assumes of an index.
+            (_, None) => ROWS_PER_ELEMENT,
+        };
+        rows.clamp(1, self.rows)
+    }
+
     /// Along one index: equal leading columns, then a range or a pattern, in its order where that is asked for.
     fn by_index(&self, position: usize) -> Option<Choice> {
         let index = &self.table.indexes()[position];
+        if let Some(array) = index.def().elements {
+            return self.by_elements(position, array);
+        }
         let columns = &index.def().columns;
         let predicate = index.def().predicate.map(|predicate| self.predicate_holds(predicate));
         if !index.is_usable() || predicate.is_some_and(|condition| condition.is_none()) {

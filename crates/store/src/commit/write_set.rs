@@ -458,7 +458,9 @@ impl TableWrites {
         let Some(row) = &self.slots[slot].after else { return };
         let indexes = self.table.indexes().iter().zip(&mut self.ordered);
         for (index, places) in indexes.filter(|(index, _)| index.holds(row)) {
-            places.remove(&(sort_key(index, row), slot));
+            each_key(index, row, |key| {
+                places.remove(&(key, slot));
+            });
         }
     }
 
@@ -466,7 +468,9 @@ impl TableWrites {
         let Some(row) = &self.slots[slot].after else { return };
         let indexes = self.table.indexes().iter().zip(&mut self.ordered);
         for (index, places) in indexes.filter(|(index, _)| index.holds(row)) {
-            places.insert((sort_key(index, row), slot));
+            each_key(index, row, |key| {
+                places.insert((key, slot));
+            });
         }
     }
 
@@ -478,10 +482,9 @@ impl TableWrites {
     }
 }
 
-fn sort_key(index: &Index, row: &RowBuf) -> Box<[u8]> {
-    let mut key = Vec::new();
-    index.sort_key(row, &mut key);
-    key.into()
+/// The keys by which an index knows a row of the list, which has no place in the arena.
+fn each_key(index: &Index, row: &RowBuf, mut take: impl FnMut(Box<[u8]>)) {
+    index.each_entry(arena::Hash(0), row, |key, _| take(key.into()));
 }
 
 /// A table's rows of the list in the order of one index.

@@ -32,7 +32,7 @@ impl TableDef {
         let moved = |column: &mut usize| *column -= usize::from(*column > at);
         self.primary_key.iter_mut().for_each(moved);
         for index in &mut self.indexes {
-            index.columns.iter_mut().chain(&mut index.predicate).for_each(moved);
+            index.columns.iter_mut().chain(&mut index.elements).chain(&mut index.predicate).for_each(moved);
         }
         self.options.value.iter_mut().for_each(moved);
     }

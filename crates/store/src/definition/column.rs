@@ -200,6 +200,17 @@ impl ColumnDef {
         })
     }
 
+    /// What is said of a value that it does not take.
+    pub(crate) fn mismatch(&self, value: ValueRef<'_>, refusal: Refusal) -> TypeMismatch {
+        TypeMismatch {
+            column: self.name.clone(),
+            declared: self.declared.clone(),
+            value: TypeMismatch::shortened(value),
+            is_enum: self.enumeration.is_some(),
+            refusal,
+        }
+    }
+
     /// Digits behind the point that all of its values are shown with; `None`: as many as each has.
     pub fn shown_scale(&self) -> Option<u16> {
         let numeric = self.kind == ColumnKind::Numeric;

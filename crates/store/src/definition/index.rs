@@ -22,6 +22,10 @@ pub struct IndexDef {
     /// The hidden column that is 1 in the rows that a partial index holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicate: Option<usize>,
+    /// The array that it has an entry for each element of, instead of one for the row: it has no columns then, and is
+    /// of use for nothing that an order serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elements: Option<usize>,
     /// Whether it stands for a `UNIQUE` in the table's definition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub constraint: bool,
@@ -39,6 +43,16 @@ impl IndexDef {
         Self { name: name.into(), columns, unique, ..Self::default() }
     }
 
+    /// An index over the elements of an array.
+    pub fn of_elements(name: impl Into<String>, column: usize) -> Self {
+        Self { name: name.into(), elements: Some(column), ..Self::default() }
+    }
+
+    /// The columns that it is said to be of.
+    pub fn named(&self) -> &[usize] {
+        self.elements.as_ref().map_or(&self.columns, std::slice::from_ref)
+    }
+
     /// Whether the column at this place of the index descends.
     pub fn is_descending(&self, at: usize) -> bool {
         self.descending.get(at).copied().unwrap_or(false)
@@ -46,13 +60,13 @@ impl IndexDef {
 
     /// How texts of the column at this place of the index compare.
     pub fn collation(&self, at: usize, columns: &[ColumnDef]) -> Collation {
-        let own = self.columns.get(at).and_then(|&column| columns.get(column));
+        let own = self.named().get(at).and_then(|&column| columns.get(column));
         let own = own.map_or(Collation::Binary, |column| column.collation.of_index());
         self.collations.get(at).copied().flatten().unwrap_or(own)
     }
 
     /// All columns that it reads, the predicate's among them.
     pub fn reads(&self) -> impl Iterator<Item = usize> {
-        self.columns.iter().copied().chain(self.predicate)
+        self.named().iter().copied().chain(self.predicate)
     }
 }

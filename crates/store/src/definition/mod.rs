@@ -345,11 +345,15 @@ impl TableDef {
         }
         for (at, index) in self.indexes.iter().enumerate() {
             check_name("index", &index.name)?;
-            if index.columns.is_empty() {
+            if index.named().is_empty() {
                 return Err(DefinitionError::new(
                     "42P16",
                     format!("index \"{}\" names no column", index.name),
                 ));
+            }
+            if index.elements.is_some() && (index.unique || !index.columns.is_empty()) {
+                let message = format!("index \"{}\" is of the elements of one array", index.name);
+                return Err(DefinitionError::new("0A000", message));
             }
             let read: Vec<usize> = index.reads().collect();
             validate_column_list(&self.columns, &read, &format!("index \"{}\"", index.name))?;

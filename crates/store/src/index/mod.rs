@@ -1,5 +1,6 @@
 //! One ordered index of one table: the tree, the values its entries are ordered by, and unique values spoken for.
 
+pub(crate) mod elements;
 pub mod ordered;
 pub(crate) mod readiness;
 
@@ -14,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::codec::{prefix_end, sort_key_column};
 use crate::definition::{Collation, IndexDef, TableDef};
+use crate::index::elements::ElementKeys;
 use crate::index::ordered::{OrderedIndex, Range, SortKeys};
 use crate::index::readiness::Readiness;
 use crate::row::RowBuf;
@@ -34,6 +36,19 @@ pub(crate) fn entry_of(hash: Hash, location: Location) -> u64 {
     let shard = (arena::Arena::shard_of(hash) as u64) << (TAG_BITS - SHARD_BITS);
     let rest = hash.0 >> (64 - TAG_BITS + SHARD_BITS);
     (!(shard | rest) << (64 - TAG_BITS)) | location.bits()
+}
+
+/// What an index over elements keeps beside an element: the location, and the element's ordinal above it, so that the
+/// entry tells which of the row's elements it is of.
+#[inline]
+pub(crate) fn entry_of_element(ordinal: usize, location: Location) -> u64 {
+    ((ordinal as u64) << (64 - TAG_BITS)) | location.bits()
+}
+
+/// The entry of a row that moved.
+#[inline]
+pub(crate) fn moved(entry: u64, to: Location) -> u64 {
+    (entry >> (64 - TAG_BITS) << (64 - TAG_BITS)) | to.bits()
 }
 
 /// An ordered index. Its entries name rows by their place in the arena; a row stays readable while an entry names it,
@@ -226,6 +241,33 @@ impl Index {
         unique
     }
 
+    /// Whether it has an entry for each element of an array.
+    #[inline]
+    pub(crate) fn is_of_elements(&self) -> bool {
+        self.def.elements.is_some()
+    }
+
+    /// The keys of the elements that a row has.
+    pub(crate) fn element_keys(&self, row: &RowBuf, keys: &mut ElementKeys) {
+        keys.clear();
+        if let Some(form) = self.form.first().filter(|_| self.holds(row)) {
+            keys.read(self.layout.column(row, form.column), form.collation);
+        }
+    }
+
+    /// Hands out each key of a row with the entry that it has.
+    pub(crate) fn each_entry(&self, hash: Hash, row: &RowBuf, mut take: impl FnMut(&[u8], u64)) {
+        if self.is_of_elements() {
+            let mut keys = ElementKeys::default();
+            self.element_keys(row, &mut keys);
+            keys.iter().for_each(|(ordinal, key)| take(key, entry_of_element(ordinal, row.location())));
+        } else if self.holds(row) {
+            let mut key = Vec::new();
+            self.sort_key(row, &mut key);
+            take(&key, entry_of(hash, row.location()));
+        }
+    }
+
     /// Whether two rows have the same values in its columns, so that their sort keys are equal. False says nothing:
     /// other values may be equal by its collations.
     pub(crate) fn knows_alike(&self, a: &RowBuf, b: &RowBuf) -> bool {
@@ -262,7 +304,7 @@ impl Index {
 }
 
 fn form_of(def: &IndexDef, table: &TableDef) -> Vec<KeyColumn> {
-    let form = def.columns.iter().enumerate().map(|(at, &column)| KeyColumn {
+    let form = def.named().iter().enumerate().map(|(at, &column)| KeyColumn {
         column,
         collation: def.collation(at, &table.columns),
         descending: def.is_descending(at),
@@ -286,19 +328,25 @@ pub(crate) struct RowKeys<'a> {
 }
 
 thread_local! {
-    /// Row copies for comparisons within a tree.
-    static COMPARED: RefCell<RowBuf> = RefCell::default();
+    /// Row copies for comparisons within a tree, and the keys of their elements.
+    static COMPARED: RefCell<(RowBuf, ElementKeys)> = RefCell::default();
 }
 
 impl SortKeys for RowKeys<'_> {
-    fn sort_key(&self, location: u64, out: &mut Vec<u8>) {
-        COMPARED.with_borrow_mut(|row| {
-            if let Some(read) =
-                self.arena.of(Location::from_bits(location)).row(Location::from_bits(location))
-                && row.load(&read)
-            {
-                self.index.append_sort_key(row, out);
+    fn sort_key(&self, entry: u64, out: &mut Vec<u8>) {
+        let location = Location::from_bits(entry);
+        COMPARED.with_borrow_mut(|(row, keys)| {
+            let Some(read) = self.arena.of(location).row(location) else { return };
+            if !row.load(&read) {
+                return;
             }
+            if !self.index.is_of_elements() {
+                self.index.append_sort_key(row, out);
+                return;
+            }
+            self.index.element_keys(row, keys);
+            let ordinal = usize::try_from(entry >> (64 - TAG_BITS)).unwrap_or(usize::MAX);
+            out.extend_from_slice(keys.get(ordinal).unwrap_or_default());
         });
     }
 }

@@ -63,9 +63,12 @@ impl Recovery {
             if !self.load_stable(location, &mut row) || !index.holds(&row) {
                 return true;
             }
-            if !check {
-                index.sort_key(&row, &mut key);
-                index.tree.write().insert(&key, entry_of(hash, location), &index.rows(&self.arena));
+            if !check || index.is_of_elements() {
+                let rows = index.rows(&self.arena);
+                let mut tree = index.tree.write();
+                index.each_entry(hash, &row, |key, entry| {
+                    tree.insert(key, entry, &rows);
+                });
                 return true;
             }
             match self.enter_row(table, index, hash, &row, &mut key, now) {

@@ -25,10 +25,12 @@ use crate::codec::KeyCodec;
 use crate::definition::{ColumnDef, TableDef, TypeMismatch};
 use crate::error::WriteError;
 use crate::index::Index;
+use crate::index::elements::ElementKeys;
+use crate::limits::ELEMENTS_MAX;
 use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
 use crate::row::request::Expiry;
-use crate::scalar::SqlType;
+use crate::scalar::{Refusal, SqlType};
 use crate::table::ghost::Ghost;
 use crate::table::operations::Operations;
 use crate::table::queue::{QUEUES, Queues};
@@ -332,8 +334,25 @@ impl Table {
             Value::Text(text) if let Some(integer) = self.plain_integer(column, text) => {
                 Ok(Value::Integer(integer))
             }
-            _ => self.def.accept(column, value),
+            _ => {
+                let accepted = self.def.accept(column, value)?;
+                self.check_elements(column, accepted.as_ref())?;
+                Ok(accepted)
+            }
         }
+    }
+
+    /// Refuses an array of more elements than an index over them holds of a row.
+    fn check_elements(&self, column: usize, value: ValueRef<'_>) -> Result<(), TypeMismatch> {
+        let ValueRef::Text(text) = value else { return Ok(()) };
+        if ElementKeys::most_in(text.len()) <= ELEMENTS_MAX
+            || !self.def.indexes.iter().any(|index| index.elements == Some(column))
+            || ElementKeys::of(value).len() <= ELEMENTS_MAX
+        {
+            return Ok(());
+        }
+        let message = format!("an index over elements takes {ELEMENTS_MAX} different ones of a row");
+        Err(self.def.columns[column].mismatch(value, Refusal { state: "54000", message }))
     }
 
     /// The number that a column of plain integers makes of a text in the shortest form, as most that become one are.

@@ -3,7 +3,7 @@
 use arena::{Hash, RowHead, SegmentId, SlotId};
 
 use crate::clock::{NEVER, Tick};
-use crate::index::entry_of;
+use crate::index::moved;
 use crate::row::RowBuf;
 use crate::row::version::Version;
 use crate::table::Table;
@@ -21,24 +21,19 @@ impl Versions {
         row: &RowBuf,
         to: &Version,
     ) -> Option<SlotId> {
-        let from = row.location();
         let slot = self.find_copied(shard, hash, row)?;
         self.arena.of(to.location).stamp_row(to.location, row.stamp());
         self.carry_deadline(row, to);
         self.arena.of(table.id()).relocate(&mut shard.token, slot, hash, table.id(), to.location);
         if !table.state.maintained.is_empty() {
-            for index in table.state.maintained.load().iter().filter(|index| index.holds(row)) {
-                let mut key = Vec::new();
-                index.sort_key(row, &mut key);
-                index.tree.write().replace_location(
-                    &key,
-                    entry_of(hash, from),
-                    entry_of(hash, to.location),
-                    &index.rows(&self.arena),
-                );
+            for index in table.state.maintained.load().iter() {
+                let rows = index.rows(&self.arena);
+                index.each_entry(hash, row, |key, entry| {
+                    index.tree.write().replace_location(key, entry, moved(entry, to.location), &rows);
+                });
             }
         }
-        self.account_moved(table, from, to);
+        self.account_moved(table, row.location(), to);
         Some(slot)
     }
 

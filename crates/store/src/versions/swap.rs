@@ -7,7 +7,8 @@ use arena::{Entry, Hash, Location, Queue, RowHead};
 
 use crate::clock::Tick;
 use crate::error::WriteError;
-use crate::index::{Index, entry_of};
+use crate::index::elements::ElementKeys;
+use crate::index::{Index, entry_of, entry_of_element};
 use crate::row::RowBuf;
 use crate::row::version::Version;
 use crate::table::Table;
@@ -211,6 +212,10 @@ impl Versions {
         let [old_key, new_key] = keys;
         let entry = |row: &RowBuf| entry_of(versions.hash, row.location());
         for index in maintained {
+            if index.is_of_elements() {
+                self.reorder_elements(index, versions);
+                continue;
+            }
             let rows = index.rows(&self.arena);
             let [old, new] = [versions.old, versions.new].map(|row| row.filter(|row| index.holds(row)));
             let same = old.zip(new).is_some_and(|(old, new)| index.knows_alike(old, new));
@@ -242,6 +247,41 @@ impl Versions {
     }
 }
 
+impl Versions {
+    /// The same of an index over elements.
+    fn reorder_elements(&self, index: &Index, versions: &Pair<'_>) {
+        ELEMENTS.with_borrow_mut(|[old_keys, new_keys]| {
+            let rows = index.rows(&self.arena);
+            let read = |row: Option<&RowBuf>, keys: &mut ElementKeys| match row {
+                Some(row) => index.element_keys(row, keys),
+                None => keys.clear(),
+            };
+            read(versions.old, old_keys);
+            read(versions.new, new_keys);
+            if old_keys.len() + new_keys.len() == 0 {
+                return;
+            }
+            let mut tree = index.tree.write();
+            if let Some(old) = versions.old {
+                for (ordinal, key) in old_keys.iter() {
+                    let entry = entry_of_element(ordinal, old.location());
+                    let kept = new_keys.ordinal(key).zip(versions.new);
+                    let kept = kept.map(|(ordinal, new)| entry_of_element(ordinal, new.location()));
+                    // An index that is being filled may not know the old version yet: it will meet the new one.
+                    if !kept.is_some_and(|kept| tree.replace_location(key, entry, kept, &rows)) {
+                        tree.remove(key, entry, &rows);
+                    }
+                }
+            }
+            if let Some(new) = versions.new {
+                for (ordinal, key) in new_keys.iter().filter(|(_, key)| old_keys.ordinal(key).is_none()) {
+                    tree.insert(key, entry_of_element(ordinal, new.location()), &rows);
+                }
+            }
+        });
+    }
+}
+
 #[derive(Debug, Default)]
 struct SwapScratch {
     old: RowBuf,
@@ -250,6 +290,8 @@ struct SwapScratch {
 }
 
 thread_local! {
+    /// The elements of both versions.
+    static ELEMENTS: RefCell<[ElementKeys; 2]> = RefCell::default();
     /// Both versions and their sort keys, kept from write to write so that a write allocates nothing.
     static SWAP: RefCell<SwapScratch> = RefCell::default();
 }

@@ -76,7 +76,7 @@ impl Merge {
         let (mut key, mut row) = self.spare.take().unwrap_or_default();
         while scan.next_stored(view, &mut row)? {
             if !view.is_laid_over(&scan.table, &row) {
-                scan.index.sort_key(&row, &mut key);
+                scan.sort_key(&row, &mut key);
                 self.ahead = Some((key, row));
                 return Ok(());
             }

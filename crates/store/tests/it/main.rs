@@ -11,6 +11,7 @@ mod deadlines;
 mod definitions;
 mod definitions_torture;
 mod dropped;
+mod elements;
 mod eviction;
 mod expiry;
 mod generated;

@@ -8,7 +8,7 @@ use super::super::System;
 use super::super::columns::Schema;
 use super::super::comments::CLASSES;
 use super::super::oid::{Named, oid_of_name, oid_of_table};
-use super::super::relation::{BTREE, HASH};
+use super::super::relation::{BTREE, GIN, HASH};
 use super::super::rows::{Rows, flag, int, text};
 
 /// The role that owns everything: PostgreSQL's first.
@@ -129,7 +129,9 @@ pub(super) fn databases(system: &System, rows: &mut Rows) {
 
 /// `pg_am`
 pub(super) fn access_methods(_: &System, rows: &mut Rows) {
-    for (oid, name, kind) in [(CACHE_METHOD, "cache", "t"), (BTREE, "btree", "i"), (HASH, "hash", "i")] {
+    for (oid, name, kind) in
+        [(CACHE_METHOD, "cache", "t"), (BTREE, "btree", "i"), (HASH, "hash", "i"), (GIN, "gin", "i")]
+    {
         rows.add([("oid", int(oid)), ("amname", text(name)), ("amtype", text(kind))]);
     }
 }
@@ -190,7 +192,7 @@ pub(super) fn tablespaces(_: &System, rows: &mut Rows) {
 
 /// `pg_opclass`: one for each index method, for all types compare by their own order.
 pub(super) fn operator_classes(_: &System, rows: &mut Rows) {
-    for (oid, method) in [(1, BTREE), (2, HASH)] {
+    for (oid, method) in [(1, BTREE), (2, HASH), (3, GIN)] {
         rows.add([
             ("oid", int(oid)),
             ("opcmethod", int(method)),

@@ -8,6 +8,7 @@ use arena::{Hash, Location};
 use hashbrown::HashSet;
 
 use crate::error::ReadError;
+use crate::index::elements::ElementKeys;
 use crate::index::ordered::SortKeys;
 use crate::index::ordered::{OrderedIndex, Range, Resume};
 use crate::index::{Index, RowKeys, as_slice};
@@ -261,7 +262,7 @@ impl IndexScan {
             bytes += row.size();
             if bytes > CHUNK_BYTES || (full && at + 1 == self.locations.len()) {
                 let mut key = Vec::new();
-                if there {
+                if there && !index.is_of_elements() {
                     index.sort_key(row, &mut key);
                 } else {
                     rows.sort_key(location, &mut key);
@@ -298,7 +299,8 @@ impl IndexScan {
                 && view.store.load_stable(Location::from_bits(location), row)
                 && self.index.holds(row)
                 && {
-                    self.index.sort_key(row, &mut key);
+                    key.clear();
+                    rows.sort_key(location, &mut key);
                     key == after.key && tree.contains(&key, location, rows)
                 };
             if found {
@@ -307,9 +309,22 @@ impl IndexScan {
         }
     }
 
-    fn sort_key(&self, row: &RowBuf) -> Vec<u8> {
+    /// The key of a row: of an index over elements the one that is walked along, or nothing, which lies in no bounds.
+    pub(crate) fn sort_key(&self, row: &RowBuf, key: &mut Vec<u8>) {
+        if !self.index.is_of_elements() {
+            self.index.sort_key(row, key);
+            return;
+        }
+        key.clear();
+        let mut keys = ElementKeys::default();
+        self.index.element_keys(row, &mut keys);
+        let mut within = keys.iter().filter(|(_, key)| in_bounds(&self.lower, &self.upper, key));
+        key.extend(within.next().map(|(_, key)| key).unwrap_or_default());
+    }
+
+    fn own_key(&self, row: &RowBuf) -> Vec<u8> {
         let mut key = Vec::new();
-        self.index.sort_key(row, &mut key);
+        self.sort_key(row, &mut key);
         key
     }
 
@@ -328,14 +343,14 @@ impl IndexScan {
                 if !self.index.holds(row) {
                     continue;
                 }
-                let key = self.sort_key(row);
+                let key = self.own_key(row);
                 if in_bounds(&self.lower, &self.upper, &key) && self.in_chunk(&key, last) {
                     entries.push((key, row.duplicate()));
                 }
             }
         }
         let current = rows.drain(..).filter(|row| !replaced.contains(&self.hash(view, row).0));
-        entries.extend(current.map(|row| (self.sort_key(&row), row)));
+        entries.extend(current.map(|row| (self.own_key(&row), row)));
         entries.sort_by(|a, b| if self.reverse { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) });
         rows.extend(entries.into_iter().map(|(_, row)| row));
     }
@@ -352,7 +367,7 @@ impl IndexScan {
         let Some(after) = &self.after else { return };
         let mut key = Vec::new();
         rows.retain(|row| {
-            self.index.sort_key(row, &mut key);
+            self.sort_key(row, &mut key);
             key != after.key || !self.met.contains(&self.hash(view, row).0)
         });
     }

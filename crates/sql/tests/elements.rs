@@ -1,0 +1,153 @@
+//! Indexes over the elements of arrays: `value = ANY (array)`, `@>` and `&&` answer with them as without.
+
+mod common;
+
+use common::Db;
+
+fn tables(db: &mut Db) {
+    for name in ["t", "plain"] {
+        db.run(&format!("CREATE TABLE {name} (k INT PRIMARY KEY, tags TEXT[], numbers INT[])"));
+    }
+    db.run("CREATE INDEX t_tags ON t USING gin (tags);\nCREATE INDEX t_numbers ON t USING gin (numbers)");
+}
+
+fn plan(db: &mut Db, sql: &str) -> String {
+    db.query(&format!("EXPLAIN {sql}"))
+}
+
+#[test]
+fn elements_are_found_by_their_index() {
+    let mut db = Db::new();
+    tables(&mut db);
+    for key in 0..200 {
+        db.run(&format!(
+            "INSERT INTO t VALUES ({key}, ARRAY['all', 'tag:{}', 'own:{key}'], ARRAY[{}])",
+            key % 10,
+            key % 7
+        ));
+    }
+    for (condition, rows, index) in [
+        ("'own:17' = ANY (tags)", "17", "t_tags"),
+        ("tags @> ARRAY['tag:3', 'own:13']", "13", "t_tags"),
+        ("tags && ARRAY['own:5', 'own:6', 'none']", "5;6", "t_tags"),
+        ("t.tags && '{own:5,own:6}'", "5;6", "t_tags"),
+        ("tags @> '{own:5,own:6}'", "", "t_tags"),
+        ("5 = ANY (numbers) AND k < 20", "5;12;19", "t_"),
+        ("numbers @> '{6}' AND k < 10", "6", "t_"),
+    ] {
+        let sql = format!("SELECT k FROM t WHERE {condition} ORDER BY k");
+        assert!(plan(&mut db, &sql).contains(index), "{sql}: {}", plan(&mut db, &sql));
+        assert_eq!(db.query(&sql), rows, "{sql}");
+    }
+    let values = [store::value::Value::from("own:9")];
+    let (_, rows) = db.execute("SELECT k FROM t WHERE $1 = ANY (tags)", &values).unwrap();
+    assert_eq!(common::shown(&rows.rows), "9");
+    assert_eq!(db.affected("DELETE FROM t WHERE tags && '{tag:1,tag:2}'"), 40);
+    assert_eq!(db.affected("UPDATE t SET tags = array_append(tags, 'new') WHERE 'tag:3' = ANY (tags)"), 20);
+    assert_eq!(db.query("SELECT count(*) FROM t WHERE 'new' = ANY (tags)"), "20");
+    assert_eq!(db.query("SELECT count(*) FROM t WHERE tags @> '{all}'"), "160");
+}
+
+#[test]
+fn such_an_index_is_shown_as_what_it_is() {
+    let mut db = Db::new();
+    tables(&mut db);
+    let shown = "SELECT indexdef FROM pg_indexes WHERE indexname = 't_tags'";
+    assert_eq!(db.query(shown), "CREATE INDEX t_tags ON public.t USING gin (tags)");
+    // An order is nothing that it gives.
+    for sql in [
+        "SELECT k FROM t ORDER BY tags",
+        "SELECT k FROM t WHERE tags = '{a}'",
+        "SELECT count(*) FROM t WHERE tags > '{a}'",
+    ] {
+        assert!(!plan(&mut db, sql).contains("t_tags"), "{sql}: {}", plan(&mut db, sql));
+    }
+    assert_eq!(db.state("CREATE UNIQUE INDEX u ON t USING gin (tags)"), "0A000");
+    db.run("CREATE TABLE copy (LIKE t INCLUDING ALL)");
+    assert!(plan(&mut db, "SELECT k FROM copy WHERE tags && '{a}'").contains("INDEX 0:copy_tags_idx"));
+    db.run("ALTER TABLE t DROP COLUMN numbers");
+    assert!(plan(&mut db, "SELECT k FROM t WHERE tags && '{a}'").contains("t_tags"));
+    db.run("DROP INDEX t_tags");
+    assert!(!plan(&mut db, "SELECT k FROM t WHERE tags && '{a}'").contains("t_tags"));
+}
+
+const TAGS: [&str; 8] = ["'a'", "'b'", "'it''s'", "'\"q\"'", "'\\'", "'\u{e9}'", "'5'", "NULL"];
+
+/// Random arrays, with NULLs, quotes and numbers that are written in several ways, and random questions.
+#[test]
+fn an_index_changes_no_answer() {
+    let mut db = Db::new();
+    tables(&mut db);
+    let seed = common::seed();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let list = |random: &mut fastrand::Rng, of: &dyn Fn(usize) -> String| -> String {
+        if random.u8(..12) == 0 {
+            return "NULL".to_owned();
+        }
+        let parts: Vec<String> = (0..random.usize(..4)).map(|_| of(random.usize(..8))).collect();
+        parts.join(", ")
+    };
+    let tag = |at: usize| TAGS[at].to_owned();
+    let number = |at: usize| if at == 7 { "NULL".to_owned() } else { (at * 5).to_string() };
+    let array = |list: String, ty: &str| match list.as_str() {
+        "NULL" => "NULL".to_owned(),
+        _ => format!("ARRAY[{list}]::{ty}[]"),
+    };
+    for step in 0..600 {
+        let key = random.u8(..60);
+        let tags = array(list(&mut random, &tag), "text");
+        let numbers = array(list(&mut random, &number), "int");
+        let write = match random.u8(..6) {
+            0 => format!("DELETE FROM # WHERE k = {key}"),
+            1 => format!("UPDATE # SET tags = {tags} WHERE k BETWEEN {key} AND {key} + 3"),
+            2 => format!("DELETE FROM # WHERE tags && {tags} AND k < {key} / 2"),
+            _ => format!("INSERT OR REPLACE INTO # VALUES ({key}, {tags}, {numbers})"),
+        };
+        for name in ["t", "plain"] {
+            db.run(&write.replace('#', name));
+        }
+        let (tags, numbers) =
+            (array(list(&mut random, &tag), "text"), array(list(&mut random, &number), "int"));
+        let (one, other) = (tag(random.usize(..8)), number(random.usize(..8)));
+        for condition in [
+            format!("tags && {tags}"),
+            format!("tags @> {tags}"),
+            format!("{one} = ANY (tags)"),
+            format!("NOT ({one} = ANY (tags))"),
+            format!("({one} = ANY (tags)) IS NULL"),
+            format!("numbers && {numbers} OR {one} = ANY (tags)"),
+            format!("numbers @> {numbers} AND tags && {tags}"),
+            format!("{other} = ANY (numbers) AND k > {key}"),
+        ] {
+            let answer = |name: &str, db: &mut Db| {
+                db.query(&format!("SELECT k FROM {name} WHERE {condition} ORDER BY k"))
+            };
+            let (with, without) = (answer("t", &mut db), answer("plain", &mut db));
+            assert_eq!(with, without, "seed {seed}, step {step}: {condition}");
+        }
+    }
+}
+
+#[test]
+fn an_index_follows_its_column() {
+    let mut db = Db::new();
+    tables(&mut db);
+    db.run("INSERT INTO t VALUES (1, '{a,b}', '{1}')");
+    db.run("ALTER TABLE t RENAME COLUMN tags TO labels");
+    assert_eq!(db.query("SELECT k FROM t WHERE 'b' = ANY (labels)"), "1");
+    assert!(plan(&mut db, "SELECT k FROM t WHERE 'b' = ANY (labels)").contains("t_tags"));
+    db.run("BEGIN;\nINSERT INTO t VALUES (2, '{b}', NULL)");
+    assert_eq!(db.query("SELECT k FROM t WHERE labels && '{b}' ORDER BY k"), "1;2");
+    db.run("ROLLBACK");
+    assert_eq!(db.query("SELECT k FROM t WHERE labels && '{b}'"), "1");
+    let many: Vec<String> = (0..70_000).map(|number| number.to_string()).collect();
+    let values = [store::value::Value::from(format!("{{{}}}", many.join(",")).as_str())];
+    let state = |db: &mut Db, sql: &str| db.execute(sql, &values).map_err(|error| error.state).unwrap_err();
+    assert_eq!(state(&mut db, "INSERT INTO t VALUES (3, $1, NULL)"), "54000");
+    assert_eq!(state(&mut db, "UPDATE t SET labels = $1"), "54000");
+    assert_eq!(db.query("SELECT labels FROM t"), "[\"a\",\"b\"]");
+    db.run("ALTER TABLE t DROP COLUMN labels");
+    assert_eq!(db.query("SELECT count(*) FROM pg_indexes WHERE indexname = 't_tags'"), "0");
+    db.run("CREATE INDEX t_many ON plain USING gin (tags)");
+    db.execute("INSERT INTO t VALUES (3, '{1,2,3}')", &[]).unwrap();
+}
