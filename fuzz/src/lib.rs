@@ -10,6 +10,7 @@ pub mod harness;
 pub mod login;
 pub mod memcache;
 pub mod postgres;
+pub mod rules;
 pub mod sql;
 pub mod sqltext;
 pub mod tls;

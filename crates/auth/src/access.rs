@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::known::KnownPasswords;
 use crate::roles::Roles;
-use crate::rules::{Method, Origin, Peer, Protocol, Rules, WrongCertificate};
+use crate::rules::{Method, Peer, Protocol, Rules, WrongCertificate};
 use crate::scram::{Exchange, ScramError, name_of};
 use crate::users::Users;
 use crate::verifier::Verifier;
@@ -92,12 +92,11 @@ impl Access {
             Ok(method) => method,
             Err(WrongCertificate) => return Admission::Out(Refusal::Certificate),
         };
-        let admitted = match (method, peer.origin) {
-            (Method::Reject, _) => Err(Refusal::Rule),
-            (Method::Trust | Method::Cert, _) => self.named(role),
-            (Method::Peer, Origin::Unix(Some(user))) if user == role => self.named(role),
-            (Method::Peer, _) => Err(Refusal::Peer),
-            (Method::Scram | Method::Password, _) => return Admission::Proof(method),
+        let admitted = match method {
+            Method::Reject => Err(Refusal::Rule),
+            Method::Trust | Method::Cert | Method::Peer => self.named(role),
+            Method::OtherPeer => Err(Refusal::Peer),
+            Method::Scram | Method::Password => return Admission::Proof(method),
         };
         admitted.map_or_else(Admission::Out, Admission::In)
     }
@@ -123,7 +122,8 @@ impl Access {
         let (certificate, roles) = (peer.certificate?, self.roles.as_ref()?);
         let names = [certificate.common_name.as_deref(), Some(certificate.subject.as_str())];
         let proved = |role: &&str| self.rules.method(peer, role, roles) == Method::Cert;
-        names.into_iter().flatten().find(proved).and_then(|role| self.named(role).ok())
+        let named = names.into_iter().flatten().flat_map(|name| self.rules.roles_of(name));
+        named.into_iter().find(proved).and_then(|role| self.named(role).ok())
     }
 
     /// Begins an exchange: the client's first message, and the answer to it.
@@ -255,6 +255,7 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Origin;
 
     fn access(rules: &str) -> Access {
         let roles = "CREATE USER app PASSWORD 'x'; CREATE ROLE team PASSWORD 'x'; CREATE USER old PASSWORD 'x' VALID UNTIL '2001-01-01';";

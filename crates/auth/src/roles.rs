@@ -440,6 +440,13 @@ impl Roles {
         self.standing.apply(&Change { grants, to, by })
     }
 
+    /// The roles without what they were granted in schemas that are gone; none: nothing was.
+    #[must_use]
+    pub fn without_schemas(&self, exists: &dyn Fn(&str) -> bool) -> Option<Self> {
+        let mut next = self.clone();
+        next.standing.forget_schemas(exists).then_some(next)
+    }
+
     /// What roles may do where no table says it.
     pub fn standing(&self) -> &Standing {
         &self.standing

@@ -18,7 +18,9 @@ use ipnet::IpNet;
 use crate::certificate::Certificate;
 use crate::file::FileError;
 use crate::limits::{FILE_BYTES_MAX, RULES_MAX};
+use crate::maps::Maps;
 use crate::roles::Roles;
+use crate::words::{Word, words};
 
 /// Where a peer comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub enum Method {
     Reject,
     /// It is the user of the system whose process connects.
     Peer,
+    /// It had to be another user of the system.
+    OtherPeer,
     /// It has the role's password and does not show it.
     Scram,
     /// It shows the role's password, where nobody listens.
@@ -113,11 +117,13 @@ struct Rule {
 }
 
 /// What stands behind the method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Options {
     protocol: Option<Protocol>,
     certificate: Option<Demanded>,
     name: NameIn,
+    /// Names that were proved are not those of roles, but lead to them by this map.
+    map: Option<String>,
 }
 
 /// What is demanded of a client's certificate.
@@ -143,6 +149,7 @@ enum NameIn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     rules: Vec<Rule>,
+    maps: Maps,
 }
 
 /// The rules where there is no file: who is on this machine is believed.
@@ -150,7 +157,7 @@ const DEFAULT: &str = "local all all trust\nhost all all 127.0.0.0/8 trust\nhost
 
 impl Default for Rules {
     fn default() -> Self {
-        Self::parse(DEFAULT).unwrap_or(Self { rules: Vec::new() })
+        Self::parse(DEFAULT).unwrap_or_else(|_| Self { rules: Vec::new(), maps: Maps::default() })
     }
 }
 
@@ -192,7 +199,25 @@ impl Rules {
                 return Err(fails(format!("more than {RULES_MAX} rules")));
             }
         }
-        Ok(Self { rules })
+        Ok(Self { rules, maps: Maps::default() })
+    }
+
+    /// The same with these maps of names.
+    ///
+    /// # Errors
+    ///
+    /// A rule uses another map, whose name is returned.
+    pub fn with_maps(self, maps: Maps) -> Result<Self, String> {
+        let used = self.rules.iter().filter_map(|rule| rule.options.map.as_deref());
+        match used.into_iter().find(|map| !maps.has(map)) {
+            Some(missing) => Err(missing.to_owned()),
+            None => Ok(Self { maps, ..self }),
+        }
+    }
+
+    /// The roles that a name of a certificate may lead to.
+    pub(crate) fn roles_of<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m str> {
+        std::iter::once(name).chain(self.maps.roles_of(name))
     }
 
     /// What the first rule that matches asks of a peer for a role; [`Method::Reject`] if none does, or if the rule
@@ -214,8 +239,13 @@ impl Rules {
             .find(|rule| rule.is_for(peer) && rule.has_role(role, roles) && rule.has_database(peer, role));
         match rule {
             None => Ok(Method::Reject),
-            Some(rule) if rule.takes_certificate(peer.certificate, role) => Ok(rule.method),
-            Some(_) => Err(WrongCertificate),
+            Some(rule) if !rule.takes_certificate(peer.certificate, role, &self.maps) => {
+                Err(WrongCertificate)
+            }
+            Some(rule) if rule.method == Method::Peer && !rule.takes_user(peer.origin, role, &self.maps) => {
+                Ok(Method::OtherPeer)
+            }
+            Some(rule) => Ok(rule.method),
         }
     }
 
@@ -260,15 +290,27 @@ impl Rule {
     }
 
     /// Whether a peer's certificate, or that it has none, is enough for this rule.
-    fn takes_certificate(&self, certificate: Option<&Certificate>, role: &str) -> bool {
+    fn takes_certificate(&self, certificate: Option<&Certificate>, role: &str, maps: &Maps) -> bool {
         match (self.options.certificate, certificate) {
             (None, _) | (Some(Demanded::Trusted), Some(_)) => true,
             (Some(_), None) => false,
             (Some(Demanded::OfRole), Some(certificate)) => match self.options.name {
-                NameIn::Cn => certificate.common_name.as_deref() == Some(role),
-                NameIn::Dn => certificate.subject == role,
+                NameIn::Cn => {
+                    certificate.common_name.as_deref().is_some_and(|name| self.leads(name, role, maps))
+                }
+                NameIn::Dn => self.leads(&certificate.subject, role, maps),
             },
         }
+    }
+
+    /// Whether the user of the system at the other end may have a role.
+    fn takes_user(&self, origin: &Origin, role: &str, maps: &Maps) -> bool {
+        matches!(origin, Origin::Unix(Some(user)) if self.leads(user, role, maps))
+    }
+
+    /// Whether a name that was proved is that of a role, or leads to it.
+    fn leads(&self, name: &str, role: &str, maps: &Maps) -> bool {
+        self.options.map.as_deref().map_or(name == role, |map| maps.allows(map, name, role))
     }
 
     fn is_for(&self, peer: Peer<'_>) -> bool {
@@ -327,43 +369,6 @@ impl Addresses {
     }
 }
 
-/// A word of a line. What stands in quotes is a name, whatever it says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Word {
-    text: String,
-    quoted: bool,
-}
-
-/// The words of a line, and `None`s for the commas between them.
-fn words(line: &str) -> Result<Vec<Option<Word>>, String> {
-    let mut words = Vec::new();
-    let mut chars = line.chars().peekable();
-    while let Some(next) = chars.next() {
-        match next {
-            '#' => break,
-            ',' => words.push(None),
-            '"' => {
-                let text: String = chars.by_ref().take_while(|next| *next != '"').collect();
-                // `take_while` has taken the closing quote, if there is one.
-                if !line.matches('"').count().is_multiple_of(2) {
-                    return Err("a quote is not closed".into());
-                }
-                words.push(Some(Word { text, quoted: true }));
-            }
-            blank if blank.is_whitespace() => {}
-            first => {
-                let mut text = String::from(first);
-                while let Some(next) = chars.next_if(|next| !next.is_whitespace() && !",\"#".contains(*next))
-                {
-                    text.push(next);
-                }
-                words.push(Some(Word { text, quoted: false }));
-            }
-        }
-    }
-    Ok(words)
-}
-
 fn rule(words: &[Option<Word>]) -> Result<Rule, String> {
     let mut fields = Fields { words };
     let kind = fields.word("a kind of connection")?;
@@ -385,6 +390,9 @@ fn rule(words: &[Option<Word>]) -> Result<Rule, String> {
     }
     if method == Method::Peer && kind != Kind::Local {
         return Err("peer is for Unix sockets only".into());
+    }
+    if options.map.is_some() && method != Method::Peer && options.certificate != Some(Demanded::OfRole) {
+        return Err("map= is for peer, cert and clientcert=verify-full only".into());
     }
     let plain = matches!(kind, Kind::Host | Kind::HostNoSsl) && !addresses.is_loopback();
     // memcached's text protocol has no other way to prove a role.
@@ -472,10 +480,11 @@ impl<'w> Fields<'w> {
                 Some(("clientcert", "verify-full")) => options.certificate = Some(Demanded::OfRole),
                 Some(("clientname", "CN")) => options.name = NameIn::Cn,
                 Some(("clientname", "DN")) => options.name = NameIn::Dn,
+                Some(("map", map)) if !map.is_empty() => options.map = Some(map.to_owned()),
                 _ => {
                     return Err(format!(
                         "'{word}' is no option; there are protocol=memcached or sql, clientcert=verify-ca or verify-full, \
-                         clientname=CN or DN"
+                         clientname=CN or DN, map=name"
                     ));
                 }
             }
@@ -510,7 +519,8 @@ host   all      all        ::/0                scram-sha-256   protocol=memcache
     fn the_first_rule_that_matches() {
         let (rules, roles) = (Rules::parse(RULES).unwrap(), roles());
         for (origin, protocol, database, role, expected) in [
-            (Origin::Unix(None), Protocol::Sql, "x", "w", Method::Peer),
+            (Origin::Unix(Some("w".into())), Protocol::Sql, "x", "w", Method::Peer),
+            (Origin::Unix(None), Protocol::Sql, "x", "w", Method::OtherPeer),
             (network("127.0.0.1", false), Protocol::Memcached, "x", "w", Method::Trust),
             (network("::ffff:127.0.0.1", false), Protocol::Sql, "x", "w", Method::Trust),
             (network("127.0.0.2", false), Protocol::Sql, "x", "w", Method::Reject),
@@ -556,6 +566,35 @@ host   all      all        ::/0                scram-sha-256   protocol=memcache
     }
 
     #[test]
+    fn maps_of_names() {
+        let text = "local all all peer map=m\nhostssl all all all cert map=c clientname=DN";
+        assert_eq!(Rules::parse(text).unwrap().with_maps(Maps::default()), Err("m".into()));
+        // A comma is no part of a name without quotes.
+        assert!(Maps::parse("c CN=web,O=Shop app").is_err());
+        let maps = Maps::parse("m alice chief\nc \"CN=web,O=Shop\" app\n").unwrap();
+        let rules = Rules::parse(text).unwrap().with_maps(maps).unwrap();
+        let shown = Certificate {
+            common_name: Some("app".into()),
+            subject: "CN=web,O=Shop".into(),
+            ..Certificate::default()
+        };
+        let (unix, far, roles) =
+            (Origin::Unix(Some("alice".into())), network("10.0.0.1", true), Roles::new());
+        for (origin, role, expected) in [
+            (&unix, "chief", Ok(Method::Peer)),
+            (&unix, "alice", Ok(Method::OtherPeer)),
+            (&unix, "app", Ok(Method::OtherPeer)),
+            (&far, "app", Ok(Method::Cert)),
+            (&far, "chief", Err(WrongCertificate)),
+            (&far, "CN=web,O=Shop", Err(WrongCertificate)),
+        ] {
+            let peer = Peer { origin, protocol: Protocol::Sql, database: None, certificate: Some(&shown) };
+            assert_eq!(rules.decide(peer, role, &roles), expected, "{origin:?} {role}");
+        }
+        assert_eq!(rules.roles_of("CN=web,O=Shop").collect::<Vec<_>>(), ["CN=web,O=Shop", "app"]);
+    }
+
+    #[test]
     fn before_a_role_is_named() {
         let rules = Rules::parse(RULES).unwrap();
         let at_first = |address: &str| {
@@ -592,7 +631,9 @@ host   all      all        ::/0                scram-sha-256   protocol=memcache
             "local all all cert",
             "host all all 127.0.0.1/32 cert",
             "host all all 127.0.0.1/32 trust clientcert=verify-ca",
-            "hostssl all all all cert map=x",
+            "hostssl all all all cert map=",
+            "hostssl all all all scram-sha-256 clientcert=verify-ca map=x",
+            "local all all scram-sha-256 map=x",
             "hostssl all all all cert clientname=OU",
             "hostssl all all all trust",
             "remote all all trust",

@@ -146,6 +146,14 @@ impl Standing {
         found
     }
 
+    /// Takes away what is in schemas that are gone. Says whether there was any.
+    pub(crate) fn forget_schemas(&mut self, exists: &dyn Fn(&str) -> bool) -> bool {
+        let before = self.creators.len() + self.defaults.len();
+        self.creators.retain(|(schema, _)| exists(schema));
+        self.defaults.retain(|new, _| new.schema.as_deref().is_none_or(exists));
+        before != self.creators.len() + self.defaults.len()
+    }
+
     /// Takes away all that names a role.
     pub(crate) fn forget(&mut self, role: &str) {
         self.creators.retain(|(_, grantee)| grantee.as_deref() != Some(role));

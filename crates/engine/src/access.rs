@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use auth::statement::{RoleFlag, RoleStatement};
+use auth::statement::{GrantedOn, RoleFlag, RoleStatement};
 use auth::{
     Access, Authenticated, Failures, Giver, KnownPasswords, Peer, Proving, Refusal, Role, Roles, Standing,
 };
 use parking_lot::Mutex;
 use sql::{Holder, OWNER, RoleCounts, RoleFacts, SqlError};
-use store::{Clock, Store};
+use store::{Catalog, Clock, Store};
 
 use crate::owned;
 use crate::refusals::{Failure, Refusals};
@@ -106,7 +106,8 @@ impl AccessControl {
                 }
             }
         }
-        keep(&roles).map_err(|why| SqlError::new("58030", format!("the roles could not be kept: {why}")))?;
+        check_schemas(statement, store)?;
+        keep(&roles).map_err(|why| not_kept(&why))?;
         self.put(Access { roles: Some(roles), ..Access::clone(&current) });
         match statement {
             RoleStatement::Rename { name, to } => owned::rename(store, &name.text, &to.text),
@@ -119,6 +120,19 @@ impl AccessControl {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Forgets what was granted in schemas that are gone: a later one of the same name begins with nothing.
+    #[cold]
+    pub(crate) fn forget_schemas(&self, store: &Store) -> Result<(), SqlError> {
+        let _change = self.change.lock();
+        let current = self.current();
+        let (Some(roles), Some(keep)) = (&current.roles, self.keep.get()) else { return Ok(()) };
+        let catalog = store.catalog();
+        let Some(roles) = roles.without_schemas(&|schema| is_schema(&catalog, schema)) else { return Ok(()) };
+        keep(&roles).map_err(|why| not_kept(&why))?;
+        self.put(Access { roles: Some(roles), ..Access::clone(&current) });
+        Ok(())
     }
 
     /// The statements by which `DROP OWNED BY` drops what these roles own, if that is allowed.
@@ -253,4 +267,23 @@ fn with_dependents(error: SqlError, statement: &RoleStatement, store: &Store) ->
     let more = named.map(|name| owned::dependents(&catalog, name)).unwrap_or_default();
     let all: Vec<String> = more.into_iter().chain([known.clone()]).collect();
     error.with_detail(all.join("\n"))
+}
+
+fn not_kept(why: &str) -> SqlError {
+    SqlError::new("58030", format!("the roles could not be kept: {why}"))
+}
+
+fn is_schema(catalog: &Catalog, name: &str) -> bool {
+    name.eq_ignore_ascii_case("public") || catalog.namespace(name).is_some()
+}
+
+/// Refuses privileges in schemas that are not there.
+fn check_schemas(statement: &RoleStatement, store: &Store) -> Result<(), SqlError> {
+    let RoleStatement::Privileges(grants) = statement else { return Ok(()) };
+    let (GrantedOn::Schemas(schemas) | GrantedOn::Future { schemas, .. }) = &grants.on else { return Ok(()) };
+    let catalog = store.catalog();
+    match schemas.iter().find(|schema| !is_schema(&catalog, &schema.text)) {
+        Some(missing) => Err(SqlError::new("3F000", format!("schema \"{}\" does not exist", missing.text))),
+        None => Ok(()),
+    }
 }

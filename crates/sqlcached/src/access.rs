@@ -6,10 +6,12 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use engine::Engine;
-use engine::auth::{Access, FileError, Roles, Rules, Users};
+use engine::auth::{Access, FileError, Maps, Roles, Rules, Users};
 use tracing::{error, info, warn};
 
-use crate::settings::{AUTH_FILE, Chosen, ENABLE_SASL, HBA_FILE, ROLES_FILE, SSL, SSL_CA_FILE, Setting};
+use crate::settings::{
+    AUTH_FILE, Chosen, ENABLE_SASL, HBA_FILE, IDENT_FILE, ROLES_FILE, SSL, SSL_CA_FILE, Setting,
+};
 
 /// What others than the owner may not do with a file that passwords could be guessed from.
 const SECRET_MODE: u32 = 0o027;
@@ -39,6 +41,10 @@ pub(crate) fn reload(chosen: &Chosen, engine: &Engine) {
 
 fn load(chosen: &Chosen) -> Result<Access, String> {
     let rules = read(chosen, &HBA_FILE, Rules::parse)?.unwrap_or_default();
+    let maps = read(chosen, &IDENT_FILE, Maps::parse)?.unwrap_or_default();
+    let rules = rules
+        .with_maps(maps)
+        .map_err(|map| format!("hba_file: a rule uses the map {map}, which is not in ident_file"))?;
     let roles = read(chosen, &ROLES_FILE, Roles::parse)?;
     let users = read(chosen, &AUTH_FILE, Users::parse)?;
     let has_authorities = chosen.is_on(&SSL) && path_of(chosen, &SSL_CA_FILE).is_some();
@@ -69,7 +75,8 @@ fn read<T>(
     let text = fs::read_to_string(path).map_err(|error| fails(error.to_string()))?;
     // Rules are no secret.
     let mode = fs::metadata(path).map_err(|error| fails(error.to_string()))?.permissions().mode();
-    if setting.name != HBA_FILE.name && mode & SECRET_MODE != 0 {
+    let secret = setting.name != HBA_FILE.name && setting.name != IDENT_FILE.name;
+    if secret && mode & SECRET_MODE != 0 {
         return Err(fails("others than its owner can change it or read it; run chmod 600 on it".to_owned()));
     }
     parse(&text).map(Some).map_err(|error| fails(error.to_string()))

@@ -176,8 +176,10 @@ impl SqlSession {
             }
         }
         let done = result?;
-        if done.tag == "SET" {
-            self.follow_defaults()?;
+        match done.tag {
+            "SET" => self.follow_defaults()?,
+            "DROP SCHEMA" => self.engine.access.forget_schemas(&self.engine.store)?,
+            _ => {}
         }
         self.carry_out()?;
         Ok(outcome(done))

@@ -1,8 +1,11 @@
-//! Generated logins and records of TLS: nobody is let in, nothing is executed that was not sent, nobody else is hurt.
+//! Generated logins, records of TLS, and files of rules and roles: nobody is let in, nothing is executed that was not
+//! sent, nobody else is hurt.
 #![allow(unreachable_pub, dead_code, clippy::print_stdout, reason = "the modules are fuzz targets too")]
 
 #[path = "../../../../fuzz/src/login.rs"]
 mod login;
+#[path = "../../../../fuzz/src/rules.rs"]
+mod rules;
 #[path = "../../../../fuzz/src/tls.rs"]
 mod tls;
 
@@ -114,4 +117,91 @@ fn a_planted_panic_within_tls_is_noticed() {
     };
     assert!(!fails(Run::new(1), planted(false), |_| Vec::new()));
     assert!(fails(Run::new(1), planted(true), |_| Vec::new()));
+}
+
+/// Words of rules, maps and roles.
+const WORDS: &[&[u8]] = &[
+    b"local",
+    b"host",
+    b"hostssl",
+    b"hostnossl",
+    b"all",
+    b"sameuser",
+    b"app",
+    b"+team",
+    b"127.0.0.1/32",
+    b"10.0.0.0/8",
+    b"10.0.0.0 255.0.0.0",
+    b"::1/128",
+    b"0.0.0.0/0",
+    b"trust",
+    b"reject",
+    b"peer",
+    b"scram-sha-256",
+    b"password",
+    b"cert",
+    b"md5",
+    b"protocol=memcached",
+    b"protocol=sql",
+    b"clientcert=verify-ca",
+    b"clientcert=verify-full",
+    b"clientname=DN",
+    b"map=m",
+    b"\"",
+    b",",
+    b"#",
+    b"/re",
+    b"@file",
+    b"\n",
+    b"\n",
+    b"\n",
+    b"CREATE ROLE a",
+    b"CREATE USER b",
+    b"GRANT a TO b",
+    b"PASSWORD 'x'",
+    b"SUPERUSER",
+    b"LOGIN",
+    b";",
+    b";\n",
+    b"VALID UNTIL '2030-01-01'",
+    b"CONNECTION LIMIT 5",
+    b"GRANT CREATE ON SCHEMA public TO a;\n",
+    b"ALTER DEFAULT PRIVILEGES FOR ROLE a IN SCHEMA s GRANT SELECT ON TABLES TO b;\n",
+    b"--",
+    b"m alice a",
+];
+
+fn files(random: &mut Random) -> Vec<u8> {
+    let mut file = vec![random.byte()];
+    for _ in 0..random.below(24) {
+        file.extend_from_slice(pick(random, WORDS));
+        if random.below(8) > 0 {
+            file.push(b' ');
+        }
+    }
+    if random.below(6) == 0 {
+        let at = random.below(file.len());
+        file[at] ^= 1 << random.below(8);
+    }
+    file
+}
+
+#[test]
+fn generated_files_of_rules_and_roles() {
+    Run::new(INPUTS).of(|| rules::check, files);
+}
+
+/// A parser that passes over lines with a mistake: the rule that was meant is not there, and the next one decides.
+#[test]
+fn a_planted_tolerance_of_mistakes_is_noticed() {
+    let planted = || {
+        |data: &[u8]| {
+            let tolerant: rules::Parser = |text| {
+                let right = |line: &&str| engine::auth::Rules::parse(line).is_ok();
+                engine::auth::Rules::parse(&text.lines().filter(right).collect::<Vec<_>>().join("\n"))
+            };
+            rules::check_rules(data, tolerant);
+        }
+    };
+    assert!(fails(Run::new(INPUTS), planted, files));
 }

@@ -400,3 +400,28 @@ fn refusals_are_listed() {
     done(&mut chief, &["CREATE ROLE gone", "DROP ROLE gone"]);
     assert_eq!(rows(&mut watcher, "SELECT count(*) FROM sqlcached_roles WHERE role_name = 'gone'"), ["0"]);
 }
+
+/// A schema that is dropped takes along what was granted in it: another one of its name began with these grants.
+#[test]
+fn a_schema_of_the_same_name_begins_with_nothing() {
+    let daemon = guarded("CREATE USER maker; CREATE USER friend;");
+    let (mut chief, mut maker, mut friend) =
+        (sql(&daemon, "chief"), sql(&daemon, "maker"), sql(&daemon, "friend"));
+    done(
+        &mut chief,
+        &[
+            "CREATE SCHEMA s",
+            "GRANT CREATE ON SCHEMA s TO maker",
+            "ALTER DEFAULT PRIVILEGES IN SCHEMA s GRANT SELECT ON TABLES TO friend",
+        ],
+    );
+    done(&mut maker, &["CREATE TABLE s.t (a INT)", "DROP TABLE s.t"]);
+    done(&mut chief, &["DROP SCHEMA s", "CREATE SCHEMA s", "CREATE TABLE s.t (a INT)"]);
+    assert_eq!(refusal(&maker.ask("CREATE TABLE s.u (a INT)")), Some("42501"));
+    assert_eq!(refusal(&friend.ask("SELECT * FROM s.t")), Some("42501"));
+    assert_eq!(refusal(&chief.ask("GRANT CREATE ON SCHEMA nowhere TO maker")), Some("3F000"));
+    assert_eq!(
+        refusal(&chief.ask("ALTER DEFAULT PRIVILEGES IN SCHEMA nowhere GRANT SELECT ON TABLES TO friend")),
+        Some("3F000")
+    );
+}

@@ -655,3 +655,26 @@ fn more_handshakes_at_once_than_a_round_has() {
         client.ask(b"get a\r\n", b"VALUE a 0 5\r\nhello\r\nEND\r\n");
     }
 }
+
+/// A rule that is gone lets in nobody any more, whatever certificate a client shows. Sessions that are open stay.
+#[test]
+fn a_certificate_after_a_change_of_the_rules() {
+    let guarded = guarded_with(Some(RULES), &[]);
+    let app = guarded.authority.sign("app");
+    let manner = || Manner { shows: Some(&app), ..Manner::default() };
+    let mut open = manner().memcached(guarded.daemon.address());
+    open.ask(b"set a 0 0 1\r\na\r\n", b"STORED\r\n");
+    assert_eq!(manner().pg(&guarded.daemon).begun_as("app").as_deref(), Some("R"));
+    let access = &guarded.daemon.engine.access;
+    let rules =
+        Rules::parse("hostssl all app 127.0.0.1/32 reject\nhostssl all all 127.0.0.1/32 cert").unwrap();
+    access.set(Access { rules, ..Access::clone(&access.current()) });
+    let mut pg = manner().pg(&guarded.daemon);
+    pg.send(&packet(3 << 16, b"user\0app\0\0"));
+    let said = refusal(&guarded.daemon, &mut pg);
+    assert!(said.starts_with("E FATAL 28000"), "{said}");
+    let mut client = manner().memcached(guarded.daemon.address());
+    client.send(b"get abc\r\n");
+    client.expect(b"CLIENT_ERROR unauthenticated\r\n");
+    open.ask(b"get a\r\n", b"VALUE a 0 1\r\na\r\nEND\r\n");
+}

@@ -400,6 +400,19 @@ pub(crate) static HBA_FILE: Setting = Setting {
     help: "File with the rules of who may connect, in the form of pg_hba.conf. Without one, everybody on this machine may.",
 };
 
+pub(crate) static IDENT_FILE: Setting = Setting {
+    name: "ident_file",
+    letter: None,
+    aliases: &[],
+    opposite: None,
+    kind: Kind::Path { words: &["none"] },
+    default: "none",
+    reloadable: true,
+    section: Section::Access,
+    help: "File with the maps that rules use (map=name): which roles a user of the system or a certificate may have, in the \
+           form of pg_ident.conf.",
+};
+
 pub(crate) static ROLES_FILE: Setting = Setting {
     name: "roles_file",
     letter: None,
@@ -619,6 +632,7 @@ pub(crate) static ALL: &[&Setting] = &[
     &USER,
     &PID_FILE,
     &HBA_FILE,
+    &IDENT_FILE,
     &ROLES_FILE,
     &AUTH_FILE,
     &AUTHENTICATION_TIMEOUT,
