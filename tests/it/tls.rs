@@ -1,4 +1,5 @@
-//! TLS with real clients: libpq 18 (psycopg) and psql, the suites of psycopg, pgjdbc and pgx, pymemcache and openssl.
+//! TLS with real clients: libpq 18 (psycopg) and psql, the suites of psycopg, pgjdbc and pgx, node-postgres,
+//! pymemcache, Dalli and openssl.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::daemon::{Daemon, Folder, free_port, program, run};
 use crate::drivers::place::SqlDaemon;
-use crate::drivers::suite::{SUITES, fetched};
+use crate::drivers::suite::{SUITES, fetched, node};
 use crate::drivers::{expected, missing, report};
 
 /// Makes an authority, the server's certificate and one for the role `app`, as docs/security.md shows.
@@ -66,6 +67,9 @@ CREATE ROLE app LOGIN;
 CREATE ROLE bound LOGIN PASSWORD 'pw';
 CREATE ROLE shown LOGIN PASSWORD 'pw';
 CREATE ROLE both LOGIN PASSWORD 'pw';
+CREATE ROLE writer LOGIN PASSWORD 'pw';
+GRANT pg_read_all_data TO writer;
+GRANT pg_write_all_data TO writer;
 ";
 
 /// A daemon with certificates, roles and rules.
@@ -386,4 +390,137 @@ fn sasl_for_everybody() {
             }
         }
     }
+}
+
+/// Connects by node-postgres and says what became of it.
+const NODE: &str = "
+const { Client } = require('pg');
+const fs = require('fs');
+const read = (name) => fs.readFileSync(HERE + name);
+const base = { host: 'localhost', port: SQL, database: 'x', user: 'bound', password: 'pw' };
+const attempt = async (more) => {
+  const client = new Client({ ...base, ssl: { ca: read('ca.pem') }, ...more });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const said = await client.query('SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()');
+    console.log(said.rows[0].ssl, said.rows[0].version);
+  } catch (error) {
+    console.log(error.message);
+  }
+  await client.end().catch(() => {});
+};
+const certificate = (name) => ({ ca: read('ca.pem'), cert: read(name + '.pem'), key: read(name + '.key') });
+";
+
+#[test]
+fn node_postgres() {
+    let guarded = Guarded::start(RULES, &[]);
+    let script = guarded.certificates.0.join("attempt.js");
+    for (attempt, said) in [
+        ("{}", "true TLSv1.3"),
+        ("{ enableChannelBinding: true }", "true TLSv1.3"),
+        ("{ user: 'app', password: undefined, ssl: certificate('app') }", "true TLSv1.3"),
+        ("{ user: 'app', password: undefined }", "certificate authentication failed"),
+        ("{ password: 'wrong' }", "password authentication failed"),
+        ("{ ssl: { ca: read('ca2.pem') } }", "certificate"),
+        ("{ ssl: false }", "no encryption"),
+    ] {
+        let given =
+            format!("const SQL = {}, HERE = '{}/';", guarded.sql_port, guarded.certificates.0.display());
+        fs::write(&script, format!("{given}{NODE}attempt({attempt});\n")).unwrap();
+        let (_, out, error) = run(&mut node(&script));
+        assert!(out.contains(said), "{attempt}: {out}{error}");
+    }
+}
+
+/// Connects by pgjdbc with a URL's parameters.
+const JAVA: &str = "
+import java.sql.*;
+class Attempt {
+    public static void main(String[] given) {
+        for (String one : given) {
+            try (Connection connection = DriverManager.getConnection(one);
+                 Statement statement = connection.createStatement();
+                 ResultSet said = statement.executeQuery(
+                     \"SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()\")) {
+                said.next();
+                System.out.println(said.getBoolean(1) + \" \" + said.getString(2));
+            } catch (SQLException error) {
+                System.out.println(error.getMessage().replace('\\n', ' '));
+            }
+        }
+    }
+}
+";
+
+#[test]
+fn pgjdbc_verifies_the_server() {
+    let guarded = Guarded::start(RULES, &[]);
+    let script = guarded.certificates.0.join("Attempt.java");
+    fs::write(&script, JAVA).unwrap();
+    let (ca, other) = (guarded.path("ca.pem"), guarded.path("ca2.pem"));
+    let attempts = [
+        (format!("user=bound&password=pw&sslmode=verify-full&sslrootcert={ca}"), "true TLSv1.3"),
+        (
+            format!("user=bound&password=pw&sslmode=verify-full&sslrootcert={ca}&channelBinding=require"),
+            "true TLSv1.3",
+        ),
+        (format!("user=bound&password=pw&sslmode=verify-full&sslrootcert={other}"), "SSL error"),
+        (
+            format!("user=bound&password=wrong&sslmode=verify-ca&sslrootcert={ca}"),
+            "password authentication failed",
+        ),
+        ("user=bound&password=pw&sslmode=disable".to_owned(), "no encryption"),
+    ];
+    let mut java = Command::new("java");
+    java.arg("-XX:TieredStopAtLevel=1").arg("-cp").arg(fetched("java").join("*")).arg(&script);
+    for (attempt, _) in &attempts {
+        java.arg(format!("jdbc:postgresql://localhost:{}/x?{attempt}", guarded.sql_port));
+    }
+    let (_, out, error) = run(&mut java);
+    assert_eq!(out.lines().count(), attempts.len(), "{out}{error}");
+    for ((attempt, said), line) in attempts.iter().zip(out.lines()) {
+        assert!(line.contains(said), "{attempt}: {line}");
+    }
+}
+
+/// Dalli speaks the binary protocol within TLS, with SASL and without.
+#[test]
+fn dalli() {
+    let rules = "local all all trust\nhostssl all app 127.0.0.1/32 cert\nhostssl all all 127.0.0.1/32 password protocol=memcached\n";
+    let guarded = Guarded::start(rules, &[]);
+    let script = "
+require 'dalli'
+require 'openssl'
+Dalli.logger.level = Logger::FATAL
+def attempt(authority, certificate = nil, **more)
+  context = OpenSSL::SSL::SSLContext.new
+  context.ca_file = HERE + authority
+  context.verify_mode = OpenSSL::SSL::VERIFY_PEER
+  if certificate
+    context.cert = OpenSSL::X509::Certificate.new(File.read(HERE + certificate + '.pem'))
+    context.key = OpenSSL::PKey.read(File.read(HERE + certificate + '.key'))
+  end
+  client = Dalli::Client.new(\"localhost:#{PORT}\", ssl_context: context, socket_timeout: 20, **more)
+  client.set('a', 'b' * 100_000)
+  puts client.get('a').length
+rescue StandardError => error
+  puts error.class
+end
+attempt('ca.pem', username: 'writer', password: 'pw')
+attempt('ca.pem', username: 'writer', password: 'wrong')
+attempt('ca2.pem', username: 'writer', password: 'pw')
+attempt('ca.pem', 'app')
+attempt('ca.pem')
+";
+    let given = format!("PORT, HERE = {}, '{}/'\n", guarded.daemon.port, guarded.certificates.0.display());
+    let (_, out, error) = run(Command::new("ruby").args(["-e", &(given + script)]));
+    let said: Vec<&str> = out.lines().collect();
+    assert_eq!(said.first(), Some(&"100000"), "{out}{error}");
+    assert_eq!(said.len(), 5, "{out}{error}");
+    assert!(
+        said[1..].iter().all(|one| one.starts_with("Dalli::") || one.starts_with("OpenSSL::")),
+        "{out}{error}"
+    );
 }
