@@ -128,6 +128,34 @@ fn an_index_changes_no_answer() {
     }
 }
 
+/// What memcached's clients write has tags by its key.
+#[test]
+fn tags_are_taken_out_of_keys() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE h (id INT, list TEXT, body TEXT, tags TEXT[] AS (string_to_array(list, ',')), PRIMARY KEY (id, list))
+         WITH (prefix = 'h:', value = 'body');\nCREATE INDEX h_tags ON h USING gin (tags)",
+    );
+    let table = db.store.catalog().table("h").cloned().unwrap();
+    for (id, list) in [(1, "a,b"), (2, "b"), (3, "")] {
+        let item = store::Item {
+            value: b"x",
+            client_flags: 0,
+            expiry: store::Expiry::Table,
+            cas: None,
+            lease: None,
+        };
+        let mut key = Vec::new();
+        table.keys().from_text(format!("{id}:{list}").as_bytes(), &mut key).unwrap();
+        db.store.put_item(&table, &key, &item, store::Expect::Anything, db.store.now()).unwrap();
+    }
+    let sql = "SELECT id FROM h WHERE 'b' = ANY (tags) ORDER BY id";
+    assert!(plan(&mut db, "DELETE FROM h WHERE tags && '{a}'").contains("h_tags"));
+    assert_eq!(db.query(sql), "1;2");
+    assert_eq!(db.affected("DELETE FROM h WHERE tags && '{a,none}'"), 1);
+    assert_eq!(db.query(sql), "2");
+}
+
 #[test]
 fn an_index_follows_its_column() {
     let mut db = Db::new();
