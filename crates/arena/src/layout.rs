@@ -10,7 +10,7 @@ use crate::limits::MAX_SEGMENT_UNITS;
 pub use crate::limits::MAX_TABLES;
 
 /// Raised whenever a byte of the file changes its meaning; another version is not attached.
-pub const LAYOUT_VERSION: u64 = 5;
+pub const LAYOUT_VERSION: u64 = 6;
 /// First word of the file: `SQLCARNA` in little-endian bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SQLCARNA");
 /// A big-endian machine would read this number differently and refuse the file.

@@ -83,7 +83,7 @@ impl<'a> Translator<'a, '_> {
         operator: Token<'a>,
         all: bool,
     ) -> Step<Out<'a>> {
-        if matches!(*list.form, Form::Query) {
+        if matches!(*list.form, Form::Query { .. }) {
             let message =
                 format!("{} ANY or ALL of a subquery is not supported; use min() or max()", operator.text);
             return Err(self.error_at(Some(operator), state::NOT_SUPPORTED, message));
@@ -227,7 +227,7 @@ pub(super) fn array_of(parts: Vec<Out<'_>>, from: usize) -> Out<'_> {
 /// What `IN` takes: the elements themselves where they are written out, a query, or those of the array.
 fn elements(list: Out<'_>, from: usize) -> Out<'_> {
     match &*list.form {
-        Form::Query => list,
+        Form::Query { .. } => list,
         Form::Array(parts) => {
             let mut out = Out::made("(", from);
             out.push(Out::joined(parts.iter().cloned(), ","));

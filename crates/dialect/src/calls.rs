@@ -7,6 +7,7 @@ use sqltext::ast::{
 use sqltext::token::{Kind, Token};
 use store::definition::SqlType;
 
+use super::numeric::Numbers;
 use super::out::{Form, Out, call};
 use super::structures::{OF_JSONB, OF_NO_ROWS, OF_ROWS, argument_for};
 use super::types::{Told, common};
@@ -98,7 +99,7 @@ impl<'a> Translator<'a, '_> {
             // It is JSON already.
             out = Out::made("json", token.start);
         }
-        if let (true, Numbers::Exact, Some(function)) = (bare, &numeric, numeric::function_for(&lower)) {
+        if let (true, Numbers::Exact(function)) = (bare, numeric) {
             out = Out::made(function, token.start);
         }
         let node = only.map(|argument| argument.called(out.text().trim()));
@@ -148,19 +149,19 @@ impl<'a> Translator<'a, '_> {
         self.pass_words(&["DISTINCT", "ALL"], &mut all);
         let mut parts: Vec<Out<'a>> = Vec::new();
         let mut commas = Vec::new();
-        let mut numeric = Numbers::Floats;
         for (at, argument) in list.iter().enumerate() {
             if at > 0 {
                 commas.push(self.sign(",")?);
             }
-            parts.push(self.argument(name, (at, argument), distinct, &mut numeric)?);
+            parts.push(self.argument(name, (at, argument))?);
         }
         let clauses = self.clauses_of_call(clauses)?;
         self.agree(name, &mut parts)?;
-        if name == "coalesce" && parts.iter().any(numeric::is_exact) {
-            numeric = Numbers::Chosen(call(name, [numeric::listed(&parts)]));
-        }
         let types = parts.iter().map(Told::of).collect();
+        let numeric = Numbers::of(name, &parts);
+        for part in &mut parts {
+            *part = numeric.argument(name, std::mem::take(part), distinct);
+        }
         let only = if bare { Only::of(&mut parts, list) } else { None };
         for (at, part) in parts.into_iter().enumerate() {
             if at > 0 {
@@ -178,19 +179,13 @@ impl<'a> Translator<'a, '_> {
         for clause in clauses {
             let FunctionArgumentClause::OrderBy(terms) = clause else { return Err(Stop::Unknown) };
             self.pass_words(&["ORDER", "BY"], &mut out);
-            out.push(self.terms(terms, None)?.0);
+            out.push(self.terms(terms)?.0);
         }
         Ok(out)
     }
 
     /// One argument.
-    fn argument(
-        &mut self,
-        name: &str,
-        (at, argument): (usize, &Argument<'_>),
-        distinct: bool,
-        numeric: &mut Numbers<'a>,
-    ) -> Step<Out<'a>> {
+    fn argument(&mut self, name: &str, (at, argument): (usize, &Argument<'_>)) -> Step<Out<'a>> {
         let Argument::Value(argument) = argument else {
             let mut out = Out::default();
             while !self.next_is_sign(0, ")") && !self.next_is_sign(0, ",") && self.peek().is_some() {
@@ -209,27 +204,7 @@ impl<'a> Translator<'a, '_> {
         {
             self.suggest(&mut argument, texts)?;
         }
-        let mut argument = argument_for(name, at, argument);
-        if numeric::is_exact(&argument) {
-            *numeric = match (&numeric, numeric::chosen_of(name, &argument)) {
-                (Numbers::Exact, _) => Numbers::Exact,
-                (_, Some(form)) if at == 0 => Numbers::Of(form),
-                _ if at == 0 && numeric::function_for(name).is_some() => Numbers::Exact,
-                _ => Numbers::Any,
-            };
-        }
-        // Of equal numbers with other digits each would count.
-        let exactly =
-            (at == 0 || matches!(name, "div" | "mod")) && (!distinct || numeric::has_one_scale(&argument));
-        if exactly && matches!(numeric, Numbers::Exact) {
-            let ty = argument.ty;
-            argument = numeric::exact(argument).of_type(ty);
-        }
-        // The functions of exact numbers take exact texts, as they give them.
-        if name.starts_with("numeric_") && matches!(*argument.form, Form::Exact(_)) {
-            argument = numeric::exact(argument).typed(SqlType::Numeric);
-        }
-        Ok(argument)
+        Ok(argument_for(name, at, argument))
     }
 
     /// Tells arguments their types.
@@ -286,7 +261,7 @@ impl<'a> Translator<'a, '_> {
         }
         if !window.order_by.is_empty() {
             self.pass_words(&["ORDER", "BY"], out);
-            out.push(self.terms(&window.order_by, None)?.0);
+            out.push(self.terms(&window.order_by)?.0);
         }
         while !self.next_is_sign(0, ")") && self.peek().is_some() {
             self.pass(out);
@@ -481,7 +456,7 @@ struct Arguments<'a> {
     told: Vec<Told>,
     only: Option<Only>,
     inner: Out<'a>,
-    numeric: Numbers<'a>,
+    numeric: Numbers,
 }
 
 /// The only argument of a call.
@@ -516,35 +491,15 @@ fn ends_with_arguments(function: &Function) -> bool {
         && function.within_group.is_empty()
 }
 
-/// What the arguments say of a result that is `NUMERIC`.
-enum Numbers<'a> {
-    /// None of them is exact: SQLite computes it in floats.
-    Floats,
-    /// One of them is exact.
-    Any,
-    /// The function is to compute exactly, and they are given so.
-    Exact,
-    /// The result is one of them, which all have a form.
-    Of(Form<'a>),
-    /// The result is one of them; this is the call of their exact texts.
-    Chosen(Out<'a>),
-}
-
 /// A call's result with what is known of its digits.
-fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers<'a>) -> Out<'a> {
+fn numbered<'a>(out: Out<'a>, name: &str, numeric: Numbers) -> Out<'a> {
     // These give texts, when they are called by their names too.
     let own = name.starts_with("numeric_") && name != "numeric_number";
-    match numeric {
-        Numbers::Exact => numeric::settled(out),
-        _ if own && out.ty == Some(SqlType::Numeric) => numeric::settled(out),
-        _ if out.ty != Some(SqlType::Numeric) => out,
-        Numbers::Of(form) => out.formed(form),
-        Numbers::Chosen(exact) => out.formed(Form::Exact(exact)),
-        Numbers::Floats if function::returns(name) != Some(Returns::Type(SqlType::Numeric)) => {
-            out.formed(Form::Float)
-        }
-        Numbers::Floats | Numbers::Any => out,
+    if own && out.ty == Some(SqlType::Numeric) {
+        return numeric::settled(out);
     }
+    let out = if matches!(numeric, Numbers::Exact(_)) { out.typed(SqlType::Numeric) } else { out };
+    numeric.result(out, function::returns(name) == Some(Returns::Type(SqlType::Numeric)))
 }
 
 /// `pg_typeof(value)`: the text says the type, and the value is computed for nothing.

@@ -163,7 +163,7 @@ impl<'a> Translator<'a, '_> {
     pub(super) fn cast(&mut self, out: Out<'a>, to: &TypeName) -> Step<Out<'a>> {
         let ty = to.ty;
         let label = match &*out.form {
-            Form::Computed | Form::List(_) | Form::Query => {
+            Form::Computed | Form::List(_) | Form::Query { .. } => {
                 out.label.clone().filter(|label| label != "?column?")
             }
             _ => None,
@@ -228,10 +228,8 @@ impl<'a> Translator<'a, '_> {
                 let number = *number;
                 self.parameters.declare(number, SqlType::Numeric);
             }
-            Form::Literal(text) if scalar::numeric::parse(text).is_none() => {
-                let words = format!("invalid input syntax for type numeric: \"{text}\"");
-                let at = self.skip_blank(out.start());
-                return Err(Stop::Error(SqlError::new(state::BAD_VALUE, words).at(self.sql, at)));
+            Form::Literal(text) => {
+                self.value_of(SqlType::Numeric, text, out.start())?;
             }
             _ => {}
         }
@@ -327,8 +325,14 @@ fn converted(out: Out<'_>, ty: SqlType) -> Out<'_> {
         {
             numeric::shown(out)
         }
-        SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::has_digits(&out) => {
+        SqlType::Text | SqlType::Varchar | SqlType::Bpchar if numeric::is_exact(&out) => {
             numeric::written(out)
+        }
+        SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Oid if numeric::is_exact(&out) => {
+            call(&types::cast_name(ty), [call("numeric_round", [numeric::exact(out)])])
+        }
+        SqlType::Float4 | SqlType::Float8 if numeric::is_exact(&out) => {
+            call(&types::cast_name(ty), [numeric::exact(out)])
         }
         _ if out.ty == Some(ty) => out,
         SqlType::Regclass | SqlType::Regtype | SqlType::Regnamespace | SqlType::Regrole => {

@@ -433,7 +433,7 @@ fn values_of(value: Out<'_>, columns: usize) -> Values {
         Form::List(parts) if parts.len() == columns => {
             Values::Each(parts.into_iter().map(Out::sql).collect())
         }
-        Form::Query => Values::Query(Out::sql(value)),
+        Form::Query { .. } => Values::Query(Out::sql(value)),
         _ => Values::Other,
     }
 }

@@ -8,7 +8,8 @@ use sqltext::ast::{
     Query, SelectItem, SetExpr, Subscript, UnaryOperator,
 };
 use sqltext::token::Token;
-use store::definition::SqlType;
+use sqltext::token::sql_literal;
+use store::definition::{NUMERIC_COLLATION, SqlType};
 
 use super::out::{Form, Out, call};
 use super::{Step, Stop, Translator, indexes, numeric, structures, types};
@@ -135,10 +136,14 @@ impl<'a> Translator<'a, '_> {
             }
             Expr::AtTimeZone { time_zone, .. } => self.at_time_zone(left, time_zone),
             Expr::Collate { .. } => {
-                let (ty, label) = (left.ty, left.label.clone());
+                let (mut ty, label) = (left.ty, left.label.clone());
                 let mut out = left;
                 self.pass(&mut out);
                 self.pass_schema();
+                if self.peek().is_some_and(|token| token.text == NUMERIC_COLLATION) {
+                    // A view's text has it around what was computed.
+                    ty = Some(SqlType::Numeric);
+                }
                 self.pass(&mut out);
                 out.label = label;
                 Ok(out.of_type(ty))
@@ -256,13 +261,18 @@ impl<'a> Translator<'a, '_> {
             self.suggest_list(&mut right, &types)?;
             return Ok([left, right]);
         }
-        left = numeric::compared(left, &right);
-        right = numeric::compared(right, &left);
+        left = numeric::beside_anything(self.beside_number(left, &right)?, &right);
+        right = numeric::beside_anything(self.beside_number(right, &left)?, &left);
         if let Some(ty) = left.ty {
             self.suggest(&mut right, ty)?;
         }
         if let Some(ty) = right.ty {
             self.suggest(&mut left, ty)?;
+        }
+        (left, right) = numeric::with_parameter(left, right);
+        if [&left, &right].iter().all(|side| side.ty == Some(SqlType::Interval)) {
+            let order = |side| call("interval_order", [side]).typed(SqlType::Int8);
+            return Ok([order(left), order(right)]);
         }
         if let (Some(ours), Some(theirs)) = (left.ty, right.ty) {
             if types::widens(ours, theirs) {
@@ -309,6 +319,7 @@ impl<'a> Translator<'a, '_> {
         let low = self.expression(low)?;
         let [mut out, mut low] = self.agreed(left, low)?;
         let ty = out.ty.or(low.ty);
+        let exact = [&out, &low].into_iter().find(|side| numeric::is_exact(side)).cloned();
         let nodes = [out.take_node(), low.take_node()];
         out.push(words);
         out.push(low);
@@ -316,6 +327,9 @@ impl<'a> Translator<'a, '_> {
         let mut high = self.expression(high)?;
         if let Some(ty) = ty {
             self.suggest(&mut high, ty)?;
+        }
+        if let Some(exact) = &exact {
+            high = self.beside_number(high, exact)?;
         }
         let [of, from] = nodes;
         let node = Node::Between(Box::new([of, from, high.take_node()]));
@@ -346,11 +360,52 @@ impl<'a> Translator<'a, '_> {
             }
             _ => {}
         }
+        if let Form::List(parts) = &*list.form
+            && let Some(exact) = parts.iter().find(|part| numeric::is_exact(part)).cloned()
+        {
+            left = self.beside_number(left, &exact)?;
+        }
+        self.decimal_list(&mut list, &left)?;
         let node = one_of(left.take_node(), list.take_node());
         let mut out = left;
         out.push(words);
         out.push(list);
         Ok(truth(out).meaning(negation(node, negated)))
+    }
+
+    /// The parts of a list that something is compared with: decimal numbers where that is one.
+    fn decimal_list(&mut self, list: &mut Out<'a>, left: &Out<'a>) -> Step<()> {
+        let Form::List(parts) = &*list.form else { return Ok(()) };
+        if !numeric::is_exact(left) || parts.iter().all(|part| part.parameter().is_some()) {
+            return Ok(());
+        }
+        let mut parts = parts.clone();
+        for part in &mut parts {
+            *part = self.beside_number(std::mem::take(part), left)?;
+        }
+        let mut out = Out::made("(", list.start());
+        out.push(Out::joined(parts.iter().cloned(), ","));
+        out.push_str(")");
+        *list = out.of_type(list.ty).formed(Form::List(parts));
+        Ok(())
+    }
+
+    /// A side of a comparison: a text beside a decimal number is to be one, and what is of another type becomes one.
+    fn beside_number(&mut self, side: Out<'a>, other: &Out<'a>) -> Step<Out<'a>> {
+        if matches!(*side.form, Form::Query { .. }) && numeric::is_exact(&side) {
+            // SQLite forgets how the column of a query in parentheses compares.
+            return Ok(numeric::settled(side));
+        }
+        match &*side.form {
+            Form::Literal(text) if side.ty.is_none() && numeric::is_exact(other) => {
+                let (value, label) =
+                    (self.value_of(SqlType::Numeric, text, side.start())?, side.label.clone());
+                let mut number = Out::made(sql_literal(&value), side.start()).typed(SqlType::Numeric);
+                number.label = label;
+                Ok(number)
+            }
+            _ => Ok(numeric::compared(side, other)),
+        }
     }
 
     fn in_query(&mut self, left: Out<'a>, query: &Query) -> Step<Out<'a>> {
@@ -378,6 +433,7 @@ impl<'a> Translator<'a, '_> {
     fn is(&mut self, left: Out<'a>, right: Option<&Expr>) -> Step<Out<'a>> {
         let mut out = left;
         let left_type = out.ty;
+        let exact = numeric::is_exact(&out).then(|| out.clone());
         let node = Node::IsNull(Box::new(out.take_node()));
         let first = self.token()?;
         out.push(self.copied(first));
@@ -391,7 +447,10 @@ impl<'a> Translator<'a, '_> {
             if let Some(ty) = left_type {
                 self.suggest(&mut right, ty)?;
             }
-            out.push(right);
+            out.push(match &exact {
+                Some(exact) => self.beside_number(right, exact)?,
+                None => right,
+            });
             return Ok(truth(out));
         }
         let null = self.peek().is_some_and(|token| token.is_any(&["UNKNOWN", "NULL"]));
@@ -467,7 +526,9 @@ impl<'a> Translator<'a, '_> {
             return self.structure_arithmetic(left, operator, right);
         }
         if types::is_moment(left.ty) || types::is_moment(right.ty) {
-            return self.moments(left, right, sign);
+            let float = Out::default().typed(SqlType::Float8);
+            let sides = [numeric::compared(left, &float), numeric::compared(right, &float)];
+            return self.moments(sides, sign);
         }
         if let Some(ty) = left.ty {
             self.suggest(&mut right, ty)?;
@@ -483,8 +544,8 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// Arithmetic of moments and spans.
-    fn moments(&mut self, left: Out<'a>, right: Out<'a>, sign: &str) -> Step<Out<'a>> {
-        let (mut left, mut right) = (left, right);
+    fn moments(&mut self, sides: [Out<'a>; 2], sign: &str) -> Step<Out<'a>> {
+        let [mut left, mut right] = sides;
         let (meant_left, meant_right) = types::moment_sides(left.ty, right.ty, sign);
         if let Some(ty) = meant_left {
             self.suggest(&mut left, ty)?;

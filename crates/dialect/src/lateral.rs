@@ -46,6 +46,7 @@ impl<'a> Translator<'a, '_> {
         let (around, common) = (known.queries(), known.commons());
         self.laterals.push(Lateral { around, common, word, taken: Vec::new(), too_much: false });
         self.sign("(")?;
+        self.is_table = true;
         let made = self.inner_query(query, None);
         let lateral = self.laterals.pop();
         let (inner, items) = made?;

@@ -64,8 +64,10 @@ use store::definition::SqlType;
 use store::{Catalog, Table};
 
 use indexes::Hidden;
+use limits::WALKS_MAX;
 use lowered::{Lowered, Select, Write};
 use names::Names;
+use numeric::Digits;
 use out::Out;
 use params::Parameters;
 use scope::{Column, Scopes};
@@ -110,6 +112,8 @@ pub struct Item {
     told: types::Told,
     /// It may have the type of a column of numbers.
     counts: bool,
+    /// Whether it is a decimal number or one of SQLite's.
+    digits: Digits,
 }
 
 impl Item {
@@ -129,6 +133,11 @@ impl Item {
         Some(all)
     }
 
+    /// Whether its values are the texts of decimal numbers.
+    pub fn is_decimal(&self) -> bool {
+        self.ty == Some(SqlType::Numeric) && self.digits.are_texts()
+    }
+
     /// A query's columns, given those of one more of its arms (`UNION`, or the next row of `VALUES`).
     fn join_arm(known: &mut [Self], arm: &[Self]) {
         if known.len() != arm.len() || known.iter().chain(arm).any(|item| item.star) {
@@ -136,6 +145,7 @@ impl Item {
         }
         for (known, other) in known.iter_mut().zip(arm) {
             known.counts |= other.counts;
+            known.digits = known.digits.or(other.digits);
         }
         for (known, other) in known.iter_mut().zip(arm).filter(|(known, _)| known.parameter.is_none()) {
             known.told = known.told.or(other.told);
@@ -201,10 +211,6 @@ struct Translator<'a, 'n> {
     /// The table that the rows of an `INSERT` are of.
     written: Option<Arc<Table>>,
     notice: Option<&'static str>,
-    /// Columns of the outermost query may be exact decimal texts.
-    shows: bool,
-    /// Those that are.
-    shown: numeric::Shown<'a>,
     /// The outermost query gives rows to an `INSERT`.
     inserts: bool,
     /// The statement writes.
@@ -226,6 +232,15 @@ struct Translator<'a, 'n> {
     laterals: Vec<lateral::Lateral<'a>>,
     /// Tables made of that so far, which need names.
     made: usize,
+    /// The next query is a table: its columns are compared by whoever reads them.
+    is_table: bool,
+    /// Whether the queries under way are tables, innermost last.
+    tables: Vec<bool>,
+    /// Columns that some arms of a query give as decimal numbers and others as numbers of SQLite's, by where the query
+    /// begins: an earlier walk found them.
+    decimals: HashMap<usize, Vec<usize>>,
+    /// Those of the query under way, and how many queries stand around it.
+    decimal: Option<(usize, Vec<usize>)>,
     /// Indexes are written into the text: it is for the catalogue of now.
     by_index: bool,
     /// The hidden columns of indexes that the clause under way may use.
@@ -272,6 +287,8 @@ enum Stop {
     Error(SqlError),
     /// The tree has what this walk does not know: the text is left as it is.
     Unknown,
+    /// These columns of the query that begins here must be decimal numbers, which the walk finds out too late.
+    Again(usize, Vec<usize>),
 }
 
 impl From<SqlError> for Stop {
@@ -346,7 +363,7 @@ fn columns_of_query(catalog: &Catalog, sql: &str, depth: usize) -> Option<Vec<Co
 /// What a text is brought into SQLite's words for.
 #[derive(Clone, Copy)]
 enum Purpose {
-    /// It is run: columns of its outermost query may be exact decimal texts.
+    /// It is run.
     Statement,
     /// It is a view's, which stands within so many others.
     View(usize),
@@ -368,16 +385,22 @@ fn walked(
     chosen: Chosen<'_>,
     purpose: Purpose,
 ) -> Result<Option<Translated>, SqlError> {
-    let (depth, shows) = match purpose {
-        Purpose::Statement => (0, numeric::may_show(tokens)),
-        Purpose::View(depth) => (depth, false),
+    let depth = match purpose {
+        Purpose::Statement => 0,
+        Purpose::View(depth) => depth,
     };
     let names = Names::of(catalog, tokens, depth, matches!(purpose, Purpose::Statement));
-    let mut walk = Translator::new(sql, tokens, &names, chosen);
-    walk.shows = shows;
-    walk.inserts = tokens.iter().any(|token| token.is("INSERT"));
-    let out = walk.whole(tree);
-    walk.finish(out)
+    let mut decimals = HashMap::new();
+    loop {
+        let mut walk = Translator::new(sql, tokens, &names, chosen);
+        walk.inserts = tokens.iter().any(|token| token.is("INSERT"));
+        walk.decimals.clone_from(&decimals);
+        match walk.whole(tree) {
+            // Each time it is another query of the text.
+            Err(Stop::Again(at, columns)) if decimals.len() < WALKS_MAX => decimals.insert(at, columns),
+            out => return walk.finish(out),
+        };
+    }
 }
 
 /// What our grammar or the walk does not know, token by token.
@@ -451,8 +474,6 @@ impl<'a, 'n> Translator<'a, 'n> {
             targets: None,
             written: None,
             notice: None,
-            shows: false,
-            shown: numeric::Shown::default(),
             inserts: false,
             writes: false,
             defines: false,
@@ -465,6 +486,10 @@ impl<'a, 'n> Translator<'a, 'n> {
             laterals: Vec::new(),
             made: 0,
             by_index: sql.len() <= limits::INDEXED_BYTES_MAX,
+            is_table: false,
+            tables: Vec::new(),
+            decimals: HashMap::new(),
+            decimal: None,
             hidden: Vec::new(),
             reads: Vec::new(),
         }
@@ -498,8 +523,10 @@ impl<'a, 'n> Translator<'a, 'n> {
     fn finish(mut self, made: Step<Made<'a>>) -> Result<Option<Translated>, SqlError> {
         let made = match made {
             Ok(made) if self.at == self.tokens.len() => made,
-            Ok(_) | Err(Stop::Unknown) if self.writes => return Err(syntax_error(self.sql, self.peek())),
-            Ok(_) | Err(Stop::Unknown) => return Ok(None),
+            Ok(_) | Err(Stop::Unknown | Stop::Again(..)) if self.writes => {
+                return Err(syntax_error(self.sql, self.peek()));
+            }
+            Ok(_) | Err(Stop::Unknown | Stop::Again(..)) => return Ok(None),
             Err(Stop::Error(error)) => return Err(error),
         };
         let items = self.queries.pop().flatten().unwrap_or_default();

@@ -6,3 +6,6 @@ pub const RELATIONS_MAX: usize = 64;
 pub const INDEXED_BYTES_MAX: usize = 64 << 10;
 /// Views that may lie within each other: the types of deeper ones are not looked for.
 pub const VIEWS_DEPTH_MAX: usize = 8;
+/// Queries of one text whose arms must be brought to decimal numbers, each by another walk. Of more the numbers stay as
+/// they are.
+pub const WALKS_MAX: usize = 16;

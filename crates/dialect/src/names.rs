@@ -21,8 +21,6 @@ use sqltext::token::unquoted;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     columns: HashMap<String, Option<SqlType>>,
-    /// Digits behind the point of columns of decimal numbers; `None`: they differ.
-    scales: HashMap<String, Option<u16>>,
     tables: HashMap<String, Arc<Table>>,
     views: HashMap<String, Vec<Column>>,
     enums: Arc<[Arc<EnumDef>]>,
@@ -173,11 +171,6 @@ impl Names {
     fn add_columns(&mut self, table: &Table) {
         for (at, column) in table.def().columns.iter().enumerate() {
             self.add_column(&column.name, known_type(table, at));
-            let scale = column.shown_scale();
-            let known = self.scales.entry(column.name.to_lowercase()).or_insert(scale);
-            if *known != scale {
-                *known = None;
-            }
         }
     }
 
@@ -191,11 +184,6 @@ impl Names {
     /// The type of a column of this name, whatever table it is of.
     fn column(&self, name: &str) -> Option<SqlType> {
         self.columns.get(&name.to_lowercase()).copied().flatten()
-    }
-
-    /// The digits behind the point of a column of decimal numbers, where they are declared.
-    pub(super) fn scale(&self, name: &str) -> Option<u16> {
-        self.scales.get(&name.to_lowercase()).copied().flatten()
     }
 
     /// Whether a column is called so.

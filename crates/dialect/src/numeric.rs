@@ -1,14 +1,12 @@
 //! `NUMERIC`: arithmetic without rounding to floats.
 //!
-//! An expression of such a type is two texts. One is a number, as SQLite compares, sorts and stores it: it stands
-//! wherever nothing more is known. The other is exact, a decimal text: it stands in further arithmetic, in what a
-//! statement returns, and in what a column is assigned.
+//! A value of such a type is the text of the number. What is computed of it has a cast and a collation behind it:
+//! SQLite then compares, sorts and groups by the numbers, here and wherever a query around it reads the value.
 //!
 //! Literals with a point, and arithmetic of these and of integers alone, stay SQLite's floats.
 
 use sqltext::token::sql_literal;
-use sqltext::token::{Kind, Token};
-use store::definition::SqlType;
+use store::definition::{NUMERIC_COLLATION, SqlType};
 use store::value::Value;
 
 use super::out::{Form, Out, call};
@@ -20,26 +18,139 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("avg", "numeric_avg"),
     ("ceil", "numeric_ceil"),
     ("ceiling", "numeric_ceil"),
-    ("div", "numeric_quotient"),
     ("floor", "numeric_floor"),
-    ("mod", "numeric_remainder"),
     ("round", "numeric_round"),
+    ("sign", "numeric_sign"),
+    ("sqrt", "numeric_sqrt"),
     ("sum", "numeric_sum"),
     ("trunc", "numeric_trunc"),
 ];
 
-/// Functions that give one of their values as it is.
-const CHOOSING: &[&str] = &["min", "max", "first_value", "last_value", "lag", "lead", "nth_value"];
+/// Those of several numbers, of which any may be the decimal one.
+const OF_SEVERAL: &[(&str, &str)] = &[
+    ("div", "numeric_quotient"),
+    ("greatest", "numeric_greatest"),
+    ("least", "numeric_least"),
+    ("mod", "numeric_remainder"),
+    ("pow", "numeric_power"),
+    ("power", "numeric_power"),
+];
 
-/// The exact function in the place of this one.
-pub(super) fn function_for(name: &str) -> Option<&'static str> {
-    FUNCTIONS.iter().find(|(from, _)| *from == name).map(|(_, to)| *to)
+/// Functions that give one of their values as it is. All arguments of the second are such values.
+const CHOOSING: &[&str] =
+    &["min", "max", "first_value", "last_value", "lag", "lead", "nth_value", "iif", "if"];
+const AGREEING: &[&str] = &["coalesce", "nullif", "ifnull"];
+
+/// Functions that take the number as the text that it is. All others are given the nearest integer or float.
+const OF_TEXTS: &[&str] = &[
+    "array_agg",
+    "array_append",
+    "array_position",
+    "array_prepend",
+    "array_remove",
+    "array_replace",
+    "concat",
+    "concat_ws",
+    "count",
+    "format",
+    "group_concat",
+    "json_agg",
+    "json_build_array",
+    "json_build_object",
+    "json_object_agg",
+    "jsonb_agg",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "jsonb_object_agg",
+    "pg_typeof",
+    "quote_literal",
+    "quote_nullable",
+    "row_to_json",
+    "string_agg",
+    "to_json",
+    "to_jsonb",
+];
+
+/// What a call does with arguments of which one is `NUMERIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// None is: SQLite computes it in floats.
+    Floats,
+    /// Another function is to compute exactly, and they are given so.
+    Exact(&'static str),
+    /// The result is one of them.
+    Chosen,
+    /// It takes what they are.
+    Texts,
+    /// It takes numbers of SQLite's.
+    Nearest,
+}
+
+impl Numbers {
+    /// Of a call of this function.
+    pub(super) fn of(name: &str, parts: &[Out<'_>]) -> Self {
+        let first = parts.first();
+        if name == "sum" && first.is_some_and(|part| part.ty == Some(SqlType::Int8)) {
+            // It may need more than 64 bits.
+            return Self::Exact("numeric_sum");
+        }
+        if !parts.iter().any(is_exact) {
+            return Self::Floats;
+        }
+        let floats = parts.iter().any(|part| matches!(part.ty, Some(SqlType::Float4 | SqlType::Float8)));
+        let known = if first.is_some_and(is_exact) { FUNCTIONS } else { &[] };
+        let exact = known.iter().chain(OF_SEVERAL).find(|(from, _)| !floats && *from == name);
+        if let Some((_, function)) = exact {
+            return Self::Exact(function);
+        }
+        if CHOOSING.contains(&name) || AGREEING.contains(&name) {
+            return Self::Chosen;
+        }
+        let texts = OF_TEXTS.contains(&name) || name.starts_with("numeric_") || name.starts_with("cast_");
+        if texts { Self::Texts } else { Self::Nearest }
+    }
+
+    /// An argument as the call is to be given it.
+    pub(super) fn argument<'a>(self, name: &str, part: Out<'a>, distinct: bool) -> Out<'a> {
+        let several = matches!(name, "min" | "max");
+        match self {
+            Self::Floats => part,
+            // Equal numbers are told by the collation, which the exact text does not have.
+            Self::Exact(_) | Self::Texts if distinct => part,
+            Self::Exact(_) | Self::Texts => {
+                let ty = part.ty;
+                if is_exact(&part) { exact(part).of_type(ty) } else { part }
+            }
+            Self::Chosen if AGREEING.contains(&name) || several => decimal(part),
+            Self::Chosen => part,
+            Self::Nearest if is_exact(&part) => nearest(part),
+            Self::Nearest => part,
+        }
+    }
+
+    /// What the call gives, typed.
+    pub(super) fn result(self, out: Out<'_>, returns_numeric: bool) -> Out<'_> {
+        match self {
+            Self::Exact(_) | Self::Chosen => settled_of(out),
+            _ if out.ty != Some(SqlType::Numeric) => out,
+            Self::Floats if !returns_numeric => out.formed(Form::Float),
+            Self::Nearest => out.formed(Form::Float),
+            Self::Floats | Self::Texts => out,
+        }
+    }
+}
+
+/// What a call gives is a decimal number.
+fn settled_of(out: Out<'_>) -> Out<'_> {
+    let mut out = out;
+    let node = out.take_node();
+    settled(out).meaning(node)
 }
 
 /// Whether SQLite computes it in floats though its type is `NUMERIC`.
 pub(super) fn is_float(out: &Out<'_>) -> bool {
     match &*out.form {
-        Form::Number(_) | Form::Float => true,
+        Form::Number(_) | Form::Float | Form::Query { floats: true } => true,
         Form::List(parts) => parts.len() == 1 && is_float(&parts[0]),
         _ => false,
     }
@@ -50,30 +161,8 @@ pub(super) fn is_exact(out: &Out<'_>) -> bool {
     out.ty == Some(SqlType::Numeric) && !is_float(out)
 }
 
-/// Whether equal values of it are equal texts.
-pub(super) fn has_one_scale(out: &Out<'_>) -> bool {
-    scale_of(out).is_some()
-}
-
-/// The digits behind the point that all of its values have.
-fn scale_of(out: &Out<'_>) -> Option<u16> {
-    match &*out.form {
-        Form::Column(scale) | Form::Scaled(scale) | Form::Renamed(_, Some(scale)) => Some(*scale),
-        Form::List(parts) if parts.len() == 1 => scale_of(&parts[0]),
-        _ => None,
-    }
-}
-
-/// The form of what gives one of the values of this argument.
-pub(super) fn chosen_of<'a>(name: &str, argument: &Out<'a>) -> Option<Form<'a>> {
-    CHOOSING.contains(&name).then(|| scale_of(argument)).flatten().map(Form::Scaled)
-}
-
-/// The exact text of an operand.
+/// The text of an operand, for a function or cast around it.
 pub(super) fn exact(out: Out<'_>) -> Out<'_> {
-    if let Some(scale) = scale_of(&out) {
-        return out.wrapped("numeric_scaled(", &format!(", {scale})"));
-    }
     let start = out.start();
     match *out.form {
         Form::Exact(inner) => inner,
@@ -83,10 +172,94 @@ pub(super) fn exact(out: Out<'_>) -> Out<'_> {
     }
 }
 
-/// The same as a number, with its exact text kept beside.
+/// The same as SQLite has to see it, which compares it as a number.
 pub(super) fn settled(exact: Out<'_>) -> Out<'_> {
-    let number = exact.clone().wrapped("CAST(numeric_number(", ") AS NUMERIC)").typed(SqlType::Numeric);
+    let behind = format!(" AS TEXT) COLLATE {NUMERIC_COLLATION}");
+    let number = exact.clone().wrapped("CAST(", &behind).typed(SqlType::Numeric);
     number.formed(Form::Exact(exact)).labelled("?column?")
+}
+
+/// The same under its own name.
+pub(super) fn settled_with_label(exact: Out<'_>) -> Out<'_> {
+    let label = exact.label.clone();
+    let mut settled = settled(exact);
+    settled.label = label;
+    settled
+}
+
+/// The nearest integer or float.
+fn nearest(out: Out<'_>) -> Out<'_> {
+    let label = out.label.clone();
+    let mut nearest = call("numeric_number", [exact(out)]).typed(SqlType::Numeric).formed(Form::Float);
+    nearest.label = label;
+    nearest
+}
+
+/// A number or NULL of any type as a decimal one.
+pub(super) fn decimal(out: Out<'_>) -> Out<'_> {
+    let label = out.label.clone();
+    let mut decimal = match (out.ty, &*out.form) {
+        (_, Form::Null) => return out,
+        _ if is_exact(&out) => return out,
+        (_, Form::Number(text)) => {
+            let text = text.clone();
+            let literal = Out::made(sql_literal(&Value::Text(text.clone())), out.start());
+            literal.typed(SqlType::Numeric).formed(Form::Number(text))
+        }
+        _ => settled(call("numeric_of", [exact(out)])),
+    };
+    decimal.label = label;
+    decimal
+}
+
+/// What a column of a query's arms holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Digits {
+    /// Decimal numbers, as texts.
+    texts: bool,
+    /// Integers and floats.
+    numbers: bool,
+    /// Floats that are told as decimal numbers.
+    floats: bool,
+    /// Something else.
+    others: bool,
+}
+
+impl Digits {
+    pub(super) fn of(out: &Out<'_>) -> Self {
+        let none = Self::default();
+        if is_exact(out) {
+            Self { texts: true, ..none }
+        } else if out.ty == Some(SqlType::Numeric) {
+            Self { floats: true, ..none }
+        } else if types::arithmetic(out.ty, out.ty).is_some() {
+            Self { numbers: true, ..none }
+        } else {
+            let open = matches!(*out.form, Form::Null | Form::Parameter(_));
+            Self { others: !open, ..none }
+        }
+    }
+
+    /// Those of two arms.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            texts: self.texts || other.texts,
+            numbers: self.numbers || other.numbers,
+            floats: self.floats || other.floats,
+            others: self.others || other.others,
+        }
+    }
+
+    /// Whether all are decimal numbers.
+    pub(super) fn are_texts(self) -> bool {
+        self == Self { texts: true, ..Self::default() }
+    }
+
+    /// Whether they must be made decimal numbers: some are, or a query around this one compares them.
+    pub(super) fn must_be_texts(self, is_table: bool) -> bool {
+        let mixed = self.texts && (self.numbers || self.floats);
+        !self.others && (mixed || (is_table && self.floats))
+    }
 }
 
 /// What is assigned to a column of this type.
@@ -138,82 +311,48 @@ pub(super) fn signed<'a>(sign: &str, inner: &Out<'a>, out: Out<'a>) -> Out<'a> {
     }
 }
 
-/// A number that a text spells, for a side beside a `NUMERIC` one: the comparison is one of numbers.
+/// A side of a comparison whose other side is this one: both are decimal numbers, or both are floats. Literals that are
+/// whole numbers and parameters become texts by SQLite's own rule.
 pub(super) fn compared<'a>(side: Out<'a>, other: &Out<'_>) -> Out<'a> {
-    match &*side.form {
-        Form::Literal(text) if is_exact(other) && side.ty.is_none() => {
-            match store::scalar::numeric::parse(text) {
-                Some(_) => {
-                    let number = Out::made(text.trim(), side.start()).typed(SqlType::Numeric);
-                    number.labelled("?column?")
-                }
-                None => side,
-            }
-        }
-        _ => side,
+    // A parameter of single precision is a literal that was taken out of the text.
+    let is_float = |out: &Out<'_>| match out.ty {
+        Some(SqlType::Float4) => out.parameter().is_none(),
+        ty => ty == Some(SqlType::Float8),
+    };
+    if is_exact(&side) && is_float(other) {
+        return call("cast_float8", [exact(side)]).typed(SqlType::Float8);
+    }
+    let open = side.ty.is_none() || side.is_literal() || side.parameter().is_some();
+    let number = types::arithmetic(side.ty, side.ty).is_some();
+    if !is_exact(other) || is_float(&side) || (open && !matches!(*side.form, Form::Number(_))) || !number {
+        return side;
+    }
+    let label = side.label.clone();
+    let mut decimal = decimal(side);
+    decimal.label = label;
+    decimal
+}
+
+/// A parameter and a literal that are decimal numbers: neither says how they compare.
+pub(super) fn with_parameter<'a>(left: Out<'a>, right: Out<'a>) -> (Out<'a>, Out<'a>) {
+    let parameter = |out: &Out<'_>| out.ty == Some(SqlType::Numeric) && out.parameter().is_some();
+    let literal = |out: &Out<'_>| matches!(*out.form, Form::Number(_));
+    if parameter(&left) && literal(&right) {
+        (left, settled(exact(right)))
+    } else if parameter(&right) && literal(&left) {
+        (settled(exact(left)), right)
+    } else {
+        (left, right)
     }
 }
 
-/// Which columns of the result are exact texts, so that their names and numbers elsewhere in the statement stand for
-/// numbers.
-#[derive(Debug, Default)]
-pub(super) struct Shown<'a> {
-    items: Vec<(usize, Option<String>, Out<'a>)>,
+/// A parameter that is a decimal number, beside something of which nothing is known: it may be a number of SQLite's.
+pub(super) fn beside_anything<'a>(side: Out<'a>, other: &Out<'_>) -> Out<'a> {
+    let known = other.ty.is_some() || !matches!(*other.form, Form::Computed | Form::Query { .. });
+    if known || side.parameter().is_none() || !is_exact(&side) { side } else { nearest(side) }
 }
 
-impl<'a> Shown<'a> {
-    fn named(&self, name: &str) -> Option<&Out<'a>> {
-        let is_it =
-            |given: &Option<String>| given.as_deref().is_some_and(|given| given.eq_ignore_ascii_case(name));
-        self.items.iter().find(|(_, given, _)| is_it(given)).map(|(_, _, number)| number)
-    }
-
-    fn numbered(&self, number: &str) -> Option<&Out<'a>> {
-        let place: usize = number.parse().ok()?;
-        self.items.iter().find(|(at, _, _)| at + 1 == place).map(|(_, _, number)| number)
-    }
-}
-
-/// Whether the columns of a statement's outermost query may be texts: nothing compares them with each other.
-pub(super) fn may_show(tokens: &[Token<'_>]) -> bool {
-    let reads =
-        tokens.first().is_some_and(|token| token.is_any(&["SELECT", "WITH", "INSERT", "UPDATE", "DELETE"]));
-    let compares = |token: &Token<'_>| token.is_any(&["UNION", "EXCEPT", "INTERSECT"]);
-    // The statement, not the function.
-    let replaces = tokens.windows(2).any(|pair| pair[0].is("REPLACE") && !pair[1].is_sign("("));
-    let distinct = tokens.windows(2).any(|pair| pair[0].is("SELECT") && pair[1].is("DISTINCT"));
-    // A parameter without a number may stand in one place only.
-    let unnumbered = |token: &Token<'_>| token.kind == Kind::Parameter && token.text == "?";
-    reads && !distinct && !replaces && !tokens.iter().any(|token| compares(token) || unnumbered(token))
-}
-
-impl<'a> Translator<'a, '_> {
-    /// A column of the result, exact where it may be.
-    pub(super) fn shown_exactly(&mut self, column: Out<'a>, at: usize) -> Out<'a> {
-        // A column of a table is shown with its digits by whoever writes the row.
-        let plain = matches!(*column.form, Form::Column(_));
-        if !self.shows || self.queries.len() != 1 || plain || !has_digits(&column) {
-            return column;
-        }
-        let label = column.label.clone();
-        self.shown.items.push((at, label.clone(), column.clone()));
-        let mut out = exact(column).typed(SqlType::Numeric);
-        out.label = label;
-        out
-    }
-
-    /// A column that is assigned to one of this type, exact where it may be.
-    pub(super) fn assigned_column(&mut self, column: Out<'a>, ty: SqlType, at: usize) -> Out<'a> {
-        if !self.shows || !is_assigned_exactly(&column, ty) {
-            return column;
-        }
-        let label = column.label.clone();
-        self.shown.items.push((at, label.clone(), column.clone()));
-        let mut out = assigned(column, ty);
-        out.label = label;
-        out
-    }
-
+impl Translator<'_, '_> {
     /// Remembers that a name stands for floats though they are told as `NUMERIC`.
     pub(super) fn learn_float(&mut self, name: &str) {
         self.learned.insert(float_key(name), SqlType::Numeric);
@@ -221,42 +360,6 @@ impl<'a> Translator<'a, '_> {
 
     pub(super) fn is_float_name(&self, name: &str) -> bool {
         self.learned.contains_key(&float_key(name))
-    }
-
-    /// The name given to a column that is shown exactly.
-    pub(super) fn name_shown(&mut self, at: usize, alias: &str) {
-        if let Some(last) = self.shown.items.last_mut().filter(|(place, _, _)| *place == at) {
-            last.1 = Some(alias.to_owned());
-        }
-    }
-
-    /// A name that stands for a column shown exactly, as the number that it is.
-    pub(super) fn number_named(&self, name: &str) -> Option<Out<'a>> {
-        (self.queries.len() == 1).then(|| self.shown.named(name)).flatten().cloned()
-    }
-
-    /// A whole term of the outermost `ORDER BY` or `GROUP BY` that is the name or number of a column shown exactly.
-    pub(super) fn term_shown(&mut self, order: bool) -> Option<Out<'a>> {
-        let token = self.peek()?;
-        let behind = self.peek_at(1);
-        let alone = behind.is_none_or(|next| {
-            matches!(next.text, "," | ";" | ")")
-                || next.is_any(&[
-                    "ASC", "DESC", "NULLS", "LIMIT", "OFFSET", "FETCH", "FOR", "ORDER", "HAVING", "WINDOW",
-                ])
-        });
-        let found = match token.kind {
-            _ if !alone => None,
-            Kind::Number => self.shown.numbered(token.text),
-            Kind::Word | Kind::Quoted => {
-                let name = sqltext::token::unquoted(token.text);
-                if order || !self.names.is_column(&name) { self.shown.named(&name) } else { None }
-            }
-            _ => None,
-        };
-        let found = found?.clone();
-        self.at += 1;
-        Some(found)
     }
 }
 
@@ -272,35 +375,14 @@ pub(super) fn of_floats(out: Out<'_>, ty: Option<SqlType>) -> Out<'_> {
     if is_numeric && types::arithmetic(ty, ty).is_some() { out.formed(Form::Float) } else { out }
 }
 
-/// Whether its exact text has other digits than the number.
-pub(super) fn has_digits(out: &Out<'_>) -> bool {
-    is_exact(out) && (scale_of(out).is_some() || matches!(&*out.form, Form::Exact(_)) || is_exact_list(out))
-}
-
-fn is_exact_list(out: &Out<'_>) -> bool {
-    matches!(&*out.form, Form::List(parts) if parts.len() == 1 && has_digits(&parts[0]))
-}
-
-/// Literals with more digits than a float keeps.
-fn is_long(text: &str) -> bool {
-    store::scalar::numeric::parse(text)
-        .is_some_and(|number| number.digits() > store::scalar::numeric::EXACT_DIGITS)
-}
-
-/// Whether a column of this type is assigned an exact text rather than the number.
+/// Whether a column of this type is assigned another text: one without a cast around it, or all digits of a literal.
 pub(super) fn is_assigned_exactly(out: &Out<'_>, ty: SqlType) -> bool {
     ty == SqlType::Numeric
         && match &*out.form {
-            Form::Exact(_) => true,
-            Form::Number(text) => is_long(text),
+            Form::Exact(_) | Form::Number(_) => true,
             Form::List(parts) => parts.len() == 1 && is_assigned_exactly(&parts[0], ty),
             _ => false,
         }
-}
-
-/// Exact texts with commas between.
-pub(super) fn listed<'a>(parts: &[Out<'a>]) -> Out<'a> {
-    Out::joined(parts.iter().cloned().map(exact), ",")
 }
 
 /// A value as text to be joined with others: a boolean is a word.
@@ -312,7 +394,7 @@ pub(super) fn shown(out: Out<'_>) -> Out<'_> {
         shown.label = label;
         return shown;
     }
-    if has_digits(&out) {
+    if is_exact(&out) || matches!(*out.form, Form::Number(_)) {
         return written(out);
     }
     if out.ty == Some(SqlType::Jsonb) {

@@ -35,6 +35,8 @@ struct Results {
     ty: Option<SqlType>,
     parameters: Vec<usize>,
     told: Vec<Told>,
+    /// One of them is a decimal number.
+    exact: bool,
 }
 
 impl<'a> Translator<'a, '_> {
@@ -193,7 +195,8 @@ impl<'a> Translator<'a, '_> {
         let (out, items) = self.query_in_parentheses(query)?;
         let first = items.into_iter().next().unwrap_or_default();
         let ty = self.type_of(&first);
-        let mut out = out.of_type(ty).formed(Form::Query);
+        let floats = ty == Some(SqlType::Numeric) && !first.is_decimal();
+        let mut out = out.of_type(ty).formed(Form::Query { floats });
         out.label = first.label;
         Ok(out)
     }
@@ -328,24 +331,12 @@ impl<'a> Translator<'a, '_> {
         if let Some((renamed, around)) = self.renamed(qualifier.as_deref(), &name, last) {
             return Ok(self.taken_from_outside(renamed, around));
         }
-        if qualifier.is_none()
-            && !self.names.is_column(&name)
-            && let Some(number) = self.number_named(&name)
-        {
-            return Ok(number);
-        }
         let ty = self.column_type(qualifier.as_deref(), &name);
         if parts.is_empty() {
             out = out.meaning(Node::Column { table: qualifier.clone(), name: name.clone() });
         }
-        if ty == Some(SqlType::Numeric) {
-            match self.names.scale(&name) {
-                Some(scale) => out = out.formed(Form::Column(scale)),
-                None if !self.names.is_column(&name) && self.is_float_name(&name) => {
-                    out = out.formed(Form::Float);
-                }
-                None => {}
-            }
+        if ty == Some(SqlType::Numeric) && !self.names.is_column(&name) && self.is_float_name(&name) {
+            out = out.formed(Form::Float);
         }
         let label = if last.kind == Kind::Word { name.to_lowercase() } else { name.clone() };
         let label = self.spelling(&label);
@@ -404,7 +395,13 @@ impl<'a> Translator<'a, '_> {
         for number in results.parameters {
             self.parameters.suggest(number, results.ty.unwrap_or(SqlType::Text));
         }
-        Ok(out.typed(types::common(&results.told).unwrap_or(SqlType::Text)).labelled("case"))
+        let ty = types::common(&results.told).unwrap_or(SqlType::Text);
+        if results.exact && ty == SqlType::Numeric {
+            out = numeric::settled(call("numeric_of", [out]));
+        } else if ty == SqlType::Numeric {
+            out = out.formed(Form::Float);
+        }
+        Ok(out.typed(ty).labelled("case"))
     }
 
     /// One result of a `CASE`.
@@ -414,6 +411,7 @@ impl<'a> Translator<'a, '_> {
             self.suggest(&mut out, ty)?;
         }
         results.ty = results.ty.or(out.ty);
+        results.exact |= numeric::is_exact(&out);
         results.parameters.extend(out.parameter());
         results.told.push(Told::of(&out));
         Ok(out)

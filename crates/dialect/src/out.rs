@@ -40,22 +40,18 @@ pub(super) enum Form<'a> {
     Null,
     /// `(a, b)`, its parts.
     List(Vec<Out<'a>>),
-    /// A query in parentheses.
-    Query,
+    /// A query in parentheses. `floats`: it is `NUMERIC` by its type, a float as SQLite computes it.
+    Query { floats: bool },
     /// A literal with a point, or one too long for an integer; the text of the number.
     Number(String),
     /// `NUMERIC` by its type, a float as SQLite computes it.
     Float,
-    /// A `NUMERIC` number; here it is as an exact decimal text.
+    /// A computed `NUMERIC` number; here it is without the cast and the collation around it.
     Exact(Out<'a>),
-    /// A column of numbers with so many digits behind the point.
-    Column(u16),
-    /// Values of such a column.
-    Scaled(u16),
     /// `json ->> key` as a text; here it is as SQLite's operator gives it, a number or truth where it is one.
     Extract(Out<'a>),
-    /// A column of a function by its own name; the one that the statement gave it, and the digits behind its point.
-    Renamed(&'a str, Option<u16>),
+    /// A column of a function by its own name; the one that the statement gave it.
+    Renamed(&'a str),
     /// `ARRAY[a, b]`, its elements.
     Array(Vec<Out<'a>>),
 }

@@ -14,7 +14,7 @@ use store::definition::SqlType;
 use super::calls::Argument;
 use super::out::{Form, Out, call};
 use super::scope::{Column, Relation, Source};
-use super::{Step, Translator, types};
+use super::{Step, Translator, numeric, types};
 use pgcatalog::limits::UNNEST_ARRAYS_MAX;
 use pgcatalog::system::{
     JSONB_EACH, MOMENT_SERIES, RowFunction, UNNEST, row_function, rows_table, unnest_column, unnest_subscript,
@@ -381,9 +381,11 @@ impl<'a> Translator<'a, '_> {
             let written =
                 if token.kind == Kind::Word { unquoted(token.text).to_lowercase() } else { name.to_owned() };
             let ty = self.type_in(relation, name).or_else(|| self.type_in(relation, own));
-            let out = Out::made(text, token.start).of_type(ty).labelled(&written);
-            let scale = if ty == Some(SqlType::Numeric) { self.names.scale(name) } else { None };
-            return Some((out.formed(Form::Renamed(token.text, scale)), queries - within - 1));
+            let mut out = Out::made(text, token.start).of_type(ty);
+            if ty == Some(SqlType::Numeric) {
+                out = numeric::settled(out);
+            }
+            return Some((out.labelled(&written).formed(Form::Renamed(token.text)), queries - within - 1));
         }
         None
     }

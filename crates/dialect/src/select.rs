@@ -7,6 +7,7 @@ use sqltext::ast::{
 use sqltext::token::{Kind, Token};
 
 use super::calls::{Argument, argument_of};
+use super::numeric::Digits;
 use super::out::{Form, Out};
 use super::rows::Spread;
 use super::schemas::Elsewhere;
@@ -128,15 +129,12 @@ impl<'a> Translator<'a, '_> {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            // Behind a star the place of a column in the result is not known.
-            let known = !items.iter().any(|item| item.star);
-            let place = if known { at } else { usize::MAX };
             if self.next_is_star_of_renamed() {
                 self.renamed_columns(&mut items, &mut out)?;
                 listed.push(Listed::All(None));
                 continue;
             }
-            let (item, node, column) = self.column(column, at, place)?;
+            let (item, node, column) = self.column(column, at)?;
             items.push(item);
             listed.push(node);
             out.push(column);
@@ -145,7 +143,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// One column of a list.
-    fn column(&mut self, column: &SelectItem, number: usize, place: usize) -> Step<(Item, Listed, Out<'a>)> {
+    fn column(&mut self, column: &SelectItem, number: usize) -> Step<(Item, Listed, Out<'a>)> {
         let (expr, named) = match column {
             SelectItem::UnnamedExpr(expr) => (expr, false),
             SelectItem::ExprWithAlias { expr, .. } => (expr, true),
@@ -153,9 +151,9 @@ impl<'a> Translator<'a, '_> {
             SelectItem::ExprWithAliases { .. } => return Err(Stop::Unknown),
         };
         let column = self.expression(expr)?;
-        let renamed = if let Form::Renamed(name, _) = *column.form { Some(name) } else { None };
+        let renamed = if let Form::Renamed(name) = *column.form { Some(name) } else { None };
         let alias = if named { Some(self.alias_ahead()?) } else { None };
-        let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number, place)?;
+        let (mut item, mut column) = self.shown_column(column, alias.as_deref(), number)?;
         item.query = matches!(bare(expr), Expr::Subquery(_) | Expr::Exists { .. });
         let listed = Listed::Value(column.take_node(), alias.clone());
         if alias.is_none()
@@ -175,20 +173,13 @@ impl<'a> Translator<'a, '_> {
             if let Some(ty) = ty.or(item.ty) {
                 self.learned.insert(alias.to_lowercase(), ty);
             }
-            self.name_shown(place, &alias);
             item.label = Some(alias);
         }
         Ok((item, listed, column))
     }
 
     /// A column as it is given or assigned.
-    fn shown_column(
-        &mut self,
-        column: Out<'a>,
-        alias: Option<&str>,
-        number: usize,
-        place: usize,
-    ) -> Step<(Item, Out<'a>)> {
+    fn shown_column(&mut self, column: Out<'a>, alias: Option<&str>, number: usize) -> Step<(Item, Out<'a>)> {
         let mut column = column;
         let target =
             self.targets.as_ref().and_then(|targets| targets.get(number)).and_then(|target| target.ty);
@@ -201,10 +192,10 @@ impl<'a> Translator<'a, '_> {
             self.learn_float(alias);
         }
         column = match target {
-            Some(ty) => self.assigned_column(column, ty, place),
+            Some(_) => column,
             None if self.inserts => column,
             None if self.queries.len() == 1 && objects::is_number(column.ty) => objects::shown(column),
-            None => self.shown_exactly(column, place),
+            None => self.decimal_column(number, column),
         };
         let item = Item {
             star: false,
@@ -215,6 +206,7 @@ impl<'a> Translator<'a, '_> {
             query: false,
             mixed: false,
             told: Told::of(&column),
+            digits: Digits::of(&column),
             counts: self.queries.len() > 1 && indexes::counts(&column),
         };
         Ok((item, column))
@@ -420,6 +412,7 @@ impl<'a> Translator<'a, '_> {
                 self.lateral(subquery, alias.as_ref(), out)
             }
             TableFactor::Derived { subquery, alias, .. } => {
+                self.is_table = true;
                 let (query, items) = self.query_in_parentheses(subquery)?;
                 self.derived(query, &items, alias.as_ref(), out)
             }

@@ -9,10 +9,11 @@ use sqltext::conflict::Tail;
 use store::definition::SqlType;
 
 use super::clauses::ORDER_WORDS;
-use super::out::{Form, Out};
+use super::numeric::Digits;
+use super::out::{Form, Out, call};
 use super::scope::{Relation, Source};
 use super::types::Told;
-use super::{Item, Made, Plain, Step, Stop, Translator};
+use super::{Item, Made, Plain, Step, Stop, Translator, numeric};
 use crate::lowered::{self, Indexed, Named, Node, Order, Piece, Resolve, Rows, Select, Verb, Write};
 use sqltext::token::unquoted;
 
@@ -189,7 +190,7 @@ impl<'a> Translator<'a, '_> {
         if !order.is_empty() {
             self.take_words(&["ORDER", "BY"]);
             self.begin_clause(None);
-            rows.order = Some(self.terms(order, Some(true))?.0.sql());
+            rows.order = Some(self.terms(order)?.0.sql());
             self.end_clause();
         }
         if let Some((limit, second)) = limit {
@@ -213,11 +214,14 @@ impl<'a> Translator<'a, '_> {
     ) -> Step<(Out<'a>, Vec<Item>)> {
         let known = self.scopes.known();
         self.queries.push(None);
+        let is_table = std::mem::take(&mut self.is_table);
+        self.tables.push(is_table);
         let (targets, spread, alone) = (self.targets.take(), self.spread.take(), self.alone);
         let hidden = std::mem::take(&mut self.hidden);
         let (out, _) = self.query(query, common)?;
         (self.targets, self.spread, self.alone, self.hidden) = (targets, spread, alone, hidden);
         self.scopes.back_to(known);
+        self.tables.pop();
         Ok((out, self.queries.pop().flatten().unwrap_or_default()))
     }
 
@@ -298,6 +302,7 @@ impl<'a> Translator<'a, '_> {
         let columns = self.named_columns(out).unwrap_or_default();
         self.pass_words(&["AS", "NOT", "MATERIALIZED"], out);
         self.pass_sign("(", out)?;
+        self.is_table = true;
         let (query, items) = self.inner_query(&common.query, Some((&name, &columns)))?;
         out.push(query);
         self.pass_sign(")", out)?;
@@ -322,6 +327,9 @@ impl<'a> Translator<'a, '_> {
             first = left;
         }
         let known = self.scopes.known();
+        let begin = self.at;
+        let around = self.decimal.take();
+        self.decimal = self.decimals.get(&begin).map(|columns| (self.queries.len(), columns.clone()));
         let mut out = self.arm(first)?;
         if let Some((name, columns)) = common.filter(|_| !arms.is_empty()) {
             // The other arms may read what the first gives.
@@ -332,9 +340,45 @@ impl<'a> Translator<'a, '_> {
         while let Some(arm) = arms.pop() {
             self.scopes.end(known);
             self.pass_words(&["UNION", "EXCEPT", "INTERSECT", "ALL", "DISTINCT"], &mut out);
-            out.push(self.body(arm, None)?);
+            let columns = self.decimal.clone();
+            out.push(match arm {
+                SetExpr::SetOperation { .. } => self.body(arm, None)?,
+                arm => self.arm(arm)?,
+            });
+            self.decimal = columns;
         }
-        Ok(out)
+        self.decimal = around;
+        let both = self.columns_of_both();
+        if both.is_empty() || self.decimals.contains_key(&begin) {
+            return Ok(out);
+        }
+        Err(Stop::Again(begin, both))
+    }
+
+    /// The columns of the query under way that must be decimal numbers and are not in all of its arms.
+    fn columns_of_both(&self) -> Vec<usize> {
+        let is_table = self.tables.last().copied().unwrap_or(self.defines);
+        let items = self.queries.last().and_then(Option::as_ref);
+        let items = items.into_iter().flatten().enumerate();
+        items.filter(|(_, item)| item.digits.must_be_texts(is_table)).map(|(at, _)| at).collect()
+    }
+
+    /// A column of a row or an arm, a decimal number where the others are.
+    pub(super) fn decimal_column(&self, at: usize, column: Out<'a>) -> Out<'a> {
+        let wanted = self.decimal.as_ref().is_some_and(|(depth, columns)| {
+            *depth == self.queries.len() && columns.contains(&at) && !matches!(*column.form, Form::Null)
+        });
+        if numeric::is_exact(&column) {
+            let query = matches!(*column.form, Form::Query { .. });
+            return if query { numeric::settled_with_label(column) } else { column };
+        }
+        if !wanted {
+            return column;
+        }
+        let label = column.label.clone();
+        let mut column = numeric::settled(call("numeric_of", [numeric::exact(column)]));
+        column.label = label;
+        column
     }
 
     fn arm(&mut self, arm: &SetExpr) -> Step<Out<'a>> {
@@ -393,10 +437,7 @@ impl<'a> Translator<'a, '_> {
             if at > 0 {
                 self.pass_sign(",", out)?;
             }
-            let mut term = match self.term_shown(false) {
-                Some(number) => number,
-                None => self.expression(term)?,
-            };
+            let mut term = self.expression(term)?;
             nodes.push(term.take_node());
             out.push(term);
         }
@@ -407,7 +448,7 @@ impl<'a> Translator<'a, '_> {
         let OrderByKind::Expressions(terms) = &order.kind else { return Err(Stop::Unknown) };
         let mut out = Out::default();
         self.pass_words(&["ORDER", "BY"], &mut out);
-        let (terms, nodes) = self.terms(terms, Some(true))?;
+        let (terms, nodes) = self.terms(terms)?;
         if let Plain::Found(select) = &mut self.select
             && self.queries.len() == 1
         {
@@ -417,22 +458,15 @@ impl<'a> Translator<'a, '_> {
         Ok(out)
     }
 
-    /// Terms with the words of their order; `shown`: they may name columns that are shown exactly, and are an order's.
-    pub(super) fn terms(
-        &mut self,
-        terms: &[OrderByExpr],
-        shown: Option<bool>,
-    ) -> Step<(Out<'a>, Vec<Order>)> {
+    /// Terms with the words of their order.
+    pub(super) fn terms(&mut self, terms: &[OrderByExpr]) -> Step<(Out<'a>, Vec<Order>)> {
         let mut out = Out::default();
         let mut nodes = Vec::with_capacity(terms.len());
         for (at, term) in terms.iter().enumerate() {
             if at > 0 {
                 self.pass_sign(",", &mut out)?;
             }
-            let mut by = match shown.and_then(|order| self.term_shown(order)) {
-                Some(number) => number,
-                None => self.expression(&term.expr)?,
-            };
+            let mut by = self.expression(&term.expr)?;
             let (descending, nulls) =
                 (matches!(term.options.sort, Some(OrderBySort::Desc)), term.options.nulls_first.is_some());
             nodes.push(Order { by: by.take_node(), descending, nulls });
@@ -458,6 +492,15 @@ impl<'a> Translator<'a, '_> {
                 self.assign_list(&mut row, &types)?;
                 row = Self::defaulted(row, targets);
             } else if let Form::List(parts) = &*row.form {
+                if self.decimal.is_some() {
+                    let parts = parts.iter().cloned().enumerate();
+                    let parts: Vec<Out<'a>> = parts.map(|(at, part)| self.decimal_column(at, part)).collect();
+                    let mut out = Out::made("(", row.start());
+                    out.push(Out::joined(parts.iter().cloned(), ","));
+                    out.push_str(")");
+                    row = out.formed(Form::List(parts));
+                }
+                let Form::List(parts) = &*row.form else { return Err(Stop::Unknown) };
                 let items = parts.iter().enumerate().map(item_of_row).collect();
                 self.add_arm(items);
             }
@@ -502,6 +545,7 @@ fn item_of_row((at, part): (usize, &Out<'_>)) -> Item {
         query: false,
         mixed: false,
         told: Told::of(part),
+        digits: Digits::of(part),
         counts: super::indexes::counts(part),
     }
 }

@@ -83,8 +83,8 @@ fn part_of_type(out: Out<'_>) -> Out<'_> {
         Some(ty) if ty.is_array() || matches!(ty, SqlType::Json | SqlType::Jsonb) => {
             out.wrapped("json(", ")").typed(SqlType::Json)
         }
-        Some(SqlType::Numeric) if numeric::has_digits(&out) => {
-            numeric::written(out).wrapped("json(", ")").typed(SqlType::Json)
+        Some(SqlType::Numeric) if numeric::is_exact(&out) => {
+            numeric::exact(out).wrapped("json(json_number(", "))").typed(SqlType::Json)
         }
         Some(SqlType::Float4 | SqlType::Float8 | SqlType::Numeric) => {
             out.wrapped("json(json_number(", "))").typed(SqlType::Json)
@@ -268,9 +268,7 @@ impl<'a> Translator<'a, '_> {
             let own = self.column_of_row(&name.value, &column);
             let mut value = table.clone();
             value.push_str(&format!(".{}", quoted_name(&own)));
-            let scale = if ty == Some(SqlType::Numeric) { self.names.scale(&column) } else { None };
-            let form = scale.map_or(Form::Computed, Form::Column);
-            members.push(json_part(value.of_type(ty).formed(form)));
+            members.push(json_part(value.of_type(ty)));
         }
         let row = Out::joined(members, ",").wrapped("json_object(", ")").typed(SqlType::Json);
         Ok(Some(row.labelled(&name.value)))
@@ -289,6 +287,12 @@ impl<'a> Translator<'a, '_> {
             }
         } else if left.ty == Some(SqlType::Json) && right.ty == Some(SqlType::Json) {
             return Err(self.no_operator(&left, operator, &right));
+        }
+        if [&left, &right].iter().all(|side| side.ty == Some(SqlType::Bytea)) {
+            return Ok(self
+                .infixed([left, right], operator)
+                .wrapped("CAST(", " AS BLOB)")
+                .typed(SqlType::Bytea));
         }
         let mut sides = [numeric::shown(left), numeric::shown(right)];
         for side in &mut sides {
@@ -360,11 +364,12 @@ impl<'a> Translator<'a, '_> {
         if path {
             return value;
         }
+        let function = if left.ty == Some(SqlType::Jsonb) { "jsonb_value_text" } else { "json_value_text" };
         let mut inner = left;
         inner.push_str(" ->");
         inner.push(right);
         // The affinity makes it compare as a text with what has no type.
-        let out = inner.wrapped("CAST(json_value_text(", ") AS TEXT)").typed(SqlType::Text);
+        let out = inner.wrapped(&format!("CAST({function}("), ") AS TEXT)").typed(SqlType::Text);
         out.formed(Form::Extract(value)).labelled("?column?")
     }
 

@@ -25,3 +25,5 @@ pub const QUALIFIED_BYTES_MAX: usize = 512;
 /// Bytes of a pattern of `LIKE` that is kept for the next row: what people write. Taken apart it is a hundred times as
 /// long.
 pub const LIKE_PATTERN_KEPT_BYTES: usize = 1 << 10;
+/// Digits of a power of a decimal number before it is rounded: more would take milliseconds to multiply.
+pub const POWER_DIGITS_MAX: u64 = 20_000;

@@ -197,9 +197,9 @@ fn affinity(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Integer => "INTEGER",
         ColumnKind::Real => "REAL",
-        ColumnKind::Text => "TEXT",
+        // Texts of decimal numbers compare by a collation of their own.
+        ColumnKind::Text | ColumnKind::Numeric => "TEXT",
         ColumnKind::Blob => "BLOB",
-        ColumnKind::Numeric => "NUMERIC",
         ColumnKind::Any => "",
     }
 }

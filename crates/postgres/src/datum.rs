@@ -9,10 +9,6 @@ pub enum Datum<'a> {
     Integer(i64),
     /// A number with a fraction.
     Real(f64),
-    /// A whole number of a column of decimal numbers, with so many digits behind the point.
-    ScaledInteger(i64, u16),
-    /// A number with a fraction of such a column.
-    ScaledReal(f64, u16),
     /// Text, and what is kept as text: times, JSON, UUIDs.
     Text(&'a str),
     /// Bytes.

@@ -82,18 +82,11 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A decimal number: whole where it is, with a fraction where a double has all its digits, otherwise its text.
+/// A decimal number as its text, with all its digits.
 fn number(text: &str) -> Option<Value> {
-    /// A double keeps so many decimal digits, whatever they are.
-    const DOUBLE_DIGITS: usize = 15;
     let trimmed = text.trim();
-    if let Ok(whole) = trimmed.parse() {
-        return Some(Value::Integer(whole));
-    }
-    let real = real::read(trimmed)?;
-    let digits = trimmed.bytes().filter(u8::is_ascii_digit).count();
-    let fits = digits <= DOUBLE_DIGITS || !real.is_finite();
-    Some(if fits { Value::Real(real) } else { Value::Text(trimmed.to_owned()) })
+    let known = trimmed.parse::<i64>().is_ok() || real::read(trimmed).is_some();
+    known.then(|| Value::Text(trimmed.to_owned()))
 }
 
 /// The bytes of `\x00ff`, or of the older form where `\\` and `\ooo` stand for bytes.
@@ -140,10 +133,7 @@ fn read_binary(type_oid: u32, bytes: &[u8]) -> Result<Value, ValueError> {
         oid::BOOL => Value::Integer(i64::from(fixed::<1>(type_oid, bytes)?[0] != 0)),
         oid::FLOAT4 => Value::Real(f64::from(f32::from_be_bytes(fixed(type_oid, bytes)?))),
         oid::FLOAT8 => Value::Real(f64::from_be_bytes(fixed(type_oid, bytes)?)),
-        oid::NUMERIC => {
-            let text = numeric::read_binary(bytes).ok_or_else(wrong)?;
-            number(&text).unwrap_or(Value::Text(text))
-        }
+        oid::NUMERIC => Value::Text(numeric::read_binary(bytes).ok_or_else(wrong)?),
         oid::BYTEA => Value::Bytes(bytes.to_vec()),
         oid::TIMESTAMP => {
             let micros = i64::from_be_bytes(fixed(type_oid, bytes)?);

@@ -29,16 +29,8 @@ fn write_text(type_oid: u32, datum: Datum<'_>, out: &mut Vec<u8>) {
         // Singles are kept as doubles.
         #[allow(clippy::cast_possible_truncation, reason = "the column's values are singles")]
         Datum::Real(number) if type_oid == oid::FLOAT4 => real::write_single(number as f32, out),
-        Datum::Real(number) if type_oid == oid::NUMERIC => numeric::write_real(number, 0, out),
+        Datum::Real(number) if type_oid == oid::NUMERIC => numeric::write_real(number, out),
         Datum::Real(number) => real::write(number, out),
-        Datum::ScaledInteger(number, scale) => {
-            integer::write(number, out);
-            if scale > 0 {
-                out.push(b'.');
-                out.resize(out.len() + usize::from(scale), b'0');
-            }
-        }
-        Datum::ScaledReal(number, scale) => numeric::write_real(number, usize::from(scale), out),
         Datum::Text(text) if type_oid == oid::BYTEA => write_hex(text.as_bytes(), out),
         Datum::Text(text) if type_oid == oid::TIMESTAMPTZ => {
             out.extend_from_slice(with_short_offset(text).as_bytes());
@@ -136,9 +128,7 @@ fn whole(type_oid: u32, datum: Datum<'_>) -> Result<i64, ValueError> {
         Datum::Integer(number) => Ok(number),
         Datum::Real(number) => exactly(number).ok_or_else(|| ValueError::range(type_oid)),
         Datum::Text(text) => text.trim().parse().map_err(|_| ValueError::syntax(type_oid, text)),
-        Datum::Null | Datum::Bytes(_) | Datum::ScaledInteger(..) | Datum::ScaledReal(..) => {
-            Err(ValueError::binary(type_oid))
-        }
+        Datum::Null | Datum::Bytes(_) => Err(ValueError::binary(type_oid)),
     }
 }
 
@@ -159,9 +149,7 @@ fn fractional(type_oid: u32, datum: Datum<'_>) -> Result<f64, ValueError> {
         Datum::Integer(number) => Ok(number as f64),
         Datum::Real(number) => Ok(number),
         Datum::Text(text) => real::read(text).ok_or_else(|| ValueError::syntax(type_oid, text)),
-        Datum::Null | Datum::Bytes(_) | Datum::ScaledInteger(..) | Datum::ScaledReal(..) => {
-            Err(ValueError::binary(type_oid))
-        }
+        Datum::Null | Datum::Bytes(_) => Err(ValueError::binary(type_oid)),
     }
 }
 

@@ -14,8 +14,8 @@ const NEGATIVE_INFINITY: u16 = 0xF000;
 /// Digits of a double that a decimal number has, as PostgreSQL converts one.
 const REAL_DIGITS: usize = 15;
 
-/// Appends a double as a decimal text, with at least so many digits behind the point.
-pub(crate) fn write_real(number: f64, scale: usize, out: &mut Vec<u8>) {
+/// Appends a double as a decimal text.
+pub(crate) fn write_real(number: f64, out: &mut Vec<u8>) {
     let digits = REAL_DIGITS - 1;
     let text = format!("{:.digits$e}", number.abs());
     let Some((whole, fraction)) = plain(&text).filter(|_| number.is_finite()) else {
@@ -26,10 +26,9 @@ pub(crate) fn write_real(number: f64, scale: usize, out: &mut Vec<u8>) {
         out.push(b'-');
     }
     out.extend_from_slice(if whole.is_empty() { b"0" } else { whole.as_bytes() });
-    if !fraction.is_empty() || scale > 0 {
+    if !fraction.is_empty() {
         out.push(b'.');
         out.extend_from_slice(fraction.as_bytes());
-        out.resize(out.len() + scale.saturating_sub(fraction.len()), b'0');
     }
 }
 
@@ -170,18 +169,16 @@ mod tests {
 
     #[test]
     fn doubles_have_fifteen_digits() {
-        for (number, scale, text) in [
-            (0.1 + 0.2, 0, "0.3"),
-            (0.1 + 0.2, 2, "0.30"),
-            (110.000_000_000_000_01, 2, "110.00"),
-            (1.1, 2, "1.10"),
-            (-1.125, 2, "-1.125"),
-            (-0.0, 1, "0.0"),
-            (1e20, 0, "100000000000000000000"),
-            (1.5e-7, 0, "0.00000015"),
+        for (number, text) in [
+            (0.1 + 0.2, "0.3"),
+            (110.000_000_000_000_01, "110"),
+            (-1.125, "-1.125"),
+            (-0.0, "0"),
+            (1e20, "100000000000000000000"),
+            (1.5e-7, "0.00000015"),
         ] {
             let mut out = Vec::new();
-            write_real(number, scale, &mut out);
+            write_real(number, &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), text);
         }
     }

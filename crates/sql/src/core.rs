@@ -165,7 +165,6 @@ impl Core {
             });
             if let Some((table, origin)) = origin {
                 column.ty = type_of(table, origin);
-                column.scale = table.def().columns[origin].shown_scale();
                 // Columns are numbered from one, as in `pg_attribute`.
                 let number = u16::try_from(origin + 1).ok();
                 column.table = number.map(|number| (system::oid_of_table(table), number));

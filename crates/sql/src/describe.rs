@@ -13,14 +13,12 @@ pub struct ColumnDescription {
     pub ty: SqlType,
     /// The OID of the table that it comes from unchanged, and its number there, from 1.
     pub table: Option<(u32, u16)>,
-    /// Digits behind the point that its numbers are written with; `None`: as many as each has.
-    pub scale: Option<u16>,
 }
 
 impl ColumnDescription {
     /// A column that is a text to all.
     pub(crate) fn text(name: String) -> Self {
-        Self { label: name.clone(), name, ty: SqlType::Text, table: None, scale: None }
+        Self { label: name.clone(), name, ty: SqlType::Text, table: None }
     }
 }
 

@@ -139,6 +139,15 @@ impl Plan {
         }
     }
 
+    /// Which values of such rows are decimal numbers.
+    pub(crate) fn decimals(&self) -> Vec<usize> {
+        match self {
+            Self::Read(_) => Vec::new(),
+            Self::Write(plan) => plan.decimals(),
+            Self::Native { general, .. } => general.plan().map(Self::decimals).unwrap_or_default(),
+        }
+    }
+
     /// Who runs it with these parameters, as far as that is known before a row was looked at.
     pub(crate) fn computed_by(&self, core: &Core, parameters: &[Value]) -> ComputedBy {
         match self {

@@ -20,7 +20,6 @@ const KINDS: &[&str] = &[
     "REAL",
     "TEXT",
     "TEXT",
-    "NUMERIC",
     "BLOB",
     "ANY",
     "BOOLEAN",
@@ -201,8 +200,8 @@ impl World {
         match kind {
             "INTEGER" | "ANY" => Value::Integer(number),
             "BOOLEAN" => Value::Integer(number & 1),
-            "REAL" | "NUMERIC" if self.rng.bool() => Value::Integer(number),
-            "REAL" | "NUMERIC" => Value::Real(number as f64 / 4.0),
+            "REAL" if self.rng.bool() => Value::Integer(number),
+            "REAL" => Value::Real(number as f64 / 4.0),
             "TIMESTAMP" => Value::from(format!("2024-05-{:02} 10:00", 1 + number.rem_euclid(28)).as_str()),
             "UUID" => Value::from(format!("0189d6d0-1a2b-7c3d-8e4f-{:012x}", number.unsigned_abs()).as_str()),
             "JSON" => Value::from(format!("{{\"n\": {number}}}").as_str()),

@@ -97,7 +97,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("SELECT 2 * interval '1 hour', interval '1 day' / 2", "02:00:00,12:00:00"),
     ("SELECT name FROM t WHERE u = 'a0eebc999c0b4ef8bb6d6bb9bd380a11'", "Ann"),
     ("SELECT name FROM t WHERE u IN ('A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11')", "Ann"),
-    ("SELECT data -> 'a' ->> 'b' FROM t WHERE data @> '{\"a\": {\"b\": [2]}}'", "[1,2]"),
+    ("SELECT data -> 'a' ->> 'b' FROM t WHERE data @> '{\"a\": {\"b\": [2]}}'", "[1, 2]"),
     ("SELECT data #>> '{a,b,1}', data #> '{a,b}' FROM t WHERE id = 1", "2,[1,2]"),
     ("SELECT name FROM t WHERE 'x' = ANY(tags)", "Ann"),
     ("SELECT tags[1] FROM t WHERE id = 1", "x"),

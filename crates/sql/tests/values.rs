@@ -184,7 +184,7 @@ fn the_text_of_a_json_value_is_text() {
             ),
             (
                 "SELECT d->>'l', d->'l'->>0, d->'l'->1->>'k', d->'l'->>-1 FROM j WHERE id = 1",
-                "[1,{\"k\":2}],1,2,{\"k\":2}",
+                "[1, {\"k\": 2}],1,2,{\"k\": 2}",
             ),
             ("SELECT typeof(d->>'a'), length(d->>'t'), (d->>'a') || 'x' FROM j WHERE id = 1", "text,4,1x"),
             (
@@ -360,9 +360,9 @@ fn decimal_numbers_are_exact() {
     );
 }
 
-/// What a column of decimal numbers cannot give back is not stored.
+/// A column gave back 15 digits at most, without zeros at their end, and refused the others.
 #[test]
-fn decimal_numbers_are_stored_as_they_were_given_or_refused() {
+fn decimal_numbers_are_stored_with_all_digits() {
     let mut db = Db::new();
     db.run(
         "CREATE TABLE m (id INT PRIMARY KEY, p NUMERIC(10,2), n NUMERIC);\n\
@@ -371,22 +371,33 @@ fn decimal_numbers_are_stored_as_they_were_given_or_refused() {
     );
     for sql in [
         "INSERT INTO m VALUES (2, 123456789, 0)",
-        "INSERT INTO m VALUES (2, 0, 1234567890.1234567)",
-        "INSERT INTO m VALUES (2, 0, '1234567890.1234567')",
-        "INSERT INTO m SELECT 2, 0, 1::numeric / 3",
-        "UPDATE m SET n = n / 3",
+        "INSERT INTO m VALUES (2, 'Infinity', 0)",
         "UPDATE m SET p = p * 100000000",
+        "INSERT INTO m VALUES (2, 0, '1e2000')",
     ] {
         assert_eq!(db.state(sql), "22003", "{sql}");
     }
-    let error =
-        db.execute("INSERT INTO m VALUES (2, 0, $1)", &[Value::from("0.12345678901234567")]).unwrap_err();
-    assert_eq!(error.state, "22003");
-    db.run("UPDATE m SET p = p / 3, n = round(n / 3, 4)");
-    assert_eq!(db.query("SELECT p, n FROM m"), "1.67,0.3333");
-    db.execute("INSERT INTO m VALUES (2, $1, $2)", &[Value::from("1.10"), Value::from("12345678901234567")])
-        .unwrap();
-    assert_eq!(db.query("SELECT p, n FROM m WHERE p = 1.1"), "1.1,12345678901234567");
+    db.run("UPDATE m SET p = p / 3, n = n / 3");
+    assert_eq!(db.query("SELECT p, n FROM m"), "1.67,0.33333333333333333333");
+    for (value, kept) in [
+        ("12.50", "12.50"),
+        ("1234567890.1234567", "1234567890.1234567"),
+        ("'123456789012345678901234567890.5000'", "123456789012345678901234567890.5000"),
+        ("'nan'", "NaN"),
+        ("-1.10", "-1.10"),
+    ] {
+        db.run(&format!("INSERT INTO m VALUES (7, 1, {value})"));
+        assert_eq!(db.query("SELECT n FROM m WHERE id = 7"), kept);
+        db.run(&format!("UPDATE m SET n = 0 WHERE id = 7;\nUPDATE m SET n = {value} WHERE id = 7"));
+        assert_eq!(db.query("SELECT n::text, n FROM m WHERE id = 7"), format!("{kept},{kept}"));
+        db.run("DELETE FROM m WHERE id = 7");
+    }
+    db.execute(
+        "INSERT INTO m VALUES (2, $1, $2)",
+        &[Value::from("1.10"), Value::from("12345678901234567.0")],
+    )
+    .unwrap();
+    assert_eq!(db.query("SELECT p, n FROM m WHERE p = 1.1"), "1.10,12345678901234567.0");
     for (sql, parameter) in [
         ("SELECT id FROM m WHERE p = $1", "1.10"),
         ("SELECT id FROM m WHERE p = $1::numeric", "1.100"),
@@ -401,32 +412,104 @@ fn decimal_numbers_are_stored_as_they_were_given_or_refused() {
     assert_eq!(db.state("SELECT 1::numeric / 0"), "22012");
     assert_eq!(db.state("SELECT p / (p - p) FROM m"), "22012");
     assert_eq!(db.state("SELECT 'x'::numeric"), "22P02");
+    assert_eq!(db.state("SELECT id FROM m WHERE p = 'x'"), "22P02");
     assert_eq!(db.state("SELECT '123'::numeric(4, 2)"), "22003");
-    // A table of a query's rows holds numbers.
+    assert_eq!(db.state("CREATE TABLE x (n NUMERIC COLLATE nocase)"), "42804");
     db.run("CREATE TABLE c AS SELECT id, p * 2 AS d FROM m");
-    assert_eq!(db.query("SELECT id FROM c WHERE d > 3 ORDER BY d"), "1");
+    assert_eq!(db.query("SELECT id, d FROM c WHERE d > 3 ORDER BY d"), "1,3.34");
     db.run("CREATE VIEW w AS SELECT id, p * 2 AS d FROM m");
-    assert_eq!(db.query("SELECT id FROM w ORDER BY d DESC"), "1;2");
+    assert_eq!(db.query("SELECT id, d FROM w ORDER BY d DESC"), "1,3.34;2,2.20");
 }
 
+/// Numbers were compared, sorted and grouped as the nearest floats, and were floats behind a query around them.
 #[test]
-fn a_row_of_decimal_numbers_is_told_with_its_scale() {
-    let mut db = Db::new();
-    db.run(
-        "CREATE TABLE m (id INT PRIMARY KEY, p NUMERIC(10,2), n NUMERIC);\nINSERT INTO m VALUES (1, 5, 1.5)",
+fn decimal_numbers_are_compared_with_all_digits() {
+    let long = "100000000000000000000";
+    let rows = [
+        (1, "2.50"),
+        (2, "10"),
+        (3, "-3"),
+        (4, "2.5"),
+        (5, "100000000000000000000.1"),
+        (6, "100000000000000000000.2"),
+        (7, "NaN"),
+        (8, "0.00"),
+        (9, "-Infinity"),
+    ];
+    let values: Vec<String> = rows.iter().map(|(id, number)| format!("({id}, '{number}')")).collect();
+    let setup = format!(
+        "CREATE TABLE m (id INT PRIMARY KEY, n NUMERIC);\nCREATE TABLE i (id INT PRIMARY KEY, n NUMERIC);\n\
+         CREATE INDEX i_n ON i (n);\nCREATE VIEW w AS SELECT id, n + 0 AS n FROM m;\n\
+         INSERT INTO m VALUES {0};\nINSERT INTO i VALUES {0}",
+        values.join(", ")
     );
-    let columns = |db: &mut Db, sql: &str| {
-        let described = db.executor.describe(&sql::Session::new(), sql, &[]).unwrap();
-        described.columns.unwrap().iter().map(|column| column.scale).collect::<Vec<_>>()
-    };
-    for sql in [
-        "SELECT * FROM m",
-        "SELECT id, p, n FROM m WHERE id = 1",
-        "SELECT id, x.p AS y, n FROM m x ORDER BY 2",
-    ] {
-        assert_eq!(columns(&mut db, sql), [None, Some(2), None], "{sql}");
+    let mut questions = vec![
+        ("SELECT min(id), count(*) FROM m GROUP BY n HAVING count(*) > 1".to_owned(), "1,2"),
+        ("SELECT count(DISTINCT n), count(DISTINCT n + 1) FROM m".to_owned(), "8,8"),
+        ("SELECT min(n), max(n), min(n + 1) FROM m WHERE id < 7".to_owned(), "-3,100000000000000000000.2,-2"),
+        ("SELECT max(n) FROM m".to_owned(), "NaN"),
+        ("SELECT count(*) FROM (SELECT DISTINCT n FROM m) AS q".to_owned(), "8"),
+        (
+            "SELECT count(*) FROM (SELECT n FROM m WHERE id = 1 UNION SELECT n FROM m WHERE id = 4) AS q"
+                .to_owned(),
+            "1",
+        ),
+        (format!("SELECT q.s = {long}.1 FROM (SELECT max(n) AS s FROM m WHERE id < 6) AS q"), "1"),
+        (
+            "SELECT CASE WHEN id = 1 THEN n ELSE 7 END FROM m WHERE id IN (1, 2) ORDER BY 1".to_owned(),
+            "2.50;7",
+        ),
+        (
+            "SELECT a.id, b.id FROM m a JOIN i b ON a.n = b.n WHERE a.id < 3 ORDER BY 1, 2".to_owned(),
+            "1,1;1,4;2,2",
+        ),
+        ("SELECT id FROM m WHERE n = id * 5 ORDER BY 1".to_owned(), "2"),
+        ("SELECT id FROM m WHERE id < 5 AND n > 2.4::float8 ORDER BY 1".to_owned(), "1;2;4"),
+        ("SELECT n::int, n::float8, (n + 0.5)::int FROM m WHERE id = 1".to_owned(), "3,2.5,3"),
+        (
+            "SELECT power(n, 2), sqrt(n), sign(n) FROM m WHERE id = 1".to_owned(),
+            "6.2500000000000000,1.581138830084190,1",
+        ),
+        ("SELECT sum(n) FROM m WHERE id < 7".to_owned(), "200000000000000000012.30"),
+        ("SELECT sum(n), avg(n) FROM m".to_owned(), "NaN,NaN"),
+        ("SELECT to_json(n), json_agg(n) FROM m WHERE id = 1".to_owned(), "2.50,[2.50]"),
+        ("SELECT id FROM m WHERE n IS DISTINCT FROM 2.5 AND id < 3".to_owned(), "2"),
+        (
+            "SELECT lag(n) OVER (ORDER BY id) FROM m WHERE id < 3 ORDER BY 1 NULLS FIRST".to_owned(),
+            "NULL;2.50",
+        ),
+    ];
+    for table in ["m", "i", "w"] {
+        questions.extend([
+            (format!("SELECT id FROM {table} ORDER BY n, id"), "9;3;8;1;4;2;5;6;7"),
+            (format!("SELECT id FROM {table} WHERE n = {long}.10"), "5"),
+            (format!("SELECT id FROM {table} WHERE n > {long}.1 ORDER BY id"), "6;7"),
+            (format!("SELECT id FROM {table} WHERE n BETWEEN 2.5 AND 10 ORDER BY id"), "1;2;4"),
+            (format!("SELECT id FROM {table} WHERE n IN (2.5, 10.0) ORDER BY id"), "1;2;4"),
+            (format!("SELECT id FROM {table} WHERE n < 0 ORDER BY id"), "3;9"),
+            (format!("SELECT id FROM {table} WHERE n = 'NaN'"), "7"),
+            (format!("SELECT id FROM {table} WHERE 10 = n"), "2"),
+        ]);
     }
-    assert_eq!(columns(&mut db, "INSERT INTO m VALUES (2, 1, 1) RETURNING *"), [None, Some(2), None]);
+    let questions: Vec<(&str, &str)> = questions.iter().map(|(sql, found)| (sql.as_str(), *found)).collect();
+    check(&setup, &questions);
+}
+
+/// A unique index takes numbers for equal that have other zeros at their end.
+#[test]
+fn unique_decimal_numbers_are_those_of_other_values() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE u (n NUMERIC UNIQUE, id INT PRIMARY KEY);\nINSERT INTO u VALUES (1.50, 1)");
+    assert_eq!(db.state("INSERT INTO u VALUES (1.5, 2)"), "23505");
+    db.run("INSERT INTO u VALUES (1.5, 3) ON CONFLICT (n) DO UPDATE SET id = 9");
+    assert_eq!(db.query("SELECT * FROM u"), "1.50,9");
+    db.run("CREATE TABLE k (n NUMERIC PRIMARY KEY, v INT);\nINSERT INTO k VALUES (1.50, 1), (2, 2)");
+    assert_eq!(db.state("INSERT INTO k VALUES (2.0, 3)"), "23505");
+    db.run("UPDATE k SET v = 7 WHERE n = 2.000");
+    db.run("DELETE FROM k WHERE n = 1.5");
+    assert_eq!(db.query("SELECT * FROM k"), "2,7");
+    let plan = db.plan("SELECT v FROM k WHERE n = 2");
+    assert!(plan.contains("k_n_key"), "{plan}");
 }
 
 /// Tables of 1,988 to 2,000 columns were made and written, and no statement could read them.

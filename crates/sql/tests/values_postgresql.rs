@@ -64,19 +64,16 @@ fn equal(ours: &str, theirs: &str) -> bool {
 }
 
 fn shown(rows: &Rows, row: &[Value]) -> Vec<String> {
-    let columns = row.iter().zip(&rows.types).zip(&rows.scales);
-    columns.map(|((value, ty), scale)| text(value, *ty, *scale)).collect()
+    row.iter().zip(&rows.types).map(|(value, ty)| text(value, *ty)).collect()
 }
 
 /// As PostgreSQL writes it.
-fn text(value: &Value, ty: SqlType, scale: Option<u16>) -> String {
+fn text(value: &Value, ty: SqlType) -> String {
     match value {
         Value::Integer(0) if ty == SqlType::Bool => "f".to_owned(),
         Value::Integer(1) if ty == SqlType::Bool => "t".to_owned(),
         Value::Integer(_) | Value::Real(_) if ty == SqlType::Numeric => {
-            let number = store::scalar::numeric::of_value(value).expect("a number");
-            let number = store::scalar::numeric::with_scale(number, scale.unwrap_or(0));
-            store::scalar::numeric::text(&number)
+            store::scalar::numeric::of_value(value).expect("a number").text()
         }
         Value::Text(json) if ty.is_array() => {
             let Ok(Json::Array(elements)) = serde_json::from_str(json) else { return json.clone() };

@@ -120,6 +120,12 @@ impl<'a> Literals<'a> {
         &self.tokens
     }
 
+    /// Whether a number ends with zeros behind its point, which a float does not keep.
+    pub fn has_scale(&self) -> bool {
+        let numbers = self.all.iter().filter(|literal| matches!(literal.value, Constant::Real(_)));
+        numbers.into_iter().any(|literal| self.tokens[literal.last].text.ends_with('0'))
+    }
+
     /// The text with a mark in the place of each value, which says its kind.
     pub fn key(&self) -> String {
         self.written(|_, literal, out| {

@@ -767,7 +767,6 @@ fn show_columns(name: Option<&str>) -> Vec<ColumnDescription> {
         label: name.into(),
         ty: SqlType::Text,
         table: None,
-        scale: None,
     };
     match name {
         Some(name) => vec![column(Settings::shown_name(name).unwrap_or(name))],

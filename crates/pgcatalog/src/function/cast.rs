@@ -57,11 +57,7 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
             };
             Ok(accept(ty, Value::Text(text))?)
         }
-        (SqlType::Numeric, value) => {
-            let number = store::scalar::numeric::of_value(&value);
-            let number = number.ok_or_else(|| bad_numeric(&value))?;
-            Ok(store::scalar::numeric::nearest(&number))
-        }
+        (SqlType::Numeric, value) => Ok(Value::Text(store::scalar::numeric::of_value(&value)?.text())),
         (Bytea, Value::Text(text)) => Ok(accept(Bytea, Value::Text(text))?),
         (Regtype, Value::Integer(oid)) => {
             let known = u32::try_from(oid).ok().and_then(SqlType::of_oid);
@@ -76,14 +72,6 @@ pub(super) fn convert(now: Now, ty: Option<SqlType>, value: Value) -> Result<Val
         (ty, value) if is_text(ty) => Ok(value.with_affinity(Affinity::Text)),
         (ty, value) => Ok(accept(ty, value)?),
     }
-}
-
-fn bad_numeric(value: &Value) -> SqlError {
-    let shown = match value {
-        Value::Text(text) => text.chars().take(40).collect(),
-        _ => String::new(),
-    };
-    SqlError::new(state::BAD_VALUE, format!("invalid input syntax for type numeric: \"{shown}\""))
 }
 
 /// Types that any value can be written as.
@@ -162,7 +150,8 @@ fn array(value: &Value, ty: Option<SqlType>) -> Result<Value, SqlError> {
 
 /// Whether texts for a type are put into the form that it has before they are bound.
 pub fn is_formed(ty: SqlType) -> bool {
-    store::scalar::has_form(ty) && !matches!(ty, SqlType::Json | SqlType::Jsonb | SqlType::Bytea)
+    ty == SqlType::Numeric
+        || store::scalar::has_form(ty) && !matches!(ty, SqlType::Json | SqlType::Jsonb | SqlType::Bytea)
 }
 
 /// Whether a parameter's text has to be converted before it is bound: the type has a form of its own.
@@ -172,9 +161,7 @@ pub fn bound(now: Now, ty: SqlType, cast: bool, value: &Value) -> Result<Option<
         return Ok(None);
     }
     if ty == SqlType::Numeric {
-        // With all its digits: what they are computed or compared as is up to the statement.
-        let number = store::scalar::numeric::of_value(value).ok_or_else(|| bad_numeric(value))?;
-        return Ok(Some(Value::Text(store::scalar::numeric::text(&number))));
+        return Ok(Some(Value::Text(store::scalar::numeric::of_value(value)?.text())));
     }
     let moments = matches!(ty, SqlType::Timestamptz | SqlType::Timestamp | SqlType::Date);
     if moments && !text {

@@ -59,6 +59,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "jsonb_set('{\"a\":[1,2]}', '{a,0}', '9')", "{\"a\":[9,2]}"),
     own("jsonb_text", "(json)", TEXT, Source::Own(|_, v| { let json = text(v, 0)?; meter::take(2 * json.len())?; Ok(Value::Text(spaced(&json))) }, 1, 1),
         "what `jsonb::text` is: with a blank behind each colon and comma", "'{\"a\":[1,2]}'::jsonb::text", "{\"a\": [1, 2]}"),
+    own("jsonb_value_text", "(json)", TEXT, Source::Own(jsonb_value_text, 1, 1),
+        "what `jsonb ->> key` makes of the value: objects and arrays as `jsonb::text` has them", "jsonb_value_text('[1,2]')", "[1, 2]"),
     own("jsonb_delete", "(json, key or index)", JSONB, Source::Own(delete, 2, 2),
         "what `jsonb - key` is: without the member, the texts in an array, or the element", "'{\"a\":1,\"b\":2}'::jsonb - 'a'", "{\"b\":2}"),
     own("jsonb_delete_keys", "(json, keys)", JSONB, Source::Own(delete_keys, 2, 2),
@@ -495,6 +497,15 @@ fn value_text(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     json_value_text(&text(values, 0)?)
 }
 
+fn jsonb_value_text(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let json = text(values, 0)?;
+    if !json.starts_with(['{', '[']) {
+        return json_value_text(&json);
+    }
+    meter::take(2 * json.len())?;
+    Ok(Value::Text(spaced(&json)))
+}
+
 /// A JSON value as a text: without its quotes, `null` as NULL.
 pub(crate) fn json_value_text(json: &str) -> Result<Value, SqlError> {
     if json == "null" {
@@ -597,6 +608,8 @@ fn number_text(values: &[Value]) -> Value {
         }
         Some(Value::Real(real)) => Value::Text(format!("{real:?}")),
         Some(Value::Integer(integer)) => Value::Text(integer.to_string()),
+        // A decimal number is its text. One without digits is a text in JSON.
+        Some(Value::Text(text)) if text.ends_with(['y', 'N']) => Value::Text(format!("\"{text}\"")),
         Some(other) => other.clone(),
         None => Value::Null,
     }

@@ -32,6 +32,7 @@ use def::{FunctionDef, Run, Source};
 pub use json::each_json;
 pub(crate) use jsonb::{Member, json_elements, json_members, json_value_text};
 pub(crate) use moment::moment_series;
+pub use numeric::Sum;
 pub(crate) use pattern::{regexp_matches, regexp_parts};
 pub(crate) use text::text_parts;
 

@@ -60,6 +60,8 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "cut down to the field: `hour`, `day`, `week`, `month`, `quarter`, `year`...", "date_trunc('month', '2026-11-21 20:00'::timestamp)", "2026-11-01 00:00:00"),
     own("interval_divided", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, true), 2, 2),
         "what `interval / number` is", "interval '1 day' / 2", "12:00:00"),
+    own("interval_order", "(interval)", ty(SqlType::Int8), &[SqlType::Interval], Source::Own(|_, v| Ok(Value::Integer(Interval::parse(&text(v, 0)?)?.order())), 1, 1),
+        "the microseconds by which it is compared, a month being 30 days", "interval_order('1 mon') = interval_order('30 days')", "1"),
     own("interval_seconds", "(interval)", ty(Float8), &[SqlType::Interval], Source::Own(|_, v| Ok(Value::Real(Interval::parse(&text(v, 0)?)?.seconds())), 1, 1),
         "its length in seconds", "interval_seconds('1 min')", "60.0"),
     own("interval_times", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, false), 2, 2),

@@ -1,18 +1,18 @@
-//! Decimal numbers, computed exactly, with as many digits as PostgreSQL gives. A result is a text; what it is compared,
-//! sorted and stored as is the number that `numeric_number` makes of it.
+//! Decimal numbers, computed exactly, with as many digits as PostgreSQL gives. A number is its text.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
-use bigdecimal::{BigDecimal, RoundingMode, Signed, Zero};
+use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
 use sqlite::{Aggregate, Arguments, Connection};
 use sqltext::error::{SqlError, state};
-use store::definition::SqlType;
-use store::scalar::numeric::{self, DIGITS_MAX, Modifier};
+use store::definition::{NUMERIC_COLLATION, SqlType};
+use store::scalar::numeric::{self, DIGITS_MAX, Modifier, Number, Special};
 use store::value::Value;
 
 use super::def::{Caller, FunctionDef, Now, Returns, Source, integer};
+use crate::limits::POWER_DIGITS_MAX;
 
 const NUMERIC: Returns = Returns::Type(SqlType::Numeric);
 
@@ -30,19 +30,19 @@ const fn own(
 /// What operators and functions become where a side is `NUMERIC`.
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[FunctionDef] = &[
-    own("numeric_add", "(a, b)", Source::Own(|_, v| two(v, |a, b| Ok(a + b), i64::max), 2, 2),
+    own("numeric_add", "(a, b)", Source::Own(|_, v| computed(Operation::Add, v), 2, 2),
         "what `a + b` is of `NUMERIC`", "0.1::numeric + 0.2", "0.3"),
-    own("numeric_subtract", "(a, b)", Source::Own(|_, v| two(v, |a, b| Ok(a - b), i64::max), 2, 2),
+    own("numeric_subtract", "(a, b)", Source::Own(|_, v| computed(Operation::Subtract, v), 2, 2),
         "what `a - b` is", "1.10::numeric - 1", "0.10"),
-    own("numeric_multiply", "(a, b)", Source::Own(|_, v| two(v, |a, b| Ok(a * b), |a, b| a + b), 2, 2),
+    own("numeric_multiply", "(a, b)", Source::Own(|_, v| computed(Operation::Multiply, v), 2, 2),
         "what `a * b` is", "1.10::numeric * 3", "3.30"),
-    own("numeric_divide", "(a, b)", Source::Own(|_, v| shown(&quotient(&decimal(v, 0)?, &decimal(v, 1)?)?), 2, 2),
+    own("numeric_divide", "(a, b)", Source::Own(|_, v| computed(Operation::Divide, v), 2, 2),
         "what `a / b` is, with at least 16 significant digits", "1::numeric / 3", "0.33333333333333333333"),
-    own("numeric_remainder", "(a, b)", Source::Own(|_, v| two(v, remainder, i64::max), 2, 2),
+    own("numeric_remainder", "(a, b)", Source::Own(|_, v| computed(Operation::Remainder, v), 2, 2),
         "what `a % b` and `mod(a, b)` are", "7.5::numeric % 2", "1.5"),
-    own("numeric_quotient", "(a, b)", Source::Own(whole_quotient, 2, 2),
+    own("numeric_quotient", "(a, b)", Source::Own(|_, v| computed(Operation::Whole, v), 2, 2),
         "what `div(a, b)` is: the whole part of the quotient", "div(9::numeric, 4)", "2"),
-    own("numeric_abs", "(a)", Source::Own(|_, v| shown(&decimal(v, 0)?.abs()), 1, 1),
+    own("numeric_abs", "(a)", Source::Own(|_, v| absolute(v), 1, 1),
         "what `abs(a)` is", "abs(-1.50::numeric)", "1.50"),
     own("numeric_ceil", "(a)", Source::Own(|_, v| rounded(v, RoundingMode::Ceiling), 1, 1),
         "what `ceil(a)` is", "ceil(1.2::numeric)", "2"),
@@ -52,59 +52,246 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `round(a, decimals)` is: halves away from zero", "round(2.345::numeric, 2)", "2.35"),
     own("numeric_trunc", "(a, decimals)", Source::Own(|_, v| rounded(v, RoundingMode::Down), 1, 2),
         "what `trunc(a, decimals)` is", "trunc(2.349::numeric, 2)", "2.34"),
-    own("numeric_of", "(value)", Source::Own(|_, v| shown(&decimal(v, 0)?), 1, 1),
+    own("numeric_of", "(value)", Source::Own(|_, v| shown(number(v, 0)?), 1, 1),
         "what `value::numeric` is", "'1.10'::numeric", "1.10"),
     own("numeric_fit", "(value, precision, scale)", Source::Own(fit, 3, 3),
         "what `value::numeric(precision, scale)` is", "'1.005'::numeric(10, 2)", "1.01"),
-    own("numeric_scaled", "(value, scale)", Source::Own(scaled, 2, 2),
-        "with at least so many digits behind the point", "numeric_scaled(1.1, 2)", "1.10"),
-    own("numeric_number", "(value)", Source::Own(|_, v| Ok(numeric::nearest(&decimal(v, 0)?)), 1, 1),
-        "the integer or float that is nearest, as which it is compared and sorted", "numeric_number('1.10')", "1.1"),
+    own("numeric_power", "(a, exponent)", Source::Own(power, 2, 2),
+        "what `power(a, exponent)` is; exact where the exponent is a whole number", "power(2::numeric, 3)",
+        "8.0000000000000000"),
+    own("numeric_sqrt", "(a)", Source::Own(square_root, 1, 1),
+        "what `sqrt(a)` is", "sqrt(2::numeric)", "1.414213562373095"),
+    own("numeric_greatest", "(a, ...)", Source::Raw(|_, v| extreme(v, Ordering::Greater), -1, -1, false),
+        "what `greatest(a, ...)` is", "greatest(1.50::numeric, NULL, 0.5)", "1.50"),
+    own("numeric_least", "(a, ...)", Source::Raw(|_, v| extreme(v, Ordering::Less), -1, -1, false),
+        "what `least(a, ...)` is", "least(10::numeric, 9)", "9"),
+    own("numeric_sign", "(a)", Source::Own(sign, 1, 1),
+        "what `sign(a)` is", "sign(-1.5::numeric)", "-1"),
+    own("numeric_number", "(value)", Source::Own(|_, v| Ok(numeric::nearest(&number(v, 0)?)), 1, 1),
+        "the integer or float that is nearest, which functions of floats take", "numeric_number('1.10')", "1.1"),
 ];
 
 /// An argument as a decimal number.
-fn decimal(values: &[Value], at: usize) -> Result<BigDecimal, SqlError> {
-    let value = values.get(at).unwrap_or(&Value::Null);
-    numeric::of_value(value).ok_or_else(|| {
-        let words = match value {
-            Value::Text(text) => {
-                let shown: String = text.chars().take(40).collect();
-                format!("invalid input syntax for type numeric: \"{shown}\"")
-            }
-            _ => "invalid input syntax for type numeric".to_owned(),
-        };
-        SqlError::new(state::BAD_VALUE, words)
-    })
+fn number(values: &[Value], at: usize) -> Result<Number, SqlError> {
+    Ok(numeric::of_value(values.get(at).unwrap_or(&Value::Null))?)
 }
 
 /// A number as a text with all its digits.
-fn shown(number: &BigDecimal) -> Result<Value, SqlError> {
-    let scale = number.fractional_digit_count();
-    let digits = i64::try_from(number.digits()).unwrap_or(i64::MAX);
-    if digits.saturating_sub(scale) > DIGITS_MAX || scale > DIGITS_MAX {
-        return Err(SqlError::new(state::OUT_OF_RANGE, "value overflows numeric format"));
+fn shown(number: Number) -> Result<Value, SqlError> {
+    if let Number::Finite(number) = &number {
+        let scale = number.fractional_digit_count();
+        let digits = i64::try_from(number.digits()).unwrap_or(i64::MAX);
+        if digits.saturating_sub(scale) > DIGITS_MAX || scale > DIGITS_MAX {
+            return Err(overflow());
+        }
     }
-    Ok(Value::Text(numeric::text(number)))
+    Ok(Value::Text(number.text()))
 }
 
-type Operation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, SqlError>;
+fn overflow() -> SqlError {
+    SqlError::new(state::OUT_OF_RANGE, "value overflows numeric format")
+}
 
-/// An operation whose result has a scale that follows from those of its sides.
-fn two(values: &[Value], operation: Operation, scale: fn(i64, i64) -> i64) -> Result<Value, SqlError> {
-    let (a, b) = (decimal(values, 0)?, decimal(values, 1)?);
-    let scale = scale(a.fractional_digit_count(), b.fractional_digit_count());
-    shown(&operation(&a, &b)?.with_scale_round(scale, RoundingMode::HalfUp))
+/// What two numbers are computed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    /// The whole part of the quotient.
+    Whole,
+}
+
+impl Operation {
+    fn divides(self) -> bool {
+        matches!(self, Self::Divide | Self::Remainder | Self::Whole)
+    }
+
+    /// Of numbers that have digits.
+    fn of(self, a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, SqlError> {
+        if self.divides() && b.is_zero() {
+            return Err(division_by_zero());
+        }
+        let (scale_a, scale_b) = (a.fractional_digit_count(), b.fractional_digit_count());
+        let wider = scale_a.max(scale_b);
+        Ok(match self {
+            Self::Add => (a + b).with_scale(wider),
+            Self::Subtract => (a - b).with_scale(wider),
+            // PostgreSQL rounds what has more digits than it shows.
+            Self::Multiply => {
+                (a * b).with_scale_round((scale_a + scale_b).min(DIGITS_MAX), RoundingMode::HalfUp)
+            }
+            Self::Divide => quotient(a, b)?,
+            Self::Remainder => (a % b).with_scale(wider),
+            Self::Whole => divided(&(a - a % b), b, 0)?,
+        })
+    }
+
+    /// Where a side has no digits, floats compute as PostgreSQL's numbers do.
+    fn of_special(self, a: &Number, b: &Number) -> Result<Number, SqlError> {
+        let nan = Number::Special(Special::NaN);
+        if *a == nan || *b == nan {
+            return Ok(nan);
+        }
+        let zero = Number::Finite(BigDecimal::zero());
+        let (x, y) = (float(a), float(b));
+        let result = match self {
+            Self::Add => x + y,
+            Self::Subtract => x - y,
+            Self::Multiply => x * y,
+            _ if y == 0.0 => return Err(division_by_zero()),
+            Self::Remainder if x.is_finite() => return Ok(a.clone()),
+            Self::Remainder => f64::NAN,
+            Self::Divide | Self::Whole if x.is_finite() => return Ok(zero),
+            Self::Divide | Self::Whole => x / y,
+        };
+        Ok(Number::Special(Special::of_float(result)))
+    }
+
+    /// Of units of powers of ten, where 128 bits hold them: as most numbers are.
+    fn of_small(self, a: (i128, u32), b: (i128, u32)) -> Option<(i128, u32)> {
+        let wider = a.1.max(b.1);
+        let both = || Some((numeric::at_scale(a, wider)?, numeric::at_scale(b, wider)?));
+        match self {
+            Self::Add => both().and_then(|(a, b)| a.checked_add(b)).map(|sum| (sum, wider)),
+            Self::Subtract => both().and_then(|(a, b)| a.checked_sub(b)).map(|rest| (rest, wider)),
+            Self::Multiply => Some((a.0.checked_mul(b.0)?, a.1 + b.1)),
+            Self::Divide | Self::Remainder | Self::Whole => None,
+        }
+    }
+}
+
+/// The float that stands for a number among such as have no digits.
+fn float(number: &Number) -> f64 {
+    match number {
+        Number::Finite(number) => number.to_f64().unwrap_or(0.0),
+        Number::Special(special) => special.float(),
+    }
+}
+
+fn computed(operation: Operation, values: &[Value]) -> Result<Value, SqlError> {
+    let small = |at: usize| match values.get(at) {
+        Some(Value::Text(text)) => numeric::small(text),
+        Some(Value::Integer(integer)) => Some((i128::from(*integer), 0)),
+        _ => None,
+    };
+    if let (Some(a), Some(b)) = (small(0), small(1))
+        && let Some(result) = operation.of_small(a, b)
+    {
+        return Ok(Value::Text(text_of_small(result)));
+    }
+    match (number(values, 0)?, number(values, 1)?) {
+        (Number::Finite(a), Number::Finite(b)) => shown(Number::Finite(operation.of(&a, &b)?)),
+        (a, b) => shown(operation.of_special(&a, &b)?),
+    }
+}
+
+/// The text of so many units.
+fn text_of_small((units, scale): (i128, u32)) -> String {
+    let digits = units.unsigned_abs().to_string();
+    let sign = if units < 0 { "-" } else { "" };
+    let scale = scale as usize;
+    if scale == 0 {
+        return format!("{sign}{digits}");
+    }
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    format!("{sign}{whole}.{fraction}")
 }
 
 fn division_by_zero() -> SqlError {
     SqlError::new("22012", "division by zero")
 }
 
-fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, SqlError> {
-    if b.is_zero() {
-        return Err(division_by_zero());
+fn absolute(values: &[Value]) -> Result<Value, SqlError> {
+    shown(match number(values, 0)? {
+        Number::Finite(number) => Number::Finite(number.abs()),
+        Number::Special(Special::NegativeInfinity) => Number::Special(Special::Infinity),
+        special @ Number::Special(_) => special,
+    })
+}
+
+fn sign(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    Ok(Value::from(match number(values, 0)? {
+        Number::Special(Special::NaN) => "NaN",
+        Number::Finite(number) if number.is_zero() => "0",
+        Number::Finite(number) if number.is_positive() => "1",
+        Number::Special(Special::Infinity) => "1",
+        Number::Finite(_) | Number::Special(Special::NegativeInfinity) => "-1",
+    }))
+}
+
+/// The first of the numbers of which none is greater, or less. NULLs are left out.
+fn extreme(values: &[Value], wanted: Ordering) -> Result<Value, SqlError> {
+    let mut found: Option<String> = None;
+    for value in values.iter().filter(|value| !value.is_null()) {
+        let text = numeric::of_value(value)?.text();
+        if found.as_ref().is_none_or(|found| numeric::compare(&text, found) == wanted) {
+            found = Some(text);
+        }
     }
-    Ok(a % b)
+    Ok(found.map_or(Value::Null, Value::Text))
+}
+
+/// The significant digits that results have at least, where their number is not known otherwise.
+const SIGNIFICANT_MIN: i64 = 16;
+/// PostgreSQL's numbers consist of groups of so many digits, by which it counts significant ones.
+const GROUP: i64 = 4;
+
+/// A power. Of whole exponents it is exact, and then rounded; others are computed in floats.
+fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (base, exponent) = match (number(values, 0)?, number(values, 1)?) {
+        (Number::Finite(base), Number::Finite(exponent)) => (base, exponent),
+        (base, exponent) => return shown(numeric::of_real(float(&base).powf(float(&exponent)))),
+    };
+    if base.is_zero() && exponent.is_negative() {
+        let words = "zero raised to a negative power is undefined";
+        return Err(SqlError::new("2201F", words));
+    }
+    let scale = SIGNIFICANT_MIN.max(base.fractional_digit_count());
+    let whole = exponent.is_integer().then(|| exponent.to_i64()).flatten();
+    let Some(whole) = whole else {
+        if base.is_negative() {
+            let words = "a negative number raised to a non-integer power yields a complex result";
+            return Err(SqlError::new("2201F", words));
+        }
+        return shown(numeric::of_real(float(&Number::Finite(base)).powf(float(&Number::Finite(exponent)))));
+    };
+    let digits = base.digits().max(1).saturating_mul(whole.unsigned_abs());
+    if digits > POWER_DIGITS_MAX && base.abs() != BigDecimal::from(1) {
+        return Err(overflow());
+    }
+    let (units, own_scale) = base.into_bigint_and_scale();
+    let count = u32::try_from(whole.unsigned_abs()).map_err(|_| overflow())?;
+    let raised = BigDecimal::new(units.pow(count), own_scale * i64::from(count));
+    let result = if whole < 0 {
+        divided(&BigDecimal::from(1), &raised, scale)?
+    } else {
+        raised.with_scale_round(scale, RoundingMode::HalfUp)
+    };
+    shown(Number::Finite(result))
+}
+
+fn square_root(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let number = match number(values, 0)? {
+        Number::Finite(number) => number,
+        Number::Special(Special::NegativeInfinity) => return Err(negative_root()),
+        special @ Number::Special(_) => return shown(special),
+    };
+    if number.is_negative() {
+        return Err(negative_root());
+    }
+    let weight = (first_group(&number).0 + 1) * GROUP / 2 - 1;
+    let scale = (SIGNIFICANT_MIN - weight).max(number.fractional_digit_count()).clamp(0, DIGITS_MAX);
+    // One digit more tells how to round: what is cut off is never just a half.
+    let root = units(&number, 2 * (scale + 1)).sqrt();
+    shown(Number::Finite(BigDecimal::new(root, scale + 1).with_scale_round(scale, RoundingMode::HalfUp)))
+}
+
+fn negative_root() -> SqlError {
+    SqlError::new("2201F", "cannot take square root of a negative number")
 }
 
 /// The number as `digits` units of the power of ten that `scale` says.
@@ -134,8 +321,6 @@ fn quotient(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, SqlError> {
 
 /// Digits behind the point of a quotient: at least 16 significant ones, as PostgreSQL counts them in groups of four.
 fn quotient_scale(a: &BigDecimal, b: &BigDecimal) -> i64 {
-    const SIGNIFICANT_MIN: i64 = 16;
-    const GROUP: i64 = 4;
     let ((weight_a, first_a), (weight_b, first_b)) = (first_group(a), first_group(b));
     let weight = weight_a - weight_b - i64::from(first_a <= first_b);
     let scale = SIGNIFICANT_MIN - weight * GROUP;
@@ -162,19 +347,13 @@ fn first_group(number: &BigDecimal) -> (i64, u32) {
     (i64::try_from(groups).unwrap_or(1) - 1, first.parse().unwrap_or(0))
 }
 
-fn whole_quotient(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let (a, b) = (decimal(values, 0)?, decimal(values, 1)?);
-    if b.is_zero() {
-        return Err(division_by_zero());
-    }
-    let rest = remainder(&a, &b)?;
-    shown(&divided(&(a - rest), &b, 0)?)
-}
-
 fn rounded(values: &[Value], mode: RoundingMode) -> Result<Value, SqlError> {
     let decimals = integer(values, 1)?.unwrap_or(0).clamp(-DIGITS_MAX, DIGITS_MAX);
-    let number = decimal(values, 0)?.with_scale_round(decimals, mode);
-    shown(&if decimals < 0 { number.with_scale(0) } else { number })
+    let number = match number(values, 0)? {
+        Number::Finite(number) => number.with_scale_round(decimals, mode),
+        special @ Number::Special(_) => return shown(special),
+    };
+    shown(Number::Finite(if decimals < 0 { number.with_scale(0) } else { number }))
 }
 
 fn fit(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -182,12 +361,7 @@ fn fit(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let modifier = Modifier::of_numbers(&numbers).ok_or_else(|| {
         SqlError::new(state::BAD_PARAMETER, format!("NUMERIC precision must be between 1 and {DIGITS_MAX}"))
     })?;
-    shown(&modifier.fit(&decimal(values, 0)?)?)
-}
-
-fn scaled(_: Now, values: &[Value]) -> Result<Value, SqlError> {
-    let scale = integer(values, 1)?.and_then(|scale| u16::try_from(scale).ok()).unwrap_or(0);
-    shown(&numeric::with_scale(decimal(values, 0)?, scale))
+    shown(modifier.fit(number(values, 0)?)?)
 }
 
 /// What a group comes to.
@@ -197,82 +371,161 @@ enum Of {
     Mean,
 }
 
-/// The sum of a group under way.
+/// The sum of numbers under way.
+#[derive(Clone, Debug, Default)]
+pub struct Sum {
+    /// What 128 bits hold, as units of the power of ten that `scale` says.
+    units: i128,
+    scale: u32,
+    /// The rest.
+    rest: BigDecimal,
+    count: i64,
+    /// How many numbers have how many digits behind the point: the sum has as many as the longest that is there.
+    scales: Vec<i64>,
+    /// How many are `-Infinity`, `Infinity` and `NaN`.
+    specials: [i64; 3],
+}
+
+impl Sum {
+    /// That of so many numbers, in units of a power of ten.
+    pub fn of(small: (i128, u32), count: i64) -> Self {
+        let mut sum = Self::default();
+        sum.add_small(small, 1);
+        Self { count, ..sum }
+    }
+
+    /// Takes a number in (`by` is 1) or out (-1).
+    #[inline]
+    fn add_small(&mut self, (units, scale): (i128, u32), by: i64) {
+        if scale > self.scale
+            && let Some(units) = numeric::at_scale((self.units, self.scale), scale)
+        {
+            (self.units, self.scale) = (units, scale);
+        }
+        let sum = numeric::at_scale((units, scale), self.scale);
+        let sum = sum.and_then(|units| units.checked_mul(i128::from(by))?.checked_add(self.units));
+        match sum {
+            Some(sum) => self.units = sum,
+            None => {
+                self.rest += BigDecimal::new(BigInt::from(units), i64::from(scale)) * BigDecimal::from(by)
+            }
+        }
+        self.note(scale as usize, by);
+    }
+
+    fn note(&mut self, scale: usize, by: i64) {
+        if self.scales.len() <= scale {
+            self.scales.resize(scale + 1, 0);
+        }
+        self.scales[scale] += by;
+        self.count += by;
+    }
+
+    fn add(&mut self, number: Number, by: i64) {
+        match number {
+            Number::Finite(number) => {
+                let scale = number.fractional_digit_count();
+                self.rest += number * BigDecimal::from(by);
+                self.note(usize::try_from(scale).unwrap_or(0), by);
+            }
+            Number::Special(special) => {
+                self.specials[special as usize] += by;
+                self.count += by;
+            }
+        }
+    }
+
+    /// Whether no number was taken in.
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn special(&self) -> Option<Special> {
+        let [below, above, none] = self.specials.map(|count| count > 0);
+        match (below, above) {
+            _ if none => Some(Special::NaN),
+            (true, true) => Some(Special::NaN),
+            (true, false) => Some(Special::NegativeInfinity),
+            (false, true) => Some(Special::Infinity),
+            (false, false) => None,
+        }
+    }
+
+    fn finite(&self) -> BigDecimal {
+        let scale = self.scales.iter().rposition(|count| *count > 0).unwrap_or(0);
+        let sum = BigDecimal::new(BigInt::from(self.units), i64::from(self.scale)) + &self.rest;
+        sum.with_scale(i64::try_from(scale).unwrap_or(0))
+    }
+
+    /// The sum.
+    pub fn total(&self) -> Result<Value, SqlError> {
+        match self.special() {
+            _ if self.is_empty() => Ok(Value::Null),
+            Some(special) => shown(Number::Special(special)),
+            None => shown(Number::Finite(self.finite())),
+        }
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> Result<Value, SqlError> {
+        match self.special() {
+            _ if self.is_empty() => Ok(Value::Null),
+            Some(special) => shown(Number::Special(special)),
+            None => shown(Number::Finite(quotient(&self.finite(), &BigDecimal::from(self.count))?)),
+        }
+    }
+}
+
+/// A group under way.
 struct Total<C> {
     of: Of,
     caller: Rc<C>,
-    sum: BigDecimal,
-    count: i64,
-    /// How many of them have how many digits behind the point: the sum has as many as the longest that is there.
-    scales: BTreeMap<i64, i64>,
+    sum: Sum,
 }
 
 impl<C: Caller> Total<C> {
-    fn number(&self, arguments: &Arguments<'_>) -> Result<Option<BigDecimal>, String> {
-        let value = arguments.value(0);
-        if value.is_null() {
-            return Ok(None);
+    fn take(&mut self, arguments: &Arguments<'_>, by: i64) -> Result<(), String> {
+        match arguments.value(0) {
+            Value::Null => {}
+            Value::Integer(integer) => self.sum.add_small((i128::from(integer), 0), by),
+            Value::Text(text) if let Some(small) = numeric::small(&text) => self.sum.add_small(small, by),
+            value => {
+                let number = number(&[value], 0).map_err(|error| self.caller.fail(error))?;
+                self.sum.add(number, by);
+            }
         }
-        decimal(&[value], 0).map(Some).map_err(|error| self.caller.fail(error))
-    }
-
-    fn result(&self) -> Result<Value, SqlError> {
-        if self.count == 0 {
-            return Ok(Value::Null);
-        }
-        let scale = self.scales.last_key_value().map_or(0, |(scale, _)| *scale);
-        let sum = self.sum.with_scale(scale);
-        match self.of {
-            Of::Sum => shown(&sum),
-            Of::Mean => shown(&quotient(&sum, &BigDecimal::from(self.count))?),
-        }
+        Ok(())
     }
 }
 
 impl<C: Caller> Aggregate for Total<C> {
     fn step(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
-        if let Some(number) = self.number(arguments)? {
-            *self.scales.entry(number.fractional_digit_count()).or_insert(0) += 1;
-            self.sum += number;
-            self.count += 1;
-        }
-        Ok(())
+        self.take(arguments, 1)
     }
 
     fn take_back(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
-        if let Some(number) = self.number(arguments)? {
-            let scale = number.fractional_digit_count();
-            if let Some(left) = self.scales.get_mut(&scale) {
-                *left -= 1;
-                if *left == 0 {
-                    self.scales.remove(&scale);
-                }
-            }
-            self.sum -= number;
-            self.count -= 1;
-        }
-        Ok(())
+        self.take(arguments, -1)
     }
 
     fn value(&self) -> Result<Value, String> {
-        self.result().map_err(|error| self.caller.fail(error))
+        let result = match self.of {
+            Of::Sum => self.sum.total(),
+            Of::Mean => self.sum.mean(),
+        };
+        result.map_err(|error| self.caller.fail(error))
     }
 }
 
 /// The aggregates' names.
 pub(super) const AGGREGATES: &[&str] = &["numeric_sum", "numeric_avg"];
 
-/// Makes the connection know the aggregates.
+/// Makes the connection know the aggregates, and the order of decimal numbers.
 pub(super) fn register<C: Caller>(connection: &Connection, caller: &Rc<C>) -> Result<(), SqlError> {
+    connection.create_collation(NUMERIC_COLLATION, numeric::compare)?;
     for (name, of) in AGGREGATES.iter().zip([Of::Sum, Of::Mean]) {
         let caller = Rc::clone(caller);
-        connection.create_aggregate(name, 1, move || Total {
-            of,
-            caller: Rc::clone(&caller),
-            sum: BigDecimal::zero(),
-            count: 0,
-            scales: BTreeMap::new(),
-        })?;
+        let total = move || Total { of, caller: Rc::clone(&caller), sum: Sum::default() };
+        connection.create_aggregate(name, 1, total)?;
     }
     Ok(())
 }

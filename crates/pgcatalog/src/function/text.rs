@@ -54,9 +54,9 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "with a part replaced", "overlay('Txxxxas' placing 'hom' from 2 for 4)", "Thomas"),
     own("quote_ident", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(quote_ident(&text(v, 0)?))), 1, 1),
         "as a name in SQL", "quote_ident('Foo bar')", "\"Foo bar\""),
-    own("quote_literal", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(format!("'{}'", text(v, 0)?.replace('\'', "''")))), 1, 1),
+    own("quote_literal", "(text)", Text, &[Text], Source::Own(|_, v| Ok(Value::Text(quoted(&text(v, 0)?))), 1, 1),
         "as a literal in SQL", "quote_literal('it''s')", "'it''s'"),
-    own("quote_nullable", "(text)", Text, &[Text], Source::Raw(|_, v| Ok(Value::Text(if v.first().is_none_or(Value::is_null) { "NULL".to_owned() } else { format!("'{}'", text(v, 0)?.replace('\'', "''")) })), 1, 1, false),
+    own("quote_nullable", "(text)", Text, &[Text], Source::Raw(|_, v| Ok(Value::Text(if v.first().is_none_or(Value::is_null) { "NULL".to_owned() } else { quoted(&text(v, 0)?) })), 1, 1, false),
         "as `quote_literal`; `NULL` of NULL", "quote_nullable(NULL)", "NULL"),
     own("repeat", "(text, n)", Text, &[Text, Int4], Source::Own(repeat, 2, 2),
         "n times", "repeat('ab', 3)", "ababab"),
@@ -93,6 +93,16 @@ const CHANGE_BYTES: usize = 32;
 
 /// How long the result of an encoding is at most, for each byte: four for `escape`.
 const ENCODED_BYTES: usize = 4;
+
+/// A text as a literal. One with a backslash is PostgreSQL's, which escapes it.
+fn quoted(text: &str) -> String {
+    let doubled = text.replace('\'', "''");
+    if doubled.contains('\\') {
+        format!("E'{}'", doubled.replace('\\', "\\\\"))
+    } else {
+        format!("'{doubled}'")
+    }
+}
 
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)

@@ -38,11 +38,11 @@ enum Shape<'a> {
         changed: bool,
     },
     /// As text, behind a description of the columns.
-    Described(Vec<(u32, Option<u16>)>),
+    Described(Vec<u32>),
     /// As data.
     Copy {
         writer: Writer,
-        types: Vec<(u32, Option<u16>)>,
+        types: Vec<u32>,
         cancel: Cancel,
         /// What comes before the first row, in the same message: clients that take rows apart expect it there.
         head: Vec<u8>,
@@ -91,7 +91,7 @@ impl<'a> ClientRows<'a> {
             Shape::Portal { formats, .. } if formats.is_binary(at) => None,
             Shape::Portal { columns, .. } => columns.get(at).map(|column| column.type_oid),
             Shape::Copy { writer, .. } if writer.format() == Format::Binary => None,
-            Shape::Described(types) | Shape::Copy { types, .. } => types.get(at).map(|(oid, _)| *oid),
+            Shape::Described(types) | Shape::Copy { types, .. } => types.get(at).copied(),
         };
         let shown = |(at, value): (usize, &ValueRef<'_>)| match value {
             ValueRef::Text(text) => self.look.shown(type_of(at)?, text),
@@ -122,14 +122,14 @@ impl RowSink for ClientRows<'_> {
             }
             Shape::Described(types) => {
                 types.clear();
-                types.extend(columns.iter().map(|column| (column.ty.oid(), column.scale)));
+                types.extend(columns.iter().map(|column| column.ty.oid()));
                 row_description(
                     columns.iter().map(|column| field(column, column.ty, Format::Text)),
                     self.out,
                 );
             }
             Shape::Copy { writer, types, head, .. } => {
-                types.extend(columns.iter().map(|column| (column.ty.oid(), column.scale)));
+                types.extend(columns.iter().map(|column| column.ty.oid()));
                 copy_out(writer.format(), columns.len(), self.out);
                 writer.begin(columns.iter().map(|column| column.name.as_str()), head);
                 // A line of names is a message of its own.
@@ -162,20 +162,19 @@ impl ClientRows<'_> {
             Shape::Portal { changed: true, .. } => return Err(changed()),
             Shape::Portal { columns, formats, .. } => {
                 let values = columns.iter().enumerate().zip(values).map(|((at, column), value)| {
-                    let datum = datum(*value, column.column.scale);
+                    let datum = datum(*value);
                     (column.type_oid, format_of(formats.is_binary(at)), datum)
                 });
                 data_row(columns.len(), values, self.out).map_err(refused)?;
             }
             Shape::Described(types) => {
                 let values = types.iter().zip(values);
-                let values =
-                    values.map(|((type_oid, scale), value)| (*type_oid, Format::Text, datum(*value, *scale)));
+                let values = values.map(|(type_oid, value)| (*type_oid, Format::Text, datum(*value)));
                 data_row(types.len(), values, self.out).map_err(refused)?;
             }
             Shape::Copy { writer, types, cancel, head } => {
                 let values = types.iter().zip(values);
-                let values = values.map(|((type_oid, scale), value)| (*type_oid, datum(*value, *scale)));
+                let values = values.map(|(type_oid, value)| (*type_oid, datum(*value)));
                 let mut result = Ok(());
                 copy_data(self.out, |out| {
                     out.append(head);
@@ -242,11 +241,9 @@ pub(crate) fn format_of(binary: bool) -> Format {
 }
 
 #[inline]
-fn datum(value: ValueRef<'_>, scale: Option<u16>) -> Datum<'_> {
+fn datum(value: ValueRef<'_>) -> Datum<'_> {
     match value {
         ValueRef::Null => Datum::Null,
-        ValueRef::Integer(number) if let Some(scale) = scale => Datum::ScaledInteger(number, scale),
-        ValueRef::Real(number) if let Some(scale) = scale => Datum::ScaledReal(number, scale),
         ValueRef::Integer(number) => Datum::Integer(number),
         ValueRef::Real(number) => Datum::Real(number),
         ValueRef::Text(text) => Datum::Text(text),

@@ -90,9 +90,8 @@ fn type_name(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Integer => "INTEGER",
         ColumnKind::Real => "REAL",
-        ColumnKind::Text => "TEXT",
+        ColumnKind::Text | ColumnKind::Numeric => "TEXT",
         ColumnKind::Blob | ColumnKind::Any => "BLOB",
-        ColumnKind::Numeric => "NUMERIC",
     }
 }
 

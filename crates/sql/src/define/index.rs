@@ -7,7 +7,9 @@ use pgcatalog::system;
 use sqltext::ast::Expr;
 use sqltext::definition::{CreateIndex, Term};
 use sqltext::token::{Token, tokens};
-use store::definition::{Collation, ColumnDef, Generated, IndexDef, NAME_BYTES_MAX, TableDef};
+use store::definition::{
+    Collation, ColumnDef, Generated, IndexDef, NAME_BYTES_MAX, NUMERIC_COLLATION, TableDef,
+};
 
 use super::table::collation;
 use super::words::{Words, bare};
@@ -161,7 +163,9 @@ fn no_column(def: &TableDef, name: &str) -> SqlError {
 /// The hidden column of an indexed expression. It has the affinity of the expression, so that comparisons with it are
 /// those with the expression: only a cast has one.
 fn expression_column(name: &str, sql: String) -> Result<ColumnDef, SqlError> {
-    let column = ColumnDef::new(name, &cast_type(&sql).unwrap_or_default())?;
+    // Decimal numbers have their collation behind the cast.
+    let decimal = sql.ends_with(NUMERIC_COLLATION).then(|| "NUMERIC".to_owned());
+    let column = ColumnDef::new(name, &decimal.or_else(|| cast_type(&sql)).unwrap_or_default())?;
     Ok(ColumnDef { hidden: true, generated: Some(Generated { sql, stored: true }), ..column })
 }
 

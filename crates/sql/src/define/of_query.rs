@@ -1,5 +1,6 @@
 //! The columns of `CREATE TABLE ... AS`.
 
+use dialect::Item;
 use store::definition::{ColumnDef, NAME_BYTES_MAX};
 
 use super::{check_column_name, typed_column};
@@ -8,11 +9,14 @@ use crate::error::SqlError;
 use crate::limits::NESTED_VIEWS_MAX;
 use crate::text::token::{Kind, Tokens, unquoted};
 
-/// The columns of a query's result; those that come from a table unchanged keep its type. Where rows of several queries
+/// The columns of a query's result; those that come from a table unchanged keep its type, and decimal numbers theirs. Where rows of several queries
 /// come together, a column may hold what its first query's does not.
 pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError> {
     let statement = core.compile_query(sql)?;
     let mixed = is_mixed(core, sql, NESTED_VIEWS_MAX);
+    let known = dialect::translate(&core.catalog, sql, &[], None)?;
+    let items = Item::expanded(&known.items).filter(|items| items.len() == statement.columns());
+    let decimal = |at: usize| items.as_ref().is_some_and(|items| items[at].is_decimal());
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(statement.columns());
     for at in 0..statement.columns() {
         let name = free_name(&columns, &statement.column_name(at));
@@ -21,6 +25,7 @@ pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError
             let table = core.catalog.table(&table)?;
             Some(table.def().columns[table.def().column_index(&column)?].declared.clone())
         });
+        let declared = declared.or_else(|| decimal(at).then(|| "NUMERIC".to_owned()));
         columns.push(typed_column(&core.catalog, &name, &declared.unwrap_or_default())?);
     }
     Ok(columns)

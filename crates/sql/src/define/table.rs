@@ -145,7 +145,11 @@ impl<'w> TableMaker<'w> {
                 let name = rule.name.clone().unwrap_or_else(|| self.check_name(Some(&column.name)));
                 self.def.checks.push(CheckDef { name, sql, not_null: None });
             }
-            ColumnRuleKind::Collate(name) => column.collation = collation(name)?,
+            ColumnRuleKind::Collate(name) => {
+                let wanted = collation(name)?;
+                refuse_collation(column)?;
+                column.collation = wanted;
+            }
             ColumnRuleKind::References(reference) => {
                 self.foreign_key(rule.name.as_deref(), vec![column.name.clone()], reference)?;
             }
@@ -440,6 +444,14 @@ fn check_made_columns(def: &TableDef) -> Result<(), SqlError> {
         return Err(SqlError::not_supported("a second identity column"));
     }
     Ok(())
+}
+
+/// Decimal numbers have an order of their own.
+pub(super) fn refuse_collation(column: &ColumnDef) -> Result<(), SqlError> {
+    if column.collation != Collation::Numeric {
+        return Ok(());
+    }
+    Err(SqlError::new("42804", "collations are not supported by type numeric"))
 }
 
 /// A collation by its name.

@@ -312,7 +312,7 @@ impl Executor {
         if self.core.native
             && parameters.is_empty()
             && let Some(rows) = rows_of(sql)
-            && let Some(done) = self.run_rows(session, &rows, out)?
+            && let Some(done) = self.run_rows(session, rows, out)?
         {
             return Ok(done);
         }
@@ -349,9 +349,10 @@ impl Executor {
     fn run_rows(
         &mut self,
         session: &mut Session,
-        rows: &Rows<'_>,
+        rows: Rows<'_>,
         out: &mut dyn RowSink,
     ) -> Result<Option<Done>, SqlError> {
+        let mut rows = rows;
         if self.cache.get(&rows.statement).is_none() {
             // What is wrong is reported of the statement as it stands.
             let Ok(prepared) = self.prepare(StatementKind::Write, &rows.statement, &[], None) else {
@@ -360,10 +361,13 @@ impl Executor {
             self.cache.put(&rows.statement, prepared);
         }
         let Self { core, cache, .. } = self;
-        match cache.get(&rows.statement).filter(|prepared| prepared.takes(rows)) {
-            Some(prepared) => core.run_rows(session, prepared, rows, out).map(Some),
-            None => Ok(None),
+        let Some(prepared) = cache.get(&rows.statement).filter(|prepared| prepared.takes(&rows)) else {
+            return Ok(None);
+        };
+        for at in prepared.plan().decimals() {
+            rows.spell_out(at);
         }
+        core.run_rows(session, prepared, &rows, out).map(Some)
     }
 
     /// The second half of `CREATE TABLE ... AS`: a table that cannot be filled goes again.

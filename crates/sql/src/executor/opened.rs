@@ -13,7 +13,8 @@ use sqltext::Tree;
 use sqltext::limits::PARAMETERS_MAX;
 use sqltext::literals::{Constant, Literals, StatementText, constants};
 use store::Catalog;
-use store::definition::SqlType;
+use store::definition::{ColumnKind, SqlType};
+use store::scalar::numeric::Modifier;
 use store::value::Value;
 
 use super::describe::key_of;
@@ -48,6 +49,8 @@ pub(super) struct Shapes {
     /// Literals of indexed expressions and of the conditions of partial indexes: a text that has one of them may mean
     /// such an index, which is found by what is written.
     kept: Option<Vec<Constant<'static>>>,
+    /// Whether a column keeps the zeros at the end of a number.
+    scales: Option<bool>,
 }
 
 impl Shapes {
@@ -77,12 +80,23 @@ impl Shapes {
         takes_any(&shape).then_some((shape, tree))
     }
 
+    fn keeps_scale(&mut self, catalog: &Catalog) -> bool {
+        *self.scales.get_or_insert_with(|| keeps_scale(catalog))
+    }
+
     /// Whether a value must stay in the text.
     fn keeps(&mut self, catalog: &Catalog, value: &Constant<'_>) -> bool {
         // Beside bytes it may be their spelling, which a parameter of no type is not.
         let bytes = matches!(value, Constant::Text(text) if text.starts_with("\\x"));
         bytes || self.kept.get_or_insert_with(|| constants_of(catalog)).contains(value)
     }
+}
+
+/// Whether a column of decimal numbers takes as many digits behind the point as it is given.
+fn keeps_scale(catalog: &Catalog) -> bool {
+    let mut columns = catalog.tables().flat_map(|table| &table.def().columns);
+    columns
+        .any(|column| column.kind == ColumnKind::Numeric && Modifier::of_declared(&column.declared).is_none())
 }
 
 /// The literals of all indexed expressions and predicates.
@@ -97,12 +111,13 @@ fn types_of(literals: &Literals<'_>, free: &[bool]) -> Vec<Option<SqlType>> {
     literals.values(free).map(type_of).collect()
 }
 
-/// The type that a value has by itself.
+/// The type that a value has by itself. That of a number with a fraction is of no parameter else: beside a decimal
+/// number it is one, and beside a float it is a float.
 fn type_of(value: &Constant<'_>) -> Option<SqlType> {
     match value.kind() {
         'i' => Some(SqlType::Int4),
         'l' => Some(SqlType::Int8),
-        'r' => Some(SqlType::Float8),
+        'r' => Some(SqlType::Float4),
         _ => None,
     }
 }
@@ -161,6 +176,9 @@ impl Executor {
 
     /// The values of the literals that are free; `None` where one of them must stay in the text.
     fn taken(&mut self, literals: &Literals<'_>, free: &[bool]) -> Option<Vec<Value>> {
+        if literals.has_scale() && self.shapes.keeps_scale(&self.core.catalog) {
+            return None;
+        }
         let Self { core, shapes, .. } = self;
         let mut values = Vec::with_capacity(free.len().min(PARAMETERS_MAX));
         for value in literals.values(free) {

@@ -1,6 +1,8 @@
-//! Aggregates over whole numbers.
+//! Aggregates over whole and decimal numbers.
 
-use store::value::ValueRef;
+use pgcatalog::function::Sum;
+use store::scalar::numeric;
+use store::value::{Value, ValueRef};
 
 use super::expr::{Beyond, Term};
 use super::scope::{Given, Place};
@@ -13,6 +15,56 @@ pub(super) enum Aggregate {
     /// `count(column)`, whatever the column holds.
     Present(Place),
     Of(Function, Term),
+    /// Of a column of decimal or whole numbers.
+    Decimal(Decimal, Place),
+}
+
+/// What is exact of decimal numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decimal {
+    Sum,
+    Average,
+}
+
+impl Decimal {
+    /// The function of this name.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        match name {
+            "numeric_sum" => Some(Self::Sum),
+            "numeric_avg" => Some(Self::Average),
+            _ => None,
+        }
+    }
+
+    /// Takes a value in. What 128 bits do not hold, and what has no digits, is SQLite's.
+    #[inline]
+    fn step(running: &mut Running, value: ValueRef<'_>) -> Result<(), Beyond> {
+        let number = match value {
+            ValueRef::Null => return Ok(()),
+            ValueRef::Integer(integer) => (i128::from(integer), 0),
+            ValueRef::Text(text) => numeric::small(text).ok_or(Beyond)?,
+            ValueRef::Real(_) | ValueRef::Blob(_) => return Err(Beyond),
+        };
+        let scale = running.scale.max(number.1);
+        if scale > running.scale {
+            running.value = numeric::at_scale((running.value, running.scale), scale).ok_or(Beyond)?;
+            running.scale = scale;
+        }
+        let units =
+            if scale == number.1 { number.0 } else { numeric::at_scale(number, scale).ok_or(Beyond)? };
+        running.value = running.value.checked_add(units).ok_or(Beyond)?;
+        running.count += 1;
+        Ok(())
+    }
+
+    fn result(self, Running { count, value, scale }: Running) -> Result<Value, Beyond> {
+        let sum = Sum::of((value, scale), count);
+        match self {
+            Self::Sum => sum.total(),
+            Self::Average => sum.mean(),
+        }
+        .map_err(|_| Beyond)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +83,9 @@ pub(super) struct Running {
     /// Rows, or values that are not NULL.
     count: i64,
     /// Their sum, or the extreme one of them.
-    value: i64,
+    value: i128,
+    /// Decimal numbers are counted in units of this power of ten.
+    scale: u32,
 }
 
 impl Aggregate {
@@ -56,15 +110,17 @@ impl Aggregate {
                     function.step(running, value)?;
                 }
             }
+            Self::Decimal(_, place) => Decimal::step(running, given.column(*place))?,
         }
         Ok(())
     }
 
     /// What it comes to.
-    pub(super) fn result(&self, running: Running) -> ValueRef<'static> {
+    pub(super) fn result(&self, running: Running) -> Result<Value, Beyond> {
         match self {
-            Self::Rows | Self::Present(_) => ValueRef::Integer(running.count),
-            Self::Of(function, _) => function.result(running),
+            Self::Rows | Self::Present(_) => Ok(Value::Integer(running.count)),
+            Self::Of(function, _) => Ok(function.result(running)),
+            Self::Decimal(function, _) => function.result(running),
         }
     }
 }
@@ -85,10 +141,14 @@ impl Function {
 
     #[inline]
     fn step(self, running: &mut Running, value: i64) -> Result<(), Beyond> {
-        let Running { count, value: so_far } = running;
+        let Running { count, value: so_far, .. } = running;
+        let value = i128::from(value);
         match self {
             // What overflows is an error of `sum` and a float of the others: SQLite's to say.
-            Self::Sum | Self::Total | Self::Average => *so_far = so_far.checked_add(value).ok_or(Beyond)?,
+            Self::Sum | Self::Total | Self::Average => {
+                *so_far += value;
+                i64::try_from(*so_far).map_err(|_| Beyond)?;
+            }
             Self::Min if *count == 0 || value < *so_far => *so_far = value,
             Self::Max if *count == 0 || value > *so_far => *so_far = value,
             Self::Count | Self::Min | Self::Max => {}
@@ -97,13 +157,14 @@ impl Function {
         Ok(())
     }
 
-    fn result(self, Running { count, value }: Running) -> ValueRef<'static> {
+    fn result(self, Running { count, value, .. }: Running) -> Value {
         match self {
-            Self::Count => ValueRef::Integer(count),
-            Self::Total => ValueRef::Real(value as f64),
-            _ if count == 0 => ValueRef::Null,
-            Self::Average => ValueRef::Real(value as f64 / count as f64),
-            Self::Sum | Self::Min | Self::Max => ValueRef::Integer(value),
+            Self::Count => Value::Integer(count),
+            Self::Total => Value::Real(value as f64),
+            _ if count == 0 => Value::Null,
+            Self::Average => Value::Real(value as f64 / count as f64),
+            // No step lets it leave 64 bits.
+            Self::Sum | Self::Min | Self::Max => i64::try_from(value).map_or(Value::Null, Value::Integer),
         }
     }
 }

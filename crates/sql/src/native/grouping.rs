@@ -65,14 +65,23 @@ impl Grouping {
         Ok(())
     }
 
-    /// The row of a group.
-    pub(super) fn row<'g>(&self, group: &'g Group) -> Vec<ValueRef<'g>> {
-        let shown = |shown: &Shown| match *shown {
-            Shown::Key(at) => group.key.get(at).map_or(ValueRef::Null, Value::as_ref),
-            Shown::Aggregate(at) => match (self.aggregates.get(at), group.running.get(at)) {
-                (Some(aggregate), Some(running)) => aggregate.result(*running),
-                _ => ValueRef::Null,
-            },
+    /// What the aggregates of a group come to.
+    pub(super) fn results(&self, group: &Group) -> Result<Vec<Value>, Beyond> {
+        self.aggregates
+            .iter()
+            .zip(&group.running)
+            .map(|(aggregate, running)| aggregate.result(*running))
+            .collect()
+    }
+
+    /// The row of a group with these results.
+    pub(super) fn row<'g>(&self, group: &'g Group, results: &'g [Value]) -> Vec<ValueRef<'g>> {
+        let shown = |shown: &Shown| {
+            let value = match *shown {
+                Shown::Key(at) => group.key.get(at),
+                Shown::Aggregate(at) => results.get(at),
+            };
+            value.map_or(ValueRef::Null, Value::as_ref)
         };
         self.columns.iter().map(shown).collect()
     }

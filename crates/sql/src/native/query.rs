@@ -106,9 +106,14 @@ impl Query {
                 }
                 Output::Groups(grouping) => {
                     group(source, &mut walk, filter.as_ref(), grouping).and_then(|groups| {
-                        out.columns(columns);
                         let groups = groups.in_order();
-                        groups.iter().try_for_each(|group| out.row(&grouping.row(group)))?;
+                        // What one of them does not come to is SQLite's to say, of all.
+                        let results = groups.iter().map(|group| grouping.results(group));
+                        let results = results.collect::<Result<Vec<_>, _>>()?;
+                        out.columns(columns);
+                        for (group, results) in groups.iter().zip(&results) {
+                            out.row(&grouping.row(group, results))?;
+                        }
                         Ok(groups.len() as u64)
                     })
                 }

@@ -129,12 +129,19 @@ impl Scope {
     /// The stored column of this name, behind a table's name or not, whose values compare by their bytes. Names that
     /// mean something else, or two things, are SQLite's.
     pub(super) fn column(&self, of: Option<&str>, name: &str) -> Option<Place> {
+        let place = self.any_column(of, name)?;
+        let def = self.table(place.side)?.def();
+        def.columns[place.column].collation.is_binary().then_some(place)
+    }
+
+    /// The same, however its values compare.
+    pub(super) fn any_column(&self, of: Option<&str>, name: &str) -> Option<Place> {
         let mut found = self.sides().filter_map(|(side, own, table)| {
             let meant = of.is_none_or(|of| of.eq_ignore_ascii_case(own));
             let column = table.def().column_index(name).filter(|_| meant)?;
             Some((Place { side, column }, &table.def().columns[column]))
         });
-        let (place, _) = found.next().filter(|(_, def)| def.is_visible() && def.collation.is_binary())?;
+        let (place, _) = found.next().filter(|(_, def)| def.is_visible())?;
         found.next().is_none().then_some(place)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use store::definition::{ColumnDef, TableDef};
+use store::definition::{Collation, ColumnDef, TableDef};
 use store::value::{Value, ValueRef};
 use store::{
     BUILT_IN, Change, Expect, Expiry, Index, Met, NewRow, Renewal, RowBuf, Table, Write, WriteError,
@@ -72,15 +72,17 @@ pub(super) fn is_routed(table: &Table) -> bool {
 
 /// Whether a row of the table is what a statement gives: nothing is computed, numbered or checked.
 pub(super) fn is_plain(def: &TableDef) -> bool {
-    let plain = |column: &ColumnDef| {
+    let plain = |(at, column): (usize, &ColumnDef)| {
+        // Nothing but an index asks how other columns than those of the key compare.
+        let decimal = column.collation == Collation::Numeric && !def.is_key(at);
         column.default_sql.is_none()
             && column.generated.is_none()
             && column.identity.is_none()
             && !column.hidden
             && !column.pending
-            && column.collation.is_binary()
+            && (column.collation.is_binary() || decimal)
     };
-    def.checks.is_empty() && def.columns.iter().all(plain)
+    def.checks.is_empty() && def.columns.iter().enumerate().all(plain)
 }
 
 /// Whether an index says nothing that the key does not say.

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use store::Table;
 use store::definition::ColumnKind;
-use store::scalar::has_form;
+use store::scalar::{has_form, numeric};
 use store::value::{Affinity, Value, ValueRef};
 
 /// What to look for.
@@ -40,8 +40,18 @@ pub(crate) fn sought(kind: ColumnKind, value: Value, literal: bool) -> Sought {
             Sought::Value(value)
         }
         (ColumnKind::Blob, _) => Sought::Nothing,
-        (ColumnKind::Integer | ColumnKind::Real | ColumnKind::Numeric, value) => number(kind, value),
+        (ColumnKind::Numeric, Value::Real(_)) if !literal => Sought::Unclear,
+        (ColumnKind::Numeric, value) => match decimal(&value) {
+            Some(text) => Sought::Value(Value::Text(text)),
+            None => Sought::Nothing,
+        },
+        (ColumnKind::Integer | ColumnKind::Real, value) => number(kind, value),
     }
+}
+
+/// The text of a decimal number.
+fn decimal(value: &Value) -> Option<String> {
+    numeric::of_value(value).ok().map(|number| number.text())
 }
 
 /// What a bound of a range compares as: texts that read as numbers are numbers beside a numeric column. `None`
@@ -52,8 +62,10 @@ pub(crate) fn bound(kind: ColumnKind, value: Value, literal: bool) -> Option<Val
             literal.then(|| value.with_affinity(Affinity::Text))
         }
         (ColumnKind::Any, Value::Integer(_) | Value::Real(_)) if !literal => None,
-        (ColumnKind::Integer | ColumnKind::Real | ColumnKind::Numeric, value) => {
-            Some(value.with_affinity(Affinity::Numeric))
+        (ColumnKind::Integer | ColumnKind::Real, value) => Some(value.with_affinity(Affinity::Numeric)),
+        (ColumnKind::Numeric, Value::Real(_)) if !literal => None,
+        (ColumnKind::Numeric, value @ (Value::Integer(_) | Value::Real(_))) => {
+            decimal(&value).map(Value::Text)
         }
         (_, value) => Some(value),
     }

@@ -371,7 +371,8 @@ impl Planner<'_, '_> {
     ) -> Option<&Condition<'_>> {
         // What is no text compares the same under each collation.
         let textless = stored.is_none_or(|column| {
-            !matches!(self.table.def().columns[column].kind, ColumnKind::Text | ColumnKind::Any)
+            let texts = [ColumnKind::Text, ColumnKind::Numeric, ColumnKind::Any];
+            !texts.contains(&self.table.def().columns[column].kind)
         });
         // Texts of an enum type are equal where their bytes are; their order no index has.
         let equal = [Operator::Equal, Operator::Is, Operator::IsNull];

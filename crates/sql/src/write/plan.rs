@@ -4,6 +4,7 @@ use pgcatalog::sequence::{self, Numbered};
 use std::sync::Arc;
 
 use sqlite::{Row, Statement};
+use store::definition::ColumnKind;
 use store::scalar::has_form;
 use store::value::{Value, ValueRef};
 use store::{Table, WriteError};
@@ -109,6 +110,14 @@ impl WritePlan {
                 matches!(target, Target::Stored(column) if has_form(self.table.column_type(*column)));
             !formed || (0..rows.len()).all(|row| !matches!(rows.value(row, at), ValueRef::Text(_)))
         })
+    }
+
+    /// Which values of such rows are decimal numbers.
+    pub(crate) fn decimals(&self) -> Vec<usize> {
+        let Verb::Insert(InsertPlan { targets, .. }) = &self.verb else { return Vec::new() };
+        let kind = |column: usize| self.table.def().columns[column].kind;
+        let decimal = |target: &Target| matches!(target, Target::Stored(column) if kind(*column) == ColumnKind::Numeric);
+        targets.iter().enumerate().filter(|(_, target)| decimal(target)).map(|(at, _)| at).collect()
     }
 
     pub(crate) fn run(

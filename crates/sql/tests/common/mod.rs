@@ -25,7 +25,6 @@ pub(crate) struct Db {
 pub(crate) struct Rows {
     pub(crate) names: Vec<String>,
     pub(crate) types: Vec<SqlType>,
-    pub(crate) scales: Vec<Option<u16>>,
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
@@ -33,7 +32,6 @@ impl RowSink for Rows {
     fn columns(&mut self, columns: &[ColumnDescription]) {
         self.names = columns.iter().map(|column| column.name.clone()).collect();
         self.types = columns.iter().map(|column| column.ty).collect();
-        self.scales = columns.iter().map(|column| column.scale).collect();
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {

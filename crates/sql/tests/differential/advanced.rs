@@ -204,7 +204,7 @@ impl World {
     fn values(&mut self, at: usize) -> String {
         let (a, b, table) = (self.column(at), self.column(at), self.tables[at].name.clone());
         let list: Vec<String> =
-            (0..3).map(|_| format!("({}, {})", self.any_value(), self.any_value())).collect();
+            (0..3).map(|_| format!("({}, {})", self.listed_value(), self.listed_value())).collect();
         let list = list.join(", ");
         match self.rng.u32(0..4) {
             0 => format!("SELECT {a}, v.column2 FROM (VALUES {list}) AS v JOIN {table} ON v.column1 = {a}"),

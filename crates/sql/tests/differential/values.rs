@@ -116,6 +116,11 @@ impl World {
         if self.rng.u32(0..12) == 0 { "NULL".to_owned() } else { self.literal(kind) }
     }
 
+    /// A value in a list that a query reads: numbers with a fraction are floats there if they are told to be.
+    pub(crate) fn listed_value(&mut self) -> String {
+        listed(self.any_value())
+    }
+
     pub(crate) fn value_for(&mut self, column: &Column) -> String {
         if !column.not_null && self.rng.u32(0..5) == 0 {
             return "NULL".to_owned();
@@ -172,5 +177,14 @@ impl World {
             }
             _ => ["x''", "x'61'", "x'00'", "x'ff00'"][self.rng.usize(0..4)].to_owned(),
         }
+    }
+}
+
+/// See [`World::listed_value`].
+pub(crate) fn listed(value: String) -> String {
+    if value.parse::<i64>().is_err() && value.parse::<f64>().is_ok() {
+        format!("CAST({value} AS REAL)")
+    } else {
+        value
     }
 }

@@ -3,6 +3,7 @@
 
 use super::clauses::Change;
 use super::{Column, World};
+use crate::values::listed;
 
 impl World {
     pub(crate) fn advanced_change(&mut self, at: usize) -> Change {
@@ -194,7 +195,12 @@ impl World {
             .map(|column| self.tables[at].columns[column].clone())
             .collect();
         let names: Vec<String> = (0..columns.len()).map(|column| format!("c{column}")).collect();
-        let rows: Vec<String> = (0..2).map(|_| self.row(at)).collect();
+        let rows: Vec<String> = (0..2)
+            .map(|_| {
+                let values = columns.iter().map(|column| listed(self.value_for(column)));
+                format!("({})", values.collect::<Vec<_>>().join(", "))
+            })
+            .collect();
         let or = self.pick(&["", " OR IGNORE", " OR REPLACE"]);
         // The first comes first: which of two equal keys is written is told by the order.
         format!(

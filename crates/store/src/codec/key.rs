@@ -5,6 +5,7 @@ use std::fmt;
 use super::{CorruptRow, PayloadShape, ValueTooLong};
 use crate::definition::{ColumnKind, TableDef};
 use crate::limits::KEY_COLUMNS_AT_HAND;
+use crate::scalar::numeric;
 use crate::value::{ValueRef, text_or_blob};
 
 /// What stands between the parts of a composite key in memcached text.
@@ -23,8 +24,8 @@ enum Form {
 
 /// Encodes and decodes the keys of one table.
 ///
-/// Keys that SQL calls equal have equal bytes: -0.0 is written as 0.0, and in ANY and NUMERIC columns a whole
-/// real is written as the integer that it equals.
+/// Keys that SQL calls equal have equal bytes: -0.0 is written as 0.0, and in ANY columns a whole real is written as
+/// the integer that it equals. Texts that a collation calls equal have other bytes: such a key has a unique index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyCodec {
     form: Form,
@@ -204,12 +205,10 @@ fn canonical(kind: ColumnKind, value: ValueRef<'_>, column: usize) -> Result<Val
     Ok(match (kind, value) {
         (_, Null) => return Err(KeyError::Null { column }),
         (_, Real(real)) if real.is_nan() => return Err(KeyError::Null { column }),
-        (ColumnKind::Any | ColumnKind::Numeric, Real(real)) => {
-            equal_integer(real).map_or(Real(real), Integer)
-        }
+        (ColumnKind::Any, Real(real)) => equal_integer(real).map_or(Real(real), Integer),
         (ColumnKind::Real, Real(real)) => Real(positive_zero(real)),
-        (ColumnKind::Integer | ColumnKind::Any | ColumnKind::Numeric, Integer(_))
-        | (ColumnKind::Any | ColumnKind::Text, Text(_))
+        (ColumnKind::Integer | ColumnKind::Any, Integer(_))
+        | (ColumnKind::Any | ColumnKind::Text | ColumnKind::Numeric, Text(_))
         | (ColumnKind::Any | ColumnKind::Blob, Blob(_)) => value,
         (ColumnKind::Text, Blob(bytes)) => text_or_blob(bytes),
         (ColumnKind::Blob, Text(text)) => Blob(text.as_bytes()),
@@ -240,9 +239,15 @@ fn parse_part(kind: ColumnKind, part: &[u8]) -> Option<ValueRef<'_>> {
         ColumnKind::Blob => Some(ValueRef::Blob(part)),
         ColumnKind::Integer => parse_integer(part),
         ColumnKind::Real => parse_real(part),
-        ColumnKind::Numeric => parse_integer(part)
-            .or_else(|| parse_real(part).filter(|real| canonical(kind, *real, 0) == Ok(*real))),
+        ColumnKind::Numeric => parse_decimal(part),
     }
+}
+
+/// One text of each number: that without zeros at its end.
+fn parse_decimal(part: &[u8]) -> Option<ValueRef<'_>> {
+    let text = std::str::from_utf8(part).ok()?;
+    let number = numeric::parse(text)?.normalized();
+    (numeric::text(&number) == text).then_some(ValueRef::Text(text))
 }
 
 fn parse_integer(part: &[u8]) -> Option<ValueRef<'static>> {
@@ -358,9 +363,9 @@ mod tests {
         assert_eq!(from_text(&real, "0.5"), encoded(&real, &[ValueRef::Real(0.5)]));
         assert_eq!(from_text(&real, ".5"), Err(KeyError::NotCanonical { column: 0 }));
         let numeric = codec(&["NUMERIC"]);
-        assert_eq!(from_text(&numeric, "5"), encoded(&numeric, &[ValueRef::Integer(5)]));
+        assert_eq!(from_text(&numeric, "5"), encoded(&numeric, &[ValueRef::Text("5")]));
         assert_eq!(from_text(&numeric, "5.0"), Err(KeyError::NotCanonical { column: 0 }));
-        assert_eq!(from_text(&numeric, "5.5"), encoded(&numeric, &[ValueRef::Real(5.5)]));
+        assert_eq!(from_text(&numeric, "5.5"), encoded(&numeric, &[ValueRef::Text("5.5")]));
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! How texts compare: SQLite's three collations, and the orders of enum types.
+//! How texts compare: SQLite's three collations, the orders of enum types, and that of decimal numbers.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::scalar::numeric;
 use crate::value::ValueRef;
 
 /// How two texts compare; other values compare the same under each.
@@ -19,8 +20,12 @@ pub enum Collation {
     RTrim,
     /// In the order of the enum type of this number. They are equal where their bytes are.
     Enum(u16),
+    /// As the decimal numbers that they spell.
+    Numeric,
 }
 
+/// The name by which SQLite knows the order of decimal numbers.
+pub const NUMERIC: &str = "sqlcached_numeric";
 /// What the names begin with by which SQLite knows the orders of enum types.
 const ENUM_PREFIX: &str = "sqlcached_enum_";
 
@@ -34,6 +39,7 @@ impl Collation {
             Self::Binary => "BINARY",
             Self::NoCase => "NOCASE",
             Self::RTrim => "RTRIM",
+            Self::Numeric => NUMERIC,
             Self::Enum(id) => return Cow::Owned(format!("{ENUM_PREFIX}{id}")),
         })
     }
@@ -41,7 +47,7 @@ impl Collation {
     /// The collation that SQLite knows by a name.
     pub fn of_sqlite(name: &str) -> Option<Self> {
         let of_enum = || name.strip_prefix(ENUM_PREFIX)?.parse().ok().map(Self::Enum);
-        Self::of_name(name).or_else(of_enum)
+        if name == NUMERIC { Some(Self::Numeric) } else { Self::of_name(name).or_else(of_enum) }
     }
 
     /// How an index orders a column of this collation, if nothing else is said.
@@ -70,6 +76,7 @@ impl Collation {
                 Cow::Owned(text.to_ascii_lowercase())
             }
             Self::RTrim => Cow::Borrowed(text.trim_end_matches(' ')),
+            Self::Numeric => Cow::Owned(numeric::folded(text)),
             _ => Cow::Borrowed(text),
         }
     }
@@ -77,6 +84,7 @@ impl Collation {
     /// The order of two values whose texts compare by this collation.
     pub fn compare(self, a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
         match (a, b) {
+            (ValueRef::Text(a), ValueRef::Text(b)) if self == Self::Numeric => numeric::compare(a, b),
             (ValueRef::Text(a), ValueRef::Text(b)) => self.fold(a).as_bytes().cmp(self.fold(b).as_bytes()),
             (a, b) => ValueRef::compare(a, b),
         }

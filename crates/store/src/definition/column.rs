@@ -22,8 +22,7 @@ pub enum ColumnKind {
     Text,
     /// Bytes.
     Blob,
-    /// Integers or floats (`NUMERIC`, `DECIMAL`). Digits beyond a float's are lost, as in SQLite: there is no
-    /// exact decimal behind it.
+    /// Decimal numbers (`NUMERIC`, `DECIMAL`), as texts of all their digits.
     Numeric,
     /// Anything, kept as it comes.
     Any,
@@ -43,8 +42,7 @@ impl ColumnKind {
         match self {
             Self::Integer => Affinity::Integer,
             Self::Real => Affinity::Real,
-            Self::Text => Affinity::Text,
-            Self::Numeric => Affinity::Numeric,
+            Self::Text | Self::Numeric => Affinity::Text,
             Self::Blob | Self::Any => Affinity::Blob,
         }
     }
@@ -150,7 +148,7 @@ impl ColumnDef {
             not_null: false,
             default: None,
             default_sql: None,
-            collation: Collation::Binary,
+            collation: if kind == ColumnKind::Numeric { Collation::Numeric } else { Collation::Binary },
             generated: None,
             identity: None,
             hidden: false,
@@ -209,12 +207,6 @@ impl ColumnDef {
             is_enum: self.enumeration.is_some(),
             refusal,
         }
-    }
-
-    /// Digits behind the point that all of its values are shown with; `None`: as many as each has.
-    pub fn shown_scale(&self) -> Option<u16> {
-        let numeric = self.kind == ColumnKind::Numeric;
-        if numeric { Modifier::of_declared(&self.declared).map(Modifier::shown_scale) } else { None }
     }
 
     /// What PostgreSQL clients are told of it, as its declared type has it.

@@ -42,7 +42,7 @@ mod view;
 pub use crate::scalar::{Element, SqlType};
 pub use access::{Access, Grant, Privileges};
 pub use alter::SLOTS_MAX;
-pub use collation::Collation;
+pub use collation::{Collation, NUMERIC as NUMERIC_COLLATION};
 pub use column::{ColumnDef, ColumnKind, Generated, Identity, TypeMismatch};
 pub use enumeration::EnumDef;
 pub use foreign::ForeignKey;
@@ -451,10 +451,6 @@ fn validate_column_list(columns: &[ColumnDef], list: &[usize], what: &str) -> Re
 
 /// A default must be a value that its column would store.
 fn check_default(column: &ColumnDef, default: &Value) -> Result<(), DefinitionError> {
-    // A definition of an earlier version may have a default of more digits than its column stores.
-    if column.kind == ColumnKind::Numeric && matches!(default, Value::Integer(_) | Value::Real(_)) {
-        return Ok(());
-    }
     match column.accept(default.clone()) {
         Ok(_) => Ok(()),
         Err(mismatch) => Err(DefinitionError::new("42804", format!("default of {mismatch}"))),
@@ -563,7 +559,7 @@ mod tests {
         assert_eq!(column("REAL").accept(Value::Integer(2)), Ok(Value::Real(2.0)));
         assert_eq!(column("TEXT").accept(Value::Integer(2)), Ok(Value::from("2")));
         assert_eq!(column("BLOB").accept(Value::from("ab")), Ok(Value::Blob(b"ab".to_vec())));
-        assert_eq!(column("NUMERIC").accept(Value::from("1.5")), Ok(Value::Real(1.5)));
+        assert_eq!(column("NUMERIC").accept(Value::from("1.50")), Ok(Value::from("1.50")));
         assert_eq!(column("ANY").accept(Value::from("1.5")), Ok(Value::from("1.5")));
         assert_eq!(column("REAL").accept(Value::Real(f64::NAN)), Ok(Value::Null));
         for (declared, value) in [

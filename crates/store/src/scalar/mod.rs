@@ -84,6 +84,10 @@ pub fn has_form(ty: SqlType) -> bool {
     )
 }
 
+fn is_nan(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if text.trim().eq_ignore_ascii_case("nan"))
+}
+
 /// The value in the form that a column of this type stores. NULL is NULL in every type.
 ///
 /// Numbers are converted where nothing is lost. `INT` and `INTEGER` hold 64 bits, as SQLite's do, and memcached's
@@ -98,6 +102,8 @@ pub fn accept(ty: SqlType, value: Value) -> Result<Value, Refusal> {
     match ty {
         SqlType::Bool => simple::boolean(&value),
         SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Oid => simple::integer(ty, value),
+        // SQLite knows no such float: it is NULL.
+        SqlType::Float4 | SqlType::Float8 if is_nan(&value) => Ok(Value::Null),
         SqlType::Float4 | SqlType::Float8 => simple::of_affinity(ty, value, Affinity::Real),
         SqlType::Numeric => numeric::accept(None, value),
         SqlType::Bytea => simple::bytes(value),

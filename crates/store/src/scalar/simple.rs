@@ -54,12 +54,24 @@ fn out_of_range(ty: SqlType) -> Refusal {
 
 /// What the affinity makes of it, if that is of the kind.
 pub(super) fn of_affinity(ty: SqlType, value: Value, affinity: Affinity) -> Result<Value, Refusal> {
+    let value = match (&value, affinity) {
+        (Value::Text(text), Affinity::Real) => infinite(text).map_or(value, Value::Real),
+        _ => value,
+    };
     let converted = value.with_affinity(affinity);
     let fits = match affinity {
         Affinity::Text => matches!(converted, Value::Text(_)),
         _ => matches!(converted, Value::Integer(_) | Value::Real(_)),
     };
     if fits { Ok(converted) } else { Err(Refusal::of_kind(ty, &converted)) }
+}
+
+/// The float that a word means.
+fn infinite(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let word = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let known = ["infinity", "inf"].iter().any(|known| word.eq_ignore_ascii_case(known));
+    known.then_some(if text.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
 }
 
 /// Bytes; of text `\x` and hexadecimal digits, or else the text's own bytes.
@@ -209,7 +221,7 @@ mod tests {
             (Bool, Value::Null, Value::Null),
             (Int2, text(" 32767 "), Value::Integer(32_767)),
             (Int8, Value::Real(2.0), Value::Integer(2)),
-            (Numeric, text("1.50"), Value::Real(1.5)),
+            (Numeric, text("1.50"), text("1.50")),
             (Uuid, text("{A0EEBC99-9C0B4EF8-BB6D6BB9BD380A11}"), text(uuid)),
             (Uuid, text("a0eebc999c0b4ef8bb6d6bb9bd380a11"), text(uuid)),
             (Bytea, text("\\x00fF"), Value::Blob(vec![0, 255])),

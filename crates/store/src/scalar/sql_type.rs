@@ -63,7 +63,7 @@ types! {
     Float4 700 1021 "float4" "real" 4,
     /// 64-bit floats.
     Float8 701 1022 "float8" "double precision" 8,
-    /// Numbers, here with the precision of a 64-bit integer or float.
+    /// Decimal numbers, stored as texts of all their digits.
     Numeric 1700 1231 "numeric" "numeric" -1,
     /// Text.
     Text 25 1009 "text" "text" -1,

@@ -2,7 +2,9 @@
 
 use sqltext::ast::Expr;
 use sqltext::definition::{ColumnChange, Expression};
-use store::definition::{CheckDef, ColumnDef, Generated, Identity, NAME_BYTES_MAX, SqlType, TableDef};
+use store::definition::{
+    CheckDef, ColumnDef, ColumnKind, Generated, Identity, NAME_BYTES_MAX, SqlType, TableDef,
+};
 
 use super::Change;
 use super::depend::reader_of;
@@ -196,9 +198,10 @@ impl Change<'_> {
     }
 }
 
-/// A column with the type of another. The order of an enum type goes with it.
+/// A column with the type of another. The order of an enum type and that of decimal numbers go with it.
 fn of_type(column: ColumnDef, other: &ColumnDef) -> ColumnDef {
-    let ordered = column.enumeration.is_some() || other.enumeration.is_some();
+    let orders = |column: &ColumnDef| column.enumeration.is_some() || column.kind == ColumnKind::Numeric;
+    let ordered = orders(&column) || orders(other);
     ColumnDef {
         declared: other.declared.clone(),
         kind: other.kind,
@@ -216,7 +219,7 @@ fn changes_nothing(old: &ColumnDef, new: &ColumnDef) -> bool {
     let either = |types: &[SqlType]| types.contains(&from) && types.contains(&to);
     let rank = |ty| [Int2, Int4, Int8].iter().position(|known| *known == ty);
     let widened = rank(from).zip(rank(to)).is_some_and(|(from, to)| from <= to);
-    let same = from == to && old.shown_scale() == new.shown_scale() && from != SqlType::Numeric;
+    let same = from == to && from != SqlType::Numeric;
     let of_label = matches!(from, SqlType::Enum(_)) && [Text, Varchar, Bpchar].contains(&to);
     old.kind == new.kind && (either(&[Text, Varchar, Bpchar]) || widened || same || of_label)
 }

@@ -24,9 +24,20 @@ pub(super) fn changed(core: &Core, named: &lowered::Named) -> Option<Scope> {
 
 /// See [`Scope::column`].
 pub(super) fn place(scope: &Scope, expression: &Node) -> Option<Place> {
+    let (of, name) = column(expression)?;
+    scope.column(of, name)
+}
+
+/// See [`Scope::any_column`].
+pub(super) fn any_place(scope: &Scope, expression: &Node) -> Option<Place> {
+    let (of, name) = column(expression)?;
+    scope.any_column(of, name)
+}
+
+fn column(expression: &Node) -> Option<(Option<&str>, &str)> {
     match expression.bare() {
-        Node::Column { table, name } => scope.column(table.as_deref(), name),
-        Node::Truth(truth) => scope.column(None, if *truth { "TRUE" } else { "FALSE" }),
+        Node::Column { table, name } => Some((table.as_deref(), name)),
+        Node::Truth(truth) => Some((None, if *truth { "TRUE" } else { "FALSE" })),
         _ => None,
     }
 }

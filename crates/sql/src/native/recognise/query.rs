@@ -18,7 +18,7 @@ use super::super::scope::{Place, Scope};
 use super::super::source::{led, whole};
 use super::super::{Job, NativePlan};
 use super::condition::Where;
-use super::names::{is_built_in, place, scope_of};
+use super::names::{any_place, is_built_in, place, scope_of};
 use super::terms::{aggregate, number};
 use crate::core::Core;
 use crate::describe::ColumnDescription;
@@ -112,7 +112,7 @@ fn count_column(list: &[Listed], sql: &str) -> Option<ColumnDescription> {
         // Written with blanks in between it is called so.
         (sql.contains(&written).then_some(written)?, "count".to_owned())
     };
-    Some(ColumnDescription { name, label, ty: SqlType::Int8, table: None, scale: None })
+    Some(ColumnDescription { name, label, ty: SqlType::Int8, table: None })
 }
 
 /// The columns of a list that names nothing else, and how clients see them.
@@ -133,7 +133,6 @@ fn plain_columns(
             places.push(place);
             columns.push(ColumnDescription {
                 ty: type_of(table, column),
-                scale: def.shown_scale(),
                 table: u16::try_from(column + 1).ok().map(|number| (oid_of_table(table), number)),
                 ..ColumnDescription::text(alias.unwrap_or(&def.name).clone())
             });
@@ -198,7 +197,7 @@ fn all_places(scope: &Scope, list: &[Listed]) -> Option<Vec<Place>> {
 /// The columns that one item of a list stands for.
 fn places_of(scope: &Scope, item: &Listed) -> Option<Vec<Place>> {
     let of = match item {
-        Listed::Value(expression, _) => return Some(vec![place(scope, expression)?]),
+        Listed::Value(expression, _) => return Some(vec![any_place(scope, expression)?]),
         Listed::All(of) => of.as_ref(),
     };
     let meant = scope.sides().filter(|(_, name, _)| of.is_none_or(|of| of.eq_ignore_ascii_case(name)));

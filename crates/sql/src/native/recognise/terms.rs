@@ -3,10 +3,10 @@
 use dialect::lowered::{Node, Operator};
 use store::definition::ColumnKind;
 
-use super::super::aggregate::{Aggregate, Function};
+use super::super::aggregate::{Aggregate, Decimal, Function};
 use super::super::expr::{Comparison, Term, Test};
 use super::super::scope::{Place, Scope, Side};
-use super::names::place;
+use super::names::{any_place, place};
 use crate::write::operand;
 
 const ARITHMETIC: &[Operator] =
@@ -83,12 +83,17 @@ pub(super) fn test(scope: &Scope, expression: &Node) -> Option<Test> {
     })
 }
 
-/// An aggregate of whole numbers; `None`: it is none of these.
+/// An aggregate of whole or decimal numbers; `None`: it is none of these.
 pub(super) fn aggregate(scope: &Scope, expression: &Node) -> Option<Aggregate> {
     let Node::Call { name, argument } = expression.bare() else { return None };
     let Some(of) = argument else {
         return name.eq_ignore_ascii_case("count").then_some(Aggregate::Rows);
     };
+    if let Some(function) = Decimal::of(name) {
+        let place = any_place(scope, of)?;
+        let known = matches!(scope.kind(place)?, ColumnKind::Integer | ColumnKind::Numeric);
+        return known.then_some(Aggregate::Decimal(function, place));
+    }
     let function = Function::of(name)?;
     match (function, place(scope, of)) {
         (Function::Count, Some(place)) => Some(Aggregate::Present(place)),

@@ -100,6 +100,12 @@ impl Interval {
         days * 86_400.0 + self.us as f64 / 1e6
     }
 
+    /// Microseconds by which it is compared, a month being 30 days.
+    pub fn order(self) -> i64 {
+        let days = self.months.saturating_mul(30).saturating_add(self.days);
+        days.saturating_mul(86_400_000_000).saturating_add(self.us)
+    }
+
     /// As PostgreSQL writes it: `1 year 2 mons 3 days 04:05:06`.
     pub fn write(self) -> String {
         let mut parts = Vec::new();
