@@ -114,17 +114,15 @@ impl Numbers {
     pub(super) fn argument<'a>(self, name: &str, part: Out<'a>, distinct: bool) -> Out<'a> {
         let several = matches!(name, "min" | "max");
         match self {
-            Self::Floats => part,
             // Equal numbers are told by the collation, which the exact text does not have.
             Self::Exact(_) | Self::Texts if distinct => part,
-            Self::Exact(_) | Self::Texts => {
+            Self::Exact(_) | Self::Texts if is_exact(&part) => {
                 let ty = part.ty;
-                if is_exact(&part) { exact(part).of_type(ty) } else { part }
+                exact(part).of_type(ty)
             }
             Self::Chosen if AGREEING.contains(&name) || several => decimal(part),
-            Self::Chosen => part,
             Self::Nearest if is_exact(&part) => nearest(part),
-            Self::Nearest => part,
+            _ => part,
         }
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
-use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
+use bigdecimal::{BigDecimal, One, RoundingMode, Signed, ToPrimitive, Zero};
 use sqlite::{Aggregate, Arguments, Connection};
 use sqltext::error::{SqlError, state};
 use store::definition::{NUMERIC_COLLATION, SqlType};
@@ -52,7 +52,7 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "what `round(a, decimals)` is: halves away from zero", "round(2.345::numeric, 2)", "2.35"),
     own("numeric_trunc", "(a, decimals)", Source::Own(|_, v| rounded(v, RoundingMode::Down), 1, 2),
         "what `trunc(a, decimals)` is", "trunc(2.349::numeric, 2)", "2.34"),
-    own("numeric_of", "(value)", Source::Own(|_, v| shown(number(v, 0)?), 1, 1),
+    own("numeric_of", "(value)", Source::Own(|_, v| shown(&number(v, 0)?), 1, 1),
         "what `value::numeric` is", "'1.10'::numeric", "1.10"),
     own("numeric_fit", "(value, precision, scale)", Source::Own(fit, 3, 3),
         "what `value::numeric(precision, scale)` is", "'1.005'::numeric(10, 2)", "1.01"),
@@ -77,8 +77,8 @@ fn number(values: &[Value], at: usize) -> Result<Number, SqlError> {
 }
 
 /// A number as a text with all its digits.
-fn shown(number: Number) -> Result<Value, SqlError> {
-    if let Number::Finite(number) = &number {
+fn shown(number: &Number) -> Result<Value, SqlError> {
+    if let Number::Finite(number) = number {
         let scale = number.fractional_digit_count();
         let digits = i64::try_from(number.digits()).unwrap_or(i64::MAX);
         if digits.saturating_sub(scale) > DIGITS_MAX || scale > DIGITS_MAX {
@@ -183,8 +183,8 @@ fn computed(operation: Operation, values: &[Value]) -> Result<Value, SqlError> {
         return Ok(Value::Text(text_of_small(result)));
     }
     match (number(values, 0)?, number(values, 1)?) {
-        (Number::Finite(a), Number::Finite(b)) => shown(Number::Finite(operation.of(&a, &b)?)),
-        (a, b) => shown(operation.of_special(&a, &b)?),
+        (Number::Finite(a), Number::Finite(b)) => shown(&Number::Finite(operation.of(&a, &b)?)),
+        (a, b) => shown(&operation.of_special(&a, &b)?),
     }
 }
 
@@ -206,7 +206,7 @@ fn division_by_zero() -> SqlError {
 }
 
 fn absolute(values: &[Value]) -> Result<Value, SqlError> {
-    shown(match number(values, 0)? {
+    shown(&match number(values, 0)? {
         Number::Finite(number) => Number::Finite(number.abs()),
         Number::Special(Special::NegativeInfinity) => Number::Special(Special::Infinity),
         special @ Number::Special(_) => special,
@@ -244,7 +244,7 @@ const GROUP: i64 = 4;
 fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (base, exponent) = match (number(values, 0)?, number(values, 1)?) {
         (Number::Finite(base), Number::Finite(exponent)) => (base, exponent),
-        (base, exponent) => return shown(numeric::of_real(float(&base).powf(float(&exponent)))),
+        (base, exponent) => return shown(&numeric::of_real(float(&base).powf(float(&exponent)))),
     };
     if base.is_zero() && exponent.is_negative() {
         let words = "zero raised to a negative power is undefined";
@@ -257,10 +257,10 @@ fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
             let words = "a negative number raised to a non-integer power yields a complex result";
             return Err(SqlError::new("2201F", words));
         }
-        return shown(numeric::of_real(float(&Number::Finite(base)).powf(float(&Number::Finite(exponent)))));
+        return shown(&numeric::of_real(float(&Number::Finite(base)).powf(float(&Number::Finite(exponent)))));
     };
     let digits = base.digits().max(1).saturating_mul(whole.unsigned_abs());
-    if digits > POWER_DIGITS_MAX && base.abs() != BigDecimal::from(1) {
+    if digits > POWER_DIGITS_MAX && !base.abs().is_one() {
         return Err(overflow());
     }
     let (units, own_scale) = base.into_bigint_and_scale();
@@ -271,14 +271,14 @@ fn power(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     } else {
         raised.with_scale_round(scale, RoundingMode::HalfUp)
     };
-    shown(Number::Finite(result))
+    shown(&Number::Finite(result))
 }
 
 fn square_root(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let number = match number(values, 0)? {
         Number::Finite(number) => number,
         Number::Special(Special::NegativeInfinity) => return Err(negative_root()),
-        special @ Number::Special(_) => return shown(special),
+        special @ Number::Special(_) => return shown(&special),
     };
     if number.is_negative() {
         return Err(negative_root());
@@ -287,7 +287,7 @@ fn square_root(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let scale = (SIGNIFICANT_MIN - weight).max(number.fractional_digit_count()).clamp(0, DIGITS_MAX);
     // One digit more tells how to round: what is cut off is never just a half.
     let root = units(&number, 2 * (scale + 1)).sqrt();
-    shown(Number::Finite(BigDecimal::new(root, scale + 1).with_scale_round(scale, RoundingMode::HalfUp)))
+    shown(&Number::Finite(BigDecimal::new(root, scale + 1).with_scale_round(scale, RoundingMode::HalfUp)))
 }
 
 fn negative_root() -> SqlError {
@@ -351,9 +351,9 @@ fn rounded(values: &[Value], mode: RoundingMode) -> Result<Value, SqlError> {
     let decimals = integer(values, 1)?.unwrap_or(0).clamp(-DIGITS_MAX, DIGITS_MAX);
     let number = match number(values, 0)? {
         Number::Finite(number) => number.with_scale_round(decimals, mode),
-        special @ Number::Special(_) => return shown(special),
+        special @ Number::Special(_) => return shown(&special),
     };
-    shown(Number::Finite(if decimals < 0 { number.with_scale(0) } else { number }))
+    shown(&Number::Finite(if decimals < 0 { number.with_scale(0) } else { number }))
 }
 
 fn fit(_: Now, values: &[Value]) -> Result<Value, SqlError> {
@@ -361,7 +361,7 @@ fn fit(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let modifier = Modifier::of_numbers(&numbers).ok_or_else(|| {
         SqlError::new(state::BAD_PARAMETER, format!("NUMERIC precision must be between 1 and {DIGITS_MAX}"))
     })?;
-    shown(modifier.fit(number(values, 0)?)?)
+    shown(&modifier.fit(number(values, 0)?)?)
 }
 
 /// What a group comes to.
@@ -407,7 +407,7 @@ impl Sum {
         match sum {
             Some(sum) => self.units = sum,
             None => {
-                self.rest += BigDecimal::new(BigInt::from(units), i64::from(scale)) * BigDecimal::from(by)
+                self.rest += BigDecimal::new(BigInt::from(units), i64::from(scale)) * BigDecimal::from(by);
             }
         }
         self.note(scale as usize, by);
@@ -461,8 +461,8 @@ impl Sum {
     pub fn total(&self) -> Result<Value, SqlError> {
         match self.special() {
             _ if self.is_empty() => Ok(Value::Null),
-            Some(special) => shown(Number::Special(special)),
-            None => shown(Number::Finite(self.finite())),
+            Some(special) => shown(&Number::Special(special)),
+            None => shown(&Number::Finite(self.finite())),
         }
     }
 
@@ -470,8 +470,8 @@ impl Sum {
     pub fn mean(&self) -> Result<Value, SqlError> {
         match self.special() {
             _ if self.is_empty() => Ok(Value::Null),
-            Some(special) => shown(Number::Special(special)),
-            None => shown(Number::Finite(quotient(&self.finite(), &BigDecimal::from(self.count))?)),
+            Some(special) => shown(&Number::Special(special)),
+            None => shown(&Number::Finite(quotient(&self.finite(), &BigDecimal::from(self.count))?)),
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Random queries, at a PostgreSQL 15 and at a daemon: the same rows of the same types, or both fail.
 //!
-//! The queries are of texts, numbers, decimals, truths, dates, moments, arrays and `jsonb`, of patterns, functions
-//! that return rows, and `LATERAL`. What is known to differ is not among them: division, the digits of a decimal
-//! that a subquery gives, JSON of type `json` (which has other blanks), `-> 0` of a JSON value that is no array,
-//! `to_jsonb` of a bare text, the blanks of what `->>` gives of an object or array, `= ANY` of an array that is
-//! NULL. `STATEMENTS` says how many; `SEED` replays a run.
+//! What is compared is the types of the columns, the rows, and the SQLSTATE of an error. The statements are of
+//! numbers, decimals, texts, truths, dates, moments, spans, UUIDs, bytes, arrays and `jsonb`, of patterns, aggregates,
+//! windows, functions that return rows, and `LATERAL`. What is known to differ is in `known.rs`, with its reason.
+//! `STATEMENTS` says how many; `SEED` replays a run; `DIFFERENCES` says how many are shown before the test fails.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,6 +17,12 @@ use server::Config;
 use crate::harness::{config, daemon_with, seed};
 use crate::pg::{packet, query};
 
+mod known;
+mod world;
+
+use known::{KNOWN, Known, is_known};
+use world::World;
+
 /// Where Debian puts the programs of PostgreSQL.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 /// Making a cluster and starting it takes a few seconds on a busy machine.
@@ -25,7 +30,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Looks whether it does, 50 ms apart.
 const TRIES: u32 = 1_200;
 /// Statements of a short run.
-const STATEMENTS: u64 = 600;
+const STATEMENTS: u64 = 3_000;
 
 /// Its seed.
 const SHORT_RUN: u64 = 15;
@@ -96,7 +101,8 @@ fn unprivileged(program: &str) -> Command {
 /// What a statement was answered.
 #[derive(Debug, PartialEq)]
 enum Answer {
-    Failed,
+    /// With this SQLSTATE.
+    Failed(String),
     /// The types of the columns, and the rows as texts.
     Rows(Vec<u32>, Vec<Vec<Option<String>>>),
 }
@@ -133,18 +139,24 @@ impl Session {
 
     fn ask(&mut self, sql: &str) -> Answer {
         self.stream.write_all(&query(sql)).unwrap();
-        let (mut types, mut rows, mut failed) = (Vec::new(), Vec::new(), false);
+        let (mut types, mut rows, mut failed) = (Vec::new(), Vec::new(), None);
         loop {
             match self.message().expect("the server stays") {
                 (b'T', body) => types = types_of(&body),
                 (b'D', body) => rows.push(values_of(&body)),
-                (b'E', _) => failed = true,
-                (b'Z', _) if failed => return Answer::Failed,
-                (b'Z', _) => return Answer::Rows(types, rows),
+                (b'E', body) => failed = Some(state_of(&body)),
+                (b'Z', _) => return failed.map_or(Answer::Rows(types, rows), Answer::Failed),
                 _ => {}
             }
         }
     }
+}
+
+/// The SQLSTATE of an error.
+fn state_of(body: &[u8]) -> String {
+    let mut fields = body.split(|byte| *byte == 0);
+    let state = fields.find_map(|field| field.strip_prefix(b"C")).unwrap_or_default();
+    String::from_utf8_lossy(state).into_owned()
 }
 
 fn types_of(mut body: &[u8]) -> Vec<u32> {
@@ -168,338 +180,78 @@ fn values_of(mut body: &[u8]) -> Vec<Option<String>> {
             values.push(None);
             continue;
         };
-        values.push(Some(String::from_utf8_lossy(&body[..length]).into_owned()));
+        let text = String::from_utf8_lossy(&body[..length]).into_owned();
+        // SQLite has one zero.
+        values.push(Some(if text == "-0" { "0".to_owned() } else { text }));
         body = &body[length..];
     }
     values
 }
 
-/// What an expression is of.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Integer,
-    Decimal,
-    Text,
-    Truth,
-    Integers,
-    Texts,
-    Json,
-    Moment,
-    Date,
+/// Both servers, with the same rows.
+struct Both {
+    theirs: Session,
+    ours: Session,
 }
 
-use Kind::{Date, Decimal, Integer, Integers, Json, Moment, Text, Texts, Truth};
-
-const KINDS: &[Kind] = &[Integer, Decimal, Text, Truth, Integers, Texts, Json, Moment, Date];
-
-const WORDS: &[&str] =
-    &["a", "ab", "Ab", "b_c", "100%", "a\\b", "\u{c9}", "\u{e9}", "", "x y", "\u{e9}a", "ABC"];
-const PATTERNS: &[&str] = &["a%", "%b%", "_b", "A%", "%\\%%", "a\\\\b", "", "%", "\u{c9}%", "%a_%", "ab"];
-
-impl Kind {
-    fn column(self) -> &'static str {
-        match self {
-            Integer => "d.i",
-            Decimal => "d.n",
-            Text => "d.s",
-            Truth => "d.b",
-            Integers => "d.a",
-            Texts => "d.t",
-            Json => "d.j",
-            Moment => "d.at",
-            Date => "d.dy",
+impl Both {
+    fn set_up(&mut self, world: &mut World) {
+        for statement in world.setup() {
+            for session in [&mut self.theirs, &mut self.ours] {
+                let answer = session.ask(&statement);
+                assert!(!matches!(answer, Answer::Failed(_)), "{statement}: {answer:?}");
+            }
         }
     }
 
-    /// What may make one of it: `$i` is an expression of integers, and so on; `#i` a literal; `$?` of any plain kind.
-    fn forms(self) -> &'static [&'static str] {
-        match self {
-            Integer => &[
-                "($i + $i)",
-                "($i - $i)",
-                "($i * $i)",
-                "length($s)",
-                "coalesce($i, #i)",
-                "cardinality($a)",
-                "abs($i)",
-                "($a)[1]",
-                "CASE WHEN $b THEN $i ELSE $i END",
-                "strpos($s, #s)",
-                "array_length($a, 1)",
-                "array_position($a, #i)",
-                "greatest($i, $i)",
-                "($d - $d)",
-            ],
-            Decimal => &["($n + $n)", "($n - $n)", "($n * $n)", "round($n, 1)", "abs($n)", "($n + $i)"],
-            Text => &[
-                "upper($s)",
-                "lower($s)",
-                "($s || $s)",
-                "($i)::text",
-                "($b)::text",
-                "($j)::text",
-                "($d)::text",
-                "left($s, 2)",
-                "replace($s, 'a', #s)",
-                "reverse($s)",
-                "concat($s, $?)",
-                "array_to_string($t, ',')",
-                "substr($s, 2)",
-                "initcap($s)",
-                "split_part($s, 'a', 1)",
-                "jsonb_typeof($j)",
-            ],
-            Truth => &[
-                "($i < $i)",
-                "($i = $i)",
-                "($i <> $i)",
-                "($s LIKE #p)",
-                "($s ILIKE #p)",
-                "($s NOT LIKE #p)",
-                "($a @> $a)",
-                "($a && $a)",
-                "($t && $t)",
-                "($j ? 'a')",
-                "($j ?| ARRAY['a', 'cc'])",
-                "($j ?& ARRAY['a', 'b'])",
-                "($j @> $j)",
-                "($j = $j)",
-                "($s IS NULL)",
-                "($i = ANY (#a))",
-                "($i IN (SELECT unnest(#a)))",
-                "($b AND $b)",
-                "(NOT $b)",
-                "($n < $n)",
-                "($m <= $m)",
-                "($s = $s)",
-                "(coalesce($s, 'x') LIKE ANY (ARRAY['a%', '_b%']))",
-                "EXISTS (SELECT 1 FROM unnest($a) u WHERE u > #i)",
-                "($i IS DISTINCT FROM $i)",
-            ],
-            Integers => &[
-                "array_append($a, #i)",
-                "array_remove($a, #i)",
-                "($a || $a)",
-                "($a)[1:2]",
-                "array_prepend(#i, $a)",
-                "array_replace($a, #i, #i)",
-                "ARRAY(SELECT u + 1 FROM unnest($a) u ORDER BY 1)",
-            ],
-            Texts => &["string_to_array($s, 'a')", "regexp_match($s, '(a)(.)')", "($t || #t)", "($t)[1:1]"],
-            Json => &[
-                "($j -> 'a')",
-                "jsonb_build_object('k', $?, 'a', $j)",
-                "jsonb_build_array($?, $j)",
-                "to_jsonb($c)",
-                "($j || '{\"z\": 1}'::jsonb)",
-                "($j #> '{a}')",
-                "jsonb_strip_nulls($j)",
-            ],
-            Moment => &[
-                "($m + #v)",
-                "($m - #v)",
-                "date_trunc('month', $m)",
-                "date_trunc('hour', $m)",
-                "($d)::timestamp",
-            ],
-            Date => &["($d + #i)", "($m)::date"],
-        }
+    /// The two answers, if they differ.
+    fn differ(&mut self, sql: &str) -> Option<(Answer, Answer)> {
+        let (expected, found) = (self.theirs.ask(sql), self.ours.ask(sql));
+        (expected != found).then_some((expected, found))
     }
 }
 
-/// The kind that a letter stands for.
-fn kind_of(letter: char) -> Kind {
-    match letter {
-        'i' => Integer,
-        'n' => Decimal,
-        's' => Text,
-        'b' => Truth,
-        'a' => Integers,
-        't' => Texts,
-        'j' => Json,
-        'm' => Moment,
-        _ => Date,
-    }
-}
-
-struct World {
-    rng: Rng,
-}
-
-impl World {
-    fn pick<'p>(&mut self, from: &[&'p str]) -> &'p str {
-        from[self.rng.usize(0..from.len())]
-    }
-
-    fn one_of(&mut self, kinds: &[Kind]) -> Kind {
-        kinds[self.rng.usize(0..kinds.len())]
-    }
-
-    fn list(&mut self, letter: char) -> String {
-        let items: Vec<String> = (0..self.rng.usize(0..4)).map(|_| self.literal(letter)).collect();
-        items.join(", ")
-    }
-
-    fn json(&mut self, depth: u32) -> String {
-        match self.rng.u32(0..if depth > 0 { 7 } else { 5 }) {
-            0 => self.pick(&["0", "1", "-2", "1.50", "2.0", "1e2"]).to_owned(),
-            1 => self.pick(&["\"a\"", "\"b\"", "\"x y\"", "\"q\""]).to_owned(),
-            2 => "null".to_owned(),
-            3 | 4 => self.pick(&["true", "false"]).to_owned(),
-            5 => {
-                let items: Vec<String> = (0..self.rng.usize(0..4)).map(|_| self.json(depth - 1)).collect();
-                format!("[{}]", items.join(", "))
-            }
-            _ => {
-                let members = (0..self.rng.usize(0..4))
-                    .map(|_| format!("\"{}\": {}", self.pick(&["a", "b", "cc", "d"]), self.json(depth - 1)));
-                format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
-            }
-        }
-    }
-
-    fn literal(&mut self, letter: char) -> String {
-        match letter {
-            'i' => self.pick(&["0", "1", "2", "3", "-1", "7", "10", "100"]).to_owned(),
-            'n' => format!("'{}'::numeric", self.pick(&["0", "1.50", "2.25", "-3.10", "100", "0.01"])),
-            's' => format!("'{}'", self.pick(WORDS)),
-            'p' => format!("'{}'", self.pick(PATTERNS)),
-            'b' => self.pick(&["true", "false"]).to_owned(),
-            'a' => format!("ARRAY[{}]::int[]", self.list('i')),
-            't' => format!("ARRAY[{}]::text[]", self.list('s')),
-            'j' => format!("'{}'::jsonb", self.json(2)),
-            'm' => {
-                let (month, day, hour) = (self.rng.u32(1..13), self.rng.u32(1..29), self.rng.u32(0..24));
-                format!("'2024-{month:02}-{day:02} {hour:02}:00:00'::timestamp")
-            }
-            'v' => {
-                format!("interval '{}'", self.pick(&["1 day", "2 hours", "1 month", "90 minutes"]))
-            }
-            _ => format!("'2024-{:02}-{:02}'::date", self.rng.u32(1..13), self.rng.u32(1..29)),
-        }
-    }
-
-    fn expression(&mut self, kind: Kind, depth: u32) -> String {
-        if depth == 0 || self.rng.u32(0..4) == 0 {
-            let letters = "insbatjmd".chars();
-            let letter = letters.into_iter().find(|letter| kind_of(*letter) == kind).unwrap_or('d');
-            return if self.rng.bool() { kind.column().to_owned() } else { self.literal(letter) };
-        }
-        let form = self.pick(kind.forms());
-        let mut out = String::new();
-        let mut letters = form.chars().peekable();
-        while let Some(letter) = letters.next() {
-            match (letter, letters.peek().copied()) {
-                ('$', Some(of)) if of.is_ascii_lowercase() || of == '?' => {
-                    letters.next();
-                    let kind = match of {
-                        '?' => [Integer, Truth, Text][self.rng.usize(0..3)],
-                        // Of a column, for a bare literal is of no type.
-                        'c' => {
-                            out.push_str(KINDS[self.rng.usize(0..KINDS.len() - 2)].column());
-                            continue;
-                        }
-                        of => kind_of(of),
-                    };
-                    out.push_str(&self.expression(kind, depth - 1));
-                }
-                ('#', Some(of)) if of.is_ascii_lowercase() => {
-                    letters.next();
-                    out.push_str(&self.literal(of));
-                }
-                _ => out.push(letter),
-            }
-        }
-        out
-    }
-
-    fn any(&mut self) -> String {
-        let (kind, depth) = (KINDS[self.rng.usize(0..KINDS.len())], self.rng.u32(0..4));
-        self.expression(kind, depth)
-    }
-
-    fn row(&mut self, id: u32) -> String {
-        let values: Vec<String> = "insbatjmd"
-            .chars()
-            .map(|letter| if self.rng.u32(0..7) == 0 { "NULL".to_owned() } else { self.literal(letter) })
-            .collect();
-        format!("INSERT INTO d VALUES ({id}, {})", values.join(", "))
-    }
-
-    fn query(&mut self) -> String {
-        match self.rng.u32(0..10) {
-            0..=4 => {
-                let (one, other) = (self.any(), self.any());
-                let condition = if self.rng.bool() { "true".to_owned() } else { self.expression(Truth, 2) };
-                format!("SELECT d.id, {one}, {other} FROM d WHERE {condition} ORDER BY d.id")
-            }
-            5 => {
-                let kind = self.one_of(&[Integers, Texts]);
-                let array = self.expression(kind, 2);
-                format!("SELECT d.id, u.x, u.n FROM d, unnest({array}) WITH ORDINALITY u(x, n) ORDER BY 1, 3")
-            }
-            6 => {
-                let kind = self.one_of(&[Integer, Text, Truth, Date]);
-                let value = self.expression(kind, 2);
-                format!(
-                    "SELECT d.id, x.v, x.w FROM d CROSS JOIN LATERAL (SELECT {value} AS v, e.s AS w FROM e \
-                     WHERE e.d = d.id ORDER BY e.id LIMIT 2) x ORDER BY d.id, x.w NULLS FIRST, x.v NULLS FIRST"
-                )
-            }
-            7 => {
-                let last = self.pick(&["d.id % 3", "coalesce(d.i, 2) % 4", "2"]);
-                format!("SELECT d.id, g FROM d, generate_series(1, {last}) g ORDER BY 1, 2")
-            }
-            8 => {
-                let kind = self.one_of(&[Truth, Integer]);
-                let key = self.expression(kind, 1);
-                let (one, other) = (self.expression(Integer, 1), self.expression(Date, 1));
-                format!(
-                    "SELECT {key} AS k, count(*), count(DISTINCT {one}), min({one}), max({other}) FROM d GROUP BY 1 \
-                     ORDER BY 1 NULLS FIRST"
-                )
-            }
-            _ => format!(
-                "SELECT x.k, jsonb_typeof(x.v) FROM d, jsonb_each(CASE WHEN jsonb_typeof(d.j) = 'object' THEN d.j END) \
-                 x(k, v) WHERE d.id = {} ORDER BY 1",
-                self.rng.u32(0..12)
-            ),
-        }
-    }
+#[expect(clippy::disallowed_methods, reason = "a test may be told how much to do")]
+fn number_of(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|count| count.parse().expect("a number"))
 }
 
 #[test]
 fn random_queries_answer_as_postgresql_does() {
-    #[expect(clippy::disallowed_methods, reason = "a test may be told how much to do")]
-    let asked = std::env::var("STATEMENTS").ok().map(|count| count.parse().expect("a number"));
+    let asked = number_of("STATEMENTS");
     let addresses = vec!["127.0.0.1:0".parse().unwrap()];
     let daemon = daemon_with(&Config { sql_addresses: addresses, ..config() });
     let server = PostgreSql::start();
-    let mut theirs = server.connect();
     let ours = TcpStream::connect(daemon.server.sql_addresses()[0]).unwrap();
-    let mut ours = Session::begin(ours, b"sqlcached").expect("a session");
+    let ours = Session::begin(ours, b"sqlcached").expect("a session");
+    let mut both = Both { theirs: server.connect(), ours };
     // A long run begins anywhere. The short one repeats itself, for a difference may be left.
     let replayed = asked.is_some() || seed_given();
-    let mut world = World { rng: Rng::with_seed(if replayed { seed() } else { SHORT_RUN }) };
-    let mut setup = vec![
-        "CREATE TABLE d (id int PRIMARY KEY, i int, n numeric(8,2), s text, b bool, a int[], t text[], j jsonb, \
-         at timestamp, dy date)"
-            .to_owned(),
-        "CREATE TABLE e (id int PRIMARY KEY, d int, s text)".to_owned(),
-    ];
-    setup.extend((0..12).map(|id| world.row(id)));
-    for id in 0..8 {
-        let (of, word) = (world.rng.u32(0..12), world.literal('s'));
-        setup.push(format!("INSERT INTO e VALUES ({id}, {of}, {word})"));
+    let mut world = World::new(Rng::with_seed(if replayed { seed() } else { SHORT_RUN }));
+    both.set_up(&mut world);
+    for Known { what, shown_by, reason, .. } in KNOWN {
+        let differs = both.differ(shown_by).is_some();
+        assert!(
+            differs,
+            "{what} ({reason}): {shown_by} is answered as PostgreSQL does; take it out of the list"
+        );
     }
-    for statement in setup {
-        for session in [&mut theirs, &mut ours] {
-            assert!(session.ask(&statement) != Answer::Failed, "{statement}");
+    let (mut left, mut listed) = (number_of("DIFFERENCES").unwrap_or(1), 0_u64);
+    let (mut shown, mut met) = (Vec::new(), 0_u64);
+    for _ in 0..asked.unwrap_or(STATEMENTS) {
+        let sql = world.statement();
+        met += 1;
+        let Some((expected, found)) = both.differ(&sql) else { continue };
+        if is_known(&expected, &found) {
+            listed += 1;
+            continue;
+        }
+        shown.push(format!("{sql}\n  PostgreSQL: {expected:?}\n  here:       {found:?}\n"));
+        left -= 1;
+        if left == 0 {
+            break;
         }
     }
-    for _ in 0..asked.unwrap_or(STATEMENTS) {
-        let sql = world.query();
-        let (expected, found) = (theirs.ask(&sql), ours.ask(&sql));
-        assert!(expected == found, "{sql}\n  PostgreSQL: {expected:?}\n  here:       {found:?}");
-    }
+    eprintln!("{met} statements; {listed} differ as the list says");
+    assert!(shown.is_empty(), "{}", shown.concat());
 }

@@ -9,8 +9,8 @@ use crate::error::SqlError;
 use crate::limits::NESTED_VIEWS_MAX;
 use crate::text::token::{Kind, Tokens, unquoted};
 
-/// The columns of a query's result; those that come from a table unchanged keep its type, and decimal numbers theirs. Where rows of several queries
-/// come together, a column may hold what its first query's does not.
+/// The columns of a query's result; those that come from a table unchanged keep its type, and decimal numbers theirs.
+/// Where rows of several queries come together, a column may hold what its first query's does not.
 pub(super) fn columns(core: &Core, sql: &str) -> Result<Vec<ColumnDef>, SqlError> {
     let statement = core.compile_query(sql)?;
     let mixed = is_mixed(core, sql, NESTED_VIEWS_MAX);

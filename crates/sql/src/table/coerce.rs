@@ -35,12 +35,15 @@ pub(crate) fn sought(kind: ColumnKind, value: Value, literal: bool) -> Sought {
                 Sought::Unclear
             }
         }
-        (ColumnKind::Any, Value::Integer(_) | Value::Real(_)) if !literal => Sought::Unclear,
+        (ColumnKind::Any, Value::Integer(_) | Value::Real(_)) | (ColumnKind::Numeric, Value::Real(_))
+            if !literal =>
+        {
+            Sought::Unclear
+        }
         (ColumnKind::Text | ColumnKind::Any, value) | (ColumnKind::Blob, value @ Value::Blob(_)) => {
             Sought::Value(value)
         }
         (ColumnKind::Blob, _) => Sought::Nothing,
-        (ColumnKind::Numeric, Value::Real(_)) if !literal => Sought::Unclear,
         (ColumnKind::Numeric, value) => match decimal(&value) {
             Some(text) => Sought::Value(Value::Text(text)),
             None => Sought::Nothing,
@@ -61,9 +64,12 @@ pub(crate) fn bound(kind: ColumnKind, value: Value, literal: bool) -> Option<Val
         (ColumnKind::Text, value @ (Value::Integer(_) | Value::Real(_))) => {
             literal.then(|| value.with_affinity(Affinity::Text))
         }
-        (ColumnKind::Any, Value::Integer(_) | Value::Real(_)) if !literal => None,
+        (ColumnKind::Any, Value::Integer(_) | Value::Real(_)) | (ColumnKind::Numeric, Value::Real(_))
+            if !literal =>
+        {
+            None
+        }
         (ColumnKind::Integer | ColumnKind::Real, value) => Some(value.with_affinity(Affinity::Numeric)),
-        (ColumnKind::Numeric, Value::Real(_)) if !literal => None,
         (ColumnKind::Numeric, value @ (Value::Integer(_) | Value::Real(_))) => {
             decimal(&value).map(Value::Text)
         }

@@ -317,7 +317,7 @@ pub fn small(text: &str) -> Option<(i128, u32)> {
     for (at, &byte) in unsigned.iter().enumerate() {
         match byte {
             b'0'..=b'9' if in_word < 18 => {
-                (word, in_word) = (word * 10 + u64::from(byte - b'0'), in_word + 1)
+                (word, in_word) = (word * 10 + u64::from(byte - b'0'), in_word + 1);
             }
             b'0'..=b'9' => {
                 if word > 0 || in_word == 18 {
@@ -473,13 +473,11 @@ mod tests {
             (0..random.usize(0..=most)).map(|_| random.choice(['0', '0', '1', '5', '9']).unwrap()).collect()
         };
         let most = random.choice([2, 3, 20, 40]).unwrap();
-        match random.u8(0..12) {
-            0 => random.choice(["NaN", "Infinity", "-Infinity", "0", "-0.0"]).unwrap().to_owned(),
-            _ => {
-                let sign = random.choice(["", "-"]).unwrap();
-                format!("{sign}{}0.{}0", digits(random, most), digits(random, most))
-            }
+        if random.u8(0..12) == 0 {
+            return random.choice(["NaN", "Infinity", "-Infinity", "0", "-0.0"]).unwrap().to_owned();
         }
+        let sign = random.choice(["", "-"]).unwrap();
+        format!("{sign}{}0.{}0", digits(random, most), digits(random, most))
     }
 
     #[test]
