@@ -5,8 +5,8 @@ use std::fmt;
 use super::{CorruptRow, PayloadShape, ValueTooLong};
 use crate::definition::{ColumnKind, TableDef};
 use crate::limits::KEY_COLUMNS_AT_HAND;
-use crate::scalar::numeric;
-use crate::value::{ValueRef, text_or_blob};
+use crate::scalar::numeric::{self, Modifier};
+use crate::value::{Value, ValueRef, text_or_blob};
 
 /// What stands between the parts of a composite key in memcached text.
 const SEPARATOR: u8 = b':';
@@ -30,6 +30,8 @@ enum Form {
 pub struct KeyCodec {
     form: Form,
     kinds: Vec<ColumnKind>,
+    /// What is in parentheses behind `NUMERIC`, of each column.
+    modifiers: Vec<Option<Modifier>>,
 }
 
 /// Why values or text are no key of this table. Columns count within the key, from 0.
@@ -88,14 +90,16 @@ impl From<ValueTooLong> for KeyError {
 impl KeyCodec {
     /// The codec of a table.
     pub fn new(table: &TableDef) -> Self {
-        let kinds: Vec<_> = table.primary_key.iter().map(|&column| table.columns[column].kind).collect();
+        let columns = || table.primary_key.iter().map(|&column| &table.columns[column]);
+        let kinds: Vec<_> = columns().map(|column| column.kind).collect();
+        let modifiers = columns().map(|column| Modifier::of_declared(&column.declared)).collect();
         let form = match kinds[..] {
             [] => Form::RowId,
             [ColumnKind::Text | ColumnKind::Blob] => Form::Raw,
             _ => Form::Coded(PayloadShape::new(kinds.len(), None)),
         };
         let kinds = if form == Form::RowId { vec![ColumnKind::Integer] } else { kinds };
-        Self { form, kinds }
+        Self { form, kinds, modifiers }
     }
 
     /// How many columns a key has; a hidden row number is one.
@@ -168,11 +172,16 @@ impl KeyCodec {
                 let mut parts = text.splitn(columns, |&byte| byte == SEPARATOR);
                 for (column, kind) in self.kinds.iter().enumerate() {
                     let part = parts.next().ok_or(KeyError::TooFewParts { columns })?;
-                    values.push(parse_part(*kind, part).ok_or(KeyError::NotCanonical { column })?);
+                    let value = parse_part((*kind, self.modifier(column)), part);
+                    values.push(value.ok_or(KeyError::NotCanonical { column })?);
                 }
                 Ok(shape.encode(&values, out)?)
             }
         }
+    }
+
+    fn modifier(&self, column: usize) -> Option<Modifier> {
+        self.modifiers.get(column).copied().flatten()
     }
 
     /// Appends the memcached text of a key, which [`KeyCodec::from_text`] turns back into that key.
@@ -188,7 +197,7 @@ impl KeyCodec {
                         out.push(SEPARATOR);
                     }
                     let last = column + 1 == self.kinds.len();
-                    if !write_part(*kind, value, last, out) {
+                    if !write_part((*kind, self.modifier(column)), value, last, out) {
                         out.truncate(begin);
                         return Err(KeyError::Unreachable);
                     }
@@ -233,21 +242,24 @@ fn equal_integer(real: f64) -> Option<i64> {
 }
 
 /// The value that a part of memcached text stands for; `None` where it is not that value's one spelling.
-fn parse_part(kind: ColumnKind, part: &[u8]) -> Option<ValueRef<'_>> {
+fn parse_part((kind, modifier): (ColumnKind, Option<Modifier>), part: &[u8]) -> Option<ValueRef<'_>> {
     match kind {
         ColumnKind::Text | ColumnKind::Any => Some(text_or_blob(part)),
         ColumnKind::Blob => Some(ValueRef::Blob(part)),
         ColumnKind::Integer => parse_integer(part),
         ColumnKind::Real => parse_real(part),
-        ColumnKind::Numeric => parse_decimal(part),
+        ColumnKind::Numeric => parse_decimal(modifier, part),
     }
 }
 
-/// One text of each number: that without zeros at its end.
-fn parse_decimal(part: &[u8]) -> Option<ValueRef<'_>> {
+/// One text of each number: that with the declared digits behind its point, or without zeros at its end.
+fn parse_decimal(modifier: Option<Modifier>, part: &[u8]) -> Option<ValueRef<'_>> {
     let text = std::str::from_utf8(part).ok()?;
-    let number = numeric::parse(text)?.normalized();
-    (numeric::text(&number) == text).then_some(ValueRef::Text(text))
+    let is_canonical = match modifier {
+        Some(_) => numeric::accept(modifier, Value::from(text)) == Ok(Value::from(text)),
+        None => numeric::text(&numeric::parse(text)?.normalized()) == text,
+    };
+    is_canonical.then_some(ValueRef::Text(text))
 }
 
 fn parse_integer(part: &[u8]) -> Option<ValueRef<'static>> {
@@ -267,7 +279,12 @@ fn prints_as(value: ValueRef<'_>, text: &[u8]) -> bool {
 }
 
 /// Appends one part; false where `from_text` would not give this value back.
-fn write_part(kind: ColumnKind, value: ValueRef<'_>, last: bool, out: &mut Vec<u8>) -> bool {
+fn write_part(
+    kind: (ColumnKind, Option<Modifier>),
+    value: ValueRef<'_>,
+    last: bool,
+    out: &mut Vec<u8>,
+) -> bool {
     let begin = out.len();
     value.write_text(out);
     let part = &out[begin..];
@@ -366,6 +383,15 @@ mod tests {
         assert_eq!(from_text(&numeric, "5"), encoded(&numeric, &[ValueRef::Text("5")]));
         assert_eq!(from_text(&numeric, "5.0"), Err(KeyError::NotCanonical { column: 0 }));
         assert_eq!(from_text(&numeric, "5.5"), encoded(&numeric, &[ValueRef::Text("5.5")]));
+        let price = codec(&["NUMERIC(10, 2)"]);
+        let key = encoded(&price, &[ValueRef::Text("5.50")]);
+        assert_eq!(from_text(&price, "5.50"), key);
+        for other in ["5.5", "5.500", "05.50", "123456789.00", "NaN "] {
+            assert_eq!(from_text(&price, other), Err(KeyError::NotCanonical { column: 0 }), "{other}");
+        }
+        let mut text = Vec::new();
+        price.to_text(&key.unwrap(), &mut text).unwrap();
+        assert_eq!(text, b"5.50");
     }
 
     #[test]
