@@ -1,7 +1,5 @@
 //! Queries as SQLite runs them.
 
-use std::collections::HashMap;
-
 use sqlite::Statement;
 use sqltext::limits::PARAMETERS_MAX;
 use store::View;
@@ -11,7 +9,6 @@ use crate::core::Core;
 use crate::describe::ColumnDescription;
 use crate::done::{ComputedBy, Done, DoneKind, RowSink};
 use crate::error::{SqlError, state};
-use crate::plan::Plan;
 
 /// A query with its columns.
 #[derive(Debug)]
@@ -20,8 +17,6 @@ pub(crate) struct ReadPlan {
     pub(crate) columns: Vec<ColumnDescription>,
     pub(crate) parameters: usize,
     pub(crate) tag: &'static str,
-    /// The plan of another statement is what is read: its steps leave as lines of text.
-    explained: Option<Box<Plan>>,
 }
 
 impl ReadPlan {
@@ -38,14 +33,7 @@ impl ReadPlan {
         if parameters > PARAMETERS_MAX {
             return Err(SqlError::new(state::TOO_COMPLEX, format!("more parameters than {PARAMETERS_MAX}")));
         }
-        Ok(Self { statement, columns, parameters, tag, explained: None })
-    }
-
-    /// The same plan of a plan, whose steps are lines of one column, as PostgreSQL's `EXPLAIN` has them.
-    /// The first line says who runs the statement.
-    pub(crate) fn in_lines(self, explained: Plan) -> Self {
-        let columns = vec![ColumnDescription::text("QUERY PLAN".to_owned())];
-        Self { columns, explained: Some(Box::new(explained)), ..self }
+        Ok(Self { statement, columns, parameters, tag })
     }
 
     /// Runs it through a view that was begun, or a new one.
@@ -57,12 +45,7 @@ impl ReadPlan {
         out: &mut dyn RowSink,
     ) -> Result<Done, SqlError> {
         let view = view.unwrap_or_else(|| core.view());
-        let Some(explained) = &self.explained else { return self.query(core, &view, parameters, out) };
-        let first = format!("Executor: {}", explained.computed_by(core, parameters).name());
-        let mut lines = Lines { out, first: Some(first), depths: HashMap::new() };
-        let done = self.query(core, &view, parameters, &mut lines)?;
-        lines.begin()?;
-        Ok(Done { affected: done.affected + 1, ..done })
+        self.query(core, &view, parameters, out)
     }
 
     pub(crate) fn run(
@@ -103,44 +86,6 @@ impl ReadPlan {
             out.columns(columns);
         }
         Ok(Done { kind: DoneKind::Rows, affected: rows, tag: self.tag, by: ComputedBy::Sqlite })
-    }
-}
-
-/// Turns the steps of a plan (number, parent, nothing, words) into lines, each set in below its parent.
-struct Lines<'o> {
-    out: &'o mut dyn RowSink,
-    /// What stands above the steps, until it was given.
-    first: Option<String>,
-    /// How deep each step lies.
-    depths: HashMap<i64, usize>,
-}
-
-impl Lines<'_> {
-    fn begin(&mut self) -> Result<(), SqlError> {
-        match self.first.take() {
-            Some(first) => self.out.row(&[ValueRef::Text(&first)]),
-            None => Ok(()),
-        }
-    }
-}
-
-impl RowSink for Lines<'_> {
-    fn columns(&mut self, columns: &[ColumnDescription]) {
-        self.out.columns(columns);
-    }
-
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let [ValueRef::Integer(step), ValueRef::Integer(parent), _, ValueRef::Text(words)] = values else {
-            return Err(SqlError::new(state::INTERNAL, "a step of a plan has another form"));
-        };
-        self.begin()?;
-        let depth = self.depths.get(parent).map_or(0, |depth| depth + 1);
-        self.depths.insert(*step, depth);
-        let line = match depth {
-            0 => (*words).to_owned(),
-            depth => format!("{:width$}->  {words}", "", width = 6 * depth - 4),
-        };
-        self.out.row(&[ValueRef::Text(&line)])
     }
 }
 

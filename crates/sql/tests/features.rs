@@ -36,31 +36,6 @@ fn an_index_of_another_method_says_what_it_is() {
     assert_eq!(db.state("CREATE INDEX another ON t USING frob (id)"), "42704");
 }
 
-/// It answered SQLite's bytecode.
-#[test]
-fn explain_answers_the_plan_as_lines() {
-    let mut db = Db::new();
-    db.session.set_native(Some(true));
-    db.run("CREATE TABLE t (id INT PRIMARY KEY, n INT);\nCREATE INDEX t_n ON t (n)");
-    for (sql, plan) in [
-        ("SELECT id FROM t WHERE n = 1", "Executor: native;SCAN t VIRTUAL TABLE INDEX t_n (n=?)"),
-        ("DELETE FROM t WHERE id = $1", "Executor: native;SCAN t VIRTUAL TABLE INDEX t_pkey (id=?)"),
-        (
-            "SELECT n FROM t UNION SELECT id FROM t",
-            "Executor: sqlite;MERGE (UNION);  ->  LEFT;        ->  SCAN t",
-        ),
-    ] {
-        let values = if sql.contains('$') { vec![store::value::Value::Integer(1)] } else { Vec::new() };
-        let (_, rows) = db.execute(&format!("EXPLAIN {sql}"), &values).expect(sql);
-        assert_eq!(rows.names, ["QUERY PLAN"], "{sql}");
-        assert_eq!(rows.types, [sql::SqlType::Text], "{sql}");
-        // The number before an index is that of the way to take it.
-        let found = common::shown(&rows.rows).replace("INDEX 0:", "INDEX ").replace("INDEX 1:", "INDEX ");
-        assert!(found.starts_with(plan), "{sql}: {found}");
-    }
-    assert_eq!(db.state("EXPLAIN SELECT unknown_one FROM t"), "42703");
-}
-
 /// The same texts, by turns: a plan of the one executor is none of the other's.
 #[test]
 fn a_session_chooses_who_runs_its_statements() {
@@ -453,7 +428,6 @@ fn what_there_is_not_is_told() {
         ("CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT 1", "0A000"),
         ("CREATE TRIGGER r BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()", "0A000"),
         ("CREATE INDEX i ON t (_ttl)", "0A000"),
-        ("EXPLAIN ANALYZE SELECT 1", "0A000"),
     ] {
         let error = db.error(sql);
         assert_eq!((error.state, error.hint.is_some()), (state, true), "{sql}: {error:?}");

@@ -6,11 +6,13 @@ use sqltext::Tree;
 
 use super::Executor;
 use crate::error::SqlError;
+use crate::plan::explain::{EXPLAIN, Explained, Form};
 use crate::native;
 use crate::needs::Needs;
-use crate::plan::{EXPLAIN, General, Plan};
+use crate::plan::{General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
+use crate::text::explain::Explain;
 use crate::text::kind::{StatementKind, kind_of};
 use crate::write;
 
@@ -27,16 +29,28 @@ impl Executor {
         chosen: Chosen<'_>,
         known: Option<&Tree<'_>>,
     ) -> Result<Prepared, SqlError> {
-        let sql = if kind == StatementKind::ShowRules { RULES_SHOWN } else { sql };
+        let blanked;
+        let sql = match kind {
+            StatementKind::ShowRules => RULES_SHOWN,
+            StatementKind::Explain(options) => {
+                blanked = options.blanked(sql);
+                &blanked
+            }
+            _ => sql,
+        };
+        let began = self.core.store.clock().precise_ns();
         self.set_words();
         let mut translated = dialect::translate(&self.core.catalog, sql, chosen, known)?;
         let needs = Needs::of(&self.core, &translated);
-        let plan = if let Some(write) = translated.take_write() {
+        let mut plan = if let Some(write) = translated.take_write() {
             self.compile_write(kind, write).map_err(|error| write::placed(error, sql))?
         } else {
             refuse_unread(kind, sql, &translated)?;
             self.compile_read(kind, &translated).map_err(|error| error_of_read(error, sql, &translated))?
         };
+        if let Plan::Explained(explained) = &mut plan {
+            explained.note_planning(self.core.store.clock().precise_ns().saturating_sub(began));
+        }
         Ok(Prepared::translated(plan, translated, needs, sql, chosen))
     }
 
@@ -48,7 +62,10 @@ impl Executor {
         };
         let sql = translated.sql.as_str();
         match kind {
-            StatementKind::Explain(_) => self.compile_explained(sql, self.compile_query(sql, select)?),
+            StatementKind::Explain(options) => {
+                let form = select.map(|(select, _)| Form::of_select(select)).unwrap_or_default();
+                self.compile_explained(options, sql, (self.compile_query(sql, select)?, form))
+            }
             StatementKind::Read | StatementKind::ShowRules => self.compile_query(sql, select),
             _ => Ok(Plan::Read(ReadPlan::new(&self.core, sql, EXPLAIN)?)),
         }
@@ -78,9 +95,10 @@ impl Executor {
                 let source = write::build(&self.core, &write)?.source_sql;
                 Ok(Plan::Read(ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {source}"), EXPLAIN)?))
             }
-            StatementKind::Explain(_) => {
+            StatementKind::Explain(options) => {
                 let source = write::build(&self.core, &write)?.source_sql;
-                self.compile_explained(&source, self.compile_change(write)?)
+                let form = Form::of_write(&write);
+                self.compile_explained(options, &source, (self.compile_change(write)?, form))
             }
             _ => self.compile_change(write),
         }
@@ -102,10 +120,13 @@ impl Executor {
         })
     }
 
-    /// `EXPLAIN`: who runs the statement, and SQLite's plan of the query that computes it, in PostgreSQL's shape.
-    fn compile_explained(&self, query: &str, explained: Plan) -> Result<Plan, SqlError> {
-        let plan = ReadPlan::new(&self.core, &format!("EXPLAIN QUERY PLAN {query}"), EXPLAIN)?;
-        Ok(Plan::Read(plan.in_lines(explained)))
+    fn compile_explained(
+        &self,
+        options: Explain,
+        query: &str,
+        explained: (Plan, Form),
+    ) -> Result<Plan, SqlError> {
+        Ok(Plan::Explained(Box::new(Explained::new(&self.core, options, query, explained)?)))
     }
 }
 
@@ -115,7 +136,7 @@ fn refuse_unread(kind: StatementKind, sql: &str, translated: &Translated) -> Res
         return Ok(());
     }
     let (inner, start) = match kind {
-        StatementKind::Explain(start) => (kind_of(&sql[start..])?, start),
+        StatementKind::Explain(options) => (kind_of(&sql[options.start..])?, options.start),
         StatementKind::ExplainWrite(start) => (StatementKind::Write, start),
         kind => (kind, 0),
     };

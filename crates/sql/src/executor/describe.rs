@@ -96,6 +96,14 @@ impl Executor {
     fn means_the_same(&self, sql: &str, chosen: Chosen<'_>) -> Result<bool, SqlError> {
         self.set_words();
         let catalog = &self.core.catalog;
+        let blanked;
+        let sql = match kind_of(sql)? {
+            StatementKind::Explain(options) => {
+                blanked = options.blanked(sql);
+                &blanked
+            }
+            _ => sql,
+        };
         let open = dialect::translate(catalog, sql, &[], None)?;
         let closed = dialect::translate(catalog, sql, chosen, None)?;
         Ok(prepared::are_alike(&open, &closed, chosen))

@@ -1,5 +1,6 @@
 //! What kind of statement a text is, by its first words.
 
+use super::explain::Explain;
 use super::token::{Kind, Token, Tokens};
 use crate::error::{SqlError, state};
 
@@ -10,8 +11,8 @@ pub(crate) enum StatementKind {
     Read,
     /// `EXPLAIN QUERY PLAN` of a read: SQLite runs it as it stands.
     ExplainRead,
-    /// `EXPLAIN` of a statement, whose text begins here: the same plan in PostgreSQL's shape, one column of text.
-    Explain(usize),
+    /// `EXPLAIN` of a statement: the same plan in PostgreSQL's shape, one column of text.
+    Explain(Explain),
     /// `EXPLAIN QUERY PLAN` of a write, whose text begins here: the plan of the rows it computes.
     ExplainWrite(usize),
     /// Rows are computed, then applied.
@@ -54,7 +55,7 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
     Ok(match first.text.to_ascii_uppercase().as_str() {
         "WITH" if writes(&mut tokens) => StatementKind::Write,
         "SELECT" | "VALUES" | "WITH" => StatementKind::Read,
-        "EXPLAIN" => explained(tokens)?,
+        "EXPLAIN" => explained(sql, &first, tokens)?,
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => StatementKind::Write,
         "CREATE" | "DROP" | "ALTER" | "TRUNCATE" | "COMMENT" | "GRANT" | "REVOKE" | "ANALYZE" | "REINDEX"
         | "VACUUM" => StatementKind::Define,
@@ -126,33 +127,34 @@ fn writes<'a>(tokens: &mut impl Iterator<Item = Token<'a>>) -> bool {
 }
 
 /// The kind of what follows `EXPLAIN`.
-fn explained<'a>(mut tokens: impl Iterator<Item = Token<'a>> + Clone) -> Result<StatementKind, SqlError> {
-    let mut probe = tokens.clone();
-    let plan = probe.next().is_some_and(|token| token.is("QUERY"));
-    if plan {
-        tokens.next();
-        tokens.next();
-    }
-    let mut rest = tokens.clone();
-    let Some(verb) = rest.next() else { return Ok(StatementKind::ExplainRead) };
-    let write = ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| verb.is(word))
-        || (verb.is("WITH") && writes(&mut rest));
-    let read = ["SELECT", "VALUES", "WITH"].iter().any(|word| verb.is(word));
-    if !plan && (write || read) {
-        return Ok(StatementKind::Explain(verb.start));
-    }
-    if write {
-        return Ok(StatementKind::ExplainWrite(verb.start));
-    }
-    if read {
+fn explained<'a>(
+    sql: &str,
+    word: &Token<'a>,
+    tokens: impl Iterator<Item = Token<'a>> + Clone,
+) -> Result<StatementKind, SqlError> {
+    let mut rest = tokens.peekable();
+    if rest.peek().is_none() {
         return Ok(StatementKind::ExplainRead);
     }
-    if verb.is("ANALYZE") || verb.is_sign("(") {
-        return Err(SqlError::not_supported("an option of EXPLAIN").with_hint(
-            "EXPLAIN without options shows the plan; sqlcached_statements shows the times of statements",
-        ));
+    let options = match rest.next_if(|token| token.is("QUERY")) {
+        Some(_) => {
+            rest.next();
+            None
+        }
+        None => Some(Explain::read(sql, word, &mut rest)?),
+    };
+    let Some(verb) = rest.next() else {
+        return Err(SqlError::new(state::SYNTAX, "syntax error at end of input").at(sql, sql.len()));
+    };
+    let write = ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| verb.is(word))
+        || (verb.is("WITH") && writes(&mut rest));
+    let read = ["SELECT", "VALUES", "WITH"].iter().any(|word| verb.is(word)) || verb.is_sign("(");
+    match options {
+        Some(options) if write || read => Ok(StatementKind::Explain(options)),
+        None if write => Ok(StatementKind::ExplainWrite(verb.start)),
+        None if read => Ok(StatementKind::ExplainRead),
+        _ => Err(SqlError::not_supported(format!("EXPLAIN of {}", verb.text.to_ascii_uppercase()))),
     }
-    Err(SqlError::not_supported(format!("EXPLAIN of {}", verb.text.to_ascii_uppercase())))
 }
 
 /// Refuses a second statement behind the one that ends at `end`.
@@ -170,6 +172,7 @@ pub(crate) fn refuse_tail(sql: &str, end: usize) -> Result<(), SqlError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::explain::Format;
     use super::*;
 
     #[test]
@@ -181,8 +184,6 @@ mod tests {
             ("WITH a AS (DELETE) INSERT INTO t SELECT * FROM a", StatementKind::Write),
             ("WITH replace AS (SELECT 1) SELECT * FROM replace", StatementKind::Read),
             ("WITH a AS (SELECT 1) REPLACE INTO t SELECT * FROM a", StatementKind::Write),
-            ("explain select 1", StatementKind::Explain(8)),
-            ("explain delete from t", StatementKind::Explain(8)),
             ("EXPLAIN QUERY PLAN SELECT 1", StatementKind::ExplainRead),
             ("EXPLAIN QUERY PLAN DELETE FROM t", StatementKind::ExplainWrite(19)),
             ("replace into t values (1)", StatementKind::Write),
@@ -207,10 +208,37 @@ mod tests {
             ("set a = 1", "0A000"),
             ("explain create table t (a)", "0A000"),
             ("show expiry rules for t", "0A000"),
-            ("explain analyze select 1", "0A000"),
+            ("explain analyze create table t (a)", "0A000"),
+            ("explain (analyze, frob) select 1", "42601"),
+            ("explain (analyze maybe) select 1", "42601"),
+            ("explain (analyze select 1", "42601"),
+            ("explain (format frob) select 1", "22023"),
+            ("explain (format) select 1", "42601"),
+            ("explain (timing) select 1", "22023"),
             ("selct 1", "42601"),
         ] {
             assert_eq!(kind_of(sql).unwrap_err().state, state, "{sql}");
+        }
+    }
+
+    #[test]
+    fn options_of_explain() {
+        let explained = |sql: &str| match kind_of(sql) {
+            Ok(StatementKind::Explain(options)) => options,
+            other => panic!("{sql}: {other:?}"),
+        };
+        assert_eq!(explained("explain select 1").blanked("explain select 1"), "explain select 1");
+        for (sql, analyze, format, blanked) in [
+            ("explain analyze verbose select 1", true, Format::Text, "explain                 select 1"),
+            ("EXPLAIN (ANALYZE off, FORMAT 'JSON') SELECT 1", false, Format::Json, ""),
+            ("explain (costs, format yaml, analyze 1) delete from t", true, Format::Yaml, ""),
+            ("explain (format xml) (select 1)", false, Format::Xml, "explain              (select 1)"),
+            ("explain (select 1)", false, Format::Text, "explain (select 1)"),
+        ] {
+            let options = explained(sql);
+            assert_eq!((options.analyze, options.format), (analyze, format), "{sql}");
+            assert!(blanked.is_empty() || options.blanked(sql) == blanked, "{sql}");
+            assert_eq!(options.blanked(sql).len(), sql.len(), "{sql}");
         }
     }
 

@@ -1,7 +1,11 @@
 //! A compiled statement: which executor runs it, and what it reports about itself.
 
+pub(crate) mod explain;
+
 use dialect::lowered::Write;
 use store::value::Value;
+
+use explain::{EXPLAIN, Explained};
 
 use crate::core::{Core, check_count};
 use crate::describe::ColumnDescription;
@@ -13,9 +17,6 @@ use crate::query::ReadPlan;
 use crate::text::rows::Rows;
 use crate::write::{self, Given, WritePlan};
 
-/// What a statement is called that shows how another finds its rows.
-pub(crate) const EXPLAIN: &str = "EXPLAIN";
-
 /// A compiled statement.
 #[derive(Debug)]
 pub(crate) enum Plan {
@@ -25,6 +26,8 @@ pub(crate) enum Plan {
     Write(Box<WritePlan>),
     /// It needs no SQLite, or only for values that turn up while it runs.
     Native { native: Box<NativePlan>, general: General },
+    /// What is shown is how another is run.
+    Explained(Box<Explained>),
 }
 
 /// The same statement by SQLite.
@@ -80,6 +83,7 @@ impl Plan {
             Self::Read(plan) => (plan.parameters, plan.tag),
             Self::Write(plan) => (plan.parameters, plan.tag()),
             Self::Native { native, .. } => (native.parameters, native.tag()),
+            Self::Explained(explained) => (explained.parameters(), EXPLAIN),
         }
     }
 
@@ -89,6 +93,7 @@ impl Plan {
             Self::Read(plan) => Some(&plan.columns),
             Self::Write(plan) => plan.columns(),
             Self::Native { native, general } => native.columns().or_else(|| general.plan()?.columns()),
+            Self::Explained(explained) => Some(explained.columns()),
         }
     }
 
@@ -98,8 +103,8 @@ impl Plan {
             Self::Read(plan) => Some(&mut plan.columns),
             Self::Write(plan) => plan.returning.as_mut().map(|returning| returning.columns.as_mut_slice()),
             Self::Native { general: General::Ready(plan), .. } => plan.columns_mut(),
-            // These are all columns of tables.
-            Self::Native { .. } => None,
+            // These are all columns of tables, or of no statement's.
+            Self::Native { .. } | Self::Explained(_) => None,
         }
     }
 
@@ -109,6 +114,7 @@ impl Plan {
             Self::Read(_) => false,
             Self::Write(plan) => plan.rolls_back,
             Self::Native { general, .. } => general.plan().is_some_and(Self::rolls_back),
+            Self::Explained(explained) => explained.runs().is_some_and(Self::rolls_back),
         }
     }
 
@@ -118,6 +124,11 @@ impl Plan {
             Self::Read(_) => Reach::Reads(None),
             Self::Write(plan) => plan.reach(),
             Self::Native { native, general } => general.plan().map_or_else(|| native.reach(), Self::reach),
+            // It shows how many rows there are.
+            Self::Explained(explained) => match explained.runs().map(Self::reach) {
+                Some(Reach::Blind(table)) => Reach::Reads(Some(table)),
+                reach => reach.unwrap_or(Reach::Reads(None)),
+            },
         }
     }
 
@@ -127,13 +138,14 @@ impl Plan {
             Self::Read(_) => None,
             Self::Write(plan) => Some(plan.tag()),
             Self::Native { native, .. } => native.writes().then(|| native.tag()),
+            Self::Explained(explained) => explained.runs().and_then(Self::writes),
         }
     }
 
     /// Whether it is an `INSERT` in which these rows may stand in the place of its one row of parameters.
     pub(crate) fn takes(&self, rows: &Rows<'_>) -> bool {
         match self {
-            Self::Read(_) => false,
+            Self::Read(_) | Self::Explained(_) => false,
             Self::Write(plan) => plan.takes(rows),
             Self::Native { general, .. } => general.plan().is_some_and(|plan| plan.takes(rows)),
         }
@@ -142,7 +154,7 @@ impl Plan {
     /// Which values of such rows are decimal numbers.
     pub(crate) fn decimals(&self) -> Vec<usize> {
         match self {
-            Self::Read(_) => Vec::new(),
+            Self::Read(_) | Self::Explained(_) => Vec::new(),
             Self::Write(plan) => plan.decimals(),
             Self::Native { general, .. } => general.plan().map(Self::decimals).unwrap_or_default(),
         }
@@ -167,6 +179,9 @@ impl Plan {
         }
         match self {
             Self::Native { native, general } => run_native(native, general, core, given, out),
+            Self::Explained(explained) if let Given::Parameters(parameters) = given => {
+                explained.run(core, parameters, out)
+            }
             general => general.run_from(core, None, given, out),
         }
     }
