@@ -265,9 +265,10 @@ pub(super) fn assigned(out: Out<'_>, ty: SqlType) -> Out<'_> {
     if is_assigned_exactly(&out, ty) { exact(out).typed(SqlType::Numeric) } else { out }
 }
 
-/// A value as it is written: with the digits that it has.
+/// A value as it is written: with the digits that it has. A cast keeps a column's collation, by which `1.5` and `1.50`
+/// would be one text.
 pub(super) fn written(out: Out<'_>) -> Out<'_> {
-    exact(out).wrapped("CAST(", " AS TEXT)").typed(SqlType::Text)
+    exact(out).wrapped("CAST(", " AS TEXT) COLLATE BINARY").typed(SqlType::Text)
 }
 
 /// The exact function for an operator.

@@ -11,7 +11,7 @@ use pgcatalog::system::{self, System};
 use sqlite::{Connection, Failure, Row, Statement};
 use store::definition::SqlType;
 use store::value::Value;
-use store::{Catalog, Change, Expect, Removals, Store, Table, View, Write, WriteError, WriteSet};
+use store::{Catalog, Change, Expect, Moment, Removals, Store, Table, View, Write, WriteError, WriteSet};
 
 use crate::describe::ColumnDescription;
 use crate::error::{SqlError, state};
@@ -35,6 +35,19 @@ pub(crate) struct Core {
     pub(crate) since: u64,
     /// While a statement of a transaction runs: what it wrote itself, laid over when it has worked.
     pub(crate) written: RefCell<Vec<Write>>,
+    /// That statement is a transaction by itself.
+    pub(crate) alone: bool,
+    /// What all parts of a statement see.
+    pub(crate) shared: RefCell<Option<Moment>>,
+}
+
+/// Parts of a statement see the same, until this ends.
+pub(crate) struct Shared<'c>(&'c Core);
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        self.0.shared.take();
+    }
 }
 
 impl fmt::Debug for Core {
@@ -57,7 +70,10 @@ impl Core {
         match &self.own {
             None if self.limits.background => self.store.own_view(),
             None => self.store.view(),
-            Some(own) => self.store.view_over(own),
+            Some(own) => match &*self.shared.borrow() {
+                Some(moment) => self.store.view_again(moment, own),
+                None => self.store.view_over(own),
+            },
         }
     }
 
@@ -87,6 +103,24 @@ impl Core {
         }
         self.written.borrow_mut().append(writes);
         Ok(())
+    }
+
+    /// Lets the views that begin from now on see what this one sees, which has to last as long.
+    pub(crate) fn share(&self, view: &View<'_>) -> Shared<'_> {
+        *self.shared.borrow_mut() = Some(view.moment());
+        Shared(self)
+    }
+
+    /// Commits what a statement has gathered that stands alone. False: others changed its rows meanwhile.
+    pub(crate) fn commit_own(&self) -> Result<bool, SqlError> {
+        if !self.alone {
+            return Ok(true);
+        }
+        match self.store.commit(&self.written.take()) {
+            Ok(_) => Ok(true),
+            Err(WriteError::Lost(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Removes rows that were read: at once, or with the transaction.

@@ -31,6 +31,11 @@ pub const SESSIONS_BYTES_MAX: usize = 1 << 30;
 pub(crate) const BULK_WRITES_KEPT: usize = 1_024;
 /// Notices that a session keeps until somebody takes them; a statement has one or two.
 pub const NOTICES_MAX: usize = 64;
+/// Rows that a part of a statement gives to the others, or to the client: they are kept until all is written. As many
+/// as move in a tenth of a second.
+pub(crate) const PART_ROWS_MAX: usize = 100_000;
+/// Bytes of such rows: a quarter of what SQLite may take for one statement.
+pub(crate) const PART_BYTES_MAX: usize = 16 << 20;
 /// How often a statement that lost a race is computed again. Each loss means that another writer won, so only
 /// a permanent storm on one row comes near.
 pub const RETRIES_MAX: usize = 10_000;

@@ -102,6 +102,14 @@ impl Needs {
         relations
     }
 
+    /// Takes in those of a part of the statement.
+    pub(crate) fn join(&mut self, part: &Self) {
+        let new = |need: &&Need| !self.each.contains(need);
+        let each: Vec<Need> = part.each.iter().filter(new).cloned().collect();
+        self.each.extend(each);
+        self.unknown.extend(part.unknown.iter().cloned());
+    }
+
     fn add(&mut self, relation: &str, privilege: Privileges, columns: Option<Vec<Box<str>>>) {
         let need = Need { relation: relation.into(), owner: None, privilege, columns };
         if !self.each.contains(&need) {

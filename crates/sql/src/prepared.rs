@@ -10,9 +10,10 @@ use crate::core::Core;
 use crate::describe::{ColumnDescription, Description};
 use crate::done::{Done, RowSink};
 use crate::error::SqlError;
-use crate::plan::explain::EXPLAIN;
 use crate::needs::Needs;
 use crate::plan::Plan;
+use crate::plan::compound::Compound;
+use crate::plan::explain::EXPLAIN;
 use crate::session::Session;
 use crate::text::rows::Rows;
 use crate::write::Given;
@@ -59,6 +60,19 @@ impl Prepared {
         }
         let converts = parameters.iter().any(|known| known.ty.is_some_and(|ty| known.cast || is_formed(ty)));
         Self { plan, parameters, converts, alike: Vec::new(), notice, needs }
+    }
+
+    /// One whose parts were prepared by themselves: each converts what it is given.
+    pub(crate) fn compound(writes: Vec<Self>, main: Self, count: usize) -> Self {
+        let parts = || writes.iter().chain([&main]);
+        let known =
+            |at: usize| parts().filter_map(|part| part.parameters.get(at)).find(|known| known.ty.is_some());
+        let parameters = (0..count).map(|at| known(at).copied().unwrap_or_default()).collect();
+        let notice = parts().find_map(|part| part.notice);
+        let mut needs = Needs::default();
+        parts().for_each(|part| needs.join(&part.needs));
+        let plan = Plan::Compound(Box::new(Compound::new(writes, main, count)));
+        Self { plan, parameters, converts: false, alike: Vec::new(), notice, needs }
     }
 
     /// The plan itself.
@@ -110,7 +124,13 @@ impl Prepared {
         chosen.iter().enumerate().all(same)
     }
 
-    fn run(&mut self, core: &Core, parameters: &[Value], out: &mut dyn RowSink) -> Result<Done, SqlError> {
+    /// Runs it, whoever asks.
+    pub(crate) fn run(
+        &mut self,
+        core: &Core,
+        parameters: &[Value],
+        out: &mut dyn RowSink,
+    ) -> Result<Done, SqlError> {
         if self.converts
             && let Some(converted) = self.converted(core, parameters)?
         {
@@ -171,7 +191,12 @@ impl Core {
             session.note(notice, "");
         }
         let (writes, reach) = (prepared.plan().writes(), prepared.plan().reach());
-        let result = self.within(session, writes, reach, |core| body(core, prepared));
+        let alone = matches!(prepared.plan(), Plan::Compound(_)) && session.block.is_none();
+        let result = if alone {
+            self.within_own(session, writes, |core| body(core, prepared))
+        } else {
+            self.within(session, writes, reach, |core| body(core, prepared))
+        };
         if result.as_ref().is_err_and(SqlError::breaks_constraint) && prepared.plan().rolls_back() {
             session.roll_back();
         }

@@ -331,4 +331,24 @@ impl Core {
         block.take_back(own, if stands { written } else { Vec::new() }, reach, result.is_ok())?;
         result
     }
+
+    /// Runs a statement that gathers what its parts write, and commits it itself.
+    pub(crate) fn within_own<T>(
+        &mut self,
+        session: &Session,
+        writes: Option<&'static str>,
+        body: impl FnOnce(&Self) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        if let Some(tag) = writes {
+            session.check_writable(tag)?;
+        }
+        self.own = Some(WriteSet::default());
+        self.alone = true;
+        self.since = self.store.last_stamp();
+        self.written.get_mut().clear();
+        let result = body(self);
+        (self.own, self.alone) = (None, false);
+        self.written.get_mut().clear();
+        result
+    }
 }

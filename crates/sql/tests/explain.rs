@@ -38,7 +38,7 @@ fn json_of(db: &mut Db, sql: &str) -> Json {
 #[test]
 fn a_plan_is_told_in_postgresql_s_words() {
     let mut db = tables();
-    let mut wrong = String::new();
+    let mut wrong = Vec::new();
     for (sql, plan) in [
         ("SELECT id FROM t WHERE n = 1", "Executor: native;Index Scan using t_n on t;  Index Cond: (n = ?)"),
         ("SELECT name FROM t", "Executor: sqlite;Seq Scan on t"),
@@ -56,18 +56,18 @@ fn a_plan_is_told_in_postgresql_s_words() {
             "SELECT name FROM t ORDER BY name LIMIT 1",
             "Executor: sqlite;Limit;  ->  Sort;        ->  Seq Scan on t",
         ),
-        ("SELECT name, count(*) FROM t GROUP BY name", "Executor: sqlite;GroupAggregate;  ->  Seq Scan on t"),
+        ("SELECT name, count(*) FROM t GROUP BY name", "Executor: native;GroupAggregate;  ->  Seq Scan on t"),
         (
             "SELECT t.name FROM u JOIN t ON t.id = u.t_id",
-            "Executor: native;Nested Loop;  ->  Seq Scan on u;  ->  Index Scan using t_pkey on t;        Index Cond: (id = ?)",
+            "Executor: sqlite;Nested Loop;  ->  Seq Scan on u;  ->  Index Scan using t_pkey on t;        Index Cond: (id = ?)",
         ),
         (
             "SELECT t.name FROM u LEFT JOIN t ON t.id = u.t_id",
-            "Executor: native;Nested Loop Left Join;  ->  Seq Scan on u;  ->  Index Scan using t_pkey on t;        Index Cond: (id = ?)",
+            "Executor: sqlite;Nested Loop Left Join;  ->  Seq Scan on u;  ->  Index Scan using t_pkey on t;        Index Cond: (id = ?)",
         ),
         (
             "SELECT n FROM t UNION SELECT id FROM u",
-            "Executor: sqlite;Unique;  ->  Index Scan using t_n on t;  ->  Index Scan using u_pkey on u",
+            "Executor: sqlite;Unique;  ->  Index Scan using t_n on t;  ->  Sort;        ->  Seq Scan on u",
         ),
         ("SELECT 1", "Executor: sqlite;Result"),
         (
@@ -77,10 +77,10 @@ fn a_plan_is_told_in_postgresql_s_words() {
     ] {
         let found = lines(&mut db, &format!("EXPLAIN {sql}")).join(";");
         if found != plan {
-            wrong.push_str(&format!("{sql}\n  {found}\n  {plan}\n"));
+            wrong.push(format!("{sql}\n  {found}\n  {plan}"));
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(db.state("EXPLAIN SELECT unknown_one FROM t"), "42703");
     assert_eq!(db.state("EXPLAIN (FORMAT JSON) SELECT unknown_one FROM t"), "42703");
 }
@@ -125,11 +125,11 @@ fn a_console_reads_a_plan() {
     let plan = json!({"Node Type": "Nested Loop", "Join Type": "Inner", "Actual Rows": 2, "Actual Loops": 1,
         "Plans": [scan("u", "Outer"), key]});
     assert_eq!(found, json!([{"Executor": "sqlite", "Plan": plan}]));
-    let xml = lines(&mut db, "EXPLAIN (FORMAT XML) DELETE FROM t WHERE id < 3");
+    let xml = lines(&mut db, "EXPLAIN (FORMAT XML) DELETE FROM t WHERE n < 3");
     for part in [
         "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    <Executor>",
         "    <Plan>\n      <Node-Type>ModifyTable</Node-Type>\n      <Operation>Delete</Operation>",
-        "<Index-Cond>(id &lt; ?)</Index-Cond>",
+        "<Index-Cond>(n &lt; ?)</Index-Cond>",
         "  </Query>\n</explain>",
     ] {
         assert!(xml.len() == 1 && xml[0].contains(part), "{part}: {xml:?}");

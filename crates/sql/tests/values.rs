@@ -489,6 +489,10 @@ fn decimal_numbers_are_compared_with_all_digits() {
             (format!("SELECT id FROM {table} WHERE n < 0 ORDER BY id"), "3;9"),
             (format!("SELECT id FROM {table} WHERE n = 'NaN'"), "7"),
             (format!("SELECT id FROM {table} WHERE 10 = n"), "2"),
+            // As texts they are others.
+            (format!("SELECT id FROM {table} WHERE id IN (1, 2, 4) ORDER BY n::text"), "2;4;1"),
+            (format!("SELECT count(*) FROM (SELECT DISTINCT n::varchar AS x FROM {table}) AS q"), "9"),
+            (format!("SELECT count(*) FROM {table} WHERE n::text = '2.5'"), "1"),
         ]);
     }
     let questions: Vec<(&str, &str)> = questions.iter().map(|(sql, found)| (sql.as_str(), *found)).collect();

@@ -52,6 +52,8 @@ pub mod state {
     pub const NULL_NOT_ALLOWED: &str = "22004";
     /// A function was called with something it cannot take.
     pub const BAD_PARAMETER: &str = "22023";
+    /// What must be done once would be done twice.
+    pub const CARDINALITY: &str = "21000";
     /// A privilege that such an object does not have, or one that others depend on.
     pub const INVALID_GRANT: &str = "0LP01";
     /// A value that is no value of the type.

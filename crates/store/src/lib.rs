@@ -141,5 +141,5 @@ pub use table::sequence::Sequence;
 pub use table::{Table, TableStats, ghost};
 pub use time::Time;
 pub use versions::Versions;
-pub use view::View;
 pub use view::scan::{IndexScan, TableScan};
+pub use view::{Moment, View};

@@ -150,6 +150,16 @@ const STATEMENTS: &[(&str, Takes)] = &[
     ("UPDATE t SET v = o.v FROM t AS o WHERE o.k = '2'", &["wv", "rv", "rk"]),
     ("DELETE FROM t WHERE k = '9'", &["d", "rk"]),
     ("DELETE FROM t WHERE k = '9' RETURNING v", &["d", "rk", "rv"]),
+    // What a part writes and reads.
+    ("WITH x AS (UPDATE t SET v = 'x' RETURNING k) SELECT k FROM x", &["wv", "rk"]),
+    ("WITH x AS (DELETE FROM t WHERE k = '9' RETURNING v) SELECT 1", &["d", "rk", "rv"]),
+    ("WITH x AS (INSERT INTO t (k, v) VALUES ('#', 'x')) SELECT n FROM t", &["ak", "av", "rn"]),
+    (
+        "WITH x AS (SELECT 1), y AS (DELETE FROM t WHERE k = '9') UPDATE t SET n = 1 WHERE k = '8'",
+        &["d", "rk", "wn"],
+    ),
+    ("EXPLAIN ANALYZE DELETE FROM t WHERE k = '9'", &["d", "rk"]),
+    ("EXPLAIN (FORMAT JSON) SELECT v FROM t", &["rv"]),
     ("DELETE FROM t USING t AS o WHERE o.n = -1", &["d", "rn"]),
     ("TRUNCATE t", &["D"]),
     ("ALTER TABLE t ADD COLUMN z INT", &["owner"]),

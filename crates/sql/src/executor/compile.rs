@@ -6,9 +6,9 @@ use sqltext::Tree;
 
 use super::Executor;
 use crate::error::SqlError;
-use crate::plan::explain::{EXPLAIN, Explained, Form};
 use crate::native;
 use crate::needs::Needs;
+use crate::plan::explain::{EXPLAIN, Explained, Form};
 use crate::plan::{General, Plan};
 use crate::prepared::Prepared;
 use crate::query::ReadPlan;
@@ -29,6 +29,9 @@ impl Executor {
         chosen: Chosen<'_>,
         known: Option<&Tree<'_>>,
     ) -> Result<Prepared, SqlError> {
+        if kind == StatementKind::Compound {
+            return self.prepare_compound(sql, chosen);
+        }
         let blanked;
         let sql = match kind {
             StatementKind::ShowRules => RULES_SHOWN,

@@ -4,6 +4,7 @@ mod compile;
 mod define;
 mod describe;
 mod opened;
+mod parts;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -104,9 +105,22 @@ impl Executor {
         compute_definitions(&store);
         register_session_functions(&connection, &sight)?;
         connection.register(LATERAL, LateralModule::new(&connection, &sight))?;
-        let (own, since, written) = (None, 0, RefCell::default());
+        let (own, since, written, alone, shared) = (None, 0, RefCell::default(), false, RefCell::default());
         let native = limits.native;
-        let core = Core { store, sight, catalog, connection, system, limits, native, own, since, written };
+        let core = Core {
+            store,
+            sight,
+            catalog,
+            connection,
+            system,
+            limits,
+            native,
+            own,
+            since,
+            written,
+            alone,
+            shared,
+        };
         let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
         let (orders, meaning) = (HashSet::new(), Default::default());
         let mut executor =

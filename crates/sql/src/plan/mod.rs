@@ -1,10 +1,12 @@
 //! A compiled statement: which executor runs it, and what it reports about itself.
 
+pub(crate) mod compound;
 pub(crate) mod explain;
 
 use dialect::lowered::Write;
 use store::value::Value;
 
+use compound::Compound;
 use explain::{EXPLAIN, Explained};
 
 use crate::core::{Core, check_count};
@@ -28,6 +30,8 @@ pub(crate) enum Plan {
     Native { native: Box<NativePlan>, general: General },
     /// What is shown is how another is run.
     Explained(Box<Explained>),
+    /// Several statements and one commit.
+    Compound(Box<Compound>),
 }
 
 /// The same statement by SQLite.
@@ -84,6 +88,7 @@ impl Plan {
             Self::Write(plan) => (plan.parameters, plan.tag()),
             Self::Native { native, .. } => (native.parameters, native.tag()),
             Self::Explained(explained) => (explained.parameters(), EXPLAIN),
+            Self::Compound(compound) => (compound.parameters, compound.tag()),
         }
     }
 
@@ -94,6 +99,7 @@ impl Plan {
             Self::Write(plan) => plan.columns(),
             Self::Native { native, general } => native.columns().or_else(|| general.plan()?.columns()),
             Self::Explained(explained) => Some(explained.columns()),
+            Self::Compound(compound) => compound.columns(),
         }
     }
 
@@ -103,15 +109,15 @@ impl Plan {
             Self::Read(plan) => Some(&mut plan.columns),
             Self::Write(plan) => plan.returning.as_mut().map(|returning| returning.columns.as_mut_slice()),
             Self::Native { general: General::Ready(plan), .. } => plan.columns_mut(),
-            // These are all columns of tables, or of no statement's.
-            Self::Native { .. } | Self::Explained(_) => None,
+            // These are all columns of tables, or known already.
+            Self::Native { .. } | Self::Explained(_) | Self::Compound(_) => None,
         }
     }
 
     /// Whether a broken constraint ends the transaction.
     pub(crate) fn rolls_back(&self) -> bool {
         match self {
-            Self::Read(_) => false,
+            Self::Read(_) | Self::Compound(_) => false,
             Self::Write(plan) => plan.rolls_back,
             Self::Native { general, .. } => general.plan().is_some_and(Self::rolls_back),
             Self::Explained(explained) => explained.runs().is_some_and(Self::rolls_back),
@@ -124,6 +130,7 @@ impl Plan {
             Self::Read(_) => Reach::Reads(None),
             Self::Write(plan) => plan.reach(),
             Self::Native { native, general } => general.plan().map_or_else(|| native.reach(), Self::reach),
+            Self::Compound(compound) => compound.reach(),
             // It shows how many rows there are.
             Self::Explained(explained) => match explained.runs().map(Self::reach) {
                 Some(Reach::Blind(table)) => Reach::Reads(Some(table)),
@@ -139,13 +146,14 @@ impl Plan {
             Self::Write(plan) => Some(plan.tag()),
             Self::Native { native, .. } => native.writes().then(|| native.tag()),
             Self::Explained(explained) => explained.runs().and_then(Self::writes),
+            Self::Compound(compound) => compound.writes(),
         }
     }
 
     /// Whether it is an `INSERT` in which these rows may stand in the place of its one row of parameters.
     pub(crate) fn takes(&self, rows: &Rows<'_>) -> bool {
         match self {
-            Self::Read(_) | Self::Explained(_) => false,
+            Self::Read(_) | Self::Explained(_) | Self::Compound(_) => false,
             Self::Write(plan) => plan.takes(rows),
             Self::Native { general, .. } => general.plan().is_some_and(|plan| plan.takes(rows)),
         }
@@ -154,7 +162,7 @@ impl Plan {
     /// Which values of such rows are decimal numbers.
     pub(crate) fn decimals(&self) -> Vec<usize> {
         match self {
-            Self::Read(_) | Self::Explained(_) => Vec::new(),
+            Self::Read(_) | Self::Explained(_) | Self::Compound(_) => Vec::new(),
             Self::Write(plan) => plan.decimals(),
             Self::Native { general, .. } => general.plan().map(Self::decimals).unwrap_or_default(),
         }
@@ -179,6 +187,9 @@ impl Plan {
         }
         match self {
             Self::Native { native, general } => run_native(native, general, core, given, out),
+            Self::Compound(compound) if let Given::Parameters(parameters) = given => {
+                compound.run(core, parameters, out)
+            }
             Self::Explained(explained) if let Given::Parameters(parameters) = given => {
                 explained.run(core, parameters, out)
             }

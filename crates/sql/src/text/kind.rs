@@ -1,6 +1,7 @@
 //! What kind of statement a text is, by its first words.
 
 use super::explain::Explain;
+use super::parts::Parts;
 use super::token::{Kind, Token, Tokens};
 use crate::error::{SqlError, state};
 
@@ -17,6 +18,8 @@ pub(crate) enum StatementKind {
     ExplainWrite(usize),
     /// Rows are computed, then applied.
     Write,
+    /// Its common table expressions write: it is several statements.
+    Compound,
     /// A definition: `CREATE`, `DROP`, `ALTER`, `TRUNCATE`, `COMMENT`, `GRANT`. Or upkeep that the store does by
     /// itself: `ANALYZE`, `REINDEX`, `VACUUM`.
     Define,
@@ -53,6 +56,7 @@ pub(crate) fn kind_of(sql: &str) -> Result<StatementKind, SqlError> {
         return Ok(StatementKind::Read);
     }
     Ok(match first.text.to_ascii_uppercase().as_str() {
+        "WITH" if Parts::of(sql).is_some() => StatementKind::Compound,
         "WITH" if writes(&mut tokens) => StatementKind::Write,
         "SELECT" | "VALUES" | "WITH" => StatementKind::Read,
         "EXPLAIN" => explained(sql, &first, tokens)?,
@@ -146,6 +150,10 @@ fn explained<'a>(
     let Some(verb) = rest.next() else {
         return Err(SqlError::new(state::SYNTAX, "syntax error at end of input").at(sql, sql.len()));
     };
+    if verb.is("WITH") && sql.get(verb.start..).and_then(Parts::of).is_some() {
+        return Err(SqlError::not_supported("EXPLAIN of a WITH that writes")
+            .with_hint("explain its parts, one by one"));
+    }
     let write = ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| verb.is(word))
         || (verb.is("WITH") && writes(&mut rest));
     let read = ["SELECT", "VALUES", "WITH"].iter().any(|word| verb.is(word)) || verb.is_sign("(");
@@ -181,7 +189,8 @@ mod tests {
             ("select 1", StatementKind::Read),
             ("  -- hi\n VALUES (1)", StatementKind::Read),
             ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::Read),
-            ("WITH a AS (DELETE) INSERT INTO t SELECT * FROM a", StatementKind::Write),
+            ("WITH a AS (DELETE) INSERT INTO t SELECT * FROM a", StatementKind::Compound),
+            ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", StatementKind::Write),
             ("WITH replace AS (SELECT 1) SELECT * FROM replace", StatementKind::Read),
             ("WITH a AS (SELECT 1) REPLACE INTO t SELECT * FROM a", StatementKind::Write),
             ("EXPLAIN QUERY PLAN SELECT 1", StatementKind::ExplainRead),

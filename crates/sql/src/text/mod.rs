@@ -3,6 +3,7 @@
 pub(crate) mod explain;
 pub(crate) mod kind;
 pub(crate) mod normal;
+pub(crate) mod parts;
 pub(crate) mod reader;
 pub(crate) mod rows;
 pub(crate) mod split;

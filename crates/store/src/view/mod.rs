@@ -38,13 +38,22 @@ pub struct View<'s> {
     counted: bool,
     /// What the statement's transaction wrote.
     pub(crate) own: Option<&'s WriteSet>,
+    /// It sees what another sees, which lasts longer.
+    again: bool,
+}
+
+/// What a view sees, for others that see the same.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    snapshot: Snapshot,
+    now: Tick,
 }
 
 impl Commits {
     /// Begins a statement.
     pub fn view(&self) -> View<'_> {
         let snapshot = self.statements.begin(|| self.arena.private().last_stamp());
-        View { store: self, snapshot, now: self.now(), counted: true, own: None }
+        View { store: self, snapshot, now: self.now(), counted: true, own: None, again: false }
     }
 
     /// Begins a statement of the server's own, whose searches are no operations on the tables.
@@ -60,10 +69,19 @@ impl Commits {
         view.own = Some(own);
         view
     }
+
+    /// Sees what a view sees that has not ended yet: once it has, old versions are missing here.
+    pub fn view_again<'s>(&'s self, moment: &Moment, own: &'s WriteSet) -> View<'s> {
+        let Moment { snapshot, now } = moment.clone();
+        View { store: self, snapshot, now, counted: true, own: Some(own), again: true }
+    }
 }
 
 impl Drop for View<'_> {
     fn drop(&mut self) {
+        if self.again {
+            return;
+        }
         let last = self.store.statements.end(&self.snapshot);
         if last {
             self.store.purge_old_versions();
@@ -72,6 +90,11 @@ impl Drop for View<'_> {
 }
 
 impl View<'_> {
+    /// What it sees, for [`Commits::view_again`].
+    pub fn moment(&self) -> Moment {
+        Moment { snapshot: self.snapshot.clone(), now: self.now }
+    }
+
     /// The moment at which the statement judges deadlines.
     pub fn now(&self) -> Tick {
         self.now

@@ -1,7 +1,7 @@
 //! `EXPLAIN`: how a statement is run, in PostgreSQL's shape.
 //!
-//! The steps are SQLite's, of the query that computes the statement's rows. A statement that runs without SQLite goes to
-//! its rows in the same way, and the first line says so.
+//! The steps are SQLite's, of the query that computes the statement's rows. A statement that runs without SQLite goes
+//! to its rows in the same way, and the first line says so.
 
 mod shape;
 mod tree;
@@ -156,7 +156,7 @@ impl Explained {
         let rows = if self.options.bytecode {
             self.program(core, parameters)?
         } else {
-            self.report(core, parameters, by, ran)?.rows(self.options.format)
+            self.report(core, parameters, by, ran.as_ref())?.rows(self.options.format)
         };
         out.columns(&self.columns);
         for row in &rows {
@@ -178,13 +178,13 @@ impl Explained {
         core: &Core,
         parameters: &[Value],
         by: ComputedBy,
-        ran: Option<Ran>,
+        ran: Option<&Ran>,
     ) -> Result<Report, SqlError> {
         let mut steps = Steps(Vec::new());
         self.steps.run(core, parameters, &mut steps)?;
         let mut plan = self.form.around(tree::plan(&steps.0));
-        let time = ran.as_ref().map(|ran| ran.time_ns as f64 / 1e6);
-        if let Some(ran) = &ran {
+        let time = ran.map(|ran| ran.time_ns as f64 / 1e6);
+        if let Some(ran) = ran {
             let shown = time.filter(|_| self.options.shows_times());
             plan.actual = Some(Actual { rows: ran.rows, time: shown });
             // What is written are the rows of the query below.

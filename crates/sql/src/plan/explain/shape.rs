@@ -156,12 +156,16 @@ fn write_xml(name: &str, value: &Json, depth: usize, out: &mut String) {
     match value {
         Json::Object(members) => {
             let _ = writeln!(out, "{margin}<{name}>");
-            members.iter().for_each(|(name, value)| write_xml(name, value, depth + 1, out));
+            for (name, value) in members {
+                write_xml(name, value, depth + 1, out);
+            }
             let _ = writeln!(out, "{margin}</{name}>");
         }
         Json::Array(elements) => {
             let _ = writeln!(out, "{margin}<{name}>");
-            elements.iter().for_each(|element| write_xml("Plan", element, depth + 1, out));
+            for element in elements {
+                write_xml("Plan", element, depth + 1, out);
+            }
             let _ = writeln!(out, "{margin}</{name}>");
         }
         value => {
