@@ -284,20 +284,29 @@ impl<'a> Translator<'a, '_> {
             return Err(Stop::Unknown);
         }
         self.at -= 1;
-        let literal = self.literal(literal)?;
-        if ty.ty == SqlType::Interval {
-            self.interval_fields();
+        let mut literal = self.literal(literal)?;
+        if ty.ty == SqlType::Interval
+            && let Some(field) = self.interval_field()
+            && let Form::Literal(text) = &*literal.form
+            && text.trim().parse::<f64>().is_ok()
+        {
+            let text = format!("{} {field}", text.trim());
+            let counted = Out::made(sql_literal(&Value::Text(text.clone())), literal.start());
+            literal = counted.formed(Form::Literal(text));
         }
         self.cast(literal, &ty)
     }
 
-    /// `INTERVAL '1' DAY`: the fields only say what the literal may contain.
-    fn interval_fields(&mut self) {
+    /// `INTERVAL '1' DAY`: the last field is the unit of a number without one.
+    fn interval_field(&mut self) -> Option<&'a str> {
         const FIELDS: &[&str] = &["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"];
-        while self.peek().is_some_and(|token| token.is_any(FIELDS)) {
+        let mut last = None;
+        while let Some(token) = self.peek().filter(|token| token.is_any(FIELDS)) {
+            last = Some(token.text);
             self.at += 1;
             self.take_word("TO");
         }
+        last
     }
 
     /// A name with what qualifies it: its text, its parts, and its last token.

@@ -37,6 +37,8 @@ pub struct Field<'a> {
     pub type_oid: u32,
     /// The type's size in bytes, -1 when it varies.
     pub size: i16,
+    /// What the type has in parentheses, as `atttypmod` has it; -1: nothing.
+    pub modifier: i32,
     /// How its values are written.
     pub format: Format,
 }
@@ -147,7 +149,7 @@ pub fn row_description<'a>(fields: impl Iterator<Item = Field<'a>>, out: &mut Ve
             field.column.cast_signed(),
             field.type_oid,
             field.size,
-            -1,
+            field.modifier,
             field.format.code(),
         )
     });

@@ -158,8 +158,15 @@ fn answers_as_pgwire_reads_them() {
     backend::authentication_ok(&mut out);
     backend::parameter_status("a", "b", &mut out);
     backend::backend_key(7, b"0123456789", &mut out);
-    let field =
-        Field { name: "n", table: 16_384, column: 2, type_oid: oid::INT8, size: 8, format: Format::Binary };
+    let field = Field {
+        name: "n",
+        table: 16_384,
+        column: 2,
+        type_oid: oid::INT8,
+        size: 8,
+        modifier: 24,
+        format: Format::Binary,
+    };
     backend::row_description([field].into_iter(), &mut out);
     let row = [(oid::INT8, Format::Binary, Datum::Integer(-2)), (oid::TEXT, Format::Text, Datum::Null)];
     backend::data_row(2, row.into_iter(), &mut out).unwrap();

@@ -199,6 +199,7 @@ impl Core {
             });
             if let Some((table, origin)) = origin {
                 column.ty = type_of(table, origin);
+                column.modifier = system::modifier(&table.def().columns[origin].declared);
                 // Columns are numbered from one, as in `pg_attribute`.
                 let number = u16::try_from(origin + 1).ok();
                 column.table = number.map(|number| (system::oid_of_table(table), number));

@@ -13,12 +13,14 @@ pub struct ColumnDescription {
     pub ty: SqlType,
     /// The OID of the table that it comes from unchanged, and its number there, from 1.
     pub table: Option<(u32, u16)>,
+    /// What its type has in parentheses there, as PostgreSQL numbers it; -1: nothing.
+    pub modifier: i32,
 }
 
 impl ColumnDescription {
     /// A column that is a text to all.
     pub(crate) fn text(name: String) -> Self {
-        Self { label: name.clone(), name, ty: SqlType::Text, table: None }
+        Self { label: name.clone(), name, ty: SqlType::Text, table: None, modifier: -1 }
     }
 }
 

@@ -263,7 +263,7 @@ fn refine(
     sql: &str,
 ) {
     if item.mixed {
-        (column.ty, column.table) = (SqlType::Unknown, None);
+        (column.ty, column.table, column.modifier) = (SqlType::Unknown, None, -1);
     }
     if column.ty == SqlType::Unknown {
         column.ty = item.ty.or_else(|| item.parameter.and_then(parameter)).unwrap_or(SqlType::Unknown);

@@ -194,8 +194,13 @@ mod tests {
         let account = sql::Account::new(1 << 20);
         let mut rows = Rows::new(1 << 10, sql::Allowance::new(&account, 1 << 20).account());
         let name = || "a".to_owned();
-        let column =
-            || ColumnDescription { name: name(), label: name(), ty: sql::SqlType::Text, table: None };
+        let column = || ColumnDescription {
+            name: name(),
+            label: name(),
+            ty: sql::SqlType::Text,
+            table: None,
+            modifier: -1,
+        };
         rows.columns(&[column(), column(), column(), column(), column()]);
         let row = [
             ValueRef::Null,

@@ -767,6 +767,7 @@ fn show_columns(name: Option<&str>) -> Vec<ColumnDescription> {
         label: name.into(),
         ty: SqlType::Text,
         table: None,
+        modifier: -1,
     };
     match name {
         Some(name) => vec![column(Settings::shown_name(name).unwrap_or(name))],

@@ -66,8 +66,16 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "its length in seconds", "interval_seconds('1 min')", "60.0"),
     own("interval_times", "(interval, number)", ty(SqlType::Interval), &[], Source::Own(|_, v| times(v, false), 2, 2),
         "what `interval * number` is", "interval '1 hour' * 1.5", "01:30:00"),
+    own("isfinite", "(moment or interval)", ty(SqlType::Bool), &[], Source::Own(|_, v| Ok(Value::Integer(i64::from(!text(v, 0)?.contains("infinity")))), 1, 1),
+        "whether it is a moment, and not `infinity`", "isfinite('2026-11-21'::date)", "1"),
+    own("justify_days", "(interval)", ty(SqlType::Interval), &[SqlType::Interval], Source::Own(|_, v| justified(v, Interval::days_as_months), 1, 1),
+        "with thirty days as a month", "justify_days('40 days'::interval)", "1 mon 10 days"),
+    own("justify_hours", "(interval)", ty(SqlType::Interval), &[SqlType::Interval], Source::Own(|_, v| justified(v, Interval::hours_as_days), 1, 1),
+        "with 24 hours as a day", "justify_hours('30 hours'::interval)", "1 day 06:00:00"),
     own("make_date", "(year, month, day)", ty(Date), &[Int4, Int4, Int4], Source::Own(make_date, 3, 3),
         "a date of its parts", "make_date(2026, 11, 21)", "2026-11-21"),
+    own("make_time", "(hour, minute, second)", ty(SqlType::Time), &[Int4, Int4, Float8], Source::Own(make_time, 3, 3),
+        "a time of day of its parts", "make_time(20, 5, 1.5)", "20:05:01.5"),
     own("make_timestamp", "(year, month, day, hour, minute, second)", ty(Timestamp), &[Int4, Int4, Int4, Int4, Int4, Float8], Source::Own(make_timestamp, 6, 6),
         "a moment of its parts", "make_timestamp(2026, 11, 21, 20, 5, 1.5)", "2026-11-21 20:05:01.5"),
     own("moment_minus", "(moment, moment or interval)", ty(SqlType::Interval), &[], Source::Own(minus, 2, 2),
@@ -410,8 +418,22 @@ pub(super) fn iso_week(days: i64) -> (i64, i64) {
     (year, (thursday - moment::days_of(year, 1, 1)) / 7 + 1)
 }
 
+fn justified(values: &[Value], change: fn(Interval) -> Interval) -> Result<Value, SqlError> {
+    Ok(Value::Text(change(Interval::parse(&text(values, 0)?)?).write()))
+}
+
+fn make_time(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (hour, minute) = (integer(values, 0)?.unwrap_or(0), integer(values, 1)?.unwrap_or(0));
+    let text = format!("{hour:02}:{minute:02}:{:09.6}", real(values, 2)?);
+    Ok(store::scalar::accept(SqlType::Time, Value::Text(text))?)
+}
+
 fn date_trunc(_: Now, values: &[Value]) -> Result<Value, SqlError> {
     let (field, of) = (text(values, 0)?.to_ascii_lowercase(), text(values, 1)?);
+    if let (Err(_), Ok(span)) = (Moment::read(&of), Interval::parse(&of)) {
+        let cut = span.truncated(&field).ok_or_else(|| unknown_word("field", &field))?;
+        return Ok(Value::Text(cut.write()));
+    }
     let at = Moment::read(&of)?;
     let (days, time) = (at.local().div_euclid(DAY_US), at.local().rem_euclid(DAY_US));
     let (year, month, _) = moment::date_of(days);

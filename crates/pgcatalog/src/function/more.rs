@@ -49,6 +49,14 @@ pub(super) const FUNCTIONS: &[FunctionDef] = &[
         "the cube root", "cbrt(27)", "3.0"),
     own("div", "(a, b)", Returns::Common, &[], Source::Own(div, 2, 2),
         "the whole part of the quotient", "div(9, 4)", "2"),
+    own("lcm", "(a, b)", Returns::Common, &[Int8, Int8], Source::Own(lcm, 2, 2),
+        "the least common multiple", "lcm(4, 6)", "12"),
+    own("num_nonnulls", "(value, ...)", ty(SqlType::Int4), &[], Source::Raw(|_, v| Ok(counted(v, false)), -1, -1, false),
+        "how many are not NULL", "num_nonnulls(1, NULL, 3)", "2"),
+    own("num_nulls", "(value, ...)", ty(SqlType::Int4), &[], Source::Raw(|_, v| Ok(counted(v, true)), -1, -1, false),
+        "how many are NULL", "num_nulls(1, NULL, 3)", "1"),
+    own("width_bucket", "(number, low, high, count)", ty(SqlType::Int4), &[Float8, Float8, Float8, SqlType::Int4], Source::Own(width_bucket, 4, 4),
+        "in which of so many equal parts of a range it lies, from 1", "width_bucket(5, 0, 10, 5)", "3"),
     own("gcd", "(a, b)", Returns::Common, &[Int8, Int8], Source::Own(gcd, 2, 2),
         "the greatest common divisor", "gcd(12, 18)", "6"),
     own("greatest", "(value, ...)", Returns::Common, &[], Source::Raw(|_, v| Ok(extreme(v, true)), -1, -1, false),
@@ -137,6 +145,44 @@ fn div(_: Now, values: &[Value]) -> Result<Value, SqlError> {
             if b == 0.0 { Err(zero()) } else { Ok(Value::Real((a / b).trunc())) }
         }
     }
+}
+
+fn counted(values: &[Value], nulls: bool) -> Value {
+    let count = values.iter().filter(|value| value.is_null() == nulls).count();
+    Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn lcm(now: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let Value::Integer(divisor @ 1..) = gcd(now, values)? else { return Ok(Value::Integer(0)) };
+    let (a, b) = (integer(values, 0)?.unwrap_or(0), integer(values, 1)?.unwrap_or(0));
+    let multiple = (a / divisor).checked_mul(b).and_then(i64::checked_abs);
+    multiple
+        .map(Value::Integer)
+        .ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "bigint out of range"))
+}
+
+fn width_bucket(_: Now, values: &[Value]) -> Result<Value, SqlError> {
+    let (of, low, high) = (real(values, 0)?, real(values, 1)?, real(values, 2)?);
+    let count = integer(values, 3)?.unwrap_or(0);
+    let refused = |what: &str| Err(SqlError::new("2201G", what));
+    if count <= 0 {
+        return refused("count must be greater than zero");
+    }
+    if !(low.is_finite() && high.is_finite()) || of.is_nan() {
+        return refused("operand, lower bound, and upper bound cannot be NaN");
+    }
+    #[expect(clippy::float_cmp, reason = "a range without width")]
+    if low == high {
+        return refused("lower bound cannot equal upper bound");
+    }
+    let share = (of - low) / (high - low);
+    #[expect(clippy::cast_possible_truncation, reason = "between the ends")]
+    let within = |share: f64| (share * count as f64).floor() as i64 + 1;
+    Ok(Value::Integer(match share {
+        share if share < 0.0 => 0,
+        share if share >= 1.0 => count.saturating_add(1),
+        share => within(share),
+    }))
 }
 
 fn gcd(_: Now, values: &[Value]) -> Result<Value, SqlError> {

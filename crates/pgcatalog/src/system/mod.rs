@@ -44,6 +44,7 @@ use crate::session::{Asker, Identity, OwnSettings};
 pub use self::functions::{is_allowed as is_function, preset as preset_setting};
 pub use self::members::JSONB_EACH;
 pub use self::oid::{FIRST_USER_OID, oid_of_table};
+pub use self::relation::modifier;
 pub use self::series::{MOMENT_SERIES, RowColumn, RowFunction, is_rows_table, row_function, rows_table};
 pub use self::server::{
     DefaultGrants, EncryptionFacts, OWNER, RefusalFacts, RoleCounts, RoleFacts, Server, SessionFacts,

@@ -76,7 +76,7 @@ pub(super) fn column_at(table: &Table, at: usize) -> Option<ColumnFacts<'_>> {
     Some(ColumnFacts {
         name: if def.hidden { "expr".to_owned() } else { def.name.clone() },
         ty: type_of(table, at),
-        modifier: modifier(&def.declared),
+        modifier: i64::from(modifier(&def.declared)),
         not_null: def.not_null,
         def: Some(def),
         serial: (def.identity == Some(Identity::Serial)).then(|| {
@@ -102,15 +102,17 @@ pub(super) fn checks_of(table: &Table) -> impl Iterator<Item = &CheckDef> {
 }
 
 /// `varchar(20)` and `numeric(10, 2)` as PostgreSQL keeps them in `atttypmod`.
-fn modifier(declared: &str) -> i64 {
-    const HEADER: i64 = 4;
+pub fn modifier(declared: &str) -> i32 {
+    const HEADER: i32 = 4;
+    /// A scale may be negative, and has so many bits.
+    const SCALE: i32 = 0x7ff;
     let inside = declared.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
     let Some((inside, _)) = inside else { return -1 };
-    let numbers: Vec<i64> = inside.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+    let numbers: Vec<i32> = inside.split(',').filter_map(|number| number.trim().parse().ok()).collect();
     match (SqlType::of_declared(declared), numbers.as_slice()) {
-        (Some(SqlType::Varchar | SqlType::Bpchar), [length]) => length + HEADER,
+        (Some(SqlType::Varchar | SqlType::Bpchar), [length]) => length.saturating_add(HEADER),
         (Some(SqlType::Numeric), [precision]) => (precision << 16) + HEADER,
-        (Some(SqlType::Numeric), [precision, scale]) => (precision << 16 | scale) + HEADER,
+        (Some(SqlType::Numeric), [precision, scale]) => (precision << 16 | scale & SCALE) + HEADER,
         (Some(SqlType::Timestamp | SqlType::Timestamptz | SqlType::Time | SqlType::Timetz), [digits]) => {
             *digits
         }

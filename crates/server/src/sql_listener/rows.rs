@@ -232,7 +232,8 @@ fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bo
 /// A column as it is described to the client.
 pub(crate) fn field(column: &ColumnDescription, ty: SqlType, format: Format) -> Field<'_> {
     let (table, number) = column.table.unwrap_or_default();
-    Field { name: &column.label, table, column: number, type_oid: ty.oid(), size: ty.size(), format }
+    let modifier = if ty == column.ty { column.modifier } else { -1 };
+    Field { name: &column.label, table, column: number, type_oid: ty.oid(), size: ty.size(), modifier, format }
 }
 
 #[inline]

@@ -83,7 +83,7 @@ impl Computer {
         let policy = Rc::new(Bounded {
             operations: Cell::new(0),
             since: Cell::new(None),
-            now_ms: Cell::new(None),
+            now_us: Cell::new(None),
             clock,
         });
         let connection = Connection::open(Rc::<Bounded>::clone(&policy))?;
@@ -151,14 +151,14 @@ struct Bounded {
     /// When the row's work was first looked at, in nanoseconds of the store's clock, and the thread's own time then.
     since: Cell<Option<(u64, Duration)>>,
     /// When the row came; `None` until an expression asks.
-    now_ms: Cell<Option<u64>>,
+    now_us: Cell<Option<u64>>,
     clock: Clock,
 }
 
 impl Bounded {
     fn begin(&self) {
         self.operations.set(0);
-        self.now_ms.set(None);
+        self.now_us.set(None);
         self.since.set(None);
     }
 
@@ -182,9 +182,9 @@ fn thread_time() -> Duration {
 
 impl Caller for Bounded {
     fn now(&self) -> Now {
-        let now_ms = self.now_ms.get().unwrap_or_else(|| self.clock.unix_ms());
-        self.now_ms.set(Some(now_ms));
-        Now { us: i64::try_from(now_ms).unwrap_or(0).saturating_mul(1_000) }
+        let now_us = self.now_us.get().unwrap_or_else(|| self.clock.unix_us());
+        self.now_us.set(Some(now_us));
+        Now { us: i64::try_from(now_us).unwrap_or(0) }
     }
 
     fn fail(&self, error: SqlError) -> String {

@@ -112,8 +112,8 @@ pub(crate) struct Sight {
     failure: RefCell<Option<SqlError>>,
     /// When the statement began, in nanoseconds of the store's clock.
     began_ns: Cell<u64>,
-    /// The same in milliseconds since 1970, when somebody has asked: most statements do not.
-    now_ms: Cell<Option<u64>>,
+    /// The same in microseconds since 1970, when somebody has asked: most statements do not.
+    now_us: Cell<Option<u64>>,
     /// What the session's statements wrote so far.
     facts: Cell<Facts>,
     /// Tables that statements may read, in lower case.
@@ -150,7 +150,7 @@ impl Sight {
             picked: RefCell::default(),
             failure: RefCell::default(),
             began_ns: Cell::new(0),
-            now_ms: Cell::new(None),
+            now_us: Cell::new(None),
             facts: Cell::default(),
             known: RefCell::default(),
             reads: RefCell::default(),
@@ -288,7 +288,7 @@ impl Sight {
         let clock = self.store.clock();
         let now_ns = clock.now_ns();
         self.began_ns.set(now_ns);
-        self.now_ms.set(None);
+        self.now_us.set(None);
         self.watch
             .deadline_ns
             .set(timeout.map(|timeout| now_ns.saturating_add(timeout).saturating_add(clock.lag_ns())));
@@ -321,13 +321,13 @@ impl Sight {
 
 impl Caller for Sight {
     fn now(&self) -> Now {
-        let now_ms = self.now_ms.get().unwrap_or_else(|| {
+        let now_us = self.now_us.get().unwrap_or_else(|| {
             let clock = self.store.clock();
             let since_ns = clock.now_ns().saturating_sub(self.began_ns.get());
-            clock.unix_ms().saturating_sub(since_ns / 1_000_000)
+            clock.unix_us().saturating_sub(since_ns / 1_000)
         });
-        self.now_ms.set(Some(now_ms));
-        Now { us: i64::try_from(now_ms).unwrap_or(0).saturating_mul(1_000) }
+        self.now_us.set(Some(now_us));
+        Now { us: i64::try_from(now_us).unwrap_or(0) }
     }
 
     fn fail(&self, error: SqlError) -> String {

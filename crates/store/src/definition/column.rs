@@ -187,7 +187,7 @@ impl ColumnDef {
             (None, Value::Integer(_) | Value::Real(_) | Value::Text(_)) if ty == SqlType::Numeric => {
                 scalar::numeric::accept(Modifier::of_declared(&self.declared), value)
             }
-            _ => scalar::accept(ty, value),
+            _ => scalar::accept(ty, value).and_then(|value| self.rounded(ty, value)),
         };
         accepted.map_err(|refusal| TypeMismatch {
             column: self.name.clone(),
@@ -209,6 +209,20 @@ impl ColumnDef {
         }
     }
 
+    /// A moment with as many digits behind the second as `timestamp(3)` keeps.
+    fn rounded(&self, ty: SqlType, value: Value) -> Result<Value, Refusal> {
+        match (ty, value) {
+            (SqlType::Timestamp | SqlType::Timestamptz, Value::Text(text)) => {
+                let digits = declared_digits(&self.declared);
+                Ok(Value::Text(match digits {
+                    Some(digits) => scalar::moment::rounded(ty, &text, digits)?,
+                    None => text,
+                }))
+            }
+            (_, value) => Ok(value),
+        }
+    }
+
     /// What PostgreSQL clients are told of it, as its declared type has it.
     pub fn sql_type(&self) -> SqlType {
         match &self.enumeration {
@@ -217,6 +231,12 @@ impl ColumnDef {
             Some(own) => SqlType::Enum(own.id),
         }
     }
+}
+
+/// `timestamp(3)`; `None`: it keeps all digits.
+fn declared_digits(declared: &str) -> Option<u32> {
+    let (inside, _) = declared.split_once('(')?.1.split_once(')')?;
+    inside.trim().parse().ok().filter(|digits| *digits < scalar::moment::DIGITS)
 }
 
 /// An enum type, or arrays of it, as a column declares it.

@@ -4,10 +4,12 @@
 //! the fields have fixed widths, and what may follow the seconds (`+`, `.`, a digit) sorts in this very order. Moments
 //! with a zone are kept in UTC. `infinity` sorts behind every year and `-infinity` before.
 
-use super::{Refusal, zone};
+use super::{Refusal, SqlType, zone};
 
 /// Microseconds of a day.
 pub const DAY_US: i64 = 86_400_000_000;
+/// Digits behind a second: microseconds.
+pub const DIGITS: u32 = 6;
 const HOUR_US: i64 = 3_600_000_000;
 const MINUTE_US: i64 = 60_000_000;
 const SECOND_US: i64 = 1_000_000;
@@ -88,6 +90,14 @@ pub fn write_timestamp(us: i64) -> Result<String, Refusal> {
     let days = us.div_euclid(DAY_US);
     check_days(days)?;
     Ok(format!("{} {}", write_date(days), write_time(us.rem_euclid(DAY_US))))
+}
+
+/// A canonical text with so many digits behind the second.
+pub fn rounded(ty: SqlType, text: &str, digits: u32) -> Result<String, Refusal> {
+    let Some(us) = micros_of(text)? else { return Ok(text.to_owned()) };
+    let unit = 10_i64.pow(DIGITS.saturating_sub(digits));
+    let us = (us + unit / 2).div_euclid(unit) * unit;
+    if ty == SqlType::Timestamptz { write_timestamptz(us) } else { write_timestamp(us) }
 }
 
 /// The same with `+00:00`, which SQLite's date functions read as well.
@@ -361,6 +371,20 @@ fn parse_zone(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_rounded() {
+        for (text, digits, expected) in [
+            ("2026-01-02 03:04:05.123456", 3, "2026-01-02 03:04:05.123"),
+            ("2026-01-02 03:04:05.1235", 3, "2026-01-02 03:04:05.124"),
+            ("2026-12-31 23:59:59.5", 0, "2027-01-01 00:00:00"),
+            ("infinity", 0, "infinity"),
+        ] {
+            assert_eq!(rounded(SqlType::Timestamp, text, digits).as_deref(), Ok(expected), "{text}");
+        }
+        let zoned = rounded(SqlType::Timestamptz, "2026-01-02 03:04:05.6+00:00", 0);
+        assert_eq!(zoned.as_deref(), Ok("2026-01-02 03:04:06+00:00"));
+    }
 
     #[test]
     fn every_day_there_and_back() {

@@ -112,7 +112,7 @@ fn count_column(list: &[Listed], sql: &str) -> Option<ColumnDescription> {
         // Written with blanks in between it is called so.
         (sql.contains(&written).then_some(written)?, "count".to_owned())
     };
-    Some(ColumnDescription { name, label, ty: SqlType::Int8, table: None })
+    Some(ColumnDescription { name, label, ty: SqlType::Int8, table: None, modifier: -1 })
 }
 
 /// The columns of a list that names nothing else, and how clients see them.
@@ -133,6 +133,7 @@ fn plain_columns(
             places.push(place);
             columns.push(ColumnDescription {
                 ty: type_of(table, column),
+                modifier: pgcatalog::system::modifier(&def.declared),
                 table: u16::try_from(column + 1).ok().map(|number| (oid_of_table(table), number)),
                 ..ColumnDescription::text(alias.unwrap_or(&def.name).clone())
             });

@@ -78,6 +78,44 @@ impl Interval {
         Self { months: whole(months), days: whole(days), us: whole(us.round()) }
     }
 
+    /// Thirty days become a month, in the direction of the months.
+    #[must_use]
+    pub fn days_as_months(self) -> Self {
+        let months = self.months.saturating_add(self.days / 30);
+        let (months, days) = of_one_sign(months, self.days % 30, 30);
+        Self { months, days, ..self }
+    }
+
+    /// Twenty-four hours become a day, in the direction of the days.
+    #[must_use]
+    pub fn hours_as_days(self) -> Self {
+        let days = self.days.saturating_add(self.us / DAY_US);
+        let (days, us) = of_one_sign(days, self.us % DAY_US, DAY_US);
+        Self { days, us, ..self }
+    }
+
+    /// Cut down to a field; `None`: there is no such field of a span.
+    pub fn truncated(self, field: &str) -> Option<Self> {
+        let Self { months, days, us } = self;
+        let of_time = |unit: i64| Self { months, days, us: us - us % unit };
+        let of_months = |unit: i64| Self { months: months - months % unit, days: 0, us: 0 };
+        Some(match field {
+            "microseconds" => self,
+            "milliseconds" => of_time(1_000),
+            "second" => of_time(1_000_000),
+            "minute" => of_time(60_000_000),
+            "hour" => of_time(3_600_000_000),
+            "day" => Self { us: 0, ..self },
+            "month" => of_months(1),
+            "quarter" => of_months(3),
+            "year" => of_months(12),
+            "decade" => of_months(120),
+            "century" => of_months(1_200),
+            "millennium" => of_months(12_000),
+            _ => return None,
+        })
+    }
+
     /// The moment so much later; a day that the month does not have becomes the month's last.
     pub fn after(self, us: i64) -> Option<i64> {
         let (days, time) = (us.div_euclid(DAY_US), us.rem_euclid(DAY_US));
@@ -160,12 +198,46 @@ fn words(text: &str) -> Option<Interval> {
         let behind = behind.trim_start();
         let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
         let (unit, behind) = behind.split_at(end);
-        // A number without a unit is seconds.
-        let unit = if unit.is_empty() && sum == Interval::default() { "s" } else { unit };
+        if unit.is_empty()
+            && let Some(months) = years_and_months(number)
+        {
+            sum = sum.plus(months);
+            rest = behind;
+            continue;
+        }
+        // A number without a unit is days before a time of day, and seconds by itself.
+        let time_behind = behind.split([' ', '\t']).next().is_some_and(|next| next.contains(':'));
+        let unit = match unit {
+            "" if time_behind => "d",
+            "" if sum == Interval::default() => "s",
+            unit => unit,
+        };
         sum = sum.plus(counted(number, unit)?);
         rest = behind.trim_start_matches([' ', ',', '\t']);
     }
     Some(if ago { sum.negated() } else { sum })
+}
+
+/// A count of a larger unit and of a smaller one, `size` of which are the larger: what goes the other way borrows.
+fn of_one_sign(large: i64, small: i64, size: i64) -> (i64, i64) {
+    match (large.signum(), small.signum()) {
+        (1, -1) => (large - 1, small + size),
+        (-1, 1) => (large + 1, small - size),
+        _ => (large, small),
+    }
+}
+
+/// `1-2`: a year and two months.
+fn years_and_months(text: &str) -> Option<Interval> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (years, months) = text.split_once('-')?;
+    let (years, months): (u32, u32) = (years.parse().ok()?, months.parse().ok()?);
+    let months = i64::from(years) * 12 + i64::from(months);
+    let span = Interval { months, days: 0, us: 0 };
+    Some(if negative { span.negated() } else { span })
 }
 
 fn counted(number: &str, unit: &str) -> Option<Interval> {
@@ -233,6 +305,9 @@ mod tests {
             ("1week", "7 days"),
             ("0", "00:00:00"),
             ("-00:00:01.5", "-00:00:01.5"),
+            ("1 2:03:04", "1 day 02:03:04"),
+            ("1-2", "1 year 2 mons"),
+            ("-1-2 3 4:05", "-1 years -2 mons +3 days 04:05:00"),
         ] {
             assert_eq!(Interval::parse(text).map(Interval::write).as_deref(), Ok(expected), "{text}");
         }
@@ -241,6 +316,30 @@ mod tests {
         {
             assert_eq!(Interval::parse(text).map_err(|refusal| refusal.state), Err("22007"), "{text}");
         }
+    }
+
+    #[test]
+    fn spans_are_justified_and_cut() {
+        let parsed = |text: &str| Interval::parse(text).unwrap();
+        for (text, days, hours) in [
+            ("40 days 30 hours", "1 mon 10 days 30:00:00", "41 days 06:00:00"),
+            ("-40 days", "-1 mons -10 days", "-40 days"),
+            ("1 day -1 hour", "1 day -01:00:00", "23:00:00"),
+            ("1 mon -5 days", "25 days", "1 mon -5 days"),
+        ] {
+            assert_eq!(parsed(text).days_as_months().write(), days, "{text}");
+            assert_eq!(parsed(text).hours_as_days().write(), hours, "{text}");
+        }
+        let span = parsed("1 year 5 mons 3 days 04:05:06.7");
+        for (field, cut) in [
+            ("hour", "1 year 5 mons 3 days 04:00:00"),
+            ("day", "1 year 5 mons 3 days"),
+            ("quarter", "1 year 3 mons"),
+            ("year", "1 year"),
+        ] {
+            assert_eq!(span.truncated(field).map(Interval::write).as_deref(), Some(cut), "{field}");
+        }
+        assert_eq!(span.truncated("week"), None);
     }
 
     #[test]
