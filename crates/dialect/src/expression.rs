@@ -256,7 +256,10 @@ impl<'a> Translator<'a, '_> {
     /// Two sides that are compared: each learns from the other.
     pub(super) fn agreed(&mut self, left: Out<'a>, right: Out<'a>) -> Step<[Out<'a>; 2]> {
         let (mut left, mut right) = structures::side_by_side(left, right);
-        if let (Form::List(ours), Form::List(_)) = (&*left.form, &*right.form) {
+        // Two values in parentheses are values, not rows.
+        if let (Form::List(ours), Form::List(theirs)) = (&*left.form, &*right.form)
+            && ours.len().max(theirs.len()) > 1
+        {
             let types: Vec<Option<SqlType>> = ours.iter().map(|part| part.ty).collect();
             self.suggest_list(&mut right, &types)?;
             return Ok([left, right]);

@@ -10,7 +10,7 @@ use store::value::Value;
 
 use super::out::Out;
 use super::scope::{Relation, Source};
-use super::{Step, Translator};
+use super::{Step, Translator, numeric};
 
 /// What the table is called.
 pub const LATERAL: &str = "_lateral";
@@ -101,6 +101,7 @@ impl<'a> Translator<'a, '_> {
             return out;
         };
         let (ty, form, label, from) = (out.ty, out.form.clone(), out.label.clone(), out.start());
+        let decimal = numeric::is_exact(&out);
         let outside = self.taken_by(at, out, around);
         let lateral = &mut self.laterals[at];
         let text = outside.text();
@@ -110,7 +111,9 @@ impl<'a> Translator<'a, '_> {
             lateral.taken.push(outside);
             lateral.too_much |= lateral.taken.len() > TAKEN_MAX;
         }
-        let mut inner = Out::made(format!("?{}", number + 1), from).of_type(ty).formed(*form);
+        let inner = Out::made(format!("?{}", number + 1), from).of_type(ty);
+        // A parameter does not say how it compares.
+        let mut inner = if decimal { numeric::settled(inner) } else { inner.formed(*form) };
         inner.label = label;
         inner
     }

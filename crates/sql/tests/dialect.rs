@@ -33,7 +33,7 @@ const ANSWERS: &[(&str, &str)] = &[
         "SELECT timestamp '2026-11-21 20:00', date '2026-11-21', time '20:01'",
         "2026-11-21 20:00:00,2026-11-21,20:01:00",
     ),
-    ("SELECT interval '1 day 2 hours', interval '90' minute", "1 day 02:00:00,00:01:30"),
+    ("SELECT interval '1 day 2 hours', interval '90' minute", "1 day 02:00:00,01:30:00"),
     ("SELECT '{1,2}'::int[], ARRAY[1,2]::text[]", "[1,2],[\"1\",\"2\"]"),
     ("SELECT (ARRAY[10, 20])[2]", "20"),
     ("SELECT E'a\\tb', $$it's$$, U&'\\0061', $q$a$$b$q$", "a\tb,it's,a,a$$b"),

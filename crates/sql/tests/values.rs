@@ -473,6 +473,15 @@ fn decimal_numbers_are_compared_with_all_digits() {
         ("SELECT sum(n) FROM m WHERE id < 7".to_owned(), "200000000000000000012.30"),
         ("SELECT sum(n), avg(n) FROM m".to_owned(), "NaN,NaN"),
         ("SELECT to_json(n), json_agg(n) FROM m WHERE id = 1".to_owned(), "2.50,[2.50]"),
+        ("SELECT id FROM m WHERE n IN ((SELECT 2.5::numeric), '10'::numeric, 7) ORDER BY id".to_owned(), "1;2;4"),
+        (
+            "SELECT m.id FROM m, LATERAL (SELECT m.n IN ('10.0'::numeric, 2.500) AS v) AS x WHERE x.v ORDER BY 1"
+                .to_owned(),
+            "1;2;4",
+        ),
+        ("SELECT id FROM m WHERE (n) = ('2.500'::numeric) ORDER BY id".to_owned(), "1;4"),
+        ("SELECT (interval '-3 days' * 10) = (- interval '1 month')".to_owned(), "1"),
+        ("SELECT interval '1' day, interval '1 2:03:04', interval '2' hour".to_owned(), "1 day,1 day 02:03:04,02:00:00"),
         ("SELECT id FROM m WHERE n IS DISTINCT FROM 2.5 AND id < 3".to_owned(), "2"),
         (
             "SELECT lag(n) OVER (ORDER BY id) FROM m WHERE id < 3 ORDER BY 1 NULLS FIRST".to_owned(),

@@ -377,10 +377,44 @@ fn rows(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     Ok(Expr::Subquery(query))
 }
 
-/// SQLite's `left IN table`, or `left IN function(argument)`; `None` where a parenthesis follows.
+/// `left IN ((SELECT ...), value)`: a list that begins with a query, which the parser takes for all of it. `None` for
+/// any other.
+fn list_behind_query(parser: &mut Parser<'_>, left: &Expr, words: usize) -> Parsed<Expr> {
+    let token = |at: usize| &parser.peek_nth_token_ref(words + at).token;
+    if *token(0) != Token::LParen || *token(1) != Token::LParen {
+        return None;
+    }
+    let (mut at, mut depth) = (1, 0_usize);
+    loop {
+        match token(at) {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::EOF => return None,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    if *token(at) != Token::Comma {
+        return None;
+    }
+    for _ in 0..=words {
+        parser.advance_token();
+    }
+    let (expr, negated) = (Box::new(left.clone()), words == 2);
+    let list = parser.parse_comma_separated(Parser::parse_expr);
+    Some(list.and_then(|list| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::InList { expr, list, negated })
+    }))
+}
+
+/// SQLite's `left IN table`, or `left IN function(argument)`; `None` where a list or query follows.
 fn listed(parser: &mut Parser<'_>, left: &Expr, words: usize) -> Parsed<Expr> {
     if !matches!(parser.peek_nth_token_ref(words).token, Token::Word(_)) {
-        return None;
+        return list_behind_query(parser, left, words);
     }
     for _ in 0..words {
         parser.advance_token();

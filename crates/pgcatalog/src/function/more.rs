@@ -156,9 +156,7 @@ fn lcm(now: Now, values: &[Value]) -> Result<Value, SqlError> {
     let Value::Integer(divisor @ 1..) = gcd(now, values)? else { return Ok(Value::Integer(0)) };
     let (a, b) = (integer(values, 0)?.unwrap_or(0), integer(values, 1)?.unwrap_or(0));
     let multiple = (a / divisor).checked_mul(b).and_then(i64::checked_abs);
-    multiple
-        .map(Value::Integer)
-        .ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "bigint out of range"))
+    multiple.map(Value::Integer).ok_or_else(|| SqlError::new(state::OUT_OF_RANGE, "bigint out of range"))
 }
 
 fn width_bucket(_: Now, values: &[Value]) -> Result<Value, SqlError> {

@@ -233,7 +233,15 @@ fn wait_for_room(socket: &mut Socket, cancel: &Cancel, is_short: &dyn Fn() -> bo
 pub(crate) fn field(column: &ColumnDescription, ty: SqlType, format: Format) -> Field<'_> {
     let (table, number) = column.table.unwrap_or_default();
     let modifier = if ty == column.ty { column.modifier } else { -1 };
-    Field { name: &column.label, table, column: number, type_oid: ty.oid(), size: ty.size(), modifier, format }
+    Field {
+        name: &column.label,
+        table,
+        column: number,
+        type_oid: ty.oid(),
+        size: ty.size(),
+        modifier,
+        format,
+    }
 }
 
 #[inline]
