@@ -75,6 +75,8 @@ pub struct Report<'a> {
     pub context: Option<&'a str>,
     /// The table whose constraint was violated, behind its schema.
     pub table: Option<(&'a str, &'a str)>,
+    /// The column that has no value.
+    pub column: Option<&'a str>,
     /// The constraint that was violated.
     pub constraint: Option<&'a str>,
     /// The function of PostgreSQL's source that says so, where clients go by it.
@@ -187,6 +189,7 @@ pub fn report(report: &Report<'_>, out: &mut Vec<u8>) {
         (b'W', report.context),
         (b's', report.table.map(|(schema, _)| schema)),
         (b't', report.table.map(|(_, table)| table)),
+        (b'c', report.column),
         (b'n', report.constraint),
         (b'R', report.routine),
     ];

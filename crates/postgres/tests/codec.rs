@@ -181,6 +181,7 @@ fn answers_as_pgwire_reads_them() {
         position: Some(3),
         context: None,
         table: Some(("public", "t")),
+        column: None,
         constraint: Some("t_pkey"),
         routine: Some("f"),
     };

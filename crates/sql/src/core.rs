@@ -224,9 +224,13 @@ impl Core {
     /// An error that names a constraint, with the table that has it.
     #[cold]
     pub(crate) fn with_table(&self, error: SqlError) -> SqlError {
-        let Some(name) = error.constraint() else { return error };
+        let of_null = error.null_column().map(|(_, table)| table);
+        let Some(name) = error.constraint().or(of_null) else { return error };
         let has = |table: &&Arc<Table>| {
             let def = table.def();
+            if of_null.is_some() {
+                return def.own_name() == name;
+            }
             def.is_key_name(name)
                 || def.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name))
                 || def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name))

@@ -141,6 +141,14 @@ impl SqlError {
         name.strip_suffix('"')
     }
 
+    /// The column, and its table, that the message of a NULL that is not allowed names.
+    pub fn null_column(&self) -> Option<(&str, &str)> {
+        let named =
+            self.message.strip_prefix("null value in column \"").filter(|_| self.state == state::NOT_NULL)?;
+        let (column, rest) = named.split_once("\" of relation \"")?;
+        Some((column, rest.strip_suffix("\" violates not-null constraint")?))
+    }
+
     /// An error with its SQLSTATE.
     pub fn new(state: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -228,7 +236,7 @@ impl SqlError {
     /// NULL in a column that does not take it.
     pub fn null_value(table: &str, column: &str) -> Self {
         let message =
-            format!("null value in column \"{column}\" of table \"{table}\" violates not-null constraint");
+            format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint");
         Self::new(state::NOT_NULL, message)
     }
 

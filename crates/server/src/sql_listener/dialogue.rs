@@ -436,6 +436,7 @@ fn fail(error: &SqlError, out: &mut Vec<u8>) {
         position: *position,
         context: context.as_deref().map(String::as_str),
         table: error.table.as_deref().map(|(schema, table)| (schema.as_str(), table.as_str())),
+        column: error.null_column().map(|(column, _)| column),
         constraint: error.constraint(),
         // asyncpg and pgjdbc prepare again when they read this name, and only then.
         routine: (message == CHANGED).then_some("RevalidateCachedQuery"),
@@ -467,6 +468,7 @@ fn send_notice(notice: &Notice, out: &mut Vec<u8>) {
             position: None,
             context: None,
             table: None,
+            column: None,
             constraint: None,
             routine: None,
         },

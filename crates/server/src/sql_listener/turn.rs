@@ -243,6 +243,7 @@ pub(crate) fn fatal(state: &str, message: &str, out: &mut Vec<u8>) {
             position: None,
             context: None,
             table: None,
+            column: None,
             constraint: None,
             routine: None,
         },

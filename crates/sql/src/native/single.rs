@@ -145,27 +145,19 @@ impl SinglePlan {
                     }
                     return Ok(Some(Done::wrote(tag, 1)));
                 }
-                Err(WriteError::Lost(_)) => {
-                    if let Some(done) = self.after_loss()? {
-                        return Ok(Some(done));
+                Err(WriteError::Lost(_)) => match &self.verb {
+                    // The general plan says which value is taken, or finds that it is free again.
+                    Verb::Insert { conflict: Conflict::Abort, .. } => return Ok(None),
+                    Verb::Insert { conflict: Conflict::Leave, .. } => {
+                        return Ok(Some(Done::wrote("INSERT", 0)));
                     }
-                    core.sight.check_watch()?;
-                }
+                    _ => core.sight.check_watch()?,
+                },
+                Err(WriteError::Unique { .. }) => return Ok(None),
                 Err(error) => return Err(refused(table, error)),
             }
         }
         Err(SqlError::new(state::LOST, "the row kept changing while it was written; try again"))
-    }
-
-    /// The write did not find what it expected.
-    fn after_loss(&self) -> Result<Option<Done>, SqlError> {
-        match &self.verb {
-            Verb::Insert { conflict: Conflict::Abort, .. } => {
-                Err(SqlError::unique(&self.table.def().key_name()))
-            }
-            Verb::Insert { conflict: Conflict::Leave, .. } => Ok(Some(Done::wrote("INSERT", 0))),
-            _ => Ok(None),
-        }
     }
 }
 

@@ -477,6 +477,13 @@ impl Batch {
         Ok(None)
     }
 
+    /// The values of the row that a write of the list stores, if each write up to it stores one.
+    pub(crate) fn values_of(&self, write: usize) -> Option<&[Value]> {
+        let before = self.pending.get(..=write)?;
+        let rows = before.iter().map(|pending| pending.after.as_ref());
+        rows.collect::<Option<Vec<_>>>()?.last().map(|after| after.draft.values.as_slice())
+    }
+
     /// A stored row that holds the same unique values and that this statement leaves as it is.
     fn stored_conflict(
         &self,

@@ -6,9 +6,10 @@ use sqlite::{Row, Statement};
 use store::value::ValueRef;
 use store::{Expiry, Renewal, View};
 
-use super::batch::{Batch, Before, listed};
-use super::insert::{constraint_name, is_broken_constraint};
+use super::batch::{Batch, Before, Constraint, listed};
+use super::insert::is_broken_constraint;
 use super::plan::Run;
+use super::taken::taken;
 use super::target::{Draft, Target};
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -318,12 +319,12 @@ fn update(
     }
     for (identity, before, key, draft, payload) in new {
         if batch.holds(&key) {
-            return Err(taken(run));
+            return Err(taken(run, Constraint::Primary, Some(&draft.values)));
         }
         let before = if key == identity.key {
             before
         } else if !batch.has(&key) && batch.current(view, &key)?.is_some() {
-            return Err(taken(run));
+            return Err(taken(run, Constraint::Primary, Some(&draft.values)));
         } else {
             Before::Absent
         };
@@ -332,10 +333,6 @@ fn update(
         batch.count(change, || row.unwrap_or_default());
     }
     Ok(())
-}
-
-fn taken(run: &Run<'_>) -> SqlError {
-    SqlError::unique(&constraint_name(run, super::batch::Constraint::Primary))
 }
 
 /// Replaces one row after the other, each seeing those before it.
@@ -365,7 +362,7 @@ fn update_one(
             UpdateConflict::Ignore => return Ok(()),
             UpdateConflict::Replace => {}
             UpdateConflict::Fail | UpdateConflict::Abort => {
-                return Err(SqlError::unique(&constraint_name(run, constraint)));
+                return Err(taken(run, constraint, Some(&draft.values)));
             }
         }
         let before = other.before(None);

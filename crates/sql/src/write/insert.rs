@@ -6,6 +6,7 @@ use store::{View, WriteError};
 
 use super::batch::{Batch, Before, Constraint, Current, listed};
 use super::plan::Run;
+use super::taken::taken;
 use super::target::{Draft, Target};
 use crate::error::{SqlError, state};
 use crate::table::{ListRow, NEW_ROWS, OLD_ROWS};
@@ -232,12 +233,12 @@ fn insert(
     match conflict {
         OnConflict::Abort => {
             if batch.holds(&key) || (verify && batch.current(view, &key)?.is_some()) {
-                return Err(SqlError::unique(&constraint_name(run, Constraint::Primary)));
+                return Err(taken(run, Constraint::Primary, Some(&draft.values)));
             }
             put(batch, view, key, Before::Absent, draft, payload)
         }
         OnConflict::Fail => match batch.conflict(view, &key, &draft, None, |_| true)? {
-            Some((constraint, _)) => Err(SqlError::unique(&constraint_name(run, constraint))),
+            Some((constraint, _)) => Err(taken(run, constraint, Some(&draft.values))),
             None => put(batch, view, key, Before::Absent, draft, payload),
         },
         OnConflict::Ignore => match batch.conflict(view, &key, &draft, None, |_| true)? {
@@ -257,7 +258,7 @@ fn insert(
                 _ if batch.is_outrun() => Ok(()),
                 // A row that came since then is not looked for: the store refuses the list, and it is computed again.
                 None => put(batch, view, key, Before::Absent, draft, payload),
-                Some(constraint) => Err(SqlError::unique(&constraint_name(run, constraint))),
+                Some(constraint) => Err(taken(run, constraint, Some(&draft.values))),
             }
         }
     }
@@ -363,7 +364,7 @@ fn store_updated(
     if let Some((constraint, _)) = batch.conflict(view, &key, &new, Some(&current.identity.key), |_| true)? {
         // The row that is updated may have made room for the one in the way.
         if batch.is_current(view, current)? {
-            return Err(SqlError::unique(&constraint_name(run, constraint)));
+            return Err(taken(run, constraint, Some(&new.values)));
         }
         batch.note_outrun();
         return Ok(());
@@ -404,13 +405,5 @@ impl UpsertUpdate {
         sight.set_list(NEW_ROWS, Vec::<ListRow>::new());
         sight.set_list(OLD_ROWS, Vec::<ListRow>::new());
         result.map(|()| new)
-    }
-}
-
-/// The name that PostgreSQL would give.
-pub(crate) fn constraint_name(run: &Run<'_>, constraint: Constraint) -> String {
-    match constraint {
-        Constraint::Primary => run.table.def().key_name().into_owned(),
-        Constraint::Index(at) => run.table.indexes()[at].name().to_owned(),
     }
 }

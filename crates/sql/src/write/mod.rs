@@ -9,6 +9,7 @@ mod build;
 mod change;
 mod insert;
 mod plan;
+mod taken;
 mod target;
 mod view;
 

@@ -9,9 +9,10 @@ use store::scalar::has_form;
 use store::value::{Value, ValueRef};
 use store::{Table, WriteError};
 
-use super::batch::Batch;
+use super::batch::{Batch, Constraint};
 use super::change::ChangePlan;
-use super::insert::{InsertPlan, Operand, Source, constraint_name};
+use super::insert::{InsertPlan, Operand, Source};
+use super::taken::taken;
 use super::target::Target;
 use crate::core::Core;
 use crate::describe::ColumnDescription;
@@ -251,7 +252,7 @@ impl Run<'_> {
                 }
                 // A plain list of new rows has a write for each.
                 Err(WriteError::Unique { index, write }) => {
-                    return Err(refused(self.table, WriteError::Unique { index, write }).of_row(write));
+                    return Err(self.taken_in(&batch, &index, write).of_row(write));
                 }
                 Err(error) => return Err(refused(self.table, error)),
             }
@@ -283,7 +284,7 @@ impl Run<'_> {
         }
         if early && let Some((constraint, row)) = batch.broken(&view)? {
             if !again.overlaid() {
-                return Err(SqlError::unique(&constraint_name(self, constraint)).of_row(row));
+                return Err(taken(self, constraint, batch.values_of(row)).of_row(row));
             }
             // The statement looked for rows in its way and met none: this one came since.
             batch.note_outrun();
@@ -294,6 +295,13 @@ impl Run<'_> {
             }
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// What the store refused for a value that another row has.
+    fn taken_in(&self, batch: &Batch, index: &str, write: usize) -> SqlError {
+        let at = self.table.indexes().iter().position(|own| own.name() == index);
+        let values = batch.values_of(write);
+        at.map_or_else(|| SqlError::unique(index), |at| taken(self, Constraint::Index(at), values))
     }
 
     /// A refusal of the store, with what it cannot know.
