@@ -109,3 +109,7 @@ impl Default for Limits {
         }
     }
 }
+
+/// Rows that a transaction committed before a definition and that `ROLLBACK` removes one by one; of more, all rows of
+/// the table go. They are kept by their keys.
+pub(crate) const UNDONE_ROWS_MAX: usize = 65_536;

@@ -9,7 +9,7 @@ use sqltext::definition::{CreateRule, Definition, DropRule, Name};
 use store::definition::{ExpiryRule, TableDef, parse_span};
 
 use crate::core::Core;
-use crate::define::Defined;
+use crate::define::{Defined, altered_by_name};
 use crate::error::{SqlError, state};
 use crate::text::token::quoted_name;
 
@@ -48,22 +48,26 @@ pub(crate) fn create(
     let every_ms = every_ms(definition, wanted.every.as_ref())?;
     let name = wanted.name.text.clone();
     let rule = ExpiryRule { name, condition: condition(definition, wanted), every_ms };
+    let undo = altered_by_name(&core.store, &wanted.table.text);
     match core.store.create_rule(&wanted.table.text, rule) {
         Err(error) if error.state == state::DUPLICATE_OBJECT && wanted.if_not_exists => {
             Ok(Defined::present(TAG, &wanted.name.text))
         }
-        result => Ok(result.map(|()| TAG.into())?),
+        result => Ok(result.map(|()| Defined { undo: undo.into_iter().collect(), ..TAG.into() })?),
     }
 }
 
 /// `DROP EXPIRY RULE`
 pub(crate) fn drop(core: &Core, dropped: &DropRule) -> Result<Defined, SqlError> {
     const TAG: &str = "DROP EXPIRY RULE";
+    let catalog = core.store.catalog();
+    let owner = catalog.rule(&dropped.name.text).map(|(table, _)| table.name());
+    let undo = owner.and_then(|table| altered_by_name(&core.store, table));
     match core.store.drop_rule(&dropped.name.text) {
         Err(error) if error.state == state::UNKNOWN_OBJECT && dropped.if_exists => {
             Ok(Defined::missing(TAG, "expiry rule", &dropped.name.text))
         }
-        result => Ok(result.map(|()| TAG.into())?),
+        result => Ok(result.map(|()| Defined { undo: undo.into_iter().collect(), ..TAG.into() })?),
     }
 }
 

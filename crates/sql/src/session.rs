@@ -204,6 +204,13 @@ impl Session {
         self.notices.truncate(first);
     }
 
+    /// The open transaction is made of statements that were sent together.
+    pub fn set_together(&mut self) {
+        if let Some(block) = &mut self.block {
+            block.together = true;
+        }
+    }
+
     /// The level of isolation that was asked for. Statements run at [`ISOLATION`] all the same, and a notice said so.
     pub fn isolation(&self) -> &'static str {
         let asked = self.block.as_ref().and_then(|block| block.isolation);
@@ -288,7 +295,7 @@ impl Session {
     }
 
     /// Something that is worth knowing.
-    pub(crate) fn note(&mut self, message: impl Into<String>, hint: &str) {
+    pub fn note(&mut self, message: impl Into<String>, hint: &str) {
         self.say("NOTICE", state::SUCCESS, message.into(), Some(hint.to_owned()));
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Block {
     pub(crate) journal: Journal,
     /// How `ROLLBACK` takes its definitions back.
     pub(crate) undoing: Undoing,
+    /// The client did not begin it: it sent several statements together.
+    pub(crate) together: bool,
     /// Set while a statement has the list, too: whatever ends it in an unforeseen way ends the transaction.
     pub(crate) failed: bool,
     pub(crate) read_only: bool,
@@ -40,8 +42,9 @@ pub(crate) struct Block {
 impl Block {
     fn new(read_only: bool, isolation: Option<&'static str>, held: Held) -> Self {
         let (own, journal) = (WriteSet::default(), Journal::default());
-        let undoing = Undoing::default();
-        Self { own, journal, undoing, failed: false, read_only, isolation, used: false, generation: 0, held }
+        let (undoing, together) = (Undoing::default(), false);
+        let (failed, used, generation) = (false, false, 0);
+        Self { own, journal, undoing, together, failed, read_only, isolation, used, generation, held }
     }
 
     /// Counts what the list takes now.
@@ -266,7 +269,9 @@ fn commit(store: &Store, session: &mut Session, chain: bool) -> Result<&'static 
     } else {
         let writes = std::mem::take(&mut block.own).into_writes();
         store.commit(&writes).map_err(refused)?;
-        block.undoing.keep();
+        if let Err(error) = block.undoing.keep() {
+            session.warn(state::WARNING, format!("a restart would undo the definitions: {}", error.message));
+        }
     }
     begin_next(session, if chain { Some(block) } else { None });
     Ok(tag)

@@ -377,22 +377,114 @@ fn definitions_are_taken_back_with_their_transaction() {
     assert_eq!(other.query("SELECT count(*) FROM third"), "0");
 }
 
-/// What destroys something cannot be taken back, and says so.
+/// A dropped table, column or constraint was gone for good, whatever became of the transaction.
+#[test]
+fn what_a_definition_destroys_comes_back_without_the_rows_that_do_not_fit() {
+    const TABLES: &str = "CREATE SCHEMA s;\nCREATE TYPE mood AS ENUM ('sad', 'ok');\nCREATE SEQUENCE q START 7;\n\
+        CREATE TABLE u (a INT NOT NULL, b INT, c TEXT, m mood, CONSTRAINT less CHECK (a < b), UNIQUE (c));\n\
+        CREATE INDEX u_lower ON u (lower(c));\nCREATE INDEX u_some ON u (a) WHERE b > 1;\n\
+        CREATE TABLE s.keyed (id SERIAL PRIMARY KEY, v TEXT REFERENCES u (c)) WITH (prefix = 'k:', value = 'v');\n\
+        CREATE VIEW r AS SELECT a, c FROM u;\nCREATE VIEW rr AS SELECT a FROM r;\n\
+        CREATE EXPIRY RULE old ON u WHEN a > 100 EVERY '1 h'";
+    const MIGRATION: &[&str] = &[
+        "ALTER TABLE u DROP COLUMN b CASCADE",
+        "ALTER TABLE u ALTER COLUMN a DROP NOT NULL",
+        "ALTER TABLE u ADD COLUMN b TEXT",
+        "ALTER TABLE s.keyed DROP CONSTRAINT keyed_v_fkey",
+        "ALTER TABLE u DROP CONSTRAINT u_c_key",
+        "DROP INDEX u_lower",
+        "DROP EXPIRY RULE IF EXISTS old",
+        "CREATE EXPIRY RULE newer ON u WHEN a > 7",
+        "ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'",
+        "ALTER TYPE mood ADD VALUE 'glad'",
+        "DROP TYPE mood CASCADE",
+        "DROP SEQUENCE q",
+        "COMMENT ON TABLE u IS 'new'",
+        "ALTER TABLE u ADD COLUMN d INT, DROP COLUMN d",
+        "DROP SCHEMA s CASCADE",
+        "DROP TABLE u CASCADE",
+        "CREATE TABLE u (other INT)",
+        "DROP TABLE u",
+    ];
+    let (mut db, mut other) = table();
+    db.run(TABLES);
+    db.run("INSERT INTO u VALUES (1, 2, 'x', 'ok')");
+    let sql = "SELECT conname FROM pg_constraint ORDER BY 1";
+    let all = |db: &mut Db| {
+        let rules = db.query("SHOW EXPIRY RULES");
+        let labels = db.query("SELECT enumlabel FROM pg_enum ORDER BY enumsortorder");
+        let place = db.query("SELECT start_value, last_value FROM pg_sequences WHERE sequencename = 'q'");
+        let keyed = db.query("SELECT count(*) FROM s.keyed");
+        format!("{}\n{rules}\n{labels}\n{place}\n{keyed}\n{}", catalogue(db), db.query(sql))
+    };
+    let before = all(&mut db);
+    for end in ["ROLLBACK", "ROLLBACK TO", "gone"] {
+        db.run("BEGIN;\nSAVEPOINT x");
+        for sql in MIGRATION {
+            db.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+        let told = notices(&mut db);
+        assert!(told.iter().all(|notice| *notice == ("NOTICE", "00000")), "{end}: {told:?}");
+        assert_eq!(other.state("SELECT * FROM u"), "42P01", "it took effect at once");
+        match end {
+            "ROLLBACK" => db.run("ROLLBACK"),
+            "ROLLBACK TO" => db.run("ROLLBACK TO x;\nCOMMIT"),
+            _ => db.session = Session::new(),
+        }
+        assert_eq!(notices(&mut db), [], "{end}");
+        assert_eq!(all(&mut db), before, "{end}");
+        assert_eq!(db.query("SELECT count(*) FROM u"), "0", "{end}: a dropped table comes back empty");
+        assert_eq!(db.state("INSERT INTO u (a, b, c) VALUES (2, 1, 'y')"), "23514", "{end}");
+        db.run("INSERT INTO u (a, b, c, m) VALUES (1, 2, 'y', 'ok')");
+        assert_eq!(db.state("INSERT INTO u (a, b, c) VALUES (1, 2, 'y')"), "23505", "{end}");
+        assert_eq!(db.query("SELECT a FROM rr"), "1", "{end}");
+        assert_eq!(db.query("SELECT b FROM u WHERE lower(c) = 'y'"), "2", "{end}");
+        db.run("DELETE FROM u");
+    }
+}
+
+/// Rows that were there keep all their values; those that somebody wrote meanwhile may lack some, and go.
+#[test]
+fn rows_that_were_written_meanwhile_go_with_the_definition() {
+    let (mut db, mut other) = table();
+    db.run("DROP INDEX t_g");
+    for (definition, meanwhile) in [
+        ("ALTER TABLE t DROP COLUMN name", "INSERT INTO t (id, g) VALUES (9, 9)"),
+        ("ALTER TABLE t ALTER COLUMN g TYPE TEXT", "INSERT INTO t (id, g) VALUES (9, 'nine')"),
+        ("ALTER TABLE t ALTER COLUMN g DROP NOT NULL", "INSERT INTO t (id) VALUES (9)"),
+        ("ALTER TABLE t DROP COLUMN name, ALTER COLUMN g DROP NOT NULL", "UPDATE t SET g = 5 WHERE id = 9"),
+    ] {
+        db.run("DELETE FROM t;\nINSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b');\nALTER TABLE t ALTER g SET NOT NULL");
+        db.run("BEGIN");
+        db.run(definition);
+        other.execute(meanwhile).unwrap();
+        db.run("ROLLBACK");
+        assert_eq!(db.query("SELECT * FROM t ORDER BY id"), "1,10,a;2,20,b", "{definition}");
+        assert_eq!(db.state("INSERT INTO t (id, name) VALUES (7, 'x')"), "23502", "{definition}");
+    }
+    // The second definition wrote every row again, without the dropped column.
+    db.run("BEGIN;\nALTER TABLE t DROP COLUMN name;\nALTER TABLE t ALTER COLUMN g TYPE TEXT;\nROLLBACK");
+    assert_eq!(db.query("SELECT count(*) FROM t"), "0");
+}
+
+/// What `ALTER` committed early stayed after `ROLLBACK`.
+#[test]
+fn rows_that_were_committed_early_go_with_their_transaction() {
+    let (mut db, mut other) = table();
+    db.run("BEGIN;\nINSERT INTO t VALUES (8, 1, 'h');\nUPDATE t SET g = 0 WHERE id = 1;\nALTER TABLE t ADD x INT");
+    assert_eq!(other.query("SELECT id FROM t ORDER BY id"), "1;2;3;8");
+    db.run("ROLLBACK");
+    assert_eq!(db.query("SELECT * FROM t ORDER BY id"), "2,10,b;3,20,c");
+}
+
+/// Emptying a table is the one definition that lasts, and says so.
 #[test]
 fn a_definition_that_lasts_warns() {
     let (mut db, _) = table();
-    db.run("CREATE TABLE u (a INT NOT NULL, b INT, CHECK (a < b));\nBEGIN");
-    for sql in [
-        "TRUNCATE u",
-        "ALTER TABLE u ALTER COLUMN a DROP NOT NULL",
-        "ALTER TABLE u ADD COLUMN c INT, DROP COLUMN c",
-        "DROP TABLE u",
-    ] {
-        db.run(sql);
-        assert_eq!(notices(&mut db), [("WARNING", "01000")], "{sql}");
-    }
+    db.run("BEGIN;\nTRUNCATE t");
+    assert_eq!(notices(&mut db), [("WARNING", "01000")]);
     db.run("ROLLBACK");
-    assert_eq!(db.state("SELECT * FROM u"), "42P01");
+    assert_eq!(db.query("SELECT count(*) FROM t"), "0");
 }
 
 /// A migration fills a column and then forbids NULL in it. The `ALTER` did not see the rows (23502), and where it

@@ -108,6 +108,7 @@ pub use define::access::{AccessChange, TableAccess};
 pub use define::alter::TableChange;
 pub use define::enums::EnumChange;
 pub use define::sequences::SequenceChange;
+pub use define::take_back::Step;
 pub use definition::TABLES_MAX;
 pub use error::{DdlError, ReadError, WriteError};
 pub use files::{hits_path, shared_path_beside};

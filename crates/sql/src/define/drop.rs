@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pgcatalog::sequence::column_of;
 use pgcatalog::system;
 use sqltext::definition::{Drop, Name, ObjectKind};
-use store::BUILT_IN;
 use store::definition::{ForeignKey, IndexDef, TableDef, ViewDef};
+
+use store::{BUILT_IN, Sequence};
 
 use super::words::Words;
 use super::{Defined, Told, Undo, alter, altered, enumeration, schema, sequence};
@@ -139,8 +140,12 @@ impl Going<'_> {
         if cascade {
             self.readers(name)?;
         }
+        let catalog = self.core.store.catalog();
+        let Some(table) = catalog.table(name) else { return Ok(()) };
+        let goes = |own: &&Arc<Sequence>| own.def().owner.as_ref().is_some_and(|of| of.0 == table.def().id);
+        let own = catalog.sequences().iter().filter(goes).map(|own| own.current()).collect();
         self.core.store.drop_table(name)?;
-        self.done.undo.push(Undo::Impossible);
+        self.done.undo.push(Undo::TableGone(Arc::clone(table), own));
         self.foreign_keys(name)
     }
 
@@ -152,6 +157,7 @@ impl Going<'_> {
             self.done.told.extend(table.def().foreign_keys.iter().filter(refers).map(|key| {
                 Told::plain(format!("drop cascades to constraint {} on table {}", key.name, table.name()))
             }));
+            self.done.undo.push(altered(table));
             self.core.store.alter_table(table.name(), &mut |def| {
                 def.foreign_keys.retain(|key| !refers(&key));
                 Ok(())
@@ -164,20 +170,23 @@ impl Going<'_> {
         // Of now: an index that was named before this one may have been of the same table.
         let catalog = self.core.store.catalog();
         let owner = catalog.index_owner(name);
+        let loosened = owner.and_then(|table| alter::loosened(self.core, table.name(), false));
         self.core.store.drop_index(name)?;
-        // The hidden columns of indexed expressions go with their index, and rows come without them.
-        let back =
-            owner.filter(|table| !reads_hidden(table.def(), within(table.def(), name).unwrap_or(name)));
-        self.done.undo.push(back.map_or(Undo::Impossible, altered));
+        // It may have forbidden rows, and the hidden columns of indexed expressions go with it.
+        let Some(table) = owner else { return Ok(()) };
+        let now = self.core.store.catalog().current(table).cloned();
+        let allows_more = now.is_some_and(|now| now.def().allows_more_than(table.def()));
+        self.done.undo.extend(loosened.filter(|_| allows_more).or_else(|| Some(altered(table))));
         Ok(())
     }
 
     fn enumeration(&mut self, words: &Words<'_>, name: &str, cascade: bool) -> Result<(), SqlError> {
         let columns = if cascade { enumeration::users_of(self.core, name) } else { Vec::new() };
         for (table, column) in columns {
-            self.done.told.extend(alter::drop_column(self.core, words, &table, &column)?);
+            let (told, undo) = alter::drop_column(self.core, words, &table, &column)?;
+            self.done.told.extend(told);
             self.done.told.push(Told::plain(format!("drop cascades to column {column} of table {table}")));
-            self.done.undo.push(Undo::Impossible);
+            self.done.undo.extend(undo);
         }
         let own = self.core.catalog.enumeration(name).cloned();
         self.core.store.drop_enum(name)?;
@@ -270,11 +279,4 @@ pub(super) fn last_reader_of(core: &Core, name: &str) -> Option<Arc<ViewDef>> {
 pub(super) fn is_of_key(def: &TableDef, name: &str) -> bool {
     let is_so = |index: &IndexDef| index.constraint && index.columns == def.primary_key;
     def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name) && is_so(index))
-}
-
-/// Whether an index reads columns that nobody sees.
-fn reads_hidden(def: &TableDef, name: &str) -> bool {
-    let index = def.indexes.iter().find(|index| index.name.eq_ignore_ascii_case(name));
-    let columns = index.map(IndexDef::reads);
-    columns.is_some_and(|mut columns| columns.any(|at| def.columns[at].hidden))
 }

@@ -94,15 +94,16 @@ fn rename_value(
         to.clone_into(&mut own.labels[at]);
         Ok(())
     })?;
+    let mut undo = vec![Undo::EnumAltered(name.to_owned(), before)];
     let (old, new) = (sql_literal(&Value::from(from)), sql_literal(&Value::from(to)));
     for (table, column) in &users {
+        undo.extend(alter::loosened(core, table, true));
         let column_name = quoted_name(column);
         let sql = format!("CASE {column_name} WHEN {old} THEN {new} ELSE {column_name} END");
         set_default(core, table, column, from, to)?;
         alter::convert_column(core, words, table, column, &sql)?;
     }
-    let undo = Undo::EnumAltered(name.to_owned(), before);
-    Ok(Defined::undone_by("ALTER TYPE", if users.is_empty() { undo } else { Undo::Impossible }))
+    Ok(Defined { undo, ..Defined::from("ALTER TYPE") })
 }
 
 fn refuse_convert(core: &Core, table: &str, column: &str) -> Result<(), SqlError> {

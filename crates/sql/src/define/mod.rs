@@ -22,6 +22,7 @@ mod undo;
 mod upkeep;
 mod view;
 mod words;
+mod written;
 
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ use pgcatalog::function::TABLE_FUNCTIONS;
 use pgcatalog::system;
 use sqltext::definition::{self, Definition, Name, Truncate, What};
 use store::definition::{ColumnDef, Place};
-use store::{Catalog, Table};
+use store::{Catalog, Store, Table};
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -38,7 +39,7 @@ use crate::table::HIDDEN;
 use crate::text::token::tokens;
 
 pub use grant::hand_over;
-pub(crate) use undo::{Undo, Undoing};
+pub(crate) use undo::{Undo, Undoing, undo_all};
 use words::Words;
 
 /// What a definition was.
@@ -141,7 +142,9 @@ pub(crate) fn run<'w>(core: &'w Core, definition: &'w Definition<'w>) -> Result<
         What::Grant(grants) => grant::run(core, definition.sql, grants),
         What::Owner(wanted) => grant::change_owner(core, wanted),
         What::Known(known) => known::run(&words(None), known),
-        What::Upkeep(upkeep) => upkeep::run(core, upkeep).map(Defined::from),
+        What::Upkeep(upkeep) => {
+            upkeep::run(core, upkeep).map(|tag| Defined { undo: Vec::new(), ..tag.into() })
+        }
     }
 }
 
@@ -225,6 +228,11 @@ fn typed_column(catalog: &Catalog, name: &str, declared: &str) -> Result<ColumnD
 /// The table gets the definition of now again.
 fn altered(table: &Arc<Table>) -> Undo {
     Undo::Altered(Arc::clone(table), Box::new(table.def().clone()))
+}
+
+/// The same by its name, if there is one.
+pub(crate) fn altered_by_name(store: &Store, table: &str) -> Option<Undo> {
+    store.catalog().table(table).map(altered)
 }
 
 /// A name that is not taken: this one, or the first with a number behind it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pgcatalog::sequence;
 use store::definition::access::take_back;
 use store::definition::{EnumDef, Grant, IndexDef, NamespaceDef, Privileges, SequenceDef, TableDef, ViewDef};
-use store::{Store, Table};
+use store::{Expect, Store, Table};
 
 use super::grant::hand_over;
 use crate::error::SqlError;
@@ -13,15 +13,35 @@ use crate::error::SqlError;
 /// Bytes that a step is counted as: a definition of some dozens of columns.
 const STEP_BYTES: usize = 8 << 10;
 
+/// Bytes that a key is counted as.
+const KEY_BYTES: usize = 64;
+
 /// How a definition is taken back.
 #[derive(Clone, Debug)]
 pub(crate) enum Undo {
-    /// It cannot be: what it destroyed is gone.
+    /// It cannot be: its rows are gone.
     Impossible,
     /// The table is dropped.
     Table(Arc<Table>),
+    /// The table is made again without its rows, with the sequences that went with it.
+    TableGone(Arc<Table>, Vec<SequenceDef>),
     /// The table gets this definition again.
     Altered(Arc<Table>, Box<TableDef>),
+    /// The same where rows may have come since this stamp that it does not allow: they go. Where every row was written
+    /// again, values of columns that were dropped before are lost.
+    Loosened {
+        /// The table.
+        table: Arc<Table>,
+        /// What it was.
+        before: Box<TableDef>,
+        /// The last stamp before.
+        since: u64,
+        /// Every row was written again.
+        rewritten: bool,
+    },
+    /// The rows of these keys go: the transaction wrote them, and committed them before a definition. `None`: all rows
+    /// of the table.
+    Written(Arc<Table>, Option<Vec<Vec<u8>>>),
     /// The view is dropped.
     View(String),
     /// The view is made again.
@@ -67,27 +87,70 @@ pub(crate) struct Undoing {
 #[derive(Debug)]
 enum Step {
     Undo(Undo),
+    /// What has the next start take a definition back.
+    Written(store::Step),
     /// A savepoint's name.
     Savepoint(String),
+}
+
+/// What became of tables while definitions were undone.
+#[derive(Debug, Default)]
+pub(crate) struct Undone {
+    /// Tables that were dropped, each with the one that was made again.
+    revived: Vec<(Arc<Table>, Arc<Table>)>,
+    /// Tables whose rows lost the values of columns that are to come back.
+    rewritten: Vec<Arc<Table>>,
+}
+
+impl Undone {
+    /// The table as it is defined now, though it may have been dropped meanwhile.
+    fn current(&self, store: &Store, table: &Table) -> Option<Arc<Table>> {
+        let catalog = store.catalog();
+        if let Some(now) = catalog.current(table) {
+            return Some(Arc::clone(now));
+        }
+        let again = self.revived.iter().rev().find(|(gone, _)| store::Table::is_same(gone, table))?;
+        catalog.current(&again.1).cloned()
+    }
 }
 
 impl Undoing {
     /// Notes how a definition is taken back.
     pub(crate) fn add(&mut self, store: &Arc<Store>, undo: Undo) {
-        if !matches!(undo, Undo::Impossible) {
-            self.store.get_or_insert_with(|| Arc::clone(store));
-            self.steps.push(Step::Undo(undo));
+        self.store.get_or_insert_with(|| Arc::clone(store));
+        match undo {
+            Undo::Impossible => {}
+            // Last of all: the transaction goes on behind its savepoints with what it committed.
+            Undo::Written(..) => self.steps.insert(0, Step::Undo(undo)),
+            undo => self.steps.push(Step::Undo(undo)),
         }
+    }
+
+    /// Notes what the next start would take back.
+    pub(crate) fn add_written(&mut self, store: &Arc<Store>, step: store::Step) {
+        self.store.get_or_insert_with(|| Arc::clone(store));
+        self.steps.push(Step::Written(step));
     }
 
     /// Bytes that it takes, about.
     pub(crate) fn bytes(&self) -> usize {
-        self.steps.len() * STEP_BYTES
+        let keys = |step: &Step| match step {
+            Step::Undo(Undo::Written(_, Some(keys))) => keys.len() * KEY_BYTES,
+            _ => 0,
+        };
+        self.steps.len() * STEP_BYTES + self.steps.iter().map(keys).sum::<usize>()
     }
 
-    /// The transaction is committed: its definitions stay.
-    pub(crate) fn keep(&mut self) {
-        self.steps.clear();
+    /// The transaction is committed: its definitions stay. An error says that they are not written so yet; the next
+    /// definition of anybody does that.
+    pub(crate) fn keep(&mut self) -> Result<(), SqlError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let written = |step| match step {
+            Step::Written(step) => Some(step),
+            Step::Undo(_) | Step::Savepoint(_) => None,
+        };
+        let steps: Vec<store::Step> = self.steps.drain(..).filter_map(written).collect();
+        Ok(store.close_steps(&steps)?)
     }
 
     /// Sets a mark, if there is anything to go back from.
@@ -112,7 +175,7 @@ impl Undoing {
     /// Forgets the newest mark of this name and those after it.
     pub(crate) fn release(&mut self, name: &str) {
         let tail = self.steps.split_off(self.mark(name).unwrap_or(0));
-        self.steps.extend(tail.into_iter().filter(|step| matches!(step, Step::Undo(_))));
+        self.steps.extend(tail.into_iter().filter(|step| !matches!(step, Step::Savepoint(_))));
     }
 
     fn mark(&self, name: &str) -> Option<usize> {
@@ -122,12 +185,25 @@ impl Undoing {
     fn take_back(&mut self, from: usize) -> Vec<SqlError> {
         let steps = self.steps.split_off(from);
         let Some(store) = &self.store else { return Vec::new() };
-        let undo = |step| match step {
-            Step::Undo(undo) => undo.run(store).err(),
-            Step::Savepoint(_) => None,
-        };
-        steps.into_iter().rev().filter_map(undo).collect()
+        let (mut undone, mut written, mut failed) = (Undone::default(), Vec::new(), Vec::new());
+        for step in steps.into_iter().rev() {
+            match step {
+                Step::Undo(undo) => failed.extend(undo.run(store, &mut undone).err()),
+                Step::Written(step) => written.push(step),
+                Step::Savepoint(_) => {}
+            }
+        }
+        if !written.is_empty() {
+            failed.extend(store.close_steps(&written).err().map(SqlError::from));
+        }
+        failed
     }
+}
+
+/// Undoes definitions, the last first. The first that fails ends it.
+pub(crate) fn undo_all(store: &Store, steps: impl DoubleEndedIterator<Item = Undo>) -> Result<(), SqlError> {
+    let mut undone = Undone::default();
+    steps.rev().try_for_each(|undo| undo.run(store, &mut undone))
 }
 
 impl Drop for Undoing {
@@ -138,17 +214,34 @@ impl Drop for Undoing {
 }
 
 impl Undo {
-    pub(crate) fn run(self, store: &Store) -> Result<(), SqlError> {
+    fn run(self, store: &Store, undone: &mut Undone) -> Result<(), SqlError> {
         match self {
             Self::Impossible => Ok(()),
-            Self::Table(table) => match store.catalog().current(&table) {
+            Self::Table(table) => match undone.current(store, &table) {
                 Some(now) => Ok(store.drop_table(now.name())?),
                 None => Ok(()),
             },
-            Self::Altered(table, before) => match store.catalog().current(&table) {
-                Some(now) => redefine(store, now.name(), &before),
+            Self::TableGone(gone, own) => {
+                let again = store.revive_table(&gone, &own)?;
+                undone.revived.push((gone, again));
+                Ok(())
+            }
+            Self::Altered(table, before) => match undone.current(store, &table) {
+                Some(now) => redefine(store, now.name(), &before, |_| {}),
                 None => Ok(()),
             },
+            Self::Loosened { table, before, since, rewritten } => {
+                tighten(store, undone, &table, &before, since, rewritten)
+            }
+            Self::Written(table, keys) => {
+                let Some(now) = undone.current(store, &table) else { return Ok(()) };
+                let Some(keys) = keys else {
+                    store.truncate(&now);
+                    return Ok(());
+                };
+                let delete = |key: &Vec<u8>| store.delete(&now, key, Expect::Anything, store.now()).map(drop);
+                Ok(keys.iter().try_for_each(delete)?)
+            }
             Self::View(name) => Ok(store.drop_view(&name)?),
             Self::ViewGone(mut view) => {
                 // One that was replaced keeps the privileges of now.
@@ -227,9 +320,36 @@ fn regrant(
     Ok(())
 }
 
-/// Puts the definition in force that was there before. A value in a column that was dropped and is there again is the
-/// row's own, unless somebody wrote the row meanwhile.
-pub(super) fn redefine(store: &Store, table: &str, before: &TableDef) -> Result<(), SqlError> {
+/// Puts a definition in force again that forbids more than the one of now, or has columns that are gone. Rows that came
+/// meanwhile go.
+fn tighten(
+    store: &Store,
+    undone: &mut Undone,
+    table: &Arc<Table>,
+    before: &TableDef,
+    since: u64,
+    rewritten: bool,
+) -> Result<(), SqlError> {
+    let Some(now) = undone.current(store, table) else { return Ok(()) };
+    let lost = undone.rewritten.iter().any(|known| Table::is_same(known, &now));
+    redefine(store, now.name(), before, |table| {
+        if lost { store.truncate(table) } else { store.forget_since(table, since) }
+    })?;
+    if rewritten {
+        undone.rewritten.push(now);
+    }
+    Ok(())
+}
+
+/// Puts the definition in force that was there before. `clear` removes rows that are none of it, before indexes are
+/// made again. A value in a column that was dropped and is there again is the row's own, unless somebody wrote the row
+/// meanwhile.
+pub(super) fn redefine(
+    store: &Store,
+    table: &str,
+    before: &TableDef,
+    clear: impl FnOnce(&Table),
+) -> Result<(), SqlError> {
     let def = |name: &str| {
         let catalog = store.catalog();
         catalog.table(name).map(|table| table.def().clone()).ok_or_else(|| SqlError::unknown_table(name))
@@ -237,6 +357,9 @@ pub(super) fn redefine(store: &Store, table: &str, before: &TableDef) -> Result<
     let after = def(table)?;
     let is_in =
         |indexes: &[IndexDef], name: &str| indexes.iter().any(|other| other.name.eq_ignore_ascii_case(name));
+    for rule in after.rules.iter().filter(|rule| !before.rules.contains(rule)) {
+        store.drop_rule(&rule.name)?;
+    }
     for index in after.indexes.iter().filter(|index| !is_in(&before.indexes, &index.name)) {
         store.drop_index(&after.qualified(&index.name))?;
     }
@@ -251,6 +374,9 @@ pub(super) fn redefine(store: &Store, table: &str, before: &TableDef) -> Result<
             *def = def.taken_back(before, indexes);
             Ok(())
         })?;
+    }
+    if let Some(table) = store.catalog().table(&before.name) {
+        clear(table);
     }
     if after.options != before.options {
         store.set_options(&before.name, &mut |options, _| {

@@ -1,17 +1,20 @@
 //! Definitions of a session: `CREATE`, `ALTER`, `DROP`, and `DO`, which has several of them.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pgcatalog::system;
 use sqlite::Policy;
 use sqlite::limits::PROGRESS_OPERATIONS;
 use sqltext::block;
 use sqltext::definition::{CreateRule, Definition, Name, What};
+use store::{Table, WriteSet};
 
 use super::{Done, Executor};
-use crate::define::{self, Defined, Told, Undo};
+use crate::define::{self, Defined, Told, Undo, undo_all};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
+use crate::limits::UNDONE_ROWS_MAX;
 use crate::rule;
 use crate::session::Session;
 use crate::text::kind::StatementKind;
@@ -19,20 +22,41 @@ use crate::text::kind::StatementKind;
 impl Executor {
     /// A definition takes effect at once, within a transaction too.
     pub(super) fn define(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
-        let (defined, emptied) = self.carry_out(session, sql)?;
+        let (defined, emptied) = self.in_step(session, |own, session| own.carry_out(session, sql))?;
         self.finish_definition(session, defined, &emptied)
+    }
+
+    /// Carries out what a `ROLLBACK` undoes, and the next start if the transaction does not come to its end.
+    fn in_step<T>(
+        &mut self,
+        session: &mut Session,
+        carry_out: impl FnOnce(&mut Self, &mut Session) -> T,
+    ) -> T {
+        if session.block.is_none() {
+            return carry_out(self, session);
+        }
+        let store = Arc::clone(&self.core.store);
+        let (result, step) = store.define_in_transaction(|| carry_out(self, session));
+        if let Some(block) = &mut session.block {
+            block.undoing.add_written(&store, step);
+        }
+        result
     }
 
     /// All definitions of a block, or none. An error that it swallows ends it without one.
     pub(super) fn run_block(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
+        self.in_step(session, |own, session| own.run_statements(session, sql))
+    }
+
+    fn run_statements(&mut self, session: &mut Session, sql: &str) -> Result<Done, SqlError> {
         let block = block::read(sql)?;
         let mut made = Vec::new();
         for sql in &block.statements {
             match self.carry_out_in_block(session, sql) {
                 Ok(one) => made.push(one),
                 Err(error) => {
-                    let undo = made.into_iter().rev().flat_map(|(defined, _)| defined.undo.into_iter().rev());
-                    undo.into_iter().try_for_each(|undo| undo.run(&self.core.store))?;
+                    let undo = made.into_iter().flat_map(|(defined, _)| defined.undo);
+                    undo_all(&self.core.store, undo.collect::<Vec<_>>().into_iter())?;
                     // A place in the body is none in the statement.
                     let error = SqlError { position: None, ..error };
                     return if block.swallows(error.state) { Ok(Done::of_nobody("DO")) } else { Err(error) };
@@ -128,20 +152,20 @@ impl Executor {
             if emptied.is_empty() {
                 block.forget_dropped(&self.core.store.catalog());
             }
-            let lasts = undo.iter().any(|undo| matches!(undo, Undo::Impossible));
+            let hint = undo.iter().map(hint_of).max_by_key(|&(rank, _)| rank).unwrap_or((1, UNDONE));
             for undo in undo {
                 block.undoing.add(&self.core.store, undo);
             }
-            if lasts {
-                session.warn(
+            let together = block.together;
+            match hint {
+                (_, "") => session.warn(
                     state::WARNING,
                     format!("{tag} took effect at once for all clients; ROLLBACK does not undo it"),
-                );
-            } else {
-                session.note(
-                    format!("{tag} took effect at once for all clients"),
-                    "ROLLBACK undoes it; so does a connection that ends before COMMIT",
-                );
+                ),
+                (_, hint) if !together => {
+                    session.note(format!("{tag} took effect at once for all clients"), hint);
+                }
+                _ => {}
             }
         }
         if let Some((table, insert)) = fill {
@@ -151,20 +175,60 @@ impl Executor {
     }
 
     /// What a transaction wrote is encoded by the definition of before, and no definition sees it. So it is committed
-    /// before its table is altered.
+    /// before its table is altered. If the transaction is rolled back, these rows go.
     fn write_before(&mut self, session: &mut Session, table: &str) -> Result<(), SqlError> {
         let Some(block) = &session.block else { return Ok(()) };
         let table = self.core.catalog.table(table).cloned();
         let Some(table) = table.filter(|table| block.own.writes(table)) else { return Ok(()) };
         session.check_writable("ALTER TABLE")?;
+        let undo = session.block.as_ref().map(|block| written(&block.own)).unwrap_or_default();
+        let tables = undo.iter().filter_map(|undo| match undo {
+            Undo::Written(table, _) => Some(table),
+            _ => None,
+        });
+        self.core.store.will_write(tables)?;
         self.commit_so_far(session)?;
-        session.warn(
-            state::WARNING,
-            format!(
-                "what the transaction wrote so far was committed: ALTER TABLE \"{}\" takes effect at once",
-                table.name()
-            ),
-        );
+        let Some(block) = &mut session.block else { return Ok(()) };
+        for undo in undo {
+            block.undoing.add(&self.core.store, undo);
+        }
+        if !block.together {
+            session.warn(
+                state::WARNING,
+                format!(
+                    "what the transaction wrote so far was committed: ALTER TABLE \"{}\" takes effect at once; \
+                     ROLLBACK removes these rows",
+                    table.name()
+                ),
+            );
+        }
         self.refresh()
     }
 }
+
+/// What removes the rows that a transaction wrote so far.
+fn written(own: &WriteSet) -> Vec<Undo> {
+    let mut undo: Vec<(Arc<Table>, Vec<Vec<u8>>)> = Vec::new();
+    for write in own.writes_again().0 {
+        match undo.iter_mut().find(|(table, _)| table.is_same(&write.table)) {
+            Some((_, keys)) => keys.push(write.key),
+            None => undo.push((write.table, vec![write.key])),
+        }
+    }
+    let bounded = |keys: Vec<Vec<u8>>| Some(keys).filter(|keys| keys.len() <= UNDONE_ROWS_MAX);
+    undo.into_iter().map(|(table, keys)| Undo::Written(table, bounded(keys))).collect()
+}
+
+/// What a client may want to know of how a definition is undone, and how much it matters; empty: it is not.
+fn hint_of(undo: &Undo) -> (u8, &'static str) {
+    match undo {
+        Undo::Impossible => (4, ""),
+        Undo::TableGone(..) => (3, "ROLLBACK makes the table again, without its rows"),
+        Undo::Loosened { .. } => {
+            (2, "ROLLBACK undoes it; rows of the table that were written meanwhile are forgotten then")
+        }
+        _ => (1, UNDONE),
+    }
+}
+
+const UNDONE: &str = "ROLLBACK undoes it; so does a connection that ends before COMMIT";

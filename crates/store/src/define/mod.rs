@@ -9,6 +9,7 @@ pub(crate) mod namespaces;
 pub(crate) mod rules;
 pub(crate) mod sequences;
 pub(crate) mod sharing;
+pub(crate) mod take_back;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,8 +49,9 @@ impl Store {
     /// such.
     pub fn open_with(options: &StoreOptions, shared: Option<PathBuf>) -> Result<Opened, StoreError> {
         let (arena, start) = open_arenas(options, shared.as_deref()).map_err(StoreError::Arena)?;
-        let Definitions { tables, views, enums, namespaces, sequences } =
-            read_catalogue(&arena).unwrap_or_else(|| Definitions::of(vec![built_in()]));
+        let (found, emptied) =
+            read_catalogue(&arena).unwrap_or_else(|| (Definitions::of(vec![built_in()]), Vec::new()));
+        let Definitions { tables, views, enums, namespaces, sequences, open: _ } = found;
         let handles = tables.into_iter().map(|def| Arc::new(load(&arena, def))).collect();
         let views = views.into_iter().map(Arc::new).collect();
         let enums = enums.into_iter().map(Arc::new).collect();
@@ -59,6 +61,9 @@ impl Store {
         let catalog = catalog_of(1, handles, apart).map_err(StoreError::Catalogue)?;
         let store = Arc::new(Self::assemble(arena, options, shared, catalog));
         store.find_shared()?;
+        // First: after a death in between, the same rows go again.
+        let is_emptied = |table: &&Arc<Table>| emptied.contains(&table.id().0);
+        store.catalog().tables().filter(is_emptied).for_each(|table| store.flush(table));
         store.save(&store.catalog()).map_err(|error| unsaved(options, &error))?;
         store.begin_recovery();
         store.checkpoint(store.now());
@@ -227,7 +232,7 @@ impl Store {
     }
 }
 
-fn load(arena: &Arenas, def: TableDef) -> Table {
+pub(crate) fn load(arena: &Arenas, def: TableDef) -> Table {
     let id = TableId(def.id);
     let state = Arc::new(TableState::new(id));
     // Rows that are not proved yet are not in its indexes either.
@@ -269,7 +274,7 @@ pub(crate) fn check_namespace(catalog: &Catalog, namespace: Option<&str>) -> Res
 }
 
 /// Two tables must not answer to the same keys.
-fn check_prefix(catalog: &Catalog, def: &TableDef, own: Option<TableId>) -> Result<(), DdlError> {
+pub(crate) fn check_prefix(catalog: &Catalog, def: &TableDef, own: Option<TableId>) -> Result<(), DdlError> {
     let Some(prefix) = &def.options.prefix else { return Ok(()) };
     let taken =
         |table: &&Arc<Table>| Some(table.id()) != own && table.def().options.prefix.as_ref() == Some(prefix);

@@ -55,6 +55,22 @@ impl TableDef {
         Self { schema, indexes, options, access, numbers_grants, numbers_below, ..again }
     }
 
+    /// Whether rows may have been written under this definition that an earlier one does not allow, or that lack what
+    /// it has.
+    pub fn allows_more_than(&self, before: &Self) -> bool {
+        let column_in = |slot: usize| self.payload_slots().find(|&(_, now)| now == slot).map(|(at, _)| at);
+        let looser = |(at, slot): (usize, usize)| {
+            column_in(slot).is_none_or(|now| before.columns[at].not_null && !self.columns[now].not_null)
+        };
+        // The hidden columns of an indexed expression go with their index.
+        let matters = |index: &&IndexDef| index.unique || index.reads().any(|at| before.columns[at].hidden);
+        let gone =
+            |index: &IndexDef| !self.indexes.iter().any(|now| now.name.eq_ignore_ascii_case(&index.name));
+        before.payload_slots().any(looser)
+            || before.checks.iter().any(|check| !self.checks.contains(check))
+            || before.indexes.iter().filter(matters).any(gone)
+    }
+
     /// Writes down which slot each payload column has, for ranks are about to change.
     fn pin_slots(&mut self) -> Slots {
         let slots = self.slot_counts();

@@ -52,7 +52,7 @@ pub(crate) use namespace::{own_name, within};
 pub use options::{OPTIONS, OptionDef, TableOptions, parse_span, print_span};
 pub use rule::ExpiryRule;
 pub use sequence::{Place, SequenceDef};
-pub use view::ViewDef;
+pub use view::{ViewColumn, ViewDef};
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena::{Arena, Entry, Location, Queue, RowHead, SegmentId, TableId, Witness};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, ReentrantMutexGuard};
 
 use crate::mutation::Mutation;
 use crate::row::RowBuf;
@@ -185,7 +185,7 @@ impl Recovery {
     }
 
     /// Takes the lock that serialises changes of definitions, when the indexes of the start are filled.
-    pub(crate) fn lock_definitions(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_definitions(&self) -> ReentrantMutexGuard<'_, ()> {
         self.recover();
         self.definitions.lock()
     }

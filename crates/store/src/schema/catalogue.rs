@@ -16,11 +16,12 @@ use crate::definition::{
 use crate::error::{DdlError, ddl};
 use crate::limits::VIEW_ID_MAX;
 use crate::schema::Schema;
+use crate::schema::open::{Before, take_back};
 use crate::table::catalog::{Apart, BUILT_IN, Catalog};
 use crate::table::{Table, TableState};
 
 /// All definitions, as they are written.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Definitions {
     pub(crate) tables: Vec<TableDef>,
     #[serde(default)]
@@ -31,12 +32,25 @@ pub(crate) struct Definitions {
     pub(crate) namespaces: Vec<NamespaceDef>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) sequences: Vec<SequenceDef>,
+    /// What was there before the definitions of open transactions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) open: Vec<Before>,
 }
 
 impl Definitions {
     /// Of tables and nothing else.
     pub(crate) fn of(tables: Vec<TableDef>) -> Self {
-        Self { tables, views: Vec::new(), enums: Vec::new(), namespaces: Vec::new(), sequences: Vec::new() }
+        let (views, enums, namespaces) = (Vec::new(), Vec::new(), Vec::new());
+        Self { tables, views, enums, namespaces, sequences: Vec::new(), open: Vec::new() }
+    }
+
+    /// Whether there are tables and nothing else.
+    fn is_of_tables(&self) -> bool {
+        self.views.is_empty()
+            && self.enums.is_empty()
+            && self.namespaces.is_empty()
+            && self.sequences.is_empty()
+            && self.open.is_empty()
     }
 }
 
@@ -62,11 +76,10 @@ impl Schema {
         let namespaces: Vec<NamespaceDef> =
             catalog.namespaces().iter().map(|own| own.as_ref().clone()).collect();
         let sequences: Vec<SequenceDef> = catalog.sequences().iter().map(|own| own.written()).collect();
-        let bytes = if views.is_empty() && enums.is_empty() && namespaces.is_empty() && sequences.is_empty() {
-            serde_json::to_vec(&tables)
-        } else {
-            serde_json::to_vec(&Definitions { tables, views, enums, namespaces, sequences })
-        };
+        let open = self.open.lock().written(catalog);
+        let all = Definitions { tables, views, enums, namespaces, sequences, open };
+        let bytes =
+            if all.is_of_tables() { serde_json::to_vec(&all.tables) } else { serde_json::to_vec(&all) };
         let bytes = bytes.map_err(|error| ddl("XX000", error.to_string()))?;
         let shown = serde_json::to_vec(&shown(catalog)).map_err(|error| ddl("XX000", error.to_string()))?;
         self.arena.set_catalogue(&bytes, &shown).map_err(refusal)
@@ -93,8 +106,9 @@ fn shown(catalog: &Catalog) -> Shown {
     Shown { tables, private }
 }
 
-/// The definitions of an earlier process; none where they do not make sense.
-pub(crate) fn read_catalogue(arena: &Arenas) -> Option<Definitions> {
+/// The definitions of an earlier process, without those of its open transactions, and the numbers of the tables whose
+/// rows went with these; none where they do not make sense.
+pub(crate) fn read_catalogue(arena: &Arenas) -> Option<(Definitions, Vec<u16>)> {
     let bytes = arena.private().catalogue()?;
     let mut found: Definitions = serde_json::from_slice(&bytes)
         .or_else(|_| serde_json::from_slice(&bytes).map(Definitions::of))
@@ -104,11 +118,21 @@ pub(crate) fn read_catalogue(arena: &Arenas) -> Option<Definitions> {
         return None;
     }
     found.tables.iter_mut().for_each(forget_pending);
-    are_sound(&found).then_some(found)
+    if !are_sound(&found) {
+        return None;
+    }
+    if found.open.is_empty() {
+        return Some((found, Vec::new()));
+    }
+    let mut before = found.clone();
+    let emptied = take_back(&mut before);
+    // What others defined meanwhile may not go with what was before. Then all stays as it is.
+    Some(if are_sound(&before) { (before, emptied) } else { (found, Vec::new()) })
 }
 
 /// Whether definitions go together. A check field guards them against chance, not against who can write the file.
-fn are_sound(Definitions { tables, views, enums, namespaces, sequences }: &Definitions) -> bool {
+fn are_sound(found: &Definitions) -> bool {
+    let Definitions { tables, views, enums, namespaces, sequences, open: _ } = found;
     let mut schemas = HashSet::new();
     let schemas_are =
         namespaces.iter().all(|own| own.validate().is_ok() && schemas.insert(own.name.to_lowercase()));

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex};
 
 use crate::clock::Tick;
 use crate::error::DdlError;
 use crate::schema::catalogue::catalog_of;
 use crate::schema::compute::Maker;
+use crate::schema::open::Open;
 use crate::table::Table;
 use crate::table::catalog::{Apart, Catalog};
 use crate::time::Time;
@@ -18,6 +19,7 @@ use crate::time::Time;
 pub(crate) mod catalogue;
 pub(crate) mod compute;
 pub(crate) mod number;
+pub(crate) mod open;
 pub(crate) mod pending_flush;
 pub(crate) mod rules;
 pub(crate) mod sequence;
@@ -30,8 +32,10 @@ pub struct Schema {
     pub(crate) catalog: ArcSwap<Catalog>,
     /// The catalogue's generation, so that a cached one is checked by one load. Release/Acquire with the swap.
     pub(crate) generation: AtomicU64,
-    /// Serialises changes of definitions.
-    pub(crate) definitions: Mutex<()>,
+    /// Serialises changes of definitions. One statement may make several, and nobody else one in between.
+    pub(crate) definitions: ReentrantMutex<()>,
+    /// What open transactions defined. Changed by who holds `definitions`.
+    pub(crate) open: Mutex<Open>,
     /// Tick and tables of a flush that lies in the future; at most one, as in memcached.
     pub(crate) pending_flush: Mutex<Option<Tick>>,
     /// How a thread gets what computes expressions for it.
@@ -58,7 +62,8 @@ impl Schema {
             time,
             generation: AtomicU64::new(catalog.generation),
             catalog: ArcSwap::from_pointee(catalog),
-            definitions: Mutex::new(()),
+            definitions: ReentrantMutex::new(()),
+            open: Mutex::default(),
             pending_flush: Mutex::default(),
             compute: OnceLock::new(),
             number: STORES.fetch_add(1, Ordering::Relaxed),

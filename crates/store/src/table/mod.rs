@@ -318,6 +318,11 @@ impl Table {
         self.state.id
     }
 
+    /// Whether another one is this table under another definition.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
     /// The table's name as it was declared.
     pub fn name(&self) -> &str {
         &self.def.name

@@ -16,7 +16,7 @@ use crate::text::token::quoted_name;
 
 impl Change<'_> {
     /// `ALTER [COLUMN] name ...`
-    pub(super) fn column(&self, name: &str, wanted: &ColumnChange) -> Result<(), SqlError> {
+    pub(super) fn column(&mut self, name: &str, wanted: &ColumnChange) -> Result<(), SqlError> {
         let def = self.def()?;
         let at = def.column_index(name).ok_or_else(|| SqlError::unknown_column(def.own_name(), name))?;
         match wanted {
@@ -142,7 +142,7 @@ impl Change<'_> {
 
     /// `TYPE type [USING expression]`: every row gets the converted value, while others read and write.
     fn change_type(
-        &self,
+        &mut self,
         def: &TableDef,
         at: usize,
         declared: &str,
@@ -171,7 +171,7 @@ impl Change<'_> {
 
     /// Gives every row the value of an expression in a column of another definition.
     fn replace(
-        &self,
+        &mut self,
         def: &TableDef,
         plain: ColumnDef,
         finished: ColumnDef,
@@ -185,11 +185,12 @@ impl Change<'_> {
         whole.columns.push(made.clone());
         check_definition(&whole)?;
         self.core.store.replace_column(&self.table, &old, made, finished)?;
+        self.rewritten = true;
         Ok(())
     }
 
     /// Gives every row another value in a column, which an expression of it makes.
-    pub(super) fn convert(&self, column: &str, sql: &str) -> Result<(), SqlError> {
+    pub(super) fn convert(&mut self, column: &str, sql: &str) -> Result<(), SqlError> {
         let def = self.def()?;
         let Some(at) = def.column_index(column) else { return Ok(()) };
         let finished = ColumnDef { absent: None, ..def.columns[at].clone() };

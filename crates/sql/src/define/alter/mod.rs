@@ -5,13 +5,15 @@ mod column;
 mod depend;
 mod rename;
 
+use std::sync::Arc;
+
 use pgcatalog::system;
-use sqltext::definition::{self, AlterTable, ColumnChange};
+use sqltext::definition::{self, AlterTable};
 use store::definition::{ColumnDef, DefinitionError, IndexDef, TableDef, TableOptions, ViewDef};
 
 use self::depend::{check_droppable, dependents};
 use super::drop::{is_of_key, last_reader_of};
-use super::undo::{Undo, redefine};
+use super::undo::{Undo, redefine, undo_all};
 use super::words::Words;
 use super::{Defined, Told};
 use crate::compute::mentions;
@@ -33,30 +35,42 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
         };
     };
     let mut change = Change::new(core, words, table);
-    let before = change.def()?;
+    let (before, since) = (change.def()?, core.store.last_stamp());
     if let Err(error) = alter.changes.iter().try_for_each(|wanted| change.one(wanted)) {
-        redefine(&core.store, &change.table, &before)?;
-        change.undo.into_iter().rev().try_for_each(|undo| undo.run(&core.store))?;
-        for view in change.views.into_iter().rev() {
-            core.store.create_view(view, false)?;
-        }
+        redefine(&core.store, &change.table, &before, |_| {})?;
+        undo_all(&core.store, change.undo.into_iter())?;
         return Err(error);
     }
-    let undo = if change.destroys { Undo::Impossible } else { Undo::Altered(known, Box::new(before)) };
+    let (before, rewritten) = (Box::new(before), change.rewritten);
+    let undo = if change.def()?.allows_more_than(&before) || rewritten {
+        Undo::Loosened { table: known, before, since, rewritten }
+    } else {
+        Undo::Altered(known, before)
+    };
+    // What it did to others is undone after it: views read its columns.
     change.undo.push(undo);
     Ok(Defined { told: change.told, undo: change.undo, ..TAG.into() })
 }
 
-/// `DROP COLUMN ... CASCADE`, for a type that goes. What is told of it is returned.
+/// `DROP COLUMN ... CASCADE`, for a type that goes. What is told of it is returned, and what undoes it.
 pub(super) fn drop_column(
     core: &Core,
     words: &Words<'_>,
     table: &str,
     column: &str,
-) -> Result<Vec<Told>, SqlError> {
+) -> Result<(Vec<Told>, Vec<Undo>), SqlError> {
     let mut change = Change::new(core, words, table);
+    let undo = loosened(core, table, false);
     change.drop_column(column, false, true)?;
-    Ok(change.told)
+    change.undo.extend(undo);
+    Ok((change.told, change.undo))
+}
+
+/// What puts the definition of now in force again.
+pub(super) fn loosened(core: &Core, table: &str, rewritten: bool) -> Option<Undo> {
+    let table = Arc::clone(core.store.catalog().table(table)?);
+    let (before, since) = (Box::new(table.def().clone()), core.store.last_stamp());
+    Some(Undo::Loosened { table, before, since, rewritten })
 }
 
 /// Gives every row another value in a column, which an expression of it makes.
@@ -78,18 +92,16 @@ struct Change<'c> {
     table: String,
     /// What the client is to know of it.
     told: Vec<Told>,
-    /// The views that went with a column.
-    views: Vec<ViewDef>,
-    /// What takes back what was done to other tables.
+    /// What takes back what was done to other tables, views and sequences.
     undo: Vec<Undo>,
-    /// Something is gone, or allowed, that rows may rest on before it could be taken back.
-    destroys: bool,
+    /// Every row was written again.
+    rewritten: bool,
 }
 
 impl<'c> Change<'c> {
     fn new(core: &'c Core, words: &'c Words<'c>, table: &str) -> Self {
-        let (told, views, undo) = (Vec::new(), Vec::new(), Vec::new());
-        Self { core, words, table: table.to_owned(), told, views, undo, destroys: false }
+        let (told, undo) = (Vec::new(), Vec::new());
+        Self { core, words, table: table.to_owned(), told, undo, rewritten: false }
     }
 }
 
@@ -100,13 +112,9 @@ impl Change<'_> {
             Wanted::AddColumn { if_not_exists, column } => self.add_column(column, *if_not_exists),
             Wanted::AddConstraint(constraint) => self.add_constraint(constraint),
             Wanted::DropColumn { if_exists, name, cascade } => {
-                self.destroys = true;
                 self.drop_column(&name.text, *if_exists, *cascade)
             }
-            Wanted::DropConstraint { if_exists, name } => {
-                self.destroys = true;
-                self.drop_constraint(&name.text, *if_exists)
-            }
+            Wanted::DropConstraint { if_exists, name } => self.drop_constraint(&name.text, *if_exists),
             Wanted::RenameTable(to) => {
                 let namespace = self.def()?.namespace;
                 self.rename_table(&to.text, namespace.as_deref())
@@ -117,10 +125,7 @@ impl Change<'_> {
             }
             Wanted::RenameColumn(from, to) => self.rename_column(&from.text, &to.text),
             Wanted::RenameConstraint(from, to) => self.rename_constraint(&from.text, &to.text),
-            Wanted::Column(name, wanted) => {
-                self.destroys |= !narrows(wanted);
-                self.column(&name.text, wanted)
-            }
+            Wanted::Column(name, wanted) => self.column(&name.text, wanted),
             Wanted::Set(settings) => self.options(|options, columns| {
                 settings.iter().try_for_each(|(name, value)| options.set(name, value, columns))
             }),
@@ -227,11 +232,12 @@ impl Change<'_> {
     }
 
     /// Sequences that go with a column.
-    fn drop_sequences_of(&self, def: &TableDef, column: &str) -> Result<(), SqlError> {
+    fn drop_sequences_of(&mut self, def: &TableDef, column: &str) -> Result<(), SqlError> {
         let catalog = self.core.store.catalog();
         let goes = |own: &(u16, String)| own.0 == def.id && own.1.eq_ignore_ascii_case(column);
         for own in catalog.sequences().iter().filter(|own| own.def().owner.as_ref().is_some_and(goes)) {
             self.core.store.drop_sequence(&own.def().name)?;
+            self.undo.push(Undo::SequenceGone(Box::new(own.current())));
         }
         Ok(())
     }
@@ -270,7 +276,7 @@ impl Change<'_> {
         while let Some(view) = last_reader_of(self.core, &self.table) {
             self.told.push(Told::plain(format!("drop cascades to view {}", view.name)));
             self.core.store.drop_view(&view.name)?;
-            self.views.push(ViewDef::clone(&view));
+            self.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(&view))));
         }
         let rules = def.rules.iter().filter(|rule| mentions(&rule.condition, name));
         for rule in rules {
@@ -302,12 +308,6 @@ impl Change<'_> {
             .with_hint("drop the view first")),
         }
     }
-}
-
-/// Whether a change of a column says what is stored from now on (`SET DEFAULT`, `DROP DEFAULT`), or forbids (`SET NOT
-/// NULL`).
-fn narrows(change: &ColumnChange) -> bool {
-    matches!(change, ColumnChange::SetDefault(_) | ColumnChange::DropDefault | ColumnChange::NotNull(true))
 }
 
 fn unknown_constraint(def: &TableDef, name: &str) -> SqlError {
