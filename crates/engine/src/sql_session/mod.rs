@@ -5,6 +5,7 @@
 
 mod copy;
 mod effects;
+mod lock;
 mod portal;
 mod prepared;
 mod reader;

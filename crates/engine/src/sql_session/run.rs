@@ -80,6 +80,10 @@ impl SqlSession {
         sink: &mut dyn ClientSink,
     ) -> Result<Outcome, SqlError> {
         if let Some(utility) = utility::read(text)? {
+            // Roles change for good and at once, which a transaction refuses.
+            if !alone && matches!(utility, Utility::Role(_)) {
+                self.end_together(context)?;
+            }
             return self.run_utility(context, &utility, &[], sink);
         }
         if !alone {
@@ -88,17 +92,19 @@ impl SqlSession {
         self.run_sql(context, text, &[], sink)
     }
 
-    /// Makes statements that were sent together one transaction: begins it before the first that may write rows, and
-    /// ends it before a definition, which takes effect at once, and before the client's own `BEGIN`.
+    /// Makes statements that were sent together one transaction: begins it before the first that may write rows or
+    /// defines something, and ends it before the client's own `BEGIN`.
     fn join_text(&mut self, context: &mut SqlThreadContext, text: &str) -> Result<(), SqlError> {
         let first = sql::token::Tokens::new(text).next();
         let is = |words: &[&str]| first.is_some_and(|first| words.iter().any(|word| first.is(word)));
-        if is(&["BEGIN", "START", "CREATE", "DROP", "ALTER", "TRUNCATE", "REINDEX", "ANALYZE"]) {
+        if is(&["BEGIN", "START"]) {
             return self.end_together(context);
         }
-        let writes = is(&["WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"]);
-        if writes && self.status() == TransactionStatus::Idle {
+        let writes = is(&["WITH", "INSERT", "REPLACE", "UPDATE", "DELETE", "MERGE"]);
+        let defines = is(&["CREATE", "DROP", "ALTER", "TRUNCATE", "COMMENT", "GRANT", "REVOKE", "DO"]);
+        if (writes || defines) && self.status() == TransactionStatus::Idle {
             self.run_sql(context, "BEGIN", &[], &mut NoRows)?;
+            self.sql.set_together();
             self.implicit = true;
         }
         Ok(())
@@ -338,6 +344,7 @@ impl SqlSession {
             Utility::Close(name) => self.close(name.as_deref()),
             Utility::Listen(_) | Utility::Unlisten(_) | Utility::Notify { .. } => self.channel(utility),
             Utility::Copy(copy) => self.copy(context, copy, sink),
+            Utility::Lock(lock) => self.lock(context, lock),
             Utility::Role(statement) => self.change_roles(context, statement, sink),
         }
     }

@@ -112,6 +112,8 @@ const KNOWN: &[Known] = &[
     reported("TimeZone", "UTC", Accepts::Zone),
     known("transaction_isolation", "read committed", Accepts::Fixed),
     known("transaction_read_only", "off", Accepts::Fixed),
+    // What newer dumps say at their beginning.
+    known("transaction_timeout", "0", Accepts::Word(&["0"])),
     known("work_mem", "64MB", Accepts::Text),
     known("xmloption", "content", Accepts::Text),
 ];

@@ -82,8 +82,19 @@ pub(crate) enum Utility {
     },
     /// `COPY`
     Copy(Box<CopyStatement>),
+    /// `LOCK TABLE`
+    Lock(Lock),
     /// `CREATE ROLE` and its like
     Role(Box<RoleStatement>),
+}
+
+/// `LOCK [TABLE] names [IN mode MODE] [NOWAIT]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lock {
+    /// As they are written.
+    pub(crate) names: Vec<String>,
+    /// The mode lets everything pass but definitions.
+    pub(crate) only_read: bool,
 }
 
 /// What `DISCARD` throws away.
@@ -137,6 +148,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "UNLISTEN",
         "NOTIFY",
         "COPY",
+        "LOCK",
     ];
     let about_roles = ["CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN"];
     if about_roles.iter().any(|word| reader.at_keyword(word))
@@ -167,6 +179,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Utility>, SqlError> {
         "LISTEN" => Utility::Listen(reader.name()?),
         "UNLISTEN" => Utility::Unlisten(if reader.sign("*") { None } else { Some(reader.name()?) }),
         "NOTIFY" => notify(&mut reader)?,
+        "LOCK" => Utility::Lock(lock(&mut reader)?),
         _ => return copy::read(&mut reader).map(|copy| Some(Utility::Copy(Box::new(copy)))),
     };
     reader.end()?;
@@ -324,7 +337,7 @@ fn prepare(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
     if reader.at_sign("(") {
         for ty in reader.parenthesised()?.split(',') {
             let ty = ty.trim();
-            let known = SqlType::of_declared(ty);
+            let known = SqlType::of_declared(ty.strip_prefix("pg_catalog.").unwrap_or(ty));
             let error = || SqlError::new("42704", format!("type \"{ty}\" does not exist"));
             types.push(Some(known.ok_or_else(error)?));
         }
@@ -399,12 +412,53 @@ fn notify(reader: &mut Reader<'_>) -> Result<Utility, SqlError> {
     Ok(Utility::Notify { channel, payload })
 }
 
+fn lock(reader: &mut Reader<'_>) -> Result<Lock, SqlError> {
+    reader.keyword("TABLE");
+    let mut names = Vec::new();
+    loop {
+        reader.keyword("ONLY");
+        names.push(reader.written_name()?.to_owned());
+        reader.sign("*");
+        if !reader.sign(",") {
+            break;
+        }
+    }
+    let mut only_read = false;
+    if reader.keyword("IN") {
+        const MODES: &[&[&str]] = &[
+            &["ACCESS", "SHARE"],
+            &["ACCESS", "EXCLUSIVE"],
+            &["ROW", "SHARE"],
+            &["ROW", "EXCLUSIVE"],
+            &["SHARE", "UPDATE", "EXCLUSIVE"],
+            &["SHARE", "ROW", "EXCLUSIVE"],
+            &["SHARE"],
+            &["EXCLUSIVE"],
+        ];
+        let mut words = Vec::new();
+        while let Some(word) = reader.one_of(&["ACCESS", "SHARE", "EXCLUSIVE", "ROW", "UPDATE"]) {
+            words.push(word);
+        }
+        if !MODES.contains(&words.as_slice()) {
+            return Err(reader.unexpected());
+        }
+        reader.expect("MODE")?;
+        only_read = words == ["ACCESS", "SHARE"];
+    }
+    reader.keyword("NOWAIT");
+    Ok(Lock { names, only_read })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn set(name: &str, value: Option<&str>, local: bool) -> Utility {
         Utility::Set { name: name.into(), value: value.map(Into::into), local }
+    }
+
+    fn lock_of(names: &[&str], only_read: bool) -> Utility {
+        Utility::Lock(Lock { names: names.iter().map(ToString::to_string).collect(), only_read })
     }
 
     #[test]
@@ -419,6 +473,9 @@ mod tests {
             ("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE", set("timezone", Some("UTC"), false)),
             ("SET ROLE 'app'", set("role", Some("app"), false)),
             ("SET SESSION AUTHORIZATION DEFAULT", set("session_authorization", None, false)),
+            ("LOCK TABLE a, ONLY s.\"B\" IN ACCESS SHARE MODE", lock_of(&["a", "s.\"B\""], true)),
+            ("lock a *, b nowait", lock_of(&["a", "b"], false)),
+            ("LOCK a IN SHARE ROW EXCLUSIVE MODE", lock_of(&["a"], false)),
             ("SET CONSTRAINTS ALL DEFERRED", Utility::SetConstraints),
             ("SET CONSTRAINTS a, s.b IMMEDIATE", Utility::SetConstraints),
             ("SET NAMES 'utf8'", set("client_encoding", Some("utf8"), false)),
