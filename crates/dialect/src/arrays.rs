@@ -194,8 +194,14 @@ impl<'a> Translator<'a, '_> {
         let mut number = self.expression(number)?;
         self.sign("]")?;
         self.suggest(&mut number, SqlType::Int4)?;
-        let ty = array.ty.map(SqlType::scalar);
         let label = array.label.clone();
+        if array.ty == Some(SqlType::Name) {
+            // A name is an array of letters, which are counted from 0.
+            let mut out = call("substr", [array, number.wrapped("(", ") + 1, 1")]).typed(SqlType::Char);
+            out.label = label;
+            return Ok(out);
+        }
+        let ty = array.ty.map(SqlType::scalar);
         let mut out = call("array_element", [array, number]).of_type(ty);
         out.label = label;
         Ok(out)

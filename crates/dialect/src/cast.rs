@@ -97,6 +97,12 @@ impl<'a> Translator<'a, '_> {
     /// An enum type of a schema of users, whose name is next; `None`: what is next has no such schema.
     fn type_in_schema(&mut self) -> Option<Step<(SqlType, Token<'a>)>> {
         let (schema, word) = (self.peek()?, self.peek_at(2)?);
+        // What is in `public` has no schema's name before its own, and may not be looked for there.
+        if self.next_is_sign(1, ".") && unquoted(schema.text).eq_ignore_ascii_case("public") {
+            let ty = self.names.enumeration_named(&unquoted(word.text))?;
+            self.at += 3;
+            return Some(Ok((ty, word)));
+        }
         let namespace = self.names.namespace(&schema).filter(|_| self.next_is_sign(1, "."))?;
         let name = qualified(Some(namespace), &unquoted(word.text));
         self.at += 3;

@@ -70,6 +70,10 @@ fn value_is_shown(ty: SqlType) -> bool {
     matches!(ty, SqlType::Text | SqlType::Varchar | SqlType::Bpchar | SqlType::Name)
 }
 
+/// What stands before the rows of an `INSERT`: what `OR` says, the table, the columns, and whether numbers that the
+/// server gives may be given instead.
+pub(super) type InsertHead = (Option<Resolve>, Named, Option<Vec<String>>, bool);
+
 impl<'a> Translator<'a, '_> {
     /// `LIMIT`, `OFFSET` and `FETCH FIRST` in any order, as SQLite's `LIMIT n OFFSET m`; and what `n` and `m` are.
     pub(super) fn limits(
@@ -161,7 +165,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     /// `INSERT [OR ...] INTO t [AS name] [(a, b)]`: what follows is assigned to these.
-    pub(super) fn insert(&mut self) -> Step<(Option<Resolve>, Named, Option<Vec<String>>)> {
+    pub(super) fn insert(&mut self) -> Step<InsertHead> {
         let resolve = self.resolve()?;
         self.keyword("INTO")?;
         let mut table = self.table_name()?;
@@ -179,7 +183,9 @@ impl<'a> Translator<'a, '_> {
         self.scopes.add(Relation::new(called, source.clone()));
         self.scopes.add(Relation::new("excluded".to_owned(), source));
         let columns = self.named_columns(&mut Out::default());
+        let mut overrides = false;
         if self.take_word("OVERRIDING") {
+            overrides = self.peek().is_some_and(|token| token.is("SYSTEM"));
             self.at += 2;
         }
         if let Some(written) = self.names.table(&own).cloned() {
@@ -189,7 +195,7 @@ impl<'a> Translator<'a, '_> {
             });
             self.written = Some(written);
         }
-        Ok((resolve, table, columns))
+        Ok((resolve, table, columns, overrides))
     }
 
     /// The verb of an `INSERT`, `REPLACE` or `UPDATE`, and its `OR ...`.

@@ -7,6 +7,7 @@ use sqltext::ast::{Expr, Query};
 use sqltext::definition::{Definition, Part, Read};
 use sqltext::error::SqlError;
 use sqltext::places::Places;
+use store::definition::SqlType;
 use store::{Catalog, Table};
 
 use super::names::Names;
@@ -18,6 +19,8 @@ use super::{Made, Step, Stop, Translated, Translator};
 pub struct Piece {
     /// Its text.
     pub sql: String,
+    /// The types of its columns, as far as they are known.
+    pub types: Vec<Option<SqlType>>,
     places: Places,
 }
 
@@ -52,8 +55,9 @@ pub fn query(catalog: &Catalog, definition: &Definition<'_>, query: &Part<Read>)
     let names = Names::of(catalog, tokens, 0, true);
     let mut walk = walk(definition, &names, &query.tokens);
     let out = query.node.as_ref().map_or(Err(Stop::Unknown), |query| walk.whole_query(query));
-    let Translated { sql, places, .. } = finished(walk, out, definition, query.tokens.clone())?;
-    Ok(Piece { sql, places })
+    let Translated { sql, places, columns, .. } = finished(walk, out, definition, query.tokens.clone())?;
+    let types = columns.unwrap_or_default().into_iter().map(|(_, ty)| ty).collect();
+    Ok(Piece { sql, types, places })
 }
 
 fn walk<'a, 'n>(

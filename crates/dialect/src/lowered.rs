@@ -228,6 +228,8 @@ pub enum Resolve {
 pub struct Insert {
     /// The columns that it names.
     pub columns: Option<Vec<String>>,
+    /// `OVERRIDING SYSTEM VALUE`: numbers that the server gives may be given instead.
+    pub overrides: bool,
     /// Where its rows come from.
     pub source: Source,
     /// Its `ON CONFLICT` clauses.

@@ -68,7 +68,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     fn insert_statement(&mut self, insert: &Insert, tail: &Tail) -> Step<Write> {
-        let (resolve, table, columns) = self.insert()?;
+        let (resolve, table, columns, overrides) = self.insert()?;
         let source = if let Some(source) = &insert.source {
             let known = self.scopes.known();
             let source = self.source(source)?;
@@ -81,7 +81,7 @@ impl<'a> Translator<'a, '_> {
         let conflicts = tail.conflicts.iter().map(|conflict| self.conflict(conflict));
         let conflicts = conflicts.collect::<Step<Vec<_>>>()?;
         let returning = self.returning(insert.returning.as_ref().or(tail.returning.as_ref()))?;
-        let verb = Verb::Insert(lowered::Insert { columns, source, conflicts });
+        let verb = Verb::Insert(lowered::Insert { columns, overrides, source, conflicts });
         Ok(self.write(verb, table, resolve, returning))
     }
 

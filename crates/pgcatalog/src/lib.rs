@@ -33,3 +33,4 @@ pub mod system;
 pub mod zone;
 
 pub use effect::Effect;
+pub use names::identifier;

@@ -14,7 +14,7 @@ pub(crate) fn qualified(namespace: Option<&str>, name: &str) -> String {
 }
 
 /// A name as SQL has to be given it: in quotes where it is not plain.
-pub(crate) fn identifier(name: &str) -> String {
+pub fn identifier(name: &str) -> String {
     let mut bytes = name.bytes();
     let plain = bytes.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');

@@ -46,6 +46,9 @@ pub const UUID_ARRAY: u32 = 2951;
 pub const JSON_ARRAY: u32 = 199;
 pub const JSONB_ARRAY: u32 = 3807;
 
+/// `"char"[]`, `aclitem[]` and `regtype[]` of the catalogue, with their elements.
+const OF_CATALOGUE: &[(u32, u32)] = &[(1002, 18), (1034, 1033), (2211, 2206)];
+
 /// The numbers of enum types and, one more, of their arrays.
 pub const ENUMS: std::ops::Range<u32> = 24_576..26_624;
 
@@ -72,7 +75,7 @@ pub fn element_of(array: u32) -> Option<u32> {
         UUID_ARRAY => UUID,
         JSON_ARRAY => JSON,
         JSONB_ARRAY => JSONB,
-        _ => return None,
+        _ => return OF_CATALOGUE.iter().find(|known| known.0 == array).map(|known| known.1),
     })
 }
 

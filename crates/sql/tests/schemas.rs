@@ -194,7 +194,7 @@ CREATE VIEW s.v AS SELECT other.id FROM s.other",
         ("SELECT obj_description('s.renamed'::regclass)", "in lower case"),
         (
             "SELECT pg_get_indexdef('s.renamed'::regclass)",
-            "CREATE INDEX renamed ON s.other USING btree ((lower(u)))",
+            "CREATE INDEX renamed ON s.other USING btree (lower(u))",
         ),
         ("SELECT id FROM s.v ORDER BY id", "1;2"),
         ("SELECT 's.v'::regclass::text", "s.v"),

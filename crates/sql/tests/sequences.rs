@@ -171,7 +171,7 @@ CREATE TABLE p (id INT NOT NULL, v TEXT)",
         ),
         ("SELECT sequence_name FROM information_schema.sequences", "t_id_seq"),
         (
-            "SELECT objid::regclass::text, refobjid::regclass::text, refobjsubid, deptype FROM pg_depend WHERE deptype <> 'e' ORDER BY 1",
+            "SELECT objid::regclass::text, refobjid::regclass::text, refobjsubid, deptype FROM pg_depend WHERE classid = 'pg_class'::regclass AND deptype <> 'e' ORDER BY 1",
             "g_id_seq,g,1,i;t_id_seq,t,1,a",
         ),
     ] {

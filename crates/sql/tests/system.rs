@@ -280,7 +280,7 @@ fn conditions_expressions_and_views_are_described() {
         ),
         (
             "SELECT pg_get_indexdef('item_lower'::regclass, 1, true), pg_get_indexdef('item_note'::regclass, 1, true)",
-            "(lower(name)),note",
+            "lower(name),note",
         ),
         (
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'item'::regclass AND contype = 'c'",

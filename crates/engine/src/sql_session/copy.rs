@@ -253,7 +253,7 @@ pub(crate) struct CopyIn {
     /// As the statement calls it.
     table: String,
     names: Vec<String>,
-    /// `INSERT INTO t (a, b) VALUES `
+    /// `INSERT INTO t (a, b) ... VALUES `
     insert: String,
     pub(crate) options: CopyOptions,
     pub(crate) types: Vec<SqlType>,
@@ -277,7 +277,8 @@ impl CopyIn {
         held: Held,
     ) -> Self {
         let quoted: Vec<String> = names.iter().map(|name| sql::token::quoted_name(name)).collect();
-        let insert = format!("INSERT INTO {table} ({}) VALUES ", quoted.join(", "));
+        // What a dump holds is stored as it is.
+        let insert = format!("INSERT INTO {table} ({}) OVERRIDING SYSTEM VALUE VALUES ", quoted.join(", "));
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let (table, values, lines) = (table.to_owned(), Vec::new(), Vec::new());
         Self { table, names, insert, options, types, values, lines, stored: 0, held }
@@ -387,6 +388,9 @@ mod tests {
         let options = copy("COPY t FROM STDIN").options;
         let allowance = sql::Allowance::new(&sql::Account::new(0), 0);
         let copy = CopyIn::new("t", &["a", "b c"], types, options, allowance.account());
-        assert_eq!(copy.statement(2), "INSERT INTO t (\"a\", \"b c\") VALUES ($1, $2), ($3, $4)");
+        assert_eq!(
+            copy.statement(2),
+            "INSERT INTO t (\"a\", \"b c\") OVERRIDING SYSTEM VALUE VALUES ($1, $2), ($3, $4)"
+        );
     }
 }

@@ -117,7 +117,7 @@ const RENAMED: &[(&str, Returns)] = &[
     ("setval", Returns::Type(SqlType::Int8)),
     ("current_database", Returns::Type(SqlType::Name)),
     ("current_schema", Returns::Type(SqlType::Name)),
-    ("current_schemas", Returns::Type(SqlType::Text)),
+    ("current_schemas", Returns::Texts),
     ("current_user", Returns::Type(SqlType::Name)),
     ("session_user", Returns::Type(SqlType::Name)),
     ("version", Returns::Type(SqlType::Text)),

@@ -3,12 +3,16 @@
 use store::Catalog;
 
 use super::System;
+use super::content::PUBLIC;
 use super::oid::{oid_of_table, oid_of_view};
 use super::relation::{indexes_of, tables_of};
 use super::rows::{Rows, int, text};
 
 /// The number of `pg_class`, in which all objects are that have comments.
 pub(super) const CLASSES: u32 = 1259;
+
+/// The number of `pg_namespace`.
+const NAMESPACES: u32 = 2615;
 
 /// A comment: the object's number, the column's from 1 or 0, and the text.
 type Comment<'c> = (u32, usize, &'c str);
@@ -48,4 +52,11 @@ pub(super) fn descriptions(system: &System, rows: &mut Rows) {
             ("description", text(comment)),
         ]);
     }
+    // A dump says nothing of a schema that has the comment of a new database.
+    rows.add([
+        ("objoid", int(PUBLIC)),
+        ("classoid", int(NAMESPACES)),
+        ("objsubid", int(0)),
+        ("description", text("standard public schema")),
+    ]);
 }

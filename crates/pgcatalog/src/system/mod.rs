@@ -76,6 +76,20 @@ pub struct System {
     failure: RefCell<Option<SqlError>>,
 }
 
+/// The sequences that can be read as a table of one row: the name of each in the store, and the query for that row.
+pub fn sequence_tables(catalog: &Catalog) -> Vec<(String, String)> {
+    let row = |sequence: relation::SequenceFacts| {
+        let name = store::definition::qualified(sequence.namespace.as_deref(), &sequence.name);
+        let oid = sequence.oid;
+        let query = format!(
+            "SELECT sequence_last({oid}) AS last_value, 0 AS log_cnt, sequence_called({oid}) AS is_called"
+        );
+        (name, query)
+    };
+    let taken = |name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
+    relation::all_sequences(catalog).into_iter().map(row).filter(|(name, _)| !taken(name)).collect()
+}
+
 impl System {
     /// The catalogue of a store that no server stands around yet.
     pub fn new(store: Arc<Store>) -> Rc<Self> {
@@ -150,7 +164,14 @@ impl System {
     pub fn type_name(&self, ty: SqlType) -> String {
         let own = ty.enumeration().and_then(|id| self.catalog.borrow().enum_of(id).cloned());
         let brackets = if ty.is_array() { "[]" } else { "" };
-        own.map_or_else(|| ty.sql_name(), |own| format!("{}{brackets}", relation::shown_enum(&own)))
+        let shown = |own: Arc<store::definition::EnumDef>| match own.namespace {
+            // What is in `public` is named so where it would not be found.
+            None if !self.catalog.borrow().is_visible(None, &own.name) => {
+                format!("{}.{}{brackets}", content::PUBLIC_NAME, relation::shown_enum(&own))
+            }
+            _ => format!("{}{brackets}", relation::shown_enum(&own)),
+        };
+        own.map_or_else(|| ty.sql_name(), shown)
     }
 
     /// What knows the daemon around the store.

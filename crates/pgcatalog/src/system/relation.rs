@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use sqltext::token::tokens;
-use store::definition::{CheckDef, ColumnDef, EnumDef, ForeignKey, Identity, SqlType};
+use sqltext::token::{Kind, tokens};
+use store::definition::{CheckDef, ColumnDef, EnumDef, ForeignKey, Identity, SqlType, ViewColumn, ViewDef};
 use store::{BUILT_IN, Catalog, Index, Table};
 
-use super::content::schema_of;
+use super::content::{PUBLIC_NAME, schema_of};
 use super::oid::{Named, oid_of_name, oid_of_sequence, oid_of_table};
 pub(super) use crate::names::{identifier, qualified};
 use crate::predicate::predicate_of;
@@ -68,6 +68,19 @@ pub(super) fn columns_of(table: &Table) -> Vec<ColumnFacts<'_>> {
         serial: None,
     };
     shape.visible().iter().map(|shown| facts(shown).unwrap_or_else(|| head(shown))).collect()
+}
+
+/// The columns of a view.
+pub(super) fn columns_of_view(view: &ViewDef) -> Vec<ColumnFacts<'static>> {
+    let facts = |column: &ViewColumn| ColumnFacts {
+        name: column.name.clone(),
+        ty: SqlType::of_oid(column.ty).unwrap_or(SqlType::Text),
+        modifier: i64::from(modifier(&column.declared)),
+        not_null: false,
+        def: None,
+        serial: None,
+    };
+    view.shape.iter().map(facts).collect()
 }
 
 /// The column at a position in the table's definition; one made for an index is called `expr`.
@@ -153,7 +166,9 @@ pub(super) fn indexes_of(table: &Table) -> Vec<IndexFacts> {
             name: key_name.clone(),
         });
     }
-    for index in table.indexes().iter().filter(|index| !index.name().eq_ignore_ascii_case(&key_name)) {
+    // A key that was added to rows which lie under numbers is an index like any other, with the name of a key.
+    let is_key = |name: &str| !key.is_empty() && name.eq_ignore_ascii_case(&key_name);
+    for index in table.indexes().iter().filter(|index| !is_key(index.name())) {
         let def = index.def();
         found.push(IndexFacts {
             oid: oid(index.name()),
@@ -280,9 +295,28 @@ pub(super) fn shown_at(table: &Table, at: usize) -> Option<String> {
 
 fn shown(column: &ColumnDef) -> String {
     match &column.generated {
+        Some(generated) if column.hidden && is_call(&generated.sql) => generated.sql.clone(),
         Some(generated) if column.hidden => format!("({})", generated.sql),
         _ => identifier(&column.name),
     }
+}
+
+/// Whether an expression is one call, around which PostgreSQL shows no parentheses.
+pub(super) fn is_call(sql: &str) -> bool {
+    let all = tokens(sql);
+    let [name, open, rest @ .., last] = all.as_slice() else { return false };
+    let mut depth = 1_usize;
+    let mut inside = rest.iter().all(|token| {
+        depth += usize::from(token.is_sign("("));
+        depth = depth.saturating_sub(usize::from(token.is_sign(")")));
+        depth > 0
+    });
+    inside &= depth == 1;
+    name.kind == Kind::Word
+        && !name.is_any(&["CAST", "NOT"])
+        && open.is_sign("(")
+        && last.is_sign(")")
+        && inside
 }
 
 /// A sequence of either kind, as clients are shown it.
@@ -373,9 +407,12 @@ pub(super) fn tables_of(catalog: &Catalog) -> Vec<&Arc<Table>> {
     tables
 }
 
-/// A table's name, with its schema where that is not `public`.
+/// A table's name, with its schema where that is not `public`, or where the session does not look there.
 fn shown_name(catalog: &Catalog, name: &str) -> String {
     match catalog.table(name) {
+        Some(table) if table.def().namespace.is_none() && !catalog.is_visible(None, table.name()) => {
+            format!("{}.{}", PUBLIC_NAME, identifier(table.name()))
+        }
         Some(table) => qualified(table.def().namespace.as_deref(), table.def().own_name()),
         None => identifier(name),
     }

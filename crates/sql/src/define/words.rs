@@ -9,6 +9,7 @@ use sqltext::definition::{Definition, Expression, Part, Read};
 use sqltext::token::Kind;
 use store::Table;
 
+use super::written;
 use crate::core::Core;
 use crate::error::SqlError;
 
@@ -41,6 +42,12 @@ impl<'w> Words<'w> {
 
     pub(super) fn query(&self, part: &Part<Read>) -> Result<Piece, SqlError> {
         definition::query(&self.core.catalog, self.definition, part)
+    }
+
+    /// A query as it is written, with its names in their schemas.
+    pub(super) fn qualified(&self, part: &Part<Read>) -> String {
+        let Definition { sql, tokens, .. } = self.definition;
+        written::qualified(&self.core.catalog, sql, tokens.get(part.tokens.clone()).unwrap_or_default())
     }
 
     /// Whether these tokens have a parameter.

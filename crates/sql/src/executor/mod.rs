@@ -16,7 +16,7 @@ use dialect::Chosen;
 use dialect::lateral::LATERAL;
 use pgcatalog::function::like::{self, LikeStyle};
 use pgcatalog::sequence;
-use pgcatalog::system::{Server, System};
+use pgcatalog::system::{Server, System, sequence_tables};
 use sqlite::Connection;
 use sqltext::literals::StatementText;
 use store::definition::{Collation, SqlType};
@@ -54,6 +54,8 @@ pub struct Executor {
     registered: HashMap<String, Arc<Table>>,
     /// The names of the views that it knows.
     views: Vec<String>,
+    /// The sequences that the connection knows, with their queries.
+    sequences: Vec<(String, String)>,
     /// The enum types whose orders it knows.
     orders: HashSet<u16>,
     /// The time zone for which plans were made, and what `LIKE` means in them.
@@ -122,9 +124,20 @@ impl Executor {
             shared,
         };
         let (registered, views, shapes) = (HashMap::new(), Vec::new(), Shapes::default());
+        let sequences = Vec::new();
         let (orders, meaning) = (HashSet::new(), Default::default());
-        let mut executor =
-            Self { core, cache, other_cache, shapes, registered, views, orders, meaning, path: None };
+        let mut executor = Self {
+            core,
+            cache,
+            other_cache,
+            shapes,
+            registered,
+            views,
+            sequences,
+            orders,
+            meaning,
+            path: None,
+        };
         executor.register_tables()?;
         Ok(executor)
     }
@@ -457,6 +470,7 @@ impl Executor {
     /// Makes the connection know the catalogue's tables. No statement is compiled at this moment.
     fn register_tables(&mut self) -> Result<(), SqlError> {
         self.register_orders()?;
+        let new = self.forget_sequences()?;
         let core = &self.core;
         let mut registered = HashMap::new();
         for table in core.catalog.tables() {
@@ -473,7 +487,12 @@ impl Executor {
         }
         self.registered = registered;
         self.register_views()?;
-        let views = self.views.iter().map(|name| name.to_lowercase());
+        // Sequences are read as tables of one row.
+        for (name, query) in new {
+            self.core.sight.defining(|| self.core.connection.create_view(&name, &[], &query))?;
+        }
+        let sequences = self.sequences.iter().map(|(name, _)| name);
+        let views = self.views.iter().chain(sequences).map(|name| name.to_lowercase());
         self.core.sight.set_known(self.registered.keys().cloned().chain(views));
         Ok(())
     }
@@ -487,6 +506,22 @@ impl Executor {
             core.connection.create_collation(&Collation::Enum(id).name(), order)?;
         }
         Ok(())
+    }
+
+    /// Makes the connection forget the sequences that are gone: their names may be others' now. Returns those that are
+    /// new.
+    fn forget_sequences(&mut self) -> Result<Vec<(String, String)>, SqlError> {
+        let all = sequence_tables(&self.core.catalog);
+        if all == self.sequences {
+            return Ok(Vec::new());
+        }
+        let known = std::mem::replace(&mut self.sequences, all);
+        let now: HashSet<&(String, String)> = self.sequences.iter().collect();
+        for (gone, _) in known.iter().filter(|own| !now.contains(own)) {
+            self.core.sight.defining(|| self.core.connection.drop_view(gone))?;
+        }
+        let known: HashSet<&(String, String)> = known.iter().collect();
+        Ok(self.sequences.iter().filter(|own| !known.contains(own)).cloned().collect())
     }
 
     /// Makes the connection know the catalogue's views, in the words that serve the tables of now best. All are made

@@ -127,7 +127,8 @@ impl<'t> Writer<'t> {
 
     fn target(&self, name: &str) -> Result<Target, SqlError> {
         let name = self.view.as_ref().map_or(Ok(name), |view| view.column(name))?;
-        Target::named(&self.table, &self.shape, name)
+        let overrides = matches!(&self.write.verb, lowered::Verb::Insert(insert) if insert.overrides);
+        Target::named_by(&self.table, &self.shape, name, overrides)
     }
 
     fn insert(self, insert: &Insert) -> Result<WritePlan, SqlError> {

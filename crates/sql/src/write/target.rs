@@ -32,8 +32,21 @@ pub(crate) enum Target {
 impl Target {
     /// What a column's name stands for; columns that are only read are refused.
     pub(crate) fn named(table: &Table, shape: &Shape, name: &str) -> Result<Self, SqlError> {
+        Self::named_by(table, shape, name, false)
+    }
+
+    /// The same. `overrides`: numbers that the server gives may be given instead.
+    pub(crate) fn named_by(
+        table: &Table,
+        shape: &Shape,
+        name: &str,
+        overrides: bool,
+    ) -> Result<Self, SqlError> {
         let shown = shape.named(name).ok_or_else(|| SqlError::unknown_column(table.name(), name))?;
         match shown.column {
+            Column::Stored(at) if overrides && table.def().columns[at].identity.is_some() => {
+                Ok(Self::Stored(at))
+            }
             Column::Stored(at) if is_made(&table.def().columns[at]) => {
                 Err(WriteError::Generated(shown.name.clone()).into())
             }

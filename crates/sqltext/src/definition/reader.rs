@@ -243,12 +243,13 @@ impl<'t, 'a> Reader<'t, 'a> {
     /// What the name of a type without a schema means.
     pub(crate) fn found_type(&self, name: Name) -> Name {
         let is = |catalog: &Catalog, name: &str| catalog.enumeration(name).is_some();
-        match &self.catalog {
-            Some(catalog) if !catalog.path().is_empty() => {
-                Name { text: catalog.found_name(&name.text, is), ..name }
-            }
-            _ => name,
-        }
+        let Some(catalog) = self.catalog.as_ref().filter(|catalog| !catalog.path().is_empty()) else {
+            return name;
+        };
+        let found = catalog.found_name(&name.text, is);
+        // A word of PostgreSQL's own types is in no schema.
+        let of_users = is(catalog, &found) || is(catalog, &name.text);
+        if of_users { Name { text: found, ..name } } else { name }
     }
 
     /// The name of a role, or a word that stands for one.

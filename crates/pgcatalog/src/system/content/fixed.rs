@@ -16,7 +16,7 @@ pub(crate) use crate::system::server::OWNER;
 /// `pg_catalog`
 pub(super) const CATALOG: u32 = 11;
 /// The schema of users' tables.
-pub(super) const PUBLIC: u32 = 2_200;
+pub(crate) const PUBLIC: u32 = 2_200;
 /// Its name.
 pub(crate) const PUBLIC_NAME: &str = "public";
 /// The schema of the built-in table, which tools that compare or empty the schema of users' tables leave alone.
@@ -99,13 +99,18 @@ pub(super) fn namespace_of(schema: Schema) -> u32 {
     }
 }
 
+/// PostgreSQL's role that owns `public`: whoever owns the database is a member.
+pub(crate) const DATABASE_OWNER: u32 = 6_171;
+/// Its name.
+pub(crate) const DATABASE_OWNER_NAME: &str = "pg_database_owner";
+
 /// `pg_namespace`
 pub(super) fn namespaces(system: &System, rows: &mut Rows) {
     for name in namespace_names(&system.catalog()) {
         rows.add([
             ("oid", int(namespace_named(&name))),
             ("nspname", text(&name)),
-            ("nspowner", int(OWNER)),
+            ("nspowner", int(if name == PUBLIC_NAME { DATABASE_OWNER } else { OWNER })),
             ("nspacl", super::grants::of_schema(system, &name)),
         ]);
     }

@@ -8,7 +8,7 @@ use store::value::Value;
 use super::super::System;
 use super::super::relation::{columns_of, tables_of};
 use super::super::rows::{Rows, int, text, yes_or_no};
-use super::fixed::{OWNER, namespace_named, schema_of, schema_of_view};
+use super::fixed::{DATABASE_OWNER_NAME, OWNER, PUBLIC_NAME, namespace_named, schema_of, schema_of_view};
 use super::relations::array;
 
 /// What stands for the group of the file that other processes read: it reads every table of shared memory.
@@ -94,10 +94,11 @@ pub(in crate::system) fn quoted(name: &str) -> String {
 /// `nspacl`: everybody may use a schema; who may make tables in it was granted that.
 pub(super) fn of_schema(system: &System, schema: &str) -> Value {
     let creators = system.server().creators(schema);
-    if creators.is_empty() {
+    let is_public = schema == PUBLIC_NAME;
+    if creators.is_empty() && !is_public {
         return Value::Null;
     }
-    let owner = quoted(&system.owner());
+    let owner = if is_public { DATABASE_OWNER_NAME.to_owned() } else { quoted(&system.owner()) };
     let everybody = if creators.contains(&None) { "UC" } else { "U" };
     let listed = [format!("{owner}=UC/{owner}"), format!("={everybody}/{owner}")];
     let named = creators.iter().flatten().map(|role| format!("{}=UC/{owner}", quoted(role)));

@@ -7,7 +7,7 @@ use store::value::Value;
 use super::super::System;
 use super::super::columns::LAYOUTS;
 use super::super::relation::{
-    ColumnFacts, checks_of, column_at, columns_of, indexes_of, referenced, tables_of,
+    ColumnFacts, checks_of, column_at, columns_of, columns_of_view, indexes_of, referenced, tables_of,
 };
 use super::super::rows::{Rows, int, text, yes_or_no};
 use super::activity::optional;
@@ -79,6 +79,11 @@ pub(super) fn columns(system: &System, rows: &mut Rows) {
     for table in tables_of(&catalog) {
         for (number, column) in (1..).zip(columns_of(table)) {
             column_row(system, (schema_of(table), table.def().own_name()), number, &column, rows);
+        }
+    }
+    for view in catalog.views() {
+        for (number, column) in (1..).zip(columns_of_view(view)) {
+            column_row(system, (schema_of_view(view), view.own_name()), number, &column, rows);
         }
     }
     for layout in LAYOUTS.iter() {
@@ -273,7 +278,7 @@ pub(super) fn views(system: &System, rows: &mut Rows) {
             ("table_catalog", database(system)),
             ("table_schema", text(schema_of_view(view))),
             ("table_name", text(view.own_name())),
-            ("view_definition", text(&view.sql)),
+            ("view_definition", text(&view.shown())),
             ("check_option", text("NONE")),
         ]);
     }

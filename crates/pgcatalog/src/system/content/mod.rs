@@ -12,7 +12,8 @@ mod sequences;
 mod types;
 
 pub(super) use self::fixed::{
-    OWN_NAME, OWNER, PUBLIC_NAME, UTF8, namespace_name, namespace_oid, schema_of, schema_of_view,
+    DATABASE_OWNER, DATABASE_OWNER_NAME, OWN_NAME, OWNER, PUBLIC, PUBLIC_NAME, UTF8, namespace_name,
+    namespace_oid, schema_of, schema_of_view,
 };
 
 pub(super) use self::grants::quoted as acl_name;

@@ -6,11 +6,12 @@ use store::value::Value;
 use store::{Catalog, Table};
 
 use super::super::System;
+use super::super::array::Elements;
 use super::super::columns::LAYOUTS;
 use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
 use super::super::relation::{
-    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, indexes_of, number_of, referenced,
-    tables_of,
+    ColumnFacts, IndexFacts, check_oid, checks_of, column_at, columns_of, columns_of_view, indexes_of,
+    is_call, number_of, referenced, tables_of,
 };
 use super::super::rows::{Rows, flag, int, text};
 use super::fixed::{
@@ -42,6 +43,7 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
             ("relacl", grants::of_relation(system, &view.access, false)),
             ("relpersistence", text("p")),
             ("relkind", text("v")),
+            ("relnatts", int(view.shape.len())),
             ("relispopulated", flag(true)),
             ("relreplident", text("n")),
         ]);
@@ -140,6 +142,11 @@ pub(super) fn attributes(system: &System, rows: &mut Rows) {
             }
         }
     }
+    for view in catalog.views() {
+        for (number, column) in (1..).zip(&columns_of_view(view)) {
+            attribute(oid_of_view(view), number, column, Value::Null, rows);
+        }
+    }
     super::sequences::attributes(&catalog, rows);
     for layout in LAYOUTS.iter() {
         for (number, column) in (1..).zip(&layout.columns) {
@@ -209,14 +216,33 @@ pub(super) fn default_text(column: &ColumnFacts<'_>) -> Option<String> {
         return Some(generated.sql.clone());
     }
     if let Some(expression) = &def.default_sql {
-        return Some(super::sequences::shown_default(expression));
+        let shown = super::sequences::shown_default(expression);
+        // The parentheses around a call are ours.
+        let bare =
+            shown.strip_prefix('(').and_then(|shown| shown.strip_suffix(')')).filter(|bare| is_call(bare));
+        return Some(bare.map_or_else(|| shown.clone(), str::to_owned));
     }
     let default = def.default.as_ref()?;
     Some(match (column.ty, default) {
         (SqlType::Bool, Value::Integer(truth)) => if *truth == 0 { "false" } else { "true" }.to_owned(),
+        (ty, Value::Text(_)) if ty.is_array() => {
+            let braces = Value::Text(braces(default));
+            format!("{}::{}", sql_literal(&braces), column.type_name(ty))
+        }
         (ty, Value::Text(_)) => format!("{}::{}", sql_literal(default), column.type_name(ty)),
         _ => sql_literal(default),
     })
+}
+
+/// An array as PostgreSQL writes it.
+fn braces(array: &Value) -> String {
+    let element = |item: &Value| match item {
+        Value::Null => "NULL".to_owned(),
+        Value::Text(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        other => sql_literal(other),
+    };
+    let items = Elements::read(array).unwrap_or_default().items;
+    format!("{{{}}}", items.iter().map(element).collect::<Vec<_>>().join(","))
 }
 
 /// `pg_index`
@@ -349,7 +375,7 @@ pub(super) fn views(system: &System, rows: &mut Rows) {
             ("schemaname", text(schema_of_view(view))),
             ("viewname", text(view.own_name())),
             ("viewowner", text(&grants::owner_name(system, &view.access))),
-            ("definition", text(&view.sql)),
+            ("definition", text(&view.shown())),
         ]);
     }
 }

@@ -5,7 +5,7 @@ use store::value::Value;
 use super::super::System;
 use super::super::rows::{Rows, flag, int, text};
 use super::activity::optional;
-use super::fixed::OWNER;
+use super::fixed::{DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER};
 use crate::system::server::RoleFacts;
 use crate::system::time::moment_of;
 
@@ -43,7 +43,18 @@ pub(super) fn roles(system: &System, rows: &mut Rows) {
 }
 
 fn shown(system: &System, rows: &mut Rows, password: impl Fn(&RoleFacts) -> Value) {
-    for role in all(system) {
+    let mut all = all(system);
+    if all.iter().all(|role| role.oid != DATABASE_OWNER) {
+        let name = DATABASE_OWNER_NAME.to_owned();
+        all.push(RoleFacts {
+            oid: DATABASE_OWNER,
+            name,
+            inherit: true,
+            connection_limit: -1,
+            ..RoleFacts::default()
+        });
+    }
+    for role in all {
         let password = password(&role);
         rows.add([
             ("oid", int(role.oid)),

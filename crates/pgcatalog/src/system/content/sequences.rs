@@ -1,13 +1,13 @@
 //! Sequences: `pg_sequence`, `pg_sequences`, their rows in other tables, and what depends on what.
 
-use sqltext::token::tokens;
+use sqltext::token::{tokens, unquoted};
 use store::Catalog;
-use store::definition::SqlType;
+use store::definition::{Identity, SqlType};
 use store::value::Value;
 
 use super::super::System;
 use super::super::comments::CLASSES;
-use super::super::oid::{oid_of_default, oid_of_table};
+use super::super::oid::{oid_of_default, oid_of_table, oid_of_view};
 use super::super::relation::{ColumnFacts, SequenceFacts, all_sequences, tables_of};
 use super::super::rows::{Rows, flag, int, text, yes_or_no};
 use super::fixed::{PUBLIC_NAME, namespace_named};
@@ -33,7 +33,11 @@ pub(super) fn classes(system: &System, rows: &mut Rows) {
             ("relowner", grants::owner_oid(system, &access)),
             ("relpages", int(1)),
             ("reltuples", Value::Real(1.0)),
-            ("relpersistence", text("p")),
+            // A dump expects of the sequence of an identity column what its table is.
+            (
+                "relpersistence",
+                text(if sequence.owner.is_some_and(|owner| owner.2 == "i") { "u" } else { "p" }),
+            ),
             ("relkind", text("S")),
             ("relnatts", int(COLUMNS.len())),
             ("relispopulated", flag(true)),
@@ -139,9 +143,28 @@ pub(super) fn dependencies(system: &System, rows: &mut Rows) {
             add(CLASSES, sequence.oid, (table, column), kind);
         }
     }
+    // PostgreSQL says so of the view's rule, and a dump asks for nothing more than what needs what.
+    for view in catalog.views() {
+        let words: Vec<String> =
+            tokens(&view.sql).iter().map(|token| unquoted(token.text).to_lowercase()).collect();
+        let reads = |name: &str| words.contains(&name.to_lowercase());
+        for table in catalog.tables().filter(|table| reads(table.name())) {
+            add(CLASSES, oid_of_view(view), (oid_of_table(table), 0), "n");
+        }
+        for other in catalog.views().filter(|other| other.name != view.name && reads(&other.name)) {
+            add(CLASSES, oid_of_view(view), (oid_of_view(other), 0), "n");
+        }
+    }
     for table in tables_of(&catalog) {
         let oid = oid_of_table(table);
         for (at, (_, column)) in table.def().visible_columns().enumerate() {
+            let serial = column.identity == Some(Identity::Serial);
+            let own = all
+                .iter()
+                .find(|facts| serial && facts.owner.is_some_and(|of| of.0 == oid && of.1 == at + 1));
+            if let Some(facts) = own {
+                add(DEFAULTS, oid_of_default(oid, at), (facts.oid, 0), "n");
+            }
             let Some(sql) = &column.default_sql else { continue };
             let used = named_in(sql).into_iter().filter_map(|name| source(&catalog, &name));
             for used in used {

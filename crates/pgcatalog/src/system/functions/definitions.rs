@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sqltext::error::SqlError;
+use sqltext::token::{Kind, text_of, tokens};
 use store::definition::{SqlType, ViewDef};
 use store::value::Value;
 use store::{BUILT_IN, Catalog, Table};
@@ -13,7 +14,8 @@ use crate::system::System;
 use crate::system::columns::{LAYOUTS, Schema};
 use crate::system::comments::comment_on;
 use crate::system::content::{
-    OWN_NAME, OWNER, PUBLIC_NAME, namespace_name, namespace_oid, schema_of, schema_of_view,
+    DATABASE_OWNER, DATABASE_OWNER_NAME, OWN_NAME, OWNER, PUBLIC_NAME, namespace_name, namespace_oid,
+    schema_of, schema_of_view,
 };
 use crate::system::oid::{oid_of_table, oid_of_view};
 use crate::system::relation::{
@@ -41,7 +43,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
     function("pg_database_size", (1, 1), |system, _| int(system.store().usage().segment_bytes)),
     function("pg_function_is_visible", (1, 1), |_, _| truth(true)),
     function("pg_get_constraintdef", (1, 2), constraint_definition),
-    function("pg_get_expr", (2, 3), |_, call| call.value(0).clone()),
+    function("pg_get_expr", (2, 3), expression),
     function("pg_get_function_arguments", (1, 1), |_, _| text("\"any\"")),
     function("pg_get_function_identity_arguments", (1, 1), |_, _| text("\"any\"")),
     function("pg_get_function_result", (1, 1), |_, _| text("\"any\"")),
@@ -60,7 +62,7 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         let oid = call.oid(0).or_else(by_name);
         let catalog = system.catalog();
         let view = catalog.views().find(|view| Some(oid_of_view(view)) == oid);
-        optional(view.map(|view| view.sql.clone()))
+        optional(view.map(|view| view.shown()))
     }),
     function("pg_indexes_size", (1, 1), |system, call| size_of(system, call, |sizes| sizes.indexes)),
     function("pg_opclass_is_visible", (1, 1), |_, _| truth(true)),
@@ -117,6 +119,38 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         int_or_null(call.text(0).and_then(|name| type_oid(system, &name)))
     }),
 ];
+
+/// An expression of a definition. A sequence or an enum type in `public` is named with its schema where it would not
+/// be found.
+fn expression(system: &System, call: &Call) -> Value {
+    let Value::Text(shown) = call.value(0) else { return call.value(0).clone() };
+    let catalog = system.catalog();
+    if catalog.path().is_empty() {
+        return call.value(0).clone();
+    }
+    let all = tokens(shown);
+    let behind = |at: usize, sign: &str| all.get(at.wrapping_sub(1)).is_some_and(|token| token.is_sign(sign));
+    let mut out = String::new();
+    let mut copied = 0;
+    for (at, token) in all.iter().enumerate() {
+        let names_type = matches!(token.kind, Kind::Word | Kind::Quoted) && behind(at, "::");
+        let names_sequence = behind(at, "(") && at > 1 && all[at - 2].is("NEXTVAL");
+        let place = if names_sequence { token.start + 1 } else { token.start };
+        let name = text_of(token).filter(|_| names_sequence).unwrap_or_else(|| token.text.to_owned());
+        let bare = name_parts(&name).filter(|parts| parts.len() == 1).and_then(|mut parts| parts.pop());
+        let hidden = bare.is_some_and(|bare| {
+            (names_sequence || catalog.enumeration(&bare).is_some()) && !catalog.is_visible(None, &bare)
+        });
+        if (names_type || names_sequence) && hidden {
+            out.push_str(&shown[copied..place]);
+            out.push_str(PUBLIC_NAME);
+            out.push('.');
+            copied = place;
+        }
+    }
+    out.push_str(&shown[copied..]);
+    Value::Text(out)
+}
 
 fn int_or_null(oid: Option<u32>) -> Value {
     oid.map_or(Value::Null, int)
@@ -406,6 +440,9 @@ fn role_number(system: &System, name: &str) -> Option<u32> {
 fn role_name(system: &System, oid: u32) -> Option<String> {
     if oid == OWNER {
         return Some(system.owner());
+    }
+    if oid == DATABASE_OWNER {
+        return Some(DATABASE_OWNER_NAME.to_owned());
     }
     system.server().roles().into_iter().find(|role| role.oid == oid).map(|role| role.name)
 }

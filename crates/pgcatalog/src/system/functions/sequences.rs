@@ -9,7 +9,7 @@ use super::{Call, FunctionDef, fallible, function};
 use crate::sequence::{SEES, Source, given, last_given, last_of};
 use crate::system::System;
 use crate::system::relation::all_sequences;
-use crate::system::rows::int;
+use crate::system::rows::{int, text};
 
 pub(super) static FUNCTIONS: &[FunctionDef] = &[
     fallible("currval", (1, 1), current_value),
@@ -31,6 +31,17 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
             source.last().map_or(Value::Null, int)
         }
         _ => Value::Null,
+    }),
+    // What a sequence shows as a table of one row.
+    function("sequence_called", (1, 1), |system, call| match named(system, call) {
+        Ok(Some(source)) => text(if source.last().is_some() { "t" } else { "f" }),
+        _ => Value::Null,
+    }),
+    function("sequence_last", (1, 1), |system, call| {
+        let catalog = system.catalog();
+        let facts =
+            call.oid(0).and_then(|oid| all_sequences(&catalog).into_iter().find(|own| own.oid == oid));
+        facts.map_or(Value::Null, |facts| int(facts.source.last().unwrap_or(facts.start)))
     }),
     fallible("setval", (2, 3), set_value),
 ];
