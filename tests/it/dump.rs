@@ -66,7 +66,7 @@ fn dump(place: &Place, user: &str, flags: &[&str]) -> String {
     let (code, out, error) = run(place.program("pg_dump").args(["-U", user]).args(flags));
     assert_eq!((code, error.as_str()), (Some(0), ""));
     let made_up = |line: &&str| line.starts_with("\\restrict") || line.starts_with("\\unrestrict");
-    out.lines().filter(|line| !made_up(line)).map(|line| format!("{line}\n")).collect()
+    out.lines().filter(|line| !made_up(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// `pg_dump` stopped at its first `LOCK TABLE`, and what it read of views and defaults could not be run again.

@@ -74,7 +74,7 @@ fn defined(client: &mut Client) -> String {
         "SELECT obj_description('keeps'::regclass) AS said".to_owned(),
         "SELECT conname FROM pg_constraint ORDER BY 1".to_owned(),
     ];
-    queries.iter().map(|query| format!("{:?}\n", client.rows(query))).collect()
+    queries.iter().map(|query| format!("{:?}", client.rows(query))).collect::<Vec<_>>().join("\n")
 }
 
 /// A migration that was under way at a crash was left half applied, and could neither be run again nor taken back.
@@ -113,7 +113,7 @@ fn a_migration_is_whole_or_not_there_after_kill_9() {
         server.daemon.restart();
         let mut client = server.daemon.connect();
         let found = defined(&mut client);
-        let after = |count: usize| if (count % 2 == 0) == is_up { &up } else { &down };
+        let after = |count: usize| if count.is_multiple_of(2) == is_up { &up } else { &down };
         let whole = found == *after(committed) || found == *after(committed + 1);
         assert!(
             whole,
