@@ -419,7 +419,7 @@ fn privileges_are_shown() {
     let roles = asked("chief", "", "\\du");
     assert!(roles.contains("reader||{team}") && roles.contains("chief|Superuser"), "{roles}");
     let schemas = asked("chief", "", "\\dn+");
-    assert!(schemas.contains("writer=UC/chief"), "{schemas}");
+    assert!(schemas.contains("writer=UC/pg_database_owner"), "{schemas}");
     for (role, password, statement, expected) in [
         ("nothing", "nothing", "SELECT has_table_privilege('t', 'UPDATE')", "f"),
         ("nothing", "nothing", "SELECT has_table_privilege('t', 'UPDATE, SELECT')", "t"),

@@ -193,7 +193,7 @@ fn answers_as_pgwire_reads_them() {
         "Ok",
         "ParameterStatus { name: \"a\", value: \"b\" }",
         "pid: 7",
-        "table_id: 16384, column_id: 2, type_id: 20, type_size: 8, type_modifier: -1, format_code: 1",
+        "table_id: 16384, column_id: 2, type_id: 20, type_size: 8, type_modifier: 24, format_code: 1",
         "field_count: 2",
         "INSERT 0 12",
         "CREATE TABLE",
