@@ -312,6 +312,42 @@ fn sasl_of_libmemcached() {
     assert_eq!(out, "[true,\"b\"]\n[false,false]\n[false,\"b\"]\n", "{error}");
 }
 
+/// memcached's other clients that can log in, each by its own library.
+#[test]
+fn sasl_of_pylibmc_memjs_and_spymemcached() {
+    let guarded = Guarded::start(RULES, ROLES);
+    let port = guarded.daemon.port;
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let python = format!(
+        "import pylibmc\n\
+         for password in ('write', 'wrong'):\n\
+         \x20   client = pylibmc.Client(['127.0.0.1:{port}'], binary=True, username='writer', password=password)\n\
+         \x20   try:\n\
+         \x20       client['pylibmc'] = 'x'\n\
+         \x20       print(client['pylibmc'])\n\
+         \x20   except pylibmc.Error as error:\n\
+         \x20       print('AUTHENTICATION FAILURE' in str(error))"
+    );
+    let (_, out, error) = run(Command::new("/usr/bin/python3").args(["-c", &python]));
+    assert_eq!(out, "x\nTrue\n", "{error}");
+    let node = format!(
+        "const login = {{ username: 'writer', password: 'write' }};
+         const client = require('memjs').Client.create('127.0.0.1:{port}', login);
+         client.set('memjs', 'x', {{}}).then(() => client.get('memjs')).then((found) => {{
+             console.log(found.value.toString());
+             client.close();
+         }});"
+    );
+    let modules = folder.join("target/drivers/memjs/node_modules");
+    let (_, out, error) = run(Command::new("node").env("NODE_PATH", modules).args(["-e", &node]));
+    assert_eq!(out, "x\n", "{error}");
+    let mut java = Command::new("java");
+    java.arg("-cp").arg(folder.join("target/drivers/spymemcached/*"));
+    java.arg(folder.join("tests/drivers/spymemcached/Login.java"));
+    let (_, out, error) = run(java.args([&port.to_string(), "writer", "write"]));
+    assert_eq!(out, "held\n", "{error}");
+}
+
 #[test]
 fn roles_outlive_the_daemon_and_rights_change_at_once() {
     let mut guarded = Guarded::start(RULES, ROLES);
