@@ -60,6 +60,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pgcatalog::function::like::{self, LikeStyle};
+use pgcatalog::system::{SEQUENCE_CALLED, SEQUENCE_LAST};
 use store::definition::SqlType;
 use store::{Catalog, Table};
 
@@ -232,7 +233,7 @@ struct Translator<'a, 'n> {
     laterals: Vec<lateral::Lateral<'a>>,
     /// Tables made of that so far, which need names.
     made: usize,
-    /// The next query is a table: its columns are compared by whoever reads them.
+    /// The next query is a table: the query around it compares its columns.
     is_table: bool,
     /// Whether the queries under way are tables, innermost last.
     tables: Vec<bool>,
@@ -325,16 +326,23 @@ pub fn translate(
     Ok(found.unwrap_or_else(|| unread(sql, chosen)))
 }
 
-/// Refuses what only the walk may write: a table that runs a text given to it, whatever that reads.
+/// Refuses what only we may write, for privileges are not asked for it: a table that runs a text given to it, whatever
+/// that reads, and the functions by which a sequence is a table.
 fn refuse_own_names(sql: &str, tokens: &[Token<'_>]) -> Result<(), SqlError> {
-    let is_own = |token: &&Token<'_>| {
+    const QUOTES: [char; 4] = ['"', '`', '[', '\''];
+    const OWN: [&str; 3] = [lateral::LATERAL, SEQUENCE_LAST, SEQUENCE_CALLED];
+    // Their names begin so, and hardly any of a user's does.
+    let may_be = |token: &&Token<'_>| {
         matches!(token.kind, Kind::Word | Kind::Quoted)
-            && token::unquoted(token.text).eq_ignore_ascii_case(lateral::LATERAL)
+            && token.text.trim_start_matches(QUOTES).starts_with('_')
     };
-    match tokens.iter().find(is_own) {
-        Some(token) => Err(SqlError::unknown_table(lateral::LATERAL).at(sql, token.start)),
-        None => Ok(()),
+    for token in tokens.iter().filter(may_be) {
+        let name = token::unquoted(token.text);
+        if OWN.iter().any(|own| own.eq_ignore_ascii_case(&name)) {
+            return Err(SqlError::unknown_table(&name).at(sql, token.start));
+        }
     }
+    Ok(())
 }
 
 /// A view's query in the words that serve the tables of now best; its text is in SQLite's words already.

@@ -114,7 +114,7 @@ impl Numbers {
     pub(super) fn argument<'a>(self, name: &str, part: Out<'a>, distinct: bool) -> Out<'a> {
         let several = matches!(name, "min" | "max");
         match self {
-            // Equal numbers are told by the collation, which the exact text does not have.
+            // The collation says which numbers are equal; the exact text does not have it.
             Self::Exact(_) | Self::Texts if distinct => part,
             Self::Exact(_) | Self::Texts if is_exact(&part) => {
                 let ty = part.ty;
@@ -217,7 +217,7 @@ pub(super) struct Digits {
     texts: bool,
     /// Integers and floats.
     numbers: bool,
-    /// Floats that are told as decimal numbers.
+    /// Floats that clients get as decimal numbers.
     floats: bool,
     /// Something else.
     others: bool,

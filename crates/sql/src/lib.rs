@@ -54,6 +54,7 @@ mod describe;
 mod done;
 mod executor;
 mod facts;
+mod governed;
 mod held;
 mod journal;
 pub mod limits;

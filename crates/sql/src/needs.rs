@@ -10,10 +10,11 @@ use dialect::lateral::LATERAL;
 use dialect::lowered::{Conflict, Insert, Lowered, Resolve, Rows, Set, Source, Values, Verb, Write};
 use pgcatalog::session::{Holder, Identity};
 use store::Catalog;
-use store::definition::{Access, Privileges, TableDef, ViewDef};
+use store::definition::{Privileges, TableDef, ViewDef};
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
+use crate::governed::Governed;
 use crate::table::{ColumnRead, HIDDEN};
 use crate::text::token::{Kind, Token, Tokens, quoted_name, text_of};
 
@@ -26,7 +27,7 @@ pub(crate) struct Needs {
     unknown: Vec<Option<Box<str>>>,
 }
 
-/// A privilege that somebody needs on a table or view.
+/// A privilege that somebody needs on a table, view or sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Need {
     relation: Box<str>,
@@ -189,14 +190,13 @@ impl Needs {
 
 impl Need {
     fn check(&self, catalog: &Catalog, holder: &Holder) -> Result<(), SqlError> {
-        let Some((access, def)) = access_of(catalog, &self.relation) else { return Ok(()) };
-        if holder.on(access).0.has(self.privilege)
-            || def.is_some_and(|def| self.is_met_by_columns(def, holder))
+        let Some(relation) = Governed::of(catalog, &self.relation) else { return Ok(()) };
+        if holder.on(&relation.access).0.has(self.privilege)
+            || relation.def().is_some_and(|def| self.is_met_by_columns(def, holder))
         {
             return Ok(());
         }
-        let what = if def.is_some() { "table" } else { "view" };
-        Err(denied(what, &self.relation))
+        Err(denied(relation.word(), &self.relation))
     }
 
     fn is_met_by_columns(&self, def: &TableDef, holder: &Holder) -> bool {
@@ -208,12 +208,6 @@ impl Need {
             Some(columns) => columns.iter().all(|name| def.column_index(name).is_some_and(has)),
         }
     }
-}
-
-/// Who may do what with a table or view.
-pub(crate) fn access_of<'c>(catalog: &'c Catalog, name: &str) -> Option<(&'c Access, Option<&'c TableDef>)> {
-    let of_view = || catalog.view(name).map(|view| (&view.access, None));
-    catalog.table(name).map(|table| (&table.def().access, Some(table.def()))).or_else(of_view)
 }
 
 /// The error for who may not.
@@ -272,10 +266,9 @@ fn joins_by_name(text: &str) -> bool {
     false
 }
 
-/// Names of users' tables and views among these.
+/// Names of users' tables, views and sequences among these: a sequence is read as a table of one row.
 fn users<'n>(catalog: &'n Catalog, names: &'n [String]) -> impl Iterator<Item = &'n str> {
-    let is_users = |name: &&str| catalog.table(name).is_some() || catalog.view(name).is_some();
-    names.iter().map(String::as_str).filter(is_users)
+    names.iter().map(String::as_str).filter(|name| Governed::of(catalog, name).is_some())
 }
 
 /// Queries, and those within them that are given to a table of ours as texts (`LATERAL`).

@@ -76,13 +76,18 @@ pub struct System {
     failure: RefCell<Option<SqlError>>,
 }
 
+/// What the row of a sequence is made of: functions that ask for no privilege, because reading the row does.
+pub const SEQUENCE_LAST: &str = "_sequence_last";
+/// See [`SEQUENCE_LAST`].
+pub const SEQUENCE_CALLED: &str = "_sequence_called";
+
 /// The sequences that can be read as a table of one row: the name of each in the store, and the query for that row.
 pub fn sequence_tables(catalog: &Catalog) -> Vec<(String, String)> {
     let row = |sequence: relation::SequenceFacts| {
         let name = store::definition::qualified(sequence.namespace.as_deref(), &sequence.name);
         let oid = sequence.oid;
         let query = format!(
-            "SELECT sequence_last({oid}) AS last_value, 0 AS log_cnt, sequence_called({oid}) AS is_called"
+            "SELECT {SEQUENCE_LAST}({oid}) AS last_value, 0 AS log_cnt, {SEQUENCE_CALLED}({oid}) AS is_called"
         );
         (name, query)
     };

@@ -4,7 +4,7 @@ use pgcatalog::system;
 use sqltext::definition::{Comment, Commented, ObjectKind};
 use store::definition::{COMMENT_BYTES_MAX, DefinitionError, TableDef};
 
-use super::{Defined, Told, altered};
+use super::{Defined, Note, altered};
 use crate::core::Core;
 use crate::error::{SqlError, state};
 
@@ -43,9 +43,9 @@ pub(super) fn run(core: &Core, comment: &Comment) -> Result<Defined, SqlError> {
 }
 
 fn not_kept() -> Defined {
-    let told =
-        Told::note("the comment is not kept", "comments on tables, columns, indexes and views are kept");
-    Defined::skipped(TAG, told)
+    let note =
+        Note::hinted("the comment is not kept", "comments on tables, columns, indexes and views are kept");
+    Defined::skipped(TAG, note)
 }
 
 fn on_table(

@@ -10,7 +10,7 @@ use store::definition::{ForeignKey, IndexDef, TableDef, ViewDef};
 use store::{BUILT_IN, Sequence};
 
 use super::words::Words;
-use super::{Defined, Told, Undo, alter, altered, enumeration, schema, sequence};
+use super::{Defined, Note, Undo, alter, altered, enumeration, schema, sequence};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -32,7 +32,7 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
         ObjectKind::Sequence => ("DROP SEQUENCE", "sequence"),
     };
     let mut names: Vec<&Name> = Vec::new();
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     for name in &dropped.names {
         if matches!(dropped.kind, ObjectKind::Table | ObjectKind::Index) {
             system::refuse_change(&name.text)?;
@@ -43,11 +43,11 @@ pub(super) fn run(core: &Core, words: &Words<'_>, dropped: &Drop) -> Result<Defi
                 refuse_needed(core, dropped, &name.text)?;
                 names.push(name);
             }
-            Some(_) if dropped.if_exists => told.push(Told::missing(what, &name.text)),
+            Some(_) if dropped.if_exists => notes.push(Note::missing(what, &name.text)),
             Some(error) => return Err(error),
         }
     }
-    let done = Defined { tag, fill: None, told, skipped: names.is_empty(), undo: Vec::new() };
+    let done = Defined { tag, fill: None, notes, skipped: names.is_empty(), undo: Vec::new() };
     let mut going = Going { core, done };
     for name in names {
         match dropped.kind {
@@ -126,7 +126,7 @@ fn refuse_needed_sequence(core: &Core, name: &str, cascade: bool) -> Result<(), 
 impl Going<'_> {
     fn sequence(&mut self, name: &str) -> Result<(), SqlError> {
         for (table, column) in sequence::users_of(&self.core.store.catalog(), name) {
-            self.done.told.push(sequence::told_of_default(&table, &column));
+            self.done.notes.push(sequence::note_of_default(&table, &column));
             self.done.undo.extend(sequence::drop_default(self.core, &table, &column)?);
         }
         let own = self.core.store.catalog().sequence(name).map(|own| own.current());
@@ -154,8 +154,8 @@ impl Going<'_> {
         let catalog = self.core.store.catalog();
         for table in catalog.tables().filter(|table| references(table.def(), name)) {
             let refers = |key: &&ForeignKey| key.table.eq_ignore_ascii_case(name);
-            self.done.told.extend(table.def().foreign_keys.iter().filter(refers).map(|key| {
-                Told::plain(format!("drop cascades to constraint {} on table {}", key.name, table.name()))
+            self.done.notes.extend(table.def().foreign_keys.iter().filter(refers).map(|key| {
+                Note::plain(format!("drop cascades to constraint {} on table {}", key.name, table.name()))
             }));
             self.done.undo.push(altered(table));
             self.core.store.alter_table(table.name(), &mut |def| {
@@ -183,9 +183,9 @@ impl Going<'_> {
     fn enumeration(&mut self, words: &Words<'_>, name: &str, cascade: bool) -> Result<(), SqlError> {
         let columns = if cascade { enumeration::users_of(self.core, name) } else { Vec::new() };
         for (table, column) in columns {
-            let (told, undo) = alter::drop_column(self.core, words, &table, &column)?;
-            self.done.told.extend(told);
-            self.done.told.push(Told::plain(format!("drop cascades to column {column} of table {table}")));
+            let (notes, undo) = alter::drop_column(self.core, words, &table, &column)?;
+            self.done.notes.extend(notes);
+            self.done.notes.push(Note::plain(format!("drop cascades to column {column} of table {table}")));
             self.done.undo.extend(undo);
         }
         let own = self.core.catalog.enumeration(name).cloned();
@@ -201,8 +201,8 @@ impl Going<'_> {
             catalog.names_in(name).map(|(kind, name)| (kind, name.to_owned())).collect()
         };
         let all = inside(self.core);
-        self.done.told.extend(schema::told(&all));
-        let told = self.done.told.len();
+        self.done.notes.extend(schema::note(&all));
+        let notes = self.done.notes.len();
         for (kind, own) in all {
             if self.core.store.catalog().has(&own) {
                 match kind {
@@ -213,7 +213,7 @@ impl Going<'_> {
                 }
             }
         }
-        self.done.told.truncate(told);
+        self.done.notes.truncate(notes);
         let own = self.core.store.catalog().namespace(name).cloned();
         self.core.store.drop_namespace(name)?;
         self.done.undo.extend(own.map(Undo::SchemaGone));
@@ -235,7 +235,7 @@ impl Going<'_> {
     fn readers(&mut self, name: &str) -> Result<(), SqlError> {
         while let Some(view) = reader_of(self.core, name) {
             self.readers(&view.name)?;
-            self.done.told.push(Told::plain(format!("drop cascades to view {}", view.name)));
+            self.done.notes.push(Note::plain(format!("drop cascades to view {}", view.name)));
             self.core.store.drop_view(&view.name)?;
             self.done.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(&view))));
         }

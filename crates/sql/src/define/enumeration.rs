@@ -6,7 +6,7 @@ use store::definition::{DefinitionError, EnumDef, SqlType, qualified};
 use store::value::Value;
 
 use super::words::Words;
-use super::{Defined, Told, Undo, alter};
+use super::{Defined, Note, Undo, alter};
 use crate::core::Core;
 use crate::error::{SqlError, state};
 
@@ -36,8 +36,8 @@ pub(super) fn alter(core: &Core, words: &Words<'_>, wanted: &AlterEnum) -> Resul
     match &wanted.change {
         EnumChange::Add { if_not_exists: true, label, .. } if own.rank(label).is_some() => {
             let message = format!("enum label \"{label}\" already exists, skipping");
-            let told = Told { state: state::DUPLICATE_OBJECT, message, hint: None };
-            Ok(Defined::skipped(TAG, told))
+            let note = Note { state: state::DUPLICATE_OBJECT, message, hint: None };
+            Ok(Defined::skipped(TAG, note))
         }
         EnumChange::Add { label, beside, .. } => {
             let before = core.store.alter_enum(name, &mut |own| add(own, label, beside.as_ref()))?;

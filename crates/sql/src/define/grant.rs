@@ -11,10 +11,11 @@ use store::definition::{Access, Grant, Privileges, SequenceDef, TableDef};
 use store::{Store, TableAccess};
 
 use super::rights;
-use super::{Defined, Told, Undo};
+use super::{Defined, Note, Undo};
 use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::needs::{access_of, denied};
+use crate::governed::{Governed, What};
+use crate::needs::denied;
 
 /// Carries out `GRANT` or `REVOKE`.
 pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, SqlError> {
@@ -22,7 +23,7 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
     let open = |kind: &str| {
         let message = format!("{kind} may be used by everybody");
         let hint = "privileges are those of tables, views, sequences and schemas";
-        Ok(Defined::skipped(tag, Told::note(message, hint)))
+        Ok(Defined::skipped(tag, Note::hinted(message, hint)))
     };
     let texts = |names: &[Name]| names.iter().map(|name| name.text.clone()).collect();
     let names: Vec<String> = match &grants.on {
@@ -44,7 +45,7 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
         }
     };
     let to = grants.to.iter().map(|to| grantee(core, to)).collect::<Result<Vec<_>, _>>()?;
-    let mut defined = Defined { tag, fill: None, told: Vec::new(), skipped: false, undo: Vec::new() };
+    let mut defined = Defined { tag, fill: None, notes: Vec::new(), skipped: false, undo: Vec::new() };
     for name in &names {
         let change = Changed::of(core, sql, grants, name)?;
         let before = listed(core, name);
@@ -57,9 +58,9 @@ pub(super) fn run(core: &Core, sql: &str, grants: &Grants) -> Result<Defined, Sq
                 if grants.revokes { "revoked" } else { "granted" }
             );
             let state = if grants.revokes { "01006" } else { "01007" };
-            defined.told.push(Told { state, message, hint: None });
+            defined.notes.push(Note { state, message, hint: None });
         }
-        defined.told.extend(change.told(core));
+        defined.notes.extend(change.note(core));
     }
     Ok(defined)
 }
@@ -137,31 +138,16 @@ fn named(core: &Core, role: &RoleRef) -> Result<String, SqlError> {
     Err(SqlError::new(state::UNKNOWN_OBJECT, format!("role \"{name}\" does not exist")))
 }
 
-/// What a statement is about: a table or view, or a sequence of either kind.
-struct Object<'c> {
-    name: &'c str,
-    access: Access,
-    def: Option<&'c TableDef>,
-    kind: Kind,
+/// What a statement is about.
+fn named_object<'c>(core: &'c Core, name: &str) -> Result<Governed<'c>, SqlError> {
+    Governed::of(&core.catalog, name).ok_or_else(|| SqlError::unknown_table(name))
 }
 
-impl<'c> Object<'c> {
-    fn of(core: &'c Core, name: &'c str) -> Result<Self, SqlError> {
-        if let Some((access, def)) = access_of(&core.catalog, name) {
-            return Ok(Self { name, access: access.clone(), def, kind: Kind::Table });
-        }
-        let access = sequence::access_of(&core.catalog, name);
-        let access = access.ok_or_else(|| SqlError::unknown_table(name))?;
-        Ok(Self { name, access, def: None, kind: Kind::Sequence })
-    }
-
-    /// What errors call it.
-    fn word(&self) -> &'static str {
-        match (self.kind, self.def) {
-            (Kind::Sequence, _) => "sequence",
-            (Kind::Table, Some(_)) => "table",
-            (Kind::Table, None) => "view",
-        }
+/// What grants call it.
+fn kind_of(object: &Governed<'_>) -> Kind {
+    match object.what {
+        What::Table(_) | What::View => Kind::Table,
+        What::Sequence => Kind::Sequence,
     }
 }
 
@@ -184,8 +170,8 @@ struct Changed {
 impl Changed {
     fn of(core: &Core, sql: &str, grants: &Grants, name: &str) -> Result<Self, SqlError> {
         system::refuse_change(name)?;
-        let object = Object::of(core, name)?;
-        let (kind, def) = (object.kind, object.def);
+        let object = named_object(core, name)?;
+        let (kind, def) = (kind_of(&object), object.def());
         let shared = def.is_some_and(|def| def.options.shared_memory);
         let mut changed = Self {
             kind,
@@ -209,7 +195,7 @@ impl Changed {
         let grantable = changed.grantor(core, &object.access, asked);
         changed.missing = asked.without(grantable);
         if asked.among(grantable).is_none() {
-            return Err(denied(object.word(), object.name));
+            return Err(denied(object.word(), name));
         }
         changed.whole = changed.whole.among(grantable);
         Ok(changed)
@@ -284,11 +270,11 @@ impl Changed {
         Ok(())
     }
 
-    fn told(&self, core: &Core) -> Option<Told> {
+    fn note(&self, core: &Core) -> Option<Note> {
         let reads = self.revokes && self.shared && self.whole.has(Privileges::SELECT);
         let group = core.store.shared_path().map(|path| path.display().to_string()).unwrap_or_default();
         reads.then(|| {
-            Told::note(
+            Note::hinted(
                 format!("processes of the group of {group} can still read the table"),
                 "ALTER TABLE ... SET (shared_memory = off) ends that",
             )
@@ -310,13 +296,10 @@ fn change(all: &mut Vec<Grant>, one: &Grant, grants: &Grants) -> Result<(), stor
 /// What was granted of an object: all of it first, then its columns.
 fn listed(core: &Core, name: &str) -> Vec<(Option<String>, Vec<Grant>)> {
     let catalog = core.store.catalog();
-    let Some((access, def)) = access_of(&catalog, name) else {
-        let access = sequence::access_of(&catalog, name);
-        return access.into_iter().map(|access| (None, access.listed(Privileges::OF_SEQUENCE))).collect();
-    };
-    let columns = def.into_iter().flat_map(TableDef::visible_columns);
+    let Some(object) = Governed::of(&catalog, name) else { return Vec::new() };
+    let columns = object.def().into_iter().flat_map(TableDef::visible_columns);
     let columns = columns.map(|(_, column)| (Some(column.name.clone()), column.grants.clone()));
-    std::iter::once((None, access.listed(Privileges::ALL))).chain(columns).collect()
+    std::iter::once((None, object.access.listed(object.all()))).chain(columns).collect()
 }
 
 /// `ALTER TABLE ... OWNER TO`
@@ -327,19 +310,19 @@ pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlEr
         _ => "ALTER TABLE",
     };
     let name = &wanted.name.text;
-    let Ok(object) = Object::of(core, name) else {
+    let Ok(object) = named_object(core, name) else {
         system::refuse_change(name)?;
         let missing = || Defined::missing(tag, "relation", name);
         return wanted.if_exists.then(missing).ok_or_else(|| SqlError::unknown_table(name));
     };
-    if wanted.kind == ObjectKind::Sequence && object.kind != Kind::Sequence {
+    if wanted.kind == ObjectKind::Sequence && kind_of(&object) != Kind::Sequence {
         return Err(SqlError::new(state::NOT_A_TABLE, format!("\"{name}\" is not a sequence")));
     }
     let holder = core.system.identity().holder();
     rights::owner(core, &holder, name)?;
     if core.system.server().owner().is_none() {
-        let told = Told::note("tables have no owners", "start the server with roles_file to keep roles");
-        return Ok(Defined::skipped(tag, told));
+        let note = Note::hinted("tables have no owners", "start the server with roles_file to keep roles");
+        return Ok(Defined::skipped(tag, note));
     }
     let owner = named(core, &wanted.owner)?;
     if !holder.rights.superuser && !holder.is(&owner) {
@@ -347,7 +330,7 @@ pub(super) fn change_owner(core: &Core, wanted: &Owner) -> Result<Defined, SqlEr
         return Err(SqlError::new(state::FORBIDDEN, message));
     }
     let before = object.access.owner.clone();
-    if object.kind == Kind::Sequence && before.as_ref() != Some(&owner) {
+    if kind_of(&object) == Kind::Sequence && before.as_ref() != Some(&owner) {
         refuse_linked(core, name)?;
     }
     hand_over(&core.store, name, &owner)?;

@@ -13,7 +13,7 @@ use store::definition::{
 
 use super::table::collation;
 use super::words::{Words, bare};
-use super::{Defined, Told, altered, free_name, method};
+use super::{Defined, Note, altered, free_name, method};
 use crate::compute::check_definition;
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -45,9 +45,9 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Re
     let mut form = index_form(words, def, &wanted.terms)?;
     let name = named.map_or_else(|| own_name(core, def, &form, &wanted.terms), ToOwned::to_owned);
     let of_elements = method::of_elements(wanted.method.as_ref(), def, &mut form);
-    let mut told: Vec<Told> = note.into_iter().filter(|_| !of_elements).collect();
+    let mut notes: Vec<Note> = note.into_iter().filter(|_| !of_elements).collect();
     if !wanted.include.is_empty() {
-        told.push(Told::note(
+        notes.push(Note::hinted(
             "the columns of INCLUDE are not in the index",
             "an index leads to whole rows, so a query that uses it reads them there",
         ));
@@ -75,7 +75,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateIndex) -> Re
         Err(error) if error.state == state::DUPLICATE_TABLE && wanted.if_not_exists => {
             Ok(Defined::present(TAG, &name))
         }
-        result => Ok(result.map(|()| Defined { told, ..Defined::undone_by(TAG, altered(table)) })?),
+        result => Ok(result.map(|()| Defined { notes, ..Defined::undone_by(TAG, altered(table)) })?),
     }
 }
 

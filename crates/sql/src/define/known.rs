@@ -3,7 +3,7 @@
 use sqltext::definition::Known;
 
 use super::words::Words;
-use super::{Defined, Told};
+use super::{Defined, Note};
 use crate::error::{SqlError, state};
 
 /// Extensions whose functions and types are built in, as far as they are there.
@@ -20,7 +20,7 @@ fn outcome(known: &Known) -> Result<Defined, SqlError> {
     match (known.drops, there, known.conditional) {
         (false, true, true) => {
             let message = format!("extension \"{name}\" already exists, skipping");
-            Ok(Defined::skipped(tag, Told { state: state::DUPLICATE_OBJECT, message, hint: None }))
+            Ok(Defined::skipped(tag, Note { state: state::DUPLICATE_OBJECT, message, hint: None }))
         }
         (false, true, false) => {
             let message = format!("extension \"{name}\" already exists");

@@ -6,7 +6,7 @@ use sqltext::definition::Like;
 use store::Table;
 use store::definition::{ColumnDef, IndexDef};
 
-use super::Told;
+use super::Note;
 use super::alter::renamed_table;
 use super::table::TableMaker;
 use crate::core::Core;
@@ -48,8 +48,8 @@ impl TableMaker<'_> {
         Ok(())
     }
 
-    /// Keys and indexes of whole columns. Those of expressions read columns that only their table has, and the client
-    /// is told of each.
+    /// Keys and indexes of whole columns. Those of expressions read columns that only their table has, so a notice
+    /// names each of them.
     fn indexes_like(&mut self, table: &Arc<Table>, positions: &[(usize, usize)]) {
         let place = |at: &usize| positions.iter().find(|(from, _)| from == at).map(|&(_, to)| to);
         let def = table.def();
@@ -66,7 +66,7 @@ impl TableMaker<'_> {
                     let (name, elements) = (String::new(), elements.flatten());
                     self.copied.push(IndexDef { name, columns, elements, ..index.clone() });
                 }
-                None => self.told.push(Told::note(
+                None => self.notes.push(Note::hinted(
                     format!("index \"{}\" is not copied", index.name),
                     "it has an expression or a condition; create it for the new table",
                 )),

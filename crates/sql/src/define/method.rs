@@ -4,7 +4,7 @@
 use sqltext::definition::Name;
 use store::definition::{ColumnDef, SqlType, TableDef};
 
-use super::Told;
+use super::Note;
 use super::index::Form;
 use super::words::Words;
 use crate::error::{SqlError, state};
@@ -17,12 +17,12 @@ const OTHER: &[&str] = &["gin", "gist", "spgist", "brin"];
 /// The method of an index over elements.
 const ELEMENTS: &str = "gin";
 
-/// What the user is told of an index that is none over elements.
+/// The hint for an index that is none over elements.
 const HINT: &str = "operators such as @> read every row: EXPLAIN shows it. An index USING gin serves one column, or \
                     expression, of type TEXT[] or of whole numbers in an array";
 
 /// Makes an index one over the elements of its only column, where its method asks for that and the column is an array
-/// whose elements can be told apart by their bytes.
+/// whose elements differ where their bytes do.
 pub(super) fn of_elements(method: Option<&Name>, def: &TableDef, form: &mut Form) -> bool {
     if !method.is_some_and(|method| method.text.eq_ignore_ascii_case(ELEMENTS)) {
         return false;
@@ -44,7 +44,7 @@ pub(super) fn of_elements(method: Option<&Name>, def: &TableDef, form: &mut Form
 }
 
 /// What is said of a method in whose place an ordered index is made; an error for one that PostgreSQL has not.
-pub(super) fn note(words: &Words<'_>, method: Option<&Name>) -> Result<Option<Told>, SqlError> {
+pub(super) fn note(words: &Words<'_>, method: Option<&Name>) -> Result<Option<Note>, SqlError> {
     let Some(method) = method else { return Ok(None) };
     let name = method.text.to_ascii_lowercase();
     if SERVED.contains(&name.as_str()) {
@@ -52,7 +52,7 @@ pub(super) fn note(words: &Words<'_>, method: Option<&Name>) -> Result<Option<To
     }
     if OTHER.contains(&name.as_str()) {
         let message = format!("this is no {name} index, but an ordered one of the whole value");
-        return Ok(Some(Told::note(message, HINT)));
+        return Ok(Some(Note::hinted(message, HINT)));
     }
     let error = SqlError::new(state::UNKNOWN_OBJECT, format!("access method \"{name}\" does not exist"));
     Err(words.at(error, method.place))

@@ -48,29 +48,29 @@ pub(crate) struct Defined {
     pub(crate) tag: &'static str,
     /// `CREATE TABLE ... AS`: the table that is to be filled, and the statement that does it.
     pub(crate) fill: Option<(String, String)>,
-    /// What the client is told beside.
-    pub(crate) told: Vec<Told>,
+    /// Notices for the client.
+    pub(crate) notes: Vec<Note>,
     /// Nothing was done, as `IF EXISTS` or `IF NOT EXISTS` allows.
     pub(crate) skipped: bool,
     /// How `ROLLBACK` takes it back, the last step first.
     pub(crate) undo: Vec<Undo>,
 }
 
-/// Something that a client is told of a definition.
+/// A notice about a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Note {
     pub(crate) state: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<&'static str>,
 }
 
-impl Told {
-    /// Something that is worth knowing.
-    fn note(message: impl Into<String>, hint: &'static str) -> Self {
+impl Note {
+    /// One that says what to do about it.
+    fn hinted(message: impl Into<String>, hint: &'static str) -> Self {
         Self { state: state::SUCCESS, message: message.into(), hint: Some(hint) }
     }
 
-    /// The same with nothing to do about it.
+    /// One with nothing to do about it.
     fn plain(message: impl Into<String>) -> Self {
         Self { state: state::SUCCESS, message: message.into(), hint: None }
     }
@@ -84,23 +84,23 @@ impl Told {
 impl Defined {
     /// It was done, and this takes it back.
     fn undone_by(tag: &'static str, undo: Undo) -> Self {
-        Self { tag, fill: None, told: Vec::new(), skipped: false, undo: vec![undo] }
+        Self { tag, fill: None, notes: Vec::new(), skipped: false, undo: vec![undo] }
     }
 
     /// Nothing was to do.
-    fn skipped(tag: &'static str, told: Told) -> Self {
-        Self { tag, fill: None, told: vec![told], skipped: true, undo: Vec::new() }
+    fn skipped(tag: &'static str, note: Note) -> Self {
+        Self { tag, fill: None, notes: vec![note], skipped: true, undo: Vec::new() }
     }
 
     /// `IF EXISTS`, where there is no such thing.
     pub(crate) fn missing(tag: &'static str, what: &str, name: &str) -> Self {
-        Self::skipped(tag, Told::missing(what, name))
+        Self::skipped(tag, Note::missing(what, name))
     }
 
     /// `IF NOT EXISTS`, where the name is taken.
     pub(crate) fn present(tag: &'static str, name: &str) -> Self {
         let message = format!("relation \"{name}\" already exists, skipping");
-        Self::skipped(tag, Told { state: state::DUPLICATE_TABLE, message, hint: None })
+        Self::skipped(tag, Note { state: state::DUPLICATE_TABLE, message, hint: None })
     }
 }
 
@@ -184,7 +184,7 @@ fn refuse_temporary(temporary: bool) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Names that SQLite or this server keep for themselves. Those in a schema are told apart by it.
+/// Names that SQLite or this server keep for themselves. Those in a schema differ by it.
 fn check_table_name(name: &Name) -> Result<(), SqlError> {
     if name.namespace.is_some() { Ok(()) } else { check_public_name(&name.text) }
 }

@@ -10,7 +10,8 @@ use store::definition::{Privileges, SequenceDef, TableDef};
 
 use crate::core::Core;
 use crate::error::{SqlError, state};
-use crate::needs::{access_of, denied};
+use crate::governed::Governed;
+use crate::needs::denied;
 
 /// The schema of tables whose name says none.
 pub(super) const PUBLIC: &str = "public";
@@ -127,22 +128,21 @@ impl Checked<'_> {
     }
 
     fn reads(&self, name: &str) -> Result<(), SqlError> {
-        match access_of(&self.core.catalog, name) {
-            Some((access, _)) if !self.holder.on(access).0.has(Privileges::SELECT) => {
-                Err(denied("table", name))
+        match Governed::of(&self.core.catalog, name) {
+            Some(object) if !self.holder.on(&object.access).0.has(Privileges::SELECT) => {
+                Err(denied(object.word(), name))
             }
             _ => Ok(()),
         }
     }
 
     fn empties(&self, name: &str, restarts: bool) -> Result<(), SqlError> {
-        match access_of(&self.core.catalog, name) {
-            Some((access, _)) if !self.holder.on(access).0.has(Privileges::TRUNCATE) => {
-                Err(denied("table", name))
-            }
-            Some((access, Some(def))) if restarts && !self.holder.owns(access) => {
-                self.restarts_numbers_of(def)
-            }
+        let Some(object) = Governed::of(&self.core.catalog, name) else { return Ok(()) };
+        if !self.holder.on(&object.access).0.has(Privileges::TRUNCATE) {
+            return Err(denied(object.word(), name));
+        }
+        match object.def() {
+            Some(def) if restarts && !self.holder.owns(&object.access) => self.restarts_numbers_of(def),
             _ => Ok(()),
         }
     }
@@ -185,14 +185,8 @@ fn no_setter(option: &str) -> SqlError {
 /// Whether somebody owns a table, view or sequence, if there is one of this name.
 pub(super) fn owner(core: &Core, holder: &Holder, name: &str) -> Result<(), SqlError> {
     system::refuse_change(name)?;
-    match access_of(&core.catalog, name) {
-        Some((access, def)) if !holder.owns(access) => {
-            Err(no_owner(if def.is_some() { "table" } else { "view" }, name))
-        }
-        None => match sequence::access_of(&core.catalog, name) {
-            Some(access) if !holder.owns(&access) => Err(no_owner("sequence", name)),
-            _ => Ok(()),
-        },
+    match Governed::of(&core.catalog, name) {
+        Some(object) if !holder.owns(&object.access) => Err(no_owner(object.word(), name)),
         _ => Ok(()),
     }
 }

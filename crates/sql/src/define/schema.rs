@@ -4,7 +4,7 @@ use sqltext::definition::CreateSchema;
 use store::Catalog;
 use store::definition::NamespaceDef;
 
-use super::{Defined, Told, Undo};
+use super::{Defined, Note, Undo};
 use crate::core::Core;
 use crate::error::{SqlError, state};
 
@@ -20,7 +20,7 @@ pub(super) fn create(core: &Core, wanted: &CreateSchema) -> Result<Defined, SqlE
         let message = format!("schema \"{name}\" already exists");
         return if wanted.if_not_exists {
             let message = format!("{message}, skipping");
-            Ok(Defined::skipped(TAG, Told { state: state::DUPLICATE_SCHEMA, message, hint: None }))
+            Ok(Defined::skipped(TAG, Note { state: state::DUPLICATE_SCHEMA, message, hint: None }))
         } else {
             Err(SqlError::new(state::DUPLICATE_SCHEMA, message))
         };
@@ -58,8 +58,8 @@ pub(super) fn refuse_needed(catalog: &Catalog, name: &str, cascade: bool) -> Res
 }
 
 /// What `CASCADE` says of the objects that go along.
-pub(super) fn told(inside: &[(&'static str, String)]) -> Option<Told> {
-    Some(Told::plain(match inside {
+pub(super) fn note(inside: &[(&'static str, String)]) -> Option<Note> {
+    Some(Note::plain(match inside {
         [] => return None,
         [(kind, name)] => format!("drop cascades to {kind} {name}"),
         more => format!("drop cascades to {} other objects", more.len()),

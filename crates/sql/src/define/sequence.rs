@@ -7,7 +7,7 @@ use store::definition::{DefinitionError, Place, SequenceDef, SqlType, qualified}
 use store::{Catalog, Table};
 
 use super::grant::of_new;
-use super::{Defined, Told, Undo, altered, check_table_name, refuse_temporary};
+use super::{Defined, Note, Undo, altered, check_table_name, refuse_temporary};
 use crate::core::Core;
 use crate::error::{SqlError, state};
 use crate::text::token::{sql_literal, text_of, tokens};
@@ -260,8 +260,8 @@ fn with_names(
 }
 
 /// What is said of a default that goes with its sequence.
-pub(super) fn told_of_default(table: &str, column: &str) -> Told {
-    Told::plain(format!("drop cascades to default value for column {column} of table {table}"))
+pub(super) fn note_of_default(table: &str, column: &str) -> Note {
+    Note::plain(format!("drop cascades to default value for column {column} of table {table}"))
 }
 
 #[cfg(test)]

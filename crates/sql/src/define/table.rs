@@ -16,7 +16,7 @@ use super::grant::of_new;
 use super::index::index_form;
 use super::words::{Words, bare};
 use super::{
-    Defined, Told, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
+    Defined, Note, Undo, check_column_name, check_table_name, free_name, of_query, refuse_temporary,
     typed_column,
 };
 use crate::compute::{check_definition, mentions};
@@ -48,7 +48,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
             fill = Some((name.clone(), format!("INSERT INTO {} {}", quoted_name(name), query.sql)));
         }
     }
-    let (told, start) = (std::mem::take(&mut maker.told), maker.start);
+    let (notes, start) = (std::mem::take(&mut maker.notes), maker.start);
     maker.def.numbers_from = if start > 1 { start } else { 0 };
     let mut def = maker.finish(&wanted.settings)?;
     let namespace = wanted.name.namespace.as_deref();
@@ -67,7 +67,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateTable) -> Re
             Ok(Defined::present(TAG, name))
         }
         Err(error) => Err(error.into()),
-        Ok(table) => Ok(Defined { fill, told, ..Defined::undone_by(TAG, Undo::Table(table)) }),
+        Ok(table) => Ok(Defined { fill, notes, ..Defined::undone_by(TAG, Undo::Table(table)) }),
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) struct TableMaker<'w> {
     words: &'w Words<'w>,
     pub(super) def: TableDef,
     /// What the client is to know of it.
-    pub(super) told: Vec<Told>,
+    pub(super) notes: Vec<Note>,
     /// The first number of its identity column.
     start: i64,
     /// What `UNIQUE` names; their indexes get their names last.
@@ -95,8 +95,8 @@ impl<'w> TableMaker<'w> {
 
     /// A maker that goes on with a table that is there.
     pub(super) fn of(core: &'w Core, words: &'w Words<'w>, def: TableDef) -> Self {
-        let (told, unique, copied, key_collations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { core, words, def, told, start: 1, unique, copied, key_collations }
+        let (notes, unique, copied, key_collations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { core, words, def, notes, start: 1, unique, copied, key_collations }
     }
 
     /// The names of the `UNIQUE`s that were met; an empty one is none.
@@ -232,7 +232,7 @@ impl<'w> TableMaker<'w> {
             let message = format!("table has more than {FOREIGN_KEYS_MAX} foreign keys");
             return Err(SqlError::new(state::TOO_LARGE, message));
         }
-        self.told.push(Told::note(
+        self.notes.push(Note::hinted(
             format!("foreign key \"{name}\" is not enforced"),
             "rows of a cache expire and are evicted; keep the constraint in the database",
         ));
@@ -266,12 +266,12 @@ impl<'w> TableMaker<'w> {
 
     /// A constraint holds at the end of each statement, whenever it was asked for.
     fn tell_deferrable(&mut self) {
-        let told = Told::note(
+        let note = Note::hinted(
             "the constraint is not deferred",
             "it holds at the end of each statement; a transaction's writes are checked again by COMMIT",
         );
-        if !self.told.contains(&told) {
-            self.told.push(told);
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn create(core: &Core, words: &Words<'_>, wanted: &CreateView) -> Res
     }
     let query = words.query(&wanted.query)?;
     let columns: Vec<String> = wanted.columns.iter().map(|column| column.text.clone()).collect();
-    // Whatever is wrong with the query is told now.
+    // The query's mistakes are reported now, not when the view is read.
     let compiled = core.compile_query(&query.sql).map_err(|error| words.relocate(&query, error))?;
     let width = compiled.columns();
     if !columns.is_empty() && columns.len() != width {

@@ -11,7 +11,7 @@ use sqltext::definition::{CreateRule, Definition, Name, What};
 use store::{Table, WriteSet};
 
 use super::{Done, Executor};
-use crate::define::{self, Defined, Told, Undo, undo_all};
+use crate::define::{self, Defined, Note, Undo, undo_all};
 use crate::error::{SqlError, state};
 use crate::journal::Reach;
 use crate::limits::UNDONE_ROWS_MAX;
@@ -134,8 +134,8 @@ impl Executor {
         defined: Defined,
         emptied: &[Name],
     ) -> Result<Done, SqlError> {
-        let Defined { tag, fill, told, skipped, undo } = defined;
-        for Told { state, message, hint } in told {
+        let Defined { tag, fill, notes, skipped, undo } = defined;
+        for Note { state, message, hint } in notes {
             match hint {
                 Some(hint) => session.note(message, hint),
                 None => session.notice(state, message),

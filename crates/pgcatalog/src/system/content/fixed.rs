@@ -99,7 +99,7 @@ pub(super) fn namespace_of(schema: Schema) -> u32 {
     }
 }
 
-/// PostgreSQL's role that owns `public`: whoever owns the database is a member.
+/// PostgreSQL's role that owns `public`. The database's owner is its only member.
 pub(crate) const DATABASE_OWNER: u32 = 6_171;
 /// Its name.
 pub(crate) const DATABASE_OWNER_NAME: &str = "pg_database_owner";

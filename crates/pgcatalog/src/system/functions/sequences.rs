@@ -7,9 +7,9 @@ use store::value::Value;
 use super::definitions::relation_oid;
 use super::{Call, FunctionDef, fallible, function};
 use crate::sequence::{SEES, Source, given, last_given, last_of};
-use crate::system::System;
 use crate::system::relation::all_sequences;
 use crate::system::rows::{int, text};
+use crate::system::{SEQUENCE_CALLED, SEQUENCE_LAST, System};
 
 pub(super) static FUNCTIONS: &[FunctionDef] = &[
     fallible("currval", (1, 1), current_value),
@@ -33,11 +33,11 @@ pub(super) static FUNCTIONS: &[FunctionDef] = &[
         _ => Value::Null,
     }),
     // What a sequence shows as a table of one row.
-    function("sequence_called", (1, 1), |system, call| match named(system, call) {
+    function(SEQUENCE_CALLED, (1, 1), |system, call| match named(system, call) {
         Ok(Some(source)) => text(if source.last().is_some() { "t" } else { "f" }),
         _ => Value::Null,
     }),
-    function("sequence_last", (1, 1), |system, call| {
+    function(SEQUENCE_LAST, (1, 1), |system, call| {
         let catalog = system.catalog();
         let facts =
             call.oid(0).and_then(|oid| all_sequences(&catalog).into_iter().find(|own| own.oid == oid));

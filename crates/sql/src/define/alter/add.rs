@@ -6,7 +6,7 @@ use store::value::Value;
 
 use super::Change;
 use crate::compute::check_definition;
-use crate::define::Told;
+use crate::define::Note;
 use crate::define::table::TableMaker;
 use crate::error::{SqlError, state};
 
@@ -17,7 +17,7 @@ impl Change<'_> {
         let mut maker = TableMaker::new(self.core, self.words, &def.name);
         maker.def.namespace.clone_from(&def.namespace);
         maker.column(wanted)?;
-        let (unique, told) = (maker.take_unique(), std::mem::take(&mut maker.told));
+        let (unique, notes) = (maker.take_unique(), std::mem::take(&mut maker.notes));
         let made = maker.def;
         let [column] = made.columns.as_slice() else { return Ok(()) };
         if def.column_index(&column.name).is_some() {
@@ -31,7 +31,7 @@ impl Change<'_> {
                 column.name,
                 def.own_name()
             );
-            self.told.push(Told { state: state::DUPLICATE_COLUMN, message, hint: None });
+            self.notes.push(Note { state: state::DUPLICATE_COLUMN, message, hint: None });
             return Ok(());
         }
         check_addable(&made, column)?;
@@ -51,7 +51,7 @@ impl Change<'_> {
             self.add_unique(&column.name, name)?;
         }
         self.add_foreign_keys(&made)?;
-        self.told.extend(told);
+        self.notes.extend(notes);
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Change<'_> {
         }
         let mut maker = TableMaker::of(self.core, self.words, def);
         maker.constraint(wanted)?;
-        let told = std::mem::take(&mut maker.told);
+        let notes = std::mem::take(&mut maker.notes);
         let whole = maker.finish(&[])?;
         for check in &whole.checks[checks..] {
             refuse_known_name(&whole.checks[..checks], check)?;
@@ -151,7 +151,7 @@ impl Change<'_> {
         }
         self.add_indexes(&whole.indexes[indexes..])?;
         self.add_foreign_keys(&whole)?;
-        self.told.extend(told);
+        self.notes.extend(notes);
         Ok(())
     }
 }

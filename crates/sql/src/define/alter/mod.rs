@@ -15,7 +15,7 @@ use self::depend::{check_droppable, dependents};
 use super::drop::{is_of_key, last_reader_of};
 use super::undo::{Undo, redefine, undo_all};
 use super::words::Words;
-use super::{Defined, Told};
+use super::{Defined, Note};
 use crate::compute::mentions;
 use crate::core::Core;
 use crate::error::{SqlError, state};
@@ -49,21 +49,21 @@ pub(super) fn run(core: &Core, words: &Words<'_>, alter: &AlterTable) -> Result<
     };
     // What it did to others is undone after it: views read its columns.
     change.undo.push(undo);
-    Ok(Defined { told: change.told, undo: change.undo, ..TAG.into() })
+    Ok(Defined { notes: change.notes, undo: change.undo, ..TAG.into() })
 }
 
-/// `DROP COLUMN ... CASCADE`, for a type that goes. What is told of it is returned, and what undoes it.
+/// `DROP COLUMN ... CASCADE`, for a type that goes. Returns its notices and what undoes it.
 pub(super) fn drop_column(
     core: &Core,
     words: &Words<'_>,
     table: &str,
     column: &str,
-) -> Result<(Vec<Told>, Vec<Undo>), SqlError> {
+) -> Result<(Vec<Note>, Vec<Undo>), SqlError> {
     let mut change = Change::new(core, words, table);
     let undo = loosened(core, table, false);
     change.drop_column(column, false, true)?;
     change.undo.extend(undo);
-    Ok((change.told, change.undo))
+    Ok((change.notes, change.undo))
 }
 
 /// What puts the definition of now in force again.
@@ -91,7 +91,7 @@ struct Change<'c> {
     words: &'c Words<'c>,
     table: String,
     /// What the client is to know of it.
-    told: Vec<Told>,
+    notes: Vec<Note>,
     /// What takes back what was done to other tables, views and sequences.
     undo: Vec<Undo>,
     /// Every row was written again.
@@ -100,8 +100,8 @@ struct Change<'c> {
 
 impl<'c> Change<'c> {
     fn new(core: &'c Core, words: &'c Words<'c>, table: &str) -> Self {
-        let (told, undo) = (Vec::new(), Vec::new());
-        Self { core, words, table: table.to_owned(), told, undo, rewritten: false }
+        let (notes, undo) = (Vec::new(), Vec::new());
+        Self { core, words, table: table.to_owned(), notes, undo, rewritten: false }
     }
 }
 
@@ -186,13 +186,13 @@ impl Change<'_> {
             return Err(unknown_constraint(&def, name));
         }
         let what = format!("constraint \"{name}\" of relation \"{}\" does not exist, skipping", self.table);
-        self.told.push(Told::plain(what));
+        self.notes.push(Note::plain(what));
         Ok(())
     }
 
     /// The key's constraint goes. Rows stay where they are, so its values stay unique.
     fn drop_key(&mut self, name: &str) -> Result<(), SqlError> {
-        self.told.push(Told::note(
+        self.notes.push(Note::hinted(
             format!("values of the dropped primary key \"{name}\" stay unique"),
             "rows are stored under them; create a new table to be rid of the key",
         ));
@@ -209,7 +209,7 @@ impl Change<'_> {
                 return Err(SqlError::unknown_column(def.own_name(), name));
             }
             let what = format!("column \"{name}\" of relation \"{}\" does not exist, skipping", self.table);
-            self.told.push(Told::plain(what));
+            self.notes.push(Note::plain(what));
             return Ok(());
         };
         if cascade {
@@ -274,13 +274,13 @@ impl Change<'_> {
         let name = &def.columns[at].name;
         // Those first that read others.
         while let Some(view) = last_reader_of(self.core, &self.table) {
-            self.told.push(Told::plain(format!("drop cascades to view {}", view.name)));
+            self.notes.push(Note::plain(format!("drop cascades to view {}", view.name)));
             self.core.store.drop_view(&view.name)?;
             self.undo.push(Undo::ViewGone(Box::new(ViewDef::clone(&view))));
         }
         let rules = def.rules.iter().filter(|rule| mentions(&rule.condition, name));
         for rule in rules {
-            self.told.push(Told::plain(format!("drop cascades to expiry rule {}", rule.name)));
+            self.notes.push(Note::plain(format!("drop cascades to expiry rule {}", rule.name)));
             self.core.store.drop_rule(&rule.name)?;
         }
         let reads = |column: &&ColumnDef| {
@@ -288,7 +288,7 @@ impl Change<'_> {
             generated.is_some_and(|generated| mentions(&generated.sql, name))
         };
         for column in def.columns.iter().filter(reads) {
-            self.told.push(Told::plain(format!(
+            self.notes.push(Note::plain(format!(
                 "drop cascades to column {} of table {}",
                 column.name, self.table
             )));
