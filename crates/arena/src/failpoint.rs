@@ -19,6 +19,8 @@ pub enum Point {
     Found,
     /// A row was copied to another place, to which nothing leads yet.
     Copied,
+    /// New definitions hold, and whoever made them has not gone on.
+    Defined,
     /// The kernel is asked to promise pages.
     Fallocate,
     /// The kernel is asked to take pages back.

@@ -174,8 +174,11 @@ fn an_index_follows_its_column() {
     assert_eq!(state(&mut db, "INSERT INTO t VALUES (3, $1, NULL)"), "54000");
     assert_eq!(state(&mut db, "UPDATE t SET labels = $1"), "54000");
     assert_eq!(db.query("SELECT labels FROM t"), "[\"a\",\"b\"]");
+    db.execute("INSERT INTO plain VALUES (3, $1, NULL)", &values).unwrap();
+    assert_eq!(db.state("CREATE INDEX plain_tags ON plain USING gin (tags)"), "54000");
+    assert_eq!(db.query("SELECT count(*) FROM pg_indexes WHERE indexname = 'plain_tags'"), "0");
+    db.run("DELETE FROM plain");
+    db.run("CREATE INDEX plain_tags ON plain USING gin (tags)");
     db.run("ALTER TABLE t DROP COLUMN labels");
     assert_eq!(db.query("SELECT count(*) FROM pg_indexes WHERE indexname = 't_tags'"), "0");
-    db.run("CREATE INDEX t_many ON plain USING gin (tags)");
-    db.execute("INSERT INTO t VALUES (3, '{1,2,3}')", &[]).unwrap();
 }

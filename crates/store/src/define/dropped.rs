@@ -28,11 +28,15 @@ use crate::table::catalog::Catalog;
 use crate::table::dropped::has_segments;
 
 impl Store {
-    /// Ends a table that the catalogue no longer has.
-    pub(crate) fn bury(&self, table: &Arc<Table>) {
+    /// Ends a table: from here on it has no row, and nobody writes it.
+    pub(crate) fn end_table(&self, table: &Table) {
         // Release: pairs with the Acquire under the shard lock, where writers look.
         table.state.gone.store(true, Ordering::Release);
         self.end_rows(table);
+    }
+
+    /// Takes back what a table that has ended holds, when the catalogue has it no longer.
+    pub(crate) fn bury(&self, table: &Arc<Table>) {
         self.empty_dropped(table, FREE_ATTEMPTS);
         self.dropped.0.lock().tables.push_back(Arc::clone(table));
     }

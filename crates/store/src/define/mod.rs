@@ -104,9 +104,10 @@ impl Store {
         let mut apart = catalog.apart();
         let goes = |owner: &(u16, String)| owner.0 == table.id().0;
         apart.sequences.retain(|sequence| !sequence.def().owner.as_ref().is_some_and(goes));
-        self.install_all(
+        self.install_after(
             catalog.tables().filter(|other| other.id() != table.id()).cloned().collect(),
             apart,
+            || self.end_table(table),
         )?;
         self.bury(table);
         Ok(())

@@ -174,7 +174,9 @@ impl Store {
             to.store(from.load(Ordering::Acquire), Ordering::Release);
         }
         let others = catalog.tables().filter(|other| other.id() != table.id()).cloned();
-        self.install(others.chain([new]).collect())?;
+        // Whoever still has the old table must not read it when others write the new one: it would be a version from
+        // before the one that is acknowledged.
+        self.install_after(others.chain([new]).collect(), catalog.apart(), || self.end_table(table))?;
         self.bury(table);
         Ok(())
     }

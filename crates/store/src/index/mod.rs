@@ -18,6 +18,7 @@ use crate::definition::{Collation, IndexDef, TableDef};
 use crate::index::elements::ElementKeys;
 use crate::index::ordered::{OrderedIndex, Range, SortKeys};
 use crate::index::readiness::Readiness;
+use crate::limits::ELEMENTS_MAX;
 use crate::row::RowBuf;
 use crate::row::layout::RowLayout;
 use crate::value::{Value, ValueRef};
@@ -247,12 +248,26 @@ impl Index {
         self.def.elements.is_some()
     }
 
-    /// The keys of the elements that a row has.
+    /// The keys of the elements that a row has, and has entries for.
     pub(crate) fn element_keys(&self, row: &RowBuf, keys: &mut ElementKeys) {
+        if !self.read_elements(row, keys) {
+            // It had ended when the index was made (`has_room_for`), and nobody reads it.
+            keys.clear();
+        }
+    }
+
+    /// Whether it can have an entry for each element of a row.
+    pub(crate) fn has_room_for(&self, row: &RowBuf) -> bool {
+        self.read_elements(row, &mut ElementKeys::default())
+    }
+
+    /// Takes the keys of a row's elements. False: they are more than have ordinals.
+    fn read_elements(&self, row: &RowBuf, keys: &mut ElementKeys) -> bool {
         keys.clear();
         if let Some(form) = self.form.first().filter(|_| self.holds(row)) {
             keys.read(self.layout.column(row, form.column), form.collation);
         }
+        keys.len() <= ELEMENTS_MAX
     }
 
     /// Hands out each key of a row with the entry that it has.

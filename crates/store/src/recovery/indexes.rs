@@ -7,7 +7,7 @@ use arena::{Arena, Hash, Location, TableId};
 use crate::clock::Tick;
 use crate::error::{DdlError, WriteError, ddl};
 use crate::index::{Index, entry_of};
-use crate::limits::EQUAL_ROWS_MAX;
+use crate::limits::{ELEMENTS_MAX, EQUAL_ROWS_MAX};
 use crate::patience;
 use crate::patience::ROWS_PER_LOOK;
 use crate::recovery::Recovery;
@@ -50,18 +50,22 @@ impl Recovery {
         let mut row = RowBuf::new();
         let mut key = Vec::new();
         let now = self.now();
-        let (mut refused, mut canceled) = (false, false);
+        let (mut refused, mut canceled, mut crowded) = (false, false, false);
         let mut looks = 0_u64;
         // Rows whose unique value a commit is just swapping in somewhere: entered when it has ended.
         let mut busy: Vec<(Hash, Vec<u8>)> = Vec::new();
         self.each_row(table.id(), |hash, location| {
             looks += 1;
             canceled |= looks.is_multiple_of(ROWS_PER_LOOK) && patience::must_stop();
-            if refused || canceled {
+            if refused || canceled || crowded {
                 return false;
             }
             if !self.load_stable(location, &mut row) || !index.holds(&row) {
                 return true;
+            }
+            if check && index.is_of_elements() && !index.has_room_for(&row) {
+                crowded |= self.is_live(table, row.head(), now);
+                return !crowded;
             }
             if !check || index.is_of_elements() {
                 let rows = index.rows(&self.arena);
@@ -86,6 +90,13 @@ impl Recovery {
         }
         if canceled {
             return Err(ddl("57014", WriteError::Canceled.to_string()));
+        }
+        if crowded {
+            let message = format!(
+                "could not create index \"{}\": a row has more than {ELEMENTS_MAX} different elements",
+                index.name()
+            );
+            return Err(ddl("54000", message));
         }
         if refused {
             return Err(ddl(

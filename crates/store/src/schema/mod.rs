@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+use arena::failpoint::{self, Point};
 use parking_lot::{Mutex, ReentrantMutex};
 
 use crate::clock::Tick;
@@ -97,11 +98,23 @@ impl Schema {
 
     /// Writes the definitions to the arena, then swaps the catalogue: after a crash in between the new ones hold.
     pub(crate) fn install_all(&self, tables: Vec<Arc<Table>>, apart: Apart) -> Result<(), DdlError> {
+        self.install_after(tables, apart, || ())
+    }
+
+    /// The same, with a step before others see the new definitions and after they can no longer be refused.
+    pub(crate) fn install_after(
+        &self,
+        tables: Vec<Arc<Table>>,
+        apart: Apart,
+        step: impl FnOnce(),
+    ) -> Result<(), DdlError> {
         let generation = self.generation() + 1;
         let catalog = catalog_of(generation, tables, apart)?;
         self.save(&catalog)?;
         self.spread_flush(&catalog);
+        step();
         self.catalog.store(Arc::new(catalog));
+        failpoint::reach(Point::Defined);
         // Release: pairs with the Acquire in `generation`.
         self.generation.store(generation, Ordering::Release);
         Ok(())

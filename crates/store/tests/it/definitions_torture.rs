@@ -201,7 +201,14 @@ impl World {
         assert_eq!((of_place, of_key), (place, key), "{how}: another row, {before:?}");
         let issued = own.issued.load(SeqCst);
         assert!(version <= issued, "{how}: {place}:{key} has version {version} of {issued}");
-        assert!(version >= acked.version, "{how}: {place}:{key} is old, version {version}, {before:?}");
+        assert!(
+            version >= acked.version,
+            "{how}: {place}:{key} is old, version {version}, {before:?}, handle of era {handle}, era {}, issued {issued}, \
+             removed {}, acknowledged {:?}",
+            era.load(SeqCst),
+            own.removed.load(SeqCst),
+            Acked::of(own.acked.load(SeqCst))
+        );
         if stable {
             assert!(version > dead, "{how}: {place}:{key} was emptied, version {version}, {before:?}");
         }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena::failpoint::{Point, disarm, step_in};
-use store::{BUILT_IN, Expect, Expiry, Store, Table};
+use store::{BUILT_IN, Expect, Expiry, ManualClock, Store, Table, hits_path, shared_path_beside};
 
-use crate::common::{Bench, get, set};
+use crate::common::{Bench, get, options, set, table};
+use crate::restart::TempArena;
 
 /// What is done to the row in between.
 type Deed = fn(&Store, &Table);
@@ -104,4 +105,30 @@ fn a_row_that_moves_keeps_its_new_deadline() {
     assert_eq!(get(&bench.store, table, b"hot").as_deref(), Some(&b"old"[..]));
     bench.advance(Duration::from_mins(61));
     assert_eq!(get(&bench.store, table, b"hot"), None);
+}
+
+/// A table that went to the other file had its rows for a moment after others wrote the new one: whoever still had the
+/// old table read a version from before the one that was acknowledged.
+#[test]
+fn nobody_reads_the_old_table_when_others_write_the_new_one() {
+    let arena = TempArena::new("changes-file");
+    let hands = ManualClock::new(1_700_000_000);
+    let store = Store::open(&options(Some(arena.0.clone()), 8, &hands)).unwrap().store;
+    let old = store.create_table(table("t", &[("k", "TEXT"), ("v", "TEXT")], 1, &[("value", "v")])).unwrap();
+    set(&store, &old, b"hot", b"old", Expiry::Table);
+    let (own, other) = (Arc::clone(&store), Arc::clone(&old));
+    step_in(Point::Defined, move || {
+        let new = Arc::clone(own.catalog().table("t").unwrap());
+        assert_ne!(new.id(), other.id());
+        set(&own, &new, b"hot", b"new", Expiry::Table);
+        assert_eq!(get(&own, &other, b"hot"), None, "an older version than the acknowledged one");
+    });
+    store.set_options("t", &mut |options, columns| options.set("shared_memory", "on", columns)).unwrap();
+    assert_eq!(disarm(), 0);
+    assert_eq!(get(&store, store.catalog().table("t").unwrap(), b"hot").as_deref(), Some(&b"new"[..]));
+    let shared = shared_path_beside(&arena.0);
+    drop(store);
+    for file in [hits_path(&shared), shared] {
+        let _absent = std::fs::remove_file(file);
+    }
 }
